@@ -1,0 +1,162 @@
+//! One submission of a job, as the ledger knows it.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Fingerprint, JobId, TaskId, Usd};
+
+/// The ledger's number for an attempt.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct AttemptId(pub i64);
+
+/// Where an attempt stands. The order of the variants is the order of a life, not a ranking.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum AttemptState {
+    /// The intent is durable; whether a byte was sent is unknown until the answer is recorded.
+    Intended,
+    /// Known never to have reached the service, or refused by it with a request to wait: nothing was bought.
+    Void,
+    /// The service refused the submission for good; no task exists.
+    Rejected,
+    /// Sent, and the answer never arrived whole: nobody knows whether it was charged.
+    InDoubt,
+    /// Waiting at the service.
+    Queued,
+    /// Being generated.
+    InProgress,
+    /// The service's final word: there is a video.
+    Completed,
+    /// The service's final word: there is none.
+    Failed,
+}
+
+impl AttemptState {
+    /// Every state.
+    pub const ALL: [Self; 8] = [
+        Self::Intended,
+        Self::Void,
+        Self::Rejected,
+        Self::InDoubt,
+        Self::Queued,
+        Self::InProgress,
+        Self::Completed,
+        Self::Failed,
+    ];
+
+    /// The state's name in the ledger.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Intended => "intended",
+            Self::Void => "void",
+            Self::Rejected => "rejected",
+            Self::InDoubt => "in_doubt",
+            Self::Queued => "queued",
+            Self::InProgress => "in_progress",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// The state that has this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.name() == name)
+    }
+
+    /// Whether a task is at the service and its final word is still to come.
+    #[must_use]
+    pub fn is_outstanding(self) -> bool {
+        matches!(self, Self::Queued | Self::InProgress)
+    }
+
+    /// Whether nobody can say if the service made, and charged, a task.
+    #[must_use]
+    pub fn is_doubtful(self) -> bool {
+        matches!(self, Self::Intended | Self::InDoubt)
+    }
+}
+
+/// When a family charges.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Charging {
+    /// As soon as the task is made (family A, interface §4).
+    AtSubmission,
+    /// The interface does not say (family B).
+    Undocumented,
+}
+
+/// What is known of the money for an attempt or a job.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Charge {
+    /// Certainly nothing was charged.
+    None,
+    /// The full price was charged.
+    Charged,
+    /// Nobody knows. Never to be shown as zero.
+    Unknown,
+}
+
+/// The service's account of a failure: `{message, code}` (interface §2.3), kept as it came.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct ServiceError {
+    /// What a person reads.
+    pub message: String,
+    /// The service's code as text, where it gave one.
+    pub code: Option<String>,
+    /// The whole answer or error object as it came.
+    pub raw: serde_json::Value,
+}
+
+/// One submission of a job.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Attempt {
+    /// The ledger's number.
+    pub id: AttemptId,
+    /// The job that it was for.
+    pub job: JobId,
+    /// What was asked for.
+    pub fingerprint: Fingerprint,
+    /// The exact body that was sent.
+    pub request: String,
+    /// The model, for totals and for what is known of its speed.
+    pub model: String,
+    /// What the attempt costs if it is charged.
+    pub price: Usd,
+    /// When its family charges.
+    pub charging: Charging,
+    /// The family's typical generation time in seconds, shortest and longest.
+    pub typical_s: (u32, u32),
+    /// Where it stands.
+    pub state: AttemptState,
+    /// The service's name for it, once known.
+    pub task: Option<TaskId>,
+    /// Where the video can be fetched, once completed.
+    pub video_url: Option<String>,
+    /// Why it failed, was rejected or is in doubt.
+    pub error: Option<ServiceError>,
+    /// How often the service was asked about it.
+    pub polls: u32,
+    /// When the intent became durable.
+    pub intended_at: Timestamp,
+    /// When the service's answer to the submission was recorded.
+    pub answered_at: Option<Timestamp>,
+    /// When generation ended, by the service's word where it is plausible.
+    pub ended_at: Option<Timestamp>,
+}
+
+impl Attempt {
+    /// What is known of its money (spec §4, column "charge").
+    #[must_use]
+    pub fn charge(&self) -> Charge {
+        match (self.state, self.charging) {
+            (AttemptState::Void | AttemptState::Rejected, _) => Charge::None,
+            (AttemptState::Intended | AttemptState::InDoubt, _) => Charge::Unknown,
+            (AttemptState::Completed, _) | (_, Charging::AtSubmission) => Charge::Charged,
+            (_, Charging::Undocumented) => Charge::Unknown,
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! What a job, a task and a batch are called.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// The name of a job, unique in its batch: 1 to 128 of `A-Z a-z 0-9 . _ -`, starting with a letter or a digit.
+///
+/// File names follow from it, so it can never leave a folder or be taken for an option.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
+#[serde(transparent)]
+pub struct JobId(String);
+
+/// The longest id that is taken, in characters.
+const LONGEST_ID: usize = 128;
+
+/// Why a text is no job id.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidJobId {
+    /// The text has no character at all.
+    #[error("the id is empty")]
+    Empty,
+    /// The text has more than 128 characters.
+    #[error("the id has {0} characters; {LONGEST_ID} is the most")]
+    TooLong(usize),
+    /// The first character is neither a letter nor a digit.
+    #[error("the id starts with `{0}`; it must start with a letter or a digit of ASCII")]
+    BadStart(char),
+    /// A character is not of the permitted ones.
+    #[error("the id contains {0:?}; only A-Z a-z 0-9 . _ - are allowed")]
+    BadCharacter(char),
+}
+
+impl JobId {
+    /// Takes a text as an id, or says what is wrong with it.
+    pub fn new(text: impl Into<String>) -> Result<Self, InvalidJobId> {
+        let text = text.into();
+        let Some(first) = text.chars().next() else { return Err(InvalidJobId::Empty) };
+        if let Some(bad) = text.chars().find(|c| !c.is_ascii_alphanumeric() && !matches!(c, '.' | '_' | '-')) {
+            return Err(InvalidJobId::BadCharacter(bad));
+        }
+        if !first.is_ascii_alphanumeric() {
+            return Err(InvalidJobId::BadStart(first));
+        }
+        if text.len() > LONGEST_ID {
+            return Err(InvalidJobId::TooLong(text.len()));
+        }
+        Ok(Self(text))
+    }
+
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The id with letter case folded: two ids that agree here would share a file on a Mac or on Windows.
+    #[must_use]
+    pub fn folded(&self) -> String {
+        self.0.to_ascii_lowercase()
+    }
+}
+
+impl fmt::Display for JobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// The service's name for a video task, as it came in `id` or `task_id` (interface §2).
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
+#[serde(transparent)]
+pub struct TaskId(String);
+
+impl TaskId {
+    /// Takes a text as a task id, or nothing if it is blank: a blank id could never be polled.
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Option<Self> {
+        let text = text.into();
+        (!text.trim().is_empty()).then_some(Self(text))
+    }
+
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// What the jobs of one run belong to: the manifest's name and its batch value (empty where the manifest has none).
+///
+/// A job is `(name, batch, id)`; a new batch value makes every job due again.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct BatchKey {
+    /// The manifest's name.
+    pub name: String,
+    /// The batch value, or an empty text.
+    pub batch: String,
+}
+
+impl fmt::Display for BatchKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.batch.is_empty() { f.pad(&self.name) } else { write!(f, "{} / {}", self.name, self.batch) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_can_never_leave_a_folder_or_look_like_an_option() {
+        for good in ["a", "7", "hero", "spin-AB_1.2", &"x".repeat(128)] {
+            assert!(JobId::new(good).is_ok(), "{good:?} was refused");
+        }
+        for bad in ["", ".", "..", "-x", "_x", "a/b", "a\\b", "a b", "é", "a\n", &"x".repeat(129)] {
+            assert!(JobId::new(bad).is_err(), "{bad:?} was taken");
+        }
+    }
+}

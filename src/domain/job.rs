@@ -1,0 +1,24 @@
+//! A checked and priced job.
+
+use super::{Charging, JobId, Request, Spec, Usd};
+
+/// One video that the manifest asks for: checked against its family, priced, with the exact request that buys it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Job {
+    /// Its name in the batch.
+    pub id: JobId,
+    /// The effective fields, family defaults included.
+    pub spec: Spec,
+    /// What is sent.
+    pub request: Request,
+    /// What one submission costs.
+    pub price: Usd,
+    /// When the family charges.
+    pub charging: Charging,
+    /// The family's typical generation time in seconds, shortest and longest (interface §4).
+    pub typical_s: (u32, u32),
+    /// Which generation of the same request this is, from 1.
+    pub take: u32,
+    /// Free labels for selection; no part of identity.
+    pub tags: Vec<String>,
+}

@@ -1,0 +1,20 @@
+//! Plain types of the field, with no input or output and no clock of their own.
+//!
+//! A [`Job`] is one paid generation that a manifest asks for. An [`Attempt`] is one submission of it that the ledger
+//! knows. A [`History`] is every attempt of one batch. Nothing here imports another room.
+
+mod attempt;
+mod history;
+mod ids;
+mod job;
+mod money;
+mod request;
+mod spec;
+
+pub use attempt::{Attempt, AttemptId, AttemptState, Charge, Charging, ServiceError};
+pub use history::History;
+pub use ids::{BatchKey, InvalidJobId, JobId, TaskId};
+pub use job::Job;
+pub use money::{InvalidUsd, Usd};
+pub use request::{Fingerprint, Request};
+pub use spec::{Field, Spec};

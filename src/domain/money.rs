@@ -1,0 +1,178 @@
+//! Money: exact decimals of US dollars, never floats.
+
+use std::fmt;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Mul, Sub};
+use std::str::FromStr;
+
+use rust_decimal::Decimal;
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
+
+/// An amount of US dollars, zero or more, with at most six decimals.
+///
+/// Six decimals so that an amount is a whole number of micro-dollars in the ledger, which any SQL store can add up.
+/// Shown with at least two decimals: `3.60`, `0.905`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Usd(Decimal);
+
+/// Why a text is no amount of dollars.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error(
+    "`{0}` is no amount of dollars: write a number such as 40 or 12.50, from 0 to 1000000000, at most six decimals"
+)]
+pub struct InvalidUsd(String);
+
+const DECIMALS: u32 = 6;
+/// A billion dollars: beyond any budget, and a million of them still fit a signed 64-bit count of micro-dollars
+/// with room to add.
+const MOST: Decimal = Decimal::from_parts(1_000_000_000, 0, 0, false, 0);
+
+impl Usd {
+    /// Nothing.
+    pub const ZERO: Self = Self(Decimal::ZERO);
+
+    /// From a whole number of micro-dollars, as the ledger stores amounts.
+    #[must_use]
+    pub fn from_micros(micros: i64) -> Self {
+        Self(Decimal::new(micros, DECIMALS))
+    }
+
+    /// As a whole number of micro-dollars; exact, because an amount has at most six decimals.
+    ///
+    /// An amount beyond nine trillion dollars, which no sum of real prices reaches, is capped there.
+    #[must_use]
+    pub fn micros(self) -> i64 {
+        i64::try_from(self.0.saturating_mul(Decimal::from(1_000_000)).trunc()).unwrap_or(i64::MAX)
+    }
+
+    /// Whether this is nothing.
+    #[must_use]
+    pub fn is_zero(self) -> bool {
+        self.0.is_zero()
+    }
+
+    /// What is left of this amount after `other` is taken, or nothing if `other` is more.
+    #[must_use]
+    pub fn saturating_sub(self, other: Self) -> Self {
+        if other >= self { Self::ZERO } else { Self(self.0 - other.0) }
+    }
+}
+
+impl FromStr for Usd {
+    type Err = InvalidUsd;
+
+    fn from_str(text: &str) -> Result<Self, InvalidUsd> {
+        let invalid = || InvalidUsd(text.to_owned());
+        let digits = text.trim();
+        let plain = digits.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+        let amount = Decimal::from_str_exact(digits).map_err(|_| invalid())?.normalize();
+        if !plain || amount.is_sign_negative() || amount.scale() > DECIMALS || amount > MOST {
+            return Err(invalid());
+        }
+        Ok(Self(amount))
+    }
+}
+
+impl fmt::Display for Usd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = self.0.normalize();
+        if shown.scale() < 2 {
+            shown.rescale(2);
+        }
+        f.pad(&shown.to_string())
+    }
+}
+
+impl Serialize for Usd {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl JsonSchema for Usd {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Usd".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "type": "string",
+            "pattern": "^[0-9]+\\.[0-9]{2,6}$",
+            "description": "US dollars as an exact decimal."
+        })
+    }
+}
+
+impl Add for Usd {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl AddAssign for Usd {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Sub for Usd {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        self.saturating_sub(other)
+    }
+}
+
+impl Mul<u32> for Usd {
+    type Output = Self;
+    fn mul(self, times: u32) -> Self {
+        Self(self.0.saturating_mul(Decimal::from(times)))
+    }
+}
+
+impl Sum for Usd {
+    fn sum<I: Iterator<Item = Self>>(amounts: I) -> Self {
+        amounts.fold(Self::ZERO, Self::add)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn usd(text: &str) -> Usd {
+        text.parse().expect("an amount")
+    }
+
+    #[test]
+    fn shows_at_least_two_decimals_and_never_rounds() {
+        assert_eq!(usd("3.6").to_string(), "3.60");
+        assert_eq!(usd("40").to_string(), "40.00");
+        assert_eq!(usd("0.905").to_string(), "0.905");
+        assert_eq!((usd("0.75") * 5).to_string(), "3.75");
+    }
+
+    #[test]
+    fn adds_tenths_exactly_where_floats_do_not() {
+        assert_eq!((0..10).map(|_| usd("0.1")).sum::<Usd>(), usd("1"));
+    }
+
+    #[test]
+    fn refuses_what_is_no_amount() {
+        for text in ["", "-1", "+1", "1e3", "1,5", "abc", "0.0000001", "1000000001", "NaN", "1_000", "$5"] {
+            assert!(text.parse::<Usd>().is_err(), "{text:?} was taken for an amount");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn micros_and_text_round_trip(micros in 0_i64..1_000_000_000_000_000) {
+            let amount = Usd::from_micros(micros);
+            prop_assert_eq!(amount.micros(), micros);
+            prop_assert_eq!(usd(&amount.to_string()), amount);
+        }
+    }
+}

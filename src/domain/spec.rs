@@ -1,0 +1,91 @@
+//! What a job asks for, before it is checked: the plain fields of both model families.
+
+use std::fmt;
+
+/// A plain field of a job. Which family takes which is in the catalogue.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Field {
+    /// The model identifier.
+    Model,
+    /// The text that describes the video.
+    Prompt,
+    /// The length of the video in seconds.
+    Duration,
+    /// `16:9` or `9:16` (family A).
+    AspectRatio,
+    /// `<width>x<height>` (family B).
+    Size,
+    /// One or more reference image URLs (family A).
+    Image,
+    /// A reviewed human face (family B).
+    Face,
+}
+
+impl Field {
+    /// Every field, in the order in which a manifest usually has them.
+    pub const ALL: [Self; 7] =
+        [Self::Model, Self::Prompt, Self::Duration, Self::AspectRatio, Self::Size, Self::Image, Self::Face];
+
+    /// The field's name in the manifest, which is its name in the request too.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Model => "model",
+            Self::Prompt => "prompt",
+            Self::Duration => "duration",
+            Self::AspectRatio => "aspect_ratio",
+            Self::Size => "size",
+            Self::Image => "image",
+            Self::Face => "face",
+        }
+    }
+
+    /// The field that has this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|field| field.name() == name)
+    }
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// The plain fields of one job after templates and defaults, not yet checked against a family.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Spec {
+    /// The model identifier.
+    pub model: String,
+    /// The prompt, with every template filled in.
+    pub prompt: Option<String>,
+    /// Seconds.
+    pub duration: Option<i64>,
+    /// As written, for example `16:9`.
+    pub aspect_ratio: Option<String>,
+    /// As written, for example `1280x720`.
+    pub size: Option<String>,
+    /// Reference images; empty where none is given.
+    pub image: Vec<String>,
+    /// The name of a declared face.
+    pub face: Option<String>,
+    /// Fields that the interface does not document, merged into the request as they are.
+    pub extra: serde_json::Map<String, serde_json::Value>,
+}
+
+impl Spec {
+    /// Whether the job says anything about this field.
+    #[must_use]
+    pub fn has(&self, field: Field) -> bool {
+        match field {
+            Field::Model => !self.model.is_empty(),
+            Field::Prompt => self.prompt.is_some(),
+            Field::Duration => self.duration.is_some(),
+            Field::AspectRatio => self.aspect_ratio.is_some(),
+            Field::Size => self.size.is_some(),
+            Field::Image => !self.image.is_empty(),
+            Field::Face => self.face.is_some(),
+        }
+    }
+}

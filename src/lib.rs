@@ -1,0 +1,3 @@
+//! shotlist turns a YAML manifest of video jobs into finished videos.
+
+pub mod domain;
