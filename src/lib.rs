@@ -1,3 +1,4 @@
 //! shotlist turns a YAML manifest of video jobs into finished videos.
 
+pub mod catalog;
 pub mod domain;

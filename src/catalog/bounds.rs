@@ -1,0 +1,127 @@
+//! Limits as types: each has one definition for its check and for its message.
+
+use serde::Deserialize;
+
+/// A whole number between two bounds, both included.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Whole {
+    /// The smallest that is taken.
+    pub min: i64,
+    /// The largest that is taken.
+    pub max: i64,
+    /// What the service takes when nothing is said.
+    pub default: i64,
+    /// The section of the interface document.
+    pub source: String,
+}
+
+impl Whole {
+    /// Whether only one value is taken, so that a default for many models may be passed over here.
+    #[must_use]
+    pub fn is_fixed(&self) -> bool {
+        self.min == self.max
+    }
+
+    /// What is wrong with a value, as a rule that a person reads; nothing if it is fine.
+    #[must_use]
+    pub fn broken_by(&self, value: i64) -> Option<String> {
+        if (self.min..=self.max).contains(&value) {
+            return None;
+        }
+        Some(if self.is_fixed() {
+            format!("is fixed at {}, and this says {value}", self.min)
+        } else {
+            format!("is {} to {}, and this says {value}", self.min, self.max)
+        })
+    }
+}
+
+/// One of a few texts.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Choice {
+    /// What is taken.
+    pub one_of: Vec<String>,
+    /// What the service takes when nothing is said.
+    pub default: String,
+    /// The section of the interface document.
+    pub source: String,
+}
+
+/// When a prompt is needed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Required {
+    /// In every request.
+    Always,
+    /// In every request that has no image.
+    UnlessImage,
+}
+
+/// What a prompt must be.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PromptRule {
+    /// When it is needed.
+    pub required: Required,
+    /// The most characters, counted as Unicode scalar values; no limit is documented where this is absent.
+    pub max_chars: Option<usize>,
+    /// The section of the interface document.
+    pub source: String,
+}
+
+/// What a size must be: `<width>x<height>` in pixels.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SizeRule {
+    /// The short side that the service's fixed output resolution has, in pixels.
+    pub short_side: u32,
+    /// The section of the interface document.
+    pub source: String,
+}
+
+impl SizeRule {
+    /// Width and height of a text such as `1280x720`, in pixels; nothing if it is no size.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<(u32, u32)> {
+        let (width, height) = text.split_once('x')?;
+        let side = |digits: &str| -> Option<u32> {
+            let plain = !digits.is_empty() && digits.len() <= 5 && digits.bytes().all(|b| b.is_ascii_digit());
+            plain.then(|| digits.parse().ok()).flatten().filter(|&pixels| pixels > 0)
+        };
+        Some((side(width)?, side(height)?))
+    }
+}
+
+/// What a reference image must be.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ImageRule {
+    /// The section of the interface document.
+    pub source: String,
+}
+
+/// The span of a family's typical generation time, in seconds.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Typical {
+    /// The shortest.
+    pub min: u32,
+    /// The longest.
+    pub max: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_is_two_positive_whole_numbers() {
+        assert_eq!(SizeRule::parse("1280x720"), Some((1280, 720)));
+        for bad in ["", "1280", "x720", "1280x", "1280X720", "1280x-720", "0x720", "1280x720x3", " 1280x720", "1e3x720"]
+        {
+            assert_eq!(SizeRule::parse(bad), None, "{bad:?}");
+        }
+    }
+}

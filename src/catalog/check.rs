@@ -1,0 +1,265 @@
+//! Every rule of a family, checked in one go.
+
+use super::bounds::{Choice, PromptRule, Required, SizeRule};
+use super::file::Model;
+use crate::domain::{Field, Spec};
+
+/// Whether a finding stops the run.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Severity {
+    /// Nothing is sent while a selected job has one.
+    Error,
+    /// Told, and passed over.
+    Warning,
+}
+
+/// One broken rule of one field.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Violation {
+    /// The field that breaks the rule.
+    pub field: Field,
+    /// Whether it stops the run.
+    pub severity: Severity,
+    /// The rule's short name, for scripts.
+    pub code: &'static str,
+    /// The rule, and how the value breaks it.
+    pub message: String,
+    /// How to mend it.
+    pub help: Option<String>,
+}
+
+impl Violation {
+    fn error(field: Field, code: &'static str, message: String, help: impl Into<String>) -> Self {
+        Self { field, severity: Severity::Error, code, message, help: Some(help.into()) }
+    }
+}
+
+impl Model<'_> {
+    /// Every rule of the family that the job breaks; none if it may be sent.
+    #[must_use]
+    pub fn check(&self, spec: &Spec) -> Vec<Violation> {
+        let rules = &self.family.fields;
+        let mut found = self.unknown_fields(spec);
+        found.extend(check_prompt(&rules.prompt, spec, &self.family.title));
+        found.extend(self.check_duration(spec));
+        if let (Some(rule), Some(ratio)) = (&rules.aspect_ratio, &spec.aspect_ratio) {
+            found.extend(check_aspect_ratio(rule, ratio));
+        }
+        if let (Some(rule), Some(size)) = (&rules.size, &spec.size) {
+            found.extend(check_size(rule, size));
+        }
+        if rules.image.is_some() {
+            found.extend(spec.image.iter().filter_map(|url| check_image(url)));
+        }
+        found
+    }
+
+    /// Fills in what the service would take when nothing is said, so that the request says it.
+    pub fn fill_defaults(&self, spec: &mut Spec) {
+        let rules = &self.family.fields;
+        spec.duration.get_or_insert(rules.duration.default);
+        if let Some(rule) = &rules.aspect_ratio {
+            spec.aspect_ratio.get_or_insert_with(|| rule.default.clone());
+        }
+    }
+
+    fn unknown_fields(&self, spec: &Spec) -> Vec<Violation> {
+        let family = self.family;
+        let absent = Field::ALL.into_iter().filter(|&field| spec.has(field) && !family.takes(field));
+        absent
+            .map(|field| {
+                let message = format!("{} has no field `{field}` (model `{}`)", family.title, spec.model);
+                Violation {
+                    field,
+                    severity: Severity::Error,
+                    code: "field-not-of-family",
+                    message,
+                    help: family.instead_of(field).map(str::to_owned),
+                }
+            })
+            .collect()
+    }
+
+    fn check_duration(&self, spec: &Spec) -> Option<Violation> {
+        let rule = &self.family.fields.duration;
+        let broken = rule.broken_by(spec.duration?)?;
+        let help = if rule.is_fixed() {
+            format!("leave `duration` out, or write {}", rule.min)
+        } else {
+            format!("write a whole number of seconds from {} to {}", rule.min, rule.max)
+        };
+        let message = format!("the duration of `{}` {broken} (interface {})", spec.model, rule.source);
+        Some(Violation::error(Field::Duration, "duration-out-of-range", message, help))
+    }
+}
+
+fn check_prompt(rule: &PromptRule, spec: &Spec, family: &str) -> Option<Violation> {
+    let source = &rule.source;
+    let Some(prompt) = &spec.prompt else {
+        let (needed, help) = match rule.required {
+            Required::UnlessImage if !spec.image.is_empty() => return None,
+            Required::UnlessImage => ("a prompt or an image", "write a `prompt`, or name an `image`"),
+            Required::Always => ("a prompt", "write a `prompt` that describes the video"),
+        };
+        let message = format!("{family} needs {needed} (interface {source})");
+        return Some(Violation::error(Field::Prompt, "prompt-missing", message, help));
+    };
+    if prompt.trim().is_empty() {
+        let help = "write a text that describes the video; a blank one would be paid for all the same";
+        return Some(Violation::error(Field::Prompt, "prompt-blank", "the prompt is blank".to_owned(), help));
+    }
+    let (most, length) = (rule.max_chars?, prompt.chars().count());
+    (length > most).then(|| {
+        let message = format!("the prompt has {length} characters; {family} takes {most} (interface {source})");
+        let over = length - most;
+        let help = format!("shorten it by {over} character{}", if over == 1 { "" } else { "s" });
+        Violation::error(Field::Prompt, "prompt-too-long", message, help)
+    })
+}
+
+fn check_aspect_ratio(rule: &Choice, ratio: &str) -> Option<Violation> {
+    if rule.one_of.iter().any(|choice| choice == ratio) {
+        return None;
+    }
+    let choices = rule.one_of.join(" or ");
+    let message = format!("the aspect ratio is {choices}, and this says {ratio} (interface {})", rule.source);
+    // YAML 1.1 reads an unquoted 9:16 as a number of base 60, and tools that still do so write that number back.
+    let meant = rule.one_of.iter().find(|choice| base_60(choice).is_some_and(|number| number.to_string() == ratio));
+    let help = match meant {
+        Some(meant) => {
+            format!("{ratio} is {meant} read as a number of base 60 by an older YAML tool: write \"{meant}\"")
+        }
+        None => format!("write {}", rule.one_of.iter().map(|c| format!("\"{c}\"")).collect::<Vec<_>>().join(" or ")),
+    };
+    Some(Violation::error(Field::AspectRatio, "aspect-ratio-unknown", message, help))
+}
+
+fn base_60(ratio: &str) -> Option<u32> {
+    let (high, low) = ratio.split_once(':')?;
+    Some(high.parse::<u32>().ok()? * 60 + low.parse::<u32>().ok()?)
+}
+
+fn check_size(rule: &SizeRule, size: &str) -> Option<Violation> {
+    let Some((width, height)) = SizeRule::parse(size) else {
+        let message = format!("`{size}` is no size; it is <width>x<height> in pixels (interface {})", rule.source);
+        return Some(Violation::error(Field::Size, "size-malformed", message, "write for example 1280x720"));
+    };
+    (width.min(height) != rule.short_side).then(|| Violation {
+        field: Field::Size,
+        severity: Severity::Warning,
+        code: "size-not-720p",
+        message: format!(
+            "the output is fixed at {}p, and the short side of {size} is {} (interface {})",
+            rule.short_side,
+            width.min(height),
+            rule.source
+        ),
+        help: Some("write 1280x720 or 720x1280 to get what you ask for".to_owned()),
+    })
+}
+
+fn check_image(url: &str) -> Option<Violation> {
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    if rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/') && !rest.contains(char::is_whitespace)) {
+        return None;
+    }
+    let message = format!("`{url}` is no http or https URL; the service fetches the image itself");
+    let help = "upload the file where the service can reach it and write its URL: a local path can't be sent";
+    Some(Violation::error(Field::Image, "image-not-a-url", message, help))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::Catalog;
+
+    fn codes(spec: &Spec) -> Vec<&'static str> {
+        let model = Catalog::embedded().model(&spec.model).expect("a documented model");
+        model.check(spec).into_iter().map(|violation| violation.code).collect()
+    }
+
+    fn alpha() -> Spec {
+        Spec { model: "alpha-2".into(), prompt: Some("x".into()), ..Spec::default() }
+    }
+
+    fn beta() -> Spec {
+        Spec { model: "beta-2.0-lite".into(), prompt: Some("x".into()), ..Spec::default() }
+    }
+
+    #[test]
+    fn a_prompt_is_counted_in_unicode_scalar_values() {
+        let prompt = |length: usize| Spec { prompt: Some("🐦".repeat(length)), ..beta() };
+        assert_eq!(codes(&prompt(1500)), [""; 0]);
+        assert_eq!(codes(&prompt(1501)), ["prompt-too-long"]);
+        assert_eq!(codes(&Spec { prompt: Some("🐦".repeat(5000)), ..alpha() }), [""; 0]);
+    }
+
+    #[test]
+    fn family_a_needs_a_prompt_or_an_image() {
+        let bare = Spec { prompt: None, ..alpha() };
+        assert_eq!(codes(&bare), ["prompt-missing"]);
+        assert_eq!(codes(&Spec { image: vec!["https://example.com/a.png".into()], ..bare }), [""; 0]);
+        assert_eq!(codes(&Spec { prompt: None, ..beta() }), ["prompt-missing"]);
+        assert_eq!(codes(&Spec { prompt: Some(" \n".into()), ..alpha() }), ["prompt-blank"]);
+    }
+
+    #[test]
+    fn durations_stay_within_their_family() {
+        for (spec, seconds, expected) in [
+            (alpha(), 12, None),
+            (alpha(), 11, Some("duration-out-of-range")),
+            (beta(), 4, Some("duration-out-of-range")),
+            (beta(), 5, None),
+            (beta(), 10, None),
+            (beta(), 11, Some("duration-out-of-range")),
+        ] {
+            let found = codes(&Spec { duration: Some(seconds), ..spec });
+            assert_eq!(found.first().copied(), expected, "{seconds} s");
+        }
+    }
+
+    #[test]
+    fn a_field_of_the_other_family_is_never_dropped_silently() {
+        assert_eq!(codes(&Spec { size: Some("1280x720".into()), ..alpha() }), ["field-not-of-family"]);
+        assert_eq!(codes(&Spec { aspect_ratio: Some("16:9".into()), ..beta() }), ["field-not-of-family"]);
+        assert_eq!(codes(&Spec { image: vec!["https://a/b".into()], ..beta() }), ["field-not-of-family"]);
+        assert_eq!(codes(&Spec { face: Some("anna".into()), ..alpha() }), ["field-not-of-family"]);
+    }
+
+    #[test]
+    fn all_violations_come_at_once() {
+        let spec = Spec {
+            prompt: None,
+            duration: Some(99),
+            size: Some("big".into()),
+            aspect_ratio: Some("1:1".into()),
+            ..beta()
+        };
+        assert_eq!(codes(&spec), ["field-not-of-family", "prompt-missing", "duration-out-of-range", "size-malformed"]);
+    }
+
+    #[test]
+    fn a_base_60_ratio_is_recognised() {
+        let found = check_aspect_ratio(
+            &Choice { one_of: vec!["16:9".into(), "9:16".into()], default: String::new(), source: "§2.1".into() },
+            "556",
+        );
+        assert!(found.and_then(|violation| violation.help).is_some_and(|help| help.contains("9:16 read as")));
+    }
+
+    #[test]
+    fn an_image_must_be_a_url() {
+        for bad in [
+            "first.png",
+            "./a.png",
+            "/home/a.png",
+            "C:\\a.png",
+            "file:///a.png",
+            "https://",
+            "http:///a",
+            "https://a b",
+        ] {
+            assert_eq!(codes(&Spec { image: vec![bad.into()], ..alpha() }), ["image-not-a-url"], "{bad}");
+        }
+    }
+}

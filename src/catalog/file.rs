@@ -1,0 +1,219 @@
+//! The catalogue file, read into types.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+
+use super::bounds::{Choice, ImageRule, PromptRule, SizeRule, Typical, Whole};
+use crate::domain::{Charging, Field, Usd};
+
+/// All families and models that shotlist knows.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Catalog {
+    version: u32,
+    /// The day on which the prices were taken.
+    pub prices_taken_on: String,
+    families: BTreeMap<String, Family>,
+    models: BTreeMap<String, ModelEntry>,
+}
+
+/// A model family: what its requests may say, and how it behaves.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Family {
+    /// What the interface document calls it.
+    pub title: String,
+    /// When it charges.
+    pub charging: Charging,
+    typical_generation_s: Typical,
+    /// The fields that it takes.
+    pub fields: FieldRules,
+    /// For each field that it does not take, what to do instead.
+    absent: BTreeMap<String, String>,
+}
+
+/// The rule of each field that a family takes; a field without a rule is not taken.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FieldRules {
+    /// The prompt, which every family takes.
+    pub prompt: PromptRule,
+    /// The duration, which every family takes.
+    pub duration: Whole,
+    /// The aspect ratio.
+    pub aspect_ratio: Option<Choice>,
+    /// The size in pixels.
+    pub size: Option<SizeRule>,
+    /// The reference images.
+    pub image: Option<ImageRule>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ModelEntry {
+    family: String,
+    price: Price,
+}
+
+/// What a model costs. A model without a price can't be written down: it would be an error, never free.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    per: Unit,
+    /// Written as text, so that no float is ever involved.
+    #[serde(deserialize_with = "price")]
+    usd: Usd,
+}
+
+/// What a price is for.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Unit {
+    /// One request, whatever its length.
+    Request,
+    /// One second of video.
+    Second,
+}
+
+fn price<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Usd, D::Error> {
+    let price: Usd = String::deserialize(deserializer)?.parse().map_err(D::Error::custom)?;
+    if price.is_zero() {
+        return Err(D::Error::custom("no model is free"));
+    }
+    Ok(price)
+}
+
+/// A model with its family.
+#[derive(Clone, Copy, Debug)]
+pub struct Model<'c> {
+    /// Its family.
+    pub family: &'c Family,
+    price: &'c Price,
+}
+
+static EMBEDDED: LazyLock<Catalog> = LazyLock::new(|| {
+    Catalog::parse(include_str!("catalog.yaml")).expect("the embedded catalogue is checked by a test")
+});
+
+/// Why a catalogue file can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CatalogError {
+    /// It is not of the form of a catalogue.
+    #[error("the catalogue can't be read: {0}")]
+    Form(#[from] serde_yaml::Error),
+    /// Its parts contradict each other.
+    #[error("the catalogue contradicts itself: {0}")]
+    Content(String),
+}
+
+impl Catalog {
+    /// The catalogue that is built into the program.
+    #[must_use]
+    pub fn embedded() -> &'static Self {
+        &EMBEDDED
+    }
+
+    /// Reads a catalogue, and checks that every model has a family and a price that is money.
+    pub fn parse(text: &str) -> Result<Self, CatalogError> {
+        let catalog: Self = serde_yaml::from_str(text)?;
+        let fault = |text: String| Err(CatalogError::Content(text));
+        if catalog.version != 1 {
+            return fault(format!("version {} is not 1", catalog.version));
+        }
+        for (name, model) in &catalog.models {
+            if !catalog.families.contains_key(&model.family) {
+                return fault(format!("model {name} names the family {}, which is not there", model.family));
+            }
+        }
+        Ok(catalog)
+    }
+
+    /// The model of this name.
+    #[must_use]
+    pub fn model(&self, name: &str) -> Option<Model<'_>> {
+        let entry = self.models.get(name)?;
+        let family = self.families.get(&entry.family)?;
+        Some(Model { family, price: &entry.price })
+    }
+
+    /// The names of all models, in alphabetic order.
+    pub fn model_names(&self) -> impl Iterator<Item = &str> {
+        self.models.keys().map(String::as_str)
+    }
+}
+
+impl Family {
+    /// Whether a request of this family may have the field.
+    #[must_use]
+    pub fn takes(&self, field: Field) -> bool {
+        match field {
+            Field::Model | Field::Prompt | Field::Duration => true,
+            Field::AspectRatio => self.fields.aspect_ratio.is_some(),
+            Field::Size => self.fields.size.is_some(),
+            Field::Image => self.fields.image.is_some(),
+            Field::Face => false,
+        }
+    }
+
+    /// Whether a default for many models is passed over here: the family has no such field, or only one value of it.
+    #[must_use]
+    pub fn passes_over(&self, field: Field) -> bool {
+        !self.takes(field) || (field == Field::Duration && self.fields.duration.is_fixed())
+    }
+
+    /// What to do instead of a field that the family does not take.
+    #[must_use]
+    pub fn instead_of(&self, field: Field) -> Option<&str> {
+        self.absent.get(field.name()).map(String::as_str)
+    }
+
+    /// The shortest and the longest typical generation time, in seconds.
+    #[must_use]
+    pub fn typical_s(&self) -> (u32, u32) {
+        (self.typical_generation_s.min, self.typical_generation_s.max)
+    }
+}
+
+impl Model<'_> {
+    /// What one request costs for a video of this many seconds.
+    #[must_use]
+    pub fn price(&self, duration_s: u32) -> Usd {
+        match self.price.per {
+            Unit::Request => self.price.usd,
+            Unit::Second => self.price.usd * duration_s,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_embedded_catalogue_holds_the_documented_prices() {
+        let price = |model: &str, seconds| {
+            Catalog::embedded().model(model).expect("a documented model").price(seconds).to_string()
+        };
+        assert_eq!(price("alpha-2", 12), "0.90");
+        assert_eq!(price("beta-2.0-lite", 5), "3.75");
+        assert_eq!(price("beta-2.0-lite", 10), "7.50");
+        assert_eq!(price("beta-2.0-lite-fast", 7), "4.55");
+    }
+
+    #[test]
+    fn a_model_without_a_price_or_a_family_is_refused() {
+        let text = include_str!("catalog.yaml");
+        for (from, to) in [
+            (r#"usd: "0.90""#, r#"usd: "0""#),
+            (r#", usd: "0.90""#, ""),
+            (r#"usd: "0.90""#, r#"usd: "free""#),
+            ("alpha-2: { family: alpha", "alpha-2: { family: gamma"),
+        ] {
+            assert!(text.contains(from));
+            assert!(Catalog::parse(&text.replacen(from, to, 1)).is_err(), "{to} was taken");
+        }
+    }
+}
