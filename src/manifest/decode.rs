@@ -1,0 +1,159 @@
+//! Takes a YAML mapping apart key by key, so that one pass finds every mistake in it.
+//!
+//! A derived deserializer stops at the first error. Here each key is taken on its own, a value of a wrong type is told
+//! and counts as absent, and what is left over at the end is unknown.
+
+use serde_yaml::{Mapping, Value};
+
+use super::diagnostic::Diagnostic;
+use super::place::{Part, Place, Pointer};
+use super::suggest;
+
+/// A mapping that is being taken apart.
+pub struct Table<'f> {
+    map: Mapping,
+    at: Pointer,
+    found: &'f mut Vec<Diagnostic>,
+}
+
+/// A whole number, or a template that will say one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum WholeOrTemplate {
+    /// Written as a number.
+    Whole(i64),
+    /// Written as a template.
+    Template(String),
+}
+
+impl<'f> Table<'f> {
+    /// A mapping at this place; anything else is told, and nothing.
+    pub fn open(value: Value, at: Pointer, what: &str, found: &'f mut Vec<Diagnostic>) -> Option<Self> {
+        match value {
+            Value::Mapping(map) => Some(Self { map, at, found }),
+            other => {
+                found.push(wrong_type(what, "a mapping of names to values", &other, at.value()));
+                None
+            }
+        }
+    }
+
+    /// The place of a key's value.
+    pub fn at(&self, key: &str) -> Pointer {
+        self.at.key(key)
+    }
+
+    /// Tells a finding about this mapping.
+    pub fn tell(&mut self, finding: Diagnostic) {
+        self.found.push(finding);
+    }
+
+    /// The findings, for a mapping inside this one.
+    pub fn found(&mut self) -> &mut Vec<Diagnostic> {
+        self.found
+    }
+
+    /// A key's value as it is; null counts as absent.
+    pub fn take(&mut self, key: &str) -> Option<Value> {
+        self.map.swap_remove(key).filter(|value| !value.is_null())
+    }
+
+    /// A text. A whole number is taken as its digits, because nobody writes quotes around `id: 7`.
+    pub fn text(&mut self, key: &str) -> Option<String> {
+        let value = self.take(key)?;
+        text(value, key, &self.at.key(key), self.found)
+    }
+
+    /// A list of texts, or one text.
+    pub fn texts(&mut self, key: &str) -> Option<Vec<String>> {
+        let at = self.at(key);
+        match self.take(key)? {
+            Value::Sequence(items) => Some(
+                items
+                    .into_iter()
+                    .enumerate()
+                    .filter_map(|(index, item)| text(item, key, &at.index(index), self.found))
+                    .collect(),
+            ),
+            value => Some(vec![text(value, key, &at, self.found)?]),
+        }
+    }
+
+    /// A whole number or a template.
+    pub fn whole_or_template(&mut self, key: &str) -> Option<WholeOrTemplate> {
+        let value = self.take(key)?;
+        let place = self.at(key).value();
+        match value {
+            Value::Number(number) if number.as_i64().is_some() => number.as_i64().map(WholeOrTemplate::Whole),
+            Value::String(text) if text.contains("{{") || text.contains("{%") => Some(WholeOrTemplate::Template(text)),
+            other => {
+                let mut finding = wrong_type(&format!("`{key}`"), "a whole number", &other, place);
+                if let Value::String(text) = &other
+                    && text.trim().parse::<i64>().is_ok()
+                {
+                    finding.help = Some(format!("write {} without quotes", text.trim()));
+                }
+                self.found.push(finding);
+                None
+            }
+        }
+    }
+
+    /// Tells every key that nobody took.
+    pub fn close(self, known: &[&str]) {
+        for key in self.map.keys() {
+            let Value::String(name) = key else {
+                let message = format!("a key must be a text, and this is {}", kind(key));
+                self.found.push(Diagnostic::error("key-not-text", message, self.at.clone().value()));
+                continue;
+            };
+            // A known key that is still here was null, or is taken by nobody because it came twice.
+            if known.contains(&name.as_str()) {
+                continue;
+            }
+            let place = Place::Value(self.at.key(name), Part::Key);
+            let finding = Diagnostic::error("unknown-key", format!("unknown key `{name}`"), place);
+            self.found.push(finding.with_help(suggest::help(name, "keys known here", known)));
+        }
+    }
+}
+
+fn text(value: Value, key: &str, at: &Pointer, found: &mut Vec<Diagnostic>) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text),
+        Value::Number(number) if number.is_i64() || number.is_u64() => Some(number.to_string()),
+        other => {
+            found.push(wrong_type(&format!("`{key}`"), "a text", &other, at.clone().value()));
+            None
+        }
+    }
+}
+
+/// A value of a wrong type, with the mend for the ways in which YAML surprises people.
+pub fn wrong_type(what: &str, wanted: &str, value: &Value, place: Place) -> Diagnostic {
+    let finding =
+        Diagnostic::error("wrong-type", format!("{what} must be {wanted}, and this is {}", kind(value)), place);
+    match value {
+        Value::Mapping(map) if map.len() == 1 && map.keys().all(Value::is_mapping) => {
+            finding.with_help("put quotes around the template: \"{{ … }}\"")
+        }
+        Value::Bool(_) | Value::Number(_) if wanted == "a text" => finding.with_help("put quotes around it"),
+        Value::Sequence(_) if wanted.starts_with("a mapping") => {
+            finding.with_help("a line that starts with `- ` makes a list; leave the dash out")
+        }
+        _ => finding,
+    }
+}
+
+/// What kind of value this is, as people say it.
+pub fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "empty",
+        Value::Bool(_) => "true or false",
+        Value::Number(number) if number.is_f64() => "a decimal number",
+        Value::Number(_) => "a whole number",
+        Value::String(_) => "a text",
+        Value::Sequence(_) => "a list",
+        Value::Mapping(_) => "a mapping",
+        Value::Tagged(_) => "a value with a YAML tag",
+    }
+}

@@ -1,0 +1,167 @@
+//! A finding, with its place, the rule, and how to mend it.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::place::{Marks, Place};
+use super::text;
+pub use crate::catalog::Severity;
+
+/// One thing that is wrong with a manifest.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Diagnostic {
+    /// Whether it stops the run.
+    pub severity: Severity,
+    /// The rule's short name, for scripts.
+    pub code: &'static str,
+    /// What is wrong, as one sentence without a full stop.
+    pub message: String,
+    /// How to mend it.
+    pub help: Option<String>,
+    /// Where.
+    pub place: Place,
+    /// The job that it ended up in, if it is about one.
+    pub job: Option<JobLabel>,
+    /// The line of the CSV file that the job came from.
+    pub row: Option<RowPlace>,
+    /// The other place that a finding about two places has, with what stands there.
+    pub other: Option<(Place, &'static str)>,
+}
+
+/// What selects a job.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct JobLabel {
+    /// Its id.
+    pub id: String,
+    /// Its tags.
+    pub tags: Vec<String>,
+}
+
+/// A line of a CSV file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RowPlace {
+    /// The file, as the manifest names it.
+    pub file: Arc<str>,
+    /// The line on which the row starts, from 1.
+    pub line: u64,
+}
+
+impl Diagnostic {
+    /// An error without help, job or row; add them with the `with_` functions.
+    #[must_use]
+    pub fn error(code: &'static str, message: impl Into<String>, place: Place) -> Self {
+        Self {
+            severity: Severity::Error,
+            code,
+            message: message.into(),
+            help: None,
+            place,
+            job: None,
+            row: None,
+            other: None,
+        }
+    }
+
+    /// With how to mend it.
+    #[must_use]
+    pub fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// With the job and the row that it is about.
+    #[must_use]
+    pub fn with_job(mut self, job: Option<JobLabel>, row: Option<RowPlace>) -> Self {
+        self.job = job;
+        self.row = row;
+        self
+    }
+}
+
+/// The manifest's text, and what is needed to show a place in it.
+#[derive(Debug)]
+pub struct Sources {
+    path: PathBuf,
+    text: String,
+    marks: std::cell::OnceCell<Marks>,
+}
+
+/// A place as an editor names it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Located {
+    /// Bytes of the manifest's text.
+    pub range: Range<usize>,
+    /// From 1.
+    pub line: usize,
+    /// In characters, from 1.
+    pub column: usize,
+}
+
+impl Sources {
+    /// Of a manifest that was read.
+    #[must_use]
+    pub fn new(path: &Path, text: String) -> Self {
+        Self { path: path.to_owned(), text, marks: std::cell::OnceCell::new() }
+    }
+
+    /// The manifest's path as it was given.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The manifest's text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The byte ranges of the manifest's values.
+    pub(super) fn marks(&self) -> &Marks {
+        self.marks.get_or_init(|| Marks::of(&self.text))
+    }
+
+    /// Where a place is; nothing for a finding about the file as a whole.
+    #[must_use]
+    pub fn locate(&self, place: &Place) -> Option<Located> {
+        let range = match place {
+            Place::File => return None,
+            Place::Value(pointer, part) => self.marks().find(pointer, part, &self.text)?,
+            Place::At(line, column) => self.range_at(*line, *column),
+        };
+        let before = self.text.get(..range.start)?;
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        Some(Located {
+            line: before.matches('\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
+            range: range.start..text_end(&self.text, &range),
+        })
+    }
+
+    /// Findings in file order, each once.
+    pub fn sort(&self, findings: &mut [Diagnostic]) {
+        findings.sort_by_cached_key(|finding| {
+            (self.locate(&finding.place).map(|place| place.range.start), finding.row.as_ref().map(|row| row.line))
+        });
+    }
+
+    fn range_at(&self, line: usize, column: usize) -> Range<usize> {
+        let start: usize = self.text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
+        let rest = &self.text[start..];
+        let within = rest.char_indices().nth(column.saturating_sub(1)).map_or(rest.len(), |(at, _)| at);
+        let at = start + within;
+        let width = self.text[at..].chars().next().map_or(0, char::len_utf8);
+        at..at + width
+    }
+}
+
+/// The end of a range without the line breaks and blanks that a block scalar ends with.
+fn text_end(text: &str, range: &Range<usize>) -> usize {
+    text.get(range.clone()).map_or(range.end, |written| range.start + written.trim_end().len())
+}
+
+/// A file that could not be taken as text, told as a finding about it.
+pub(super) fn unreadable(what: &str, path: &Path, error: &text::TextError, place: Place) -> Diagnostic {
+    Diagnostic::error("unreadable", format!("{what} {} can't be read: {error}", path.display()), place)
+}

@@ -1,0 +1,219 @@
+//! The one way in: a path and what the command line adds, to a manifest and its findings.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde_yaml::{Mapping, Value};
+
+use super::diagnostic::{Diagnostic, Severity, Sources, unreadable};
+use super::expand::Expander;
+use super::place::{Part, Place, Pointer};
+use super::raw::RawManifest;
+use super::suggest;
+use super::template::{RESERVED, Scope, Templates};
+use super::text;
+use crate::catalog::Catalog;
+use crate::domain::{BatchKey, Job, Usd};
+
+/// What the command line and the environment add to a manifest.
+pub struct Options<'o> {
+    /// The manifest.
+    pub path: &'o Path,
+    /// `--set`: names and values that override vars.
+    pub set: &'o [(String, String)],
+    /// `--batch`: takes the place of the manifest's batch value.
+    pub batch: Option<&'o str>,
+    /// Now, for `today`.
+    pub now: Timestamp,
+    /// Reads an environment variable that the manifest lists.
+    pub env: &'o dyn Fn(&str) -> Option<String>,
+}
+
+/// A manifest whose sound jobs are checked and priced.
+#[derive(Clone, Debug)]
+pub struct Manifest {
+    /// What its jobs belong to.
+    pub key: BatchKey,
+    /// The sound jobs, in file order.
+    pub jobs: Vec<Arc<Job>>,
+    /// `budget.run`: the most that one run may newly spend.
+    pub budget_run: Option<Usd>,
+}
+
+/// What came of reading a manifest.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The manifest, unless nothing at all could be made of it.
+    pub manifest: Option<Manifest>,
+    /// Everything that is wrong with it, in file order.
+    pub findings: Vec<Diagnostic>,
+    /// Its text, to show the findings in.
+    pub sources: Sources,
+}
+
+impl Loaded {
+    /// How many findings stop the run.
+    #[must_use]
+    pub fn errors(&self) -> usize {
+        self.findings.iter().filter(|finding| finding.severity == Severity::Error).count()
+    }
+}
+
+/// Reads, decodes, expands, checks and prices a manifest.
+#[must_use]
+pub fn load(options: &Options<'_>, catalog: &Catalog) -> Loaded {
+    let text = match text::read(options.path) {
+        Ok(text) => text,
+        Err(error) => {
+            let finding = unreadable("the manifest", options.path, &error, Place::File);
+            return Loaded {
+                manifest: None,
+                findings: vec![finding],
+                sources: Sources::new(options.path, String::new()),
+            };
+        }
+    };
+    let value = parse(&text);
+    let sources = Sources::new(options.path, text);
+    let mut findings = Vec::new();
+    let manifest = match value {
+        Ok(value) => RawManifest::decode(value, &mut findings).map(|raw| build(&raw, options, catalog, &mut findings)),
+        Err(error) => {
+            findings.extend(syntax_findings(&error, &sources));
+            None
+        }
+    };
+    sources.sort(&mut findings);
+    Loaded { manifest, findings, sources }
+}
+
+fn parse(text: &str) -> Result<Value, serde_yaml::Error> {
+    let mut value: Value = serde_yaml::from_str(text)?;
+    // Walks the whole document, so only where there is a merge key to apply.
+    if text.contains("<<") {
+        value.apply_merge()?;
+    }
+    Ok(value)
+}
+
+fn build(raw: &RawManifest, options: &Options<'_>, catalog: &Catalog, found: &mut Vec<Diagnostic>) -> Manifest {
+    let zone = zone(raw, found);
+    let today = options.now.to_zoned(zone).date().to_string();
+    let vars = vars(raw, options, found);
+    let env = raw.env.iter().map(|name| (name.clone(), (options.env)(name)));
+    let templates = Templates::new(vars, &today, env);
+    let batch = options.batch.map_or_else(|| batch(raw, &templates, found), str::to_owned);
+    let stem = || options.path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+    let folder = options.path.parent().unwrap_or(Path::new(""));
+    let jobs = Expander { templates: &templates, catalog, folder }.expand(raw, found);
+    Manifest { key: BatchKey { name: raw.name.clone().unwrap_or_else(stem), batch }, jobs, budget_run: raw.budget.run }
+}
+
+fn zone(raw: &RawManifest, found: &mut Vec<Diagnostic>) -> TimeZone {
+    let Some(name) = &raw.timezone else { return TimeZone::system() };
+    TimeZone::get(name).unwrap_or_else(|_| {
+        let message = format!("unknown time zone `{name}`");
+        let finding = Diagnostic::error("timezone-unknown", message, Pointer::top().key("timezone").value());
+        found.push(finding.with_help("write an IANA name such as Europe/Berlin, or UTC"));
+        TimeZone::UTC
+    })
+}
+
+fn batch(raw: &RawManifest, templates: &Templates, found: &mut Vec<Diagnostic>) -> String {
+    let Some(source) = &raw.batch else { return String::new() };
+    let filled = templates.compile(source).and_then(|text| templates.render(&text, &Scope::default()));
+    filled.unwrap_or_else(|error| {
+        let part = error.fragment.map_or(Part::Value, Part::Fragment);
+        let mut finding = Diagnostic::error("template", error.message, Place::Value(Pointer::top().key("batch"), part));
+        finding.help = error.help;
+        found.push(finding);
+        String::new()
+    })
+}
+
+fn vars(raw: &RawManifest, options: &Options<'_>, found: &mut Vec<Diagnostic>) -> Vec<(String, Value)> {
+    let mut vars = named_vars(&raw.vars, found);
+    for (name, value) in options.set {
+        if let Some(var) = vars.iter_mut().find(|(known, _)| known == name) {
+            var.1 = Value::String(value.clone());
+            continue;
+        }
+        let known: Vec<&str> = vars.iter().map(|(name, _)| name.as_str()).collect();
+        let message = format!("`--set {name}=…` names a var that the manifest does not have");
+        let finding = Diagnostic::error("set-unknown", message, Place::File);
+        found.push(finding.with_help(suggest::help(name, "vars", &known)));
+    }
+    vars
+}
+
+fn named_vars(vars: &Mapping, found: &mut Vec<Diagnostic>) -> Vec<(String, Value)> {
+    let at = Pointer::top().key("vars");
+    let mut named = Vec::with_capacity(vars.len());
+    for (key, value) in vars {
+        let Some(name) = key.as_str() else {
+            found.push(Diagnostic::error("key-not-text", "the name of a var must be a text", at.clone().value()));
+            continue;
+        };
+        if RESERVED.contains(&name) {
+            let message = format!("a var can't be called `{name}`: templates use that name for something else");
+            found.push(Diagnostic::error("var-reserved", message, at.key(name).named()).with_help("rename the var"));
+            continue;
+        }
+        named.push((name.to_owned(), value.clone()));
+    }
+    named
+}
+
+/// What the parser says, at the place it means, with the mend for what people do most.
+fn syntax_findings(error: &serde_yaml::Error, sources: &Sources) -> Vec<Diagnostic> {
+    let duplicates = sources.marks().duplicates();
+    if !duplicates.is_empty() {
+        return duplicates.into_iter().map(duplicate_key).collect();
+    }
+    let said = error.to_string();
+    let Some(location) = error.location() else {
+        return vec![limit_finding(&said)];
+    };
+    let (line, column) = (location.line(), location.column());
+    let message = said.replacen(&format!(" at line {line} column {column}"), "", 1);
+    let written = sources.text().lines().nth(line.saturating_sub(1)).unwrap_or_default();
+    let indent: String = written.chars().take_while(|c| c.is_whitespace()).collect();
+    let finding = Diagnostic::error("yaml", format!("this is no YAML: {message}"), Place::At(line, column));
+    vec![if indent.contains('\t') {
+        finding.with_help("YAML does not allow tabs for indentation: use spaces")
+    } else if message.contains("unknown anchor") {
+        finding.with_help(
+            "an asterisk starts a reference to an anchor (`&name`); put quotes around a text that starts with one",
+        )
+    } else if message.contains("mapping values are not allowed") {
+        finding.with_help("put quotes around a text that contains a colon and a space")
+    } else if message.contains("recursion limit") {
+        finding.with_help("no manifest needs to be nested this deep")
+    } else {
+        finding.with_help(
+            "check the indentation, and put quotes around texts with `: `, ` #`, `{`, `[`, `*`, `&`, `@` or `%`",
+        )
+    }]
+}
+
+fn duplicate_key(pointer: Pointer) -> Diagnostic {
+    let message = format!("the key `{pointer}` stands twice");
+    let mut finding = Diagnostic::error("key-duplicate", message, Place::Value(pointer.clone(), Part::Again));
+    finding.other = Some((Place::Value(pointer, Part::Key), "first given here"));
+    finding.with_help("keep one of the two: nobody can know which was meant")
+}
+
+fn limit_finding(said: &str) -> Diagnostic {
+    if said.contains("repetition limit") {
+        let message = "the manifest's references multiply beyond every measure";
+        return Diagnostic::error("yaml-limit", message, Place::File)
+            .with_help("use fewer `*name` references inside anchors");
+    }
+    if said.contains("more than one document") {
+        let finding = Diagnostic::error("yaml", "the file holds more than one YAML document", Place::File);
+        return finding.with_help("split it at the `---` lines: one manifest for each file");
+    }
+    Diagnostic::error("yaml", format!("this is no YAML: {said}"), Place::File)
+}

@@ -1,0 +1,28 @@
+//! From a YAML file to checked and priced jobs, with the place of everything that is wrong.
+//!
+//! The way of a manifest: [`text`] reads the file within bounds; `serde_yaml` parses it into values; [`raw`] decodes
+//! them into a mirror of the file, key by key, so that one pass finds every mistake; [`rows`] reads the spreadsheet;
+//! [`template`] and [`render`] fill in the templates; [`expand`] makes one job of each row; the catalogue checks and
+//! prices it. Places cost nothing while nothing is wrong: a [`Diagnostic`] holds a symbolic [`Place`], and only when
+//! there is one to show does [`place`] parse the file a second time for byte ranges. Values come from the first parser
+//! alone and marks from the second alone, so the two can't disagree about what a manifest means.
+//!
+//! This room reads the manifest and the CSV files that it names, and nothing else: no network, no clock (the date is
+//! passed in), no ledger.
+
+mod decode;
+mod diagnostic;
+mod expand;
+mod load;
+mod place;
+mod raw;
+mod render;
+mod rows;
+mod suggest;
+mod template;
+mod text;
+
+pub use diagnostic::{Diagnostic, JobLabel, Located, Severity, Sources};
+pub use load::{Loaded, Manifest, Options, load};
+pub use place::{Part, Place, Pointer, Step};
+pub use raw::RawManifest;

@@ -1,0 +1,353 @@
+//! Where a value stands in the file.
+//!
+//! A [`Place`] is symbolic (`jobs[3].duration`), so it costs next to nothing to carry. [`Marks`] turns it into a byte
+//! range: it runs an event parser over the text and keeps only ranges, never values. It is made when the first finding
+//! has to be shown, and only then.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Range;
+use std::rc::Rc;
+
+use granit_parser::{Event, Parser};
+
+/// One step from a value to a part of it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Step {
+    /// The value of a key.
+    Key(String),
+    /// An entry of a list, from 0.
+    Index(usize),
+}
+
+/// The way from the top of the file to a value.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Pointer(Vec<Step>);
+
+/// Which part of what a pointer names.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Part {
+    /// The key itself.
+    Key,
+    /// The value.
+    Value,
+    /// The first occurrence of this text inside the value, or the value if it can't be found as it is.
+    Fragment(String),
+    /// A second occurrence of the key, where a key stands twice.
+    Again,
+}
+
+/// Where something stands.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Place {
+    /// A value of the manifest, or a part of it.
+    Value(Pointer, Part),
+    /// A line and a column of the manifest, each from 1, the column in characters.
+    At(usize, usize),
+    /// The manifest as a whole.
+    File,
+}
+
+impl Pointer {
+    /// The top of the file.
+    #[must_use]
+    pub fn top() -> Self {
+        Self::default()
+    }
+
+    /// The value of a key of this one.
+    #[must_use]
+    pub fn key(&self, key: &str) -> Self {
+        self.step(Step::Key(key.to_owned()))
+    }
+
+    /// An entry of this one.
+    #[must_use]
+    pub fn index(&self, index: usize) -> Self {
+        self.step(Step::Index(index))
+    }
+
+    fn step(&self, step: Step) -> Self {
+        let mut steps = Vec::with_capacity(self.0.len() + 1);
+        steps.extend_from_slice(&self.0);
+        steps.push(step);
+        Self(steps)
+    }
+
+    /// The value there.
+    #[must_use]
+    pub fn value(self) -> Place {
+        Place::Value(self, Part::Value)
+    }
+
+    /// The key there.
+    #[must_use]
+    pub fn named(self) -> Place {
+        Place::Value(self, Part::Key)
+    }
+}
+
+impl fmt::Display for Pointer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (nth, step) in self.0.iter().enumerate() {
+            match step {
+                Step::Key(key) if nth == 0 => f.write_str(key)?,
+                Step::Key(key) => write!(f, ".{key}")?,
+                Step::Index(index) => write!(f, "[{index}]")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[derive(Debug)]
+struct Node {
+    range: Range<usize>,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Scalar,
+    List(Vec<Rc<Node>>),
+    Map(Vec<Entry>),
+}
+
+#[derive(Debug)]
+struct Entry {
+    key: String,
+    key_range: Range<usize>,
+    value: Rc<Node>,
+}
+
+/// The byte range of every value and key of a YAML text, as far as it could be parsed.
+#[derive(Debug, Default)]
+pub struct Marks {
+    top: Option<Rc<Node>>,
+}
+
+impl Marks {
+    /// Marks of a text. One that is no YAML has none: its fault was told with a place by the parser that found it.
+    #[must_use]
+    pub fn of(text: &str) -> Self {
+        let mut builder = Builder::default();
+        for event in Parser::new_from_str(text) {
+            let Ok((event, span)) = event else { break };
+            let Some(range) = span.byte_range() else { break };
+            builder.take(event, range);
+        }
+        Self { top: builder.done }
+    }
+
+    /// The byte range of a place, or of the nearest thing around it that has one.
+    #[must_use]
+    pub fn find(&self, pointer: &Pointer, part: &Part, text: &str) -> Option<Range<usize>> {
+        let mut node = self.top.as_ref()?;
+        let mut range = first_line(&node.range, text);
+        for (nth, step) in pointer.0.iter().enumerate() {
+            let last = nth + 1 == pointer.0.len();
+            match (step, &node.kind) {
+                (Step::Index(index), Kind::List(items)) => {
+                    let Some(item) = items.get(*index) else { break };
+                    node = item;
+                    range = node.range.clone();
+                }
+                (Step::Key(key), Kind::Map(_)) => {
+                    let Some(entry) = lookup(node, key, last && *part == Part::Again) else { break };
+                    node = &entry.value;
+                    let keyed = last && matches!(part, Part::Key | Part::Again);
+                    let unseen = text[node.range.clone()].trim().is_empty();
+                    range = if keyed || unseen { entry.key_range.clone() } else { node.range.clone() };
+                }
+                _ => break,
+            }
+        }
+        if let Part::Fragment(fragment) = part
+            && let Some(at) = text.get(range.clone()).and_then(|written| written.find(fragment.as_str()))
+        {
+            return Some(range.start + at..range.start + at + fragment.len());
+        }
+        Some(range)
+    }
+
+    /// Every key that stands twice in one mapping, with the pointer to it.
+    #[must_use]
+    pub fn duplicates(&self) -> Vec<Pointer> {
+        let mut found = Vec::new();
+        if let Some(top) = &self.top {
+            collect_duplicates(top, &Pointer::top(), &mut found);
+        }
+        found
+    }
+}
+
+/// The entry of a key: the mapping's own, or one that a merge key (`<<`) brings in.
+fn lookup<'n>(node: &'n Node, key: &str, again: bool) -> Option<&'n Entry> {
+    let Kind::Map(entries) = &node.kind else { return None };
+    let mut own = entries.iter().filter(|entry| entry.key == key);
+    if let Some(entry) = own.nth(usize::from(again)) {
+        return Some(entry);
+    }
+    let merged = entries.iter().filter(|entry| entry.key == "<<").flat_map(|entry| match &entry.value.kind {
+        Kind::List(items) => items.iter().map(Rc::as_ref).collect(),
+        _ => vec![entry.value.as_ref()],
+    });
+    merged.into_iter().find_map(|base| match &base.kind {
+        Kind::Map(entries) => entries.iter().find(|entry| entry.key == key),
+        _ => None,
+    })
+}
+
+fn collect_duplicates(node: &Node, at: &Pointer, found: &mut Vec<Pointer>) {
+    match &node.kind {
+        Kind::Scalar => {}
+        Kind::List(items) => {
+            for (index, item) in items.iter().enumerate() {
+                collect_duplicates(item, &at.index(index), found);
+            }
+        }
+        Kind::Map(entries) => {
+            let mut seen: HashMap<&str, usize> = HashMap::new();
+            for entry in entries {
+                let times = seen.entry(&entry.key).or_default();
+                *times += 1;
+                if *times == 2 && entry.key != "<<" {
+                    found.push(at.key(&entry.key));
+                }
+                collect_duplicates(&entry.value, &at.key(&entry.key), found);
+            }
+        }
+    }
+}
+
+/// The first line of a range: underlining a whole file helps nobody.
+fn first_line(range: &Range<usize>, text: &str) -> Range<usize> {
+    let written = text.get(range.clone()).unwrap_or_default();
+    let length = written.find('\n').unwrap_or(written.len());
+    range.start..range.start + length
+}
+
+/// What is open while events come in.
+#[derive(Debug)]
+enum Open {
+    List(usize, usize, Vec<Rc<Node>>),
+    Map(usize, usize, Vec<Entry>, Option<(String, Range<usize>)>),
+}
+
+/// Events to nodes, with a stack of its own so that depth costs no call stack.
+#[derive(Debug, Default)]
+struct Builder {
+    open: Vec<Open>,
+    anchors: HashMap<usize, Rc<Node>>,
+    done: Option<Rc<Node>>,
+}
+
+impl Builder {
+    fn take(&mut self, event: Event<'_>, range: Range<usize>) {
+        match event {
+            Event::Scalar(text, _, anchor, _) => {
+                let node = Node { range, kind: Kind::Scalar };
+                self.close(node, anchor, Some(text.into_owned()));
+            }
+            Event::Alias(anchor) => {
+                let kind = self.anchors.get(&anchor).map_or(Kind::Scalar, |node| share(&node.kind));
+                self.close(Node { range, kind }, 0, None);
+            }
+            Event::SequenceStart(_, anchor, _) => self.open.push(Open::List(range.start, anchor, Vec::new())),
+            Event::MappingStart(_, anchor, _) => self.open.push(Open::Map(range.start, anchor, Vec::new(), None)),
+            Event::SequenceEnd => {
+                if let Some(Open::List(start, anchor, items)) = self.open.pop() {
+                    self.close(Node { range: start..range.end, kind: Kind::List(items) }, anchor, None);
+                }
+            }
+            Event::MappingEnd => {
+                if let Some(Open::Map(start, anchor, entries, _)) = self.open.pop() {
+                    self.close(Node { range: start..range.end, kind: Kind::Map(entries) }, anchor, None);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A node is complete: it becomes an entry, a key, a value, or the top.
+    fn close(&mut self, node: Node, anchor: usize, text: Option<String>) {
+        let range = node.range.clone();
+        let node = Rc::new(node);
+        if anchor != 0 {
+            self.anchors.insert(anchor, Rc::clone(&node));
+        }
+        match self.open.last_mut() {
+            None => self.done = Some(node),
+            Some(Open::List(_, _, items)) => items.push(node),
+            Some(Open::Map(_, _, entries, key)) => match key.take() {
+                Some((key, key_range)) => entries.push(Entry { key, key_range, value: node }),
+                None => *key = Some((text.unwrap_or_default(), range)),
+            },
+        }
+    }
+}
+
+/// The children of an aliased node are shared, never copied: an alias bomb stays as small as it was written.
+fn share(kind: &Kind) -> Kind {
+    match kind {
+        Kind::Scalar => Kind::Scalar,
+        Kind::List(items) => Kind::List(items.clone()),
+        Kind::Map(entries) => Kind::Map(
+            entries
+                .iter()
+                .map(|entry| Entry {
+                    key: entry.key.clone(),
+                    key_range: entry.key_range.clone(),
+                    value: Rc::clone(&entry.value),
+                })
+                .collect(),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slice<'t>(text: &'t str, pointer: &Pointer, part: &Part) -> &'t str {
+        Marks::of(text).find(pointer, part, text).map_or("nowhere", |range| &text[range])
+    }
+
+    #[test]
+    fn finds_values_keys_and_fragments() {
+        let text = "jobs:\n  - id: \"é-{{ x }}\"\n    duration: 12\n    image: [a, b]\n    prompt:\n";
+        let job = Pointer::top().key("jobs").index(0);
+        assert_eq!(slice(text, &job.key("duration"), &Part::Value), "12");
+        assert_eq!(slice(text, &job.key("duration"), &Part::Key), "duration");
+        assert_eq!(slice(text, &job.key("image").index(1), &Part::Value), "b");
+        assert_eq!(slice(text, &job.key("id"), &Part::Fragment("x".into())), "x");
+        assert_eq!(slice(text, &job.key("prompt"), &Part::Value), "prompt");
+    }
+
+    #[test]
+    fn finds_what_a_merge_key_brings_in_where_it_was_written() {
+        let text = "base: &b { duration: 99 }\njobs:\n  - { <<: *b, id: x }\n";
+        assert_eq!(slice(text, &Pointer::top().key("jobs").index(0).key("duration"), &Part::Value), "99");
+    }
+
+    #[test]
+    fn finds_the_second_of_a_key_that_stands_twice() {
+        let text = "a: 1\njobs:\n  - id: x\n    id: y\n";
+        let marks = Marks::of(text);
+        let found = marks.duplicates();
+        assert_eq!(found.iter().map(ToString::to_string).collect::<Vec<_>>(), ["jobs[0].id"]);
+        let again = marks.find(&found[0], &Part::Again, text).expect("a range");
+        assert_eq!(text[..again.start].lines().count(), 4);
+    }
+
+    #[test]
+    fn an_alias_bomb_stays_small() {
+        use std::fmt::Write as _;
+        let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+        for level in 1..40 {
+            let inner = vec![format!("*a{}", level - 1); 10].join(", ");
+            writeln!(text, "a{level}: &a{level} [{inner}]").expect("a string");
+        }
+        assert_eq!(slice(&text, &Pointer::top().key("a3"), &Part::Key), "a3");
+    }
+}

@@ -1,0 +1,413 @@
+//! One entry of `jobs` with one row: chooses between the job's own fields and the defaults, and fills the templates in.
+//!
+//! A job's fields may use each other (`id: "{{ model }}-{{ duration }}"`), so each is made when it is first needed.
+
+use minijinja::Value;
+use serde_yaml::Mapping;
+
+use super::decode::WholeOrTemplate;
+use super::diagnostic::Diagnostic;
+use super::place::{Part, Place, Pointer};
+use super::raw::{RawFields, RawJob};
+use super::rows::Row;
+use super::suggest;
+use super::template::{Scope, TemplateError, Templates, Text, is_template};
+use crate::catalog::{Catalog, Model};
+use crate::domain::{Field, Spec};
+
+/// The texts of an entry or of the defaults, compiled.
+pub struct Fields<'t> {
+    at: Pointer,
+    texts: Vec<(&'static str, Text<'t>)>,
+    whole: Option<i64>,
+    image: Option<Vec<Text<'t>>>,
+    tags: Option<Vec<Text<'t>>>,
+    extra: Option<&'t Mapping>,
+}
+
+/// What an entry became with one row.
+pub struct Rendered<'c> {
+    /// The id, if it could be made.
+    pub id: Option<String>,
+    /// The fields, before the family's defaults.
+    pub spec: Spec,
+    /// The model, if it is known.
+    pub model: Option<Model<'c>>,
+    /// The labels.
+    pub tags: Vec<String>,
+    /// Defaults that the family does not take, and that were passed over.
+    pub passed_over: Vec<Field>,
+    /// What went wrong.
+    pub found: Vec<Diagnostic>,
+}
+
+impl<'t> Fields<'t> {
+    /// Compiles the fields of one entry, with its id.
+    pub fn of_job(templates: &'t Templates, job: &'t RawJob, at: Pointer, found: &mut Vec<Diagnostic>) -> Self {
+        let mut fields = Self::compile(templates, &job.fields, at, found);
+        if let Some(id) = &job.id {
+            fields.add(templates, "id", id, found);
+        }
+        fields
+    }
+
+    /// Compiles the fields of an entry or of the defaults.
+    pub fn compile(templates: &'t Templates, raw: &'t RawFields, at: Pointer, found: &mut Vec<Diagnostic>) -> Self {
+        let mut fields =
+            Self { at, texts: Vec::new(), whole: None, image: None, tags: None, extra: raw.extra.as_ref() };
+        let texts = [
+            (Field::Model, &raw.model),
+            (Field::Prompt, &raw.prompt),
+            (Field::AspectRatio, &raw.aspect_ratio),
+            (Field::Size, &raw.size),
+        ];
+        for (field, text) in texts {
+            if let Some(text) = text {
+                fields.add(templates, field.name(), text, found);
+            }
+        }
+        match &raw.duration {
+            Some(WholeOrTemplate::Whole(seconds)) => fields.whole = Some(*seconds),
+            Some(WholeOrTemplate::Template(text)) => fields.add(templates, Field::Duration.name(), text, found),
+            None => {}
+        }
+        fields.image = raw.image.as_ref().map(|list| fields.list(templates, "image", list, found));
+        fields.tags = raw.tags.as_ref().map(|list| fields.list(templates, "tags", list, found));
+        fields
+    }
+
+    fn add(&mut self, templates: &'t Templates, name: &'static str, text: &'t str, found: &mut Vec<Diagnostic>) {
+        match templates.compile(text) {
+            Ok(text) => self.texts.push((name, text)),
+            Err(error) => found.push(template_finding(error, self.at.key(name))),
+        }
+    }
+
+    fn list(
+        &self,
+        templates: &'t Templates,
+        name: &str,
+        list: &'t [String],
+        found: &mut Vec<Diagnostic>,
+    ) -> Vec<Text<'t>> {
+        list.iter()
+            .enumerate()
+            .filter_map(|(index, text)| {
+                let compiled = templates.compile(text);
+                compiled.map_err(|error| found.push(template_finding(error, self.at.key(name).index(index)))).ok()
+            })
+            .collect()
+    }
+
+    fn text(&self, name: &str) -> Option<&Text<'t>> {
+        self.texts.iter().find(|(known, _)| *known == name).map(|(_, text)| text)
+    }
+
+    /// Whether the field stands here.
+    pub fn has(&self, field: Field) -> bool {
+        match field {
+            Field::Duration => self.whole.is_some() || self.text(field.name()).is_some(),
+            Field::Image => self.image.is_some(),
+            _ => self.text(field.name()).is_some(),
+        }
+    }
+
+    /// The place of a field here.
+    pub fn place(&self, field: Field) -> Place {
+        self.at.key(field.name()).value()
+    }
+}
+
+/// Something could not be made, and that was told.
+struct Told;
+
+/// How far a plain field is.
+#[derive(Clone, PartialEq)]
+enum Cell {
+    Unmade,
+    /// Being made: to need it now is a circle.
+    Busy,
+    /// Could not be made, which was told.
+    Broken,
+    /// Made, though it may have no value.
+    Made,
+}
+
+/// The plain fields that templates may use.
+const PLAIN: [&str; 6] = ["model", "duration", "aspect_ratio", "size", "prompt", "id"];
+
+struct Maker<'r, 't, 'c> {
+    templates: &'r Templates,
+    catalog: &'c Catalog,
+    own: &'r Fields<'t>,
+    defaults: &'r Fields<'t>,
+    cells: [Cell; PLAIN.len()],
+    scope: Scope,
+    model: Option<Model<'c>>,
+    passed_over: Vec<Field>,
+    found: Vec<Diagnostic>,
+}
+
+/// Makes one job's fields.
+pub fn render<'c>(
+    templates: &Templates,
+    catalog: &'c Catalog,
+    own: &Fields<'_>,
+    defaults: &Fields<'_>,
+    row: Option<&Row>,
+) -> Rendered<'c> {
+    let mut maker = Maker {
+        templates,
+        catalog,
+        own,
+        defaults,
+        cells: [const { Cell::Unmade }; PLAIN.len()],
+        scope: Scope { row: row.map(|row| row.value.clone()), fields: Vec::with_capacity(PLAIN.len()) },
+        model: None,
+        passed_over: Vec::new(),
+        found: Vec::new(),
+    };
+    for name in PLAIN {
+        maker.make(name);
+    }
+    let spec = Spec {
+        model: maker.made_text("model").unwrap_or_default(),
+        prompt: maker.made_text("prompt"),
+        duration: maker.made("duration").and_then(Value::as_i64),
+        aspect_ratio: maker.made_text("aspect_ratio"),
+        size: maker.made_text("size"),
+        image: maker.images(),
+        face: None,
+        extra: maker.extra(),
+    };
+    let tags = maker.tags();
+    let id = maker.made_text("id");
+    let Maker { model, passed_over, found, .. } = maker;
+    Rendered { id, spec, model, tags, passed_over, found }
+}
+
+impl<'r, 't> Maker<'r, 't, '_> {
+    /// Makes a plain field, and first those that it uses; false if that can't be done.
+    fn make(&mut self, name: &'static str) -> bool {
+        let Some(index) = PLAIN.iter().position(|plain| *plain == name) else { return true };
+        match self.cells[index] {
+            Cell::Made => return true,
+            Cell::Broken | Cell::Busy => return false,
+            Cell::Unmade => {}
+        }
+        self.cells[index] = Cell::Busy;
+        self.cells[index] = match self.value_of(name) {
+            Ok(value) => {
+                self.scope.fields.extend(value.map(|value| (name, value)));
+                Cell::Made
+            }
+            Err(Told) => Cell::Broken,
+        };
+        if name == "model" {
+            self.look_up_model();
+        }
+        self.cells[index] != Cell::Broken
+    }
+
+    /// The value of a plain field, if it has one.
+    fn value_of(&mut self, name: &'static str) -> Result<Option<Value>, Told> {
+        let field = Field::named(name);
+        let Some(source) = self.source(field, name)? else {
+            return Ok(self.family_default(field));
+        };
+        if name == "duration"
+            && let Some(seconds) = source.whole
+        {
+            return Ok(Some(seconds.into()));
+        }
+        // A text that could not be compiled is not there, and was told.
+        let text = source.text(name).ok_or(Told)?;
+        let at = source.at.key(name);
+        let filled = self.fill(text, at.clone())?;
+        // An empty cell of a spreadsheet means "as usual". A prompt is no such thing, and an id never is.
+        let templated = matches!(text, Text::Template(..));
+        if templated && filled.trim().is_empty() && !matches!(name, "prompt" | "id") {
+            return Ok(self.family_default(field));
+        }
+        if name == "duration" {
+            return self.whole(&filled, at).map(|seconds| Some(seconds.into()));
+        }
+        Ok(Some(filled.into()))
+    }
+
+    /// Where a field is taken from: the job itself, or the defaults unless the family passes them over.
+    fn source(&mut self, field: Option<Field>, name: &'static str) -> Result<Option<&'r Fields<'t>>, Told> {
+        let Some(field) = field else { return Ok(Some(self.own)) };
+        if self.own.has(field) {
+            return Ok(Some(self.own));
+        }
+        if name != "model" && !self.make("model") {
+            // Without its model nobody can say whether a default is for this job.
+            return if self.defaults.has(field) { Err(Told) } else { Ok(None) };
+        }
+        if !self.defaults.has(field) {
+            return Ok(None);
+        }
+        if self.model.is_some_and(|model| model.family.passes_over(field)) {
+            self.passed_over.push(field);
+            return Ok(None);
+        }
+        Ok(Some(self.defaults))
+    }
+
+    fn family_default(&mut self, field: Option<Field>) -> Option<Value> {
+        let rules = &self.model?.family.fields;
+        match field? {
+            Field::Duration => Some(rules.duration.default.into()),
+            Field::AspectRatio => Some(rules.aspect_ratio.as_ref()?.default.clone().into()),
+            _ => None,
+        }
+    }
+
+    fn fill(&mut self, text: &Text<'_>, at: Pointer) -> Result<String, Told> {
+        if let Text::Template(_, names) = text {
+            for plain in PLAIN.into_iter().filter(|plain| names.iter().any(|name| name == plain)) {
+                if self.make(plain) {
+                    continue;
+                }
+                if self.is_busy(plain) {
+                    let message = format!("`{plain}` is used to make itself");
+                    let place = Place::Value(at, Part::Fragment(plain.to_owned()));
+                    self.found.push(Diagnostic::error("template-circle", message, place));
+                }
+                return Err(Told);
+            }
+        }
+        self.templates.render(text, &self.scope).map_err(|error| {
+            self.found.push(template_finding(error, at));
+            Told
+        })
+    }
+
+    fn is_busy(&self, plain: &str) -> bool {
+        PLAIN.iter().zip(&self.cells).any(|(name, cell)| *name == plain && *cell == Cell::Busy)
+    }
+
+    fn whole(&mut self, filled: &str, at: Pointer) -> Result<i64, Told> {
+        filled.trim().parse().map_err(|_| {
+            let message = format!("`duration` must be a whole number, and the template gives `{}`", filled.trim());
+            self.found.push(Diagnostic::error("wrong-type", message, at.value()));
+            Told
+        })
+    }
+
+    fn look_up_model(&mut self) {
+        let Some(name) = self.made_text("model") else {
+            if self.cells[0] != Cell::Broken {
+                let finding =
+                    Diagnostic::error("model-missing", "this job has no `model`", self.own.at.clone().value());
+                let names: Vec<&str> = self.catalog.model_names().collect();
+                self.found
+                    .push(finding.with_help(format!("write `model`, here or under `defaults`: {}", names.join(", "))));
+                self.cells[0] = Cell::Broken;
+            }
+            return;
+        };
+        self.model = self.catalog.model(&name);
+        if self.model.is_none() {
+            let source = if self.own.has(Field::Model) { self.own } else { self.defaults };
+            let names: Vec<&str> = self.catalog.model_names().collect();
+            let finding =
+                Diagnostic::error("model-unknown", format!("unknown model `{name}`"), source.place(Field::Model));
+            self.found.push(finding.with_help(suggest::help(&name, "models", &names)));
+            self.cells[0] = Cell::Broken;
+        }
+    }
+
+    fn images(&mut self) -> Vec<String> {
+        let Ok(Some(source)) = self.source(Some(Field::Image), "image") else { return Vec::new() };
+        self.fill_list(source.image.as_deref(), &source.at.key("image"))
+    }
+
+    fn tags(&mut self) -> Vec<String> {
+        let source = if self.own.tags.is_some() { self.own } else { self.defaults };
+        self.fill_list(source.tags.as_deref(), &source.at.key("tags"))
+    }
+
+    fn fill_list(&mut self, list: Option<&[Text<'_>]>, at: &Pointer) -> Vec<String> {
+        let texts = list.unwrap_or_default().iter().enumerate();
+        let filled: Vec<String> = texts.filter_map(|(index, text)| self.fill(text, at.index(index)).ok()).collect();
+        filled.into_iter().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()).collect()
+    }
+
+    /// The defaults' `extra` with the job's own on top, templates filled in, as JSON.
+    fn extra(&mut self) -> serde_json::Map<String, serde_json::Value> {
+        let mut merged = serde_json::Map::new();
+        for source in [self.defaults, self.own] {
+            let at = source.at.key("extra");
+            for (key, value) in source.extra.into_iter().flatten() {
+                let Some(name) = key.as_str() else {
+                    self.found.push(Diagnostic::error(
+                        "key-not-text",
+                        "a field's name must be a text",
+                        at.clone().value(),
+                    ));
+                    continue;
+                };
+                if let Some(value) = self.extra_value(name, value, at.key(name)) {
+                    merged.insert(name.to_owned(), value);
+                }
+            }
+        }
+        merged
+    }
+
+    fn extra_value(&mut self, name: &str, value: &serde_yaml::Value, at: Pointer) -> Option<serde_json::Value> {
+        let documented = Field::named(name).is_some_and(|field| self.model.is_some_and(|m| m.family.takes(field)));
+        if documented {
+            let message = format!("`extra` can't say `{name}`: the interface documents that field");
+            let help = format!("write `{name}` on the job itself, where it is checked and priced");
+            self.found.push(Diagnostic::error("extra-contradicts", message, at.named()).with_help(help));
+            return None;
+        }
+        match serde_json::to_value(value) {
+            Ok(json) => self.fill_json(json, &at),
+            Err(error) => {
+                let message = format!("`{name}` can't be sent as JSON: {error}");
+                self.found.push(Diagnostic::error("extra-not-json", message, at.value()));
+                None
+            }
+        }
+    }
+
+    fn fill_json(&mut self, value: serde_json::Value, at: &Pointer) -> Option<serde_json::Value> {
+        use serde_json::Value as Json;
+        Some(match value {
+            Json::String(source) if is_template(&source) => {
+                let templates = self.templates;
+                match templates.compile(&source) {
+                    Ok(text) => Json::String(self.fill(&text, at.clone()).ok()?),
+                    Err(error) => {
+                        self.found.push(template_finding(error, at.clone()));
+                        return None;
+                    }
+                }
+            }
+            Json::Array(items) => Json::Array(items.into_iter().filter_map(|item| self.fill_json(item, at)).collect()),
+            Json::Object(fields) => Json::Object(
+                fields.into_iter().filter_map(|(key, value)| Some((key, self.fill_json(value, at)?))).collect(),
+            ),
+            scalar => scalar,
+        })
+    }
+
+    fn made(&self, name: &str) -> Option<&Value> {
+        self.scope.fields.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+    }
+
+    fn made_text(&self, name: &str) -> Option<String> {
+        self.made(name).map(ToString::to_string)
+    }
+}
+
+fn template_finding(error: TemplateError, at: Pointer) -> Diagnostic {
+    let part = error.fragment.map_or(Part::Value, Part::Fragment);
+    let mut finding = Diagnostic::error("template", error.message, Place::Value(at, part));
+    finding.help = error.help;
+    finding
+}

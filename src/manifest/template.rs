@@ -1,0 +1,182 @@
+//! Strict Jinja: the only place that knows the template engine.
+//!
+//! An undefined name is an error at its place, never an empty string. A template may use a bounded number of steps, so
+//! that no manifest can keep the loader busy for ever.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use minijinja::value::{Object, Serde};
+use minijinja::{Environment, ErrorKind, Template, UndefinedBehavior, Value};
+
+use super::suggest;
+
+/// The most steps of the template engine for one text; a prompt with a loop over a few dozen words needs some hundreds.
+const MOST_STEPS: u64 = 100_000;
+
+/// Names that a var must not take, because they mean something else in every template.
+pub const RESERVED: [&str; 13] = [
+    "row",
+    "today",
+    "env",
+    "id",
+    "model",
+    "prompt",
+    "duration",
+    "aspect_ratio",
+    "size",
+    "image",
+    "tags",
+    "take",
+    "loop",
+];
+
+/// The engine with what is in scope for the whole manifest.
+pub struct Templates {
+    engine: Environment<'static>,
+    names: Vec<String>,
+    env_names: Vec<String>,
+}
+
+/// A text of the manifest: as it is, or with something to fill in.
+pub enum Text<'t> {
+    /// Nothing to fill in.
+    Plain(&'t str),
+    /// A compiled template, with the names that it uses.
+    Template(Template<'t, 't>, Vec<String>),
+}
+
+/// Why a text could not be filled in.
+#[derive(Debug)]
+pub struct TemplateError {
+    /// What is wrong.
+    pub message: String,
+    /// How to mend it.
+    pub help: Option<String>,
+    /// The part of the text that is at fault.
+    pub fragment: Option<String>,
+}
+
+/// What is in scope for one job.
+#[derive(Clone, Debug, Default)]
+pub struct Scope {
+    /// The row, if the job has one.
+    pub row: Option<Value>,
+    /// The job's own fields, as far as they are known.
+    pub fields: Vec<(&'static str, Value)>,
+}
+
+impl Object for Scope {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        self.get_value_by_str(key.as_str()?)
+    }
+
+    fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Value> {
+        if key == "row" {
+            return self.row.clone();
+        }
+        self.fields.iter().find(|(name, _)| *name == key).map(|(_, value)| value.clone())
+    }
+}
+
+impl Templates {
+    /// With the vars, the date and the permitted environment variables (name and value, where it is set) in scope.
+    pub fn new(
+        vars: impl IntoIterator<Item = (String, serde_yaml::Value)>,
+        today: &str,
+        env: impl IntoIterator<Item = (String, Option<String>)>,
+    ) -> Self {
+        let mut engine = Environment::new();
+        engine.set_undefined_behavior(UndefinedBehavior::Strict);
+        engine.set_fuel(Some(MOST_STEPS));
+        engine.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
+        let mut names = vec!["today".to_owned()];
+        for (name, value) in vars {
+            engine.add_global(name.clone(), Value::from(Serde(value)));
+            names.push(name);
+        }
+        engine.add_global("today", today);
+        let (mut env_names, mut set) = (Vec::new(), BTreeMap::new());
+        for (name, value) in env {
+            if let Some(value) = value {
+                set.insert(name.clone(), value);
+            }
+            env_names.push(name);
+        }
+        engine.add_global("env", Value::from_pairs(set));
+        Self { engine, names, env_names }
+    }
+
+    /// Compiles a text; one without a template costs nothing.
+    pub fn compile<'t>(&'t self, source: &'t str) -> Result<Text<'t>, TemplateError> {
+        if !is_template(source) {
+            return Ok(Text::Plain(source));
+        }
+        let template = self.engine.template_from_str(source).map_err(|error| explain_syntax(&error, source))?;
+        let names = template.undeclared_variables(false).into_iter().collect();
+        Ok(Text::Template(template, names))
+    }
+
+    /// Fills a text in.
+    pub fn render(&self, text: &Text<'_>, scope: &Scope) -> Result<String, TemplateError> {
+        match text {
+            Text::Plain(source) => Ok((*source).to_owned()),
+            Text::Template(template, _) => template
+                .render(Value::from_object(scope.clone()))
+                .map_err(|error| self.explain(&error, template.source(), scope)),
+        }
+    }
+
+    fn explain(&self, error: &minijinja::Error, source: &str, scope: &Scope) -> TemplateError {
+        let fragment = error.range().and_then(|range| source.get(range)).map(str::to_owned);
+        if error.kind() == ErrorKind::OutOfFuel {
+            let message = format!("the template takes more than {MOST_STEPS} steps");
+            return TemplateError { message, help: Some("write shorter loops".to_owned()), fragment: None };
+        }
+        if error.kind() != ErrorKind::UndefinedError {
+            let detail = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
+            return TemplateError { message: format!("the template failed: {detail}"), help: None, fragment };
+        }
+        let name = fragment.clone().unwrap_or_default();
+        let help = self.help_for(&name, scope);
+        TemplateError { message: format!("`{name}` is not defined"), help, fragment }
+    }
+
+    fn help_for(&self, name: &str, scope: &Scope) -> Option<String> {
+        if let Some(variable) = name.strip_prefix("env.") {
+            return Some(if self.env_names.iter().any(|known| known == variable) {
+                format!("set the environment variable {variable}")
+            } else {
+                format!("list the variable first: `env: [{variable}]` at the top of the manifest")
+            });
+        }
+        if let Some(column) = name.strip_prefix("row.") {
+            let Some(row) = &scope.row else {
+                return Some("this job has no `for_each`, so there is no row".to_owned());
+            };
+            let columns: Vec<String> = row.try_iter().ok()?.map(|key| key.to_string()).collect();
+            let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+            return Some(suggest::help(column, "columns of the row", &columns));
+        }
+        if name == "row" {
+            return Some("this job has no `for_each`, so there is no row".to_owned());
+        }
+        let mut names: Vec<&str> = self.names.iter().map(String::as_str).collect();
+        names.extend(scope.fields.iter().map(|(name, _)| *name));
+        Some(suggest::help(name, "names in scope", &names))
+    }
+}
+
+/// Whether a text has anything to fill in.
+pub fn is_template(source: &str) -> bool {
+    source.contains("{{") || source.contains("{%") || source.contains("{#")
+}
+
+fn explain_syntax(error: &minijinja::Error, source: &str) -> TemplateError {
+    let detail = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
+    TemplateError {
+        message: format!("the template can't be read: {detail}"),
+        help: Some("a template is `{{ name }}`; to write two braces as they are, use {{ \"{{\" }}".to_owned()),
+        fragment: error.range().and_then(|range| source.get(range)).map(str::to_owned).filter(|text| !text.is_empty()),
+    }
+}
