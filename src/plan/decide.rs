@@ -1,0 +1,213 @@
+//! What is to be done about one job, from its history alone.
+//!
+//! The rule that money hangs on: [`Action::buys`] is never true while an attempt of the job is doubtful, or while a task
+//! for the same request is at the service or completed. A property test walks through every history.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::domain::{Attempt, AttemptId, AttemptState, Job};
+
+/// What the run does about a job.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// Submitted, for the first time or after a submission that made no task.
+    Submit,
+    /// Submitted again, because the request is another one than the one that was paid.
+    Changed,
+    /// Submitted again after the service failed.
+    Retry,
+    /// Polled on: its task is at the service.
+    Resume,
+    /// Nothing: it is completed.
+    Done,
+    /// Nothing yet: it waits for a face review.
+    Hold,
+    /// Nothing: the service failed, and it may have been charged.
+    Failed,
+    /// Nothing: nobody knows whether it was charged.
+    InDoubt,
+}
+
+impl Action {
+    /// Whether this action sends a submission, and so may cost money.
+    #[must_use]
+    pub fn buys(self) -> bool {
+        matches!(self, Self::Submit | Self::Changed | Self::Retry)
+    }
+}
+
+/// What is done about a job, and why.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Decision {
+    /// What is done.
+    pub action: Action,
+    /// Why, for a person.
+    pub reason: String,
+    /// The attempt that the action is about: the one to poll, the one that is done, the one in doubt.
+    pub attempt: Option<AttemptId>,
+}
+
+impl Decision {
+    fn about(attempt: &Attempt, action: Action, reason: String) -> Self {
+        Self { action, reason, attempt: Some(attempt.id) }
+    }
+}
+
+/// Decides about one job. `attempts` are all of this job's, oldest first.
+pub fn decide<'a>(job: &Job, mut attempts: impl DoubleEndedIterator<Item = &'a Attempt> + Clone) -> Decision {
+    // A doubtful attempt comes before everything, also one for an earlier wording: it may have been paid, and a person
+    // has to say so before anything else is bought under this name.
+    if let Some(doubtful) = attempts.clone().find(|attempt| attempt.state.is_doubtful()) {
+        let reason = "was sent, and the answer never arrived whole: it may have been charged".to_owned();
+        return Decision::about(doubtful, Action::InDoubt, reason);
+    }
+    let same = |attempt: &&Attempt| attempt.fingerprint == *job.request.fingerprint();
+    let in_state =
+        |wanted: fn(AttemptState) -> bool| attempts.clone().rev().filter(same).find(|attempt| wanted(attempt.state));
+    if let Some(completed) = in_state(|state| state == AttemptState::Completed) {
+        return Decision::about(completed, Action::Done, "is completed".to_owned());
+    }
+    if let Some(outstanding) = in_state(AttemptState::is_outstanding) {
+        return Decision::about(outstanding, Action::Resume, "is at the service".to_owned());
+    }
+    if let Some(failed) = in_state(|state| state == AttemptState::Failed) {
+        let message = failed.error.as_ref().map_or("", |error| error.message.as_str());
+        return Decision::about(failed, Action::Failed, format!("failed at the service: {message}"));
+    }
+    let paid = attempts.clone().rev().find(|attempt| attempt.state.is_outstanding() || is_final(attempt.state));
+    if let Some(paid) = paid {
+        let fields = changed_fields(&paid.request, job.request.body()).join(", ");
+        let reason = format!("{fields} changed since it was submitted: costs again");
+        return Decision::about(paid, Action::Changed, reason);
+    }
+    let reason = match attempts.next_back().map(|attempt| attempt.state) {
+        Some(AttemptState::Rejected) => "was rejected by the service, without a charge",
+        Some(_) => "never reached the service",
+        None => "is new",
+    };
+    Decision { action: Action::Submit, reason: reason.to_owned(), attempt: None }
+}
+
+fn is_final(state: AttemptState) -> bool {
+    matches!(state, AttemptState::Completed | AttemptState::Failed)
+}
+
+/// The names of the fields in which two request bodies differ, in alphabetic order.
+fn changed_fields(before: &str, after: &str) -> Vec<String> {
+    let fields = |body: &str| serde_json::from_str::<Map<String, Value>>(body).unwrap_or_default();
+    let (before, after) = (fields(before), fields(after));
+    let mut names: Vec<String> = before.keys().chain(after.keys()).cloned().collect();
+    names.sort_unstable();
+    names.dedup();
+    names.retain(|name| before.get(name) != after.get(name));
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::domain::{Charging, JobId, Request, Spec, Usd};
+
+    fn job(prompt: &str) -> Job {
+        let spec = Spec { model: "beta-2.0-lite".into(), prompt: Some(prompt.into()), ..Spec::default() };
+        Job {
+            id: JobId::new("hero").expect("an id"),
+            request: Request::new(&spec),
+            spec,
+            price: Usd::from_micros(3_750_000),
+            charging: Charging::Undocumented,
+            typical_s: (30, 120),
+            take: 1,
+            tags: Vec::new(),
+        }
+    }
+
+    fn attempt(id: i64, prompt: &str, state: AttemptState) -> Attempt {
+        let job = job(prompt);
+        Attempt {
+            id: AttemptId(id),
+            job: job.id,
+            fingerprint: job.request.fingerprint().clone(),
+            request: job.request.body().to_owned(),
+            model: job.spec.model,
+            price: job.price,
+            charging: job.charging,
+            typical_s: job.typical_s,
+            state,
+            task: None,
+            video_url: None,
+            error: None,
+            polls: 0,
+            intended_at: Timestamp::UNIX_EPOCH,
+            answered_at: None,
+            ended_at: None,
+        }
+    }
+
+    fn action(history: &[Attempt]) -> Action {
+        decide(&job("now"), history.iter()).action
+    }
+
+    #[test]
+    fn the_table_of_states() {
+        use AttemptState as S;
+        for (state, expected) in [
+            (S::Completed, Action::Done),
+            (S::Failed, Action::Failed),
+            (S::Queued, Action::Resume),
+            (S::InProgress, Action::Resume),
+            (S::Rejected, Action::Submit),
+            (S::InDoubt, Action::InDoubt),
+            (S::Intended, Action::InDoubt),
+            (S::Void, Action::Submit),
+        ] {
+            assert_eq!(action(&[attempt(1, "now", state)]), expected, "{state:?}");
+        }
+        assert_eq!(action(&[]), Action::Submit);
+        assert_eq!(action(&[attempt(1, "before", S::Completed)]), Action::Changed);
+        assert_eq!(action(&[attempt(1, "before", S::Rejected)]), Action::Submit);
+    }
+
+    #[test]
+    fn going_back_to_a_wording_that_was_paid_costs_nothing() {
+        let history = [attempt(1, "now", AttemptState::Completed), attempt(2, "before", AttemptState::Completed)];
+        assert_eq!(action(&history), Action::Done);
+    }
+
+    #[test]
+    fn a_change_is_named() {
+        let history = [attempt(1, "before", AttemptState::Completed)];
+        assert_eq!(decide(&job("now"), history.iter()).reason, "prompt changed since it was submitted: costs again");
+    }
+
+    fn any_history() -> impl Strategy<Value = Vec<Attempt>> {
+        let state = proptest::sample::select(AttemptState::ALL.to_vec());
+        let prompt = proptest::sample::select(vec!["now", "before"]);
+        proptest::collection::vec((prompt, state), 0..6)
+            .prop_map(|attempts| (1..).zip(attempts).map(|(id, (prompt, state))| attempt(id, prompt, state)).collect())
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_bought_while_a_charge_for_it_is_possible(history in any_history()) {
+            let decision = decide(&job("now"), history.iter());
+            let doubtful = history.iter().any(|attempt| attempt.state.is_doubtful());
+            let wanted = job("now").request.fingerprint().clone();
+            let paid = history.iter().any(|attempt| {
+                attempt.fingerprint == wanted
+                    && (attempt.state.is_outstanding() || is_final(attempt.state))
+            });
+            if doubtful || paid {
+                prop_assert!(!decision.action.buys(), "{:?}", decision);
+            } else {
+                prop_assert!(decision.action.buys(), "{:?}", decision);
+            }
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! How long a run will take and how often it will ask.
+//!
+//! Each task is taken to need the middle of its family's typical generation time (interface §4), and to be looked at
+//! every ten seconds once it may be ready. The wall time is that of list scheduling: tasks in order, each on the slot
+//! that is free first. It is an estimate, and is called one wherever it is shown.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::build::Planned;
+
+/// The pause between two looks that the estimate counts with, in seconds: the default of `--poll-interval`.
+const LOOK_EVERY_S: u32 = 10;
+
+/// What a run is expected to take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Estimate {
+    /// Seconds from the first submission to the last video.
+    pub wall_s: u64,
+    /// Submissions and looks together.
+    pub requests: u64,
+}
+
+impl Estimate {
+    /// Of the jobs that are submitted, with `outstanding` tasks at the service already and `concurrency` slots.
+    #[must_use]
+    pub fn of(jobs: &[Planned], outstanding: usize, concurrency: usize) -> Self {
+        let due: Vec<(u32, u32)> =
+            jobs.iter().filter(|planned| planned.action.buys()).map(|planned| planned.job.typical_s).collect();
+        let looks = |(min, max): (u32, u32)| u64::from((max - min) / 2 / LOOK_EVERY_S + 1);
+        let mut free: BinaryHeap<Reverse<u64>> = vec![Reverse(0); concurrency.max(1)].into();
+        let mut wall_s = 0;
+        for &(min, max) in &due {
+            let Some(Reverse(start)) = free.pop() else { break };
+            let end = start + u64::from(u32::midpoint(min, max));
+            free.push(Reverse(end));
+            wall_s = wall_s.max(end);
+        }
+        let requests = due.iter().map(|&typical| 1 + looks(typical)).sum::<u64>() + outstanding as u64;
+        Self { wall_s, requests }
+    }
+}

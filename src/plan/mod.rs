@@ -1,0 +1,16 @@
+//! What is due, why, and what it costs: a pure value that `--plan` prints and the run consumes.
+//!
+//! Same jobs, same history, same plan: no clock, no network, no file. Because the run takes its work from this value
+//! and from nothing else, the dry run can't say one thing and the run do another.
+
+mod build;
+mod decide;
+mod estimate;
+mod select;
+mod view;
+
+pub use build::{Limit, Plan, Planned, Totals};
+pub use decide::{Action, Decision, decide};
+pub use estimate::Estimate;
+pub use select::{InvalidGlob, Selection};
+pub use view::{ModelView, PlanView, by_model};

@@ -1,0 +1,73 @@
+//! `--select`, `--exclude` and `--tag`.
+
+use globset::{Glob, GlobSet, GlobSetBuilder};
+
+/// Which jobs of a manifest a run is about.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    select: Option<GlobSet>,
+    exclude: Option<GlobSet>,
+    tags: Vec<String>,
+}
+
+/// A pattern that is no glob.
+#[derive(Debug, thiserror::Error)]
+#[error("`{glob}` is no pattern: {source}")]
+pub struct InvalidGlob {
+    glob: String,
+    source: globset::Error,
+}
+
+impl Selection {
+    /// From globs over ids and from tags. A job is selected if it matches any `select` (or there is none), has any of
+    /// `tags` (or there is none), and matches no `exclude`.
+    pub fn new(select: &[String], exclude: &[String], tags: &[String]) -> Result<Self, InvalidGlob> {
+        Ok(Self { select: globs(select)?, exclude: globs(exclude)?, tags: tags.to_vec() })
+    }
+
+    /// Whether a job with this id and these tags is selected.
+    #[must_use]
+    pub fn takes(&self, id: &str, tags: &[String]) -> bool {
+        self.select.as_ref().is_none_or(|globs| globs.is_match(id))
+            && self.exclude.as_ref().is_none_or(|globs| !globs.is_match(id))
+            && (self.tags.is_empty() || tags.iter().any(|tag| self.tags.contains(tag)))
+    }
+
+    /// Whether every job is selected.
+    #[must_use]
+    pub fn is_all(&self) -> bool {
+        self.select.is_none() && self.exclude.is_none() && self.tags.is_empty()
+    }
+}
+
+fn globs(patterns: &[String]) -> Result<Option<GlobSet>, InvalidGlob> {
+    if patterns.is_empty() {
+        return Ok(None);
+    }
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns {
+        set.add(Glob::new(pattern).map_err(|source| InvalidGlob { glob: pattern.clone(), source })?);
+    }
+    set.build().map(Some).map_err(|source| InvalidGlob { glob: patterns.join(" "), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn selects_by_glob_and_tag() {
+        let texts = |list: &[&str]| list.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
+        let selection = |select: &[&str], exclude: &[&str], tags: &[&str]| {
+            Selection::new(&texts(select), &texts(exclude), &texts(tags)).expect("globs")
+        };
+        assert!(selection(&[], &[], &[]).takes("hero", &[]));
+        assert!(selection(&["spin-*"], &[], &[]).takes("spin-1.2", &[]));
+        assert!(!selection(&["spin-*"], &[], &[]).takes("hero", &[]));
+        assert!(selection(&["{hero,spin-*}"], &[], &[]).takes("hero", &[]));
+        assert!(!selection(&[], &["her?"], &[]).takes("hero", &[]));
+        assert!(selection(&[], &[], &["a", "b"]).takes("hero", &texts(&["b"])));
+        assert!(!selection(&[], &[], &["a"]).takes("hero", &texts(&["b"])));
+        assert!(Selection::new(&texts(&["[z-"]), &[], &[]).is_err());
+    }
+}
