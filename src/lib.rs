@@ -4,3 +4,4 @@ pub mod catalog;
 pub mod domain;
 pub mod manifest;
 pub mod plan;
+pub mod service;

@@ -1,0 +1,188 @@
+//! What an answer means for the money: the table "Which POST failures are safe to send again", as a pure function.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::wire::{TaskReport, service_error};
+use super::{Look, Submission};
+use crate::domain::ServiceError;
+
+/// An answer that arrived whole.
+pub struct Answer<'a> {
+    /// The HTTP status.
+    pub status: u16,
+    /// The header `Retry-After` as it came.
+    pub retry_after: Option<&'a str>,
+    /// The body.
+    pub body: &'a [u8],
+}
+
+/// The longest wait that `Retry-After` can impose: a day. A service that asks for more is told so by the next answer.
+const LONGEST_WAIT: Duration = Duration::from_hours(24);
+
+/// What an answer to `POST /v1/videos` means.
+///
+/// | answer | meaning |
+/// |---|---|
+/// | 2xx with a task id | accepted |
+/// | 429, 408, 425; 503 with `Retry-After` | refused, asked to wait |
+/// | 401, 403 | the key |
+/// | other 4xx | refused for good |
+/// | everything else: other 5xx, 3xx, a 2xx without a task id | nobody knows |
+pub fn submission(answer: &Answer<'_>, now: Timestamp) -> Submission {
+    match answer.status {
+        200..=299 => match TaskReport::parse(answer.body) {
+            Some(report) => match report.id.clone() {
+                Some(id) => Submission::Accepted(id, report),
+                None => Submission::Unknown(describe(answer, "the service said yes without a task id")),
+            },
+            None => Submission::Unknown(describe(answer, "the service said yes in a form that can't be read")),
+        },
+        429 | 408 | 425 => Submission::Wait(wait(answer, now), asked_to_wait(answer)),
+        503 if answer.retry_after.is_some() => Submission::Wait(wait(answer, now), asked_to_wait(answer)),
+        401 | 403 => Submission::KeyRefused(describe(answer, "the service refused the key")),
+        400..=499 => Submission::Rejected(describe(answer, "the service refused the submission")),
+        300..=399 => {
+            Submission::Unknown(describe(answer, "the service answered with a redirect, which is not followed"))
+        }
+        _ => Submission::Unknown(describe(answer, "the service failed while it had the request")),
+    }
+}
+
+/// What an answer to `GET /v1/videos/{id}` means. A look costs nothing, so whatever is unclear is asked again.
+pub fn look(answer: &Answer<'_>, now: Timestamp) -> Look {
+    match answer.status {
+        200..=299 => TaskReport::parse(answer.body)
+            .map_or_else(|| Look::Trouble("the service's answer can't be read as a task".to_owned()), Look::Report),
+        404 => Look::Missing,
+        401 | 403 => Look::KeyRefused(describe(answer, "the service refused the key")),
+        429 => Look::Wait(wait(answer, now), asked_to_wait(answer)),
+        503 if answer.retry_after.is_some() => Look::Wait(wait(answer, now), asked_to_wait(answer)),
+        status => Look::Trouble(format!("the service answered {status}")),
+    }
+}
+
+fn asked_to_wait(answer: &Answer<'_>) -> String {
+    format!("the service asked to wait (HTTP {})", answer.status)
+}
+
+/// `Retry-After` as seconds or as an HTTP date (RFC 9110 §10.2.3).
+fn wait(answer: &Answer<'_>, now: Timestamp) -> Option<Duration> {
+    let value = answer.retry_after?.trim();
+    let wait = if let Ok(seconds) = value.parse::<u64>() {
+        Duration::from_secs(seconds)
+    } else {
+        let date = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(value).ok()?;
+        // A date in the past means: now.
+        Duration::try_from(date.duration_since(now)).unwrap_or_default()
+    };
+    Some(wait.min(LONGEST_WAIT))
+}
+
+/// The service's own message where the body has one, and otherwise what happened; the raw answer is kept.
+fn describe(answer: &Answer<'_>, what: &str) -> ServiceError {
+    let status = answer.status;
+    let text = String::from_utf8_lossy(answer.body);
+    let json: Option<Value> = serde_json::from_slice(answer.body).ok();
+    let error = json.as_ref().and_then(|json| match json.get("error") {
+        Some(error) if !error.is_null() => Some(service_error(error)),
+        _ => json.get("message").map(|_| service_error(json)),
+    });
+    let raw = json.clone().unwrap_or_else(|| text.chars().take(2000).collect::<String>().into());
+    match error {
+        Some(error) => {
+            ServiceError { message: format!("{what} (HTTP {status}): {}", error.message), code: error.code, raw }
+        }
+        None => ServiceError { message: format!("{what} (HTTP {status})"), code: None, raw },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn now() -> Timestamp {
+        "2026-11-20T12:00:00Z".parse().expect("a time")
+    }
+
+    fn answer(status: u16, retry_after: Option<&'static str>, body: &'static str) -> Answer<'static> {
+        Answer { status, retry_after, body: body.as_bytes() }
+    }
+
+    fn kind(answer: &Answer<'_>) -> &'static str {
+        match submission(answer, now()) {
+            Submission::Accepted(..) => "accepted",
+            Submission::NotSent(_) => "not sent",
+            Submission::Wait(..) => "wait",
+            Submission::KeyRefused(_) => "key",
+            Submission::Rejected(_) => "rejected",
+            Submission::Unknown(_) => "unknown",
+        }
+    }
+
+    #[test]
+    fn every_line_of_the_table() {
+        for (status, retry_after, body, expected) in [
+            (200, None, r#"{"id": "t"}"#, "accepted"),
+            (201, None, r#"{"task_id": "t", "status": "queued"}"#, "accepted"),
+            (200, None, r#"{"status": "queued"}"#, "unknown"),
+            (200, None, r#"{"id": "t"#, "unknown"),
+            (204, None, "", "unknown"),
+            (200, None, "<html>", "unknown"),
+            (301, None, "", "unknown"),
+            (307, None, "", "unknown"),
+            (400, None, "", "rejected"),
+            (401, None, "", "key"),
+            (402, None, "", "rejected"),
+            (403, None, "", "key"),
+            (404, None, "", "rejected"),
+            (408, None, "", "wait"),
+            (409, None, "", "rejected"),
+            (422, None, "", "rejected"),
+            (425, None, "", "wait"),
+            (429, None, "", "wait"),
+            (500, None, r#"{"id": "t"}"#, "unknown"),
+            (500, Some("1"), "", "unknown"),
+            (502, None, "", "unknown"),
+            (503, None, "", "unknown"),
+            (503, Some("1"), "", "wait"),
+            (504, None, "", "unknown"),
+            (599, None, "", "unknown"),
+            (100, None, "", "unknown"),
+        ] {
+            assert_eq!(kind(&answer(status, retry_after, body)), expected, "{status} {retry_after:?} {body:?}");
+        }
+    }
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date() {
+        let wait = |value| wait(&answer(429, Some(value), ""), now());
+        assert_eq!(wait("7"), Some(Duration::from_secs(7)));
+        assert_eq!(wait("Fri, 20 Nov 2026 12:01:30 GMT"), Some(Duration::from_secs(90)));
+        assert_eq!(wait("Fri, 20 Nov 2026 11:00:00 GMT"), Some(Duration::ZERO));
+        assert_eq!(wait("99999999999"), Some(LONGEST_WAIT));
+        assert_eq!(wait("soon"), None);
+    }
+
+    #[test]
+    fn a_look_never_fails_a_task_by_itself() {
+        for status in [500, 502, 503, 504, 400, 302, 418] {
+            assert!(matches!(look(&answer(status, None, ""), now()), Look::Trouble(_)), "{status}");
+        }
+        assert!(matches!(look(&answer(200, None, "<html>"), now()), Look::Trouble(_)));
+        assert_eq!(look(&answer(404, None, ""), now()), Look::Missing);
+    }
+
+    #[test]
+    fn the_services_own_message_is_told() {
+        let Submission::Rejected(error) =
+            submission(&answer(400, None, r#"{"error": {"message": "prompt too long", "code": 17}}"#), now())
+        else {
+            panic!("not rejected")
+        };
+        assert_eq!(error.message, "the service refused the submission (HTTP 400): prompt too long");
+        assert_eq!(error.code.as_deref(), Some("17"));
+    }
+}

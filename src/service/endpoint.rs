@@ -1,0 +1,106 @@
+//! The service's base address, and where a key may travel.
+
+use std::fmt;
+
+use reqwest::Url;
+
+/// A base address that a key may be sent to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint(Url);
+
+/// Why an address is not taken.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidEndpoint {
+    /// It is no http or https address of a host.
+    #[error("`{0}` is no http or https address")]
+    NotHttp(String),
+    /// It has a part that a base address can't have.
+    #[error("`{0}` has a user name, a query or a fragment, which a base address can't have")]
+    Decorated(String),
+    /// It ends with the version prefix, which is part of every path.
+    #[error("`{0}` ends with /v1, which shotlist adds itself")]
+    Versioned(String),
+    /// It would carry the key in the clear.
+    #[error("`{0}` is plain http: the key could be read on its way")]
+    InTheClear(String),
+}
+
+impl Endpoint {
+    /// Takes an address. Plain http is taken for loopback only, unless `allow_http` says otherwise.
+    pub fn parse(text: &str, allow_http: bool) -> Result<Self, InvalidEndpoint> {
+        let shown = || text.to_owned();
+        let url = Url::parse(text.trim()).map_err(|_| InvalidEndpoint::NotHttp(shown()))?;
+        if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+            return Err(InvalidEndpoint::NotHttp(shown()));
+        }
+        let decorated = !url.username().is_empty() || url.password().is_some();
+        if decorated || url.query().is_some() || url.fragment().is_some() {
+            // The address may hold a password: only its host is shown.
+            return Err(InvalidEndpoint::Decorated(url.host_str().unwrap_or_default().to_owned()));
+        }
+        if url.path().trim_end_matches('/').ends_with("/v1") {
+            return Err(InvalidEndpoint::Versioned(shown()));
+        }
+        let endpoint = Self(url);
+        if endpoint.0.scheme() == "http" && !endpoint.is_loopback() && !allow_http {
+            return Err(InvalidEndpoint::InTheClear(shown()));
+        }
+        Ok(endpoint)
+    }
+
+    /// Whether the address is this machine's own.
+    #[must_use]
+    pub fn is_loopback(&self) -> bool {
+        let host = self.0.host_str().unwrap_or_default();
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        bare == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+    }
+
+    /// The address of a path such as `v1/videos`.
+    #[must_use]
+    pub fn at(&self, path: &[&str]) -> Url {
+        let mut url = self.0.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            // Each part is escaped on its own: a task id can't climb out of its place.
+            segments.pop_if_empty().extend(path);
+        }
+        url
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.0.as_str().trim_end_matches('/'))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_travels_in_the_clear_to_loopback_only() {
+        for good in ["https://api.example.com", "http://127.0.0.1:8080", "http://localhost:1/x", "http://[::1]:9"] {
+            assert!(Endpoint::parse(good, false).is_ok(), "{good}");
+        }
+        for bad in
+            ["http://api.example.com", "http://10.0.0.1", "http://localhost.example.com", "http://127.0.0.1.nip.io"]
+        {
+            assert!(matches!(Endpoint::parse(bad, false), Err(InvalidEndpoint::InTheClear(_))), "{bad}");
+            assert!(Endpoint::parse(bad, true).is_ok(), "{bad}");
+        }
+        for bad in ["", "api.example.com", "ftp://x", "file:///x", "https://u:p@x", "https://x?a=1", "https://x/v1/"] {
+            assert!(Endpoint::parse(bad, true).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_task_id_stays_in_its_place() {
+        let endpoint = Endpoint::parse("https://x/base/", false).expect("an address");
+        assert_eq!(
+            endpoint.at(&["v1", "videos", "../../a?b#c"]).as_str(),
+            "https://x/base/v1/videos/..%2F..%2Fa%3Fb%23c"
+        );
+        assert_eq!(endpoint.at(&["v1", "videos"]).as_str(), "https://x/base/v1/videos");
+    }
+}

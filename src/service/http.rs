@@ -1,0 +1,161 @@
+//! The service over HTTP.
+//!
+//! Two clients. Submissions get one without any retry of its own, without redirects and without idle connections: a
+//! request on a pooled connection that the server is just closing would be lost half-way, and nobody could know
+//! whether it was read. Looks share a pool, because they are safe to repeat.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::{Client, ClientBuilder, Response, redirect};
+
+use super::classify::{self, Answer};
+use super::{ApiKey, Endpoint, Look, Submission, VideoService};
+use crate::domain::{Request, ServiceError, TaskId};
+
+/// How long to wait for a connection. Nothing is written before it stands, so running out of it costs nothing.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long to wait for the answer to a submission. Generous: when it runs out, the job is in doubt.
+const SUBMIT_TIMEOUT: Duration = Duration::from_mins(3);
+/// How long to wait for the answer to a look.
+const LOOK_TIMEOUT: Duration = Duration::from_secs(30);
+/// The most that is read of an answer, in bytes; a task object has some hundreds.
+const LARGEST_ANSWER: usize = 1024 * 1024;
+
+/// Why there is no client.
+#[derive(Debug, thiserror::Error)]
+#[error("the HTTP client can't be set up")]
+pub struct ClientError(#[source] reqwest::Error);
+
+/// The service at an address, with a key.
+#[derive(Clone, Debug)]
+pub struct HttpService {
+    endpoint: Endpoint,
+    submit: Client,
+    look: Client,
+}
+
+impl HttpService {
+    /// Sets up both clients. Connects to nothing yet.
+    pub fn new(endpoint: Endpoint, key: &ApiKey) -> Result<Self, ClientError> {
+        // Fails only if a provider is installed already, which is just as well.
+        let _already_installed = rustls::crypto::ring::default_provider().install_default();
+        let headers = headers(key);
+        let base = || {
+            let builder = Client::builder()
+                .user_agent(concat!("shotlist/", env!("CARGO_PKG_VERSION")))
+                .default_headers(headers.clone())
+                .connect_timeout(CONNECT_TIMEOUT)
+                .redirect(redirect::Policy::none());
+            if endpoint.is_loopback() { builder.no_proxy() } else { builder }
+        };
+        Ok(Self {
+            submit: build(|| base().retry(reqwest::retry::never()).pool_max_idle_per_host(0).timeout(SUBMIT_TIMEOUT))?,
+            look: build(|| base().timeout(LOOK_TIMEOUT))?,
+            endpoint,
+        })
+    }
+}
+
+/// Builds a client. Where the machine has no certificate store, Mozilla's roots are merged in.
+fn build(builder: impl Fn() -> ClientBuilder) -> Result<Client, ClientError> {
+    builder().build().or_else(|_| {
+        let roots = webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter();
+        let roots = roots.filter_map(|der| reqwest::Certificate::from_der(der).ok());
+        builder().tls_certs_merge(roots).build().map_err(ClientError)
+    })
+}
+
+fn headers(key: &ApiKey) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    // A key is visible ASCII by its making, so this is always a header.
+    if let Ok(mut bearer) = HeaderValue::from_str(&key.bearer()) {
+        bearer.set_sensitive(true);
+        headers.insert(AUTHORIZATION, bearer);
+    }
+    headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+    headers
+}
+
+impl VideoService for HttpService {
+    async fn submit(&self, request: &Request) -> Submission {
+        let post = self.submit.post(self.endpoint.at(&["v1", "videos"]));
+        let sent = post.header(CONTENT_TYPE, "application/json").body(request.body().to_owned()).send().await;
+        let response = match sent {
+            Ok(response) => response,
+            // Name lookup, connection and TLS hand-shake all come before the first byte of the request.
+            Err(error) if error.is_connect() || error.is_builder() => return Submission::NotSent(causes(&error)),
+            Err(error) => return Submission::Unknown(lost(&error)),
+        };
+        let (status, retry_after) = (response.status().as_u16(), retry_after(&response));
+        match read(response).await {
+            Ok(body) => {
+                let answer = Answer { status, retry_after: retry_after.as_deref(), body: &body };
+                classify::submission(&answer, Timestamp::now())
+            }
+            // The status of a refusal is a refusal even if its explanation is cut short.
+            Err(_) if (400..500).contains(&status) => {
+                let answer = Answer { status, retry_after: retry_after.as_deref(), body: b"" };
+                classify::submission(&answer, Timestamp::now())
+            }
+            Err(error) => Submission::Unknown(lost(&error)),
+        }
+    }
+
+    async fn look(&self, task: &TaskId) -> Look {
+        let get = self.look.get(self.endpoint.at(&["v1", "videos", task.as_str()]));
+        let response = match get.send().await {
+            Ok(response) => response,
+            Err(error) => return Look::Trouble(causes(&error)),
+        };
+        let (status, retry_after) = (response.status().as_u16(), retry_after(&response));
+        match read(response).await {
+            Ok(body) => {
+                let answer = Answer { status, retry_after: retry_after.as_deref(), body: &body };
+                classify::look(&answer, Timestamp::now())
+            }
+            Err(error) => Look::Trouble(causes(&error)),
+        }
+    }
+
+    fn content_url(&self, task: &TaskId) -> String {
+        self.endpoint.at(&["v1", "videos", task.as_str(), "content"]).into()
+    }
+}
+
+fn retry_after(response: &Response) -> Option<String> {
+    response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned)
+}
+
+/// The body, up to a bound; what lies beyond is not read, and a task object that long can't be read as one.
+async fn read(mut response: Response) -> Result<Vec<u8>, reqwest::Error> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await? {
+        body.extend_from_slice(&chunk);
+        if body.len() > LARGEST_ANSWER {
+            break;
+        }
+    }
+    Ok(body)
+}
+
+fn lost(error: &reqwest::Error) -> ServiceError {
+    let what = if error.is_timeout() { "no answer in time" } else { "the answer was lost on its way" };
+    let causes = causes(error);
+    ServiceError { message: format!("{what}: {causes}"), code: None, raw: causes.into() }
+}
+
+/// The error with everything under it, without the address, which the user knows.
+fn causes(error: &reqwest::Error) -> String {
+    let mut text = String::new();
+    let mut next: Option<&dyn std::error::Error> = std::error::Error::source(error);
+    while let Some(cause) = next {
+        if !text.is_empty() {
+            text.push_str(": ");
+        }
+        text.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    if text.is_empty() { error.to_string() } else { text }
+}

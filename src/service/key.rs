@@ -1,0 +1,64 @@
+//! The API key: a secret that prints as `***`.
+
+use std::fmt;
+
+use secrecy::{ExposeSecret, SecretString};
+
+/// The key that every request carries (interface §5).
+#[derive(Clone)]
+pub struct ApiKey(SecretString);
+
+/// Why a text is no key. The text itself is never shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidKey {
+    /// There is nothing in it.
+    #[error("it is empty")]
+    Empty,
+    /// It has a character that no HTTP header may carry.
+    #[error("it contains a space, a line break or another character that no key has")]
+    BadCharacter,
+}
+
+impl ApiKey {
+    /// Takes a text as a key; white space around it is dropped, because files end with a line break.
+    pub fn new(text: &str) -> Result<Self, InvalidKey> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Err(InvalidKey::Empty);
+        }
+        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(InvalidKey::BadCharacter);
+        }
+        Ok(Self(text.into()))
+    }
+
+    /// The value of the header `Authorization`.
+    pub(super) fn bearer(&self) -> String {
+        format!("Bearer {}", self.0.expose_secret())
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_never_shows_itself() {
+        let key = ApiKey::new("secret-key\n").expect("a key");
+        assert_eq!(format!("{key:?}"), "***");
+        assert_eq!(key.bearer(), "Bearer secret-key");
+    }
+
+    #[test]
+    fn refuses_what_no_header_carries() {
+        assert_eq!(ApiKey::new(" \n").map(drop), Err(InvalidKey::Empty));
+        assert_eq!(ApiKey::new("a b").map(drop), Err(InvalidKey::BadCharacter));
+        assert_eq!(ApiKey::new("ключ").map(drop), Err(InvalidKey::BadCharacter));
+    }
+}

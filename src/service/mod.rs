@@ -1,0 +1,65 @@
+//! The service at the edge: what can be asked of it, and what each of its answers means for the money.
+//!
+//! [`VideoService`] is the whole of it as the engine sees it. [`HttpService`] speaks to the real one; the engine's tests
+//! have one of their own. What an answer means is decided in [`classify`], a pure function with a test for each line
+//! of the table "Which POST failures are safe to send again".
+
+mod classify;
+mod endpoint;
+mod http;
+mod key;
+mod wire;
+
+use std::future::Future;
+use std::time::Duration;
+
+use crate::domain::{Request, ServiceError, TaskId};
+
+pub use endpoint::{Endpoint, InvalidEndpoint};
+pub use http::{ClientError, HttpService};
+pub use key::{ApiKey, InvalidKey};
+pub use wire::{Status, TaskReport};
+
+/// What can be asked of the service.
+pub trait VideoService: Sync {
+    /// Submits once. Never sends a second time by itself.
+    fn submit(&self, request: &Request) -> impl Future<Output = Submission> + Send;
+
+    /// Asks once how a task stands.
+    fn look(&self, task: &TaskId) -> impl Future<Output = Look> + Send;
+
+    /// Where a task's video can be fetched if the task itself does not say (interface §4).
+    fn content_url(&self, task: &TaskId) -> String;
+}
+
+/// What came of one submission.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Submission {
+    /// There is a task.
+    Accepted(TaskId, TaskReport),
+    /// Not one byte of the request was written.
+    NotSent(String),
+    /// Refused with a request to wait: nothing was bought.
+    Wait(Option<Duration>, String),
+    /// The key was refused: nothing was bought.
+    KeyRefused(ServiceError),
+    /// Refused for good: nothing was bought.
+    Rejected(ServiceError),
+    /// Sent, and nobody knows what came of it.
+    Unknown(ServiceError),
+}
+
+/// What came of one look at a task.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Look {
+    /// How the task stands.
+    Report(TaskReport),
+    /// The service does not know the task.
+    Missing,
+    /// The key was refused.
+    KeyRefused(ServiceError),
+    /// Asked to wait.
+    Wait(Option<Duration>, String),
+    /// No usable answer this time.
+    Trouble(String),
+}

@@ -1,0 +1,165 @@
+//! The task object as it comes over the wire (interface §2.3), read with tolerance.
+//!
+//! Fields that are unknown, null or of an unexpected type never lose a task id: each field is read on its own, and one
+//! that makes no sense counts as absent.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::domain::{ServiceError, TaskId};
+
+/// A task's state by the service's word (interface §3).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Status {
+    /// Waiting in queue.
+    Queued,
+    /// Being generated.
+    InProgress,
+    /// Finished.
+    Completed,
+    /// Generation failed.
+    Failed,
+    /// A word that the interface does not have, or none.
+    Unknown(String),
+}
+
+/// What the service says of a task.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TaskReport {
+    /// `id`, or else `task_id`.
+    pub id: Option<TaskId>,
+    /// `status`.
+    pub status: Status,
+    /// `progress`, 0 to 100.
+    pub progress: Option<u8>,
+    /// `video_url`.
+    pub video_url: Option<String>,
+    /// `completed_at`.
+    pub completed_at: Option<Timestamp>,
+    /// `error`.
+    pub error: Option<ServiceError>,
+}
+
+/// Above this a timestamp is taken for milliseconds: as seconds it would lie beyond the year 5000. The interface says
+/// "integer" and no unit.
+const SECONDS_BELOW: i64 = 100_000_000_000;
+
+impl TaskReport {
+    /// Reads an answer's body; nothing if it is no JSON object.
+    #[must_use]
+    pub fn parse(body: &[u8]) -> Option<Self> {
+        let value: Value = serde_json::from_slice(body).ok()?;
+        let fields = value.as_object()?;
+        let text = |name: &str| fields.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
+        let id = |name: &str| match fields.get(name)? {
+            Value::String(text) => TaskId::new(text.clone()),
+            Value::Number(number) => TaskId::new(number.to_string()),
+            _ => None,
+        };
+        let progress = fields.get("progress").and_then(Value::as_f64).filter(|p| (0.0..=100.0).contains(p));
+        Some(Self {
+            id: id("id").or_else(|| id("task_id")),
+            status: Status::named(text("status").unwrap_or("(none)")),
+            // Within 0 to 100, so the cast loses only a fraction.
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be 0 to 100")]
+            progress: progress.map(|percent| percent as u8),
+            video_url: text("video_url").map(str::to_owned),
+            completed_at: fields.get("completed_at").and_then(Value::as_i64).and_then(timestamp),
+            error: fields.get("error").filter(|error| !error.is_null()).map(service_error),
+        })
+    }
+}
+
+impl Status {
+    fn named(name: &str) -> Self {
+        match name {
+            "queued" => Self::Queued,
+            "in_progress" => Self::InProgress,
+            "completed" => Self::Completed,
+            "failed" => Self::Failed,
+            other => Self::Unknown(other.to_owned()),
+        }
+    }
+}
+
+fn timestamp(number: i64) -> Option<Timestamp> {
+    match number {
+        ..=0 => None,
+        1..SECONDS_BELOW => Timestamp::from_second(number).ok(),
+        _ => Timestamp::from_millisecond(number).ok(),
+    }
+}
+
+/// An error object `{message, code}`; `code` may be of any JSON type, because its values are not documented.
+pub fn service_error(error: &Value) -> ServiceError {
+    let code = match error.get("code") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(code)) => Some(code.clone()),
+        Some(other) => Some(other.to_string()),
+    };
+    let message = match (error.get("message").and_then(Value::as_str), error) {
+        (Some(message), _) => message.to_owned(),
+        (None, Value::String(message)) => message.clone(),
+        (None, _) => format!("no message; the error is {error}"),
+    };
+    ServiceError { message, code, raw: error.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn parse(value: &Value) -> TaskReport {
+        TaskReport::parse(value.to_string().as_bytes()).expect("an object")
+    }
+
+    #[test]
+    fn reads_both_families_submission_shapes() {
+        let alpha = parse(&json!({"id": "t1", "task_id": "t1", "object": "video", "status": "queued", "progress": 0,
+            "video_url": null, "model": "alpha-2"}));
+        assert_eq!((alpha.id, alpha.status, alpha.video_url), (TaskId::new("t1"), Status::Queued, None));
+        let beta = parse(&json!({"task_id": "t2", "status": "queued", "size": "1280x720", "duration": 5}));
+        assert_eq!(beta.id, TaskId::new("t2"));
+    }
+
+    #[test]
+    fn nothing_odd_around_it_loses_a_task_id() {
+        for odd in [
+            json!({"id": "t", "status": null, "progress": "half", "completed_at": "soon", "error": null}),
+            json!({"id": null, "task_id": "t", "video_url": 7, "progress": -1}),
+            json!({"id": "", "task_id": "t", "more": {"deep": [1]}}),
+            json!({"id": "t", "progress": 1e99, "completed_at": -5, "status": ["queued"]}),
+        ] {
+            assert_eq!(parse(&odd).id, TaskId::new("t"), "{odd}");
+        }
+        assert_eq!(parse(&json!({"id": 42})).id, TaskId::new("42"));
+        assert_eq!(parse(&json!({"id": " ", "task_id": []})).id, None);
+        assert_eq!(TaskReport::parse(b"[]"), None);
+        assert_eq!(TaskReport::parse(b"{\"id\": \"t\""), None);
+    }
+
+    #[test]
+    fn an_error_code_may_be_of_any_type() {
+        for (code, expected) in [
+            (json!("moderation"), Some("moderation")),
+            (json!(1042), Some("1042")),
+            (json!(null), None),
+            (json!({"a": 1}), Some("{\"a\":1}")),
+        ] {
+            let report = parse(&json!({"status": "failed", "error": {"message": "no", "code": code}}));
+            let error = report.error.expect("an error");
+            assert_eq!((error.message.as_str(), error.code.as_deref()), ("no", expected));
+        }
+        assert_eq!(parse(&json!({"error": "plain"})).error.expect("an error").message, "plain");
+    }
+
+    #[test]
+    fn timestamps_may_be_seconds_or_milliseconds() {
+        let at = |number: i64| parse(&json!({"completed_at": number})).completed_at.map(|time| time.to_string());
+        assert_eq!(at(1_790_000_000).as_deref(), Some("2026-09-21T14:13:20Z"));
+        assert_eq!(at(1_790_000_000_000), at(1_790_000_000));
+        assert_eq!(at(0), None);
+    }
+}
