@@ -1,0 +1,123 @@
+//! The life of an attempt as a pure state machine.
+
+use jiff::Timestamp;
+
+use crate::domain::{AttemptState, ServiceError, TaskId};
+
+/// What happens to an attempt.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Event {
+    /// It certainly made no task: not a byte was sent, or the service asked to wait and the run gave up.
+    Withdrawn,
+    /// The service refused it for good.
+    Refused(ServiceError),
+    /// It was sent, and the answer never arrived whole.
+    Doubted(ServiceError),
+    /// The service made a task.
+    Accepted(TaskId),
+    /// The task was seen being generated.
+    Started,
+    /// The service was asked this often altogether, and the run stops waiting.
+    Left {
+        /// Looks in this run.
+        polls: u32,
+    },
+    /// There is a video.
+    Completed {
+        /// Where it can be fetched.
+        video_url: String,
+        /// When generation ended.
+        ended_at: Timestamp,
+        /// Looks in this run.
+        polls: u32,
+    },
+    /// There is none.
+    Failed {
+        /// The service's account of it.
+        error: ServiceError,
+        /// When generation ended.
+        ended_at: Timestamp,
+        /// Looks in this run.
+        polls: u32,
+    },
+}
+
+/// An event that can't happen in a state: the code that sent it is wrong, and the ledger stays as it is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an attempt that is {} can't be {event}", state.name())]
+pub struct IllegalEvent {
+    state: AttemptState,
+    event: &'static str,
+}
+
+impl Event {
+    /// The state after this event.
+    ///
+    /// An answer is recorded only for an intent, and a final word only for a task: no order of events can turn a doubt
+    /// into "never bought", or lose a task id.
+    pub fn after(&self, state: AttemptState) -> Result<AttemptState, IllegalEvent> {
+        use AttemptState as S;
+        match (state, self) {
+            (S::Intended, Self::Withdrawn) => Ok(S::Void),
+            (S::Intended, Self::Refused(_)) => Ok(S::Rejected),
+            (S::Intended, Self::Doubted(_)) => Ok(S::InDoubt),
+            (S::Intended, Self::Accepted(_)) => Ok(S::Queued),
+            (S::Queued | S::InProgress, Self::Started) => Ok(S::InProgress),
+            (S::Queued | S::InProgress, Self::Left { .. }) => Ok(state),
+            (S::Queued | S::InProgress, Self::Completed { .. }) => Ok(S::Completed),
+            (S::Queued | S::InProgress, Self::Failed { .. }) => Ok(S::Failed),
+            _ => Err(IllegalEvent { state, event: self.name() }),
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Withdrawn => "withdrawn",
+            Self::Refused(_) => "refused",
+            Self::Doubted(_) => "put in doubt",
+            Self::Accepted(_) => "accepted",
+            Self::Started => "started",
+            Self::Left { .. } => "left",
+            Self::Completed { .. } => "completed",
+            Self::Failed { .. } => "failed",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn any_event() -> impl Strategy<Value = Event> {
+        let error = ServiceError::default();
+        let ended_at = Timestamp::UNIX_EPOCH;
+        proptest::sample::select(vec![
+            Event::Withdrawn,
+            Event::Refused(error.clone()),
+            Event::Doubted(error.clone()),
+            Event::Accepted(TaskId::new("t").expect("an id")),
+            Event::Started,
+            Event::Left { polls: 1 },
+            Event::Completed { video_url: "u".into(), ended_at, polls: 1 },
+            Event::Failed { error, ended_at, polls: 1 },
+        ])
+    }
+
+    proptest! {
+        #[test]
+        fn no_order_of_events_forgets_a_charge(events in proptest::collection::vec(any_event(), 0..12)) {
+            let (mut state, mut accepted, mut doubted) = (AttemptState::Intended, false, false);
+            for event in events {
+                let Ok(next) = event.after(state) else { continue };
+                state = next;
+                accepted |= matches!(event, Event::Accepted(_));
+                doubted |= matches!(event, Event::Doubted(_));
+            }
+            let free = matches!(state, AttemptState::Void | AttemptState::Rejected);
+            prop_assert!(!free || (!accepted && !doubted));
+            prop_assert!(!doubted || state == AttemptState::InDoubt);
+        }
+    }
+}

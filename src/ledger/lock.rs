@@ -1,0 +1,95 @@
+//! One runner for a batch at a time.
+//!
+//! A kernel lock on a small file beside the ledger: it goes with the process, however that ends, so there is nothing to
+//! clean up after a crash and no stale lock to remove by hand. The file itself stays, because removing it would let
+//! two runs hold locks on two files of one name.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read as _, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use crate::domain::BatchKey;
+
+/// The right to run a batch, for as long as it lives.
+#[derive(Debug)]
+pub struct RunLock {
+    _file: File,
+}
+
+/// Why a batch can't be run now.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// Another run holds it.
+    #[error("another run holds the batch {batch}{holder}")]
+    Held {
+        /// The batch.
+        batch: BatchKey,
+        /// Who, where that is known.
+        holder: String,
+    },
+    /// The lock file can't be made.
+    #[error("the lock file {} can't be made", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+impl RunLock {
+    /// Takes the lock of a batch in a ledger, or says who has it. Never waits.
+    pub fn acquire(ledger: &Path, batch: &BatchKey) -> Result<Self, LockError> {
+        let path = lock_path(ledger, batch);
+        let fault = |source| LockError::File { path: path.clone(), source };
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(fault)?;
+        }
+        let mut file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(fault)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut holder = String::new();
+                // Only for the message; without it the message is shorter.
+                let _unreadable = file.read_to_string(&mut holder);
+                let holder = if holder.is_empty() { holder } else { format!(" ({})", holder.trim()) };
+                return Err(LockError::Held { batch: batch.clone(), holder });
+            }
+            Err(TryLockError::Error(source)) => return Err(fault(source)),
+        }
+        let note = format!("process {}, since {}\n", std::process::id(), jiff::Timestamp::now().strftime("%F %T UTC"));
+        let noted = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(note.as_bytes()));
+        noted.map_err(fault)?;
+        Ok(Self { _file: file })
+    }
+}
+
+/// Beside the ledger, with a name that any batch value can make.
+fn lock_path(ledger: &Path, batch: &BatchKey) -> PathBuf {
+    let digest = Sha256::digest(format!("{}\0{}", batch.name, batch.batch));
+    let short = digest.iter().take(8).fold(0_u64, |number, &byte| number << 8 | u64::from(byte));
+    let mut name = ledger.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{short:016x}.lock"));
+    ledger.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_runner_for_a_batch() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let ledger = folder.path().join("new/ledger.db");
+        let batch = |batch: &str| BatchKey { name: "n".into(), batch: batch.into() };
+        let held = RunLock::acquire(&ledger, &batch("a")).expect("a lock");
+        let error = RunLock::acquire(&ledger, &batch("a")).expect_err("a second lock");
+        assert!(error.to_string().contains(&format!("process {}", std::process::id())), "{error}");
+        RunLock::acquire(&ledger, &batch("b")).expect("another batch");
+        drop(held);
+        RunLock::acquire(&ledger, &batch("a")).expect("the lock again");
+    }
+}

@@ -1,0 +1,109 @@
+//! The truth about what was bought. Reports are views of it.
+//!
+//! # What it promises
+//!
+//! An intent to submit is durable before the first byte of the request leaves, and a task id is durable before the
+//! first look at the task. If the intent can't be written, nothing is sent. SQLite in WAL mode with
+//! `synchronous=FULL` makes a commit survive the loss of power, not only of the process.
+//!
+//! # The crash argument
+//!
+//! One attempt passes these instants. Wherever the process, the machine or the disk dies, the next start finds the
+//! attempt in the state of the last commit, and concludes:
+//!
+//! | it dies | the ledger says | the next start concludes |
+//! |---|---|---|
+//! | before the intent is committed | nothing | nothing was sent: the job is due |
+//! | after the intent, before the request leaves | intended | **in doubt**: it can't be told from the next line |
+//! | after the request leaves, before the answer is committed | intended | **in doubt**: it may have been charged |
+//! | after a task id is committed | queued | the task is at the service: polled on |
+//! | after a refusal is committed | rejected or void | no task exists: due again |
+//! | after the final word arrived, before it is committed | queued or in progress | polled again, same answer |
+//! | after the final word is committed | completed or failed | nothing is due |
+//!
+//! Only the runner that holds the batch's [`RunLock`] may draw the conclusion of lines two and three
+//! ([`Ledger::conclude`]): the kernel drops the lock with the process, so an intent that is found under the lock has
+//! nobody left who waits for its answer.
+//!
+//! # The rooms inside
+//!
+//! [`event`] is the life of an attempt as a pure state machine. [`schema`] makes and recognises the file. [`store`] is the
+//! SQL. [`writer`] groups commits on a thread of its own, so that a slow disk never stalls the stream. [`lock`] lets
+//! one runner at a batch. Everything outside speaks to the [`Ledger`] trait in the words of the domain, because a
+//! second store for runners on several machines is to come.
+
+mod event;
+mod lock;
+mod schema;
+mod store;
+mod writer;
+
+use std::future::Future;
+use std::sync::Arc;
+
+use crate::domain::{AttemptId, BatchKey, Charging, Fingerprint, History, JobId, Usd};
+
+pub use event::{Event, IllegalEvent};
+pub use lock::{LockError, RunLock};
+pub use schema::OpenError;
+pub use store::read_history;
+pub use writer::SqliteLedger;
+
+/// What is about to be submitted.
+#[derive(Clone, Debug)]
+pub struct Intent {
+    /// The batch that it belongs to.
+    pub batch: BatchKey,
+    /// The job.
+    pub job: JobId,
+    /// What is asked for.
+    pub fingerprint: Fingerprint,
+    /// The exact body.
+    pub request: String,
+    /// The model.
+    pub model: String,
+    /// What it costs.
+    pub price: Usd,
+    /// When the family charges.
+    pub charging: Charging,
+    /// The family's typical generation time in seconds, shortest and longest.
+    pub typical_s: (u32, u32),
+    /// The service's address.
+    pub service: String,
+}
+
+/// Why something could not be written down.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum LedgerError {
+    /// The store refused: a full disk, a read-only folder, a broken file.
+    #[error("the ledger can't be written")]
+    Store(#[source] Arc<rusqlite::Error>),
+    /// The event does not fit the attempt's state.
+    #[error(transparent)]
+    Illegal(#[from] IllegalEvent),
+    /// The writer is gone.
+    #[error("the ledger is closed")]
+    Closed,
+}
+
+impl From<rusqlite::Error> for LedgerError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Store(Arc::new(error))
+    }
+}
+
+/// Where attempts are written down. Each call returns when what it wrote is durable.
+pub trait Ledger: Sync {
+    /// Writes the intent to submit.
+    fn intend(&self, intent: Intent) -> impl Future<Output = Result<AttemptId, LedgerError>> + Send;
+
+    /// Writes what happened to an attempt.
+    fn record(&self, attempt: AttemptId, event: Event) -> impl Future<Output = Result<(), LedgerError>> + Send;
+
+    /// Puts every intent of the batch that has no answer in doubt, and says how many there were. Only for the holder
+    /// of the batch's lock.
+    fn conclude(&self, batch: &BatchKey) -> impl Future<Output = Result<usize, LedgerError>> + Send;
+
+    /// Everything that is known of a batch.
+    fn history(&self, batch: &BatchKey) -> impl Future<Output = Result<History, LedgerError>> + Send;
+}

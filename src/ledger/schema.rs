@@ -1,0 +1,219 @@
+//! The ledger's file: made when it is missing, recognised when it is there, refused when it is not ours.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+/// "shot" in ASCII: how a ledger is told from another program's database.
+const APPLICATION_ID: i32 = 0x7368_6f74;
+/// The version of the tables below. A file with a newer one is refused, never guessed at.
+const VERSION: i32 = 1;
+/// How long to wait for another run's commit before giving up.
+const BUSY: Duration = Duration::from_secs(30);
+
+const TABLES: &str = "
+CREATE TABLE batch (
+    id    INTEGER PRIMARY KEY,
+    name  TEXT NOT NULL,
+    batch TEXT NOT NULL,
+    UNIQUE (name, batch)
+);
+CREATE TABLE attempt (
+    id            INTEGER PRIMARY KEY,
+    batch         INTEGER NOT NULL REFERENCES batch (id),
+    job           TEXT NOT NULL,
+    fingerprint   TEXT NOT NULL,
+    request       TEXT NOT NULL,
+    model         TEXT NOT NULL,
+    price_micros  BIGINT NOT NULL,
+    charging      TEXT NOT NULL,
+    typical_min_s INTEGER NOT NULL,
+    typical_max_s INTEGER NOT NULL,
+    service       TEXT NOT NULL,
+    state         TEXT NOT NULL,
+    task          TEXT,
+    video_url     TEXT,
+    error         TEXT,
+    polls         INTEGER NOT NULL DEFAULT 0,
+    intended_us   BIGINT NOT NULL,
+    answered_us   BIGINT,
+    ended_us      BIGINT
+);
+CREATE INDEX attempt_of_batch ON attempt (batch, id);
+";
+
+/// Why a ledger can't be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Its folder can't be made.
+    #[error("the folder {} can't be made", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is a database of another program.
+    #[error("{} is a database of another program", .0.display())]
+    Foreign(PathBuf),
+    /// The file is no database at all, or a damaged one.
+    #[error("{} is no database, or a damaged one", .0.display())]
+    Damaged(PathBuf),
+    /// The file was written by a newer shotlist.
+    #[error("{} was written by a newer shotlist (format {found}; this one knows {VERSION})", path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: i32,
+    },
+    /// The store refused.
+    #[error("{} can't be opened", path.display())]
+    Store {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: rusqlite::Error,
+    },
+}
+
+/// Opens a ledger for writing, and makes it if it is not there.
+pub fn open(path: &Path) -> Result<Connection, OpenError> {
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder).map_err(|source| OpenError::Folder { path: folder.to_owned(), source })?;
+    }
+    let connection = Connection::open(path).and_then(|connection| {
+        connection.busy_timeout(BUSY)?;
+        Ok(connection)
+    });
+    let mut connection = connection.map_err(|error| store_error(path, error))?;
+    if recognise(&connection, path)? == Found::Empty {
+        create(&mut connection).map_err(|error| store_error(path, error))?;
+    }
+    let durable = connection
+        .pragma_update(None, "journal_mode", "WAL")
+        .and_then(|()| connection.pragma_update(None, "synchronous", "FULL"))
+        .and_then(|()| connection.pragma_update(None, "foreign_keys", true));
+    durable.map_err(|error| store_error(path, error))?;
+    Ok(connection)
+}
+
+/// Opens a ledger for reading; nothing if there is none. Writes nothing, not even beside it, unless a run is at it.
+pub fn open_to_read(path: &Path) -> Result<Option<Connection>, OpenError> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    // A database in WAL mode can be read without its side files only if it is declared unchanging. That is true while
+    // no log lies beside it, because the last connection to close removes the log.
+    let log = PathBuf::from(format!("{}-wal", path.display()));
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+    let connection = Connection::open_with_flags(uri(path, !log.exists()), flags).and_then(|connection| {
+        connection.busy_timeout(BUSY)?;
+        Ok(connection)
+    });
+    let connection = connection.map_err(|error| store_error(path, error))?;
+    Ok((recognise(&connection, path)? == Found::Ledger).then_some(connection))
+}
+
+#[derive(PartialEq, Eq)]
+enum Found {
+    Empty,
+    Ledger,
+}
+
+fn recognise(connection: &Connection, path: &Path) -> Result<Found, OpenError> {
+    let number = |pragma: &str| {
+        connection
+            .pragma_query_value(None, pragma, |row| row.get::<_, i32>(0))
+            .map_err(|error| store_error(path, error))
+    };
+    match (number("application_id")?, number("user_version")?) {
+        (APPLICATION_ID, VERSION) => Ok(Found::Ledger),
+        (APPLICATION_ID, found) if found > VERSION => Err(OpenError::Newer { path: path.to_owned(), found }),
+        (0, 0) => {
+            let tables = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0));
+            match tables.map_err(|error| store_error(path, error))? {
+                0 => Ok(Found::Empty),
+                _ => Err(OpenError::Foreign(path.to_owned())),
+            }
+        }
+        _ => Err(OpenError::Foreign(path.to_owned())),
+    }
+}
+
+fn create(connection: &mut Connection) -> rusqlite::Result<()> {
+    let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    // Another run may have made the tables while this one waited for its turn.
+    let made: i32 = transaction.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    if made != APPLICATION_ID {
+        transaction.execute_batch(TABLES)?;
+        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+        transaction.pragma_update(None, "user_version", VERSION)?;
+    }
+    transaction.commit()
+}
+
+fn store_error(path: &Path, source: rusqlite::Error) -> OpenError {
+    let path = path.to_owned();
+    match source.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => OpenError::Damaged(path),
+        _ => OpenError::Store { path, source },
+    }
+}
+
+/// A path as SQLite's URI, with the characters escaped that mean something in one.
+fn uri(path: &Path, immutable: bool) -> String {
+    let mut uri = String::from("file:");
+    for c in path.to_string_lossy().chars() {
+        match c {
+            '%' => uri.push_str("%25"),
+            '?' => uri.push_str("%3f"),
+            '#' => uri.push_str("%23"),
+            c => uri.push(c),
+        }
+    }
+    if immutable {
+        uri.push_str("?immutable=1");
+    }
+    uri
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_what_is_not_its_own() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("odd %?# name.db");
+        assert!(open_to_read(&path).expect("no error").is_none());
+        drop(open(&path).expect("a new ledger"));
+        assert!(open_to_read(&path).expect("no error").is_some());
+
+        let connection = Connection::open(&path).expect("the file");
+        connection.pragma_update(None, "user_version", 2).expect("a pragma");
+        drop(connection);
+        assert!(matches!(open(&path), Err(OpenError::Newer { found: 2, .. })));
+
+        let foreign = folder.path().join("foreign.db");
+        Connection::open(&foreign).and_then(|c| c.execute_batch("CREATE TABLE x (y)")).expect("a table");
+        assert!(matches!(open(&foreign), Err(OpenError::Foreign(_))));
+
+        let text = folder.path().join("text.db");
+        std::fs::write(&text, "not a database, but long enough to look at").expect("a file");
+        assert!(matches!(open(&text), Err(OpenError::Damaged(_))));
+    }
+
+    #[test]
+    fn reading_writes_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("ledger.db");
+        drop(open(&path).expect("a new ledger"));
+        let reader = open_to_read(&path).expect("no error").expect("a ledger");
+        let tables: i64 = reader.query_row("SELECT count(*) FROM attempt", [], |row| row.get(0)).expect("a count");
+        assert_eq!(tables, 0);
+        let files: Vec<_> = std::fs::read_dir(folder.path()).expect("a folder").collect();
+        assert_eq!(files.len(), 1, "{files:?}");
+    }
+}

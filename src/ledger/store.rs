@@ -1,0 +1,162 @@
+//! The SQL: writes intents and events, and reads attempts back.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use rusqlite::types::Type;
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+
+use super::schema::{OpenError, open_to_read};
+use super::{Event, Intent, LedgerError};
+use crate::domain::{
+    Attempt, AttemptId, AttemptState, BatchKey, Charging, Fingerprint, History, JobId, ServiceError, TaskId, Usd,
+};
+
+/// Everything that a ledger file knows of a batch; nothing at all if there is no file.
+pub fn read_history(path: &Path, batch: &BatchKey) -> Result<History, OpenError> {
+    let Some(connection) = open_to_read(path)? else { return Ok(History::default()) };
+    history(&connection, batch).map_err(|source| OpenError::Store { path: path.to_owned(), source })
+}
+
+pub(super) fn intend(connection: &Connection, intent: &Intent, now: Timestamp) -> Result<AttemptId, LedgerError> {
+    connection
+        .prepare_cached("INSERT INTO batch (name, batch) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?
+        .execute(params![intent.batch.name, intent.batch.batch])?;
+    let insert = "INSERT INTO attempt (batch, job, fingerprint, request, model, price_micros, charging,
+             typical_min_s, typical_max_s, service, state, intended_us)
+         SELECT id, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13 FROM batch WHERE name = ?1 AND batch = ?2";
+    connection.prepare_cached(insert)?.execute(params![
+        intent.batch.name,
+        intent.batch.batch,
+        intent.job.as_str(),
+        intent.fingerprint.as_str(),
+        intent.request,
+        intent.model,
+        intent.price.micros(),
+        charging_name(intent.charging),
+        intent.typical_s.0,
+        intent.typical_s.1,
+        intent.service,
+        AttemptState::Intended.name(),
+        now.as_microsecond(),
+    ])?;
+    Ok(AttemptId(connection.last_insert_rowid()))
+}
+
+pub(super) fn record(
+    connection: &Connection,
+    attempt: AttemptId,
+    event: &Event,
+    now: Timestamp,
+) -> Result<(), LedgerError> {
+    let before: String = connection
+        .prepare_cached("SELECT state FROM attempt WHERE id = ?1")?
+        .query_row([attempt.0], |row| row.get(0))?;
+    let before = AttemptState::named(&before).ok_or_else(|| unreadable(0, format!("unknown state {before}")))?;
+    let after = event.after(before)?.name();
+    let now = now.as_microsecond();
+    match event {
+        Event::Withdrawn | Event::Started => {
+            let sql = "UPDATE attempt SET state = ?2 WHERE id = ?1";
+            connection.prepare_cached(sql)?.execute(params![attempt.0, after])?;
+        }
+        Event::Refused(error) | Event::Doubted(error) => {
+            let sql = "UPDATE attempt SET state = ?2, error = ?3, answered_us = ?4 WHERE id = ?1";
+            connection.prepare_cached(sql)?.execute(params![attempt.0, after, error_text(error), now])?;
+        }
+        Event::Accepted(task) => {
+            let sql = "UPDATE attempt SET state = ?2, task = ?3, answered_us = ?4 WHERE id = ?1";
+            connection.prepare_cached(sql)?.execute(params![attempt.0, after, task.as_str(), now])?;
+        }
+        Event::Left { polls } => {
+            let sql = "UPDATE attempt SET polls = polls + ?2 WHERE id = ?1";
+            connection.prepare_cached(sql)?.execute(params![attempt.0, polls])?;
+        }
+        Event::Completed { video_url, ended_at, polls } => {
+            let sql = "UPDATE attempt SET state = ?2, video_url = ?3, ended_us = ?4, polls = polls + ?5 WHERE id = ?1";
+            let ended = ended_at.as_microsecond();
+            connection.prepare_cached(sql)?.execute(params![attempt.0, after, video_url, ended, polls])?;
+        }
+        Event::Failed { error, ended_at, polls } => {
+            let sql = "UPDATE attempt SET state = ?2, error = ?3, ended_us = ?4, polls = polls + ?5 WHERE id = ?1";
+            let ended = ended_at.as_microsecond();
+            connection.prepare_cached(sql)?.execute(params![attempt.0, after, error_text(error), ended, polls])?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn conclude(connection: &Connection, batch: &BatchKey) -> Result<usize, LedgerError> {
+    let error =
+        ServiceError { message: "the run ended between sending and the answer".to_owned(), ..ServiceError::default() };
+    let doubted = Event::Doubted(error.clone()).after(AttemptState::Intended)?;
+    let sql = "UPDATE attempt SET state = ?3, error = ?4 WHERE state = ?5
+         AND batch = (SELECT id FROM batch WHERE name = ?1 AND batch = ?2)";
+    let intended = AttemptState::Intended.name();
+    Ok(connection.prepare_cached(sql)?.execute(params![
+        batch.name,
+        batch.batch,
+        doubted.name(),
+        error_text(&error),
+        intended
+    ])?)
+}
+
+pub(super) fn history(connection: &Connection, batch: &BatchKey) -> rusqlite::Result<History> {
+    let id: Option<i64> = connection
+        .prepare_cached("SELECT id FROM batch WHERE name = ?1 AND batch = ?2")?
+        .query_row(params![batch.name, batch.batch], |row| row.get(0))
+        .optional()?;
+    let Some(id) = id else { return Ok(History::default()) };
+    let sql = "SELECT id, job, fingerprint, request, model, price_micros, charging, typical_min_s, typical_max_s,
+             state, task, video_url, error, polls, intended_us, answered_us, ended_us
+         FROM attempt WHERE batch = ?1 ORDER BY id";
+    let mut statement = connection.prepare_cached(sql)?;
+    let attempts = statement.query_map([id], attempt)?.collect::<Result<_, _>>()?;
+    Ok(History::new(attempts))
+}
+
+fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
+    let state: String = row.get("state")?;
+    let charging: String = row.get("charging")?;
+    let time = |micros: i64| Timestamp::from_microsecond(micros).map_err(|error| unreadable(0, error));
+    let optional_time = |column: &str| row.get::<_, Option<i64>>(column)?.map(time).transpose();
+    let error: Option<String> = row.get("error")?;
+    Ok(Attempt {
+        id: AttemptId(row.get("id")?),
+        job: JobId::new(row.get::<_, String>("job")?).map_err(|error| unreadable(1, error))?,
+        fingerprint: Fingerprint::stored(row.get("fingerprint")?),
+        request: row.get("request")?,
+        model: row.get("model")?,
+        price: Usd::from_micros(row.get("price_micros")?),
+        charging: charging_named(&charging).ok_or_else(|| unreadable(6, format!("unknown charging {charging}")))?,
+        typical_s: (row.get("typical_min_s")?, row.get("typical_max_s")?),
+        state: AttemptState::named(&state).ok_or_else(|| unreadable(9, format!("unknown state {state}")))?,
+        task: row.get::<_, Option<String>>("task")?.and_then(TaskId::new),
+        video_url: row.get("video_url")?,
+        error: error.map(|text| serde_json::from_str(&text)).transpose().map_err(|error| unreadable(12, error))?,
+        polls: row.get("polls")?,
+        intended_at: time(row.get("intended_us")?)?,
+        answered_at: optional_time("answered_us")?,
+        ended_at: optional_time("ended_us")?,
+    })
+}
+
+fn unreadable(column: usize, error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, Type::Text, error.into())
+}
+
+fn error_text(error: &ServiceError) -> String {
+    serde_json::json!(error).to_string()
+}
+
+fn charging_name(charging: Charging) -> &'static str {
+    match charging {
+        Charging::AtSubmission => "at-submission",
+        Charging::Undocumented => "undocumented",
+    }
+}
+
+fn charging_named(name: &str) -> Option<Charging> {
+    [Charging::AtSubmission, Charging::Undocumented].into_iter().find(|charging| charging_name(*charging) == name)
+}

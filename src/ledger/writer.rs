@@ -1,0 +1,145 @@
+//! One thread writes, and groups what comes in while the last commit was under way into the next one.
+//!
+//! A commit that is synced to the disk takes milliseconds, whether it holds one attempt or a hundred. So each caller
+//! waits for about one commit, and a thousand callers do not wait for a thousand.
+
+use std::path::Path;
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+
+use jiff::Timestamp;
+use rusqlite::{Connection, TransactionBehavior};
+use tokio::sync::oneshot;
+
+use super::schema::{self, OpenError};
+use super::{Event, Intent, Ledger, LedgerError, store};
+use crate::domain::{AttemptId, BatchKey, History};
+
+/// The most that one commit holds.
+const LARGEST_GROUP: usize = 512;
+
+type Answer<T> = oneshot::Sender<Result<T, LedgerError>>;
+
+enum Order {
+    Intend(Box<Intent>, Answer<AttemptId>),
+    Record(AttemptId, Box<Event>, Answer<()>),
+    Conclude(BatchKey, Answer<usize>),
+    History(BatchKey, Answer<History>),
+}
+
+/// A ledger in an SQLite file.
+#[derive(Debug)]
+pub struct SqliteLedger {
+    orders: Option<mpsc::Sender<Order>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl SqliteLedger {
+    /// Opens the ledger, and makes it if it is not there.
+    pub fn open(path: &Path) -> Result<Self, OpenError> {
+        let connection = schema::open(path)?;
+        let (orders, inbox) = mpsc::channel();
+        let thread = std::thread::Builder::new()
+            .name("ledger".to_owned())
+            .spawn(move || write(connection, &inbox))
+            .map_err(|source| OpenError::Folder { path: path.to_owned(), source })?;
+        Ok(Self { orders: Some(orders), thread: Some(thread) })
+    }
+
+    async fn order<T>(&self, order: impl FnOnce(Answer<T>) -> Order) -> Result<T, LedgerError> {
+        let (answer, answered) = oneshot::channel();
+        let orders = self.orders.as_ref().ok_or(LedgerError::Closed)?;
+        orders.send(order(answer)).map_err(|_| LedgerError::Closed)?;
+        answered.await.map_err(|_| LedgerError::Closed)?
+    }
+}
+
+impl Drop for SqliteLedger {
+    /// Waits for the last commit, so that the file is closed and its log removed when the program ends.
+    fn drop(&mut self) {
+        drop(self.orders.take());
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the ledger's writer panicked");
+        }
+    }
+}
+
+impl Ledger for SqliteLedger {
+    async fn intend(&self, intent: Intent) -> Result<AttemptId, LedgerError> {
+        self.order(|answer| Order::Intend(Box::new(intent), answer)).await
+    }
+
+    async fn record(&self, attempt: AttemptId, event: Event) -> Result<(), LedgerError> {
+        self.order(|answer| Order::Record(attempt, Box::new(event), answer)).await
+    }
+
+    async fn conclude(&self, batch: &BatchKey) -> Result<usize, LedgerError> {
+        self.order(|answer| Order::Conclude(batch.clone(), answer)).await
+    }
+
+    async fn history(&self, batch: &BatchKey) -> Result<History, LedgerError> {
+        self.order(|answer| Order::History(batch.clone(), answer)).await
+    }
+}
+
+/// Answers that are sent when the commit has succeeded, or with its error.
+type Pending = Vec<Box<dyn FnOnce(Result<(), LedgerError>) + Send>>;
+
+fn write(mut connection: Connection, inbox: &mpsc::Receiver<Order>) {
+    while let Ok(first) = inbox.recv() {
+        let group = std::iter::once(first).chain(inbox.try_iter()).take(LARGEST_GROUP).collect();
+        let mut pending = Pending::new();
+        let committed = commit(&mut connection, group, &mut pending);
+        for answer in pending {
+            answer(committed.clone());
+        }
+    }
+}
+
+fn commit(connection: &mut Connection, group: Vec<Order>, pending: &mut Pending) -> Result<(), LedgerError> {
+    let now = Timestamp::now();
+    // Dropped without a commit, a transaction is rolled back.
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate);
+    let transaction = match transaction {
+        Ok(transaction) => transaction,
+        Err(error) => {
+            let error = LedgerError::from(error);
+            pending.extend(group.into_iter().map(|order| refuse(order, error.clone())));
+            return Err(error);
+        }
+    };
+    for order in group {
+        pending.push(match order {
+            Order::Intend(intent, answer) => answer_with(answer, store::intend(&transaction, &intent, now)),
+            Order::Record(attempt, event, answer) => {
+                answer_with(answer, store::record(&transaction, attempt, &event, now))
+            }
+            Order::Conclude(batch, answer) => answer_with(answer, store::conclude(&transaction, &batch)),
+            Order::History(batch, answer) => {
+                answer_with(answer, store::history(&transaction, &batch).map_err(LedgerError::from))
+            }
+        });
+    }
+    Ok(transaction.commit()?)
+}
+
+/// An answer that says what was done once it is durable. A caller that is gone needs none.
+fn answer_with<T: Send + 'static>(
+    answer: Answer<T>,
+    done: Result<T, LedgerError>,
+) -> Box<dyn FnOnce(Result<(), LedgerError>) + Send> {
+    Box::new(move |committed| {
+        let _caller_is_gone = answer.send(committed.and(done));
+    })
+}
+
+fn refuse(order: Order, error: LedgerError) -> Box<dyn FnOnce(Result<(), LedgerError>) + Send> {
+    match order {
+        Order::Intend(_, answer) => answer_with(answer, Err(error)),
+        Order::Record(_, _, answer) => answer_with(answer, Err(error)),
+        Order::Conclude(_, answer) => answer_with(answer, Err(error)),
+        Order::History(_, answer) => answer_with(answer, Err(error)),
+    }
+}
