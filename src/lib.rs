@@ -2,6 +2,7 @@
 
 pub mod catalog;
 pub mod domain;
+pub mod engine;
 pub mod ledger;
 pub mod manifest;
 pub mod plan;

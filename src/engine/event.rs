@@ -1,0 +1,118 @@
+//! What happens during a run: the one language of progress, log and tests.
+
+use std::time::Duration;
+
+use super::stop::StopReason;
+use crate::domain::{JobId, TaskId, Usd};
+
+/// Something that happened.
+#[derive(Clone, PartialEq, Debug)]
+pub enum RunEvent {
+    /// The run begins.
+    Started {
+        /// Jobs that are submitted.
+        submit: usize,
+        /// Tasks at the service that are polled on.
+        resume: usize,
+        /// What the submissions cost.
+        planned: Usd,
+    },
+    /// There is a task for a job.
+    Submitted {
+        /// The job.
+        job: JobId,
+        /// The service's name for it.
+        task: TaskId,
+        /// Its price.
+        price: Usd,
+    },
+    /// The service refused a job for good.
+    Rejected {
+        /// The job.
+        job: JobId,
+        /// The service's message.
+        message: String,
+    },
+    /// Nobody knows what came of a submission.
+    InDoubt {
+        /// The job.
+        job: JobId,
+        /// What happened.
+        message: String,
+        /// What may have been charged.
+        price: Usd,
+    },
+    /// A task is being generated.
+    Progressed {
+        /// The job.
+        job: JobId,
+        /// 0 to 100, where the service says.
+        percent: Option<u8>,
+    },
+    /// There is a video.
+    Completed {
+        /// The job.
+        job: JobId,
+    },
+    /// The service failed.
+    Failed {
+        /// The job.
+        job: JobId,
+        /// The service's message.
+        message: String,
+    },
+    /// A task is left at the service; the next run goes on with it.
+    Left {
+        /// The job.
+        job: JobId,
+        /// Why.
+        why: Leaving,
+    },
+    /// The service asked to wait, and everybody does.
+    Waiting {
+        /// How long.
+        wait: Duration,
+        /// In what words.
+        message: String,
+    },
+    /// The service gave no usable answer; it is asked again.
+    Trouble {
+        /// What happened.
+        message: String,
+    },
+    /// The service used a word that the interface does not have; told once for each word.
+    UnknownStatus {
+        /// The word.
+        status: String,
+    },
+    /// A task was made and its id could not be written down. It must reach a person.
+    Rescue {
+        /// The job.
+        job: JobId,
+        /// The id that would otherwise be lost.
+        task: TaskId,
+    },
+    /// The ledger could not be written.
+    LedgerTrouble {
+        /// What happened.
+        message: String,
+    },
+    /// Nothing is submitted any more.
+    Stopping {
+        /// Why.
+        reason: StopReason,
+        /// In what words.
+        message: String,
+    },
+}
+
+/// Why a task is left at the service.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Leaving {
+    /// It took longer than `--deadline`.
+    Deadline,
+    /// The run was interrupted.
+    Interrupted,
+    /// The key was refused again and again.
+    KeyRefused,
+}

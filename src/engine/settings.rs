@@ -1,0 +1,33 @@
+//! What the user can set about a run.
+
+use std::time::Duration;
+
+/// The knobs of a run.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The most tasks outstanding at the service.
+    pub concurrency: usize,
+    /// The longest pause between two looks at one task, once it may be ready.
+    pub poll_interval: Duration,
+    /// The shortest pause between two looks at one task.
+    pub poll_floor: Duration,
+    /// When to look at a task for the first time; by default when its family's typical time begins.
+    pub first_poll: Option<Duration>,
+    /// How long to wait for one task before it is left at the service.
+    pub deadline: Duration,
+    /// How much faster than documented the service runs: 1, or more for the simulator.
+    pub speed: f64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            concurrency: 8,
+            poll_interval: Duration::from_secs(10),
+            poll_floor: Duration::from_secs(1),
+            first_poll: None,
+            deadline: Duration::from_mins(30),
+            speed: 1.0,
+        }
+    }
+}

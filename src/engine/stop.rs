@@ -1,0 +1,91 @@
+//! Why a run submits no more, and whether it still looks at what is outstanding.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+use tokio_util::sync::CancellationToken;
+
+/// Why a run ended before everything was done.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum StopReason {
+    /// The limit on new spending would be passed.
+    SpendLimit,
+    /// The service could not be reached.
+    Unreachable,
+    /// The service refused the key.
+    KeyRefused,
+    /// The ledger could not be written.
+    LedgerFailed,
+    /// A signal, by its number.
+    Signal(i32),
+}
+
+impl StopReason {
+    /// Whether outstanding tasks are left where they are, too. Only a person who wants to go ends that: what was paid for
+    /// is otherwise worth waiting for.
+    fn leaves(self) -> bool {
+        matches!(self, Self::Signal(_))
+    }
+}
+
+/// Shared by everything that can end a run.
+#[derive(Debug, Default)]
+pub struct Stop {
+    submitting: CancellationToken,
+    looking: CancellationToken,
+    reasons: Mutex<BTreeSet<StopReason>>,
+}
+
+impl Stop {
+    /// Submit no more. True the first time that this reason is given.
+    pub fn because(&self, reason: StopReason) -> bool {
+        let new = self.reasons.lock().unwrap_or_else(PoisonError::into_inner).insert(reason);
+        self.submitting.cancel();
+        if reason.leaves() {
+            self.looking.cancel();
+        }
+        new
+    }
+
+    /// Every reason that was given.
+    #[must_use]
+    pub fn reasons(&self) -> BTreeSet<StopReason> {
+        self.reasons.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether nothing may be submitted any more.
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.submitting.is_cancelled()
+    }
+
+    /// Returns once nothing may be submitted any more.
+    pub async fn stopping(&self) {
+        self.submitting.cancelled().await;
+    }
+
+    /// Returns once outstanding tasks are to be left at the service.
+    pub async fn leaving(&self) {
+        self.looking.cancelled().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_signal_leaves_paid_work_behind() {
+        for reason in
+            [StopReason::SpendLimit, StopReason::Unreachable, StopReason::KeyRefused, StopReason::LedgerFailed]
+        {
+            let stop = Stop::default();
+            assert!(stop.because(reason));
+            assert!(!stop.because(reason), "told twice");
+            assert!(stop.is_stopping() && !stop.looking.is_cancelled(), "{reason:?}");
+        }
+        let stop = Stop::default();
+        stop.because(StopReason::Signal(2));
+        assert!(stop.is_stopping() && stop.looking.is_cancelled());
+    }
+}
