@@ -6,4 +6,5 @@ pub mod engine;
 pub mod ledger;
 pub mod manifest;
 pub mod plan;
+pub mod report;
 pub mod service;

@@ -1,0 +1,51 @@
+//! The report for scripts: the same fields, texts byte for byte, money as decimal strings.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::row::{Report, Row, Totals};
+
+/// How every job of a manifest stands.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "shotlist report")]
+pub struct ReportView<'r> {
+    /// The version of this form: 1.
+    schema_version: u32,
+    /// The manifest's name.
+    name: &'r str,
+    /// The batch value; empty where the manifest has none.
+    batch: &'r str,
+    /// Whether the simulator played the service, so that nothing real was made or paid.
+    simulated: bool,
+    /// When this report was written.
+    #[schemars(with = "String")]
+    written_at: Timestamp,
+    /// The jobs, in manifest order.
+    jobs: &'r [Row],
+    /// Sums over the batch.
+    totals: &'r Totals,
+}
+
+impl<'r> ReportView<'r> {
+    /// Of a report, at a time.
+    #[must_use]
+    pub fn new(report: &'r Report, written_at: Timestamp) -> Self {
+        Self {
+            schema_version: 1,
+            name: &report.key.name,
+            batch: &report.key.batch,
+            simulated: report.simulated,
+            written_at,
+            jobs: &report.rows,
+            totals: &report.totals,
+        }
+    }
+}
+
+/// The bytes of a report.
+pub fn write(report: &Report, written_at: Timestamp) -> Result<Vec<u8>, serde_json::Error> {
+    let mut bytes = serde_json::to_vec_pretty(&ReportView::new(report, written_at))?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}

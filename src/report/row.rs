@@ -1,0 +1,236 @@
+//! The one model of a report, frozen: what is in every form of it.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::domain::{Attempt, AttemptState, BatchKey, Charge, History, Job, Usd};
+
+/// Where a job stands.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum JobState {
+    /// The service's final word: there is a video.
+    Completed,
+    /// Being generated when the run stopped.
+    InProgress,
+    /// Waiting at the service when the run stopped.
+    Queued,
+    /// Never sent.
+    Pending,
+    /// Waits for a face review.
+    Held,
+    /// Refused by the service; no task exists.
+    Rejected,
+    /// The service's final word: there is no video.
+    Failed,
+    /// Sent, and the answer never arrived whole.
+    InDoubt,
+}
+
+impl JobState {
+    /// Every state, the good ones first.
+    pub const ALL: [Self; 8] = [
+        Self::Completed,
+        Self::InProgress,
+        Self::Queued,
+        Self::Pending,
+        Self::Held,
+        Self::Rejected,
+        Self::Failed,
+        Self::InDoubt,
+    ];
+
+    /// The state's name in every form of a report.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::InProgress => "in_progress",
+            Self::Queued => "queued",
+            Self::Pending => "pending",
+            Self::Held => "held",
+            Self::Rejected => "rejected",
+            Self::Failed => "failed",
+            Self::InDoubt => "in_doubt",
+        }
+    }
+}
+
+/// One job of the manifest. An unknown value is absent, never zero.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct Row {
+    /// The job's name.
+    pub id: String,
+    /// The batch value; empty where the manifest has none.
+    pub batch: String,
+    /// The model.
+    pub model: String,
+    /// Where the job stands.
+    pub state: JobState,
+    /// What is known of the money for all attempts of this job in this batch.
+    pub charge: Charge,
+    /// What all attempts of this job in this batch cost, in dollars; null while any of them is unknown.
+    pub cost_usd: Option<Usd>,
+    /// The service's name for the task.
+    pub task_id: Option<String>,
+    /// Where the video can be fetched, as the service said.
+    pub video_url: Option<String>,
+    /// The video's file, relative to this report's folder.
+    pub file: Option<String>,
+    /// SHA-256 of the file.
+    pub sha256: Option<String>,
+    /// Length of the file.
+    pub bytes: Option<u64>,
+    /// Requested size.
+    pub size: Option<String>,
+    /// Requested aspect ratio.
+    pub aspect_ratio: Option<String>,
+    /// Requested seconds.
+    pub duration_s: Option<i64>,
+    /// Which generation of the same request this is, from 1.
+    pub take: u32,
+    /// Labels.
+    pub tags: Vec<String>,
+    /// The face, for face videos.
+    pub face: Option<String>,
+    /// How often the job was submitted, without submissions that made certain no task.
+    pub attempts: usize,
+    /// How often the service was asked about the task.
+    pub polls: u32,
+    /// When the service accepted the task.
+    #[schemars(with = "Option<String>")]
+    pub submitted_at: Option<Timestamp>,
+    /// When the video was finished.
+    #[schemars(with = "Option<String>")]
+    pub completed_at: Option<Timestamp>,
+    /// Seconds from acceptance to the end of generation.
+    pub generation_s: Option<f64>,
+    /// The service's code.
+    pub error_code: Option<String>,
+    /// The service's message, or what happened.
+    pub error_message: Option<String>,
+    /// The service's error as it came.
+    pub error: Option<serde_json::Value>,
+    /// The prompt that was sent.
+    pub prompt: Option<String>,
+}
+
+/// Sums over the batch.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+pub struct Totals {
+    /// Jobs of the manifest.
+    pub jobs: usize,
+    /// Certainly charged for this batch, with attempts of jobs that were changed or removed since.
+    pub spent_usd: Usd,
+    /// May have been charged on top of that: the price of every attempt of unknown charge.
+    pub at_risk_usd: Usd,
+    /// Jobs by state; every state is there.
+    pub states: std::collections::BTreeMap<&'static str, usize>,
+}
+
+/// A report before it has a form.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Report {
+    /// What the jobs belong to.
+    pub key: BatchKey,
+    /// Whether the simulator played the service, so that nothing real was made or paid.
+    pub simulated: bool,
+    /// The jobs, in manifest order.
+    pub rows: Vec<Row>,
+    /// Sums.
+    pub totals: Totals,
+}
+
+impl Report {
+    /// Of all jobs of a manifest and all that the ledger knows of its batch.
+    #[must_use]
+    pub fn new<'a>(
+        key: &BatchKey,
+        simulated: bool,
+        jobs: impl IntoIterator<Item = &'a Job>,
+        history: &History,
+    ) -> Self {
+        let rows: Vec<Row> = jobs.into_iter().map(|job| row(&key.batch, job, history)).collect();
+        let count = |state: JobState| rows.iter().filter(|row| row.state == state).count();
+        let totals = Totals {
+            jobs: rows.len(),
+            spent_usd: history.spent(),
+            at_risk_usd: history.at_risk(),
+            states: JobState::ALL.into_iter().map(|state| (state.name(), count(state))).collect(),
+        };
+        Self { key: key.clone(), simulated, rows, totals }
+    }
+}
+
+fn row(batch: &str, job: &Job, history: &History) -> Row {
+    let attempts: Vec<&Attempt> = history.of(&job.id).filter(|attempt| attempt.state != AttemptState::Void).collect();
+    let shown = representative(job, &attempts);
+    let state = shown.map_or(JobState::Pending, state);
+    let charge = attempts.iter().map(|attempt| attempt.charge()).max().unwrap_or(Charge::None);
+    let charged = attempts.iter().filter(|attempt| attempt.charge() == Charge::Charged);
+    let error = shown.and_then(|attempt| attempt.error.as_ref());
+    let accepted = shown.filter(|attempt| attempt.task.is_some());
+    let submitted_at = accepted.and_then(|attempt| attempt.answered_at);
+    let ended_at = shown.and_then(|attempt| attempt.ended_at);
+    Row {
+        id: job.id.to_string(),
+        batch: batch.to_owned(),
+        model: job.spec.model.clone(),
+        state,
+        charge,
+        cost_usd: (charge != Charge::Unknown).then(|| charged.map(|attempt| attempt.price).sum()),
+        task_id: shown.and_then(|attempt| attempt.task.as_ref()).map(ToString::to_string),
+        video_url: shown.and_then(|attempt| attempt.video_url.clone()),
+        file: None,
+        sha256: None,
+        bytes: None,
+        size: job.spec.size.clone(),
+        aspect_ratio: job.spec.aspect_ratio.clone(),
+        duration_s: job.spec.duration,
+        take: job.take,
+        tags: job.tags.clone(),
+        face: job.spec.face.clone(),
+        attempts: attempts.len(),
+        polls: shown.map_or(0, |attempt| attempt.polls),
+        submitted_at,
+        completed_at: ended_at.filter(|_| state == JobState::Completed),
+        generation_s: submitted_at.zip(ended_at).map(|(from, to)| seconds(from, to)),
+        error_code: error.and_then(|error| error.code.clone()),
+        error_message: error.map(|error| error.message.clone()),
+        error: error.map(|error| error.raw.clone()),
+        prompt: job.spec.prompt.clone(),
+    }
+}
+
+/// The attempt that stands for a job: one in doubt before all, else the completed one, else the latest of this wording.
+fn representative<'a>(job: &Job, attempts: &[&'a Attempt]) -> Option<&'a Attempt> {
+    let same = || attempts.iter().rev().filter(|attempt| attempt.fingerprint == *job.request.fingerprint());
+    attempts
+        .iter()
+        .find(|attempt| attempt.state.is_doubtful())
+        .or_else(|| same().find(|attempt| attempt.state == AttemptState::Completed))
+        .or_else(|| same().next())
+        .copied()
+}
+
+fn state(attempt: &Attempt) -> JobState {
+    match attempt.state {
+        AttemptState::Intended | AttemptState::InDoubt => JobState::InDoubt,
+        AttemptState::Void => JobState::Pending,
+        AttemptState::Rejected => JobState::Rejected,
+        AttemptState::Queued => JobState::Queued,
+        AttemptState::InProgress => JobState::InProgress,
+        AttemptState::Completed => JobState::Completed,
+        AttemptState::Failed => JobState::Failed,
+    }
+}
+
+/// Seconds between two times, to the millisecond; zero if the clock was set back between them.
+fn seconds(from: Timestamp, to: Timestamp) -> f64 {
+    let millis = to.duration_since(from).as_millis().clamp(0, 1_000_000_000_000);
+    // A thousand billion milliseconds are exact in a float's 53 bits.
+    #[expect(clippy::cast_precision_loss, reason = "clamped to what a float holds exactly")]
+    let seconds = millis as f64 / 1000.0;
+    seconds
+}

@@ -1,0 +1,109 @@
+//! The destinations of a report, each replaced at once.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+
+use super::row::Report;
+use super::{csv, json};
+
+/// The form of a report file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// For spreadsheets.
+    Csv,
+    /// For scripts.
+    Json,
+}
+
+/// The form that a file name asks for by its extension.
+#[must_use]
+pub fn form_of(path: &Path) -> Option<Form> {
+    match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+        "csv" => Some(Form::Csv),
+        "json" => Some(Form::Json),
+        _ => None,
+    }
+}
+
+/// Why a report could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("the report {} can't be written", path.display())]
+pub struct ReportError {
+    /// The file.
+    pub path: PathBuf,
+    /// Why.
+    #[source]
+    pub source: std::io::Error,
+}
+
+/// The files that a run's reports go to.
+#[derive(Clone, Debug)]
+pub struct Writer {
+    files: Vec<(PathBuf, Form)>,
+}
+
+impl Writer {
+    /// To these files.
+    #[must_use]
+    pub fn new(files: Vec<(PathBuf, Form)>) -> Self {
+        Self { files }
+    }
+
+    /// The files.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().map(|(path, _)| path.as_path())
+    }
+
+    /// Writes every file anew. One that fails does not keep the others from being written.
+    pub fn write(&self, report: &Report) -> Result<(), ReportError> {
+        let now = Timestamp::now();
+        let mut result = Ok(());
+        for (path, form) in &self.files {
+            let bytes = match form {
+                Form::Csv => csv::write(report).map_err(std::io::Error::other),
+                Form::Json => json::write(report, now).map_err(std::io::Error::other),
+            };
+            let written = bytes.and_then(|bytes| replace(path, &bytes));
+            result = result.and(written.map_err(|source| ReportError { path: path.clone(), source }));
+        }
+        result
+    }
+}
+
+/// Replaces a file: a reader sees the old one or the new one, whole, also after the power was lost in between.
+fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)?;
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".shotlist-");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        // The umask takes away what the user does not want; a temporary file would be for its owner only.
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    let mut file = builder.tempfile_in(folder)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    #[cfg(unix)]
+    std::fs::File::open(folder)?.sync_all()?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replaces_at_once_and_leaves_nothing_else_behind() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("new/folder/report.csv");
+        replace(&path, b"old").expect("written");
+        replace(&path, b"new").expect("written");
+        assert_eq!(std::fs::read(&path).expect("the file"), b"new");
+        assert_eq!(std::fs::read_dir(path.parent().expect("a folder")).expect("a folder").count(), 1);
+    }
+}
