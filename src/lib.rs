@@ -7,4 +7,5 @@ pub mod ledger;
 pub mod manifest;
 pub mod plan;
 pub mod report;
+pub mod sandbox;
 pub mod service;

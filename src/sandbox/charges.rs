@@ -1,0 +1,48 @@
+//! What the simulator charged, for comparison with what shotlist says.
+
+use std::sync::{Mutex, PoisonError};
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::domain::Usd;
+
+/// One accepted submission.
+#[derive(Clone, Debug, Serialize)]
+pub struct Charge {
+    /// The task that was made.
+    pub task_id: String,
+    /// Its model.
+    pub model: String,
+    /// What it cost.
+    pub cost_usd: Usd,
+    /// When.
+    pub charged_at: Timestamp,
+    /// What was asked for.
+    pub prompt: Option<String>,
+}
+
+/// All of them, oldest first.
+#[derive(Debug, Default)]
+pub struct Charges(Mutex<Vec<Charge>>);
+
+#[derive(Serialize)]
+struct View<'c> {
+    count: usize,
+    total_usd: Usd,
+    charges: &'c [Charge],
+}
+
+impl Charges {
+    /// Adds one.
+    pub fn add(&self, charge: Charge) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(charge);
+    }
+
+    /// As JSON, with count and total.
+    pub fn to_json(&self) -> serde_json::Value {
+        let charges = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let total_usd = charges.iter().map(|charge| charge.cost_usd).sum();
+        serde_json::json!(View { count: charges.len(), total_usd, charges: &charges })
+    }
+}

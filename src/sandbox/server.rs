@@ -1,0 +1,283 @@
+//! The endpoints of the interface document (§4), on loopback.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::header::{ACCEPT_RANGES, AUTHORIZATION, CONTENT_RANGE, CONTENT_TYPE, RANGE};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use super::charges::{Charge, Charges};
+use super::mp4;
+use super::task::Task;
+use crate::catalog::{Catalog, Model, Severity, SizeRule};
+use crate::domain::Spec;
+
+/// How the simulator behaves.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The port on 127.0.0.1; 0 for any that is free.
+    pub port: u16,
+    /// How many times faster than the documented generation times.
+    pub speed: f64,
+    /// Makes generation times and failures repeatable.
+    pub seed: u64,
+    /// The share of tasks that fail, 0 to 1.
+    pub fail_rate: f64,
+}
+
+/// A simulator that serves until it is dropped.
+#[derive(Debug)]
+pub struct Sandbox {
+    address: SocketAddr,
+    server: JoinHandle<()>,
+}
+
+impl Sandbox {
+    /// The base address to submit to.
+    #[must_use]
+    pub fn base_url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Serves until the process ends.
+    pub async fn serve(mut self) {
+        // Ends only with the process, or with a panic that the runtime has reported.
+        let _ended = (&mut self.server).await;
+    }
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+/// Keys that the simulator refuses, so that both refusals can be rehearsed (interface §5, §7). It takes every other.
+const UNKNOWN_KEY: &str = "unknown-key";
+const KEY_WITHOUT_GROUP: &str = "key-without-group";
+
+struct Shared {
+    options: Options,
+    base_url: String,
+    accepted: AtomicU32,
+    charges: Charges,
+}
+
+type Service = State<Arc<Shared>>;
+
+/// Starts serving on loopback.
+pub async fn start(options: Options) -> std::io::Result<Sandbox> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port)).await?;
+    let address = listener.local_addr()?;
+    let shared = Shared {
+        options,
+        base_url: format!("http://{address}"),
+        accepted: AtomicU32::new(0),
+        charges: Charges::default(),
+    };
+    let routes = Router::new()
+        .route("/v1/videos", post(submit))
+        .route("/v1/videos/{id}", get(look))
+        .route("/v1/videos/{id}/content", get(content))
+        .route("/videos/{file}", get(video))
+        .route("/_sandbox/ledger", get(ledger))
+        .fallback(|| async { refuse(StatusCode::NOT_FOUND, "there is nothing here", "not_found") })
+        .with_state(Arc::new(shared));
+    let server = tokio::spawn(async move {
+        if let Err(error) = axum::serve(listener, routes).await {
+            tracing::error!("the simulator stopped: {error}");
+        }
+    });
+    Ok(Sandbox { address, server })
+}
+
+async fn submit(State(shared): Service, headers: HeaderMap, body: Bytes) -> Result<Response, Refusal> {
+    authorize(&headers)?;
+    let fields: Map<String, Value> = serde_json::from_slice(&body)
+        .map_err(|error| refuse(StatusCode::BAD_REQUEST, &format!("no JSON object: {error}"), "invalid_json"))?;
+    let mut spec = spec(&fields).map_err(|message| refuse(StatusCode::BAD_REQUEST, &message, "invalid_field"))?;
+    let model = Catalog::embedded()
+        .model(&spec.model)
+        .ok_or_else(|| refuse(StatusCode::BAD_REQUEST, "unknown model", "unknown_model"))?;
+    model.fill_defaults(&mut spec);
+    if let Some(broken) = model.check(&spec).into_iter().find(|violation| violation.severity == Severity::Error) {
+        return Err(refuse(StatusCode::BAD_REQUEST, &broken.message, broken.code));
+    }
+    let task = shared.new_task(&spec, model);
+    shared.charges.add(Charge {
+        task_id: task.id(),
+        model: spec.model.clone(),
+        cost_usd: model.price(task.duration_s.into()),
+        charged_at: Timestamp::now(),
+        prompt: spec.prompt,
+    });
+    // Both families' shapes at once (interface §2.3): what one has and the other lacks is no trouble to a reader.
+    Ok(Json(json!({
+        "id": task.id(), "task_id": task.id(), "object": "video", "status": "queued", "progress": 0,
+        "video_url": null, "model": spec.model, "size": spec.size, "duration": task.duration_s,
+    }))
+    .into_response())
+}
+
+async fn look(State(shared): Service, headers: HeaderMap, Path(id): Path<String>) -> Result<Response, Refusal> {
+    authorize(&headers)?;
+    let task = known(&id)?;
+    Ok(Json(shared.report(&task)).into_response())
+}
+
+async fn content(State(shared): Service, headers: HeaderMap, Path(id): Path<String>) -> Result<Response, Refusal> {
+    authorize(&headers)?;
+    let task = known(&id)?;
+    finished(&shared, &task)?;
+    Ok(clip(&task, &headers))
+}
+
+/// The direct link: no key needed, as for a video host.
+async fn video(State(shared): Service, headers: HeaderMap, Path(file): Path<String>) -> Result<Response, Refusal> {
+    let task = known(file.strip_suffix(".mp4").unwrap_or_default())?;
+    finished(&shared, &task)?;
+    Ok(clip(&task, &headers))
+}
+
+async fn ledger(State(shared): Service) -> Response {
+    Json(shared.charges.to_json()).into_response()
+}
+
+impl Shared {
+    fn new_task(&self, spec: &Spec, model: Model<'_>) -> Task {
+        let serial = self.accepted.fetch_add(1, Ordering::Relaxed);
+        let mut random =
+            fastrand::Rng::with_seed(self.options.seed.wrapping_mul(0x9e37_79b9).wrapping_add(serial.into()));
+        // The generator's first outputs for neighbouring seeds are alike.
+        let _discarded = random.u64(..);
+        let (min, max) = model.family.typical_s();
+        let lasts_s = f64::from(min) + f64::from(max - min) * random.f64();
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "positive; a longer life is capped"
+        )]
+        let lasts_ms = (lasts_s * 1000.0 / self.options.speed) as u32;
+        let upright_size = spec.size.as_deref().and_then(SizeRule::parse).is_some_and(|(width, height)| height > width);
+        Task {
+            submitted_ms: u64::try_from(Timestamp::now().as_millisecond()).unwrap_or(0),
+            lasts_ms,
+            serial,
+            model: Catalog::embedded()
+                .model_names()
+                .position(|name| name == spec.model)
+                .and_then(|place| u8::try_from(place).ok())
+                .unwrap_or(u8::MAX),
+            duration_s: spec.duration.and_then(|seconds| u8::try_from(seconds).ok()).unwrap_or(0),
+            is_upright: upright_size || spec.aspect_ratio.as_deref() == Some("9:16"),
+            fails: random.f64() < self.options.fail_rate,
+        }
+    }
+
+    fn report(&self, task: &Task) -> Value {
+        let model = Catalog::embedded().model_names().nth(task.model.into()).unwrap_or_default();
+        task.report(Timestamp::now(), model, &format!("{}/videos/{}.mp4", self.base_url, task.id()))
+    }
+}
+
+fn authorize(headers: &HeaderMap) -> Result<(), Refusal> {
+    let bearer = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+    match bearer {
+        None | Some("" | UNKNOWN_KEY) => Err(refuse(StatusCode::UNAUTHORIZED, "the key is unknown", "unknown_key")),
+        Some(KEY_WITHOUT_GROUP) => {
+            Err(refuse(StatusCode::FORBIDDEN, "the key is not in the vip group", "key_without_group"))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+fn known(id: &str) -> Result<Task, Refusal> {
+    Task::from_id(id).ok_or_else(|| refuse(StatusCode::NOT_FOUND, "there is no such task", "not_found"))
+}
+
+fn finished(shared: &Shared, task: &Task) -> Result<(), Refusal> {
+    if shared.report(task)["status"] == "completed" {
+        return Ok(());
+    }
+    Err(refuse(StatusCode::NOT_FOUND, "the task has no video", "no_video"))
+}
+
+/// An answer that says no, as JSON of the form that the interface gives for errors (§2.3).
+struct Refusal {
+    status: StatusCode,
+    message: String,
+    code: &'static str,
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let body = json!({ "error": { "message": self.message, "code": self.code } });
+        (self.status, Json(body)).into_response()
+    }
+}
+
+fn refuse(status: StatusCode, message: &str, code: &'static str) -> Refusal {
+    Refusal { status, message: message.to_owned(), code }
+}
+
+/// The clip, or the part of it that a `Range` header asks for.
+fn clip(task: &Task, headers: &HeaderMap) -> Response {
+    let clip = mp4::clip(task.duration_s.into(), task.is_upright, task.serial.wrapping_mul(0x9e37_79b9));
+    let whole = [(CONTENT_TYPE, "video/mp4"), (ACCEPT_RANGES, "bytes")];
+    let Some(range) = headers.get(RANGE).and_then(|value| value.to_str().ok()) else {
+        return (whole, clip).into_response();
+    };
+    let Some((from, to)) = part(range, clip.len()) else {
+        return (StatusCode::RANGE_NOT_SATISFIABLE, [(CONTENT_RANGE, format!("bytes */{}", clip.len()))])
+            .into_response();
+    };
+    let shown = [(CONTENT_RANGE, format!("bytes {from}-{to}/{}", clip.len()))];
+    (StatusCode::PARTIAL_CONTENT, whole, shown, clip[from..=to].to_vec()).into_response()
+}
+
+/// First and last byte of a range such as `bytes=100-` in a file of this length.
+fn part(range: &str, length: usize) -> Option<(usize, usize)> {
+    let (from, to) = range.strip_prefix("bytes=")?.split_once('-')?;
+    let from: usize = from.parse().ok()?;
+    let to = if to.is_empty() { length - 1 } else { to.parse::<usize>().ok()?.min(length - 1) };
+    (from <= to).then_some((from, to))
+}
+
+/// The documented fields of a body; those that are not documented are passed over.
+fn spec(fields: &Map<String, Value>) -> Result<Spec, String> {
+    let text = |name: &str| match fields.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(format!("{name} must be a string")),
+    };
+    let image = match fields.get("image") {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::String(url)) => vec![url.clone()],
+        Some(Value::Array(urls)) => urls.iter().map(|url| url.as_str().unwrap_or_default().to_owned()).collect(),
+        Some(_) => return Err("image must be a string or an array".to_owned()),
+    };
+    let duration = match fields.get("duration") {
+        None | Some(Value::Null) => None,
+        Some(value) => Some(value.as_i64().ok_or("duration must be an integer")?),
+    };
+    Ok(Spec {
+        model: text("model")?.unwrap_or_default(),
+        prompt: text("prompt")?,
+        duration,
+        aspect_ratio: text("aspect_ratio")?,
+        size: text("size")?,
+        image,
+        face: None,
+        extra: Map::new(),
+    })
+}
