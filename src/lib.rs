@@ -1,6 +1,38 @@
-//! shotlist turns a YAML manifest of video jobs into finished videos.
+//! shotlist turns a YAML manifest of video jobs into finished videos on an asynchronous video generation service, and
+//! never pays twice by itself.
+//!
+//! # The life of a job
+//!
+//! ```text
+//! manifest.yaml ─▶ manifest ─▶ Job ─▶ catalog (limits, price) ─▶ plan (what is due, why, how much) ─▶ engine ─▶ ledger ─▶ report
+//!                  raw, template,                                       ▲                               │  ▲
+//!                  expand, locate                                       └───────── ledger snapshot ─────┘  │
+//!                                                                                   service (HTTP) ────────┘
+//! ```
+//!
+//! Everything left of the engine is pure: same input, same plan, no clock, no network. The plan is a value; `--plan`
+//! prints it and the run consumes it, so the dry run can't lie.
+//!
+//! # The rooms
+//!
+//! Arrows run one way; `tests/integration/layering.rs` holds the table and fails on any other edge.
+//!
+//! | room | what it is for |
+//! |---|---|
+//! | [`domain`] | plain types: job, attempt, money, history |
+//! | [`catalog`] | limits, defaults and prices of the model families, as data |
+//! | [`manifest`] | from a YAML file to checked and priced jobs, with the place of everything that is wrong |
+//! | [`plan`] | what is due, why, and what it costs |
+//! | [`service`] | the service at the edge, and what each of its answers means for the money |
+//! | [`ledger`] | what was bought: the truth, and the argument why a crash never pays twice |
+//! | [`engine`] | runs a plan: one bounded stream, one shared poller |
+//! | [`report`] | views of the ledger: CSV and JSON |
+//! | [`sandbox`] | the simulator of the service |
+//! | [`ui`] | what people see |
+//! | [`cli`] | the command line, and the only room that knows all others |
 
 pub mod catalog;
+pub mod cli;
 pub mod domain;
 pub mod engine;
 pub mod ledger;
@@ -9,3 +41,4 @@ pub mod plan;
 pub mod report;
 pub mod sandbox;
 pub mod service;
+pub mod ui;

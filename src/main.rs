@@ -1,3 +1,7 @@
-//! The program; it does nothing yet.
+//! The program: reads the command line and does what it says. Everything else is in the library.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    shotlist::cli::main()
+}

@@ -1,0 +1,344 @@
+//! The command line: what can be said, in headed groups, each option also in the environment.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::FalseyValueParser;
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+use crate::domain::Usd;
+
+/// Turns a YAML list of video jobs into finished videos, and never pays twice by itself.
+#[derive(Debug, Parser)]
+#[command(name = "shotlist", version, max_term_width = 100, disable_help_subcommand = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// How to show it.
+    #[command(flatten)]
+    pub terminal: TerminalArgs,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Validate, price, submit, poll and report; with --plan, stop after pricing
+    Run(Box<RunArgs>),
+    /// Show where each job stands, from the ledger alone
+    Status(StatusArgs),
+    /// Write a commented starter manifest
+    Init(InitArgs),
+    /// Serve the local simulator of the service
+    Sandbox(SandboxArgs),
+    /// Print a JSON Schema
+    Schema(SchemaArgs),
+    /// Print completions for a shell
+    Completions(CompletionsArgs),
+}
+
+/// Terminal habits, the same for every command.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Terminal")]
+pub struct TerminalArgs {
+    /// Say nothing but results and errors
+    #[arg(short, long, global = true, env = "SHOTLIST_QUIET", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Say more; twice for even more
+    #[arg(short, long, global = true, env = "SHOTLIST_VERBOSE", action = ArgAction::Count)]
+    pub verbose: u8,
+    /// When to show a progress bar
+    #[arg(long, global = true, env = "SHOTLIST_PROGRESS", value_name = "WHEN", default_value = "auto")]
+    pub progress: When,
+    /// When to use colour; the environment's `NO_COLOR` is honoured
+    #[arg(long, global = true, env = "SHOTLIST_COLOR", value_name = "WHEN", default_value = "auto")]
+    pub color: When,
+    /// The form of log lines on stderr
+    #[arg(long, global = true, env = "SHOTLIST_LOG_FORMAT", value_name = "FORMAT", default_value = "text")]
+    pub log_format: LogFormat,
+}
+
+/// When to do something that only a terminal can show.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum When {
+    /// On a terminal.
+    Auto,
+    /// Everywhere.
+    Always,
+    /// Nowhere.
+    Never,
+}
+
+/// The form of log lines.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Which manifest, and what is added to it.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Manifest")]
+pub struct ManifestArgs {
+    /// The YAML file that lists the jobs
+    pub manifest: PathBuf,
+    /// Override a var of the manifest; repeatable
+    #[arg(long, env = "SHOTLIST_SET", value_name = "NAME=VALUE", value_parser = name_and_value)]
+    pub set: Vec<(String, String)>,
+    /// Use this batch value instead of the manifest's
+    #[arg(long, env = "SHOTLIST_BATCH", value_name = "KEY")]
+    pub batch: Option<String>,
+    /// The ledger [default: .shotlist/ledger.db beside the manifest]
+    #[arg(long, env = "SHOTLIST_LEDGER", value_name = "PATH")]
+    pub ledger: Option<PathBuf>,
+    /// Use the built-in simulator on loopback: no key, no money, a ledger and a folder of its own
+    #[arg(long, env = "SHOTLIST_SANDBOX", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    pub sandbox: bool,
+}
+
+/// Which jobs.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Which jobs")]
+pub struct SelectArgs {
+    /// Only jobs whose id matches; repeatable
+    #[arg(long, env = "SHOTLIST_SELECT", value_name = "GLOB")]
+    pub select: Vec<String>,
+    /// No jobs whose id matches; repeatable
+    #[arg(long, env = "SHOTLIST_EXCLUDE", value_name = "GLOB")]
+    pub exclude: Vec<String>,
+    /// Only jobs with this tag; repeatable
+    #[arg(long, env = "SHOTLIST_TAG", value_name = "TAG")]
+    pub tag: Vec<String>,
+}
+
+/// Options of `run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub manifest: ManifestArgs,
+    #[command(flatten)]
+    pub selection: SelectArgs,
+    #[command(flatten)]
+    pub money: MoneyArgs,
+    #[command(flatten)]
+    pub pace: PaceArgs,
+    #[command(flatten)]
+    pub files: FileArgs,
+    #[command(flatten)]
+    pub service: ServiceArgs,
+}
+
+/// What may be spent.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Money")]
+pub struct MoneyArgs {
+    /// Price and show; sends nothing, needs no key and no network, writes nothing
+    #[arg(long, env = "SHOTLIST_PLAN", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    pub plan: bool,
+    /// The form of the plan, and of what is wrong with the manifest, on stdout
+    #[arg(long, env = "SHOTLIST_FORMAT", value_name = "FORMAT", default_value = "text")]
+    pub format: PlanFormat,
+    /// Spend without being asked
+    #[arg(long, env = "SHOTLIST_YES", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    pub yes: bool,
+    /// The most that this run may newly spend; counts as consent up to that sum [default: the manifest's budget.run]
+    #[arg(long, env = "SHOTLIST_MAX_COST", value_name = "USD")]
+    pub max_cost: Option<Usd>,
+}
+
+/// The form of a plan.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum PlanFormat {
+    /// For a terminal.
+    Text,
+    /// For scripts.
+    Json,
+    /// For a comment on a pull request.
+    Markdown,
+}
+
+/// How fast.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Pace")]
+pub struct PaceArgs {
+    /// The most tasks outstanding at the service
+    #[arg(long, env = "SHOTLIST_CONCURRENCY", value_name = "N", default_value = "8", value_parser = concurrency)]
+    pub concurrency: usize,
+    /// The longest pause between two looks at one task, once it may be ready [default: 10s]
+    #[arg(long, env = "SHOTLIST_POLL_INTERVAL", value_name = "DURATION", value_parser = duration)]
+    pub poll_interval: Option<Duration>,
+    /// The shortest pause between two looks at one task [default: 1s]
+    #[arg(long, env = "SHOTLIST_POLL_FLOOR", value_name = "DURATION", value_parser = duration)]
+    pub poll_floor: Option<Duration>,
+    /// When to look at a task for the first time [default: its family's typical minimum]
+    #[arg(long, env = "SHOTLIST_FIRST_POLL", value_name = "DURATION", value_parser = duration)]
+    pub first_poll: Option<Duration>,
+    /// How long to wait for one task; then it is left at the service and picked up by the next run
+    #[arg(long, env = "SHOTLIST_DEADLINE", value_name = "DURATION", default_value = "30m", value_parser = duration)]
+    pub deadline: Duration,
+}
+
+/// Where reports go.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Files")]
+pub struct FileArgs {
+    /// The folder for reports [default: shotlist-out/NAME[/BATCH] beside the manifest]
+    #[arg(long, env = "SHOTLIST_OUT", value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// One more report, its form by extension (csv, json); repeatable
+    #[arg(long, env = "SHOTLIST_REPORT", value_name = "PATH")]
+    pub report: Vec<PathBuf>,
+}
+
+/// The service. Its address and key never come from a manifest.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Service")]
+pub struct ServiceArgs {
+    /// The service's base address
+    #[arg(long, env = "SHOTLIST_BASE_URL", value_name = "URL")]
+    pub base_url: Option<String>,
+    /// A file with the API key [default: the key in `SHOTLIST_API_KEY`]
+    #[arg(long, env = "SHOTLIST_API_KEY_FILE", value_name = "PATH")]
+    pub api_key_file: Option<PathBuf>,
+    /// Let the key travel over plain http to other machines
+    #[arg(long, env = "SHOTLIST_ALLOW_HTTP", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    pub allow_http: bool,
+}
+
+/// Options of `status`.
+#[derive(Debug, Args)]
+pub struct StatusArgs {
+    #[command(flatten)]
+    pub manifest: ManifestArgs,
+    #[command(flatten)]
+    pub selection: SelectArgs,
+    /// The form of the answer
+    #[arg(long, env = "SHOTLIST_FORMAT", value_name = "FORMAT", default_value = "text")]
+    pub format: StatusFormat,
+}
+
+/// The form of a status.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum StatusFormat {
+    /// For a terminal.
+    Text,
+    /// For scripts: the JSON report.
+    Json,
+}
+
+/// Options of `init`.
+#[derive(Debug, Args)]
+pub struct InitArgs {
+    /// Where to write it; an existing file is never overwritten
+    #[arg(default_value = "shotlist.yaml")]
+    pub file: PathBuf,
+}
+
+/// Options of `sandbox`.
+#[derive(Debug, Args)]
+pub struct SandboxArgs {
+    /// The port on 127.0.0.1; 0 for any that is free
+    #[arg(long, value_name = "N", default_value = "8787")]
+    pub port: u16,
+    /// How many times faster than the real thing
+    #[arg(long, value_name = "X", default_value = "1", value_parser = speed)]
+    pub speed: f64,
+    /// Makes generation times and failures repeatable
+    #[arg(long, value_name = "S", default_value = "0")]
+    pub seed: u64,
+    /// The share of tasks that fail, 0 to 1
+    #[arg(long, value_name = "P", default_value = "0", value_parser = probability)]
+    pub fail_rate: f64,
+}
+
+/// Options of `schema`.
+#[derive(Debug, Args)]
+pub struct SchemaArgs {
+    /// Of what
+    pub of: SchemaOf,
+}
+
+/// What there is a schema of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum SchemaOf {
+    /// The manifest, for editors.
+    Manifest,
+    /// `run --plan --format json`.
+    Plan,
+    /// The JSON report.
+    Report,
+}
+
+/// Options of `completions`.
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// For which shell
+    pub shell: Shell,
+}
+
+fn name_and_value(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
+    if name.is_empty() {
+        return Err("the name before the = is empty".to_owned());
+    }
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+fn concurrency(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(count @ 1..=100_000) => Ok(count),
+        _ => Err("write a whole number from 1 to 100000".to_owned()),
+    }
+}
+
+/// `10s`, `500ms`, `1m30s`; a plain number is seconds.
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || "write a duration such as 500ms, 10s, 2m or 1h30m".to_owned();
+    let duration = if let Ok(seconds) = text.trim().parse::<f64>() {
+        Duration::try_from_secs_f64(seconds).map_err(|_| wrong())?
+    } else {
+        let parsed: jiff::SignedDuration = text.trim().parse().map_err(|_| wrong())?;
+        Duration::try_from(parsed).map_err(|_| wrong())?
+    };
+    if duration > Duration::from_hours(24 * 30) {
+        return Err("that is more than thirty days".to_owned());
+    }
+    Ok(duration)
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|speed| (0.01..=1_000_000.0).contains(speed))
+        .ok_or_else(|| "write 0.01 to 1000000".to_owned())
+}
+
+fn probability(text: &str) -> Result<f64, String> {
+    text.parse().ok().filter(|share| (0.0..=1.0).contains(share)).ok_or_else(|| "write a number from 0 to 1".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn durations_are_written_as_people_do() {
+        assert_eq!(duration("10s"), Ok(Duration::from_secs(10)));
+        assert_eq!(duration("1h30m"), Ok(Duration::from_secs(5400)));
+        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(duration("1.5"), Ok(Duration::from_millis(1500)));
+        for bad in ["", "-1s", "-1", "ten", "1 fortnight", "NaN", "inf", "1000d"] {
+            assert!(duration(bad).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Exit codes: the contract with scripts. When several apply, the one furthest down the table wins.
+
+use std::process::ExitCode;
+
+/// How a command ended, from best to worst.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Exit {
+    /// Everything that was asked for is done.
+    Done,
+    /// Some job is failed, rejected or past its deadline.
+    SomeFailed,
+    /// All that is left to do waits for a face review.
+    Held,
+    /// Some job is in doubt.
+    InDoubt,
+    /// A spend limit or missing consent refused the run, or stopped it.
+    NotAllowed,
+    /// The service could not be reached.
+    Unreachable,
+    /// The service refused the key.
+    KeyRefused,
+    /// Another run holds this batch.
+    Busy,
+    /// The ledger or a report could not be written.
+    CannotWrite,
+    /// Bad usage or an invalid manifest: nothing was sent.
+    Usage,
+    /// Interrupted by a signal, by its number.
+    Signal(i32),
+}
+
+impl Exit {
+    /// The code.
+    #[must_use]
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::SomeFailed => 1,
+            Self::Held => 5,
+            Self::InDoubt => 7,
+            Self::NotAllowed => 3,
+            Self::Unreachable => 6,
+            Self::KeyRefused => 4,
+            Self::Busy => 75,
+            Self::CannotWrite => 74,
+            Self::Usage => 2,
+            // By custom of shells: 128 and the signal.
+            Self::Signal(number) => u8::try_from(128 + number).unwrap_or(u8::MAX),
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_wins() {
+        let table = [
+            (Exit::Done, 0),
+            (Exit::SomeFailed, 1),
+            (Exit::Held, 5),
+            (Exit::InDoubt, 7),
+            (Exit::NotAllowed, 3),
+            (Exit::Unreachable, 6),
+            (Exit::KeyRefused, 4),
+            (Exit::Busy, 75),
+            (Exit::CannotWrite, 74),
+            (Exit::Usage, 2),
+            (Exit::Signal(2), 130),
+            (Exit::Signal(15), 143),
+        ];
+        for pair in table.windows(2) {
+            assert!(pair[0].0 < pair[1].0, "{pair:?}");
+            assert_eq!((pair[0].0.code(), pair[1].0.code()), (pair[0].1, pair[1].1));
+        }
+    }
+}

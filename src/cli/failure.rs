@@ -1,0 +1,51 @@
+//! Why a command ended before its work: what happened, how to mend it, what it means for the money, and the exit code.
+//! Four different things, never one text.
+
+use super::exit::Exit;
+
+/// Said of the money where nothing has left this machine.
+pub const NOTHING_SENT: &str = "nothing was sent, and nothing was spent";
+
+/// A command that could not do its work.
+#[derive(Debug)]
+pub struct Failure {
+    /// The exit code.
+    pub exit: Exit,
+    /// What happened, with its causes.
+    pub message: String,
+    /// How to mend it.
+    pub help: Option<String>,
+    /// What it means for the money.
+    pub money: Option<&'static str>,
+}
+
+impl Failure {
+    /// A failure before anything was sent.
+    pub fn before_sending(exit: Exit, message: impl Into<String>) -> Self {
+        Self { exit, message: message.into(), help: None, money: Some(NOTHING_SENT) }
+    }
+
+    /// A failure of a command that has nothing to do with money.
+    pub fn plain(exit: Exit, message: impl Into<String>) -> Self {
+        Self { exit, message: message.into(), help: None, money: None }
+    }
+
+    /// With how to mend it.
+    #[must_use]
+    pub fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+/// An error with all of its causes, outermost first.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    text
+}

@@ -1,0 +1,27 @@
+//! `shotlist init`: a commented manifest to start from.
+
+use std::io::Write as _;
+
+use super::args::InitArgs;
+use super::exit::Exit;
+use super::failure::Failure;
+use crate::ui::Terminal;
+
+/// What is written.
+const STARTER: &str = include_str!("starter.yaml");
+
+/// Writes the starter, and never over an existing file.
+pub fn init(args: &InitArgs, terminal: &Terminal) -> Result<Exit, Failure> {
+    let path = args.file.display();
+    let created = std::fs::OpenOptions::new().write(true).create_new(true).open(&args.file);
+    let written = created.and_then(|mut file| file.write_all(STARTER.as_bytes()));
+    written.map_err(|error| {
+        if error.kind() == std::io::ErrorKind::AlreadyExists {
+            let failure = Failure::plain(Exit::CannotWrite, format!("{path} exists, and is left as it is"));
+            return failure.with_help("name another file: `shotlist init FILE`");
+        }
+        Failure::plain(Exit::CannotWrite, format!("{path} can't be written: {error}"))
+    })?;
+    terminal.note(&format!("wrote {path}; next: `shotlist run {path} --plan`, then `shotlist run {path} --sandbox`"));
+    Ok(Exit::Done)
+}

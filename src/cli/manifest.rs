@@ -1,0 +1,78 @@
+//! Loads a manifest for a command: shows what is wrong with it, and chooses the selected jobs.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::args::{ManifestArgs, SelectArgs};
+use super::exit::Exit;
+use super::failure::Failure;
+use crate::catalog::Catalog;
+use crate::domain::Job;
+use crate::manifest::{self, Diagnostic, Loaded, Manifest, Severity};
+use crate::plan::Selection;
+use crate::ui::{self, Terminal};
+
+/// A manifest without errors in what is selected.
+pub struct Chosen {
+    /// The manifest.
+    pub manifest: Manifest,
+    /// Its selected jobs, in manifest order.
+    pub selected: Vec<Arc<Job>>,
+    /// What is worth knowing about it, in sentences.
+    pub warnings: Vec<String>,
+}
+
+/// Loads a manifest, and shows its findings: on stderr for people, on stdout as data if `as_json`.
+pub fn load(
+    args: &ManifestArgs,
+    selection: &SelectArgs,
+    terminal: &Terminal,
+    as_json: bool,
+) -> Result<Chosen, Failure> {
+    let selection = Selection::new(&selection.select, &selection.exclude, &selection.tag)
+        .map_err(|error| Failure::before_sending(Exit::Usage, error.to_string()))?;
+    let options = manifest::Options {
+        path: &args.manifest,
+        set: &args.set,
+        batch: args.batch.as_deref(),
+        now: Timestamp::now(),
+        env: &|name| std::env::var(name).ok(),
+    };
+    let mut loaded = manifest::load(&options, Catalog::embedded());
+    spare_unselected(&mut loaded.findings, &selection);
+    let errors = loaded.errors();
+    if as_json && errors > 0 {
+        terminal.result(&ui::findings_json(&loaded.findings, &loaded.sources));
+    } else {
+        ui::show_findings(terminal, &loaded.findings, &loaded.sources);
+    }
+    let Loaded { manifest: Some(manifest), findings, .. } = loaded else {
+        return Err(invalid(args, errors));
+    };
+    if errors > 0 {
+        return Err(invalid(args, errors));
+    }
+    let selected: Vec<Arc<Job>> =
+        manifest.jobs.iter().filter(|job| selection.takes(job.id.as_str(), &job.tags)).cloned().collect();
+    if selected.is_empty() && !selection.is_all() {
+        let failure = Failure::before_sending(Exit::Usage, "no job matches the selection");
+        return Err(failure.with_help("`shotlist run MANIFEST --plan -v` lists every id"));
+    }
+    let warnings = findings.into_iter().map(|finding| finding.message).collect();
+    Ok(Chosen { manifest, selected, warnings })
+}
+
+/// What is wrong with a job that is not selected stops nobody.
+fn spare_unselected(findings: &mut [Diagnostic], selection: &Selection) {
+    for finding in findings {
+        if finding.job.as_ref().is_some_and(|job| !selection.takes(&job.id, &job.tags)) {
+            finding.severity = Severity::Warning;
+        }
+    }
+}
+
+fn invalid(args: &ManifestArgs, errors: usize) -> Failure {
+    let errors = if errors == 1 { "1 error".to_owned() } else { format!("{errors} errors") };
+    Failure::before_sending(Exit::Usage, format!("{} has {errors}", args.manifest.display()))
+}

@@ -1,0 +1,71 @@
+//! The command line: the only room that knows all others, and the only one that turns outcomes into exit codes.
+
+mod args;
+mod completions;
+mod exit;
+mod failure;
+mod init;
+mod manifest;
+mod paths;
+mod refresh;
+mod run;
+mod sandbox;
+mod schema;
+mod service;
+mod signals;
+mod status;
+
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use args::{Cli, Command, LogFormat, TerminalArgs, When};
+use failure::Failure;
+
+use crate::ui::{self, Terminal};
+
+/// Reads the command line, does what it says, and says how that ended.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(usage) => {
+            // Help and version go to stdout, mistakes to stderr; a reader that is gone needs neither.
+            let _reader_is_gone = usage.print();
+            return ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(2));
+        }
+    };
+    let terminal = terminal(&cli.terminal);
+    ui::start_log(&terminal);
+    let ended = match cli.command {
+        Command::Run(args) => run::run(&args, &terminal),
+        Command::Status(args) => status::status(&args, &terminal),
+        Command::Init(args) => init::init(&args, &terminal),
+        Command::Sandbox(args) => sandbox::serve(&args, &terminal),
+        Command::Schema(args) => schema::print(&args, &terminal),
+        Command::Completions(args) => completions::print(&args, &terminal),
+    };
+    ended
+        .unwrap_or_else(|failure| {
+            let Failure { exit, message, help, money } = failure;
+            terminal.error(&message, help.as_deref(), money);
+            exit
+        })
+        .into()
+}
+
+fn terminal(args: &TerminalArgs) -> Terminal {
+    let color = match args.color {
+        When::Auto => anstream::ColorChoice::Auto,
+        When::Always => anstream::ColorChoice::Always,
+        When::Never => anstream::ColorChoice::Never,
+    };
+    color.write_global();
+    let shows_bar = match args.progress {
+        When::Auto => std::io::stderr().is_terminal() && !args.quiet && args.log_format == LogFormat::Text,
+        When::Always => true,
+        When::Never => false,
+    };
+    Terminal { is_quiet: args.quiet, verbosity: args.verbose, shows_bar, logs_json: args.log_format == LogFormat::Json }
+}

@@ -1,0 +1,63 @@
+//! Where the ledger and the reports go unless the user says otherwise: beside the manifest.
+
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+
+use super::args::ManifestArgs;
+use crate::domain::BatchKey;
+
+fn beside(manifest: &Path) -> &Path {
+    manifest.parent().unwrap_or(Path::new(""))
+}
+
+/// The ledger. The simulator has one of its own: what was never paid must not look as if it was.
+pub fn ledger(args: &ManifestArgs) -> PathBuf {
+    let name = if args.sandbox { "sandbox.db" } else { "ledger.db" };
+    args.ledger.clone().unwrap_or_else(|| beside(&args.manifest).join(".shotlist").join(name))
+}
+
+/// The folder for reports; the simulator has one of its own.
+pub fn out(args: &ManifestArgs, given: Option<&Path>, key: &BatchKey) -> PathBuf {
+    if let Some(given) = given {
+        return given.to_owned();
+    }
+    let top = if args.sandbox { "shotlist-sandbox" } else { "shotlist-out" };
+    let mut folder = beside(&args.manifest).join(top).join(folder_name(&key.name));
+    if !key.batch.is_empty() {
+        folder.push(folder_name(&key.batch));
+    }
+    folder
+}
+
+/// A name as a folder that every system takes. One that had to be altered gets a mark of the original, so that two
+/// names never share a folder.
+fn folder_name(name: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_');
+    let safe: String = name.chars().take(64).map(|c| if plain(c) { c } else { '-' }).collect();
+    if safe == name && !safe.starts_with('.') && !safe.is_empty() {
+        return safe;
+    }
+    let digest = Sha256::digest(name);
+    format!("{}-{:02x}{:02x}{:02x}{:02x}", safe.trim_start_matches('.'), digest[0], digest[1], digest[2], digest[3])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_leaves_its_folder_or_shares_one() {
+        assert_eq!(folder_name("spring-campaign"), "spring-campaign");
+        assert_eq!(folder_name("2026-11-20"), "2026-11-20");
+        for odd in ["..", ".", "", "a/b", "../../etc", "a\\b", "C:", "a b", ".hidden"] {
+            let name = folder_name(odd);
+            assert!(
+                !name.contains(['/', '\\', ':', ' ']) && !name.starts_with('.') && !name.is_empty(),
+                "{odd:?}: {name}"
+            );
+        }
+        assert_ne!(folder_name("a b"), folder_name("a-b"));
+        assert_ne!(folder_name("a b"), folder_name("a/b"));
+    }
+}

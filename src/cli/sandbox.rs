@@ -1,0 +1,26 @@
+//! `shotlist sandbox`: the simulator in the foreground.
+
+use super::args::SandboxArgs;
+use super::exit::Exit;
+use super::failure::Failure;
+use crate::sandbox::{Options, start};
+use crate::ui::Terminal;
+
+/// Serves until the process is ended.
+pub fn serve(args: &SandboxArgs, terminal: &Terminal) -> Result<Exit, Failure> {
+    let options = Options { port: args.port, speed: args.speed, seed: args.seed, fail_rate: args.fail_rate };
+    let cannot = |error: std::io::Error| {
+        let failure =
+            Failure::plain(Exit::Unreachable, format!("the simulator can't serve on port {}: {error}", args.port));
+        failure.with_help("choose another port with --port; 0 takes any that is free")
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(cannot)?;
+    runtime.block_on(async {
+        let sandbox = start(options).await.map_err(cannot)?;
+        terminal.result(&format!("{}\n", sandbox.base_url()));
+        terminal.note("The simulator takes any key, makes no real video and charges nothing.");
+        terminal.note(&format!("What it would have charged: {}/_sandbox/ledger", sandbox.base_url()));
+        sandbox.serve().await;
+        Ok(Exit::Done)
+    })
+}

@@ -1,0 +1,55 @@
+//! The service's address and key: from the command line, the environment or a file, never from a manifest.
+
+use std::path::Path;
+
+use super::args::ServiceArgs;
+use super::exit::Exit;
+use super::failure::{Failure, chain};
+use crate::service::{ApiKey, Endpoint};
+
+const KEY_VARIABLE: &str = "SHOTLIST_API_KEY";
+/// A key file of more than this is no key file.
+const LARGEST_KEY_FILE: u64 = 64 * 1024;
+
+/// The address that the user gave.
+pub fn endpoint(args: &ServiceArgs) -> Result<Endpoint, Failure> {
+    let Some(base_url) = &args.base_url else {
+        let failure = Failure::before_sending(Exit::Usage, "the service's address is not set");
+        return Err(failure.with_help("give it with --base-url or SHOTLIST_BASE_URL; --sandbox needs none"));
+    };
+    Endpoint::parse(base_url, args.allow_http).map_err(|error| {
+        let help = match error {
+            crate::service::InvalidEndpoint::InTheClear(_) => "write https, or give --allow-http if you accept that",
+            crate::service::InvalidEndpoint::Versioned(_) => "leave the /v1 out",
+            _ => "write for example https://api.example.com",
+        };
+        Failure::before_sending(Exit::Usage, format!("--base-url: {error}")).with_help(help)
+    })
+}
+
+/// The key that the user gave.
+pub fn key(args: &ServiceArgs) -> Result<ApiKey, Failure> {
+    let (text, source) = if let Some(path) = &args.api_key_file {
+        (read(path)?, format!("the key file {}", path.display()))
+    } else if let Ok(text) = std::env::var(KEY_VARIABLE) {
+        (text, KEY_VARIABLE.to_owned())
+    } else {
+        let failure = Failure::before_sending(Exit::Usage, "there is no API key");
+        return Err(failure.with_help(format!("set {KEY_VARIABLE}, or name a file with --api-key-file")));
+    };
+    ApiKey::new(&text).map_err(|error| {
+        let failure = Failure::before_sending(Exit::Usage, format!("{source} holds no key: {error}"));
+        failure.with_help("copy the key again, as one line and without quotes")
+    })
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    use std::io::Read as _;
+    let mut text = String::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(LARGEST_KEY_FILE).read_to_string(&mut text));
+    read.map_err(|error| {
+        let message = format!("the key file {} can't be read: {}", path.display(), chain(&error));
+        Failure::before_sending(Exit::Usage, message).with_help("check the path and its permissions")
+    })?;
+    Ok(text)
+}

@@ -1,0 +1,29 @@
+//! `shotlist status`: where each job stands, from the ledger alone.
+
+use jiff::Timestamp;
+
+use super::args::{StatusArgs, StatusFormat};
+use super::exit::Exit;
+use super::failure::{Failure, chain};
+use super::{manifest, paths};
+use crate::ledger::read_history;
+use crate::report::{Report, ReportView};
+use crate::ui::{self, Terminal};
+
+/// Shows where each selected job stands. Asks nobody, writes nothing.
+pub fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Failure> {
+    let as_json = args.format == StatusFormat::Json;
+    let chosen = manifest::load(&args.manifest, &args.selection, terminal, as_json)?;
+    let key = &chosen.manifest.key;
+    let history = read_history(&paths::ledger(&args.manifest), key)
+        .map_err(|error| Failure::plain(Exit::CannotWrite, chain(&error)))?;
+    let report = Report::new(key, args.manifest.sandbox, chosen.selected.iter().map(AsRef::as_ref), &history);
+    if as_json {
+        let json = serde_json::to_string_pretty(&ReportView::new(&report, Timestamp::now()));
+        let json = json.map_err(|error| Failure::plain(Exit::CannotWrite, error.to_string()))?;
+        terminal.result(&(json + "\n"));
+    } else {
+        terminal.result(&ui::status_text(&report, terminal.width(), terminal.verbosity > 0));
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,137 @@
+//! Findings as a good compiler shows them, or as data.
+
+use std::collections::HashMap;
+
+use annotate_snippets::renderer::DecorStyle;
+use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+use serde_json::json;
+
+use super::terminal::Terminal;
+use crate::manifest::{Diagnostic, Located, Place, Severity, Sources};
+
+/// How many of the jobs that share a finding are named.
+const NAMED: usize = 3;
+
+/// Shows findings on stderr, those of one rule at one place together.
+pub fn show_findings(terminal: &Terminal, findings: &[Diagnostic], sources: &Sources) {
+    let renderer = Renderer::styled().decor_style(DecorStyle::Ascii).term_width(terminal.width().into());
+    for group in groups(findings) {
+        if terminal.is_quiet && group.iter().all(|finding| finding.severity == Severity::Warning) {
+            continue;
+        }
+        terminal.problem(&renderer.render(&[render(&group, sources)]));
+    }
+}
+
+/// Findings with the same rule and place, in the order of the first of each.
+fn groups(findings: &[Diagnostic]) -> Vec<Vec<&Diagnostic>> {
+    let mut order: Vec<Vec<&Diagnostic>> = Vec::new();
+    let mut index: HashMap<(&str, Severity, &Place), usize> = HashMap::new();
+    for finding in findings {
+        // Without a place in the file, only the text tells findings apart.
+        let distinct = finding.place == Place::File;
+        match index.get(&(finding.code, finding.severity, &finding.place)) {
+            Some(&at) if !distinct => order[at].push(finding),
+            _ => {
+                index.insert((finding.code, finding.severity, &finding.place), order.len());
+                order.push(vec![finding]);
+            }
+        }
+    }
+    order
+}
+
+fn render<'s>(group: &[&'s Diagnostic], sources: &'s Sources) -> Group<'s> {
+    let first = group[0];
+    let level = match first.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+    };
+    let path = sources.path().display().to_string();
+    let shown = level.primary_title(first.message.as_str()).id(first.code);
+    let mut shown = match sources.locate(&first.place) {
+        Some(located) => shown.element(snippet(sources, &located, &path, AnnotationKind::Primary, None)),
+        None => shown.element(Origin::path(path.clone())),
+    };
+    if let Some((place, label)) = &first.other
+        && let Some(located) = sources.locate(place)
+    {
+        shown = shown.element(snippet(sources, &located, &path, AnnotationKind::Context, Some(label)));
+    }
+    if let Some(origin) = origin(group) {
+        shown = shown.element(Level::NOTE.message(origin));
+    }
+    if let Some(help) = &first.help {
+        shown = shown.element(Level::HELP.message(help.as_str()));
+    }
+    shown
+}
+
+/// The line of a place, with the value underlined as far as it stands on that line.
+fn snippet<'s>(
+    sources: &'s Sources,
+    located: &Located,
+    path: &str,
+    kind: AnnotationKind,
+    label: Option<&'static str>,
+) -> Snippet<'s, Annotation<'s>> {
+    let text = sources.text();
+    let from = text[..located.range.start].rfind('\n').map_or(0, |newline| newline + 1);
+    let to = text[located.range.start..].find('\n').map_or(text.len(), |newline| located.range.start + newline);
+    let span = located.range.start - from..located.range.end.clamp(located.range.start, to) - from;
+    let annotation = kind.span(span);
+    let annotation = match label {
+        Some(label) => annotation.label(label),
+        None => annotation,
+    };
+    Snippet::source(&text[from..to]).path(path.to_owned()).line_start(located.line).annotation(annotation)
+}
+
+/// Which jobs and rows a finding is about, if the place does not say.
+fn origin(group: &[&Diagnostic]) -> Option<String> {
+    let named: Vec<String> = group.iter().filter_map(|finding| origin_of(finding)).take(NAMED).collect();
+    if named.is_empty() {
+        return None;
+    }
+    let more = group.len().saturating_sub(named.len());
+    let named = named.join(", ");
+    Some(if more == 0 { format!("in {named}") } else { format!("in {named}, and {more} more") })
+}
+
+fn origin_of(finding: &Diagnostic) -> Option<String> {
+    let row = finding.row.as_ref().map(|row| format!("{} line {}", row.file, row.line));
+    let job = finding.job.as_ref().map(|job| format!("job `{}`", job.id));
+    match (job, row) {
+        (Some(job), Some(row)) => Some(format!("{job} ({row})")),
+        (job, row) => job.or(row),
+    }
+}
+
+/// Findings as data: each on its own, in file order.
+#[must_use]
+pub fn findings_json(findings: &[Diagnostic], sources: &Sources) -> String {
+    let list: Vec<_> = findings
+        .iter()
+        .map(|finding| {
+            let located = sources.locate(&finding.place);
+            let severity = match finding.severity {
+                Severity::Error => "error",
+                Severity::Warning => "warning",
+            };
+            json!({
+                "severity": severity,
+                "code": finding.code,
+                "message": finding.message,
+                "help": finding.help,
+                "file": sources.path().display().to_string(),
+                "line": located.as_ref().map(|place| place.line),
+                "column": located.as_ref().map(|place| place.column),
+                "job": finding.job.as_ref().map(|job| &job.id),
+                "row": finding.row.as_ref().map(|row| json!({ "file": row.file.as_ref(), "line": row.line })),
+            })
+        })
+        .collect();
+    let mut text = serde_json::to_string_pretty(&json!({ "diagnostics": list })).unwrap_or_default();
+    text.push('\n');
+    text
+}

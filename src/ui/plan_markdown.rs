@@ -1,0 +1,96 @@
+//! The plan for a comment on a pull request.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use super::lines::{count, span};
+use super::plan_text::action_name;
+use crate::plan::{Action, Plan, Planned, by_model};
+
+/// More rows than this are folded away.
+const UNFOLDED: usize = 10;
+
+/// The plan as GitHub-flavoured Markdown.
+#[must_use]
+pub fn plan_markdown(plan: &Plan) -> String {
+    let totals = plan.totals();
+    let mut text = format!("### Video plan: {}\n\n", escaped(&plan.key.to_string()));
+    let wall = span(Duration::from_secs(plan.estimate.wall_s));
+    let mut put = |line: String| {
+        let _infallible = writeln!(text, "{line}");
+    };
+    put(format!("**{} to submit for ${}**, about {wall}.", count(totals.submit, "job"), totals.cost));
+    if let Some(limit) = &plan.limit {
+        let verdict = if plan.is_within_limit() { "Within" } else { "**Over**" };
+        put(format!("{verdict} the limit of ${} ({}).", limit.usd, limit.source));
+    }
+    put(String::new());
+    let models = by_model(plan);
+    if !models.is_empty() {
+        put("| model | jobs | seconds | cost |\n|---|---:|---:|---:|".to_owned());
+        for model in models {
+            put(format!("| {} | {} | {} | ${} |", escaped(model.model), model.jobs, model.seconds, model.cost_usd));
+        }
+        put(String::new());
+    }
+    for action in [
+        Action::InDoubt,
+        Action::Failed,
+        Action::Changed,
+        Action::Retry,
+        Action::Submit,
+        Action::Resume,
+        Action::Hold,
+        Action::Done,
+    ] {
+        let jobs: Vec<&Planned> = plan.jobs.iter().filter(|planned| planned.action == action).collect();
+        if !jobs.is_empty() {
+            put(section(action, &jobs));
+        }
+    }
+    text
+}
+
+fn section(action: Action, jobs: &[&Planned]) -> String {
+    let title = format!("{}: {}", action_name(action), jobs.len());
+    let mut rows = String::from("| job | model | cost | why |\n|---|---|---:|---|\n");
+    for planned in jobs {
+        let (id, model) = (planned.job.id.as_str(), escaped(&planned.job.spec.model));
+        let _infallible = writeln!(rows, "| `{id}` | {model} | ${} | {} |", planned.cost, escaped(&planned.reason));
+    }
+    if jobs.len() > UNFOLDED {
+        format!("<details><summary>{title}</summary>\n\n{rows}\n</details>\n")
+    } else {
+        format!("**{title}**\n\n{rows}")
+    }
+}
+
+/// A text that can't break out of its table cell, or become markup or a mention.
+fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\r' => safe.push(' '),
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '@' => safe.push_str("&#64;"),
+            '|' | '\\' | '`' | '*' | '_' | '[' | ']' | '#' | '~' => {
+                safe.push('\\');
+                safe.push(c);
+            }
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outside_text_stays_text() {
+        assert_eq!(escaped("a|b\n<img> @all [x](y)"), "a\\|b &lt;img&gt; &#64;all \\[x\\](y)");
+    }
+}

@@ -1,0 +1,234 @@
+//! A run as it goes: one bar on a terminal, plain lines elsewhere, events as JSON where the log is JSON.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::lines::{count, span};
+use super::log::set_bars;
+use super::terminal::Terminal;
+use crate::domain::Usd;
+use crate::engine::{Leaving, RunEvent, StopReason};
+
+/// How often the same trouble is told again.
+const REPEAT: Duration = Duration::from_secs(30);
+
+/// Shows a run.
+#[derive(Debug)]
+pub struct Progress {
+    terminal: Terminal,
+    bar: Option<ProgressBar>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    started: Instant,
+    total: usize,
+    running: usize,
+    ended: usize,
+    committed: Usd,
+    planned: Usd,
+    last_trouble: Option<Instant>,
+}
+
+impl Progress {
+    /// Nothing yet.
+    #[must_use]
+    pub fn new(terminal: &Terminal) -> Self {
+        let bar = terminal.shows_bar.then(|| {
+            let bars = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(8));
+            set_bars(bars.clone());
+            let bar = bars.add(ProgressBar::new(0));
+            let style = ProgressStyle::with_template("{bar:24} {pos}/{len} done · {msg}");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar.enable_steady_tick(Duration::from_millis(500));
+            bar
+        });
+        let state = State {
+            started: Instant::now(),
+            total: 0,
+            running: 0,
+            ended: 0,
+            committed: Usd::ZERO,
+            planned: Usd::ZERO,
+            last_trouble: None,
+        };
+        Self { terminal: terminal.clone(), bar, state: Mutex::new(state) }
+    }
+
+    /// Takes in something that happened, and shows it.
+    pub fn tell(&self, event: &RunEvent) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.count(event);
+        if let Some(bar) = &self.bar {
+            bar.set_length(state.total as u64);
+            bar.set_position(state.ended as u64);
+            bar.set_message(state.message());
+        }
+        let told = state.is_worth_telling(event);
+        drop(state);
+        if self.terminal.logs_json {
+            log(event);
+        } else if told {
+            self.say(event);
+        }
+    }
+
+    /// Takes the bar away; what comes next is the summary.
+    pub fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn say(&self, event: &RunEvent) {
+        let terminal = &self.terminal;
+        match event {
+            RunEvent::Started { submit, resume, planned } => {
+                let mut text = format!("{} to submit for ${planned}", count(*submit, "job"));
+                if *resume > 0 {
+                    text = format!("{text}, {} at the service already", count(*resume, "task"));
+                }
+                self.detail(&text);
+            }
+            RunEvent::Submitted { job, task, price } => {
+                if terminal.verbosity > 0 {
+                    self.detail(&format!("submitted {job} (${price}) as {task}"));
+                }
+            }
+            RunEvent::Progressed { .. } => {}
+            RunEvent::Completed { job } => self.detail(&format!("completed {job}")),
+            RunEvent::Failed { job, message } => terminal.warning(&format!("{job} failed: {message}")),
+            RunEvent::Rejected { job, message } => {
+                terminal.warning(&format!("{job} was rejected, without a charge: {message}"));
+            }
+            RunEvent::InDoubt { job, message, price } => terminal.error(
+                &format!("{job} is in doubt: {message}"),
+                Some("look it up at the service; it is never sent again by itself"),
+                Some(&format!("${price} may have been charged")),
+            ),
+            RunEvent::Left { job, why } => match why {
+                Leaving::Deadline => terminal.warning(&format!(
+                    "{job} took longer than the deadline: it stays at the service, and the next run goes on with it"
+                )),
+                Leaving::Interrupted => self.detail(&format!("left {job} at the service")),
+                Leaving::KeyRefused => {
+                    terminal.warning(&format!("{job} stays at the service: the key is refused"));
+                }
+            },
+            RunEvent::Waiting { wait, message } => {
+                terminal.note(&format!("waiting {}: {message}", span(*wait)));
+            }
+            RunEvent::Trouble { message } => terminal.warning(&format!("no answer, asking again: {message}")),
+            RunEvent::UnknownStatus { status } => terminal.warning(&format!(
+                "the service says `{status}`, which its interface does not know; the task is asked about again"
+            )),
+            RunEvent::Rescue { job, task } => terminal.error(
+                &format!("RESCUE: the task of {job} is {task}, and it could not be written down"),
+                Some("keep this line: without it the task can't be found again"),
+                Some("the task is paid for"),
+            ),
+            RunEvent::LedgerTrouble { message } => terminal.error(message, None, None),
+            RunEvent::Stopping { reason, message } => self.say_stop(*reason, message),
+        }
+    }
+
+    fn say_stop(&self, reason: StopReason, message: &str) {
+        let what = match reason {
+            StopReason::SpendLimit => "the limit on spending is reached",
+            StopReason::Unreachable => "the service can't be reached",
+            StopReason::KeyRefused => "the key is refused",
+            StopReason::LedgerFailed => "the ledger can't be written",
+            StopReason::Signal(_) => "interrupted",
+        };
+        self.terminal.warning(&format!("no more submissions, {what}: {message}"));
+    }
+
+    /// A line that a bar makes superfluous.
+    fn detail(&self, text: &str) {
+        if self.bar.is_none() || self.terminal.verbosity > 0 {
+            self.terminal.note(text);
+        }
+    }
+}
+
+impl State {
+    fn count(&mut self, event: &RunEvent) {
+        match event {
+            RunEvent::Started { submit, resume, planned } => {
+                (self.total, self.running, self.planned) = (submit + resume, *resume, *planned);
+            }
+            RunEvent::Submitted { price, .. } => {
+                self.running += 1;
+                self.committed += *price;
+            }
+            RunEvent::Completed { .. } | RunEvent::Failed { .. } | RunEvent::Left { .. } => {
+                self.running = self.running.saturating_sub(1);
+                self.ended += 1;
+            }
+            RunEvent::Rejected { .. } => self.ended += 1,
+            RunEvent::InDoubt { price, .. } => {
+                self.ended += 1;
+                self.committed += *price;
+            }
+            _ => {}
+        }
+    }
+
+    fn message(&self) -> String {
+        let mut text = format!("{} running · ${} of ${}", self.running, self.committed, self.planned);
+        if let Some(left) = self.time_left() {
+            text = format!("{text} · about {} left", span(left));
+        }
+        text
+    }
+
+    /// By the pace so far; nothing before there is one.
+    fn time_left(&self) -> Option<Duration> {
+        let left = u32::try_from(self.total.checked_sub(self.ended)?).ok()?;
+        let ended = u32::try_from(self.ended).ok().filter(|&ended| ended > 0)?;
+        Some(self.started.elapsed() * left / ended)
+    }
+
+    /// The same trouble again and again is told once in a while.
+    fn is_worth_telling(&mut self, event: &RunEvent) -> bool {
+        if !matches!(event, RunEvent::Trouble { .. } | RunEvent::Waiting { .. }) {
+            return true;
+        }
+        let due = self.last_trouble.is_none_or(|last| last.elapsed() >= REPEAT);
+        if due {
+            self.last_trouble = Some(Instant::now());
+        }
+        due
+    }
+}
+
+/// An event as a line of the JSON log.
+fn log(event: &RunEvent) {
+    match event {
+        RunEvent::Started { submit, resume, planned } => {
+            tracing::info!(event = "started", submit, resume, planned_usd = %planned);
+        }
+        RunEvent::Submitted { job, task, price } => {
+            tracing::info!(event = "submitted", %job, %task, price_usd = %price);
+        }
+        RunEvent::Progressed { job, percent } => tracing::debug!(event = "progressed", %job, percent),
+        RunEvent::Completed { job } => tracing::info!(event = "completed", %job),
+        RunEvent::Failed { job, message } => tracing::warn!(event = "failed", %job, error = message),
+        RunEvent::Rejected { job, message } => tracing::warn!(event = "rejected", %job, error = message),
+        RunEvent::InDoubt { job, message, price } => {
+            tracing::error!(event = "in_doubt", %job, error = message, at_risk_usd = %price);
+        }
+        RunEvent::Left { job, why } => tracing::warn!(event = "left", %job, why = ?why),
+        RunEvent::Waiting { wait, message } => {
+            tracing::warn!(event = "waiting", seconds = wait.as_secs_f64(), error = message);
+        }
+        RunEvent::Trouble { message } => tracing::warn!(event = "trouble", error = message),
+        RunEvent::UnknownStatus { status } => tracing::warn!(event = "unknown_status", status),
+        RunEvent::Rescue { job, task } => tracing::error!(event = "rescue", %job, %task),
+        RunEvent::LedgerTrouble { message } => tracing::error!(event = "ledger_trouble", error = message),
+        RunEvent::Stopping { reason, message } => tracing::warn!(event = "stopping", reason = ?reason, error = message),
+    }
+}

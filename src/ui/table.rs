@@ -1,0 +1,32 @@
+//! Tables without lines, as wide as the terminal.
+
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, ContentArrangement, Table};
+
+/// A table with a header in capitals; `right` are the columns whose cells are numbers.
+pub fn table(header: &[&str], right: &[usize], rows: impl IntoIterator<Item = Vec<String>>, width: u16) -> String {
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+    table.set_header(header.iter().map(|name| name.to_uppercase()));
+    for &index in right {
+        if let Some(column) = table.column_mut(index) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table.add_rows(rows);
+    let mut text = String::new();
+    for line in table.lines() {
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// A text of at most so many characters on one line; what is cut off is marked.
+pub fn shortened(text: &str, most: usize) -> String {
+    let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if line.chars().count() <= most {
+        return line;
+    }
+    line.chars().take(most.saturating_sub(1)).chain(['…']).collect()
+}

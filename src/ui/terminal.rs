@@ -1,0 +1,88 @@
+//! The two streams, and what they can show.
+
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+
+use anstyle::{AnsiColor, Style};
+
+/// How the user wants things shown, and where they go.
+#[derive(Clone, Debug)]
+pub struct Terminal {
+    /// Nothing but results and errors.
+    pub is_quiet: bool,
+    /// How much more to say: 0, 1 or 2.
+    pub verbosity: u8,
+    /// Whether to show a progress bar.
+    pub shows_bar: bool,
+    /// Whether log lines are JSON.
+    pub logs_json: bool,
+}
+
+const ERROR: Style = AnsiColor::Red.on_default().bold();
+const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+const HELP: Style = AnsiColor::Cyan.on_default();
+
+impl Terminal {
+    /// Whether a question can be asked: somebody sees it, and somebody can answer.
+    #[must_use]
+    pub fn can_ask(&self) -> bool {
+        io::stdin().is_terminal() && io::stderr().is_terminal()
+    }
+
+    /// The columns to fit results into: the terminal's, or 80 where there is none.
+    #[must_use]
+    pub fn width(&self) -> u16 {
+        terminal_size::terminal_size().map_or(80, |(width, _)| width.0.max(40))
+    }
+
+    /// A result, to stdout. A reader that is gone needs none.
+    pub fn result(&self, text: &str) {
+        let mut stdout = anstream::stdout().lock();
+        let _reader_is_gone = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    }
+
+    /// A line for whoever looks, to stderr; not when quiet.
+    pub fn note(&self, text: &str) {
+        if !self.is_quiet {
+            line(text);
+        }
+    }
+
+    /// A warning, to stderr; not when quiet.
+    pub fn warning(&self, text: &str) {
+        self.note(&format!("{WARNING}warning{WARNING:#}: {text}"));
+    }
+
+    /// An error, to stderr: what happened, how to mend it, what it means for the money.
+    pub fn error(&self, message: &str, help: Option<&str>, money: Option<&str>) {
+        line(&format!("{ERROR}error{ERROR:#}: {message}"));
+        for (name, text) in [("help", help), ("money", money)] {
+            if let Some(text) = text {
+                line(&format!("  {HELP}{name}{HELP:#}: {text}"));
+            }
+        }
+    }
+
+    /// A rendered finding, to stderr, with an empty line behind it.
+    pub fn problem(&self, text: &str) {
+        line(&format!("{text}\n"));
+    }
+
+    /// Asks a question that wants a yes; everything but `y` and `yes` is a no, and so is the end of input.
+    #[must_use]
+    pub fn ask(&self, question: &str) -> bool {
+        let mut stderr = anstream::stderr().lock();
+        if write!(stderr, "{question} [y/N] ").and_then(|()| stderr.flush()).is_err() {
+            return false;
+        }
+        let mut answer = String::new();
+        io::stdin().lock().read_line(&mut answer).is_ok()
+            && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+    }
+}
+
+/// A line to stderr, whatever was asked for. Nobody can be told that stderr is gone.
+fn line(text: &str) {
+    super::log::above_the_bar(|| {
+        let _nobody_listens = writeln!(anstream::stderr().lock(), "{text}");
+    });
+}
