@@ -1,4 +1,6 @@
 //! The command line: what can be said, in headed groups, each option also in the environment.
+//!
+//! The variants of a choice have no doc comments: clap would spread every option over several lines to show them.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -43,39 +45,55 @@ pub enum Command {
 #[command(next_help_heading = "Terminal")]
 pub struct TerminalArgs {
     /// Say nothing but results and errors
-    #[arg(short, long, global = true, env = "SHOTLIST_QUIET", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue, conflicts_with = "verbose")]
+    #[arg(short, long, global = true, env = "SHOTLIST_QUIET", hide_env_values = true, value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue, conflicts_with = "verbose")]
     pub quiet: bool,
     /// Say more; twice for even more
-    #[arg(short, long, global = true, env = "SHOTLIST_VERBOSE", action = ArgAction::Count)]
+    #[arg(short, long, global = true, env = "SHOTLIST_VERBOSE", hide_env_values = true, action = ArgAction::Count)]
     pub verbose: u8,
     /// When to show a progress bar
-    #[arg(long, global = true, env = "SHOTLIST_PROGRESS", value_name = "WHEN", default_value = "auto")]
+    #[arg(
+        long,
+        global = true,
+        env = "SHOTLIST_PROGRESS",
+        hide_env_values = true,
+        value_name = "WHEN",
+        default_value = "auto"
+    )]
     pub progress: When,
     /// When to use colour; the environment's `NO_COLOR` is honoured
-    #[arg(long, global = true, env = "SHOTLIST_COLOR", value_name = "WHEN", default_value = "auto")]
+    #[arg(
+        long,
+        global = true,
+        env = "SHOTLIST_COLOR",
+        hide_env_values = true,
+        value_name = "WHEN",
+        default_value = "auto"
+    )]
     pub color: When,
     /// The form of log lines on stderr
-    #[arg(long, global = true, env = "SHOTLIST_LOG_FORMAT", value_name = "FORMAT", default_value = "text")]
+    #[arg(
+        long,
+        global = true,
+        env = "SHOTLIST_LOG_FORMAT",
+        hide_env_values = true,
+        value_name = "FORMAT",
+        default_value = "text"
+    )]
     pub log_format: LogFormat,
 }
 
 /// When to do something that only a terminal can show.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum When {
-    /// On a terminal.
     Auto,
-    /// Everywhere.
     Always,
-    /// Nowhere.
     Never,
 }
 
 /// The form of log lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum LogFormat {
-    /// For people.
     Text,
-    /// One JSON object a line.
     Json,
 }
 
@@ -84,18 +102,19 @@ pub enum LogFormat {
 #[command(next_help_heading = "Manifest")]
 pub struct ManifestArgs {
     /// The YAML file that lists the jobs
+    #[arg(help_heading = "Arguments")]
     pub manifest: PathBuf,
     /// Override a var of the manifest; repeatable
-    #[arg(long, env = "SHOTLIST_SET", value_name = "NAME=VALUE", value_parser = name_and_value)]
+    #[arg(long, env = "SHOTLIST_SET", hide_env_values = true, value_name = "NAME=VALUE", value_parser = name_and_value)]
     pub set: Vec<(String, String)>,
     /// Use this batch value instead of the manifest's
-    #[arg(long, env = "SHOTLIST_BATCH", value_name = "KEY")]
+    #[arg(long, env = "SHOTLIST_BATCH", hide_env_values = true, value_name = "KEY")]
     pub batch: Option<String>,
     /// The ledger [default: .shotlist/ledger.db beside the manifest]
-    #[arg(long, env = "SHOTLIST_LEDGER", value_name = "PATH")]
+    #[arg(long, env = "SHOTLIST_LEDGER", hide_env_values = true, value_name = "PATH")]
     pub ledger: Option<PathBuf>,
     /// Use the built-in simulator on loopback: no key, no money, a ledger and a folder of its own
-    #[arg(long, env = "SHOTLIST_SANDBOX", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long, env = "SHOTLIST_SANDBOX", hide_env_values = true, value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
     pub sandbox: bool,
 }
 
@@ -104,13 +123,13 @@ pub struct ManifestArgs {
 #[command(next_help_heading = "Which jobs")]
 pub struct SelectArgs {
     /// Only jobs whose id matches; repeatable
-    #[arg(long, env = "SHOTLIST_SELECT", value_name = "GLOB")]
+    #[arg(long, env = "SHOTLIST_SELECT", hide_env_values = true, value_name = "GLOB")]
     pub select: Vec<String>,
     /// No jobs whose id matches; repeatable
-    #[arg(long, env = "SHOTLIST_EXCLUDE", value_name = "GLOB")]
+    #[arg(long, env = "SHOTLIST_EXCLUDE", hide_env_values = true, value_name = "GLOB")]
     pub exclude: Vec<String>,
     /// Only jobs with this tag; repeatable
-    #[arg(long, env = "SHOTLIST_TAG", value_name = "TAG")]
+    #[arg(long, env = "SHOTLIST_TAG", hide_env_values = true, value_name = "TAG")]
     pub tag: Vec<String>,
 }
 
@@ -136,27 +155,24 @@ pub struct RunArgs {
 #[command(next_help_heading = "Money")]
 pub struct MoneyArgs {
     /// Price and show; sends nothing, needs no key and no network, writes nothing
-    #[arg(long, env = "SHOTLIST_PLAN", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long, env = "SHOTLIST_PLAN", hide_env_values = true, value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
     pub plan: bool,
     /// The form of the plan, and of what is wrong with the manifest, on stdout
-    #[arg(long, env = "SHOTLIST_FORMAT", value_name = "FORMAT", default_value = "text")]
+    #[arg(long, env = "SHOTLIST_FORMAT", hide_env_values = true, value_name = "FORMAT", default_value = "text")]
     pub format: PlanFormat,
     /// Spend without being asked
-    #[arg(long, env = "SHOTLIST_YES", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long, env = "SHOTLIST_YES", hide_env_values = true, value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
     pub yes: bool,
     /// The most that this run may newly spend; counts as consent up to that sum [default: the manifest's budget.run]
-    #[arg(long, env = "SHOTLIST_MAX_COST", value_name = "USD")]
+    #[arg(long, env = "SHOTLIST_MAX_COST", hide_env_values = true, value_name = "USD")]
     pub max_cost: Option<Usd>,
 }
 
 /// The form of a plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum PlanFormat {
-    /// For a terminal.
     Text,
-    /// For scripts.
     Json,
-    /// For a comment on a pull request.
     Markdown,
 }
 
@@ -165,19 +181,19 @@ pub enum PlanFormat {
 #[command(next_help_heading = "Pace")]
 pub struct PaceArgs {
     /// The most tasks outstanding at the service
-    #[arg(long, env = "SHOTLIST_CONCURRENCY", value_name = "N", default_value = "8", value_parser = concurrency)]
+    #[arg(long, env = "SHOTLIST_CONCURRENCY", hide_env_values = true, value_name = "N", default_value = "8", value_parser = concurrency)]
     pub concurrency: usize,
     /// The longest pause between two looks at one task, once it may be ready [default: 10s]
-    #[arg(long, env = "SHOTLIST_POLL_INTERVAL", value_name = "DURATION", value_parser = duration)]
+    #[arg(long, env = "SHOTLIST_POLL_INTERVAL", hide_env_values = true, value_name = "DURATION", value_parser = duration)]
     pub poll_interval: Option<Duration>,
     /// The shortest pause between two looks at one task [default: 1s]
-    #[arg(long, env = "SHOTLIST_POLL_FLOOR", value_name = "DURATION", value_parser = duration)]
+    #[arg(long, env = "SHOTLIST_POLL_FLOOR", hide_env_values = true, value_name = "DURATION", value_parser = duration)]
     pub poll_floor: Option<Duration>,
     /// When to look at a task for the first time [default: its family's typical minimum]
-    #[arg(long, env = "SHOTLIST_FIRST_POLL", value_name = "DURATION", value_parser = duration)]
+    #[arg(long, env = "SHOTLIST_FIRST_POLL", hide_env_values = true, value_name = "DURATION", value_parser = duration)]
     pub first_poll: Option<Duration>,
     /// How long to wait for one task; then it is left at the service and picked up by the next run
-    #[arg(long, env = "SHOTLIST_DEADLINE", value_name = "DURATION", default_value = "30m", value_parser = duration)]
+    #[arg(long, env = "SHOTLIST_DEADLINE", hide_env_values = true, value_name = "DURATION", default_value = "30m", value_parser = duration)]
     pub deadline: Duration,
 }
 
@@ -186,10 +202,10 @@ pub struct PaceArgs {
 #[command(next_help_heading = "Files")]
 pub struct FileArgs {
     /// The folder for reports [default: shotlist-out/NAME[/BATCH] beside the manifest]
-    #[arg(long, env = "SHOTLIST_OUT", value_name = "DIR")]
+    #[arg(long, env = "SHOTLIST_OUT", hide_env_values = true, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// One more report, its form by extension (csv, json); repeatable
-    #[arg(long, env = "SHOTLIST_REPORT", value_name = "PATH")]
+    #[arg(long, env = "SHOTLIST_REPORT", hide_env_values = true, value_name = "PATH")]
     pub report: Vec<PathBuf>,
 }
 
@@ -198,13 +214,13 @@ pub struct FileArgs {
 #[command(next_help_heading = "Service")]
 pub struct ServiceArgs {
     /// The service's base address
-    #[arg(long, env = "SHOTLIST_BASE_URL", value_name = "URL")]
+    #[arg(long, env = "SHOTLIST_BASE_URL", hide_env_values = true, value_name = "URL")]
     pub base_url: Option<String>,
     /// A file with the API key [default: the key in `SHOTLIST_API_KEY`]
-    #[arg(long, env = "SHOTLIST_API_KEY_FILE", value_name = "PATH")]
+    #[arg(long, env = "SHOTLIST_API_KEY_FILE", hide_env_values = true, value_name = "PATH")]
     pub api_key_file: Option<PathBuf>,
     /// Let the key travel over plain http to other machines
-    #[arg(long, env = "SHOTLIST_ALLOW_HTTP", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long, env = "SHOTLIST_ALLOW_HTTP", hide_env_values = true, value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
     pub allow_http: bool,
 }
 
@@ -216,16 +232,14 @@ pub struct StatusArgs {
     #[command(flatten)]
     pub selection: SelectArgs,
     /// The form of the answer
-    #[arg(long, env = "SHOTLIST_FORMAT", value_name = "FORMAT", default_value = "text")]
+    #[arg(long, env = "SHOTLIST_FORMAT", hide_env_values = true, value_name = "FORMAT", default_value = "text")]
     pub format: StatusFormat,
 }
 
 /// The form of a status.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum StatusFormat {
-    /// For a terminal.
     Text,
-    /// For scripts: the JSON report.
     Json,
 }
 
@@ -264,11 +278,8 @@ pub struct SchemaArgs {
 /// What there is a schema of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum SchemaOf {
-    /// The manifest, for editors.
     Manifest,
-    /// `run --plan --format json`.
     Plan,
-    /// The JSON report.
     Report,
 }
 
@@ -334,7 +345,7 @@ mod tests {
     #[test]
     fn durations_are_written_as_people_do() {
         assert_eq!(duration("10s"), Ok(Duration::from_secs(10)));
-        assert_eq!(duration("1h30m"), Ok(Duration::from_secs(5400)));
+        assert_eq!(duration("1h30m"), Ok(Duration::from_mins(90)));
         assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
         assert_eq!(duration("1.5"), Ok(Duration::from_millis(1500)));
         for bad in ["", "-1s", "-1", "ten", "1 fortnight", "NaN", "inf", "1000d"] {

@@ -73,7 +73,7 @@ mod tests {
 
     use super::*;
 
-    const TYPICAL: Duration = Duration::from_secs(60);
+    const TYPICAL: Duration = Duration::from_mins(1);
 
     fn cadence() -> Cadence {
         Cadence::new(&Settings::default())
@@ -83,7 +83,7 @@ mod tests {
     fn nothing_is_asked_before_a_task_can_be_ready() {
         assert_eq!(cadence().first(TYPICAL, Duration::ZERO, 0.0), TYPICAL);
         assert_eq!(cadence().first(TYPICAL, Duration::from_secs(20), 0.0), Duration::from_secs(40));
-        assert_eq!(cadence().first(TYPICAL, Duration::from_secs(3600), 0.0), Duration::ZERO);
+        assert_eq!(cadence().first(TYPICAL, Duration::from_hours(1), 0.0), Duration::ZERO);
     }
 
     #[test]

@@ -143,8 +143,9 @@ impl<S: VideoService, L: Ledger> Life<'_, '_, S, L> {
     ) {
         let (words, mut heard) = mpsc::unbounded_channel();
         let mut started = false;
-        // If the poller is gone, the run is being left: the closed channel says the same below.
-        let _poller_is_gone = self.watch.send(Watch { task, age, typical_min, words });
+        // If the poller is gone, the run is being left. The refused watch must go at once, with its end of the channel:
+        // the closed channel is the word that the job hears below.
+        drop(self.watch.send(Watch { task, age, typical_min, words }));
         let word = loop {
             match heard.recv().await {
                 Some(Word::Progress(percent)) => {

@@ -5,9 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::diagnostic::{Diagnostic, JobLabel, RowPlace};
+use super::fields::Fields;
 use super::place::{Place, Pointer};
 use super::raw::{RawJob, RawManifest};
-use super::render::{Fields, Rendered, render};
+use super::render::{Rendered, render};
 use super::rows::{self, Row};
 use super::template::Templates;
 use crate::catalog::{Catalog, Violation};
@@ -56,7 +57,10 @@ impl Expander<'_> {
                 if let Some(id) = findings.id.as_ref().filter(|id| JobId::new(id.as_str()).is_ok()) {
                     findings.list.extend(claim(&mut given, id, entry, place.clone(), &at));
                 }
-                let sound = findings.list.iter().all(|finding| finding.severity == super::Severity::Warning);
+                // In an entry with an unknown or mistyped key, that is what is missing.
+                findings.list.retain(|finding| !raw_job.is_damaged || !finding.code.ends_with("-missing"));
+                let sound = !raw_job.is_damaged
+                    && findings.list.iter().all(|finding| finding.severity == super::Severity::Warning);
                 let label = findings.id.map(|id| JobLabel { id, tags: findings.tags });
                 found.extend(findings.list.into_iter().map(|f| f.with_job(label.clone(), place.clone())));
                 jobs.extend(job.filter(|_| sound).map(Arc::new));

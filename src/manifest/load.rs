@@ -176,6 +176,9 @@ fn syntax_findings(error: &serde_yaml::Error, sources: &Sources) -> Vec<Diagnost
     let Some(location) = error.location() else {
         return vec![limit_finding(&said)];
     };
+    if let Some(finding) = open_quote(&said) {
+        return vec![finding];
+    }
     let (line, column) = (location.line(), location.column());
     let message = said.replacen(&format!(" at line {line} column {column}"), "", 1);
     let written = sources.text().lines().nth(line.saturating_sub(1)).unwrap_or_default();
@@ -196,6 +199,15 @@ fn syntax_findings(error: &serde_yaml::Error, sources: &Sources) -> Vec<Diagnost
             "check the indentation, and put quotes around texts with `: `, ` #`, `{`, `[`, `*`, `&`, `@` or `%`",
         )
     }]
+}
+
+/// A quote that is never closed swallows the rest of the file, so the parser's own place is the end of it.
+fn open_quote(said: &str) -> Option<Diagnostic> {
+    let (_, opened) = said.split_once("while scanning a quoted scalar at line ")?;
+    let (line, column) = opened.split_once(" column ")?;
+    let finding =
+        Diagnostic::error("yaml", "this quote is never closed", Place::At(line.parse().ok()?, column.parse().ok()?));
+    Some(finding.with_help("close it, or put the whole text into quotes of the other kind"))
 }
 
 fn duplicate_key(pointer: Pointer) -> Diagnostic {

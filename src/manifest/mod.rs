@@ -2,7 +2,7 @@
 //!
 //! The way of a manifest: [`text`] reads the file within bounds; `serde_yaml` parses it into values; [`raw`] decodes
 //! them into a mirror of the file, key by key, so that one pass finds every mistake; [`rows`] reads the spreadsheet;
-//! [`template`] and [`render`] fill in the templates; [`expand`] makes one job of each row; the catalogue checks and
+//! [`template`], [`fields`] and [`render`] fill in the templates; [`expand`] makes one job of each row; the catalogue checks and
 //! prices it. Places cost nothing while nothing is wrong: a [`Diagnostic`] holds a symbolic [`Place`], and only when
 //! there is one to show does [`place`] parse the file a second time for byte ranges. Values come from the first parser
 //! alone and marks from the second alone, so the two can't disagree about what a manifest means.
@@ -13,6 +13,7 @@
 mod decode;
 mod diagnostic;
 mod expand;
+mod fields;
 mod load;
 mod place;
 mod raw;

@@ -104,6 +104,8 @@ impl fmt::Display for Pointer {
 struct Node {
     range: Range<usize>,
     kind: Kind,
+    /// Whether it only repeats another, which was looked at where it stands.
+    is_alias: bool,
 }
 
 #[derive(Debug)]
@@ -199,6 +201,10 @@ fn lookup<'n>(node: &'n Node, key: &str, again: bool) -> Option<&'n Entry> {
 }
 
 fn collect_duplicates(node: &Node, at: &Pointer, found: &mut Vec<Pointer>) {
+    // Followed, the references of an alias bomb would multiply here as anywhere.
+    if node.is_alias {
+        return;
+    }
     match &node.kind {
         Kind::Scalar => {}
         Kind::List(items) => {
@@ -246,23 +252,31 @@ impl Builder {
     fn take(&mut self, event: Event<'_>, range: Range<usize>) {
         match event {
             Event::Scalar(text, _, anchor, _) => {
-                let node = Node { range, kind: Kind::Scalar };
+                let node = Node { range, kind: Kind::Scalar, is_alias: false };
                 self.close(node, anchor, Some(text.into_owned()));
             }
             Event::Alias(anchor) => {
                 let kind = self.anchors.get(&anchor).map_or(Kind::Scalar, |node| share(&node.kind));
-                self.close(Node { range, kind }, 0, None);
+                self.close(Node { range, kind, is_alias: true }, 0, None);
             }
             Event::SequenceStart(_, anchor, _) => self.open.push(Open::List(range.start, anchor, Vec::new())),
             Event::MappingStart(_, anchor, _) => self.open.push(Open::Map(range.start, anchor, Vec::new(), None)),
             Event::SequenceEnd => {
                 if let Some(Open::List(start, anchor, items)) = self.open.pop() {
-                    self.close(Node { range: start..range.end, kind: Kind::List(items) }, anchor, None);
+                    self.close(
+                        Node { range: start..range.end, kind: Kind::List(items), is_alias: false },
+                        anchor,
+                        None,
+                    );
                 }
             }
             Event::MappingEnd => {
                 if let Some(Open::Map(start, anchor, entries, _)) = self.open.pop() {
-                    self.close(Node { range: start..range.end, kind: Kind::Map(entries) }, anchor, None);
+                    self.close(
+                        Node { range: start..range.end, kind: Kind::Map(entries), is_alias: false },
+                        anchor,
+                        None,
+                    );
                 }
             }
             _ => {}

@@ -64,6 +64,9 @@ pub struct RawJob {
     /// The plain fields.
     #[schemars(flatten)]
     pub fields: RawFields,
+    /// Whether something was wrong with the entry itself, and told.
+    #[schemars(skip)]
+    pub is_damaged: bool,
 }
 
 /// Where the rows of a job come from.
@@ -229,7 +232,9 @@ fn decode_jobs(table: &mut Table<'_>) -> Vec<RawJob> {
     jobs.into_iter()
         .enumerate()
         .map(|(index, value)| decode_job(value, at.index(index), table.found()))
-        .map(|job| job.unwrap_or_else(|| RawJob { id: None, for_each: None, fields: RawFields::default() }))
+        .map(|job| {
+            job.unwrap_or_else(|| RawJob { id: None, for_each: None, fields: RawFields::default(), is_damaged: true })
+        })
         .collect()
 }
 
@@ -245,7 +250,7 @@ fn decode_job(value: Value, at: Pointer, found: &mut Vec<Diagnostic>) -> Option<
     let fields = decode_fields(&mut table);
     refuse_planned(&mut table, &PLANNED_JOB);
     table.close(&JOB_KEYS);
-    Some(RawJob { id, for_each, fields })
+    Some(RawJob { id, for_each, fields, is_damaged: found.len() > before })
 }
 
 fn decode_for_each(table: &mut Table<'_>) -> Option<RawForEach> {

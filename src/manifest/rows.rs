@@ -77,6 +77,7 @@ impl Object for CsvRow {
 
 fn parse(csv: &str, file: &str, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
     let file: Arc<str> = file.into();
+    let before = found.len();
     let place = || at.clone().value();
     let mut reader = csv::ReaderBuilder::new().delimiter(delimiter(csv)).flexible(true).from_reader(csv.as_bytes());
     let header = match reader.headers() {
@@ -118,7 +119,7 @@ fn parse(csv: &str, file: &str, at: &Pointer, found: &mut Vec<Diagnostic>) -> Ve
         let value = Value::from_object(CsvRow { header: Arc::clone(&header), cells });
         rows.push(Row { value, place: Some(row) });
     }
-    if rows.is_empty() && found.is_empty() {
+    if rows.is_empty() && found.len() == before {
         found.push(Diagnostic::error("csv-no-rows", format!("{file} has a header and no rows"), place()));
     }
     rows
