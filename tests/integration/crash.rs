@@ -1,0 +1,98 @@
+//! Real processes, really killed: what the next start concludes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::json;
+
+use crate::run::TWO_JOBS;
+use crate::support::{Answer, Ended, Service, Workspace, json as answer, kill, wait_until};
+
+/// A service whose tasks never end before the switch is thrown.
+fn slow() -> (Service, Arc<AtomicBool>) {
+    let done = Arc::new(AtomicBool::new(false));
+    let switch = Arc::clone(&done);
+    let service = Service::scripted(move |asked| {
+        if asked.method == "POST" || done.load(Ordering::SeqCst) {
+            return Answer::Well;
+        }
+        answer(200, &json!({ "status": "in_progress", "progress": 10 }))
+    });
+    (service, switch)
+}
+
+fn states_in_ledger(here: &Workspace) -> Vec<String> {
+    if !here.path(".shotlist/ledger.db").exists() {
+        return Vec::new();
+    }
+    here.ledger("SELECT state FROM attempt ORDER BY id").into_iter().flatten().collect()
+}
+
+#[test]
+fn tasks_that_were_outstanding_when_the_process_was_killed_are_polled_on() {
+    let ((service, done), here) = (slow(), Workspace::with_manifest(TWO_JOBS));
+    let child = here.run(&service, &[]).starts();
+    wait_until("both tasks are in progress", || states_in_ledger(&here) == ["in_progress", "in_progress"]);
+    kill(&child, "-KILL");
+    assert_eq!(Ended::of(child).code, None, "it was not killed");
+    // The reports that the killed run left behind are whole.
+    assert_eq!(here.report()["totals"]["jobs"], 2);
+
+    done.store(true, Ordering::SeqCst);
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!(service.posts().len(), 2, "a task was paid for twice");
+    assert_eq!(here.states(), ["completed", "completed"]);
+}
+
+#[test]
+fn a_process_killed_between_sending_and_the_answer_leaves_a_doubt() {
+    let release = Arc::new(AtomicBool::new(false));
+    let held = Arc::clone(&release);
+    let service = Service::scripted(move |asked| {
+        if asked.body.contains("a cat") {
+            wait_until("the test lets go", || held.load(Ordering::SeqCst));
+        }
+        Answer::Well
+    });
+    let here = Workspace::with_manifest(TWO_JOBS);
+    let child = here.run(&service, &[]).starts();
+    wait_until("the second job is completed", || states_in_ledger(&here).contains(&"completed".to_owned()));
+    assert!(states_in_ledger(&here).contains(&"intended".to_owned()), "{:?}", states_in_ledger(&here));
+    kill(&child, "-KILL");
+    assert_eq!(Ended::of(child).code, None, "it was not killed");
+    release.store(true, Ordering::SeqCst);
+
+    let ended = here.run(&service, &[]).ends_with(7);
+    assert!(ended.stderr.contains("1 job is in doubt"), "{}", ended.stderr);
+    assert_eq!(here.states(), ["in_doubt", "completed"]);
+    assert_eq!(service.posts().len(), 2, "a doubtful job was sent again");
+    assert_eq!(here.report()["totals"]["at_risk_usd"], "3.75");
+}
+
+#[test]
+fn the_sandbox_can_be_killed_and_continued_like_the_real_thing() {
+    let here = Workspace::with_manifest(TWO_JOBS);
+    let run = || here.shotlist(&["run", "m.yaml", "--sandbox", "--ledger", ".shotlist/ledger.db"]);
+    let child = run().starts();
+    wait_until("both are accepted", || {
+        states_in_ledger(&here).iter().filter(|state| *state == "queued" || *state == "in_progress").count() == 2
+    });
+    kill(&child, "-KILL");
+    assert_eq!(Ended::of(child).code, None, "it was not killed");
+    run().ends_with(0);
+    assert_eq!(states_in_ledger(&here), ["completed", "completed"]);
+}
+
+#[test]
+fn one_runner_for_a_batch_at_a_time() {
+    let ((service, done), here) = (slow(), Workspace::with_manifest(TWO_JOBS));
+    let child = here.run(&service, &[]).starts();
+    wait_until("both tasks are accepted", || service.posts().len() == 2);
+    let ended = here.run(&service, &[]).ends_with(75);
+    assert!(ended.stderr.contains(&format!("process {}", child.id())), "{}", ended.stderr);
+    // Another batch of the same ledger is another matter.
+    done.store(true, Ordering::SeqCst);
+    here.run(&service, &["--batch", "other"]).ends_with(0);
+    assert_eq!(Ended::of(child).code, Some(0));
+    assert_eq!(service.posts().len(), 4);
+}

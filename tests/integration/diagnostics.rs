@@ -1,0 +1,300 @@
+//! Everything that can be wrong with a manifest, as a user sees it.
+
+use serde_json::Value;
+
+use crate::support::Workspace;
+
+/// What a plan of this manifest says on stderr; it must be refused, and nothing written.
+#[track_caller]
+fn refused(manifest: &str) -> String {
+    refused_in(&Workspace::with_manifest(manifest))
+}
+
+#[track_caller]
+fn refused_in(here: &Workspace) -> String {
+    let files = here.files();
+    let ended = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(2);
+    assert_eq!(ended.stdout, "");
+    assert_eq!(here.files(), files, "a refused manifest wrote something");
+    ended.stderr
+}
+
+/// A manifest with these jobs.
+fn jobs(jobs: &str) -> String {
+    format!("version: 1\njobs:\n{jobs}")
+}
+
+#[test]
+fn every_violation_of_every_job_at_once() {
+    insta::assert_snapshot!(refused(
+        r#"version: 1
+defaults: { model: beta-2.0-lite, duration: 5 }
+jobs:
+  - id: too-long
+    duration: 12
+    prompt: A paper crane unfolds into a city at dawn
+  - id: wrong-family
+    model: alpha-2
+    size: 1280x720
+    aspect_ratio: "1:1"
+    duration: 10
+  - id: image
+    prompt: x
+    image: first.png
+  - id: blank
+    prompt: "  "
+  - id: unknown
+    model: beta-2.0-light
+    prompt: x
+  - id: bad/id
+    prompt: x
+"#
+    ));
+}
+
+#[test]
+fn unknown_keys_get_a_suggestion() {
+    insta::assert_snapshot!(refused(
+        "version: 1\nbugdet: { run: 5 }\njobs:\n  - { id: a, model: alpha-2, promt: x }\n  - { id: b, modle: alpha-2, zebra: 1 }\n"
+    ));
+}
+
+#[test]
+fn wrong_types_say_what_was_meant() {
+    insta::assert_snapshot!(refused(
+        r#"version: 1
+budget: { run: lots }
+jobs:
+  - id: [a]
+    model: alpha-2
+    prompt: x
+  - id: b
+    model: alpha-2
+    prompt: {{ brand }}
+  - id: c
+    model: beta-2.0-lite
+    duration: "7"
+    prompt: yes it is
+  - id: d
+    model: alpha-2
+    prompt: true
+  - just a text
+"#
+    ));
+}
+
+#[test]
+fn templates_are_strict_and_say_what_is_in_scope() {
+    insta::assert_snapshot!(refused(
+        r#"version: 1
+vars: { brand: Acme }
+env: [SEASON]
+defaults: { model: alpha-2 }
+jobs:
+  - { id: a, prompt: "A {{ brnad }} mug" }
+  - { id: b, prompt: "{{ row.name }}" }
+  - { id: "c-{{ row.n }}", for_each: [{ n: 1, name: x }], prompt: "{{ row.nmae }}" }
+  - { id: d, prompt: "{{ env.SEASON }}" }
+  - { id: e, prompt: "{{ env.HOME }}" }
+  - { id: f, prompt: "{{ brand" }
+  - { id: "g-{{ prompt }}", prompt: "{{ id }}" }
+  - { id: h, prompt: "{% for i in range(99999) %}{% for j in range(99999) %}x{% endfor %}{% endfor %}" }
+"#
+    ));
+}
+
+#[test]
+fn an_error_in_many_rows_is_told_once_with_the_lines_of_the_csv() {
+    let mut csv = String::from("sku,name\n");
+    for number in 0..500 {
+        csv.push_str(&format!("s{number},\"{}\"\n", if number % 2 == 0 { "fine" } else { "" }));
+    }
+    let manifest = jobs(
+        "  - id: \"{{ row.sku }}\"\n    for_each: p.csv\n    model: beta-2.0-lite\n    prompt: \"{{ row.name }}\"\n",
+    );
+    let here = Workspace::with_manifest(&manifest).file("p.csv", csv);
+    insta::assert_snapshot!(refused_in(&here));
+}
+
+#[test]
+fn a_default_that_is_out_of_range_is_told_once_at_the_default() {
+    insta::assert_snapshot!(refused(
+        "version: 1\ndefaults: { duration: 99 }\njobs:\n  - { id: a, model: beta-2.0-lite, prompt: x }\n  - { id: b, model: beta-2.0-lite, prompt: x }\n  - { id: c, model: alpha-2, prompt: x }\n"
+    ));
+}
+
+#[test]
+fn ids_are_unique_also_when_case_is_ignored() {
+    insta::assert_snapshot!(refused(
+        r"version: 1
+defaults: { model: alpha-2, prompt: x }
+jobs:
+  - { id: hero }
+  - { id: hero }
+  - { id: Hero }
+  - { id: same, for_each: [{ n: 1 }, { n: 2 }] }
+"
+    ));
+}
+
+#[test]
+fn yaml_that_is_none_is_told_with_its_place() {
+    let cases = [
+        ("tabs", "version: 1\njobs:\n\t- id: a\n"),
+        ("duplicate keys", "version: 1\njobs:\n  - id: a\n    prompt: x\n    prompt: y\n"),
+        ("an open quote", "version: 1\nname: 'spring\njobs: []\n"),
+        ("a colon in a text", "version: 1\njobs:\n  - id: a\n    prompt: note: a cat\n"),
+        ("a star", "version: 1\njobs:\n  - id: a\n    prompt: *bold\n"),
+        ("two documents", "version: 1\njobs: []\n---\nversion: 1\n"),
+        ("a list", "- id: a\n- id: b\n"),
+        ("a map for a list", "version: 1\njobs: { id: a }\n"),
+        ("nothing", ""),
+        ("only comments", "# nothing here\n"),
+        ("no jobs", "version: 1\n"),
+        ("no version", "jobs: [{ id: a, model: alpha-2, prompt: x }]\n"),
+        ("another version", "version: 2\njobs: [{ id: a, model: alpha-2, prompt: x }]\n"),
+        ("no time zone", "version: 1\ntimezone: Mars/Olympus\njobs: [{ id: a, model: alpha-2, prompt: x }]\n"),
+        (
+            "a key that is planned",
+            "version: 1\nbudget: { day: 5 }\njobs: [{ id: a, model: alpha-2, prompt: x, takes: 2 }]\n",
+        ),
+        ("a reserved var", "version: 1\nvars: { prompt: x }\njobs: [{ id: a, model: alpha-2, prompt: x }]\n"),
+        (
+            "extra that contradicts",
+            "version: 1\njobs: [{ id: a, model: beta-2.0-lite, prompt: x, extra: { duration: 10 } }]\n",
+        ),
+    ];
+    let told: Vec<String> = cases.iter().map(|(what, manifest)| format!("# {what}\n{}", refused(manifest))).collect();
+    insta::assert_snapshot!(told.join("\n"));
+}
+
+#[test]
+fn hostile_sizes_are_refused_not_endured() {
+    let mut bomb = String::from("version: 1\nvars:\n  a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+    for level in 1..12 {
+        let inner = vec![format!("*a{}", level - 1); 10].join(", ");
+        bomb.push_str(&format!("  a{level}: &a{level} [{inner}]\n"));
+    }
+    assert!(refused(&bomb).contains("multiply beyond every measure"));
+    assert!(refused(&"[".repeat(100_000)).contains("nested this deep"));
+    let here = Workspace::new();
+    std::fs::File::create(here.path("m.yaml")).and_then(|file| file.set_len(200 * 1024 * 1024)).expect("a sparse file");
+    assert!(refused_in(&here).contains("larger than 64 MiB"));
+    let here = Workspace::new().file("m.yaml", [b"version: 1\nname: ".as_slice(), &[0xff, 0xfe]].concat());
+    assert!(refused_in(&here).contains("line 2 holds the byte 0xff"));
+}
+
+#[test]
+fn spreadsheets_are_read_as_they_come_and_their_faults_are_told() {
+    let manifest = jobs("  - { id: \"{{ row.sku }}\", for_each: p.csv, model: alpha-2, prompt: \"{{ row.name }}\" }\n");
+    let planned = |csv: &str| {
+        let here = Workspace::with_manifest(&manifest).file("p.csv", csv);
+        let plan = here.shotlist(&["run", "m.yaml", "--plan", "--format", "json"]).ends_with(0).stdout;
+        let plan: Value = serde_json::from_str(&plan).expect("JSON");
+        let jobs = plan["jobs"].as_array().expect("jobs").clone();
+        jobs.iter().map(|job| (job["id"].clone(), job["request"]["prompt"].clone())).collect::<Vec<_>>()
+    };
+    let expected = vec![("a".into(), "A mug, blue".into()), ("b".into(), "two\nlines".into())];
+    for csv in [
+        "sku,name\na,\"A mug, blue\"\nb,\"two\nlines\"\n",
+        "\u{feff}sku,name\na,\"A mug, blue\"\nb,\"two\nlines\"",
+        "sku;name\r\na;A mug, blue\r\nb;\"two\nlines\"\r\n\r\n",
+        "sku,name,note\na,\"A mug, blue\",\nb,\"two\nlines\",x\n,,\n",
+    ] {
+        assert_eq!(planned(csv), expected, "{csv:?}");
+    }
+    let faults = [
+        ("a missing column", "sku,title\na,A mug\n"),
+        ("a ragged row", "sku,name\na,A mug, blue\nb\n"),
+        ("a duplicate column", "sku,name,name\na,b,c\n"),
+        ("no rows", "sku,name\n"),
+        ("nothing", ""),
+    ];
+    let told = faults.map(|(what, csv)| {
+        let here = Workspace::with_manifest(&manifest).file("p.csv", csv);
+        format!("# {what}\n{}", refused_in(&here))
+    });
+    let missing = refused(&manifest);
+    insta::assert_snapshot!(format!("{}\n# no file\n{missing}", told.join("\n")));
+}
+
+#[test]
+fn an_aspect_ratio_means_what_the_writer_meant() {
+    for written in ["9:16", "'9:16'", "\"{{ '9:16' }}\""] {
+        let here = Workspace::with_manifest(&jobs(&format!(
+            "  - {{ id: a, model: alpha-2, prompt: x, aspect_ratio: {written} }}\n"
+        )));
+        let plan = here.shotlist(&["run", "m.yaml", "--plan", "--format", "json"]).ends_with(0).stdout;
+        let plan: Value = serde_json::from_str(&plan).expect("JSON");
+        assert_eq!(plan["jobs"][0]["request"]["aspect_ratio"], "9:16", "{written}");
+    }
+    let told = refused(&jobs("  - { id: a, model: alpha-2, prompt: x, aspect_ratio: 556 }\n"));
+    assert!(told.contains("556 is 9:16 read as a number of base 60"), "{told}");
+}
+
+#[test]
+fn a_prompt_is_counted_after_templates_in_characters() {
+    let manifest = |length: usize| {
+        jobs(&format!("  - {{ id: a, model: beta-2.0-lite, prompt: \"{{{{ '🐦' * {length} }}}}\" }}\n"))
+    };
+    Workspace::with_manifest(&manifest(1500)).shotlist(&["run", "m.yaml", "--plan"]).ends_with(0);
+    let told = refused(&manifest(1501));
+    assert!(told.contains("has 1501 characters") && told.contains("shorten it by 1 character\n"), "{told}");
+}
+
+#[test]
+fn errors_of_unselected_jobs_are_warnings() {
+    let manifest =
+        jobs("  - { id: good, model: alpha-2, prompt: x }\n  - { id: bad, model: alpha-2, prompt: x, duration: 3 }\n");
+    let here = Workspace::with_manifest(&manifest);
+    let ended = here.shotlist(&["run", "m.yaml", "--plan", "--select", "good"]).ends_with(0);
+    assert!(ended.stderr.starts_with("warning[duration-out-of-range]"), "{}", ended.stderr);
+    here.shotlist(&["run", "m.yaml", "--plan", "--select", "b*"]).ends_with(2);
+}
+
+#[test]
+fn findings_can_be_had_as_data() {
+    let manifest = jobs("  - id: a\n    model: beta-2.0-lite\n    duration: 11\n    prompt: x\n");
+    let here = Workspace::with_manifest(&manifest);
+    let ended = here.shotlist(&["run", "m.yaml", "--plan", "--format", "json"]).ends_with(2);
+    insta::assert_snapshot!(ended.stdout);
+}
+
+#[test]
+fn vars_can_be_overridden_and_a_typo_is_told() {
+    let manifest = "version: 1\nvars: { brand: Acme }\njobs: [{ id: a, model: alpha-2, prompt: '{{ brand }}' }]\n";
+    let here = Workspace::with_manifest(manifest);
+    let plan =
+        here.shotlist(&["run", "m.yaml", "--plan", "--format", "json", "--set", "brand=Zeta=1"]).ends_with(0).stdout;
+    assert!(plan.contains(r#""prompt":"Zeta=1""#), "{plan}");
+    let ended = here.shotlist(&["run", "m.yaml", "--plan", "--set", "brnad=Zeta"]).ends_with(2);
+    assert!(ended.stderr.contains("did you mean `brand`?"), "{}", ended.stderr);
+}
+
+#[test]
+fn anchors_merge_keys_and_block_texts_work() {
+    let manifest = "
+version: 1
+vars:
+  base: &base { model: alpha-2, aspect_ratio: \"9:16\" }
+jobs:
+  - <<: *base
+    id: a
+    prompt: >-
+      A paper crane
+      unfolds
+  - <<: *base
+    id: b
+    aspect_ratio: \"16:9\"
+    prompt: |
+      two
+      lines
+";
+    let here = Workspace::with_manifest(manifest);
+    let plan = here.shotlist(&["run", "m.yaml", "--plan", "--format", "json"]).ends_with(0).stdout;
+    let plan: Value = serde_json::from_str(&plan).expect("JSON");
+    assert_eq!(plan["jobs"][0]["request"]["prompt"], "A paper crane unfolds");
+    assert_eq!(plan["jobs"][0]["request"]["aspect_ratio"], "9:16");
+    assert_eq!(plan["jobs"][1]["request"]["aspect_ratio"], "16:9");
+    assert_eq!(plan["jobs"][1]["request"]["prompt"], "two\nlines\n");
+}

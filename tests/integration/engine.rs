@@ -1,0 +1,376 @@
+//! The engine on a paused clock: hours pass in milliseconds, and every moment is exact.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use shotlist::domain::{
+    Attempt, AttemptId, AttemptState, BatchKey, Charging, History, Job, JobId, Request, ServiceError, Spec, TaskId, Usd,
+};
+use shotlist::engine::{Engine, Outcome, RunEvent, Settings, Stop, StopReason};
+use shotlist::ledger::{Event, Intent, Ledger, LedgerError};
+use shotlist::plan::{Limit, Plan};
+use shotlist::service::{Look, Status, Submission, TaskReport, VideoService};
+use tokio::time::Instant;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A service that is asked in simulated time.
+struct FakeService {
+    /// How long a task takes, by the order of submission.
+    takes: Box<dyn Fn(usize) -> Duration + Send + Sync>,
+    /// What a submission meets instead of success, by its order.
+    refuses: Box<dyn Fn(usize) -> Option<Submission> + Send + Sync>,
+    /// What a look meets instead of the task's state, by its order.
+    denies: Box<dyn Fn(usize) -> Option<Look> + Send + Sync>,
+    tasks: Mutex<HashMap<TaskId, (Instant, Duration)>>,
+    submissions: Mutex<Vec<(Instant, String)>>,
+    looks: Mutex<Vec<(Instant, TaskId)>>,
+}
+
+impl FakeService {
+    fn taking(takes: impl Fn(usize) -> Duration + Send + Sync + 'static) -> Self {
+        Self {
+            takes: Box::new(takes),
+            refuses: Box::new(|_| None),
+            denies: Box::new(|_| None),
+            tasks: Mutex::default(),
+            submissions: Mutex::default(),
+            looks: Mutex::default(),
+        }
+    }
+
+    fn looks(&self) -> Vec<(Instant, TaskId)> {
+        self.looks.lock().expect("no panic").clone()
+    }
+
+    fn submissions(&self) -> Vec<(Instant, String)> {
+        self.submissions.lock().expect("no panic").clone()
+    }
+}
+
+impl VideoService for FakeService {
+    async fn submit(&self, request: &Request) -> Submission {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let mut submissions = self.submissions.lock().expect("no panic");
+        let number = submissions.len();
+        submissions.push((Instant::now(), request.body().to_owned()));
+        if let Some(refusal) = (self.refuses)(number) {
+            return refusal;
+        }
+        let task = TaskId::new(format!("t{number}")).expect("an id");
+        self.tasks.lock().expect("no panic").insert(task.clone(), (Instant::now(), (self.takes)(number)));
+        Submission::Accepted(task, report(Status::Queued))
+    }
+
+    async fn look(&self, task: &TaskId) -> Look {
+        let number = {
+            let mut looks = self.looks.lock().expect("no panic");
+            looks.push((Instant::now(), task.clone()));
+            looks.len() - 1
+        };
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        if let Some(denial) = (self.denies)(number) {
+            return denial;
+        }
+        let tasks = self.tasks.lock().expect("no panic");
+        let Some((start, takes)) = tasks.get(task) else { return Look::Missing };
+        let done = start.elapsed() >= *takes;
+        Look::Report(report(if done { Status::Completed } else { Status::InProgress }))
+    }
+
+    fn content_url(&self, task: &TaskId) -> String {
+        format!("content/{task}")
+    }
+}
+
+fn report(status: Status) -> TaskReport {
+    let video_url = (status == Status::Completed).then(|| "https://v.example/x.mp4".to_owned());
+    TaskReport { id: None, status, progress: None, video_url, completed_at: None, error: None }
+}
+
+/// A ledger in memory that holds the same states as the real one, and can be told to break.
+#[derive(Default)]
+struct MemoryLedger {
+    attempts: Mutex<Vec<(JobId, AttemptState)>>,
+    /// Fails every write from this one on.
+    breaks_at: Option<usize>,
+    writes: AtomicUsize,
+}
+
+impl MemoryLedger {
+    fn states(&self) -> Vec<AttemptState> {
+        self.attempts.lock().expect("no panic").iter().map(|(_, state)| *state).collect()
+    }
+
+    fn write(&self) -> Result<(), LedgerError> {
+        let number = self.writes.fetch_add(1, Ordering::SeqCst);
+        if self.breaks_at.is_some_and(|broken| number >= broken) { Err(LedgerError::Closed) } else { Ok(()) }
+    }
+}
+
+impl Ledger for MemoryLedger {
+    async fn intend(&self, intent: Intent) -> Result<AttemptId, LedgerError> {
+        self.write()?;
+        let mut attempts = self.attempts.lock().expect("no panic");
+        attempts.push((intent.job, AttemptState::Intended));
+        Ok(AttemptId(i64::try_from(attempts.len()).expect("few") - 1))
+    }
+
+    async fn record(&self, attempt: AttemptId, event: Event) -> Result<(), LedgerError> {
+        self.write()?;
+        let mut attempts = self.attempts.lock().expect("no panic");
+        let state = &mut attempts[usize::try_from(attempt.0).expect("an index")].1;
+        *state = event.after(*state)?;
+        Ok(())
+    }
+
+    async fn conclude(&self, _: &BatchKey) -> Result<usize, LedgerError> {
+        Ok(0)
+    }
+
+    async fn history(&self, _: &BatchKey) -> Result<History, LedgerError> {
+        Ok(History::default())
+    }
+}
+
+fn key() -> BatchKey {
+    BatchKey { name: "n".into(), batch: String::new() }
+}
+
+fn jobs(count: usize) -> Vec<Arc<Job>> {
+    let job = |number: usize| {
+        let spec = Spec { model: "beta-2.0-lite".into(), prompt: Some(format!("p{number}")), ..Spec::default() };
+        Arc::new(Job {
+            id: JobId::new(format!("j{number}")).expect("an id"),
+            request: Request::new(&spec),
+            spec,
+            price: "3.75".parse().expect("money"),
+            charging: Charging::Undocumented,
+            typical_s: (30, 120),
+            take: 1,
+            tags: Vec::new(),
+        })
+    };
+    (0..count).map(job).collect()
+}
+
+fn plan(jobs: &[Arc<Job>], history: &History, limit: Option<&str>) -> Plan {
+    let limit = limit.map(|usd| Limit { usd: usd.parse().expect("money"), source: "--max-cost" });
+    let ids: HashSet<&JobId> = jobs.iter().map(|job| &job.id).collect();
+    Plan::new(key(), jobs, &ids, history, limit, 8)
+}
+
+/// Runs a plan to its end, and how it ended with every event.
+async fn run(
+    service: &FakeService,
+    ledger: &MemoryLedger,
+    settings: &Settings,
+    stop: &Stop,
+    plan: &Plan,
+) -> (Outcome, Vec<RunEvent>) {
+    let events = Mutex::new(Vec::new());
+    let tell = |event: RunEvent| events.lock().expect("no panic").push(event);
+    let engine = Engine { service, address: "fake", ledger, settings, stop, tell: &tell };
+    let outcome = engine.run(plan).await;
+    (outcome, events.into_inner().expect("no panic"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_tasks_are_outstanding_than_there_are_slots_and_a_slot_is_refilled_at_once() {
+    let service = FakeService::taking(|_| 60 * SECOND);
+    let settings = Settings { concurrency: 4, ..Settings::default() };
+    let (ledger, start) = (MemoryLedger::default(), Instant::now());
+    run(&service, &ledger, &settings, &Stop::default(), &plan(&jobs(12), &History::default(), None)).await;
+    assert_eq!(ledger.states(), [AttemptState::Completed; 12]);
+    // Three rounds of four, each of a minute and at most one poll interval.
+    let wall = start.elapsed();
+    assert!(wall >= 3 * 60 * SECOND && wall <= 3 * (60 + 11) * SECOND, "{wall:?}");
+    for (at, _) in service.submissions() {
+        let begun = service.submissions().iter().filter(|(begun, _)| *begun <= at).count();
+        let ended = service.tasks.lock().expect("no panic").values().filter(|(s, takes)| *s + *takes <= at).count();
+        assert!(begun - ended <= 4, "{begun} begun and {ended} ended");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn looks_keep_to_the_cadence() {
+    let service = FakeService::taking(|_| 100 * SECOND);
+    let start = Instant::now();
+    run(
+        &service,
+        &MemoryLedger::default(),
+        &Settings::default(),
+        &Stop::default(),
+        &plan(&jobs(1), &History::default(), None),
+    )
+    .await;
+    let looks: Vec<Duration> = service.looks().iter().map(|(at, _)| *at - start).collect();
+    assert!(looks[0] >= 30 * SECOND, "looked before a task can be ready: {looks:?}");
+    assert!(looks[0] <= 32 * SECOND, "{looks:?}");
+    for pair in looks.windows(2) {
+        let pause = pair[1].checked_sub(pair[0]).unwrap();
+        assert!(pause >= SECOND && pause <= 10 * SECOND + Duration::from_millis(60), "{looks:?}");
+    }
+    assert!(looks.len() <= 10, "{} looks", looks.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_holds_for_all_submissions() {
+    let mut service = FakeService::taking(|_| 30 * SECOND);
+    service.refuses = Box::new(|number| (number == 1).then(|| Submission::Wait(Some(60 * SECOND), "full".into())));
+    let settings = Settings { concurrency: 2, ..Settings::default() };
+    let start = Instant::now();
+    let ledger = MemoryLedger::default();
+    run(&service, &ledger, &settings, &Stop::default(), &plan(&jobs(6), &History::default(), None)).await;
+    assert_eq!(ledger.states(), [AttemptState::Completed; 6]);
+    let early = service.submissions().iter().filter(|(at, _)| *at - start < 60 * SECOND).count();
+    assert_eq!(early, 2, "something was submitted during the pause");
+}
+
+#[tokio::test(start_paused = true)]
+async fn concurrency_cannot_pass_the_limit_on_spending() {
+    // The plan is built without a limit, as if others had spent meanwhile.
+    let service = FakeService::taking(|_| 30 * SECOND);
+    let mut plan = plan(&jobs(8), &History::default(), None);
+    plan.limit = Some(Limit { usd: "11.25".parse().expect("money"), source: "--max-cost" });
+    let ledger = MemoryLedger::default();
+    let (outcome, _) = run(&service, &ledger, &Settings::default(), &Stop::default(), &plan).await;
+    assert_eq!(ledger.states(), [AttemptState::Completed; 3]);
+    assert_eq!(outcome.stopped.into_iter().collect::<Vec<_>>(), [StopReason::SpendLimit]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn doubtful_money_stays_reserved_and_refused_money_does_not() {
+    let mut service = FakeService::taking(|_| 30 * SECOND);
+    service.refuses = Box::new(|number| match number {
+        0 => Some(Submission::Unknown(ServiceError::default())),
+        1 => Some(Submission::Rejected(ServiceError::default())),
+        _ => None,
+    });
+    let mut plan = plan(&jobs(4), &History::default(), None);
+    plan.limit = Some(Limit { usd: "7.50".parse().expect("money"), source: "--max-cost" });
+    let settings = Settings { concurrency: 1, ..Settings::default() };
+    let ledger = MemoryLedger::default();
+    run(&service, &ledger, &settings, &Stop::default(), &plan).await;
+    assert_eq!(ledger.states(), [AttemptState::InDoubt, AttemptState::Rejected, AttemptState::Completed]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_sent_when_the_intent_cannot_be_written() {
+    let service = FakeService::taking(|_| SECOND);
+    let ledger = MemoryLedger { breaks_at: Some(0), ..MemoryLedger::default() };
+    let (outcome, _) =
+        run(&service, &ledger, &Settings::default(), &Stop::default(), &plan(&jobs(5), &History::default(), None))
+            .await;
+    assert_eq!(service.submissions().len(), 0);
+    assert!(outcome.stopped.contains(&StopReason::LedgerFailed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_id_that_cannot_be_written_is_told_as_a_rescue_line_and_submitting_stops() {
+    let service = FakeService::taking(|_| SECOND);
+    let ledger = MemoryLedger { breaks_at: Some(1), ..MemoryLedger::default() };
+    let settings = Settings { concurrency: 1, ..Settings::default() };
+    let (outcome, events) =
+        run(&service, &ledger, &settings, &Stop::default(), &plan(&jobs(5), &History::default(), None)).await;
+    assert_eq!(service.submissions().len(), 1);
+    let rescued = events.iter().any(|event| matches!(event, RunEvent::Rescue { task, .. } if task.as_str() == "t0"));
+    assert!(rescued, "{events:?}");
+    assert!(outcome.stopped.contains(&StopReason::LedgerFailed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_known_task_that_is_denied_gets_a_grace_time() {
+    let mut service = FakeService::taking(|_| 35 * SECOND);
+    service.denies = Box::new(|number| (number < 3).then_some(Look::Missing));
+    let ledger = MemoryLedger::default();
+    run(&service, &ledger, &Settings::default(), &Stop::default(), &plan(&jobs(1), &History::default(), None)).await;
+    assert_eq!(ledger.states(), [AttemptState::Completed]);
+
+    let mut service = FakeService::taking(|_| SECOND);
+    service.denies = Box::new(|_| Some(Look::Missing));
+    let (ledger, start) = (MemoryLedger::default(), Instant::now());
+    let (_, events) =
+        run(&service, &ledger, &Settings::default(), &Stop::default(), &plan(&jobs(1), &History::default(), None))
+            .await;
+    assert_eq!(ledger.states(), [AttemptState::Failed]);
+    assert!(start.elapsed() > 120 * SECOND, "{:?}", start.elapsed());
+    assert!(events.iter().any(|event| matches!(event, RunEvent::Failed { message, .. } if message.contains("404"))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn minutes_without_a_network_lose_nothing() {
+    let mut service = FakeService::taking(|_| 60 * SECOND);
+    service.denies = Box::new(|number| (number < 15).then(|| Look::Trouble("no route".into())));
+    let ledger = MemoryLedger::default();
+    run(&service, &ledger, &Settings::default(), &Stop::default(), &plan(&jobs(1), &History::default(), None)).await;
+    assert_eq!(ledger.states(), [AttemptState::Completed]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn resumed_tasks_take_slots_and_are_all_looked_after() {
+    let all = jobs(12);
+    let attempts = all.iter().take(10).enumerate().map(|(number, job)| Attempt {
+        id: AttemptId(i64::try_from(number).expect("few")),
+        job: job.id.clone(),
+        fingerprint: job.request.fingerprint().clone(),
+        request: job.request.body().to_owned(),
+        model: job.spec.model.clone(),
+        price: Usd::ZERO,
+        charging: job.charging,
+        typical_s: job.typical_s,
+        state: AttemptState::Queued,
+        task: TaskId::new(format!("old{number}")),
+        video_url: None,
+        error: None,
+        polls: 0,
+        intended_at: Timestamp::now(),
+        answered_at: Some(Timestamp::now()),
+        ended_at: None,
+    });
+    let service = FakeService::taking(|_| 60 * SECOND);
+    let ledger = MemoryLedger::default();
+    for (number, job) in all.iter().take(10).enumerate() {
+        let task = TaskId::new(format!("old{number}")).expect("an id");
+        service.tasks.lock().expect("no panic").insert(task, (Instant::now(), 60 * SECOND));
+        ledger.attempts.lock().expect("no panic").push((job.id.clone(), AttemptState::Queued));
+    }
+    let plan = plan(&all, &History::new(attempts.collect()), None);
+    assert_eq!((plan.resume.len(), plan.totals().submit), (10, 2));
+    let start = Instant::now();
+    // More tasks than slots: none waits, and nothing new is submitted before a slot is free.
+    run(&service, &ledger, &Settings { concurrency: 4, ..Settings::default() }, &Stop::default(), &plan).await;
+    assert_eq!(ledger.states(), [AttemptState::Completed; 12]);
+    assert!(service.submissions().iter().all(|(at, _)| *at - start >= 60 * SECOND), "submitted without a free slot");
+    assert!(start.elapsed() < 150 * SECOND, "{:?}", start.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn ten_thousand_tasks_at_once() {
+    let service = FakeService::taking(|number| Duration::from_millis(30_000 + (number as u64 * 7919) % 90_000));
+    let settings = Settings { concurrency: 10_000, ..Settings::default() };
+    let (ledger, start) = (MemoryLedger::default(), Instant::now());
+    run(&service, &ledger, &settings, &Stop::default(), &plan(&jobs(10_000), &History::default(), None)).await;
+    assert!(ledger.states().iter().all(|state| *state == AttemptState::Completed));
+    assert!(start.elapsed() < 180 * SECOND, "{:?}", start.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_signal_leaves_outstanding_tasks_and_submits_no_more() {
+    let service = FakeService::taking(|_| 600 * SECOND);
+    let (ledger, stop) = (MemoryLedger::default(), Stop::default());
+    let settings = Settings { concurrency: 2, ..Settings::default() };
+    let plan = plan(&jobs(5), &History::default(), None);
+    let running = run(&service, &ledger, &settings, &stop, &plan);
+    let signal = async {
+        tokio::time::sleep(90 * SECOND).await;
+        stop.because(StopReason::Signal(2));
+    };
+    let ((outcome, events), ()) = futures::join!(running, signal);
+    assert_eq!(ledger.states(), [AttemptState::InProgress; 2]);
+    assert_eq!(outcome.stopped.into_iter().collect::<Vec<_>>(), [StopReason::Signal(2)]);
+    assert_eq!(events.iter().filter(|event| matches!(event, RunEvent::Left { .. })).count(), 2);
+}

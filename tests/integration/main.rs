@@ -1,0 +1,15 @@
+//! What a user sees: stdout, stderr, exit codes and files, of the real program against a real server on loopback.
+//! The engine is tested on Tokio's paused clock, with a service and a ledger of its own.
+
+mod crash;
+mod diagnostics;
+mod documents;
+mod engine;
+mod layering;
+mod output;
+mod plan;
+mod prompts;
+mod run;
+mod service_faults;
+mod signals;
+mod support;

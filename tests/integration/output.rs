@@ -1,0 +1,107 @@
+//! Streams and files that are not as one would wish.
+
+use crate::run::TWO_JOBS;
+use crate::support::{Service, Workspace};
+
+#[test]
+fn a_reader_that_goes_away_ends_no_run() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    for args in [["run", "m.yaml", "--plan"].as_slice(), &["status", "m.yaml"], &["--help"], &["schema", "plan"]] {
+        let mut child = here.shotlist(args).starts();
+        drop(child.stdout.take());
+        let ended = crate::support::Ended::of(child);
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{args:?}");
+    }
+    let mut child = here.run(&service, &[]).starts();
+    drop((child.stdout.take(), child.stderr.take()));
+    assert_eq!(crate::support::Ended::of(child).code, Some(0));
+    assert_eq!(here.states(), ["completed", "completed"]);
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_told_before_anything_is_spent() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS).file("file", ""));
+    for args in [["--report", "file/report.csv"], ["--out", "file"]] {
+        let ended = here.run(&service, &args).ends_with(74);
+        assert!(ended.stderr.contains("can't be written"), "{}", ended.stderr);
+        assert!(ended.stderr.contains("nothing was spent"), "{}", ended.stderr);
+    }
+    let ended = here.run(&service, &["--report", "report.pdf"]).ends_with(2);
+    assert!(ended.stderr.contains(".csv or .json"), "{}", ended.stderr);
+    assert_eq!(service.asked().len(), 0);
+}
+
+/// The root user may write everywhere but where the kernel itself refuses.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_ledger_that_cannot_be_written_is_told_before_anything_is_spent() {
+    let (service, here) =
+        (Service::well(), Workspace::with_manifest(TWO_JOBS).file("text.db", "this is no database, really"));
+    for (ledger, told) in [("/proc/shotlist/ledger.db", "can't be made"), ("text.db", "is no database")] {
+        let ended = here.run(&service, &["--ledger", ledger]).ends_with(74);
+        assert!(ended.stderr.contains(told), "{}", ended.stderr);
+        assert!(ended.stderr.contains("nothing was spent"), "{}", ended.stderr);
+    }
+    assert_eq!(service.asked().len(), 0);
+}
+
+#[test]
+fn quiet_is_silent_on_success_and_no_stream_gets_colour() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    let ended = here.run(&service, &["-q"]).ends_with(0);
+    assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("", ""));
+    let ended = here.run(&service, &["--batch", "b", "-v"]).ends_with(0);
+    assert!(!ended.stdout.contains('\u{1b}') && !ended.stderr.contains('\u{1b}'), "{}", ended.stderr);
+    assert!(ended.stderr.contains("submitted one ($3.75) as t"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("completed one"), "{}", ended.stderr);
+    let ended = here.shotlist(&["run", "missing.yaml", "--color", "always"]).ends_with(2);
+    assert!(ended.stderr.contains('\u{1b}'), "{}", ended.stderr);
+}
+
+#[test]
+fn the_log_can_be_json() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    let ended = here.run(&service, &["--log-format", "json"]).ends_with(0);
+    let events: Vec<serde_json::Value> =
+        ended.stderr.lines().map(|line| serde_json::from_str(line).expect("a JSON object a line")).collect();
+    let named = |name: &str| events.iter().filter(|event| event["event"] == name).count();
+    assert_eq!((named("started"), named("submitted"), named("completed")), (1, 2, 2), "{}", ended.stderr);
+}
+
+#[test]
+fn init_writes_a_manifest_that_plans_and_never_overwrites() {
+    let here = Workspace::new();
+    here.shotlist(&["init"]).ends_with(0);
+    let plan = here.shotlist(&["run", "shotlist.yaml", "--plan"]).ends_with(0).stdout;
+    assert!(plan.contains("4 jobs to submit"), "{plan}");
+    let ended = here.shotlist(&["init"]).ends_with(74);
+    assert!(ended.stderr.contains("is left as it is"), "{}", ended.stderr);
+    here.shotlist(&["init", "other.yaml"]).ends_with(0);
+}
+
+#[test]
+fn completions_are_there_for_every_shell() {
+    let here = Workspace::new();
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        assert!(here.shotlist(&["completions", shell]).ends_with(0).stdout.contains("max-cost"), "{shell}");
+    }
+}
+
+#[test]
+fn bad_usage_exits_with_two() {
+    let here = Workspace::with_manifest(TWO_JOBS);
+    for args in [
+        ["run"].as_slice(),
+        &["run", "m.yaml", "--concurrency", "0"],
+        &["run", "m.yaml", "--max-cost", "a lot"],
+        &["run", "m.yaml", "--deadline", "soon"],
+        &["run", "m.yaml", "--select", "[z-"],
+        &["run", "m.yaml", "--set", "x"],
+        &["run", "missing.yaml"],
+        &["frobnicate"],
+    ] {
+        let ended = here.shotlist(args).ends_with(2);
+        assert!(ended.stderr.contains("error"), "{args:?}: {}", ended.stderr);
+    }
+    assert_eq!(here.files(), ["m.yaml"]);
+}

@@ -1,0 +1,97 @@
+//! `--plan`: what it shows, and that it does nothing else.
+
+use serde_json::Value;
+
+use crate::support::{Service, Workspace};
+
+const MANIFEST: &str = "
+version: 1
+name: spring
+budget: { run: 20 }
+defaults: { model: beta-2.0-lite, duration: 5 }
+jobs:
+  - { id: hero, model: alpha-2, prompt: A paper crane }
+  - { id: waves, prompt: Waves, duration: 10 }
+  - { id: 'mug-{{ row.n }}', for_each: [{ n: 1 }, { n: 2 }], prompt: 'A mug, {{ row.n }} of 2' }
+";
+
+#[test]
+fn the_text_fits_eighty_columns() {
+    let here = Workspace::with_manifest(MANIFEST);
+    let ended = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0);
+    assert!(ended.stdout.lines().all(|line| line.chars().count() <= 80));
+    insta::assert_snapshot!(ended.stdout);
+    assert_eq!(ended.stderr, "");
+}
+
+#[test]
+fn the_markdown_is_for_a_pull_request() {
+    let here = Workspace::with_manifest(MANIFEST);
+    insta::assert_snapshot!(here.shotlist(&["run", "m.yaml", "--plan", "--format", "markdown"]).ends_with(0).stdout);
+}
+
+#[test]
+fn the_json_is_for_scripts() {
+    let here = Workspace::with_manifest(MANIFEST);
+    insta::assert_snapshot!(here.shotlist(&["run", "m.yaml", "--plan", "--format", "json"]).ends_with(0).stdout);
+}
+
+#[test]
+fn it_writes_nothing_and_needs_nothing() {
+    let here = Workspace::with_manifest(MANIFEST);
+    here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0);
+    assert_eq!(here.files(), ["m.yaml"]);
+    // Nor does it touch a ledger that is there.
+    let service = Service::well();
+    here.run(&service, &["--select", "hero"]).ends_with(0);
+    let before = (here.files(), std::fs::read(here.path(".shotlist/ledger.db")).expect("the ledger"));
+    let plan = here.shotlist(&["run", "m.yaml", "--plan", "--format", "json"]).ends_with(0).stdout;
+    assert_eq!(before, (here.files(), std::fs::read(here.path(".shotlist/ledger.db")).expect("the ledger")));
+    let plan: Value = serde_json::from_str(&plan).expect("JSON");
+    assert_eq!(plan["jobs"][0]["action"], "done");
+    assert_eq!(plan["totals"]["done"], 1);
+    assert_eq!(plan["totals"]["cost_usd"], "15.00");
+}
+
+#[test]
+fn a_plan_over_the_limit_exits_with_three_and_so_does_the_run() {
+    let here = Workspace::with_manifest(&MANIFEST.replace("run: 20", "run: 15.89"));
+    let service = Service::well();
+    let plan = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(3).stdout;
+    assert!(plan.contains("OVER the limit of $15.89 (budget.run)"), "{plan}");
+    let ended = here.run(&service, &[]).ends_with(3);
+    assert!(ended.stderr.contains("would cost $15.90, and the limit is $15.89"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("nothing was spent"), "{}", ended.stderr);
+    assert_eq!(service.asked().len(), 0);
+    // To the cent, and `--max-cost` takes the manifest's place.
+    here.run(&service, &["--max-cost", "15.90"]).ends_with(0);
+}
+
+#[test]
+fn without_a_terminal_nothing_is_spent_unless_somebody_agreed() {
+    let here = Workspace::with_manifest(&MANIFEST.replace("budget: { run: 20 }\n", ""));
+    let service = Service::well();
+    let run = |args: &[&str]| {
+        let program = here.shotlist(&[&["run", "m.yaml", "--first-poll", "0s"], args].concat());
+        program.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k")
+    };
+    let ended = run(&[]).ends_with(3);
+    assert!(ended.stderr.contains("nobody agreed"), "{}", ended.stderr);
+    assert_eq!(service.asked().len(), 0);
+    run(&["--max-cost", "16"]).ends_with(0);
+
+    // A limit in the manifest counts as consent.
+    here.write("m.yaml", MANIFEST.replace("name: spring", "name: other"));
+    run(&[]).ends_with(0);
+}
+
+#[test]
+fn options_come_from_the_environment_too() {
+    let here = Workspace::with_manifest(MANIFEST);
+    let program = here.shotlist(&["run", "m.yaml"]).env("SHOTLIST_PLAN", "1").env("SHOTLIST_FORMAT", "json");
+    let plan = program.env("SHOTLIST_SELECT", "hero").env("SHOTLIST_MAX_COST", "0.5").ends_with(3).stdout;
+    let plan: Value = serde_json::from_str(&plan).expect("JSON");
+    assert_eq!(plan["jobs"].as_array().expect("jobs").len(), 1);
+    assert_eq!(plan["budget"]["source"], "--max-cost");
+    assert_eq!(plan["budget"]["within"], false);
+}

@@ -1,0 +1,204 @@
+//! `run` when the service is not well: what is sent again, what never is, and what the user is told.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::json;
+
+use crate::run::TWO_JOBS;
+use crate::support::{Answer, Asked, Ended, Service, Workspace, json as answer, raw};
+
+/// What a service does instead of answering.
+type Fault = Box<dyn Fn() -> Answer + Send + Sync>;
+
+const ONE_JOB: &str = "version: 1\njobs: [{ id: one, model: alpha-2, prompt: a cat }]\n";
+
+/// Runs one job against a script; the service, the workspace and how it ended.
+fn one_job(code: i32, script: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> (Service, Workspace, Ended) {
+    let (service, here) = (Service::scripted(script), Workspace::with_manifest(ONE_JOB));
+    let ended = here.run(&service, &[]).ends_with(code);
+    (service, here, ended)
+}
+
+fn is_post(asked: &Asked) -> bool {
+    asked.method == "POST"
+}
+
+#[test]
+fn without_a_key_or_an_address_nothing_is_made_or_sent() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(ONE_JOB));
+    let ended = here.run(&service, &[]).without_env("SHOTLIST_API_KEY").ends_with(2);
+    assert!(ended.stderr.contains("there is no API key"), "{}", ended.stderr);
+    let ended = here.run(&service, &[]).without_env("SHOTLIST_BASE_URL").ends_with(2);
+    assert!(ended.stderr.contains("address is not set"), "{}", ended.stderr);
+    let ended = here.run(&service, &["--base-url", "http://api.example.com"]).ends_with(2);
+    assert!(ended.stderr.contains("plain http"), "{}", ended.stderr);
+    here.write("key", " \n");
+    here.run(&service, &["--api-key-file", "key"]).ends_with(2);
+    here.run(&service, &["--api-key-file", "no-such-file"]).ends_with(2);
+    assert_eq!(here.files(), ["key", "m.yaml"]);
+    here.write("key", "from-file\n");
+    here.run(&service, &["--api-key-file", "key"]).ends_with(0);
+    assert!(service.asked().iter().all(|asked| asked.headers["authorization"] == "Bearer from-file"));
+}
+
+#[test]
+fn a_refused_key_stops_the_run_and_loses_nothing() {
+    for status in [401, 403] {
+        let service = Service::scripted(move |asked| {
+            let refused = asked.headers["authorization"] == "Bearer bad";
+            if refused { answer(status, &json!({ "error": { "message": "not for you" } })) } else { Answer::Well }
+        });
+        let here = Workspace::with_manifest(TWO_JOBS);
+        let ended = here.run(&service, &["--concurrency", "1"]).env("SHOTLIST_API_KEY", "bad").ends_with(4);
+        assert!(ended.stderr.contains("the key is refused"), "{}", ended.stderr);
+        assert!(ended.stderr.contains("not for you"), "{}", ended.stderr);
+        assert_eq!(here.states(), ["pending", "pending"]);
+        assert_eq!(service.posts().len(), 1, "it went on submitting");
+        here.run(&service, &[]).ends_with(0);
+        assert_eq!(here.states(), ["completed", "completed"]);
+    }
+}
+
+#[test]
+fn a_key_that_turns_invalid_leaves_paid_tasks_for_the_next_run() {
+    let (service, here, ended) =
+        one_job(4, |asked| if is_post(asked) || asked.earlier >= 3 { Answer::Well } else { answer(401, &json!({})) });
+    assert!(ended.stderr.contains("stays at the service"), "{}", ended.stderr);
+    assert_eq!(here.states(), ["queued"]);
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!(service.posts().len(), 1);
+    assert_eq!(here.states(), ["completed"]);
+}
+
+#[test]
+fn an_unreachable_service_costs_nothing() {
+    let here = Workspace::with_manifest(TWO_JOBS);
+    let port = {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        listener.local_addr().expect("an address").port()
+    };
+    let program = here.shotlist(&["run", "m.yaml", "--yes"]).env("SHOTLIST_API_KEY", "k");
+    let ended = program.env("SHOTLIST_BASE_URL", &format!("http://127.0.0.1:{port}")).ends_with(6);
+    assert!(ended.stderr.contains("the service can't be reached"), "{}", ended.stderr);
+    assert_eq!(here.states(), ["pending", "pending"]);
+    assert_eq!(here.report()["totals"]["at_risk_usd"], "0.00");
+}
+
+#[test]
+fn a_lost_answer_puts_the_job_in_doubt_and_it_is_never_sent_again() {
+    let truncated = b"HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n{\"id\": \"t1\"".to_vec();
+    let faults: Vec<(&str, Fault)> = vec![
+        ("connection lost", Box::new(|| Answer::Hangup)),
+        ("body cut short", Box::new(move || Answer::Bytes(truncated.clone()))),
+        ("no task id", Box::new(|| answer(200, &json!({ "status": "queued" })))),
+        ("no JSON", Box::new(|| raw(200, &[], "<html>welcome</html>"))),
+        ("not HTTP", Box::new(|| Answer::Bytes(b"SSH-2.0-OpenSSH_9.2\r\n".to_vec()))),
+        ("500", Box::new(|| answer(500, &json!({ "error": { "message": "oops" } })))),
+        ("502", Box::new(|| raw(502, &[], "bad gateway"))),
+        ("503 without Retry-After", Box::new(|| raw(503, &[], ""))),
+        ("504", Box::new(|| raw(504, &[], ""))),
+    ];
+    for (what, fault) in faults {
+        let (service, here, ended) = one_job(7, move |asked| if is_post(asked) { fault() } else { Answer::Well });
+        assert!(ended.stderr.contains("one is in doubt"), "{what}: {}", ended.stderr);
+        assert!(ended.stderr.contains("$0.90 may have been charged"), "{what}: {}", ended.stderr);
+        let report = here.report();
+        assert_eq!(report["jobs"][0]["state"], "in_doubt", "{what}");
+        assert_eq!(report["jobs"][0]["charge"], "unknown", "{what}");
+        assert!(report["jobs"][0]["cost_usd"].is_null(), "{what}");
+        assert_eq!(report["totals"]["at_risk_usd"], "0.90", "{what}");
+        here.run(&service, &[]).ends_with(7);
+        assert_eq!(service.posts().len(), 1, "{what}: it was sent again");
+    }
+}
+
+#[test]
+fn a_redirect_of_a_submission_is_not_followed() {
+    let elsewhere = Service::well();
+    let target = format!("{}/v1/videos", elsewhere.url());
+    for status in [301, 302, 303, 307, 308] {
+        let target = target.clone();
+        let (_, here, _) = one_job(7, move |_| raw(status, &[("location", &target)], ""));
+        assert_eq!(here.states(), ["in_doubt"], "{status}");
+    }
+    assert_eq!(elsewhere.asked().len(), 0, "a redirect was followed");
+}
+
+#[test]
+fn a_request_to_wait_is_obeyed_and_costs_no_attempt() {
+    for (status, retry_after) in [(429, Some("0")), (429, None), (503, Some("0")), (408, Some("0")), (425, Some("0"))] {
+        // Without a header the pause is some seconds, so only one of these is waited for.
+        let headers: Vec<(&str, &str)> = retry_after.map(|wait| ("retry-after", wait)).into_iter().collect();
+        let headers: Vec<(String, String)> =
+            headers.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let (service, here, _) = one_job(0, move |asked| {
+            let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+            if is_post(asked) && asked.earlier == 0 { raw(status, &headers, "") } else { Answer::Well }
+        });
+        assert_eq!(service.posts().len(), 2, "{status}");
+        assert_eq!(here.report()["jobs"][0]["attempts"], 1, "{status}");
+        assert_eq!(here.report()["totals"]["spent_usd"], "0.90", "{status}");
+    }
+}
+
+#[test]
+fn no_trouble_with_looks_fails_a_job() {
+    let turn = AtomicUsize::new(0);
+    let (service, here, _) = one_job(0, move |asked| {
+        if is_post(asked) {
+            return Answer::Well;
+        }
+        match turn.fetch_add(1, Ordering::SeqCst) {
+            0 => Answer::Hangup,
+            1 => raw(500, &[], ""),
+            2 => raw(200, &[], "{\"id\": \"t0\", \"status\": \"comp"),
+            3 => raw(404, &[], ""),
+            4 => raw(429, &[("retry-after", "0")], ""),
+            5 => answer(200, &json!({ "id": "t0", "status": "in_progress", "progress": 40 })),
+            6 => answer(200, &json!({ "id": "t0", "status": "in_progress", "progress": 20 })),
+            7 => answer(200, &json!({ "id": "t0", "status": null })),
+            _ => Answer::Well,
+        }
+    });
+    assert_eq!(here.states(), ["completed"]);
+    assert!(service.looks() >= 9, "{}", service.looks());
+    assert_eq!(here.report()["jobs"][0]["polls"], service.looks());
+}
+
+#[test]
+fn an_unknown_status_is_asked_about_again_and_told_once() {
+    let (_, here, ended) = one_job(0, |asked| {
+        let odd = !is_post(asked) && asked.earlier < 4;
+        if odd { answer(200, &json!({ "id": "t0", "status": "moderating" })) } else { Answer::Well }
+    });
+    assert_eq!(here.states(), ["completed"]);
+    assert_eq!(ended.stderr.matches("`moderating`").count(), 1, "{}", ended.stderr);
+}
+
+#[test]
+fn completed_without_a_url_is_asked_again_and_then_taken_from_the_content_endpoint() {
+    let (service, here, _) = one_job(0, |asked| {
+        if is_post(asked) { Answer::Well } else { answer(200, &json!({ "id": "t0", "status": "completed" })) }
+    });
+    let url = here.report()["jobs"][0]["video_url"].as_str().expect("a URL").to_owned();
+    assert_eq!(url, format!("{}/v1/videos/t0/content", service.url()));
+}
+
+#[test]
+fn a_task_past_its_deadline_is_left_and_picked_up_by_the_next_run() {
+    let (service, here) = (
+        Service::scripted(|asked| {
+            if is_post(asked) || asked.earlier > 40 {
+                return Answer::Well;
+            }
+            answer(200, &json!({ "id": "t0", "status": "in_progress", "progress": 1 }))
+        }),
+        Workspace::with_manifest(ONE_JOB),
+    );
+    let ended = here.run(&service, &["--deadline", "300ms"]).ends_with(1);
+    assert!(ended.stderr.contains("took longer than the deadline"), "{}", ended.stderr);
+    assert_eq!(here.states(), ["in_progress"]);
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!(service.posts().len(), 1);
+    assert_eq!(here.report()["jobs"][0]["polls"], service.looks());
+}

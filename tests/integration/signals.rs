@@ -1,0 +1,84 @@
+//! Signals: the first one drains, the second one leaves, and the next run goes on.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::json;
+
+use crate::run::TWO_JOBS;
+use crate::support::{Answer, Ended, Service, Workspace, json as answer, kill, wait_until};
+
+#[test]
+fn the_first_signal_leaves_tasks_at_the_service_and_the_next_run_collects_them() {
+    for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
+        let done = Arc::new(AtomicBool::new(false));
+        let switch = Arc::clone(&done);
+        let service = Service::scripted(move |asked| {
+            if asked.method == "POST" || done.load(Ordering::SeqCst) {
+                return Answer::Well;
+            }
+            answer(200, &json!({ "status": "in_progress", "progress": 10 }))
+        });
+        let here = Workspace::with_manifest(TWO_JOBS);
+        let child = here.run(&service, &["--concurrency", "1"]).starts();
+        wait_until("the task is looked at", || service.looks() > 1);
+        kill(&child, signal);
+        let ended = Ended::of(child);
+        assert_eq!(ended.code, Some(code), "{}", ended.stderr);
+        assert!(ended.stderr.contains("can't be cancelled, and the next run collects them"), "{}", ended.stderr);
+        assert_eq!(here.states(), ["in_progress", "pending"]);
+        assert!(ended.stdout.contains("1 in progress, 1 pending"), "{}", ended.stdout);
+
+        switch.store(true, Ordering::SeqCst);
+        here.run(&service, &[]).ends_with(0);
+        assert_eq!(service.posts().len(), 2);
+    }
+}
+
+#[test]
+fn an_open_submission_is_answered_and_recorded_before_the_run_ends() {
+    let release = Arc::new(AtomicBool::new(false));
+    let held = Arc::clone(&release);
+    let service = Service::scripted(move |asked| {
+        if asked.method == "POST" {
+            wait_until("the test lets go", || held.load(Ordering::SeqCst));
+        }
+        Answer::Well
+    });
+    let here = Workspace::with_manifest(TWO_JOBS);
+    let child = here.run(&service, &["--concurrency", "1"]).starts();
+    wait_until("the submission is open", || service.posts().len() == 1);
+    kill(&child, "-INT");
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    release.store(true, Ordering::SeqCst);
+    let ended = Ended::of(child);
+    assert_eq!(ended.code, Some(130), "{}", ended.stderr);
+    assert_eq!(here.states(), ["queued", "pending"]);
+    assert_eq!(service.posts().len(), 1, "it went on submitting");
+}
+
+#[test]
+fn the_second_signal_leaves_at_once_and_the_ledger_covers_it() {
+    let release = Arc::new(AtomicBool::new(false));
+    let held = Arc::clone(&release);
+    let service = Service::scripted(move |asked| {
+        if asked.method == "POST" {
+            wait_until("the test lets go", || held.load(Ordering::SeqCst));
+        }
+        Answer::Well
+    });
+    let here = Workspace::with_manifest(TWO_JOBS);
+    let child = here.run(&service, &["--concurrency", "1"]).starts();
+    wait_until("the submission is open", || service.posts().len() == 1);
+    kill(&child, "-INT");
+    // Signals of one kind that come together count as one, so the second waits for the first to be taken.
+    let mut child = child;
+    let first = std::io::BufRead::lines(std::io::BufReader::new(child.stderr.take().expect("stderr")));
+    let told = first.map_while(Result::ok).any(|line| line.contains("once more leaves at once"));
+    assert!(told, "the first signal was not told");
+    kill(&child, "-INT");
+    assert_eq!(Ended::of(child).code, Some(130));
+    release.store(true, Ordering::SeqCst);
+    here.run(&service, &["--select", "one"]).ends_with(7);
+    assert_eq!(service.posts().len(), 1, "a doubtful job was sent again");
+}

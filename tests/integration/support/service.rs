@@ -1,0 +1,159 @@
+//! A scripted service: real HTTP on loopback, with an answer for each request that the test decides, down to a
+//! connection that is dropped in the middle. It keeps every request that it read, so that a test can count what was sent.
+
+use std::collections::HashMap;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json as value};
+
+/// A request that was read whole.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// `POST` or `GET`.
+    pub method: String,
+    /// The path.
+    pub path: String,
+    /// The headers, names in lower case.
+    pub headers: HashMap<String, String>,
+    /// The body.
+    pub body: String,
+    /// How many requests of this method and path came before.
+    pub earlier: usize,
+}
+
+/// What the service does about a request.
+pub enum Answer {
+    /// Bytes that are sent as they are; then the connection is closed.
+    Bytes(Vec<u8>),
+    /// As a service does that is well: a task for a POST, a completed task for a GET.
+    Well,
+    /// Closes the connection without a byte.
+    Hangup,
+}
+
+/// An answer with a status and a JSON body.
+pub fn json(status: u16, body: &Value) -> Answer {
+    raw(status, &[("content-type", "application/json")], &body.to_string())
+}
+
+/// An answer with a status, headers and a body.
+pub fn raw(status: u16, headers: &[(&str, &str)], body: &str) -> Answer {
+    let mut text = format!("HTTP/1.1 {status} x\r\nconnection: close\r\ncontent-length: {}\r\n", body.len());
+    for (name, value) in headers {
+        text.push_str(&format!("{name}: {value}\r\n"));
+    }
+    Answer::Bytes(format!("{text}\r\n{body}").into_bytes())
+}
+
+type Script = dyn Fn(&Asked) -> Answer + Send + Sync;
+
+struct State {
+    script: Box<Script>,
+    asked: Mutex<Vec<Asked>>,
+    tasks: AtomicUsize,
+}
+
+/// A service that serves until the test process ends.
+pub struct Service {
+    port: u16,
+    state: Arc<State>,
+}
+
+impl Service {
+    /// One that is well.
+    pub fn well() -> Self {
+        Self::scripted(|_| Answer::Well)
+    }
+
+    /// One that does what the script says.
+    pub fn scripted(script: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let state = Arc::new(State { script: Box::new(script), asked: Mutex::default(), tasks: AtomicUsize::new(0) });
+        let shared = Arc::clone(&state);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let state = Arc::clone(&shared);
+                // A connection that the client gave up is no fault of the service.
+                std::thread::spawn(move || drop(state.serve(&stream)));
+            }
+        });
+        Self { port, state }
+    }
+
+    /// The base address.
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Every request so far.
+    pub fn asked(&self) -> Vec<Asked> {
+        self.state.asked.lock().expect("no panic").clone()
+    }
+
+    /// The bodies of all submissions so far.
+    pub fn posts(&self) -> Vec<String> {
+        self.asked().into_iter().filter(|asked| asked.method == "POST").map(|asked| asked.body).collect()
+    }
+
+    /// How many looks there were so far.
+    pub fn looks(&self) -> usize {
+        self.asked().iter().filter(|asked| asked.method == "GET").count()
+    }
+}
+
+impl State {
+    fn serve(&self, stream: &TcpStream) -> std::io::Result<()> {
+        let mut reader = BufReader::new(stream.try_clone()?);
+        let mut writer = stream;
+        while let Some(asked) = self.read(&mut reader)? {
+            match (self.script)(&asked) {
+                Answer::Hangup => return Ok(()),
+                Answer::Bytes(bytes) => return writer.write_all(&bytes),
+                Answer::Well => {
+                    let body = self.well(&asked).to_string();
+                    let length = body.len();
+                    write!(writer, "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{body}")?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&self, reader: &mut BufReader<TcpStream>) -> std::io::Result<Option<Asked>> {
+        let mut line = String::new();
+        if reader.read_line(&mut line)? == 0 {
+            return Ok(None);
+        }
+        let mut words = line.split_whitespace().map(str::to_owned);
+        let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let mut headers = HashMap::new();
+        loop {
+            let mut header = String::new();
+            reader.read_line(&mut header)?;
+            let Some((name, value)) = header.trim_end().split_once(':') else { break };
+            headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
+        }
+        let length = headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body)?;
+        let body = String::from_utf8(body).expect("UTF-8");
+        let mut all = self.asked.lock().expect("no panic");
+        let earlier = all.iter().filter(|asked| asked.method == method && asked.path == path).count();
+        let asked = Asked { method, path, headers, body, earlier };
+        all.push(asked.clone());
+        Ok(Some(asked))
+    }
+
+    fn well(&self, asked: &Asked) -> Value {
+        if asked.method == "POST" {
+            let id = format!("t{}", self.tasks.fetch_add(1, Ordering::SeqCst));
+            return value!({ "id": id, "task_id": id, "status": "queued", "progress": 0 });
+        }
+        let id = asked.path.rsplit('/').next().unwrap_or_default();
+        value!({ "id": id, "status": "completed", "progress": 100, "video_url": format!("https://v.example/{id}.mp4") })
+    }
+}

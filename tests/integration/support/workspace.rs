@@ -1,0 +1,119 @@
+//! A temporary folder with files, and the reports and ledgers that appear in it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::{Program, Service};
+
+/// A folder that goes when the test ends.
+pub struct Workspace {
+    folder: tempfile::TempDir,
+}
+
+impl Workspace {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self { folder: tempfile::tempdir().expect("a temporary folder") }
+    }
+
+    /// With a manifest `m.yaml`.
+    pub fn with_manifest(text: &str) -> Self {
+        Self::new().file("m.yaml", text)
+    }
+
+    /// With one more file.
+    pub fn file(self, name: &str, content: impl AsRef<[u8]>) -> Self {
+        self.write(name, content);
+        self
+    }
+
+    /// Writes a file anew.
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        fs::write(self.path(name), content).expect("a file");
+    }
+
+    /// Where a name is.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The folder itself.
+    pub fn root(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The program, to be started in this folder.
+    pub fn shotlist(&self, args: &[&str]) -> Program {
+        Program::new(self.root(), args)
+    }
+
+    /// `shotlist run m.yaml` against a service, quick and with consent.
+    pub fn run(&self, service: &Service, args: &[&str]) -> Program {
+        let quick = ["run", "m.yaml", "--yes", "--first-poll", "0s", "--poll-interval", "50ms", "--poll-floor", "5ms"];
+        self.shotlist(&[&quick, args].concat()).env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k")
+    }
+
+    /// The JSON report of the manifest named `m`.
+    pub fn report(&self) -> Value {
+        self.json("shotlist-out/m/report.json")
+    }
+
+    /// The states in that report, in manifest order.
+    pub fn states(&self) -> Vec<String> {
+        let jobs = self.report()["jobs"].as_array().expect("jobs").clone();
+        jobs.iter().map(|job| job["state"].as_str().expect("a state").to_owned()).collect()
+    }
+
+    /// A JSON file.
+    pub fn json(&self, name: &str) -> Value {
+        let text = fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        serde_json::from_str(&text).expect("JSON")
+    }
+
+    /// All rows of a query to the ledger, as texts; none while a run is still making it.
+    pub fn ledger(&self, sql: &str) -> Vec<Vec<String>> {
+        let connection = rusqlite::Connection::open(self.path(".shotlist/ledger.db")).expect("the ledger");
+        connection.busy_timeout(std::time::Duration::from_secs(30)).expect("a time-out");
+        let made = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0));
+        if made.expect("a count") == 0 {
+            return Vec::new();
+        }
+        let mut statement = connection.prepare(sql).expect("a query");
+        let columns = statement.column_count();
+        let rows = statement.query_map([], |row| {
+            (0..columns).map(|index| row.get::<_, rusqlite::types::Value>(index).map(shown)).collect()
+        });
+        rows.expect("rows").collect::<Result<_, _>>().expect("rows")
+    }
+
+    /// Every file below the folder, relative, in order.
+    pub fn files(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut open = vec![self.root().to_owned()];
+        while let Some(folder) = open.pop() {
+            for entry in fs::read_dir(folder).expect("a folder") {
+                let path = entry.expect("an entry").path();
+                if path.is_dir() {
+                    open.push(path);
+                } else {
+                    found.push(path.strip_prefix(self.root()).expect("inside").display().to_string());
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+}
+
+fn shown(value: rusqlite::types::Value) -> String {
+    use rusqlite::types::Value as Sql;
+    match value {
+        Sql::Null => "NULL".to_owned(),
+        Sql::Integer(number) => number.to_string(),
+        Sql::Real(number) => number.to_string(),
+        Sql::Text(text) => text,
+        Sql::Blob(_) => "BLOB".to_owned(),
+    }
+}
