@@ -1,0 +1,137 @@
+//! How long the program takes, and how much memory, for what needs no service: `--plan` of 10,000 and 100,000 jobs as
+//! YAML entries and as CSV rows, start-up, and a small plan. Whole processes, as a user has them; each figure beside its
+//! limit.
+//!
+//! `cargo bench --bench plan`
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Counted runs of each command, after one that is not counted.
+const RUNS: usize = 5;
+
+/// One thing that is measured.
+struct Case {
+    what: &'static str,
+    args: Vec<String>,
+    /// The bar in milliseconds and in megabytes, where there is one.
+    bar: (Option<u32>, Option<u32>),
+}
+
+fn main() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let plan = |path: PathBuf| vec!["run".to_owned(), path.display().to_string(), "--plan".to_owned()];
+    let cases = [
+        Case { what: "--help", args: vec!["--help".to_owned()], bar: (Some(10), None) },
+        Case { what: "plan of 10 jobs, YAML", args: plan(yaml(folder.path(), 10)), bar: (Some(10), None) },
+        Case { what: "plan of 10,000 jobs, YAML", args: plan(yaml(folder.path(), 10_000)), bar: (None, None) },
+        Case { what: "plan of 10,000 jobs, CSV", args: plan(csv(folder.path(), 10_000)), bar: (None, None) },
+        Case {
+            what: "plan of 100,000 jobs, YAML",
+            args: plan(yaml(folder.path(), 100_000)),
+            bar: (Some(900), Some(300)),
+        },
+        Case {
+            what: "plan of 100,000 jobs, CSV",
+            args: plan(csv(folder.path(), 100_000)),
+            bar: (Some(900), Some(300)),
+        },
+    ];
+    report(&format!(
+        "{:<28} {:>9} {:>9} {:>9} {:>8} {:>9} {:>8}",
+        "", "min ms", "median", "max", "limit", "peak MB", "limit"
+    ));
+    for case in &cases {
+        measure(case);
+    }
+}
+
+fn measure(case: &Case) {
+    run(case);
+    let mut runs: Vec<(Duration, u64)> = (0..RUNS).map(|_| run(case)).collect();
+    runs.sort_unstable();
+    let millis = |index: usize| runs[index].0.as_secs_f64() * 1000.0;
+    let peak = runs.iter().map(|(_, peak)| peak).max().copied().unwrap_or(0);
+    let limit = |limit: Option<u32>| limit.map_or_else(|| "-".to_owned(), |limit| limit.to_string());
+    let peak = if peak == 0 { "-".to_owned() } else { (peak / 1024).to_string() };
+    report(&format!(
+        "{:<28} {:>9.1} {:>9.1} {:>9.1} {:>8} {peak:>9} {:>8}",
+        case.what,
+        millis(0),
+        millis(RUNS / 2),
+        millis(RUNS - 1),
+        limit(case.bar.0),
+        limit(case.bar.1),
+    ));
+}
+
+/// One run: how long it took, and its peak memory in KiB where the system tells.
+fn run(case: &Case) -> (Duration, u64) {
+    let start = Instant::now();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_shotlist"))
+        .args(&case.args)
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    let mut peak = 0;
+    let ended = loop {
+        peak = peak.max(peak_kib(child.id()));
+        if let Some(status) = child.try_wait().expect("a status") {
+            break status;
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    };
+    assert!(ended.success(), "{:?} failed", case.args);
+    (start.elapsed(), peak)
+}
+
+/// The high-water mark that Linux keeps for a process; it only grows, so the last reading is the peak.
+fn peak_kib(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
+}
+
+fn prompt(number: usize) -> String {
+    format!(
+        "A paper crane number {number} unfolds into a city at dawn while slow waves roll over black sand under a full moon and a lantern drifts by"
+    )
+}
+
+fn yaml(folder: &Path, jobs: usize) -> PathBuf {
+    let mut text = String::from("version: 1\njobs:\n");
+    for number in 0..jobs {
+        let _infallible = writeln!(
+            text,
+            "  - id: job-{number}\n    model: beta-2.0-lite\n    duration: {}\n    prompt: {}",
+            5 + number % 6,
+            prompt(number)
+        );
+    }
+    write(folder.join(format!("{jobs}.yaml")), &text)
+}
+
+fn csv(folder: &Path, jobs: usize) -> PathBuf {
+    let mut text = String::from("sku,seconds,prompt\n");
+    for number in 0..jobs {
+        let _infallible = writeln!(text, "{number},{},\"{}\"", 5 + number % 6, prompt(number));
+    }
+    let csv = write(folder.join(format!("{jobs}.csv")), &text);
+    let manifest = format!(
+        "version: 1\ndefaults: {{ model: beta-2.0-lite }}\njobs:\n  - id: \"job-{{{{ row.sku }}}}\"\n    for_each: {}\n    duration: \"{{{{ row.seconds }}}}\"\n    prompt: \"{{{{ row.prompt }}}}\"\n",
+        csv.display()
+    );
+    write(folder.join(format!("{jobs}-csv.yaml")), &manifest)
+}
+
+fn write(path: PathBuf, text: &str) -> PathBuf {
+    std::fs::write(&path, text).expect("a file");
+    path
+}
+
+fn report(line: &str) {
+    use std::io::Write as _;
+    writeln!(std::io::stdout(), "{line}").expect("stdout");
+}
