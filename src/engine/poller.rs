@@ -20,6 +20,7 @@ use super::pace::Pace;
 use super::settings::Settings;
 use super::stop::{Stop, StopReason};
 use crate::domain::{ServiceError, TaskId};
+use crate::ledger::Event;
 use crate::service::{Look, Status, TaskReport, VideoService};
 
 /// The most looks under way at once: bounds sockets, whatever the number of tasks.
@@ -48,24 +49,8 @@ pub struct Watch {
 pub enum Word {
     /// It is being generated, for all that the service says.
     Progress(Option<u8>),
-    /// The final word: there is a video.
-    Completed {
-        /// Where.
-        video_url: String,
-        /// When generation ended.
-        ended_at: Timestamp,
-        /// Looks in this run.
-        polls: u32,
-    },
-    /// The final word: there is none.
-    Failed {
-        /// The service's account of it.
-        error: ServiceError,
-        /// When generation ended.
-        ended_at: Timestamp,
-        /// Looks in this run.
-        polls: u32,
-    },
+    /// The final word, as the ledger takes it.
+    Final(Event),
     /// No final word yet, and nobody waits for it any more.
     Left {
         /// Why.
@@ -93,7 +78,7 @@ struct Watched {
 /// What is to be done with a task after a look.
 enum Next {
     LookAgain(Duration),
-    Final(Word),
+    Last(Word),
 }
 
 /// The poller's own number for a task.
@@ -197,7 +182,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
         let waited = watched.since.elapsed();
         match next {
             // A job that is gone needs no word.
-            Next::Final(word) => drop(watched.watch.words.send(word)),
+            Next::Last(word) => drop(watched.watch.words.send(word)),
             Next::LookAgain(wait) => {
                 self.tasks.insert(number, watched);
                 if waited >= self.deadline {
@@ -237,7 +222,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
                 if watched.refusals < KEY_REFUSALS {
                     return Next::LookAgain(usual);
                 }
-                Next::Final(Word::Left { why: Leaving::KeyRefused, polls: watched.polls })
+                Next::Last(Word::Left { why: Leaving::KeyRefused, polls: watched.polls })
             }
             Look::Wait(wait, message) => {
                 let wait = wait.unwrap_or_else(|| self.cadence.unsaid_wait());
@@ -262,7 +247,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
                     (watched.urlless >= URLLESS_LOOKS).then(|| self.service.content_url(&watched.watch.task))
                 });
                 match video_url {
-                    Some(video_url) => Next::Final(Word::Completed { video_url, ended_at, polls }),
+                    Some(video_url) => Next::Last(Word::Final(Event::Completed { video_url, ended_at, polls })),
                     None => Next::LookAgain(usual),
                 }
             }
@@ -271,7 +256,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
                     message: "the service gave no reason".to_owned(),
                     ..ServiceError::default()
                 });
-                Next::Final(Word::Failed { error, ended_at, polls })
+                Next::Last(Word::Final(Event::Failed { error, ended_at, polls }))
             }
             Status::Queued => {
                 watched.unfinished_at = Timestamp::now();
@@ -306,7 +291,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
             code: Some("not_found".to_owned()),
             ..ServiceError::default()
         };
-        Next::Final(Word::Failed { error, ended_at: Timestamp::now(), polls: watched.polls })
+        Next::Last(Word::Final(Event::Failed { error, ended_at: Timestamp::now(), polls: watched.polls }))
     }
 }
 

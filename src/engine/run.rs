@@ -167,14 +167,13 @@ impl<S: VideoService, L: Ledger> Life<'_, '_, S, L> {
         let job = job.clone();
         match word {
             Word::Progress(_) => {}
-            Word::Completed { video_url, ended_at, polls } => {
-                self.write(attempt, Event::Completed { video_url, ended_at, polls }).await;
-                (self.engine.tell)(RunEvent::Completed { job });
-            }
-            Word::Failed { error, ended_at, polls } => {
-                let message = error.message.clone();
-                self.write(attempt, Event::Failed { error, ended_at, polls }).await;
-                (self.engine.tell)(RunEvent::Failed { job, message });
+            Word::Final(event) => {
+                let told = match &event {
+                    Event::Failed { error, .. } => RunEvent::Failed { job, message: error.message.clone() },
+                    _ => RunEvent::Completed { job },
+                };
+                self.write(attempt, event).await;
+                (self.engine.tell)(told);
             }
             Word::Left { why, polls } => {
                 self.write(attempt, Event::Left { polls }).await;

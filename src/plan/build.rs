@@ -96,7 +96,9 @@ impl Plan {
             .filter(ours)
             .cloned()
             .partition(|attempt| resumed.contains(&attempt.id));
-        let estimate = Estimate::of(&jobs, resume.len() + collect.len(), concurrency);
+        let due: Vec<(u32, u32)> =
+            jobs.iter().filter(|planned| planned.action.buys()).map(|planned| planned.job.typical_s).collect();
+        let estimate = Estimate::of(&due, resume.len() + collect.len(), concurrency);
         Self { key, jobs, collect, resume, limit, estimate }
     }
 

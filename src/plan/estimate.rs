@@ -7,8 +7,6 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::build::Planned;
-
 /// The pause between two looks that the estimate counts with, in seconds: the default of `--poll-interval`.
 const LOOK_EVERY_S: u32 = 10;
 
@@ -22,15 +20,14 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Of the jobs that are submitted, with `outstanding` tasks at the service already and `concurrency` slots.
+    /// Of submissions with these typical generation times (shortest and longest, in seconds), in their order, with
+    /// `outstanding` tasks at the service already and `concurrency` slots.
     #[must_use]
-    pub fn of(jobs: &[Planned], outstanding: usize, concurrency: usize) -> Self {
-        let due: Vec<(u32, u32)> =
-            jobs.iter().filter(|planned| planned.action.buys()).map(|planned| planned.job.typical_s).collect();
+    pub fn of(due: &[(u32, u32)], outstanding: usize, concurrency: usize) -> Self {
         let looks = |(min, max): (u32, u32)| u64::from((max - min) / 2 / LOOK_EVERY_S + 1);
         let mut free: BinaryHeap<Reverse<u64>> = vec![Reverse(0); concurrency.max(1)].into();
         let mut wall_s = 0;
-        for &(min, max) in &due {
+        for &(min, max) in due {
             let Some(Reverse(start)) = free.pop() else { break };
             let end = start + u64::from(u32::midpoint(min, max));
             free.push(Reverse(end));

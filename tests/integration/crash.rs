@@ -1,25 +1,9 @@
 //! Real processes, really killed: what the next start concludes.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use serde_json::json;
+use std::sync::atomic::Ordering;
 
 use crate::run::TWO_JOBS;
-use crate::support::{Answer, Ended, Service, Workspace, json as answer, kill, wait_until};
-
-/// A service whose tasks never end before the switch is thrown.
-fn slow() -> (Service, Arc<AtomicBool>) {
-    let done = Arc::new(AtomicBool::new(false));
-    let switch = Arc::clone(&done);
-    let service = Service::scripted(move |asked| {
-        if asked.method == "POST" || done.load(Ordering::SeqCst) {
-            return Answer::Well;
-        }
-        answer(200, &json!({ "status": "in_progress", "progress": 10 }))
-    });
-    (service, switch)
-}
+use crate::support::{Ended, Service, Workspace, kill, wait_until};
 
 fn states_in_ledger(here: &Workspace) -> Vec<String> {
     if !here.path(".shotlist/ledger.db").exists() {
@@ -30,7 +14,7 @@ fn states_in_ledger(here: &Workspace) -> Vec<String> {
 
 #[test]
 fn tasks_that_were_outstanding_when_the_process_was_killed_are_polled_on() {
-    let ((service, done), here) = (slow(), Workspace::with_manifest(TWO_JOBS));
+    let ((service, done), here) = (Service::slow(), Workspace::with_manifest(TWO_JOBS));
     let child = here.run(&service, &[]).starts();
     wait_until("both tasks are in progress", || states_in_ledger(&here) == ["in_progress", "in_progress"]);
     kill(&child, "-KILL");
@@ -46,14 +30,7 @@ fn tasks_that_were_outstanding_when_the_process_was_killed_are_polled_on() {
 
 #[test]
 fn a_process_killed_between_sending_and_the_answer_leaves_a_doubt() {
-    let release = Arc::new(AtomicBool::new(false));
-    let held = Arc::clone(&release);
-    let service = Service::scripted(move |asked| {
-        if asked.body.contains("a cat") {
-            wait_until("the test lets go", || held.load(Ordering::SeqCst));
-        }
-        Answer::Well
-    });
+    let (service, release) = Service::holding("a cat");
     let here = Workspace::with_manifest(TWO_JOBS);
     let child = here.run(&service, &[]).starts();
     wait_until("the second job is completed", || states_in_ledger(&here).contains(&"completed".to_owned()));
@@ -85,7 +62,7 @@ fn the_sandbox_can_be_killed_and_continued_like_the_real_thing() {
 
 #[test]
 fn one_runner_for_a_batch_at_a_time() {
-    let ((service, done), here) = (slow(), Workspace::with_manifest(TWO_JOBS));
+    let ((service, done), here) = (Service::slow(), Workspace::with_manifest(TWO_JOBS));
     let child = here.run(&service, &[]).starts();
     wait_until("both tasks are accepted", || service.posts().len() == 2);
     let ended = here.run(&service, &[]).ends_with(75);

@@ -1,24 +1,14 @@
 //! Signals: the first one drains, the second one leaves, and the next run goes on.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use serde_json::json;
+use std::sync::atomic::Ordering;
 
 use crate::run::TWO_JOBS;
-use crate::support::{Answer, Ended, Service, Workspace, json as answer, kill, wait_until};
+use crate::support::{Ended, Service, Workspace, kill, wait_until};
 
 #[test]
 fn the_first_signal_leaves_tasks_at_the_service_and_the_next_run_collects_them() {
     for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
-        let done = Arc::new(AtomicBool::new(false));
-        let switch = Arc::clone(&done);
-        let service = Service::scripted(move |asked| {
-            if asked.method == "POST" || done.load(Ordering::SeqCst) {
-                return Answer::Well;
-            }
-            answer(200, &json!({ "status": "in_progress", "progress": 10 }))
-        });
+        let (service, switch) = Service::slow();
         let here = Workspace::with_manifest(TWO_JOBS);
         let child = here.run(&service, &["--concurrency", "1"]).starts();
         wait_until("the task is looked at", || service.looks() > 1);
@@ -37,14 +27,7 @@ fn the_first_signal_leaves_tasks_at_the_service_and_the_next_run_collects_them()
 
 #[test]
 fn an_open_submission_is_answered_and_recorded_before_the_run_ends() {
-    let release = Arc::new(AtomicBool::new(false));
-    let held = Arc::clone(&release);
-    let service = Service::scripted(move |asked| {
-        if asked.method == "POST" {
-            wait_until("the test lets go", || held.load(Ordering::SeqCst));
-        }
-        Answer::Well
-    });
+    let (service, release) = Service::holding("");
     let here = Workspace::with_manifest(TWO_JOBS);
     let child = here.run(&service, &["--concurrency", "1"]).starts();
     wait_until("the submission is open", || service.posts().len() == 1);
@@ -59,14 +42,7 @@ fn an_open_submission_is_answered_and_recorded_before_the_run_ends() {
 
 #[test]
 fn the_second_signal_leaves_at_once_and_the_ledger_covers_it() {
-    let release = Arc::new(AtomicBool::new(false));
-    let held = Arc::clone(&release);
-    let service = Service::scripted(move |asked| {
-        if asked.method == "POST" {
-            wait_until("the test lets go", || held.load(Ordering::SeqCst));
-        }
-        Answer::Well
-    });
+    let (service, release) = Service::holding("");
     let here = Workspace::with_manifest(TWO_JOBS);
     let child = here.run(&service, &["--concurrency", "1"]).starts();
     wait_until("the submission is open", || service.posts().len() == 1);

@@ -4,10 +4,12 @@
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json as value};
+
+use super::program::wait_until;
 
 /// A request that was read whole.
 #[derive(Clone, Debug)]
@@ -82,6 +84,32 @@ impl Service {
             }
         });
         Self { port, state }
+    }
+
+    /// One whose tasks never end before the switch is thrown.
+    pub fn slow() -> (Self, Arc<AtomicBool>) {
+        let done = Arc::new(AtomicBool::new(false));
+        let switch = Arc::clone(&done);
+        let service = Self::scripted(move |asked| {
+            if asked.method == "POST" || done.load(Ordering::SeqCst) {
+                return Answer::Well;
+            }
+            json(200, &value!({ "status": "in_progress", "progress": 10 }))
+        });
+        (service, switch)
+    }
+
+    /// One that answers no submission with this text in it before the switch is thrown.
+    pub fn holding(text: &'static str) -> (Self, Arc<AtomicBool>) {
+        let release = Arc::new(AtomicBool::new(false));
+        let switch = Arc::clone(&release);
+        let service = Self::scripted(move |asked| {
+            if asked.method == "POST" && asked.body.contains(text) {
+                wait_until("the test lets go", || release.load(Ordering::SeqCst));
+            }
+            Answer::Well
+        });
+        (service, switch)
     }
 
     /// The base address.
