@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::FalseyValueParser;
+use clap::builder::{FalseyValueParser, NonEmptyStringValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
@@ -30,6 +30,10 @@ pub enum Command {
     Run(Box<RunArgs>),
     /// Show where each job stands, from the ledger alone
     Status(StatusArgs),
+    /// Settle a job in doubt
+    Resolve(ResolveArgs),
+    /// Show money by day, batch and model, from the ledger
+    Spend(SpendArgs),
     /// Write a commented starter manifest
     Init(InitArgs),
     /// Serve the local simulator of the service
@@ -108,7 +112,7 @@ pub struct ManifestArgs {
     #[arg(long, env = "SHOTLIST_SET", hide_env_values = true, value_name = "NAME=VALUE", value_parser = name_and_value)]
     pub set: Vec<(String, String)>,
     /// Use this batch value instead of the manifest's
-    #[arg(long, env = "SHOTLIST_BATCH", hide_env_values = true, value_name = "KEY")]
+    #[arg(long, env = "SHOTLIST_BATCH", hide_env_values = true, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
     pub batch: Option<String>,
     /// The ledger [default: .shotlist/ledger.db beside the manifest]
     #[arg(long, env = "SHOTLIST_LEDGER", hide_env_values = true, value_name = "PATH")]
@@ -143,6 +147,8 @@ pub struct RunArgs {
     #[command(flatten)]
     pub money: MoneyArgs,
     #[command(flatten)]
+    pub again: AgainArgs,
+    #[command(flatten)]
     pub pace: PaceArgs,
     #[command(flatten)]
     pub files: FileArgs,
@@ -166,6 +172,24 @@ pub struct MoneyArgs {
     /// The most that this run may newly spend; counts as consent up to that sum [default: the manifest's budget.run]
     #[arg(long, env = "SHOTLIST_MAX_COST", hide_env_values = true, value_name = "USD")]
     pub max_cost: Option<Usd>,
+}
+
+/// Which jobs are paid for again.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Paying again")]
+pub struct AgainArgs {
+    /// New paid generations for a job whose task failed, in this run
+    #[arg(long, env = "SHOTLIST_RETRIES", hide_env_values = true, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u32).range(0..=100))]
+    pub retries: u32,
+    /// Failed jobs of earlier runs are due again
+    #[arg(long, env = "SHOTLIST_RETRY_FAILED", hide_env_values = true, value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    pub retry_failed: bool,
+    /// Completed jobs whose id matches are due again; repeatable
+    #[arg(long, env = "SHOTLIST_RETAKE", hide_env_values = true, value_name = "GLOB")]
+    pub retake: Vec<String>,
+    /// Treat 500, 502, 503 and 504 on submission as refused (for services known not to charge them)
+    #[arg(long, env = "SHOTLIST_RETRY_SERVER_ERRORS", hide_env_values = true, value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    pub retry_server_errors: bool,
 }
 
 /// The form of a plan.
@@ -201,7 +225,8 @@ pub struct PaceArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Files")]
 pub struct FileArgs {
-    /// The folder for reports [default: shotlist-out/NAME[/BATCH] beside the manifest]
+    /// The folder for reports [default: shotlist-out/NAME[/BATCH] beside the manifest; with --sandbox a folder
+    /// `sandbox` in this one]
     #[arg(long, env = "SHOTLIST_OUT", hide_env_values = true, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// One more report, its form by extension (csv, json); repeatable
@@ -222,6 +247,9 @@ pub struct ServiceArgs {
     /// Let the key travel over plain http to other machines
     #[arg(long, env = "SHOTLIST_ALLOW_HTTP", hide_env_values = true, value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
     pub allow_http: bool,
+    /// Outstanding tasks belong to this address and key, though they were submitted with others
+    #[arg(long, env = "SHOTLIST_SAME_ACCOUNT", hide_env_values = true, value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    pub same_account: bool,
 }
 
 /// Options of `status`.
@@ -241,6 +269,53 @@ pub struct StatusArgs {
 pub enum StatusFormat {
     Text,
     Json,
+}
+
+/// Options of `resolve`.
+#[derive(Debug, Args)]
+pub struct ResolveArgs {
+    #[command(flatten)]
+    pub manifest: ManifestArgs,
+    /// The id of the job in doubt
+    #[arg(help_heading = "Arguments")]
+    pub job: String,
+    #[command(flatten)]
+    pub verdict: Verdict,
+    #[command(flatten)]
+    pub service: ServiceArgs,
+}
+
+/// What became of a doubtful submission.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "What became of it")]
+#[group(required = true, multiple = false)]
+pub struct Verdict {
+    /// It made this task; the service is asked before it is believed
+    #[arg(long, value_name = "ID")]
+    pub task: Option<String>,
+    /// It never made a task: the job is due again, and costs again
+    #[arg(long)]
+    pub never_created: bool,
+}
+
+/// Options of `spend`.
+#[derive(Debug, Args)]
+pub struct SpendArgs {
+    /// Only what was spent on this day or later, for example 2026-11-01
+    #[arg(long, value_name = "DATE")]
+    pub since: Option<jiff::civil::Date>,
+    /// The ledger
+    #[arg(
+        long,
+        env = "SHOTLIST_LEDGER",
+        hide_env_values = true,
+        value_name = "PATH",
+        default_value = ".shotlist/ledger.db"
+    )]
+    pub ledger: PathBuf,
+    /// The form of the answer
+    #[arg(long, env = "SHOTLIST_FORMAT", hide_env_values = true, value_name = "FORMAT", default_value = "text")]
+    pub format: StatusFormat,
 }
 
 /// Options of `init`.

@@ -2,17 +2,22 @@
 
 mod args;
 mod completions;
+mod connect;
 mod exit;
 mod failure;
 mod init;
+mod limits;
 mod manifest;
 mod paths;
 mod refresh;
+mod refusal;
+mod resolve;
 mod run;
 mod sandbox;
 mod schema;
 mod service;
 mod signals;
+mod spend;
 mod status;
 
 use std::io::IsTerminal as _;
@@ -41,6 +46,8 @@ pub fn main() -> ExitCode {
     let ended = match cli.command {
         Command::Run(args) => run::run(&args, &terminal),
         Command::Status(args) => status::status(&args, &terminal),
+        Command::Resolve(args) => resolve::resolve(&args, &terminal),
+        Command::Spend(args) => spend::spend(&args, &terminal),
         Command::Init(args) => init::init(&args, &terminal),
         Command::Sandbox(args) => sandbox::serve(&args, &terminal),
         Command::Schema(args) => schema::print(&args, &terminal),

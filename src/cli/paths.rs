@@ -6,9 +6,15 @@ use sha2::{Digest as _, Sha256};
 
 use super::args::ManifestArgs;
 use crate::domain::BatchKey;
+use crate::ledger::Kind;
 
 fn beside(manifest: &Path) -> &Path {
     manifest.parent().unwrap_or(Path::new(""))
+}
+
+/// What the ledger of this command is about.
+pub fn kind(args: &ManifestArgs) -> Kind {
+    if args.sandbox { Kind::Simulated } else { Kind::Real }
 }
 
 /// The ledger. The simulator has one of its own: what was never paid must not look as if it was.
@@ -20,7 +26,8 @@ pub fn ledger(args: &ManifestArgs) -> PathBuf {
 /// The folder for reports; the simulator has one of its own.
 pub fn out(args: &ManifestArgs, given: Option<&Path>, key: &BatchKey) -> PathBuf {
     if let Some(given) = given {
-        return given.to_owned();
+        // The environment may name the folder of the real reports; a rehearsal must not replace them.
+        return if args.sandbox { given.join("sandbox") } else { given.to_owned() };
     }
     let top = if args.sandbox { "shotlist-sandbox" } else { "shotlist-out" };
     let mut folder = beside(&args.manifest).join(top).join(folder_name(&key.name));

@@ -1,11 +1,12 @@
 //! Writes the reports anew while a run goes on, so that one that is killed leaves true ones behind.
 
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::domain::{BatchKey, Job};
-use crate::ledger::{Ledger, LedgerError, SqliteLedger};
+use crate::ledger::{Kind, OpenError, read_history};
 use crate::report::{Report, ReportError, Writer};
 
 /// The shortest pause between two writes.
@@ -18,13 +19,15 @@ pub struct Reporter<'r> {
     /// The batch.
     pub key: &'r BatchKey,
     /// Whether the simulator plays the service.
-    pub simulated: bool,
+    pub kind: Kind,
     /// All jobs of the manifest.
-    pub jobs: &'r [Arc<Job>],
-    /// The ledger.
-    pub ledger: &'r SqliteLedger,
+    pub jobs: Arc<[Arc<Job>]>,
+    /// The ledger's file.
+    pub ledger: &'r Path,
     /// The destinations.
     pub writer: &'r Writer,
+    /// How many reports were made.
+    pub made: AtomicU64,
 }
 
 /// Why reports could not be made.
@@ -32,25 +35,30 @@ pub struct Reporter<'r> {
 pub enum RefreshError {
     /// The ledger could not be read.
     #[error(transparent)]
-    Ledger(#[from] LedgerError),
+    Ledger(#[from] OpenError),
     /// A file could not be written.
     #[error(transparent)]
     Report(#[from] ReportError),
+    /// The thread that wrote panicked.
+    #[error("the reports can't be written: their thread ended")]
+    Lost,
 }
 
 impl Reporter<'_> {
-    /// The report as the ledger has it now.
-    pub async fn report(&self) -> Result<Report, LedgerError> {
-        let history = self.ledger.history(self.key).await?;
-        Ok(Report::new(self.key, self.simulated, self.jobs.iter().map(AsRef::as_ref), &history))
-    }
-
     /// Writes the reports as the ledger has them now, and returns what was written.
+    ///
+    /// Reads through a connection of its own: the ledger's writer has better things to do.
     pub async fn write(&self) -> Result<Report, RefreshError> {
-        let report = self.report().await?;
-        let writer = self.writer.clone();
-        let written = tokio::task::spawn_blocking(move || writer.write(&report).map(|()| report)).await;
-        Ok(written.map_err(|_| LedgerError::Closed)??)
+        let number = self.made.fetch_add(1, Ordering::Relaxed);
+        let (key, kind, path) = (self.key.clone(), self.kind, self.ledger.to_owned());
+        let (jobs, writer) = (Arc::clone(&self.jobs), self.writer.clone());
+        let written = tokio::task::spawn_blocking(move || {
+            let history = read_history(&path, kind, &key)?;
+            let report = Report::new(&key, kind == Kind::Simulated, jobs.iter().map(AsRef::as_ref), &history);
+            writer.write(number, &report)?;
+            Ok(report)
+        });
+        written.await.unwrap_or(Err(RefreshError::Lost))
     }
 
     /// Goes on writing whenever something was told since the last time. Never returns.

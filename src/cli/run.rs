@@ -1,102 +1,51 @@
 //! `shotlist run`: from a manifest to reports, in the order that keeps money safe.
 //!
-//! Everything that can refuse a run refuses it before the first submission: the manifest, the limit on spending, the
-//! key, the lock, the ledger, the report's destinations, and the person who is asked.
+//! Everything that can refuse a run refuses it before the first submission: the manifest, the limits on spending, the
+//! key, the lock, the ledger, the owner of outstanding tasks, the report's destinations, and the person who is asked.
 
 use std::collections::HashSet;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::args::{PlanFormat, RunArgs};
+use super::connect::{self, Connection, SANDBOX_SPEED, connect};
 use super::exit::Exit;
-use super::failure::{Failure, chain};
+use super::failure::Failure;
 use super::manifest::{Chosen, load};
 use super::refresh::Reporter;
-use super::{paths, service, signals};
+use super::{limits, paths, refusal, signals};
 use crate::domain::{History, JobId};
 use crate::engine::{Engine, Outcome, RunEvent, Settings, Stop, StopReason};
-use crate::ledger::{Ledger as _, LockError, OpenError, RunLock, SqliteLedger, read_history};
-use crate::plan::{Limit, Plan, PlanView};
+use crate::ledger::{Cap, Ledger as _, RunLock, SqliteLedger, read_history};
+use crate::plan::{Given, IdGlobs, Plan, PlanView};
 use crate::report::{Form, JobState, Report, Writer, form_of};
-use crate::sandbox;
-use crate::service::{ApiKey, Endpoint, HttpService};
 use crate::ui::{self, Progress, Terminal};
 
-/// How many times faster than documented the simulator of `run --sandbox` is.
-const SANDBOX_SPEED: f64 = 20.0;
-/// The longest and the shortest pause between two looks with `run --sandbox`.
+/// The longest and the shortest pause between two looks with `--sandbox`.
 const SANDBOX_POLL: (Duration, Duration) = (Duration::from_millis(250), Duration::from_millis(50));
 
 /// Runs a manifest, or only plans it.
 pub fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let chosen = load(&args.manifest, &args.selection, terminal, args.money.format == PlanFormat::Json)?;
-    let ledger = paths::ledger(&args.manifest);
-    let history = read_history(&ledger, &chosen.manifest.key).map_err(|error| ledger_refused(&error))?;
-    let plan = plan(args, &chosen, &history);
+    let run = Run { args, terminal, chosen: &chosen, ledger: &paths::ledger(&args.manifest) };
+    let history = read_history(run.ledger, paths::kind(&args.manifest), &chosen.manifest.key);
+    let plan = run.plan(&history.map_err(|error| refusal::ledger(&error))?)?;
     if args.money.plan {
-        return show_plan(args, &chosen, &plan, terminal);
+        return run.show(&plan);
     }
-    let writer = destinations(args, &chosen)?;
-    let run = Run { args, terminal, chosen: &chosen, writer: &writer, ledger: &ledger };
+    let writer = run.destinations()?;
     if plan.needs_service() {
-        // A missing key is told before anything is made on the disk.
-        run.place()?;
+        connect::check(&args.manifest, &args.service)?;
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
-        .map_err(|error| Failure::before_sending(Exit::CannotWrite, format!("the run can't start: {error}")))?;
-    let ended = runtime.block_on(run.go());
+        .map_err(|error| refusal::cannot_write(&error))?;
+    let ended = runtime.block_on(run.go(&writer));
     runtime.shutdown_background();
     ended
-}
-
-/// Who plays the service.
-enum Place {
-    Real(Endpoint, ApiKey),
-    Sandbox,
-}
-
-fn plan(args: &RunArgs, chosen: &Chosen, history: &History) -> Plan {
-    let limit = match (args.money.max_cost, chosen.manifest.budget_run) {
-        (Some(usd), _) => Some(Limit { usd, source: "--max-cost" }),
-        (None, Some(usd)) => Some(Limit { usd, source: "budget.run" }),
-        (None, None) => None,
-    };
-    let ids: HashSet<&JobId> = chosen.manifest.jobs.iter().map(|job| &job.id).collect();
-    Plan::new(chosen.manifest.key.clone(), &chosen.selected, &ids, history, limit, args.pace.concurrency)
-}
-
-fn show_plan(args: &RunArgs, chosen: &Chosen, plan: &Plan, terminal: &Terminal) -> Result<Exit, Failure> {
-    let text = match args.money.format {
-        PlanFormat::Text => ui::plan_text(plan, terminal.width(), terminal.verbosity > 0),
-        PlanFormat::Markdown => ui::plan_markdown(plan),
-        PlanFormat::Json => {
-            let view = PlanView::new(plan, chosen.warnings.clone());
-            let json = view.and_then(|view| serde_json::to_string_pretty(&view));
-            json.map_err(|error| Failure::before_sending(Exit::Usage, format!("the plan can't be shown: {error}")))?
-                + "\n"
-        }
-    };
-    terminal.result(&text);
-    Ok(if plan.is_within_limit() { Exit::Done } else { Exit::NotAllowed })
-}
-
-fn destinations(args: &RunArgs, chosen: &Chosen) -> Result<Writer, Failure> {
-    let out = paths::out(&args.manifest, args.files.out.as_deref(), &chosen.manifest.key);
-    let mut files = vec![(out.join("report.csv"), Form::Csv), (out.join("report.json"), Form::Json)];
-    for path in &args.files.report {
-        let Some(form) = form_of(path) else {
-            let message = format!("--report {}: the extension says no form of a report", path.display());
-            return Err(
-                Failure::before_sending(Exit::Usage, message).with_help("write a path that ends in .csv or .json")
-            );
-        };
-        files.push((path.clone(), form));
-    }
-    Ok(Writer::new(files))
 }
 
 /// How the engine's part of a run ended.
@@ -111,37 +60,90 @@ struct Run<'r> {
     args: &'r RunArgs,
     terminal: &'r Terminal,
     chosen: &'r Chosen,
-    writer: &'r Writer,
     ledger: &'r Path,
 }
 
 impl Run<'_> {
-    async fn go(&self) -> Result<Exit, Failure> {
-        let key = &self.chosen.manifest.key;
-        let _lock = RunLock::acquire(self.ledger, key).map_err(|error| lock_refused(&error))?;
-        let ledger = SqliteLedger::open(self.ledger).map_err(|error| ledger_refused(&error))?;
-        let concluded = ledger.conclude(key).await.map_err(|error| cannot_write(&error))?;
+    fn caps(&self) -> Vec<Cap> {
+        limits::caps(&self.chosen.manifest.budget)
+    }
+
+    fn plan(&self, history: &History) -> Result<Plan, Failure> {
+        let manifest = &self.chosen.manifest;
+        let manifest_ids: HashSet<&JobId> = manifest.jobs.iter().map(|job| &job.id).chain(&manifest.unsound).collect();
+        let retake = IdGlobs::new(&self.args.again.retake);
+        let given = Given {
+            key: manifest.key.clone(),
+            manifest_ids: &manifest_ids,
+            history,
+            run_limit: limits::run_limit(self.args, &manifest.budget),
+            caps: limits::used_caps(self.args, &self.caps(), self.ledger)?,
+            concurrency: self.args.pace.concurrency,
+            retries: self.args.again.retries,
+            retry_failed: self.args.again.retry_failed,
+            retake: retake.map_err(|error| Failure::before_sending(Exit::Usage, error.to_string()))?,
+        };
+        Ok(Plan::new(&self.chosen.selected, given))
+    }
+
+    fn show(&self, plan: &Plan) -> Result<Exit, Failure> {
+        let text = match self.args.money.format {
+            PlanFormat::Text => ui::plan_text(plan, self.terminal.width(), self.terminal.verbosity > 0),
+            PlanFormat::Markdown => ui::plan_markdown(plan),
+            PlanFormat::Json => {
+                let renamed = plan.renamed.iter().map(|(new, old)| ui::renamed(new, old));
+                let warnings = self.chosen.warnings.iter().cloned().chain(renamed).collect();
+                let view = PlanView::new(plan, warnings);
+                let json = view.and_then(|view| serde_json::to_string_pretty(&view));
+                json.map_err(|error| Failure::before_sending(Exit::Usage, error.to_string()))? + "\n"
+            }
+        };
+        self.terminal.result(&text);
+        Ok(if plan.is_within_limits() { Exit::Done } else { Exit::NotAllowed })
+    }
+
+    fn destinations(&self) -> Result<Writer, Failure> {
+        let out = paths::out(&self.args.manifest, self.args.files.out.as_deref(), &self.chosen.manifest.key);
+        let mut files = vec![(out.join("report.csv"), Form::Csv), (out.join("report.json"), Form::Json)];
+        for path in &self.args.files.report {
+            let Some(form) = form_of(path) else {
+                let message = format!("--report {}: the extension says no form of a report", path.display());
+                let failure = Failure::before_sending(Exit::Usage, message);
+                return Err(failure.with_help("write a path that ends in .csv or .json"));
+            };
+            files.push((path.clone(), form));
+        }
+        Ok(Writer::new(files))
+    }
+
+    async fn go(&self, writer: &Writer) -> Result<Exit, Failure> {
+        let (key, kind) = (&self.chosen.manifest.key, paths::kind(&self.args.manifest));
+        let ledger = SqliteLedger::open(self.ledger, kind).map_err(|error| refusal::ledger(&error))?;
+        let _lock = RunLock::acquire(self.ledger, key).map_err(|error| refusal::lock(&error))?;
+        let concluded = ledger.conclude(key).await.map_err(|error| refusal::cannot_write(&error))?;
         if concluded > 0 {
             let jobs = if concluded == 1 { "1 job is".to_owned() } else { format!("{concluded} jobs are") };
             self.terminal.warning(&format!("{jobs} in doubt: an earlier run ended between sending and the answer"));
         }
         // What counts is what the ledger says now that nobody else can change it.
-        let history = ledger.history(key).await.map_err(|error| cannot_write(&error))?;
-        let plan = plan(self.args, self.chosen, &history);
-        check_limit(&plan)?;
+        let history = ledger.history(key).await.map_err(|error| refusal::cannot_write(&error))?;
+        let plan = self.plan(&history)?;
+        limits::check(&plan)?;
+        let connection = if plan.needs_service() { Some(self.connect(&plan, &ledger).await?) } else { None };
 
         let reporter = Reporter {
             key,
-            simulated: self.args.manifest.sandbox,
-            jobs: &self.chosen.manifest.jobs,
-            ledger: &ledger,
-            writer: self.writer,
+            kind,
+            jobs: self.chosen.manifest.jobs.clone().into(),
+            ledger: self.ledger,
+            writer,
+            made: AtomicU64::new(1),
         };
-        reporter.write().await.map_err(|error| cannot_write(&error))?;
-        self.consent(&plan)?;
+        reporter.write().await.map_err(|error| refusal::cannot_write(&error))?;
+        limits::consent(self.args, &plan, self.terminal)?;
         let mut outcome = Outcome::default();
-        if plan.needs_service() {
-            outcome = match self.engage(&plan, &ledger, &reporter).await? {
+        if let Some(connection) = connection {
+            outcome = match self.engage(&plan, &connection, &ledger, &reporter).await {
                 Ended::Whole(outcome) => outcome,
                 // The ledger covers everything that is left behind.
                 Ended::At(signal) => return Ok(Exit::Signal(signal)),
@@ -149,81 +151,57 @@ impl Run<'_> {
         }
         let report = reporter.write().await.map_err(|error| Failure {
             money: Some("what was paid for is in the ledger, or named above"),
-            ..cannot_write(&error)
+            ..refusal::cannot_write(&error)
         })?;
-        if !self.terminal.is_quiet {
-            self.terminal.result(&ui::summary_text(&report, self.writer.paths()));
+        let exit = self.exit(&report, &outcome);
+        if !(self.terminal.is_quiet && exit == Exit::Done) {
+            self.terminal.result(&ui::summary_text(&report, writer.paths()));
         }
-        Ok(self.exit(&report, &outcome))
+        Ok(exit)
     }
 
-    fn place(&self) -> Result<Place, Failure> {
-        if self.args.manifest.sandbox {
-            return Ok(Place::Sandbox);
+    /// The service, once it is clear that it can see the tasks that are to be looked after.
+    async fn connect(&self, plan: &Plan, ledger: &SqliteLedger) -> Result<Connection, Failure> {
+        let (manifest, service) = (&self.args.manifest, &self.args.service);
+        let connection = connect(manifest, service, self.args.again.retry_server_errors).await?;
+        if service.same_account {
+            let adopted = ledger.adopt(&plan.key, &connection.account).await;
+            adopted.map_err(|error| refusal::cannot_write(&error))?;
+        } else {
+            connect::check_owner(plan.resume.iter().chain(&plan.collect), &connection.account)?;
         }
-        Ok(Place::Real(service::endpoint(&self.args.service)?, service::key(&self.args.service)?))
-    }
-
-    /// Asks once before money is spent. What was said on the command line needs no question; a limit in the manifest is
-    /// consent where nobody can be asked.
-    fn consent(&self, plan: &Plan) -> Result<(), Failure> {
-        let money = &self.args.money;
-        let cost = plan.worst_case();
-        if cost.is_zero() || self.args.manifest.sandbox || money.yes || money.max_cost.is_some() {
-            return Ok(());
-        }
-        if self.terminal.can_ask() {
-            self.terminal.note(&ui::plan_text(plan, self.terminal.width(), self.terminal.verbosity > 0));
-            if self.terminal.ask(&format!("Spend up to ${cost}?")) {
-                return Ok(());
-            }
-            return Err(Failure::before_sending(Exit::NotAllowed, "not confirmed"));
-        }
-        if plan.limit.is_some() {
-            return Ok(());
-        }
-        let failure =
-            Failure::before_sending(Exit::NotAllowed, format!("the run would cost ${cost}, and nobody agreed to that"));
-        Err(failure.with_help("give --yes or --max-cost, or write budget.run in the manifest; --plan shows the cost"))
-    }
-
-    async fn service(&self) -> Result<(HttpService, String, Option<sandbox::Sandbox>), Failure> {
-        let refused = |error: &dyn std::error::Error| Failure::before_sending(Exit::Unreachable, chain(error));
-        let (endpoint, key, simulator, address) = match self.place()? {
-            Place::Real(endpoint, key) => {
-                let address = endpoint.to_string();
-                (endpoint, key, None, address)
-            }
-            Place::Sandbox => {
-                let options = sandbox::Options { port: 0, speed: SANDBOX_SPEED, seed: 0, fail_rate: 0.0 };
-                let simulator = sandbox::start(options).await.map_err(|error| refused(&error))?;
-                let endpoint = Endpoint::parse(&simulator.base_url(), false).map_err(|error| refused(&error))?;
-                let key = ApiKey::new("sandbox").map_err(|error| refused(&error))?;
-                (endpoint, key, Some(simulator), "sandbox".to_owned())
-            }
-        };
-        let service = HttpService::new(endpoint, &key).map_err(|error| refused(&error))?;
-        Ok((service, address, simulator))
+        Ok(connection)
     }
 
     /// Runs the engine beside the reports and the signals.
-    async fn engage(&self, plan: &Plan, ledger: &SqliteLedger, reporter: &Reporter<'_>) -> Result<Ended, Failure> {
-        let (service, address, _simulator) = self.service().await?;
+    async fn engage(
+        &self,
+        plan: &Plan,
+        connection: &Connection,
+        ledger: &SqliteLedger,
+        reporter: &Reporter<'_>,
+    ) -> Ended {
         let (progress, news, stop) = (Progress::new(self.terminal), AtomicBool::new(false), Stop::default());
         let tell = |event: RunEvent| {
             news.store(true, Ordering::Relaxed);
             progress.tell(&event);
         };
-        let settings = self.settings();
-        let engine =
-            Engine { service: &service, address: &address, ledger, settings: &settings, stop: &stop, tell: &tell };
+        let engine = Engine {
+            service: &connection.service,
+            account: &connection.account,
+            caps: &self.caps(),
+            ledger,
+            settings: &self.settings(),
+            stop: &stop,
+            tell: &tell,
+        };
         let ended = tokio::select! {
             outcome = engine.run(plan) => Ended::Whole(outcome),
             signal = signals::watch(&stop, &tell) => Ended::At(signal),
             never = reporter.keep_writing(&news) => match never {},
         };
         progress.finish();
-        Ok(ended)
+        ended
     }
 
     fn settings(&self) -> Settings {
@@ -248,10 +226,11 @@ impl Run<'_> {
     fn exit(&self, report: &Report, outcome: &Outcome) -> Exit {
         let selected: HashSet<&str> = self.chosen.selected.iter().map(|job| job.id.as_str()).collect();
         let jobs = report.rows.iter().filter(|row| selected.contains(row.id.as_str())).map(|row| match row.state {
-            JobState::Failed | JobState::Rejected => Exit::SomeFailed,
+            JobState::Completed => Exit::Done,
             JobState::Held => Exit::Held,
             JobState::InDoubt => Exit::InDoubt,
-            _ => Exit::Done,
+            // Whatever else it is, it is not what was asked for; a reason to stop says more below.
+            _ => Exit::SomeFailed,
         });
         let late = (outcome.past_deadline > 0).then_some(Exit::SomeFailed);
         let stopped = outcome.stopped.iter().map(|reason| match reason {
@@ -263,39 +242,4 @@ impl Run<'_> {
         });
         jobs.chain(late).chain(stopped).max().unwrap_or(Exit::Done)
     }
-}
-
-fn check_limit(plan: &Plan) -> Result<(), Failure> {
-    match &plan.limit {
-        Some(limit) if !plan.is_within_limit() => {
-            let cost = plan.worst_case();
-            let message = format!("the run would cost ${cost}, and the limit is ${} ({})", limit.usd, limit.source);
-            let help = "raise the limit, or choose fewer jobs with --select or --tag";
-            Err(Failure::before_sending(Exit::NotAllowed, message).with_help(help))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn lock_refused(error: &LockError) -> Failure {
-    match error {
-        LockError::Held { .. } => Failure::before_sending(Exit::Busy, chain(error))
-            .with_help("wait for it to end, or give this run another --batch"),
-        LockError::File { .. } => cannot_write(error),
-    }
-}
-
-fn ledger_refused(error: &OpenError) -> Failure {
-    let help = match error {
-        OpenError::Newer { .. } => "use the newer shotlist, or another ledger with --ledger",
-        OpenError::Foreign(_) => "name another file with --ledger",
-        OpenError::Damaged(_) => "bring back a copy of it; without its ledger, shotlist can't know what was paid for",
-        OpenError::Folder { .. } | OpenError::Store { .. } => "check the folder's permissions and the free space",
-    };
-    Failure::before_sending(Exit::CannotWrite, chain(error)).with_help(help)
-}
-
-fn cannot_write(error: &dyn std::error::Error) -> Failure {
-    Failure::before_sending(Exit::CannotWrite, chain(error))
-        .with_help("check the folder's permissions and the free space")
 }

@@ -5,6 +5,8 @@ use crate::engine::{RunEvent, Stop, StopReason};
 const SIGINT: i32 = 2;
 #[cfg(unix)]
 const SIGTERM: i32 = 15;
+#[cfg(unix)]
+const SIGHUP: i32 = 1;
 
 /// Turns signals into reasons to stop; returns at the second one, with its number.
 pub async fn watch(stop: &Stop, tell: &(dyn Fn(RunEvent) + Sync)) -> i32 {
@@ -20,25 +22,38 @@ pub async fn watch(stop: &Stop, tell: &(dyn Fn(RunEvent) + Sync)) -> i32 {
 #[cfg(unix)]
 struct Signals {
     terminate: Option<tokio::signal::unix::Signal>,
+    /// The terminal was closed, or the connection to it.
+    hang_up: Option<tokio::signal::unix::Signal>,
 }
 
 #[cfg(unix)]
 impl Signals {
     fn new() -> Self {
-        use tokio::signal::unix::{SignalKind, signal};
-        let terminate = signal(SignalKind::terminate());
-        if let Err(error) = &terminate {
-            tracing::warn!("SIGTERM can't be caught, and would end the run at once: {error}");
-        }
-        Self { terminate: terminate.ok() }
+        use tokio::signal::unix::SignalKind;
+        Self { terminate: catch(SignalKind::terminate()), hang_up: catch(SignalKind::hangup()) }
     }
 
     async fn next(&mut self) -> i32 {
         tokio::select! {
             () = interrupt() => SIGINT,
-            Some(()) = async { self.terminate.as_mut()?.recv().await } => SIGTERM,
+            Some(()) = received(&mut self.terminate) => SIGTERM,
+            Some(()) = received(&mut self.hang_up) => SIGHUP,
         }
     }
+}
+
+#[cfg(unix)]
+fn catch(kind: tokio::signal::unix::SignalKind) -> Option<tokio::signal::unix::Signal> {
+    let signal = tokio::signal::unix::signal(kind);
+    if let Err(error) = &signal {
+        tracing::warn!("signal {} can't be caught, and would end the run at once: {error}", kind.as_raw_value());
+    }
+    signal.ok()
+}
+
+#[cfg(unix)]
+async fn received(signal: &mut Option<tokio::signal::unix::Signal>) -> Option<()> {
+    signal.as_mut()?.recv().await
 }
 
 #[cfg(not(unix))]

@@ -15,7 +15,7 @@ pub fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let as_json = args.format == StatusFormat::Json;
     let chosen = manifest::load(&args.manifest, &args.selection, terminal, as_json)?;
     let key = &chosen.manifest.key;
-    let history = read_history(&paths::ledger(&args.manifest), key)
+    let history = read_history(&paths::ledger(&args.manifest), paths::kind(&args.manifest), key)
         .map_err(|error| Failure::plain(Exit::CannotWrite, chain(&error)))?;
     let report = Report::new(key, args.manifest.sandbox, chosen.selected.iter().map(AsRef::as_ref), &history);
     if as_json {

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Fingerprint, JobId, TaskId, Usd};
+use super::{Account, Fingerprint, JobId, TaskId, Usd};
 
 /// The ledger's number for an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -130,6 +130,8 @@ pub struct Attempt {
     pub charging: Charging,
     /// The family's typical generation time in seconds, shortest and longest.
     pub typical_s: (u32, u32),
+    /// Whose task it is.
+    pub account: Account,
     /// Where it stands.
     pub state: AttemptState,
     /// The service's name for it, once known.

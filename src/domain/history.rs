@@ -36,16 +36,23 @@ impl History {
     /// What was certainly charged for the batch.
     #[must_use]
     pub fn spent(&self) -> Usd {
-        self.sum_of(Charge::Charged)
+        self.sum_of(|attempt| attempt.charge() == Charge::Charged)
     }
 
-    /// What may have been charged on top of that: the price of every attempt of unknown charge.
+    /// What may have been charged on top of that: the price of every attempt in doubt.
     #[must_use]
     pub fn at_risk(&self) -> Usd {
-        self.sum_of(Charge::Unknown)
+        self.sum_of(|attempt| attempt.state.is_doubtful())
     }
 
-    fn sum_of(&self, charge: Charge) -> Usd {
-        self.attempts.iter().filter(|attempt| attempt.charge() == charge).map(|attempt| attempt.price).sum()
+    /// What may have been charged, too: the price of every task whose family documents no moment of charging, and that
+    /// is not completed.
+    #[must_use]
+    pub fn unknown(&self) -> Usd {
+        self.sum_of(|attempt| attempt.charge() == Charge::Unknown && !attempt.state.is_doubtful())
+    }
+
+    fn sum_of(&self, is_counted: impl Fn(&Attempt) -> bool) -> Usd {
+        self.attempts.iter().filter(|attempt| is_counted(attempt)).map(|attempt| attempt.price).sum()
     }
 }

@@ -3,6 +3,7 @@
 //! A [`Job`] is one paid generation that a manifest asks for. An [`Attempt`] is one submission of it that the ledger
 //! knows. A [`History`] is every attempt of one batch. Nothing here imports another room.
 
+mod account;
 mod attempt;
 mod history;
 mod ids;
@@ -11,6 +12,7 @@ mod money;
 mod request;
 mod spec;
 
+pub use account::Account;
 pub use attempt::{Attempt, AttemptId, AttemptState, Charge, Charging, ServiceError};
 pub use history::History;
 pub use ids::{BatchKey, InvalidJobId, JobId, TaskId};

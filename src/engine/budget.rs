@@ -1,37 +1,63 @@
 //! Reserves a job's price before its submission, so that concurrency can't overshoot the limit.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::domain::Usd;
 
 /// What a run may newly spend, and what of it is taken.
+///
+/// Retries get only what the first submissions leave: a job that fails again and again must not take the money of one
+/// that was never tried.
 #[derive(Debug)]
 pub struct Budget {
     limit: Option<Usd>,
-    taken: Mutex<Usd>,
+    state: Mutex<Taken>,
+}
+
+#[derive(Debug)]
+struct Taken {
+    /// Spent, or perhaps, or about to be.
+    taken: Usd,
+    /// The price of first submissions that are still to come.
+    waiting: Usd,
 }
 
 impl Budget {
-    /// With a limit, or without one.
-    pub fn new(limit: Option<Usd>) -> Self {
-        Self { limit, taken: Mutex::new(Usd::ZERO) }
+    /// With a limit or without one, for first submissions that cost `planned` altogether.
+    pub fn new(limit: Option<Usd>, planned: Usd) -> Self {
+        Self { limit, state: Mutex::new(Taken { taken: Usd::ZERO, waiting: planned }) }
     }
 
-    /// Takes a price out of what is left; false, and nothing taken, if that is not enough.
+    /// Takes the price of a first submission; false, and nothing taken, if there is not enough left.
     pub fn reserve(&self, price: Usd) -> bool {
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let after = *taken + price;
-        let enough = self.limit.is_none_or(|limit| after <= limit);
-        if enough {
-            *taken = after;
-        }
-        enough
+        let mut state = self.lock();
+        state.waiting = state.waiting.saturating_sub(price);
+        self.take(&mut state, price, Usd::ZERO)
+    }
+
+    /// Takes the price of a retry out of what the first submissions leave.
+    pub fn reserve_retry(&self, price: Usd) -> bool {
+        let mut state = self.lock();
+        let waiting = state.waiting;
+        self.take(&mut state, price, waiting)
     }
 
     /// Gives a price back: the submission certainly bought nothing. What is unknown stays taken.
     pub fn release(&self, price: Usd) {
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        *taken = taken.saturating_sub(price);
+        let mut state = self.lock();
+        state.taken = state.taken.saturating_sub(price);
+    }
+
+    fn take(&self, state: &mut Taken, price: Usd, kept: Usd) -> bool {
+        let enough = self.limit.is_none_or(|limit| state.taken + price + kept <= limit);
+        if enough {
+            state.taken += price;
+        }
+        enough
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Taken> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -42,14 +68,26 @@ mod tests {
     #[test]
     fn never_takes_more_than_the_limit() {
         let usd = |cents: i64| Usd::from_micros(cents * 10_000);
-        let budget = Budget::new(Some(usd(200)));
+        let budget = Budget::new(Some(usd(200)), usd(200));
         assert!(budget.reserve(usd(150)));
         assert!(!budget.reserve(usd(51)));
         assert!(budget.reserve(usd(50)));
         assert!(!budget.reserve(usd(1)));
         budget.release(usd(50));
         assert!(budget.reserve(usd(50)));
-        assert!(Budget::new(None).reserve(usd(1_000_000)));
-        assert!(!Budget::new(Some(Usd::ZERO)).reserve(usd(1)));
+        assert!(Budget::new(None, Usd::ZERO).reserve(usd(1_000_000)));
+        assert!(!Budget::new(Some(Usd::ZERO), usd(1)).reserve(usd(1)));
+    }
+
+    #[test]
+    fn a_retry_never_takes_the_money_of_a_job_that_waits() {
+        let usd = |dollars: i64| Usd::from_micros(dollars * 1_000_000);
+        let budget = Budget::new(Some(usd(5)), usd(4));
+        assert!(budget.reserve(usd(2)));
+        assert!(budget.reserve_retry(usd(1)));
+        assert!(!budget.reserve_retry(usd(1)), "the second job waits");
+        assert!(budget.reserve(usd(2)));
+        budget.release(usd(2));
+        assert!(budget.reserve_retry(usd(2)));
     }
 }

@@ -61,6 +61,13 @@ pub enum RunEvent {
         /// The service's message.
         message: String,
     },
+    /// The service failed, and the job is paid for once more.
+    Retrying {
+        /// The job.
+        job: JobId,
+        /// The service's message.
+        message: String,
+    },
     /// A task is left at the service; the next run goes on with it.
     Left {
         /// The job.

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 /// When the service may be asked again.
 #[derive(Debug, Default)]
@@ -21,19 +21,16 @@ impl Pace {
 
     /// Returns when the service may be asked. Those who waited start spread over a moment, not all at once.
     pub async fn ready(&self) {
-        let mut waited = false;
-        while let Some(until) = self.pending() {
-            sleep_until(until).await;
-            waited = true;
-        }
-        if waited {
-            tokio::time::sleep(Duration::from_millis(fastrand::u64(0..SPREAD_MS))).await;
+        while let Some(pause) = self.pending() {
+            tokio::time::sleep(pause).await;
         }
     }
 
-    fn pending(&self) -> Option<Instant> {
+    /// How long nobody may ask yet, with a little more at random, so that not all ask at once; nothing if there is no pause.
+    pub fn pending(&self) -> Option<Duration> {
         let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
-        until.filter(|until| *until > Instant::now())
+        let left = until?.saturating_duration_since(Instant::now());
+        (!left.is_zero()).then(|| left + Duration::from_millis(fastrand::u64(0..SPREAD_MS)))
     }
 }
 

@@ -150,10 +150,13 @@ impl<'e, S: VideoService> Poller<'e, S> {
     fn admit(&mut self, watch: Watch) {
         let wait = self.cadence.first(watch.typical_min, watch.age, fastrand::f64());
         self.admitted += 1;
+        // Nothing was seen of it yet: it may have ended at any time since it was submitted.
+        let age = SignedDuration::try_from(watch.age).unwrap_or(SignedDuration::ZERO);
+        let unfinished_at = Timestamp::now().checked_sub(age).unwrap_or(Timestamp::UNIX_EPOCH);
         let watched = Watched {
             watch,
             since: Instant::now(),
-            unfinished_at: Timestamp::now(),
+            unfinished_at,
             polls: 0,
             troubles: 0,
             refusals: 0,
@@ -168,12 +171,19 @@ impl<'e, S: VideoService> Poller<'e, S> {
 
     fn look_at(&mut self, number: Number) -> Option<impl Future<Output = (Number, Look)> + use<'e, S>> {
         let watched = self.tasks.get_mut(&number)?;
+        let waited = watched.since.elapsed();
+        if let Some(pause) = self.pace.pending() {
+            // Nobody asks during a pause; the deadline goes on counting.
+            if waited >= self.deadline {
+                self.leave(number, Leaving::Deadline);
+            } else {
+                self.queue.insert(number, pause.min(self.deadline.saturating_sub(waited)));
+            }
+            return None;
+        }
         watched.polls += 1;
-        let (service, pace, task) = (self.service, self.pace, watched.watch.task.clone());
-        Some(async move {
-            pace.ready().await;
-            (number, service.look(&task).await)
-        })
+        let (service, task) = (self.service, watched.watch.task.clone());
+        Some(async move { (number, service.look(&task).await) })
     }
 
     fn judge(&mut self, number: Number, seen: Look) {

@@ -16,8 +16,8 @@ use super::poller::{Poller, Watch, Word};
 use super::settings::Settings;
 use super::stop::{Stop, StopReason};
 use super::submit::{Submitter, ledger_failed};
-use crate::domain::{Attempt, AttemptId, Job, JobId, TaskId};
-use crate::ledger::{Event, Ledger};
+use crate::domain::{Account, Attempt, AttemptId, Job, JobId, TaskId};
+use crate::ledger::{Cap, Event, Ledger};
 use crate::plan::Plan;
 use crate::service::VideoService;
 
@@ -25,8 +25,10 @@ use crate::service::VideoService;
 pub struct Engine<'e, S, L> {
     /// The service.
     pub service: &'e S,
-    /// Its address, for the ledger.
-    pub address: &'e str,
+    /// Whose tasks they will be.
+    pub account: &'e Account,
+    /// Limits over all batches, which the ledger keeps.
+    pub caps: &'e [Cap],
     /// The ledger.
     pub ledger: &'e L,
     /// The knobs.
@@ -52,8 +54,47 @@ enum Work {
     Resume(Box<Attempt>),
 }
 
-/// A place among the tasks that may be outstanding at once.
-type Slot = Option<OwnedSemaphorePermit>;
+/// A place among the tasks that may be outstanding at once, given back when it is dropped.
+enum Slot<'r> {
+    /// Of a task that this run submitted.
+    New { _permit: OwnedSemaphorePermit },
+    /// Of a task that was at the service when the run began.
+    Resumed(&'r Slots),
+}
+
+/// The places of a run. Tasks that are at the service when it begins take theirs first. There may be more of them than
+/// places, if the last run had more; then the surplus has to end before anything new is submitted.
+struct Slots {
+    free: Arc<Semaphore>,
+    surplus: AtomicUsize,
+}
+
+impl Slots {
+    fn new(places: usize, resumed: usize) -> Self {
+        let free = Arc::new(Semaphore::new(places.saturating_sub(resumed)));
+        Self { free, surplus: AtomicUsize::new(resumed.saturating_sub(places)) }
+    }
+
+    /// The next free place, or nothing if the run stops first.
+    async fn take(&self, stop: &Stop) -> Option<Slot<'_>> {
+        tokio::select! {
+            biased;
+            () = stop.stopping() => None,
+            permit = Arc::clone(&self.free).acquire_owned() => Some(Slot::New { _permit: permit.ok()? }),
+        }
+    }
+}
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        if let Self::Resumed(slots) = self {
+            let less = |surplus: usize| surplus.checked_sub(1);
+            if slots.surplus.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_err() {
+                slots.free.add_permits(1);
+            }
+        }
+    }
+}
 
 impl<S: VideoService, L: Ledger> Engine<'_, S, L> {
     /// Does what the plan says, and returns when every task has had its final word or the run was stopped.
@@ -61,16 +102,19 @@ impl<S: VideoService, L: Ledger> Engine<'_, S, L> {
         let totals = plan.totals();
         let outstanding = || plan.resume.iter().chain(&plan.collect);
         (self.tell)(RunEvent::Started { submit: totals.submit, resume: outstanding().count(), planned: totals.cost });
-        let (pace, budget) = (Pace::default(), Budget::new(plan.limit.as_ref().map(|limit| limit.usd)));
-        let slots = Arc::new(Semaphore::new(self.settings.concurrency));
+        let (pace, budget) =
+            (Pace::default(), Budget::new(plan.run_limit.as_ref().map(|limit| limit.usd), totals.cost));
+        let slots = Slots::new(self.settings.concurrency, outstanding().count());
         let past_deadline = AtomicUsize::new(0);
         let submitter = Submitter {
             service: self.service,
-            address: self.address,
+            account: self.account,
+            caps: self.caps,
             ledger: self.ledger,
             batch: &plan.key,
             budget: &budget,
             pace: &pace,
+            patience: self.settings.deadline,
             stop: self.stop,
             tell: self.tell,
         };
@@ -78,28 +122,27 @@ impl<S: VideoService, L: Ledger> Engine<'_, S, L> {
         let (watch, watches) = mpsc::unbounded_channel();
 
         let jobs = async {
-            let life = Life { engine: self, submitter: &submitter, watch, past_deadline: &past_deadline };
-            // Tasks that are at the service already are looked after at once, each in a slot as far as there are any.
+            let life = Life {
+                engine: self,
+                submitter: &submitter,
+                slots: &slots,
+                watch,
+                retries: plan.retries,
+                past_deadline: &past_deadline,
+            };
+            // Tasks that are at the service already are looked after at once.
             let resumed = stream::iter(outstanding())
-                .map(|attempt| (slots.clone().try_acquire_owned().ok(), Work::Resume(Box::new(attempt.clone()))));
+                .map(|attempt| (Slot::Resumed(&slots), Work::Resume(Box::new(attempt.clone()))));
             // Due jobs follow in manifest order, each when a slot is free; the stream ends when the run stops.
             let due = stream::iter(plan.jobs.iter().filter(|planned| planned.action.buys()))
-                .then(|planned| async { (self.slot(&slots).await, Work::Submit(Arc::clone(&planned.job))) })
-                .take_while(|(slot, _)| std::future::ready(slot.is_some()));
+                .then(|planned| async { Some((slots.take(self.stop).await?, Work::Submit(Arc::clone(&planned.job)))) })
+                .take_while(|next| std::future::ready(next.is_some()))
+                .filter_map(std::future::ready);
             resumed.chain(due).for_each_concurrent(None, |(slot, work)| life.live(slot, work)).await;
         };
         futures::join!(jobs, poller.run(watches));
 
         Outcome { stopped: self.stop.reasons(), past_deadline: past_deadline.into_inner() }
-    }
-
-    /// A slot, or nothing if the run stops first.
-    async fn slot(&self, slots: &Arc<Semaphore>) -> Slot {
-        tokio::select! {
-            biased;
-            () = self.stop.stopping() => None,
-            slot = Arc::clone(slots).acquire_owned() => slot.ok(),
-        }
     }
 }
 
@@ -107,40 +150,56 @@ impl<S: VideoService, L: Ledger> Engine<'_, S, L> {
 struct Life<'r, 'e, S, L> {
     engine: &'r Engine<'e, S, L>,
     submitter: &'r Submitter<'r, S, L>,
+    slots: &'r Slots,
     watch: mpsc::UnboundedSender<Watch>,
+    retries: u32,
     past_deadline: &'r AtomicUsize,
 }
 
 impl<S: VideoService, L: Ledger> Life<'_, '_, S, L> {
     /// From the intent to the final word.
-    async fn live(&self, slot: Slot, work: Work) {
+    async fn live(&self, slot: Slot<'_>, work: Work) {
         match work {
-            Work::Submit(job) => {
-                if let Some((attempt, task)) = self.submitter.submit(&job).await {
-                    let typical = Duration::from_secs(job.typical_s.0.into());
-                    self.attend(slot, &job.id, attempt, task, Duration::ZERO, typical).await;
-                }
-            }
+            Work::Submit(job) => self.buy(slot, &job).await,
             Work::Resume(attempt) => {
                 let Some(task) = attempt.task else { return };
                 let since = attempt.answered_at.unwrap_or(attempt.intended_at);
                 let age = Duration::try_from(Timestamp::now().duration_since(since)).unwrap_or_default();
                 let typical = Duration::from_secs(attempt.typical_s.0.into());
-                self.attend(slot, &attempt.job, attempt.id, task, age, typical).await;
+                let word = self.attend(slot, &attempt.job, attempt.id, task, age, typical).await;
+                self.finish(&attempt.job, attempt.id, word, false).await;
             }
         }
     }
 
-    /// Hands a task to the poller, and writes down what it says.
+    /// A submission, and as many more as were agreed to while its tasks fail.
+    async fn buy(&self, slot: Slot<'_>, job: &Job) {
+        let typical = Duration::from_secs(job.typical_s.0.into());
+        let mut submitted = self.submitter.submit(job).await;
+        let (mut retries, mut slot) = (self.retries, Some(slot));
+        while let (Some((attempt, task)), Some(place)) = (submitted, slot.take()) {
+            let word = self.attend(place, &job.id, attempt, task, Duration::ZERO, typical).await;
+            let again = retries > 0 && matches!(word, Word::Final(Event::Failed { .. }));
+            self.finish(&job.id, attempt, word, again).await;
+            if !again {
+                return;
+            }
+            retries -= 1;
+            slot = self.slots.take(self.engine.stop).await;
+            submitted = if slot.is_some() { self.submitter.submit_again(job).await } else { None };
+        }
+    }
+
+    /// Hands a task to the poller, notes its progress, and returns its last word once the slot is given back.
     async fn attend(
         &self,
-        slot: Slot,
+        slot: Slot<'_>,
         job: &JobId,
         attempt: AttemptId,
         task: TaskId,
         age: Duration,
         typical_min: Duration,
-    ) {
+    ) -> Word {
         let (words, mut heard) = mpsc::unbounded_channel();
         let mut started = false;
         // If the poller is gone, the run is being left. The refused watch must go at once, with its end of the channel:
@@ -160,15 +219,17 @@ impl<S: VideoService, L: Ledger> Life<'_, '_, S, L> {
         };
         // The next job can go: what is left to do here needs nothing of the service.
         drop(slot);
-        self.finish(job, attempt, word).await;
+        word
     }
 
-    async fn finish(&self, job: &JobId, attempt: AttemptId, word: Word) {
+    /// Writes a last word down. `again` says that a failed job is paid for once more.
+    async fn finish(&self, job: &JobId, attempt: AttemptId, word: Word, again: bool) {
         let job = job.clone();
         match word {
             Word::Progress(_) => {}
             Word::Final(event) => {
                 let told = match &event {
+                    Event::Failed { error, .. } if again => RunEvent::Retrying { job, message: error.message.clone() },
                     Event::Failed { error, .. } => RunEvent::Failed { job, message: error.message.clone() },
                     _ => RunEvent::Completed { job },
                 };

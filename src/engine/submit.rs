@@ -1,25 +1,32 @@
 //! One submission: reserve, write the intent, send, write the answer.
 //!
 //! The order is the promise. Nothing is sent before the intent is durable, and a task id is written before anybody looks
-//! at the task. Only an answer that certainly bought nothing is followed by another request, and that under the same
-//! intent: if the process dies between the two, the next start finds the intent and puts it in doubt.
+//! at the task. Only an answer that certainly bought nothing is followed by another request. Each request has an intent
+//! of its own, and none is open while the submission waits: a process that dies while the service is busy leaves no
+//! doubt behind. Before each request the run is asked once more whether it is to stop.
 
+use std::future::Future;
 use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::budget::Budget;
 use super::event::RunEvent;
 use super::pace::Pace;
 use super::stop::{Stop, StopReason};
-use crate::domain::{AttemptId, BatchKey, Job, TaskId};
-use crate::ledger::{Event, Intent, Ledger, LedgerError};
+use crate::domain::{Account, AttemptId, BatchKey, Job, TaskId};
+use crate::ledger::{Cap, Event, Intent, Ledger, LedgerError};
 use crate::service::{Submission, VideoService};
 
 /// How often a submission is tried of which not a byte was sent, before the service counts as out of reach.
 const CONNECT_TRIES: usize = 5;
-/// The pause after the first such try; it doubles, with full jitter.
+/// The pause after the first such try; it doubles, and at random up to as much again is added.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// The longest such pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(4);
+/// How often a task id is tried to be written, and the pause between two tries.
+const WRITE_TRIES: usize = 3;
+const WRITE_PAUSE: Duration = Duration::from_millis(500);
 /// The pause where the service asked to wait and gave no time.
 const UNSAID_WAIT: Duration = Duration::from_secs(5);
 
@@ -27,8 +34,10 @@ const UNSAID_WAIT: Duration = Duration::from_secs(5);
 pub struct Submitter<'e, S, L> {
     /// The service.
     pub service: &'e S,
-    /// Its address, for the ledger.
-    pub address: &'e str,
+    /// Whose tasks they will be.
+    pub account: &'e Account,
+    /// Limits over all batches, which the ledger keeps.
+    pub caps: &'e [Cap],
     /// The ledger.
     pub ledger: &'e L,
     /// The batch.
@@ -37,10 +46,22 @@ pub struct Submitter<'e, S, L> {
     pub budget: &'e Budget,
     /// The shared wait.
     pub pace: &'e Pace,
+    /// How long one submission may be asked to wait altogether.
+    pub patience: Duration,
     /// Reasons to submit no more.
     pub stop: &'e Stop,
     /// Where events go.
     pub tell: &'e (dyn Fn(RunEvent) + Sync),
+}
+
+/// What came of a submission in the end.
+enum Submitted {
+    /// There is a task.
+    Task(AttemptId, TaskId),
+    /// Certainly nothing was bought.
+    Nothing,
+    /// Perhaps something was bought.
+    Doubt,
 }
 
 impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
@@ -50,16 +71,95 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
             self.stop_because(StopReason::SpendLimit, format!("{} would pass the limit on spending", job.id));
             return None;
         }
-        let attempt = match self.ledger.intend(self.intent(job)).await {
-            Ok(attempt) => attempt,
-            Err(error) => {
-                self.budget.release(job.price);
-                self.ledger_failed(&error);
-                return None;
+        self.submit_reserved(job).await
+    }
+
+    /// Submits a job whose task failed once more; nothing if the run stops or there is no money left for retries.
+    pub async fn submit_again(&self, job: &Job) -> Option<(AttemptId, TaskId)> {
+        if self.stop.is_stopping() || !self.budget.reserve_retry(job.price) {
+            return None;
+        }
+        self.submit_reserved(job).await
+    }
+
+    /// Tries until there is an answer that is more than "wait" or "no connection", or until the run stops.
+    async fn submit_reserved(&self, job: &Job) -> Option<(AttemptId, TaskId)> {
+        let submitted = self.try_until_answered(job).await;
+        if matches!(submitted, Submitted::Nothing) {
+            self.budget.release(job.price);
+        }
+        match submitted {
+            Submitted::Task(attempt, task) => Some((attempt, task)),
+            Submitted::Nothing | Submitted::Doubt => None,
+        }
+    }
+
+    async fn try_until_answered(&self, job: &Job) -> Submitted {
+        let (mut pauses, started) = (pauses(), Instant::now());
+        loop {
+            if !self.may_send().await {
+                return Submitted::Nothing;
             }
-        };
-        let submission = self.send(job).await;
-        self.write_answer(job, attempt, submission).await
+            let attempt = match self.ledger.intend(self.intent(job)).await {
+                Ok(attempt) => attempt,
+                Err(error) => {
+                    self.not_intended(&error);
+                    return Submitted::Nothing;
+                }
+            };
+            // Writing took its time, and a signal may have come meanwhile.
+            if self.stop.is_stopping() {
+                self.write(attempt, Event::Withdrawn).await;
+                return Submitted::Nothing;
+            }
+            let pause = match self.service.submit(&job.request).await {
+                Submission::NotSent(message) => {
+                    self.write(attempt, Event::Withdrawn).await;
+                    let Some(pause) = pauses.next() else {
+                        self.stop_because(StopReason::Unreachable, message);
+                        return Submitted::Nothing;
+                    };
+                    (self.tell)(RunEvent::Trouble { message });
+                    pause
+                }
+                Submission::Wait(wait, message) => {
+                    self.write(attempt, Event::Withdrawn).await;
+                    let wait = wait.unwrap_or(UNSAID_WAIT);
+                    if started.elapsed() + wait > self.patience {
+                        self.stop_because(StopReason::Unreachable, format!("{message}, longer than the deadline"));
+                        return Submitted::Nothing;
+                    }
+                    self.pace.pause(wait);
+                    (self.tell)(RunEvent::Waiting { wait, message });
+                    Duration::ZERO
+                }
+                answer => return self.write_answer(job, attempt, answer).await,
+            };
+            self.unless_stopping(tokio::time::sleep(pause)).await;
+        }
+    }
+
+    /// Waits until the service may be asked; false if the run stops.
+    async fn may_send(&self) -> bool {
+        self.unless_stopping(self.pace.ready()).await;
+        !self.stop.is_stopping()
+    }
+
+    async fn unless_stopping(&self, wait: impl Future<Output = ()>) {
+        tokio::select! {
+            biased;
+            () = self.stop.stopping() => {}
+            () = wait => {}
+        }
+    }
+
+    fn not_intended(&self, error: &LedgerError) {
+        match error {
+            // Another run is at this job; what it does is in the ledger.
+            LedgerError::Claimed(_) => (self.tell)(RunEvent::Trouble { message: error.to_string() }),
+            LedgerError::OverCap { .. } => self.stop_because(StopReason::SpendLimit, error.to_string()),
+            error => self.ledger_failed(error),
+        }
     }
 
     fn intent(&self, job: &Job) -> Intent {
@@ -72,85 +172,56 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
             price: job.price,
             charging: job.charging,
             typical_s: job.typical_s,
-            service: self.address.to_owned(),
+            account: self.account.clone(),
+            caps: self.caps.to_vec(),
         }
     }
 
-    /// Sends until there is an answer that is more than "wait" or "no connection", or until the run stops.
-    async fn send(&self, job: &Job) -> Submission {
-        let mut pauses = pauses();
-        loop {
-            self.pace.ready().await;
-            let submission = self.service.submit(&job.request).await;
-            match &submission {
-                Submission::NotSent(message) => {
-                    let Some(pause) = pauses.next() else { return submission };
-                    (self.tell)(RunEvent::Trouble { message: message.clone() });
-                    if !self.sleep(pause).await {
-                        return submission;
-                    }
-                }
-                Submission::Wait(wait, message) => {
-                    let wait = wait.unwrap_or(UNSAID_WAIT);
-                    self.pace.pause(wait);
-                    (self.tell)(RunEvent::Waiting { wait, message: message.clone() });
-                    if !self.sleep(wait).await {
-                        return submission;
-                    }
-                }
-                _ => return submission,
-            }
-        }
-    }
-
-    /// False if the run stopped meanwhile.
-    async fn sleep(&self, pause: Duration) -> bool {
-        tokio::select! {
-            () = self.stop.stopping() => false,
-            () = tokio::time::sleep(pause) => true,
-        }
-    }
-
-    async fn write_answer(&self, job: &Job, attempt: AttemptId, submission: Submission) -> Option<(AttemptId, TaskId)> {
+    async fn write_answer(&self, job: &Job, attempt: AttemptId, answer: Submission) -> Submitted {
         let id = job.id.clone();
-        match submission {
+        match answer {
             Submission::Accepted(task, _) => {
-                if let Err(error) = self.ledger.record(attempt, Event::Accepted(task.clone())).await {
+                if let Err(error) = self.write_task(attempt, &task).await {
                     (self.tell)(RunEvent::Rescue { job: id, task });
                     self.ledger_failed(&error);
-                    return None;
+                    return Submitted::Doubt;
                 }
                 (self.tell)(RunEvent::Submitted { job: id, task: task.clone(), price: job.price });
-                return Some((attempt, task));
+                Submitted::Task(attempt, task)
             }
-            Submission::NotSent(message) => {
-                self.stop_because(StopReason::Unreachable, message);
-                self.write_void(job, attempt).await;
-            }
-            // Only a run that stops gives up waiting.
-            Submission::Wait(..) => self.write_void(job, attempt).await,
             Submission::KeyRefused(error) => {
                 self.stop_because(StopReason::KeyRefused, error.message);
-                self.write_void(job, attempt).await;
+                self.write(attempt, Event::Withdrawn).await;
+                Submitted::Nothing
             }
             Submission::Rejected(error) => {
-                self.budget.release(job.price);
                 let message = error.message.clone();
                 self.write(attempt, Event::Refused(error)).await;
                 (self.tell)(RunEvent::Rejected { job: id, message });
+                Submitted::Nothing
             }
             Submission::Unknown(error) => {
                 let message = error.message.clone();
                 self.write(attempt, Event::Doubted(error)).await;
                 (self.tell)(RunEvent::InDoubt { job: id, message, price: job.price });
+                Submitted::Doubt
             }
+            // Answered where they are met: no request follows them under this intent.
+            Submission::NotSent(_) | Submission::Wait(..) => Submitted::Nothing,
         }
-        None
     }
 
-    async fn write_void(&self, job: &Job, attempt: AttemptId) {
-        self.budget.release(job.price);
-        self.write(attempt, Event::Withdrawn).await;
+    /// Writes a task id, and tries again for a while: nothing is worth more than this line.
+    async fn write_task(&self, attempt: AttemptId, task: &TaskId) -> Result<(), LedgerError> {
+        let mut written = Err(LedgerError::Closed);
+        for _ in 0..WRITE_TRIES {
+            written = self.ledger.record(attempt, Event::Accepted(task.clone())).await;
+            if written.is_ok() {
+                break;
+            }
+            tokio::time::sleep(WRITE_PAUSE).await;
+        }
+        written
     }
 
     /// An answer that can't be written leaves the intent behind, which the next start puts in doubt: never too little.

@@ -15,6 +15,10 @@ pub enum Event {
     Doubted(ServiceError),
     /// The service made a task.
     Accepted(TaskId),
+    /// A person found the task of a doubtful attempt.
+    Found(TaskId),
+    /// A person says that a doubtful attempt never made a task.
+    Denied,
     /// The task was seen being generated.
     Started,
     /// The service was asked this often altogether, and the run stops waiting.
@@ -53,15 +57,15 @@ pub struct IllegalEvent {
 impl Event {
     /// The state after this event.
     ///
-    /// An answer is recorded only for an intent, and a final word only for a task: no order of events can turn a doubt
-    /// into "never bought", or lose a task id.
+    /// An answer is recorded only for an intent, and a final word only for a task. Only a person settles a doubt: no order
+    /// of other events can turn one into "never bought", or lose a task id.
     pub fn after(&self, state: AttemptState) -> Result<AttemptState, IllegalEvent> {
         use AttemptState as S;
         match (state, self) {
-            (S::Intended, Self::Withdrawn) => Ok(S::Void),
+            (S::Intended, Self::Withdrawn) | (S::InDoubt, Self::Denied) => Ok(S::Void),
             (S::Intended, Self::Refused(_)) => Ok(S::Rejected),
             (S::Intended, Self::Doubted(_)) => Ok(S::InDoubt),
-            (S::Intended, Self::Accepted(_)) => Ok(S::Queued),
+            (S::Intended, Self::Accepted(_)) | (S::InDoubt, Self::Found(_)) => Ok(S::Queued),
             (S::Queued | S::InProgress, Self::Started) => Ok(S::InProgress),
             (S::Queued | S::InProgress, Self::Left { .. }) => Ok(state),
             (S::Queued | S::InProgress, Self::Completed { .. }) => Ok(S::Completed),
@@ -76,6 +80,8 @@ impl Event {
             Self::Refused(_) => "refused",
             Self::Doubted(_) => "put in doubt",
             Self::Accepted(_) => "accepted",
+            Self::Found(_) => "found",
+            Self::Denied => "denied",
             Self::Started => "started",
             Self::Left { .. } => "left",
             Self::Completed { .. } => "completed",
@@ -98,6 +104,8 @@ mod tests {
             Event::Refused(error.clone()),
             Event::Doubted(error.clone()),
             Event::Accepted(TaskId::new("t").expect("an id")),
+            Event::Found(TaskId::new("t").expect("an id")),
+            Event::Denied,
             Event::Started,
             Event::Left { polls: 1 },
             Event::Completed { video_url: "u".into(), ended_at, polls: 1 },
@@ -108,16 +116,17 @@ mod tests {
     proptest! {
         #[test]
         fn no_order_of_events_forgets_a_charge(events in proptest::collection::vec(any_event(), 0..12)) {
-            let (mut state, mut accepted, mut doubted) = (AttemptState::Intended, false, false);
+            let (mut state, mut accepted, mut doubted, mut settled) = (AttemptState::Intended, false, false, false);
             for event in events {
                 let Ok(next) = event.after(state) else { continue };
                 state = next;
-                accepted |= matches!(event, Event::Accepted(_));
+                accepted |= matches!(event, Event::Accepted(_) | Event::Found(_));
                 doubted |= matches!(event, Event::Doubted(_));
+                settled |= matches!(event, Event::Found(_) | Event::Denied);
             }
             let free = matches!(state, AttemptState::Void | AttemptState::Rejected);
-            prop_assert!(!free || (!accepted && !doubted));
-            prop_assert!(!doubted || state == AttemptState::InDoubt);
+            prop_assert!(!free || !accepted);
+            prop_assert!(!doubted || settled || state == AttemptState::InDoubt);
         }
     }
 }

@@ -40,13 +40,14 @@ pub enum LockError {
 }
 
 impl RunLock {
-    /// Takes the lock of a batch in a ledger, or says who has it. Never waits.
+    /// Takes the lock of a batch in a ledger that is there, or says who has it. Never waits.
+    ///
+    /// The lock lies beside the file that the path leads to, so that two names of one ledger share it.
     pub fn acquire(ledger: &Path, batch: &BatchKey) -> Result<Self, LockError> {
-        let path = lock_path(ledger, batch);
+        let real =
+            std::fs::canonicalize(ledger).map_err(|source| LockError::File { path: ledger.to_owned(), source })?;
+        let path = lock_path(&real, batch);
         let fault = |source| LockError::File { path: path.clone(), source };
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(fault)?;
-        }
         let mut file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(fault)?;
         match file.try_lock() {
@@ -83,12 +84,19 @@ mod tests {
     #[test]
     fn one_runner_for_a_batch() {
         let folder = tempfile::tempdir().expect("a folder");
-        let ledger = folder.path().join("new/ledger.db");
+        let ledger = folder.path().join("ledger.db");
+        std::fs::write(&ledger, "").expect("a file");
         let batch = |batch: &str| BatchKey { name: "n".into(), batch: batch.into() };
         let held = RunLock::acquire(&ledger, &batch("a")).expect("a lock");
         let error = RunLock::acquire(&ledger, &batch("a")).expect_err("a second lock");
         assert!(error.to_string().contains(&format!("process {}", std::process::id())), "{error}");
         RunLock::acquire(&ledger, &batch("b")).expect("another batch");
+        #[cfg(unix)]
+        {
+            let other_name = folder.path().join("link.db");
+            std::os::unix::fs::symlink(&ledger, &other_name).expect("a link");
+            RunLock::acquire(&other_name, &batch("a")).expect_err("the same ledger by another name");
+        }
         drop(held);
         RunLock::acquire(&ledger, &batch("a")).expect("the lock again");
     }

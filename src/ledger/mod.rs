@@ -32,6 +32,7 @@
 //! one runner at a batch. Everything outside speaks to the [`Ledger`] trait in the words of the domain, because a
 //! second store for runners on several machines is to come.
 
+mod crash;
 mod event;
 mod lock;
 mod schema;
@@ -41,12 +42,14 @@ mod writer;
 use std::future::Future;
 use std::sync::Arc;
 
-use crate::domain::{AttemptId, BatchKey, Charging, Fingerprint, History, JobId, Usd};
+use jiff::Timestamp;
+
+use crate::domain::{Account, AttemptId, BatchKey, Charging, Fingerprint, History, JobId, Usd};
 
 pub use event::{Event, IllegalEvent};
 pub use lock::{LockError, RunLock};
-pub use schema::OpenError;
-pub use store::read_history;
+pub use schema::{Kind, OpenError};
+pub use store::{Spending, read_history, read_spending, used_since};
 pub use writer::SqliteLedger;
 
 /// What is about to be submitted.
@@ -68,8 +71,24 @@ pub struct Intent {
     pub charging: Charging,
     /// The family's typical generation time in seconds, shortest and longest.
     pub typical_s: (u32, u32),
-    /// The service's address.
-    pub service: String,
+    /// Whose task it will be.
+    pub account: Account,
+    /// Limits over all batches of the ledger, which the ledger itself keeps.
+    pub caps: Vec<Cap>,
+}
+
+/// A limit on what all batches of a ledger may spend together since a moment.
+///
+/// The ledger checks it in the transaction that writes the intent, so that neither concurrency nor another run of
+/// another batch can overshoot. What is unknown counts in full.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Cap {
+    /// `budget.day` or `budget.month`.
+    pub name: &'static str,
+    /// When the day or the month began.
+    pub since: Timestamp,
+    /// The amount.
+    pub limit: Usd,
 }
 
 /// Why something could not be written down.
@@ -78,9 +97,25 @@ pub enum LedgerError {
     /// The store refused: a full disk, a read-only folder, a broken file.
     #[error("the ledger can't be written")]
     Store(#[source] Arc<rusqlite::Error>),
+    /// The intent would pass a limit over all batches; nothing was written.
+    #[error("{name} of ${limit} would be passed: ${used} is spent or at risk already")]
+    OverCap {
+        /// `budget.day` or `budget.month`.
+        name: &'static str,
+        /// The limit.
+        limit: Usd,
+        /// What is spent, or may be.
+        used: Usd,
+    },
+    /// Another attempt of the job is open; nothing was written.
+    #[error("{0} was submitted by another run meanwhile")]
+    Claimed(JobId),
     /// The event does not fit the attempt's state.
     #[error(transparent)]
     Illegal(#[from] IllegalEvent),
+    /// Another write of the same commit failed so badly that the whole commit was undone.
+    #[error("the ledger can't be written: the commit was rolled back")]
+    RolledBack,
     /// The writer is gone.
     #[error("the ledger is closed")]
     Closed,
@@ -103,6 +138,9 @@ pub trait Ledger: Sync {
     /// Puts every intent of the batch that has no answer in doubt, and says how many there were. Only for the holder
     /// of the batch's lock.
     fn conclude(&self, batch: &BatchKey) -> impl Future<Output = Result<usize, LedgerError>> + Send;
+
+    /// Says that the outstanding tasks of a batch belong to this account, after a key was changed.
+    fn adopt(&self, batch: &BatchKey, account: &Account) -> impl Future<Output = Result<(), LedgerError>> + Send;
 
     /// Everything that is known of a batch.
     fn history(&self, batch: &BatchKey) -> impl Future<Output = Result<History, LedgerError>> + Send;

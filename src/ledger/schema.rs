@@ -5,8 +5,25 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-/// "shot" in ASCII: how a ledger is told from another program's database.
-const APPLICATION_ID: i32 = 0x7368_6f74;
+/// What a ledger is about. The two never mix: a rehearsal must not look like a purchase.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Real tasks and real money.
+    Real,
+    /// The simulator's.
+    Simulated,
+}
+
+impl Kind {
+    /// How a ledger is told from another program's database, and from one of the other kind: "shot" and "shos" in ASCII.
+    fn application_id(self) -> i32 {
+        match self {
+            Self::Real => 0x7368_6f74,
+            Self::Simulated => 0x7368_6f73,
+        }
+    }
+}
+
 /// The version of the tables below. A file with a newer one is refused, never guessed at.
 const VERSION: i32 = 1;
 /// How long to wait for another run's commit before giving up.
@@ -31,6 +48,7 @@ CREATE TABLE attempt (
     typical_min_s INTEGER NOT NULL,
     typical_max_s INTEGER NOT NULL,
     service       TEXT NOT NULL,
+    key           TEXT NOT NULL,
     state         TEXT NOT NULL,
     task          TEXT,
     video_url     TEXT,
@@ -41,6 +59,8 @@ CREATE TABLE attempt (
     ended_us      BIGINT
 );
 CREATE INDEX attempt_of_batch ON attempt (batch, id);
+CREATE INDEX attempt_of_job ON attempt (batch, job);
+CREATE INDEX attempt_by_time ON attempt (intended_us);
 ";
 
 /// Why a ledger can't be opened.
@@ -57,6 +77,17 @@ pub enum OpenError {
     /// The file is a database of another program.
     #[error("{} is a database of another program", .0.display())]
     Foreign(PathBuf),
+    /// The file is a ledger of the other kind.
+    #[error("{} is {}", path.display(), match found {
+        Kind::Real => "a real ledger, and the simulator may not write into it",
+        Kind::Simulated => "the simulator's ledger: what is in it was never bought",
+    })]
+    OtherKind {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        found: Kind,
+    },
     /// The file is no database at all, or a damaged one.
     #[error("{} is no database, or a damaged one", .0.display())]
     Damaged(PathBuf),
@@ -79,7 +110,7 @@ pub enum OpenError {
 }
 
 /// Opens a ledger for writing, and makes it if it is not there.
-pub fn open(path: &Path) -> Result<Connection, OpenError> {
+pub fn open(path: &Path, kind: Kind) -> Result<Connection, OpenError> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder).map_err(|source| OpenError::Folder { path: folder.to_owned(), source })?;
     }
@@ -88,8 +119,8 @@ pub fn open(path: &Path) -> Result<Connection, OpenError> {
         Ok(connection)
     });
     let mut connection = connection.map_err(|error| store_error(path, error))?;
-    if recognise(&connection, path)? == Found::Empty {
-        create(&mut connection).map_err(|error| store_error(path, error))?;
+    if recognise(&connection, path, kind)? == Found::Empty {
+        create(&mut connection, kind).map_err(|error| store_error(path, error))?;
     }
     let durable = connection
         .pragma_update(None, "journal_mode", "WAL")
@@ -99,8 +130,9 @@ pub fn open(path: &Path) -> Result<Connection, OpenError> {
     Ok(connection)
 }
 
-/// Opens a ledger for reading; nothing if there is none. Writes nothing, not even beside it, unless a run is at it.
-pub fn open_to_read(path: &Path) -> Result<Option<Connection>, OpenError> {
+/// Opens a ledger for reading; nothing if there is none. Writes nothing, not even beside it, unless a log lies there:
+/// then a run is at it, or one was killed.
+pub fn open_to_read(path: &Path, kind: Kind) -> Result<Option<Connection>, OpenError> {
     if !path.exists() {
         return Ok(None);
     }
@@ -113,7 +145,7 @@ pub fn open_to_read(path: &Path) -> Result<Option<Connection>, OpenError> {
         Ok(connection)
     });
     let connection = connection.map_err(|error| store_error(path, error))?;
-    Ok((recognise(&connection, path)? == Found::Ledger).then_some(connection))
+    Ok((recognise(&connection, path, kind)? == Found::Ledger).then_some(connection))
 }
 
 #[derive(PartialEq, Eq)]
@@ -122,15 +154,17 @@ enum Found {
     Ledger,
 }
 
-fn recognise(connection: &Connection, path: &Path) -> Result<Found, OpenError> {
+fn recognise(connection: &Connection, path: &Path, kind: Kind) -> Result<Found, OpenError> {
     let number = |pragma: &str| {
         connection
             .pragma_query_value(None, pragma, |row| row.get::<_, i32>(0))
             .map_err(|error| store_error(path, error))
     };
     match (number("application_id")?, number("user_version")?) {
-        (APPLICATION_ID, VERSION) => Ok(Found::Ledger),
-        (APPLICATION_ID, found) if found > VERSION => Err(OpenError::Newer { path: path.to_owned(), found }),
+        (id, VERSION) if id == kind.application_id() => Ok(Found::Ledger),
+        (id, found) if id == kind.application_id() && found > VERSION => {
+            Err(OpenError::Newer { path: path.to_owned(), found })
+        }
         (0, 0) => {
             let tables = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0));
             match tables.map_err(|error| store_error(path, error))? {
@@ -138,17 +172,20 @@ fn recognise(connection: &Connection, path: &Path) -> Result<Found, OpenError> {
                 _ => Err(OpenError::Foreign(path.to_owned())),
             }
         }
-        _ => Err(OpenError::Foreign(path.to_owned())),
+        (id, _) => match [Kind::Real, Kind::Simulated].into_iter().find(|kind| kind.application_id() == id) {
+            Some(found) if found != kind => Err(OpenError::OtherKind { path: path.to_owned(), found }),
+            _ => Err(OpenError::Foreign(path.to_owned())),
+        },
     }
 }
 
-fn create(connection: &mut Connection) -> rusqlite::Result<()> {
+fn create(connection: &mut Connection, kind: Kind) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     // Another run may have made the tables while this one waited for its turn.
     let made: i32 = transaction.pragma_query_value(None, "application_id", |row| row.get(0))?;
-    if made != APPLICATION_ID {
+    if made != kind.application_id() {
         transaction.execute_batch(TABLES)?;
-        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+        transaction.pragma_update(None, "application_id", kind.application_id())?;
         transaction.pragma_update(None, "user_version", VERSION)?;
     }
     transaction.commit()
@@ -187,30 +224,35 @@ mod tests {
     fn refuses_what_is_not_its_own() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("odd %?# name.db");
-        assert!(open_to_read(&path).expect("no error").is_none());
-        drop(open(&path).expect("a new ledger"));
-        assert!(open_to_read(&path).expect("no error").is_some());
+        assert!(open_to_read(&path, Kind::Real).expect("no error").is_none());
+        drop(open(&path, Kind::Real).expect("a new ledger"));
+        assert!(open_to_read(&path, Kind::Real).expect("no error").is_some());
 
         let connection = Connection::open(&path).expect("the file");
         connection.pragma_update(None, "user_version", 2).expect("a pragma");
         drop(connection);
-        assert!(matches!(open(&path), Err(OpenError::Newer { found: 2, .. })));
+        assert!(matches!(open(&path, Kind::Real), Err(OpenError::Newer { found: 2, .. })));
 
         let foreign = folder.path().join("foreign.db");
         Connection::open(&foreign).and_then(|c| c.execute_batch("CREATE TABLE x (y)")).expect("a table");
-        assert!(matches!(open(&foreign), Err(OpenError::Foreign(_))));
+        assert!(matches!(open(&foreign, Kind::Real), Err(OpenError::Foreign(_))));
 
         let text = folder.path().join("text.db");
         std::fs::write(&text, "not a database, but long enough to look at").expect("a file");
-        assert!(matches!(open(&text), Err(OpenError::Damaged(_))));
+        assert!(matches!(open(&text, Kind::Real), Err(OpenError::Damaged(_))));
+
+        let simulated = folder.path().join("simulated.db");
+        drop(open(&simulated, Kind::Simulated).expect("a new ledger"));
+        assert!(matches!(open(&simulated, Kind::Real), Err(OpenError::OtherKind { found: Kind::Simulated, .. })));
+        assert!(matches!(open_to_read(&simulated, Kind::Real), Err(OpenError::OtherKind { .. })));
     }
 
     #[test]
     fn reading_writes_nothing() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("ledger.db");
-        drop(open(&path).expect("a new ledger"));
-        let reader = open_to_read(&path).expect("no error").expect("a ledger");
+        drop(open(&path, Kind::Real).expect("a new ledger"));
+        let reader = open_to_read(&path, Kind::Real).expect("no error").expect("a ledger");
         let tables: i64 = reader.query_row("SELECT count(*) FROM attempt", [], |row| row.get(0)).expect("a count");
         assert_eq!(tables, 0);
         let files: Vec<_> = std::fs::read_dir(folder.path()).expect("a folder").collect();

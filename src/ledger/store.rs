@@ -6,25 +6,33 @@ use jiff::Timestamp;
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use super::schema::{OpenError, open_to_read};
+use super::schema::{Kind, OpenError, open_to_read};
 use super::{Event, Intent, LedgerError};
 use crate::domain::{
-    Attempt, AttemptId, AttemptState, BatchKey, Charging, Fingerprint, History, JobId, ServiceError, TaskId, Usd,
+    Account, Attempt, AttemptId, AttemptState, BatchKey, Charging, Fingerprint, History, JobId, ServiceError, TaskId,
+    Usd,
 };
 
 /// Everything that a ledger file knows of a batch; nothing at all if there is no file.
-pub fn read_history(path: &Path, batch: &BatchKey) -> Result<History, OpenError> {
-    let Some(connection) = open_to_read(path)? else { return Ok(History::default()) };
+pub fn read_history(path: &Path, kind: Kind, batch: &BatchKey) -> Result<History, OpenError> {
+    let Some(connection) = open_to_read(path, kind)? else { return Ok(History::default()) };
     history(&connection, batch).map_err(|source| OpenError::Store { path: path.to_owned(), source })
 }
 
 pub(super) fn intend(connection: &Connection, intent: &Intent, now: Timestamp) -> Result<AttemptId, LedgerError> {
+    for cap in &intent.caps {
+        let used = used(connection, cap.since)?;
+        if used + intent.price > cap.limit {
+            return Err(LedgerError::OverCap { name: cap.name, limit: cap.limit, used });
+        }
+    }
+    claim(connection, intent)?;
     connection
         .prepare_cached("INSERT INTO batch (name, batch) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?
         .execute(params![intent.batch.name, intent.batch.batch])?;
     let insert = "INSERT INTO attempt (batch, job, fingerprint, request, model, price_micros, charging,
-             typical_min_s, typical_max_s, service, state, intended_us)
-         SELECT id, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13 FROM batch WHERE name = ?1 AND batch = ?2";
+             typical_min_s, typical_max_s, service, key, state, intended_us)
+         SELECT id, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14 FROM batch WHERE name = ?1 AND batch = ?2";
     connection.prepare_cached(insert)?.execute(params![
         intent.batch.name,
         intent.batch.batch,
@@ -36,11 +44,23 @@ pub(super) fn intend(connection: &Connection, intent: &Intent, now: Timestamp) -
         charging_name(intent.charging),
         intent.typical_s.0,
         intent.typical_s.1,
-        intent.service,
+        intent.account.service,
+        intent.account.key,
         AttemptState::Intended.name(),
         now.as_microsecond(),
     ])?;
     Ok(AttemptId(connection.last_insert_rowid()))
+}
+
+/// Refuses a job of which an attempt is open: in doubt, or at the service with the same request. The lock and the plan
+/// keep a run from coming here; this holds where a lock does not, as on some network file systems.
+fn claim(connection: &Connection, intent: &Intent) -> Result<(), LedgerError> {
+    let sql = "SELECT count(*) FROM attempt JOIN batch ON batch.id = attempt.batch
+         WHERE name = ?1 AND batch.batch = ?2 AND job = ?3
+         AND (state IN ('intended', 'in_doubt') OR state IN ('queued', 'in_progress') AND fingerprint = ?4)";
+    let key = params![intent.batch.name, intent.batch.batch, intent.job.as_str(), intent.fingerprint.as_str()];
+    let open: i64 = connection.prepare_cached(sql)?.query_row(key, |row| row.get(0))?;
+    if open > 0 { Err(LedgerError::Claimed(intent.job.clone())) } else { Ok(()) }
 }
 
 pub(super) fn record(
@@ -56,7 +76,7 @@ pub(super) fn record(
     let after = event.after(before)?.name();
     let now = now.as_microsecond();
     match event {
-        Event::Withdrawn | Event::Started => {
+        Event::Withdrawn | Event::Denied | Event::Started => {
             let sql = "UPDATE attempt SET state = ?2 WHERE id = ?1";
             connection.prepare_cached(sql)?.execute(params![attempt.0, after])?;
         }
@@ -64,7 +84,7 @@ pub(super) fn record(
             let sql = "UPDATE attempt SET state = ?2, error = ?3, answered_us = ?4 WHERE id = ?1";
             connection.prepare_cached(sql)?.execute(params![attempt.0, after, error_text(error), now])?;
         }
-        Event::Accepted(task) => {
+        Event::Accepted(task) | Event::Found(task) => {
             let sql = "UPDATE attempt SET state = ?2, task = ?3, answered_us = ?4 WHERE id = ?1";
             connection.prepare_cached(sql)?.execute(params![attempt.0, after, task.as_str(), now])?;
         }
@@ -102,16 +122,66 @@ pub(super) fn conclude(connection: &Connection, batch: &BatchKey) -> Result<usiz
     ])?)
 }
 
+pub(super) fn adopt(connection: &Connection, batch: &BatchKey, account: &Account) -> Result<(), LedgerError> {
+    let sql = "UPDATE attempt SET service = ?3, key = ?4 WHERE state IN ('queued', 'in_progress', 'in_doubt')
+         AND batch = (SELECT id FROM batch WHERE name = ?1 AND batch = ?2)";
+    connection.prepare_cached(sql)?.execute(params![batch.name, batch.batch, account.service, account.key])?;
+    Ok(())
+}
+
+/// What all batches spent since a moment, or may have spent: everything but what is known to have bought nothing.
+fn used(connection: &Connection, since: Timestamp) -> rusqlite::Result<Usd> {
+    let sql = "SELECT coalesce(sum(price_micros), 0) FROM attempt
+         WHERE intended_us >= ?1 AND state NOT IN ('void', 'rejected')";
+    let micros = connection.prepare_cached(sql)?.query_row([since.as_microsecond()], |row| row.get(0))?;
+    Ok(Usd::from_micros(micros))
+}
+
+/// What all batches of a ledger file spent since a moment, or may have spent.
+pub fn used_since(path: &Path, kind: Kind, since: Timestamp) -> Result<Usd, OpenError> {
+    let Some(connection) = open_to_read(path, kind)? else { return Ok(Usd::ZERO) };
+    used(&connection, since).map_err(|source| OpenError::Store { path: path.to_owned(), source })
+}
+
+/// One attempt as it counts in the books.
+#[derive(Clone, Debug)]
+pub struct Spending {
+    /// The batch.
+    pub batch: BatchKey,
+    /// The attempt.
+    pub attempt: Attempt,
+}
+
+/// Every attempt of every batch of a ledger file since a moment, oldest first; none if there is no file.
+pub fn read_spending(path: &Path, kind: Kind, since: Timestamp) -> Result<Vec<Spending>, OpenError> {
+    let Some(connection) = open_to_read(path, kind)? else { return Ok(Vec::new()) };
+    let sql = format!(
+        "SELECT {ATTEMPT}, batch.name, batch.batch AS batch_value FROM attempt JOIN batch ON batch.id = attempt.batch
+         WHERE intended_us >= ?1 ORDER BY attempt.id"
+    );
+    let read = || -> rusqlite::Result<Vec<Spending>> {
+        let mut statement = connection.prepare(&sql)?;
+        let rows = statement.query_map([since.as_microsecond()], |row| {
+            let batch = BatchKey { name: row.get("name")?, batch: row.get("batch_value")? };
+            Ok(Spending { batch, attempt: attempt(row)? })
+        })?;
+        rows.collect()
+    };
+    read().map_err(|source| OpenError::Store { path: path.to_owned(), source })
+}
+
+/// The columns of an attempt, as [`attempt`] reads them.
+const ATTEMPT: &str = "attempt.id, job, fingerprint, request, model, price_micros, charging, typical_min_s,
+    typical_max_s, service, key, state, task, video_url, error, polls, intended_us, answered_us, ended_us";
+
 pub(super) fn history(connection: &Connection, batch: &BatchKey) -> rusqlite::Result<History> {
     let id: Option<i64> = connection
         .prepare_cached("SELECT id FROM batch WHERE name = ?1 AND batch = ?2")?
         .query_row(params![batch.name, batch.batch], |row| row.get(0))
         .optional()?;
     let Some(id) = id else { return Ok(History::default()) };
-    let sql = "SELECT id, job, fingerprint, request, model, price_micros, charging, typical_min_s, typical_max_s,
-             state, task, video_url, error, polls, intended_us, answered_us, ended_us
-         FROM attempt WHERE batch = ?1 ORDER BY id";
-    let mut statement = connection.prepare_cached(sql)?;
+    let sql = format!("SELECT {ATTEMPT} FROM attempt WHERE batch = ?1 ORDER BY id");
+    let mut statement = connection.prepare_cached(&sql)?;
     let attempts = statement.query_map([id], attempt)?.collect::<Result<_, _>>()?;
     Ok(History::new(attempts))
 }
@@ -131,6 +201,7 @@ fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
         price: Usd::from_micros(row.get("price_micros")?),
         charging: charging_named(&charging).ok_or_else(|| unreadable(6, format!("unknown charging {charging}")))?,
         typical_s: (row.get("typical_min_s")?, row.get("typical_max_s")?),
+        account: Account { service: row.get("service")?, key: row.get("key")? },
         state: AttemptState::named(&state).ok_or_else(|| unreadable(9, format!("unknown state {state}")))?,
         task: row.get::<_, Option<String>>("task")?.and_then(TaskId::new),
         video_url: row.get("video_url")?,

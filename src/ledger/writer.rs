@@ -11,9 +11,9 @@ use jiff::Timestamp;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
-use super::schema::{self, OpenError};
-use super::{Event, Intent, Ledger, LedgerError, store};
-use crate::domain::{AttemptId, BatchKey, History};
+use super::schema::{self, Kind, OpenError};
+use super::{Event, Intent, Ledger, LedgerError, crash, store};
+use crate::domain::{Account, AttemptId, BatchKey, History};
 
 /// The most that one commit holds.
 const LARGEST_GROUP: usize = 512;
@@ -24,6 +24,7 @@ enum Order {
     Intend(Box<Intent>, Answer<AttemptId>),
     Record(AttemptId, Box<Event>, Answer<()>),
     Conclude(BatchKey, Answer<usize>),
+    Adopt(BatchKey, Account, Answer<()>),
     History(BatchKey, Answer<History>),
 }
 
@@ -36,8 +37,8 @@ pub struct SqliteLedger {
 
 impl SqliteLedger {
     /// Opens the ledger, and makes it if it is not there.
-    pub fn open(path: &Path) -> Result<Self, OpenError> {
-        let connection = schema::open(path)?;
+    pub fn open(path: &Path, kind: Kind) -> Result<Self, OpenError> {
+        let connection = schema::open(path, kind)?;
         let (orders, inbox) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name("ledger".to_owned())
@@ -79,6 +80,10 @@ impl Ledger for SqliteLedger {
         self.order(|answer| Order::Conclude(batch.clone(), answer)).await
     }
 
+    async fn adopt(&self, batch: &BatchKey, account: &Account) -> Result<(), LedgerError> {
+        self.order(|answer| Order::Adopt(batch.clone(), account.clone(), answer)).await
+    }
+
     async fn history(&self, batch: &BatchKey) -> Result<History, LedgerError> {
         self.order(|answer| Order::History(batch.clone(), answer)).await
     }
@@ -111,18 +116,31 @@ fn commit(connection: &mut Connection, group: Vec<Order>, pending: &mut Pending)
         }
     };
     for order in group {
+        // After some errors, a full disk among them, SQLite has rolled the whole transaction back. What came next would
+        // then be committed one by one, outside of it, and the final commit would deny it all.
+        if transaction.is_autocommit() {
+            pending.push(refuse(order, LedgerError::RolledBack));
+            continue;
+        }
         pending.push(match order {
             Order::Intend(intent, answer) => answer_with(answer, store::intend(&transaction, &intent, now)),
             Order::Record(attempt, event, answer) => {
                 answer_with(answer, store::record(&transaction, attempt, &event, now))
             }
             Order::Conclude(batch, answer) => answer_with(answer, store::conclude(&transaction, &batch)),
+            Order::Adopt(batch, account, answer) => answer_with(answer, store::adopt(&transaction, &batch, &account)),
             Order::History(batch, answer) => {
                 answer_with(answer, store::history(&transaction, &batch).map_err(LedgerError::from))
             }
         });
     }
-    Ok(transaction.commit()?)
+    if transaction.is_autocommit() {
+        return Err(LedgerError::RolledBack);
+    }
+    crash::point("before-commit");
+    let committed = transaction.commit();
+    crash::point("after-commit");
+    Ok(committed?)
 }
 
 /// An answer that says what was done once it is durable. A caller that is gone needs none.
@@ -138,7 +156,7 @@ fn answer_with<T: Send + 'static>(
 fn refuse(order: Order, error: LedgerError) -> Box<dyn FnOnce(Result<(), LedgerError>) + Send> {
     match order {
         Order::Intend(_, answer) => answer_with(answer, Err(error)),
-        Order::Record(_, _, answer) => answer_with(answer, Err(error)),
+        Order::Record(_, _, answer) | Order::Adopt(_, _, answer) => answer_with(answer, Err(error)),
         Order::Conclude(_, answer) => answer_with(answer, Err(error)),
         Order::History(_, answer) => answer_with(answer, Err(error)),
     }

@@ -52,6 +52,11 @@ impl<'f> Table<'f> {
         self.found
     }
 
+    /// A key's value as it is, also if it is null: where absence means "no limit", a value that was forgotten does not.
+    pub fn take_even_null(&mut self, key: &str) -> Option<Value> {
+        self.map.swap_remove(key)
+    }
+
     /// A key's value as it is; null counts as absent.
     pub fn take(&mut self, key: &str) -> Option<Value> {
         self.map.swap_remove(key).filter(|value| !value.is_null())

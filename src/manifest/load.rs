@@ -3,19 +3,20 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
 use serde_yaml::{Mapping, Value};
 
 use super::diagnostic::{Diagnostic, Severity, Sources, unreadable};
 use super::expand::Expander;
 use super::place::{Part, Place, Pointer};
-use super::raw::RawManifest;
+use super::raw::{RawBudget, RawManifest};
 use super::suggest;
 use super::template::{RESERVED, Scope, Templates};
 use super::text;
 use crate::catalog::Catalog;
-use crate::domain::{BatchKey, Job, Usd};
+use crate::domain::{BatchKey, Job, JobId, Usd};
 
 /// What the command line and the environment add to a manifest.
 pub struct Options<'o> {
@@ -38,8 +39,25 @@ pub struct Manifest {
     pub key: BatchKey,
     /// The sound jobs, in file order.
     pub jobs: Vec<Arc<Job>>,
-    /// `budget.run`: the most that one run may newly spend.
-    pub budget_run: Option<Usd>,
+    /// The limits on spending.
+    pub budget: Budget,
+    /// The ids of jobs with a mistake, as far as they are ids: they are part of the manifest all the same.
+    pub unsound: Vec<JobId>,
+}
+
+/// Limits on spending that a manifest sets.
+#[derive(Clone, Debug)]
+pub struct Budget {
+    /// The most that one run may newly spend.
+    pub run: Option<Usd>,
+    /// The most that all batches of the ledger may spend in a day.
+    pub day: Option<Usd>,
+    /// The most that all batches of the ledger may spend in a month.
+    pub month: Option<Usd>,
+    /// When the day began, in the manifest's time zone.
+    pub day_began: Timestamp,
+    /// When the month began, in the manifest's time zone.
+    pub month_began: Timestamp,
 }
 
 /// What came of reading a manifest.
@@ -99,16 +117,45 @@ fn parse(text: &str) -> Result<Value, serde_yaml::Error> {
 }
 
 fn build(raw: &RawManifest, options: &Options<'_>, catalog: &Catalog, found: &mut Vec<Diagnostic>) -> Manifest {
-    let zone = zone(raw, found);
-    let today = options.now.to_zoned(zone).date().to_string();
+    let now = options.now.to_zoned(zone(raw, found));
+    let today = now.date().to_string();
     let vars = vars(raw, options, found);
+    refuse_own_variables(raw, found);
     let env = raw.env.iter().map(|name| (name.clone(), (options.env)(name)));
     let templates = Templates::new(vars, &today, env);
     let batch = options.batch.map_or_else(|| batch(raw, &templates, found), str::to_owned);
     let stem = || options.path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     let folder = options.path.parent().unwrap_or(Path::new(""));
     let jobs = Expander { templates: &templates, catalog, folder }.expand(raw, found);
-    Manifest { key: BatchKey { name: raw.name.clone().unwrap_or_else(stem), batch }, jobs, budget_run: raw.budget.run }
+    Manifest {
+        key: BatchKey { name: raw.name.clone().unwrap_or_else(stem), batch },
+        jobs,
+        budget: budget(raw, &now),
+        unsound: unsound(found),
+    }
+}
+
+fn budget(raw: &RawManifest, now: &Zoned) -> Budget {
+    // A date at the very edge of what the calendar knows has no beginning in some zones; then everything counts.
+    let began = |date: Date| date.to_zoned(now.time_zone().clone()).map_or(Timestamp::MIN, |start| start.timestamp());
+    let RawBudget { run, day, month } = raw.budget;
+    Budget { run, day, month, day_began: began(now.date()), month_began: began(now.date().first_of_month()) }
+}
+
+/// A manifest from somewhere else must not be able to read the key: a prompt or an image address would carry it away.
+fn refuse_own_variables(raw: &RawManifest, found: &mut Vec<Diagnostic>) {
+    let own = raw.env.iter().enumerate().filter(|(_, name)| name.to_ascii_uppercase().starts_with("SHOTLIST_"));
+    for (index, name) in own {
+        let message =
+            format!("a manifest may not read {name}: shotlist's own settings, the key among them, stay out of it");
+        let place = Pointer::top().key("env").index(index).value();
+        found.push(Diagnostic::error("env-forbidden", message, place).with_help("use a variable of another name"));
+    }
+}
+
+fn unsound(found: &[Diagnostic]) -> Vec<JobId> {
+    let errors = found.iter().filter(|finding| finding.severity == Severity::Error);
+    errors.filter_map(|finding| JobId::new(finding.job.as_ref()?.id.clone()).ok()).collect()
 }
 
 fn zone(raw: &RawManifest, found: &mut Vec<Diagnostic>) -> TimeZone {

@@ -24,6 +24,6 @@ mod template;
 mod text;
 
 pub use diagnostic::{Diagnostic, JobLabel, Located, Severity, Sources};
-pub use load::{Loaded, Manifest, Options, load};
+pub use load::{Budget, Loaded, Manifest, Options, load};
 pub use place::{Part, Place, Pointer, Step};
 pub use raw::RawManifest;

@@ -8,8 +8,9 @@ use schemars::{JsonSchema, Schema, json_schema};
 use serde_yaml::{Mapping, Value};
 
 use super::decode::{Table, WholeOrTemplate, wrong_type};
-use super::diagnostic::Diagnostic;
+use super::diagnostic::{Diagnostic, JobLabel};
 use super::place::Pointer;
+use super::template::is_template;
 use crate::domain::Usd;
 
 /// A list of video jobs for shotlist.
@@ -49,6 +50,10 @@ pub struct RawManifest {
 pub struct RawBudget {
     /// The most that one run may newly spend.
     pub run: Option<Usd>,
+    /// The most that all batches of the ledger may spend in a day.
+    pub day: Option<Usd>,
+    /// The most that all batches of the ledger may spend in a month.
+    pub month: Option<Usd>,
 }
 
 /// One job, or with `for_each` one job for each row.
@@ -111,7 +116,6 @@ pub struct RawFields {
 /// Keys that the contract has and this version does not: refused by name, because a limit on spending or a second take
 /// that is silently ignored costs money.
 const PLANNED_TOP: [&str; 1] = ["faces"];
-const PLANNED_BUDGET: [&str; 2] = ["day", "month"];
 const PLANNED_JOB: [&str; 6] = ["matrix", "takes", "prompt_file", "image_key", "file", "face"];
 
 const TOP_KEYS: [&str; 9] = ["version", "name", "batch", "timezone", "budget", "vars", "env", "defaults", "jobs"];
@@ -164,10 +168,10 @@ fn decode_budget(table: &mut Table<'_>) -> RawBudget {
     let at = table.at("budget");
     let Some(value) = table.take("budget") else { return RawBudget::default() };
     let Some(mut budget) = Table::open(value, at, "`budget`", table.found()) else { return RawBudget::default() };
-    let run = budget.take("run").and_then(|value| decode_usd(&value, "run", &mut budget));
-    refuse_planned(&mut budget, &PLANNED_BUDGET);
-    budget.close(&["run"]);
-    RawBudget { run }
+    let mut amount = |key: &str| budget.take_even_null(key).and_then(|value| decode_usd(&value, key, &mut budget));
+    let limits = RawBudget { run: amount("run"), day: amount("day"), month: amount("month") };
+    budget.close(&["run", "day", "month"]);
+    limits
 }
 
 /// An amount of dollars. The parser hands numbers over as binary floats; their shortest decimal form is the text that
@@ -250,12 +254,31 @@ fn decode_job(value: Value, at: Pointer, found: &mut Vec<Diagnostic>) -> Option<
     let fields = decode_fields(&mut table);
     refuse_planned(&mut table, &PLANNED_JOB);
     table.close(&JOB_KEYS);
-    Some(RawJob { id, for_each, fields, is_damaged: found.len() > before })
+    let is_damaged = found.len() > before;
+    label(&mut found[before..], id.as_deref(), &fields);
+    Some(RawJob { id, for_each, fields, is_damaged })
+}
+
+/// Names the job in findings about its entry, so that they stop nobody who did not select it. An id that is a template
+/// names no job yet.
+fn label(found: &mut [Diagnostic], id: Option<&str>, fields: &RawFields) {
+    if let Some(id) = id.filter(|id| !is_template(id)) {
+        let job = JobLabel { id: id.to_owned(), tags: fields.tags.clone().unwrap_or_default() };
+        for finding in found {
+            finding.job = Some(job.clone());
+        }
+    }
 }
 
 fn decode_for_each(table: &mut Table<'_>) -> Option<RawForEach> {
     match table.take("for_each")? {
         Value::String(file) => Some(RawForEach::File(file)),
+        Value::Sequence(rows) if rows.is_empty() => {
+            let place = table.at("for_each").named();
+            let finding = Diagnostic::error("no-rows", "`for_each` lists no rows, so there is no job", place);
+            table.tell(finding.with_help("write at least one row, or leave `for_each` out"));
+            Some(RawForEach::Rows(rows))
+        }
         Value::Sequence(rows) => Some(RawForEach::Rows(rows)),
         other => {
             let place = table.at("for_each").value();
@@ -335,7 +358,9 @@ fn budget_schema(_: &mut schemars::SchemaGenerator) -> Schema {
     json_schema!({
         "type": ["object", "null"],
         "properties": {
-            "run": { "type": ["number", "string", "null"], "description": "The most that one run may newly spend." }
+            "run": { "type": ["number", "string", "null"], "description": "The most that one run may newly spend." },
+            "day": { "type": ["number", "string", "null"], "description": "The most that all batches of the ledger may spend in a day." },
+            "month": { "type": ["number", "string", "null"], "description": "The most that all batches of the ledger may spend in a month." }
         },
         "additionalProperties": false
     })

@@ -120,44 +120,52 @@ impl<'r, 't> Maker<'r, 't, '_> {
         self.cells[index] != Cell::Broken
     }
 
-    /// The value of a plain field, if it has one.
+    /// The value of a plain field, if it has one: the job's own, else the default, else the family's.
+    ///
+    /// A template of the job itself that gives nothing, as for an empty cell of a spreadsheet, means "as usual".
     fn value_of(&mut self, name: &'static str) -> Result<Option<Value>, Told> {
         let field = Field::named(name);
-        let Some(source) = self.source(field, name)? else {
-            return Ok(self.family_default(field));
-        };
+        if let Some(value) = self.value_in(self.own, name)? {
+            return Ok(Some(value));
+        }
+        let Some(field) = field else { return Ok(None) };
+        if let Some(source) = self.default_source(field)?
+            && let Some(value) = self.value_in(source, name)?
+        {
+            return Ok(Some(value));
+        }
+        Ok(self.family_default(field))
+    }
+
+    /// The value that stands in one of the two places, if one does and it is not empty.
+    fn value_in(&mut self, source: &'r Fields<'t>, name: &'static str) -> Result<Option<Value>, Told> {
         if name == "duration"
             && let Some(seconds) = source.whole
         {
             return Ok(Some(seconds.into()));
         }
-        // A text that could not be compiled is not there, and was told.
-        let text = source.text(name).ok_or(Told)?;
+        let Some(text) = source.text(name) else { return Ok(None) };
         let at = source.at.key(name);
         let filled = self.fill(text, at.clone())?;
-        // An empty cell of a spreadsheet means "as usual". A prompt is no such thing, and an id never is.
-        let templated = matches!(text, Text::Template(..));
-        if templated && filled.trim().is_empty() && !matches!(name, "prompt" | "id") {
-            return Ok(self.family_default(field));
+        let is_empty = matches!(text, Text::Template(..)) && filled.trim().is_empty();
+        match name {
+            // A blank prompt is told where it stands, unless an image makes it needless; a blank id always is.
+            "id" => Ok(Some(filled.into())),
+            "prompt" if is_empty && self.own.image.is_none() => Ok(Some(filled.into())),
+            _ if is_empty => Ok(None),
+            "duration" => self.whole(&filled, at).map(|seconds| Some(seconds.into())),
+            _ => Ok(Some(filled.into())),
         }
-        if name == "duration" {
-            return self.whole(&filled, at).map(|seconds| Some(seconds.into()));
-        }
-        Ok(Some(filled.into()))
     }
 
-    /// Where a field is taken from: the job itself, or the defaults unless the family passes them over.
-    fn source(&mut self, field: Option<Field>, name: &'static str) -> Result<Option<&'r Fields<'t>>, Told> {
-        let Some(field) = field else { return Ok(Some(self.own)) };
-        if self.own.has(field) {
-            return Ok(Some(self.own));
-        }
-        if name != "model" && !self.make("model") {
-            // Without its model nobody can say whether a default is for this job.
-            return if self.defaults.has(field) { Err(Told) } else { Ok(None) };
-        }
+    /// The defaults, if they say something about this field and the family does not pass it over.
+    fn default_source(&mut self, field: Field) -> Result<Option<&'r Fields<'t>>, Told> {
         if !self.defaults.has(field) {
             return Ok(None);
+        }
+        // Without its model nobody can say whether a default is for this job.
+        if field != Field::Model && !self.make("model") {
+            return Err(Told);
         }
         if self.model.is_some_and(|model| model.family.passes_over(field)) {
             self.passed_over.push(field);
@@ -166,9 +174,12 @@ impl<'r, 't> Maker<'r, 't, '_> {
         Ok(Some(self.defaults))
     }
 
-    fn family_default(&mut self, field: Option<Field>) -> Option<Value> {
+    fn family_default(&mut self, field: Field) -> Option<Value> {
+        if field == Field::Model || !self.make("model") {
+            return None;
+        }
         let rules = &self.model?.family.fields;
-        match field? {
+        match field {
             Field::Duration => Some(rules.duration.default.into()),
             Field::AspectRatio => Some(rules.aspect_ratio.as_ref()?.default.clone().into()),
             _ => None,
@@ -231,8 +242,11 @@ impl<'r, 't> Maker<'r, 't, '_> {
     }
 
     fn images(&mut self) -> Vec<String> {
-        let Ok(Some(source)) = self.source(Some(Field::Image), "image") else { return Vec::new() };
-        self.fill_list(source.image.as_deref(), &source.at.key("image"))
+        let own = self.fill_list(self.own.image.as_deref(), &self.own.at.key("image"));
+        match self.default_source(Field::Image) {
+            Ok(Some(source)) if own.is_empty() => self.fill_list(source.image.as_deref(), &source.at.key("image")),
+            _ => own,
+        }
     }
 
     fn tags(&mut self) -> Vec<String> {

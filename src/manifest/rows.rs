@@ -95,6 +95,15 @@ fn parse(csv: &str, file: &str, at: &Pointer, found: &mut Vec<Diagnostic>) -> Ve
             return Vec::new();
         }
     };
+    if let Some(line) = open_quote(csv) {
+        let finding =
+            Diagnostic::error("csv-open-quote", "a quote is never closed, and swallows all that follows", place());
+        let row = RowPlace { file, line };
+        found.push(
+            finding.with_job(None, Some(row)).with_help("close the quote; a quote inside a cell is written twice"),
+        );
+        return Vec::new();
+    }
     let mut rows = Vec::new();
     for record in reader.into_records() {
         let cells = match record {
@@ -132,6 +141,27 @@ fn line_of(csv: &str, cells: &StringRecord) -> u64 {
     let start = usize::try_from(position.byte()).unwrap_or(usize::MAX);
     let blank = csv.get(start..).unwrap_or_default().bytes().take_while(|byte| matches!(byte, b'\n' | b'\r'));
     position.line() + blank.filter(|&byte| byte == b'\n').count() as u64
+}
+
+/// The line of a quote that opens a cell and is never closed. A reader takes all that follows for that cell, and the rows
+/// in it would be one long prompt.
+fn open_quote(csv: &str) -> Option<u64> {
+    let separator = delimiter(csv);
+    let (mut line, mut opened, mut at_start) = (1, None, true);
+    let mut bytes = csv.bytes().peekable();
+    while let Some(byte) = bytes.next() {
+        line += u64::from(byte == b'\n');
+        match (opened, byte) {
+            (None, b'"') if at_start => opened = Some(line),
+            (Some(_), b'"') if bytes.peek() == Some(&b'"') => {
+                bytes.next();
+            }
+            (Some(_), b'"') => opened = None,
+            _ => {}
+        }
+        at_start = opened.is_none() && (byte == separator || byte == b'\n' || byte == b'\r');
+    }
+    opened
 }
 
 /// Comma or semicolon, whichever the header has more of outside quotes: a German Excel writes semicolons.
@@ -178,6 +208,7 @@ mod tests {
 
     #[test]
     fn reads_what_spreadsheets_write() {
+        assert_eq!(open_quote("a,b\n1,5\" wide\n2,\"say \"\"hi\"\"\"\n"), None);
         for csv in ["a,b\n1,\"x, y\"\n", "a;b\r\n1;\"x, y\"\r\n\r\n", "a,b\n1,\"x, y\"\n,\n\n", "a , b\n1,\"x, y\""] {
             let (rows, found) = parsed(csv);
             assert_eq!(found, [""; 0], "{csv:?}");
@@ -202,6 +233,7 @@ mod tests {
             ("a,b\n", "csv-no-rows"),
             ("a,a\n1,2\n", "csv-duplicate-column"),
             ("a,b\n1\n", "csv-ragged"),
+            ("a,b\n1,\"x\n2,y\n", "csv-open-quote"),
         ] {
             assert_eq!(parsed(csv).1.first(), Some(&code), "{csv:?}");
         }

@@ -1,11 +1,12 @@
 //! The plan of a run: every selected job with its action, its reason and its price.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::decide::{Action, decide};
+use super::decide::{Action, Wish, decide};
 use super::estimate::Estimate;
-use crate::domain::{Attempt, AttemptId, BatchKey, History, Job, JobId, Usd};
+use super::select::IdGlobs;
+use crate::domain::{Attempt, AttemptId, BatchKey, Charge, Fingerprint, History, Job, JobId, Usd};
 
 /// A selected job and what is done about it.
 #[derive(Clone, Debug)]
@@ -22,13 +23,45 @@ pub struct Planned {
     pub cost: Usd,
 }
 
-/// The most that the run may newly spend, and where that was said.
+/// A limit on spending, and where that was said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limit {
+    /// `--max-cost`, `budget.run`, `budget.day` or `budget.month`.
+    pub source: &'static str,
     /// The amount.
     pub usd: Usd,
-    /// `--max-cost` or `budget.run`.
-    pub source: &'static str,
+    /// What of it is spent already, or may be.
+    pub used: Usd,
+}
+
+impl Limit {
+    /// What is left of it.
+    #[must_use]
+    pub fn left(&self) -> Usd {
+        self.usd.saturating_sub(self.used)
+    }
+}
+
+/// What a plan is made of, besides the selected jobs.
+pub struct Given<'g> {
+    /// What the jobs belong to.
+    pub key: BatchKey,
+    /// The ids of all jobs of the manifest, selected or not: tasks of unselected jobs are left alone.
+    pub manifest_ids: &'g HashSet<&'g JobId>,
+    /// What the ledger knows of the batch.
+    pub history: &'g History,
+    /// The limit on what this run may newly spend.
+    pub run_limit: Option<Limit>,
+    /// Limits over all batches.
+    pub caps: Vec<Limit>,
+    /// The most tasks outstanding at once.
+    pub concurrency: usize,
+    /// How often a job whose task fails is paid for again in this run.
+    pub retries: u32,
+    /// Whether failed jobs are due again.
+    pub retry_failed: bool,
+    /// Completed jobs that are due again.
+    pub retake: IdGlobs,
 }
 
 /// What a run will do.
@@ -43,8 +76,14 @@ pub struct Plan {
     pub collect: Vec<Attempt>,
     /// Tasks at the service that selected jobs resume.
     pub resume: Vec<Attempt>,
-    /// The limit on new spending, if there is one.
-    pub limit: Option<Limit>,
+    /// New ids that ask for the same as an id that is gone: probably renamed, and then paid for already.
+    pub renamed: Vec<(JobId, JobId)>,
+    /// The limit on what this run may newly spend, if there is one.
+    pub run_limit: Option<Limit>,
+    /// Limits over all batches.
+    pub caps: Vec<Limit>,
+    /// How often a job whose task fails is paid for again in this run.
+    pub retries: u32,
     /// What the run will take.
     pub estimate: Estimate,
 }
@@ -71,26 +110,19 @@ pub struct Totals {
 }
 
 impl Plan {
-    /// Plans the selected jobs against what the ledger knows. `manifest_ids` are those of all jobs, selected or not, so
-    /// that tasks of unselected jobs are left alone.
+    /// Plans the selected jobs against what the ledger knows.
     #[must_use]
-    pub fn new(
-        key: BatchKey,
-        selected: &[Arc<Job>],
-        manifest_ids: &HashSet<&JobId>,
-        history: &History,
-        limit: Option<Limit>,
-        concurrency: usize,
-    ) -> Self {
-        let jobs: Vec<Planned> = selected.iter().map(|job| plan_job(job, history)).collect();
+    pub fn new(selected: &[Arc<Job>], given: Given<'_>) -> Self {
+        let jobs: Vec<Planned> = selected.iter().map(|job| plan_job(job, &given)).collect();
         let resumed: HashSet<AttemptId> = jobs
             .iter()
             .filter(|planned| planned.action == Action::Resume)
             .filter_map(|planned| planned.attempt)
             .collect();
         let chosen: HashSet<&JobId> = selected.iter().map(|job| &job.id).collect();
-        let ours = |attempt: &&Attempt| chosen.contains(&attempt.job) || !manifest_ids.contains(&attempt.job);
-        let (resume, collect): (Vec<Attempt>, Vec<Attempt>) = history
+        let ours = |attempt: &&Attempt| chosen.contains(&attempt.job) || !given.manifest_ids.contains(&attempt.job);
+        let (resume, collect): (Vec<Attempt>, Vec<Attempt>) = given
+            .history
             .attempts()
             .filter(|attempt| attempt.state.is_outstanding())
             .filter(ours)
@@ -98,8 +130,10 @@ impl Plan {
             .partition(|attempt| resumed.contains(&attempt.id));
         let due: Vec<(u32, u32)> =
             jobs.iter().filter(|planned| planned.action.buys()).map(|planned| planned.job.typical_s).collect();
-        let estimate = Estimate::of(&due, resume.len() + collect.len(), concurrency);
-        Self { key, jobs, collect, resume, limit, estimate }
+        let estimate = Estimate::of(&due, resume.len() + collect.len(), given.concurrency);
+        let renamed = renamed(&jobs, &given);
+        let Given { key, run_limit, caps, retries, .. } = given;
+        Self { key, jobs, collect, resume, renamed, run_limit, caps, retries, estimate }
     }
 
     /// Counts and sums.
@@ -120,16 +154,27 @@ impl Plan {
         totals
     }
 
-    /// The most that the run can spend, whatever happens. Without paid retries that is the sum of what is submitted.
+    /// The most that the run can spend, whatever happens: each submission with all of its paid retries.
     #[must_use]
     pub fn worst_case(&self) -> Usd {
-        self.totals().cost
+        self.totals().cost * (self.retries + 1)
+    }
+
+    /// The limits that the planned submissions would pass. Retries are no part of this: they stop at a limit.
+    pub fn passed_limits(&self) -> impl Iterator<Item = &Limit> {
+        let cost = self.totals().cost;
+        self.limits().filter(move |limit| cost > limit.left())
+    }
+
+    /// Every limit on spending.
+    pub fn limits(&self) -> impl Iterator<Item = &Limit> {
+        self.run_limit.iter().chain(&self.caps)
     }
 
     /// Whether the run may spend what it plans to.
     #[must_use]
-    pub fn is_within_limit(&self) -> bool {
-        self.limit.as_ref().is_none_or(|limit| self.worst_case() <= limit.usd)
+    pub fn is_within_limits(&self) -> bool {
+        self.passed_limits().next().is_none()
     }
 
     /// Whether the run has anything to ask of the service.
@@ -139,9 +184,10 @@ impl Plan {
     }
 }
 
-fn plan_job(job: &Arc<Job>, history: &History) -> Planned {
-    let attempts: Vec<&Attempt> = history.of(&job.id).collect();
-    let decision = decide(job, attempts.iter().copied());
+fn plan_job(job: &Arc<Job>, given: &Given<'_>) -> Planned {
+    let attempts: Vec<&Attempt> = given.history.of(&job.id).collect();
+    let wish = Wish { retry_failed: given.retry_failed, retake: given.retake.has(job.id.as_str()) };
+    let decision = decide(job, attempts.iter().copied(), wish);
     Planned {
         job: Arc::clone(job),
         action: decision.action,
@@ -149,4 +195,19 @@ fn plan_job(job: &Arc<Job>, history: &History) -> Planned {
         attempt: decision.attempt,
         cost: if decision.action.buys() { job.price } else { Usd::ZERO },
     }
+}
+
+/// New jobs that ask for what a job did that is gone from the manifest, and that was paid for.
+fn renamed(jobs: &[Planned], given: &Given<'_>) -> Vec<(JobId, JobId)> {
+    let gone = given.history.attempts().filter(|attempt| !given.manifest_ids.contains(&attempt.job));
+    let paid: HashMap<&Fingerprint, &JobId> = gone
+        .filter(|attempt| attempt.charge() != Charge::None)
+        .map(|attempt| (&attempt.fingerprint, &attempt.job))
+        .collect();
+    let new = jobs.iter().filter(|planned| planned.action == Action::Submit);
+    new.filter_map(|planned| {
+        let old = *paid.get(planned.job.request.fingerprint())?;
+        Some((planned.job.id.clone(), old.clone()))
+    })
+    .collect()
 }

@@ -56,8 +56,21 @@ impl Decision {
     }
 }
 
+/// What the user asked for on top of finishing what is due.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Wish {
+    /// Failed jobs are due again.
+    pub retry_failed: bool,
+    /// The job is due again although it is completed.
+    pub retake: bool,
+}
+
 /// Decides about one job. `attempts` are all of this job's, oldest first.
-pub fn decide<'a>(job: &Job, mut attempts: impl DoubleEndedIterator<Item = &'a Attempt> + Clone) -> Decision {
+pub fn decide<'a>(
+    job: &Job,
+    mut attempts: impl DoubleEndedIterator<Item = &'a Attempt> + Clone,
+    wish: Wish,
+) -> Decision {
     // A doubtful attempt comes before everything, also one for an earlier wording: it may have been paid, and a person
     // has to say so before anything else is bought under this name.
     if let Some(doubtful) = attempts.clone().find(|attempt| attempt.state.is_doubtful()) {
@@ -67,15 +80,24 @@ pub fn decide<'a>(job: &Job, mut attempts: impl DoubleEndedIterator<Item = &'a A
     let same = |attempt: &&Attempt| attempt.fingerprint == *job.request.fingerprint();
     let in_state =
         |wanted: fn(AttemptState) -> bool| attempts.clone().rev().filter(same).find(|attempt| wanted(attempt.state));
-    if let Some(completed) = in_state(|state| state == AttemptState::Completed) {
-        return Decision::about(completed, Action::Done, "is completed".to_owned());
-    }
+    // What is at the service comes before what is completed: a retake that was interrupted is not bought a third time.
     if let Some(outstanding) = in_state(AttemptState::is_outstanding) {
         return Decision::about(outstanding, Action::Resume, "is at the service".to_owned());
     }
+    if let Some(completed) = in_state(|state| state == AttemptState::Completed) {
+        return if wish.retake {
+            Decision::about(completed, Action::Retry, "is completed, and taken again: costs again".to_owned())
+        } else {
+            Decision::about(completed, Action::Done, "is completed".to_owned())
+        };
+    }
     if let Some(failed) = in_state(|state| state == AttemptState::Failed) {
         let message = failed.error.as_ref().map_or("", |error| error.message.as_str());
-        return Decision::about(failed, Action::Failed, format!("failed at the service: {message}"));
+        return if wish.retry_failed {
+            Decision::about(failed, Action::Retry, format!("failed, is tried again, costs again: {message}"))
+        } else {
+            Decision::about(failed, Action::Failed, format!("failed (--retry-failed tries again): {message}"))
+        };
     }
     let paid = attempts.clone().rev().find(|attempt| attempt.state.is_outstanding() || is_final(attempt.state));
     if let Some(paid) = paid {
@@ -112,7 +134,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::domain::{Charging, JobId, Request, Spec, Usd};
+    use crate::domain::{Account, Charging, JobId, Request, Spec, Usd};
 
     fn job(prompt: &str) -> Job {
         let spec = Spec { model: "beta-2.0-lite".into(), prompt: Some(prompt.into()), ..Spec::default() };
@@ -139,6 +161,7 @@ mod tests {
             price: job.price,
             charging: job.charging,
             typical_s: job.typical_s,
+            account: Account { service: "s".into(), key: "k".into() },
             state,
             task: None,
             video_url: None,
@@ -151,7 +174,7 @@ mod tests {
     }
 
     fn action(history: &[Attempt]) -> Action {
-        decide(&job("now"), history.iter()).action
+        decide(&job("now"), history.iter(), Wish::default()).action
     }
 
     #[test]
@@ -183,7 +206,21 @@ mod tests {
     #[test]
     fn a_change_is_named() {
         let history = [attempt(1, "before", AttemptState::Completed)];
-        assert_eq!(decide(&job("now"), history.iter()).reason, "prompt changed since it was submitted: costs again");
+        assert_eq!(
+            decide(&job("now"), history.iter(), Wish::default()).reason,
+            "prompt changed since it was submitted: costs again"
+        );
+    }
+
+    #[test]
+    fn a_wish_buys_again_only_what_has_ended() {
+        use AttemptState as S;
+        let wish = Wish { retry_failed: true, retake: true };
+        let wished = |history: &[Attempt]| decide(&job("now"), history.iter(), wish).action;
+        assert_eq!(wished(&[attempt(1, "now", S::Failed)]), Action::Retry);
+        assert_eq!(wished(&[attempt(1, "now", S::Completed)]), Action::Retry);
+        assert_eq!(wished(&[attempt(1, "now", S::Completed), attempt(2, "now", S::Queued)]), Action::Resume);
+        assert_eq!(wished(&[attempt(1, "now", S::Completed), attempt(2, "now", S::InDoubt)]), Action::InDoubt);
     }
 
     fn any_history() -> impl Strategy<Value = Vec<Attempt>> {
@@ -195,8 +232,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_bought_while_a_charge_for_it_is_possible(history in any_history()) {
-            let decision = decide(&job("now"), history.iter());
+        fn nothing_is_bought_while_a_charge_for_it_is_possible(
+            history in any_history(),
+            (retry_failed, retake) in any::<(bool, bool)>(),
+        ) {
+            let wished = decide(&job("now"), history.iter(), Wish { retry_failed, retake });
+            let open = history.iter().any(|attempt| {
+                attempt.state.is_doubtful()
+                    || attempt.state.is_outstanding() && attempt.fingerprint == *job("now").request.fingerprint()
+            });
+            prop_assert!(!(open && wished.action.buys()), "{:?}", wished);
+
+            let decision = decide(&job("now"), history.iter(), Wish::default());
             let doubtful = history.iter().any(|attempt| attempt.state.is_doubtful());
             let wanted = job("now").request.fingerprint().clone();
             let paid = history.iter().any(|attempt| {

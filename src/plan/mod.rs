@@ -9,8 +9,8 @@ mod estimate;
 mod select;
 mod view;
 
-pub use build::{Limit, Plan, Planned, Totals};
-pub use decide::{Action, Decision, decide};
+pub use build::{Given, Limit, Plan, Planned, Totals};
+pub use decide::{Action, Decision, Wish, decide};
 pub use estimate::Estimate;
-pub use select::{InvalidGlob, Selection};
+pub use select::{IdGlobs, InvalidGlob, Selection};
 pub use view::{ModelView, PlanView, by_model};

@@ -40,6 +40,23 @@ impl Selection {
     }
 }
 
+/// Globs over ids of which there may be none, and then nothing matches: `--retake`.
+#[derive(Clone, Debug, Default)]
+pub struct IdGlobs(Option<GlobSet>);
+
+impl IdGlobs {
+    /// From globs over ids.
+    pub fn new(patterns: &[String]) -> Result<Self, InvalidGlob> {
+        globs(patterns).map(Self)
+    }
+
+    /// Whether an id matches.
+    #[must_use]
+    pub fn has(&self, id: &str) -> bool {
+        self.0.as_ref().is_some_and(|globs| globs.is_match(id))
+    }
+}
+
 fn globs(patterns: &[String]) -> Result<Option<GlobSet>, InvalidGlob> {
     if patterns.is_empty() {
         return Ok(None);

@@ -78,12 +78,21 @@ pub struct TotalsView {
 /// Limits on spending.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct BudgetView {
-    /// The most that the run may newly spend; null where nobody set a limit.
-    limit_usd: Option<Usd>,
-    /// Where the limit was set: `--max-cost` or `budget.run`.
-    source: Option<&'static str>,
+    /// Every limit that holds.
+    limits: Vec<LimitView>,
     /// Whether the run may spend what it plans to.
     within: bool,
+}
+
+/// One limit on spending.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct LimitView {
+    /// `--max-cost`, `budget.run`, `budget.day` or `budget.month`.
+    source: &'static str,
+    limit_usd: Usd,
+    /// What of it is spent already, or may be.
+    used_usd: Usd,
+    left_usd: Usd,
 }
 
 /// What a run is expected to take.
@@ -129,9 +138,16 @@ impl<'p> PlanView<'p> {
                 face_reviews_usd: Usd::ZERO,
             },
             budget: BudgetView {
-                limit_usd: plan.limit.as_ref().map(|limit| limit.usd),
-                source: plan.limit.as_ref().map(|limit| limit.source),
-                within: plan.is_within_limit(),
+                limits: plan
+                    .limits()
+                    .map(|limit| LimitView {
+                        source: limit.source,
+                        limit_usd: limit.usd,
+                        used_usd: limit.used,
+                        left_usd: limit.left(),
+                    })
+                    .collect(),
+                within: plan.is_within_limits(),
             },
             estimate: EstimateView { wall_s: plan.estimate.wall_s, requests: plan.estimate.requests },
             warnings,

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::row::{Report, Row, Totals};
+use super::row::{Report, Row, Superseded, Totals};
 
 /// How every job of a manifest stands.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -23,6 +23,8 @@ pub struct ReportView<'r> {
     written_at: Timestamp,
     /// The jobs, in manifest order.
     jobs: &'r [Row],
+    /// Tasks that no job above stands for: of jobs that were changed, taken again or removed since.
+    superseded: &'r [Superseded],
     /// Sums over the batch.
     totals: &'r Totals,
 }
@@ -38,6 +40,7 @@ impl<'r> ReportView<'r> {
             simulated: report.simulated,
             written_at,
             jobs: &report.rows,
+            superseded: &report.superseded,
             totals: &report.totals,
         }
     }

@@ -10,5 +10,5 @@ mod row;
 mod writer;
 
 pub use json::ReportView;
-pub use row::{JobState, Report, Row, Totals};
+pub use row::{JobState, Report, Row, Superseded, Totals};
 pub use writer::{Form, ReportError, Writer, form_of};

@@ -1,10 +1,12 @@
 //! The one model of a report, frozen: what is in every form of it.
 
+use std::collections::HashSet;
+
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::domain::{Attempt, AttemptState, BatchKey, Charge, History, Job, Usd};
+use crate::domain::{Attempt, AttemptId, AttemptState, BatchKey, Charge, History, Job, Usd};
 
 /// Where a job stands.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
@@ -121,12 +123,37 @@ pub struct Row {
 pub struct Totals {
     /// Jobs of the manifest.
     pub jobs: usize,
+    /// What the jobs of the manifest cost together, each taken once.
+    pub planned_usd: Usd,
     /// Certainly charged for this batch, with attempts of jobs that were changed or removed since.
     pub spent_usd: Usd,
-    /// May have been charged on top of that: the price of every attempt of unknown charge.
+    /// May have been charged on top of that: the price of every attempt in doubt.
     pub at_risk_usd: Usd,
+    /// May have been charged, too: the price of every task of which nobody documents when it is charged, and that is not
+    /// completed.
+    pub unknown_usd: Usd,
     /// Jobs by state; every state is there.
     pub states: std::collections::BTreeMap<&'static str, usize>,
+}
+
+/// A task that was paid for, or perhaps, and that no row stands for: its job was changed, taken again or removed since.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct Superseded {
+    /// The job that it was for.
+    pub job: String,
+    /// Where it stands.
+    pub state: JobState,
+    /// What is known of the money.
+    pub charge: Charge,
+    /// Its price.
+    pub price_usd: Usd,
+    /// The service's name for it.
+    pub task_id: Option<String>,
+    /// Where its video can be fetched.
+    pub video_url: Option<String>,
+    /// The exact request.
+    #[schemars(with = "serde_json::Value")]
+    pub request: serde_json::Value,
 }
 
 /// A report before it has a form.
@@ -138,6 +165,8 @@ pub struct Report {
     pub simulated: bool,
     /// The jobs, in manifest order.
     pub rows: Vec<Row>,
+    /// Tasks that no row stands for.
+    pub superseded: Vec<Superseded>,
     /// Sums.
     pub totals: Totals,
 }
@@ -151,15 +180,19 @@ impl Report {
         jobs: impl IntoIterator<Item = &'a Job>,
         history: &History,
     ) -> Self {
-        let rows: Vec<Row> = jobs.into_iter().map(|job| row(&key.batch, job, history)).collect();
+        let jobs: Vec<&Job> = jobs.into_iter().collect();
+        let rows: Vec<Row> = jobs.iter().map(|job| row(&key.batch, job, history)).collect();
         let count = |state: JobState| rows.iter().filter(|row| row.state == state).count();
         let totals = Totals {
             jobs: rows.len(),
+            planned_usd: jobs.iter().map(|job| job.price).sum(),
             spent_usd: history.spent(),
             at_risk_usd: history.at_risk(),
+            unknown_usd: history.unknown(),
             states: JobState::ALL.into_iter().map(|state| (state.name(), count(state))).collect(),
         };
-        Self { key: key.clone(), simulated, rows, totals }
+        let superseded = superseded(&jobs, history);
+        Self { key: key.clone(), simulated, rows, superseded, totals }
     }
 }
 
@@ -203,9 +236,32 @@ fn row(batch: &str, job: &Job, history: &History) -> Row {
     }
 }
 
+fn superseded(jobs: &[&Job], history: &History) -> Vec<Superseded> {
+    let shown: HashSet<AttemptId> = jobs
+        .iter()
+        .filter_map(|job| representative(job, &history.of(&job.id).collect::<Vec<_>>()))
+        .map(|attempt| attempt.id)
+        .collect();
+    let others = history.attempts().filter(|attempt| !shown.contains(&attempt.id) && attempt.charge() != Charge::None);
+    others
+        .map(|attempt| Superseded {
+            job: attempt.job.to_string(),
+            state: state(attempt),
+            charge: attempt.charge(),
+            price_usd: attempt.price,
+            task_id: attempt.task.as_ref().map(ToString::to_string),
+            video_url: attempt.video_url.clone(),
+            request: serde_json::from_str(&attempt.request).unwrap_or_default(),
+        })
+        .collect()
+}
+
 /// The attempt that stands for a job: one in doubt before all, else the completed one, else the latest of this wording.
 fn representative<'a>(job: &Job, attempts: &[&'a Attempt]) -> Option<&'a Attempt> {
-    let same = || attempts.iter().rev().filter(|attempt| attempt.fingerprint == *job.request.fingerprint());
+    let same = || {
+        let same = attempts.iter().rev().filter(|attempt| attempt.fingerprint == *job.request.fingerprint());
+        same.filter(|attempt| attempt.state != AttemptState::Void)
+    };
     attempts
         .iter()
         .find(|attempt| attempt.state.is_doubtful())

@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 
@@ -42,13 +43,15 @@ pub struct ReportError {
 #[derive(Clone, Debug)]
 pub struct Writer {
     files: Vec<(PathBuf, Form)>,
+    /// The number of the newest report that was written.
+    newest: Arc<Mutex<u64>>,
 }
 
 impl Writer {
     /// To these files.
     #[must_use]
     pub fn new(files: Vec<(PathBuf, Form)>) -> Self {
-        Self { files }
+        Self { files, newest: Arc::default() }
     }
 
     /// The files.
@@ -57,7 +60,15 @@ impl Writer {
     }
 
     /// Writes every file anew. One that fails does not keep the others from being written.
-    pub fn write(&self, report: &Report) -> Result<(), ReportError> {
+    ///
+    /// Reports are numbered in the order in which they were made, and an older one never replaces a newer one, also when
+    /// two threads write.
+    pub fn write(&self, number: u64, report: &Report) -> Result<(), ReportError> {
+        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        if number < *newest {
+            return Ok(());
+        }
+        *newest = number;
         let now = Timestamp::now();
         let mut result = Ok(());
         for (path, form) in &self.files {

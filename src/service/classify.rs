@@ -31,8 +31,12 @@ const LONGEST_WAIT: Duration = Duration::from_hours(24);
 /// | 401, 403 | the key |
 /// | other 4xx | refused for good |
 /// | everything else: other 5xx, 3xx, a 2xx without a task id | nobody knows |
-pub fn submission(answer: &Answer<'_>, now: Timestamp) -> Submission {
+///
+/// With `free_server_errors` the user vouches that the service charges nothing for what it answers with 500, 502, 503 or
+/// 504; these are then refusals.
+pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp) -> Submission {
     match answer.status {
+        500 | 502 | 503 | 504 if free_server_errors => Submission::Wait(wait(answer, now), asked_to_wait(answer)),
         200..=299 => match TaskReport::parse(answer.body) {
             Some(report) => match report.id.clone() {
                 Some(id) => Submission::Accepted(id, report),
@@ -112,7 +116,7 @@ mod tests {
     }
 
     fn kind(answer: &Answer<'_>) -> &'static str {
-        match submission(answer, now()) {
+        match submission(answer, false, now()) {
             Submission::Accepted(..) => "accepted",
             Submission::NotSent(_) => "not sent",
             Submission::Wait(..) => "wait",
@@ -178,7 +182,7 @@ mod tests {
     #[test]
     fn the_services_own_message_is_told() {
         let Submission::Rejected(error) =
-            submission(&answer(400, None, r#"{"error": {"message": "prompt too long", "code": 17}}"#), now())
+            submission(&answer(400, None, r#"{"error": {"message": "prompt too long", "code": 17}}"#), false, now())
         else {
             panic!("not rejected")
         };

@@ -23,6 +23,9 @@ const LOOK_TIMEOUT: Duration = Duration::from_secs(30);
 /// The most that is read of an answer, in bytes; a task object has some hundreds.
 const LARGEST_ANSWER: usize = 1024 * 1024;
 
+/// The most that is kept of an answer that broke off, in characters.
+const MOST_KEPT: usize = 2000;
+
 /// Why there is no client.
 #[derive(Debug, thiserror::Error)]
 #[error("the HTTP client can't be set up")]
@@ -34,11 +37,15 @@ pub struct HttpService {
     endpoint: Endpoint,
     submit: Client,
     look: Client,
+    free_server_errors: bool,
 }
 
 impl HttpService {
     /// Sets up both clients. Connects to nothing yet.
-    pub fn new(endpoint: Endpoint, key: &ApiKey) -> Result<Self, ClientError> {
+    ///
+    /// With `free_server_errors` the user vouches that the service charges nothing for a submission that it answers with
+    /// 500, 502, 503 or 504.
+    pub fn new(endpoint: Endpoint, key: &ApiKey, free_server_errors: bool) -> Result<Self, ClientError> {
         // Fails only if a provider is installed already, which is just as well.
         let _already_installed = rustls::crypto::ring::default_provider().install_default();
         let headers = headers(key);
@@ -54,6 +61,7 @@ impl HttpService {
             submit: build(|| base().retry(reqwest::retry::never()).pool_max_idle_per_host(0).timeout(SUBMIT_TIMEOUT))?,
             look: build(|| base().timeout(LOOK_TIMEOUT))?,
             endpoint,
+            free_server_errors,
         })
     }
 }
@@ -86,20 +94,21 @@ impl VideoService for HttpService {
             Ok(response) => response,
             // Name lookup, connection and TLS hand-shake all come before the first byte of the request.
             Err(error) if error.is_connect() || error.is_builder() => return Submission::NotSent(causes(&error)),
-            Err(error) => return Submission::Unknown(lost(&error)),
+            Err(error) => return Submission::Unknown(lost(&error, &[])),
         };
         let (status, retry_after) = (response.status().as_u16(), retry_after(&response));
         match read(response).await {
             Ok(body) => {
                 let answer = Answer { status, retry_after: retry_after.as_deref(), body: &body };
-                classify::submission(&answer, Timestamp::now())
+                classify::submission(&answer, self.free_server_errors, Timestamp::now())
             }
             // The status of a refusal is a refusal even if its explanation is cut short.
-            Err(_) if (400..500).contains(&status) => {
-                let answer = Answer { status, retry_after: retry_after.as_deref(), body: b"" };
-                classify::submission(&answer, Timestamp::now())
+            Err((_, body)) if (400..500).contains(&status) => {
+                let answer = Answer { status, retry_after: retry_after.as_deref(), body: &body };
+                classify::submission(&answer, self.free_server_errors, Timestamp::now())
             }
-            Err(error) => Submission::Unknown(lost(&error)),
+            // What did arrive may hold the task id, which a person can look up.
+            Err((error, body)) => Submission::Unknown(lost(&error, &body)),
         }
     }
 
@@ -115,7 +124,7 @@ impl VideoService for HttpService {
                 let answer = Answer { status, retry_after: retry_after.as_deref(), body: &body };
                 classify::look(&answer, Timestamp::now())
             }
-            Err(error) => Look::Trouble(causes(&error)),
+            Err((error, _)) => Look::Trouble(causes(&error)),
         }
     }
 
@@ -128,22 +137,27 @@ fn retry_after(response: &Response) -> Option<String> {
     response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned)
 }
 
-/// The body, up to a bound; what lies beyond is not read, and a task object that long can't be read as one.
-async fn read(mut response: Response) -> Result<Vec<u8>, reqwest::Error> {
+/// The body, up to a bound; what lies beyond is not read, and a task object that long can't be read as one. If it breaks
+/// off, what had arrived comes with the error.
+async fn read(mut response: Response) -> Result<Vec<u8>, (reqwest::Error, Vec<u8>)> {
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await? {
-        body.extend_from_slice(&chunk);
-        if body.len() > LARGEST_ANSWER {
-            break;
+    loop {
+        match response.chunk().await {
+            Ok(Some(chunk)) if body.len() <= LARGEST_ANSWER => body.extend_from_slice(&chunk),
+            Ok(_) => return Ok(body),
+            Err(error) => return Err((error, body)),
         }
     }
-    Ok(body)
 }
 
-fn lost(error: &reqwest::Error) -> ServiceError {
+fn lost(error: &reqwest::Error, arrived: &[u8]) -> ServiceError {
     let what = if error.is_timeout() { "no answer in time" } else { "the answer was lost on its way" };
-    let causes = causes(error);
-    ServiceError { message: format!("{what}: {causes}"), code: None, raw: causes.into() }
+    let mut message = format!("{what}: {}", causes(error));
+    let arrived: String = String::from_utf8_lossy(arrived).chars().take(MOST_KEPT).collect();
+    if !arrived.is_empty() {
+        message = format!("{message}; what arrived of it: {arrived}");
+    }
+    ServiceError { message, code: None, raw: arrived.into() }
 }
 
 /// The error with everything under it, without the address, which the user knows.

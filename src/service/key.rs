@@ -3,6 +3,7 @@
 use std::fmt;
 
 use secrecy::{ExposeSecret, SecretString};
+use sha2::{Digest, Sha256};
 
 /// The key that every request carries (interface §5).
 #[derive(Clone)]
@@ -30,6 +31,14 @@ impl ApiKey {
             return Err(InvalidKey::BadCharacter);
         }
         Ok(Self(text.into()))
+    }
+
+    /// What tells this key from another, and from which it can't be had: keys are long and random.
+    #[must_use]
+    pub fn fingerprint(&self) -> String {
+        let digest = Sha256::digest(format!("shotlist key\0{}", self.0.expose_secret()));
+        let short = digest.iter().take(8).fold(0_u64, |number, &byte| number << 8 | u64::from(byte));
+        format!("{short:016x}")
     }
 
     /// The value of the header `Authorization`.

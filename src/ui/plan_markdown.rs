@@ -20,8 +20,8 @@ pub fn plan_markdown(plan: &Plan) -> String {
         let _infallible = writeln!(text, "{line}");
     };
     put(format!("**{} to submit for ${}**, about {wall}.", count(totals.submit, "job"), totals.cost));
-    if let Some(limit) = &plan.limit {
-        let verdict = if plan.is_within_limit() { "Within" } else { "**Over**" };
+    for limit in plan.limits() {
+        let verdict = if totals.cost <= limit.left() { "Within" } else { "**Over**" };
         put(format!("{verdict} the limit of ${} ({}).", limit.usd, limit.source));
     }
     put(String::new());

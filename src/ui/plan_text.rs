@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::lines::{count, span};
 use super::table::{shortened, table};
+use crate::domain::JobId;
 use crate::plan::{Action, Plan, Planned, by_model};
 
 /// The most jobs that are listed one by one, unless more is asked for.
@@ -82,11 +83,24 @@ fn sums(plan: &Plan) -> String {
             count(totals.in_doubt, "job")
         ));
     }
-    if let Some(limit) = &plan.limit {
-        let verdict = if plan.is_within_limit() { "within" } else { "OVER" };
-        text.push_str(&format!("{verdict} the limit of ${} ({})\n", limit.usd, limit.source));
+    if plan.worst_case() > totals.cost {
+        text.push_str(&format!("at most ${} with every paid retry\n", plan.worst_case()));
+    }
+    for limit in plan.limits() {
+        let verdict = if totals.cost <= limit.left() { "within" } else { "OVER" };
+        let used = if limit.used.is_zero() { String::new() } else { format!(", ${} of it used", limit.used) };
+        text.push_str(&format!("{verdict} the limit of ${} ({}){used}\n", limit.usd, limit.source));
+    }
+    for (new, old) in &plan.renamed {
+        text.push_str(&format!("{}\n", renamed(new, old)));
     }
     text
+}
+
+/// What a likely rename means for the money.
+#[must_use]
+pub fn renamed(new: &JobId, old: &JobId) -> String {
+    format!("{new} asks for the same as {old}, which was paid for and is gone: if it was renamed, rename it back")
 }
 
 fn count_requests(requests: u64) -> String {

@@ -101,12 +101,15 @@ impl Progress {
             RunEvent::Progressed { .. } => {}
             RunEvent::Completed { job } => self.detail(&format!("completed {job}")),
             RunEvent::Failed { job, message } => terminal.warning(&format!("{job} failed: {message}")),
+            RunEvent::Retrying { job, message } => {
+                terminal.warning(&format!("{job} failed, and is paid for once more: {message}"));
+            }
             RunEvent::Rejected { job, message } => {
                 terminal.warning(&format!("{job} was rejected, without a charge: {message}"));
             }
             RunEvent::InDoubt { job, message, price } => terminal.error(
                 &format!("{job} is in doubt: {message}"),
-                Some("look it up at the service; it is never sent again by itself"),
+                Some("it is never sent again by itself: look it up at the service, then settle it with `shotlist resolve`"),
                 Some(&format!("${price} may have been charged")),
             ),
             RunEvent::Left { job, why } => match why {
@@ -125,11 +128,13 @@ impl Progress {
             RunEvent::UnknownStatus { status } => terminal.warning(&format!(
                 "the service says `{status}`, which its interface does not know; the task is asked about again"
             )),
-            RunEvent::Rescue { job, task } => terminal.error(
-                &format!("RESCUE: the task of {job} is {task}, and it could not be written down"),
-                Some("keep this line: without it the task can't be found again"),
-                Some("the task is paid for"),
-            ),
+            RunEvent::Rescue { job, task } => {
+                let line = format!("RESCUE: the task of {job} is {task}, and it could not be written down");
+                let help = format!("keep this line; when the ledger can be written: shotlist resolve MANIFEST {job} --task {task}");
+                terminal.error(&line, Some(&help), Some("the task is paid for"));
+                // On both streams: one of them may go to the very disk that is full.
+                terminal.result(&format!("{line}\n"));
+            }
             RunEvent::LedgerTrouble { message } => terminal.error(message, None, None),
             RunEvent::Stopping { reason, message } => self.say_stop(*reason, message),
         }
@@ -168,6 +173,7 @@ impl State {
                 self.running = self.running.saturating_sub(1);
                 self.ended += 1;
             }
+            RunEvent::Retrying { .. } => self.running = self.running.saturating_sub(1),
             RunEvent::Rejected { .. } => self.ended += 1,
             RunEvent::InDoubt { price, .. } => {
                 self.ended += 1;
@@ -217,6 +223,7 @@ fn log(event: &RunEvent) {
         RunEvent::Progressed { job, percent } => tracing::debug!(event = "progressed", %job, percent),
         RunEvent::Completed { job } => tracing::info!(event = "completed", %job),
         RunEvent::Failed { job, message } => tracing::warn!(event = "failed", %job, error = message),
+        RunEvent::Retrying { job, message } => tracing::warn!(event = "retrying", %job, error = message),
         RunEvent::Rejected { job, message } => tracing::warn!(event = "rejected", %job, error = message),
         RunEvent::InDoubt { job, message, price } => {
             tracing::error!(event = "in_doubt", %job, error = message, at_risk_usd = %price);

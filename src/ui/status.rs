@@ -59,9 +59,18 @@ fn sums(report: &Report) -> String {
     let totals = &report.totals;
     let mut text = format!("{}: {}\n", count(totals.jobs, "job"), states.join(", "));
     let simulated = if report.simulated { " (simulated)" } else { "" };
-    text.push_str(&format!("spent: ${}{simulated}\n", totals.spent_usd));
+    text.push_str(&format!("spent: ${}{simulated} of ${} planned\n", totals.spent_usd, totals.planned_usd));
     if !totals.at_risk_usd.is_zero() {
-        text.push_str(&format!("at risk: ${} may have been charged on top\n", totals.at_risk_usd));
+        text.push_str(&format!("at risk: ${} in doubt, settle it with `shotlist resolve`\n", totals.at_risk_usd));
+    }
+    if !totals.unknown_usd.is_zero() {
+        text.push_str(&format!("unknown: ${} for tasks that may or may not be charged\n", totals.unknown_usd));
+    }
+    if !report.superseded.is_empty() {
+        text.push_str(&format!(
+            "superseded: {} of changed, retaken or removed jobs\n",
+            count(report.superseded.len(), "task")
+        ));
     }
     text
 }

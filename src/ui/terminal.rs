@@ -67,6 +67,11 @@ impl Terminal {
         line(&format!("{text}\n"));
     }
 
+    /// What a question is about, to stderr, also when quiet: nobody can agree to what was not shown.
+    pub fn question(&self, text: &str) {
+        line(text);
+    }
+
     /// Asks a question that wants a yes; everything but `y` and `yes` is a no, and so is the end of input.
     #[must_use]
     pub fn ask(&self, question: &str) -> bool {

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use shotlist::domain::{
-    Attempt, AttemptId, AttemptState, BatchKey, Charging, History, Job, JobId, Request, ServiceError, Spec, TaskId, Usd,
+    Account, Attempt, AttemptId, AttemptState, BatchKey, Charging, History, Job, JobId, Request, ServiceError, Spec,
+    TaskId, Usd,
 };
 use shotlist::engine::{Engine, Outcome, RunEvent, Settings, Stop, StopReason};
 use shotlist::ledger::{Event, Intent, Ledger, LedgerError};
-use shotlist::plan::{Limit, Plan};
+use shotlist::plan::{Given, IdGlobs, Limit, Plan};
 use shotlist::service::{Look, Status, Submission, TaskReport, VideoService};
 use tokio::time::Instant;
 
@@ -131,6 +132,10 @@ impl Ledger for MemoryLedger {
         Ok(0)
     }
 
+    async fn adopt(&self, _: &BatchKey, _: &Account) -> Result<(), LedgerError> {
+        Ok(())
+    }
+
     async fn history(&self, _: &BatchKey) -> Result<History, LedgerError> {
         Ok(History::default())
     }
@@ -157,10 +162,28 @@ fn jobs(count: usize) -> Vec<Arc<Job>> {
     (0..count).map(job).collect()
 }
 
+fn limit(usd: &str) -> Limit {
+    Limit { usd: usd.parse().expect("money"), source: "--max-cost", used: Usd::ZERO }
+}
+
+fn account() -> Account {
+    Account { service: "fake".into(), key: "k".into() }
+}
+
 fn plan(jobs: &[Arc<Job>], history: &History, limit: Option<&str>) -> Plan {
-    let limit = limit.map(|usd| Limit { usd: usd.parse().expect("money"), source: "--max-cost" });
     let ids: HashSet<&JobId> = jobs.iter().map(|job| &job.id).collect();
-    Plan::new(key(), jobs, &ids, history, limit, 8)
+    let given = Given {
+        key: key(),
+        manifest_ids: &ids,
+        history,
+        run_limit: limit.map(self::limit),
+        caps: Vec::new(),
+        concurrency: 8,
+        retries: 0,
+        retry_failed: false,
+        retake: IdGlobs::default(),
+    };
+    Plan::new(jobs, given)
 }
 
 /// Runs a plan to its end, and how it ended with every event.
@@ -173,7 +196,7 @@ async fn run(
 ) -> (Outcome, Vec<RunEvent>) {
     let events = Mutex::new(Vec::new());
     let tell = |event: RunEvent| events.lock().expect("no panic").push(event);
-    let engine = Engine { service, address: "fake", ledger, settings, stop, tell: &tell };
+    let engine = Engine { service, account: &account(), caps: &[], ledger, settings, stop, tell: &tell };
     let outcome = engine.run(plan).await;
     (outcome, events.into_inner().expect("no panic"))
 }
@@ -225,7 +248,9 @@ async fn a_wait_holds_for_all_submissions() {
     let start = Instant::now();
     let ledger = MemoryLedger::default();
     run(&service, &ledger, &settings, &Stop::default(), &plan(&jobs(6), &History::default(), None)).await;
-    assert_eq!(ledger.states(), [AttemptState::Completed; 6]);
+    // The request that was told to wait had an intent of its own, which is void, and the job another.
+    let ended = |state| ledger.states().into_iter().filter(|other| *other == state).count();
+    assert_eq!((ended(AttemptState::Completed), ended(AttemptState::Void)), (6, 1));
     let early = service.submissions().iter().filter(|(at, _)| *at - start < 60 * SECOND).count();
     assert_eq!(early, 2, "something was submitted during the pause");
 }
@@ -235,7 +260,7 @@ async fn concurrency_cannot_pass_the_limit_on_spending() {
     // The plan is built without a limit, as if others had spent meanwhile.
     let service = FakeService::taking(|_| 30 * SECOND);
     let mut plan = plan(&jobs(8), &History::default(), None);
-    plan.limit = Some(Limit { usd: "11.25".parse().expect("money"), source: "--max-cost" });
+    plan.run_limit = Some(limit("11.25"));
     let ledger = MemoryLedger::default();
     let (outcome, _) = run(&service, &ledger, &Settings::default(), &Stop::default(), &plan).await;
     assert_eq!(ledger.states(), [AttemptState::Completed; 3]);
@@ -251,7 +276,7 @@ async fn doubtful_money_stays_reserved_and_refused_money_does_not() {
         _ => None,
     });
     let mut plan = plan(&jobs(4), &History::default(), None);
-    plan.limit = Some(Limit { usd: "7.50".parse().expect("money"), source: "--max-cost" });
+    plan.run_limit = Some(limit("7.50"));
     let settings = Settings { concurrency: 1, ..Settings::default() };
     let ledger = MemoryLedger::default();
     run(&service, &ledger, &settings, &Stop::default(), &plan).await;
@@ -312,7 +337,7 @@ async fn minutes_without_a_network_lose_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn resumed_tasks_take_slots_and_are_all_looked_after() {
-    let all = jobs(12);
+    let all = jobs(16);
     let attempts = all.iter().take(10).enumerate().map(|(number, job)| Attempt {
         id: AttemptId(i64::try_from(number).expect("few")),
         job: job.id.clone(),
@@ -322,6 +347,7 @@ async fn resumed_tasks_take_slots_and_are_all_looked_after() {
         price: Usd::ZERO,
         charging: job.charging,
         typical_s: job.typical_s,
+        account: account(),
         state: AttemptState::Queued,
         task: TaskId::new(format!("old{number}")),
         video_url: None,
@@ -331,21 +357,24 @@ async fn resumed_tasks_take_slots_and_are_all_looked_after() {
         answered_at: Some(Timestamp::now()),
         ended_at: None,
     });
-    let service = FakeService::taking(|_| 60 * SECOND);
+    let service = FakeService::taking(|_| 40 * SECOND);
     let ledger = MemoryLedger::default();
-    for (number, job) in all.iter().take(10).enumerate() {
-        let task = TaskId::new(format!("old{number}")).expect("an id");
-        service.tasks.lock().expect("no panic").insert(task, (Instant::now(), 60 * SECOND));
+    // They end one after the other, a minute apart.
+    for (number, job) in (1..).zip(all.iter().take(10)) {
+        let task = TaskId::new(format!("old{}", number - 1)).expect("an id");
+        service.tasks.lock().expect("no panic").insert(task, (Instant::now(), number * 60 * SECOND));
         ledger.attempts.lock().expect("no panic").push((job.id.clone(), AttemptState::Queued));
     }
     let plan = plan(&all, &History::new(attempts.collect()), None);
-    assert_eq!((plan.resume.len(), plan.totals().submit), (10, 2));
-    let start = Instant::now();
-    // More tasks than slots: none waits, and nothing new is submitted before a slot is free.
+    assert_eq!((plan.resume.len(), plan.totals().submit), (10, 6));
     run(&service, &ledger, &Settings { concurrency: 4, ..Settings::default() }, &Stop::default(), &plan).await;
-    assert_eq!(ledger.states(), [AttemptState::Completed; 12]);
-    assert!(service.submissions().iter().all(|(at, _)| *at - start >= 60 * SECOND), "submitted without a free slot");
-    assert!(start.elapsed() < 150 * SECOND, "{:?}", start.elapsed());
+    assert_eq!(ledger.states(), [AttemptState::Completed; 16]);
+    // More tasks than slots: none waits to be looked at, and nothing is submitted before the surplus has ended.
+    let tasks = service.tasks.lock().expect("no panic").clone();
+    for (at, _) in service.submissions() {
+        let outstanding = tasks.values().filter(|(start, takes)| *start <= at && at < *start + *takes).count();
+        assert!(outstanding <= 4, "{outstanding} tasks outstanding at {at:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -373,4 +402,75 @@ async fn a_signal_leaves_outstanding_tasks_and_submits_no_more() {
     assert_eq!(ledger.states(), [AttemptState::InProgress; 2]);
     assert_eq!(outcome.stopped.into_iter().collect::<Vec<_>>(), [StopReason::Signal(2)]);
     assert_eq!(events.iter().filter(|event| matches!(event, RunEvent::Left { .. })).count(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_sent_after_the_run_was_stopped_while_it_waited() {
+    for reason in [StopReason::Signal(2), StopReason::KeyRefused, StopReason::LedgerFailed, StopReason::SpendLimit] {
+        let mut service = FakeService::taking(|_| 30 * SECOND);
+        service.refuses = Box::new(|_| Some(Submission::Wait(Some(600 * SECOND), "full".into())));
+        let (ledger, stop, start) = (MemoryLedger::default(), Stop::default(), Instant::now());
+        let settings = Settings { concurrency: 3, ..Settings::default() };
+        let plan = plan(&jobs(5), &History::default(), None);
+        let running = run(&service, &ledger, &settings, &stop, &plan);
+        let stopping = async {
+            tokio::time::sleep(20 * SECOND).await;
+            stop.because(reason);
+        };
+        futures::join!(running, stopping);
+        assert!(start.elapsed() < 21 * SECOND, "{reason:?} was not heard for {:?}", start.elapsed());
+        assert!(service.submissions().iter().all(|(at, _)| *at - start < SECOND), "{reason:?}: sent after the stop");
+        assert!(ledger.states().iter().all(|state| *state == AttemptState::Void), "{:?}", ledger.states());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_is_busy_for_longer_than_the_deadline_ends_the_run() {
+    let mut service = FakeService::taking(|_| 30 * SECOND);
+    service.refuses = Box::new(|_| Some(Submission::Wait(Some(60 * SECOND), "full".into())));
+    let (ledger, start) = (MemoryLedger::default(), Instant::now());
+    let plan = plan(&jobs(3), &History::default(), None);
+    let (outcome, _) = run(&service, &ledger, &Settings::default(), &Stop::default(), &plan).await;
+    assert!(outcome.stopped.contains(&StopReason::Unreachable), "{outcome:?}");
+    assert!(start.elapsed() < 3600 * SECOND, "{:?}", start.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn tasks_go_on_to_be_looked_at_after_a_spend_limit() {
+    let service = FakeService::taking(|_| 90 * SECOND);
+    let mut plan = plan(&jobs(4), &History::default(), None);
+    plan.run_limit = Some(limit("7.50"));
+    let ledger = MemoryLedger::default();
+    run(&service, &ledger, &Settings::default(), &Stop::default(), &plan).await;
+    assert_eq!(ledger.states(), [AttemptState::Completed; 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_task_is_paid_for_again_as_often_as_was_agreed() {
+    let mut service = FakeService::taking(|_| SECOND);
+    // The first three looks at anything say that it failed.
+    service.denies = Box::new(|number| (number < 3).then(|| Look::Report(report(Status::Failed))));
+    let mut plan = plan(&jobs(1), &History::default(), None);
+    plan.retries = 3;
+    assert_eq!(plan.worst_case(), "15.00".parse().expect("money"));
+    let ledger = MemoryLedger::default();
+    let (_, events) = run(&service, &ledger, &Settings::default(), &Stop::default(), &plan).await;
+    let failed = AttemptState::Failed;
+    assert_eq!(ledger.states(), [failed, failed, failed, AttemptState::Completed]);
+    let told = events.iter().filter(|event| matches!(event, RunEvent::Retrying { .. })).count();
+    assert_eq!(told, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn retries_stop_at_the_limit_and_never_take_the_money_of_a_job_that_waits() {
+    let mut service = FakeService::taking(|_| SECOND);
+    service.denies = Box::new(|_| Some(Look::Report(report(Status::Failed))));
+    let mut plan = plan(&jobs(2), &History::default(), None);
+    plan.retries = 9;
+    plan.run_limit = Some(limit("11.25"));
+    let settings = Settings { concurrency: 1, ..Settings::default() };
+    let ledger = MemoryLedger::default();
+    let (outcome, _) = run(&service, &ledger, &settings, &Stop::default(), &plan).await;
+    assert_eq!(ledger.states(), [AttemptState::Failed; 3], "two jobs and one retry");
+    assert!(outcome.stopped.is_empty(), "{outcome:?}");
 }

@@ -92,6 +92,6 @@ fn options_come_from_the_environment_too() {
     let plan = program.env("SHOTLIST_SELECT", "hero").env("SHOTLIST_MAX_COST", "0.5").ends_with(3).stdout;
     let plan: Value = serde_json::from_str(&plan).expect("JSON");
     assert_eq!(plan["jobs"].as_array().expect("jobs").len(), 1);
-    assert_eq!(plan["budget"]["source"], "--max-cost");
+    assert_eq!(plan["budget"]["limits"][0]["source"], "--max-cost");
     assert_eq!(plan["budget"]["within"], false);
 }

@@ -18,7 +18,7 @@ jobs:
 fn a_run_completes_and_a_second_one_costs_nothing() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     let ended = here.run(&service, &[]).ends_with(0);
-    assert!(ended.stdout.contains("2 jobs: 2 completed\nspent: $11.25\n"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("2 jobs: 2 completed\nspent: $11.25 of $11.25 planned\n"), "{}", ended.stdout);
     assert_eq!(here.states(), ["completed", "completed"]);
     assert_eq!(service.posts().len(), 2);
 
@@ -121,7 +121,7 @@ jobs:
     assert_eq!(column("error")[1], json!({ "message": "moderated", "code": { "kind": "x" } }));
     assert_eq!(column("error_code")[2], json!("17"));
     assert_eq!(report["totals"]["spent_usd"], "1.80");
-    assert_eq!(report["totals"]["at_risk_usd"], "3.75");
+    assert_eq!((&report["totals"]["at_risk_usd"], &report["totals"]["unknown_usd"]), (&json!("0.00"), &json!("3.75")));
 
     // A rejected job is due again and a failed one is not.
     let posts = service.posts().len();
@@ -193,12 +193,12 @@ jobs:
 fn status_reads_the_ledger_alone() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     let before = here.shotlist(&["status", "m.yaml"]).ends_with(0).stdout;
-    assert!(before.contains("2 jobs: 2 pending\nspent: $0.00\n"), "{before}");
+    assert!(before.contains("2 jobs: 2 pending\nspent: $0.00 of $11.25 planned\n"), "{before}");
     assert_eq!(here.files(), ["m.yaml"], "status wrote something");
     here.run(&service, &["--select", "one"]).ends_with(0);
     let asked = service.asked().len();
     let after = here.shotlist(&["status", "m.yaml"]).ends_with(0).stdout;
-    assert!(after.contains("2 jobs: 1 completed, 1 pending\nspent: $3.75\n"), "{after}");
+    assert!(after.contains("2 jobs: 1 completed, 1 pending\nspent: $3.75 of $11.25 planned\n"), "{after}");
     let json = here.shotlist(&["status", "m.yaml", "--format", "json"]).ends_with(0).stdout;
     let json: Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json["jobs"][0]["state"], "completed");

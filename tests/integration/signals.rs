@@ -7,7 +7,7 @@ use crate::support::{Ended, Service, Workspace, kill, wait_until};
 
 #[test]
 fn the_first_signal_leaves_tasks_at_the_service_and_the_next_run_collects_them() {
-    for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
+    for (signal, code) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
         let (service, switch) = Service::slow();
         let here = Workspace::with_manifest(TWO_JOBS);
         let child = here.run(&service, &["--concurrency", "1"]).starts();

@@ -88,6 +88,15 @@ impl Workspace {
         rows.expect("rows").collect::<Result<_, _>>().expect("rows")
     }
 
+    /// The first column of a query to the ledger; nothing if there is no ledger, or none that can be read.
+    pub fn ledger_if_any(&self, sql: &str) -> Vec<String> {
+        let path = self.path(".shotlist/ledger.db");
+        let read = || -> rusqlite::Result<Vec<String>> {
+            rusqlite::Connection::open(&path)?.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
+        };
+        if path.exists() { read().unwrap_or_default() } else { Vec::new() }
+    }
+
     /// Every file below the folder, relative, in order.
     pub fn files(&self) -> Vec<String> {
         let mut found = Vec::new();

@@ -1,0 +1,98 @@
+//! `shotlist resolve`: a person settles a job in doubt.
+
+use super::args::{ManifestArgs, ResolveArgs, SelectArgs};
+use super::connect::{self, connect};
+use super::exit::Exit;
+use super::failure::Failure;
+use super::{manifest, paths, refusal};
+use crate::domain::{Attempt, AttemptState, BatchKey, JobId, TaskId};
+use crate::ledger::{Event, Ledger as _, RunLock, SqliteLedger};
+use crate::service::{Look, VideoService as _};
+use crate::ui::Terminal;
+
+/// Settles the doubt about one job. A task id is believed only after the service has confirmed it.
+pub fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, Failure> {
+    let everything = SelectArgs { select: Vec::new(), exclude: Vec::new(), tag: Vec::new() };
+    let key = manifest::load(&args.manifest, &everything, terminal, false)?.manifest.key;
+    let job = JobId::new(args.job.clone()).map_err(|error| Failure::before_sending(Exit::Usage, error.to_string()))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| refusal::cannot_write(&error))?;
+    runtime.block_on(async {
+        let path = paths::ledger(&args.manifest);
+        if !path.exists() {
+            return Err(not_in_doubt(&job, "there is no ledger"));
+        }
+        let ledger = SqliteLedger::open(&path, paths::kind(&args.manifest)).map_err(|error| refusal::ledger(&error))?;
+        let _lock = RunLock::acquire(&path, &key).map_err(|error| refusal::lock(&error))?;
+        ledger.conclude(&key).await.map_err(|error| refusal::cannot_write(&error))?;
+        let doubtful = doubtful(&ledger, &key, &job).await?;
+        let event = match &args.verdict.task {
+            Some(task) => Event::Found(confirmed(args, &ledger, &key, task, &doubtful).await?),
+            None => Event::Denied,
+        };
+        let settled = settled(&event, &doubtful, &args.manifest);
+        ledger.record(doubtful.id, event).await.map_err(|error| refusal::cannot_write(&error))?;
+        terminal.note(&settled);
+        Ok(Exit::Done)
+    })
+}
+
+async fn doubtful(ledger: &SqliteLedger, key: &BatchKey, job: &JobId) -> Result<Attempt, Failure> {
+    let history = ledger.history(key).await.map_err(|error| refusal::cannot_write(&error))?;
+    let mut attempts = history.of(job);
+    let found = attempts.find(|attempt| attempt.state == AttemptState::InDoubt).cloned();
+    found.ok_or_else(|| not_in_doubt(job, "the ledger knows no doubt about it"))
+}
+
+/// The task id, if the service knows it and no other attempt of the batch has it.
+async fn confirmed(
+    args: &ResolveArgs,
+    ledger: &SqliteLedger,
+    key: &BatchKey,
+    task: &str,
+    doubtful: &Attempt,
+) -> Result<TaskId, Failure> {
+    let usage = |message: String| Failure::before_sending(Exit::Usage, message);
+    let task = TaskId::new(task).ok_or_else(|| usage("--task is blank".to_owned()))?;
+    let history = ledger.history(key).await.map_err(|error| refusal::cannot_write(&error))?;
+    if let Some(owner) = history.attempts().find(|attempt| attempt.task.as_ref() == Some(&task)) {
+        return Err(usage(format!("the task {task} belongs to {} already", owner.job)));
+    }
+    let connection = connect(&args.manifest, &args.service, false).await?;
+    if args.service.same_account {
+        let adopted = ledger.adopt(key, &connection.account).await;
+        adopted.map_err(|error| refusal::cannot_write(&error))?;
+    } else {
+        connect::check_owner([doubtful], &connection.account)?;
+    }
+    match connection.service.look(&task).await {
+        Look::Report(_) => Ok(task),
+        Look::Missing => {
+            let failure = usage(format!("the service does not know the task {task}"));
+            Err(failure.with_help("check the id; if there is no task, say so with --never-created"))
+        }
+        Look::KeyRefused(error) => Err(Failure::before_sending(Exit::KeyRefused, error.message)),
+        Look::Wait(_, message) | Look::Trouble(message) => {
+            let failure =
+                Failure::before_sending(Exit::Unreachable, format!("the service can't confirm it now: {message}"));
+            Err(failure.with_help("try again later; the job stays in doubt until then"))
+        }
+    }
+}
+
+fn settled(event: &Event, doubtful: &Attempt, manifest: &ManifestArgs) -> String {
+    let (job, price, path) = (&doubtful.job, doubtful.price, manifest.manifest.display());
+    match event {
+        Event::Found(task) => {
+            format!("{job} is at the service as {task}; `shotlist run {path}` goes on with it and pays nothing new")
+        }
+        _ => format!("{job} is due again; the next run submits it for ${price}"),
+    }
+}
+
+fn not_in_doubt(job: &JobId, why: &str) -> Failure {
+    let failure = Failure::before_sending(Exit::Usage, format!("{job} is not in doubt: {why}"));
+    failure.with_help("`shotlist status MANIFEST` shows where each job stands")
+}

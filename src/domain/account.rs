@@ -1,0 +1,18 @@
+//! Whose tasks these are: a service's address and a key at it.
+
+use std::fmt;
+
+/// The owner of a task. Another one would be told that the task does not exist.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Account {
+    /// The service's address.
+    pub service: String,
+    /// A fingerprint of the key, from which the key can't be had.
+    pub key: String,
+}
+
+impl fmt::Display for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} with the key {}", self.service, self.key)
+    }
+}

@@ -1,0 +1,276 @@
+//! The crash argument of the ledger, walked through with a real process and a real SIGKILL.
+//!
+//! Each test kills the run at one place, starts it again until it ends on its own, and then compares what the service
+//! charged with what the ledger and the report say: at most one charge for each attempt, no task id missing that the
+//! client acknowledged, every job in a state of the contract.
+
+use std::collections::HashSet;
+use std::fs;
+use std::process::Child;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::json;
+
+use crate::support::{Answer, Asked, Ended, Service, Workspace, json as answer, kill, raw, wait_until};
+
+const THREE_JOBS: &str = "
+version: 1
+defaults: { model: alpha-2 }
+jobs: [{ id: a, prompt: a }, { id: b, prompt: b }, { id: c, prompt: c }]
+";
+
+/// Runs until the run ends by itself; how it ended.
+fn run_to_the_end(here: &Workspace, service: &Service) -> Ended {
+    for _ in 0..5 {
+        let ended = here.run(service, &[]).ends();
+        if ended.code.is_some() {
+            return ended;
+        }
+    }
+    panic!("the run never ended by itself");
+}
+
+/// What holds after any crash. `charged` are the prompts that the service took, one for each charge.
+fn check(here: &Workspace, service: &Service, what: &str) {
+    let report = here.report();
+    let states: Vec<&str> =
+        report["jobs"].as_array().expect("jobs").iter().filter_map(|job| job["state"].as_str()).collect();
+    let posts = service.posts();
+    let distinct: HashSet<&String> = posts.iter().collect();
+    assert_eq!(posts.len(), distinct.len(), "{what}: a job was submitted twice");
+    for (job, state) in report["jobs"].as_array().expect("jobs").iter().zip(&states) {
+        assert!(["completed", "in_doubt"].contains(state), "{what}: {job}");
+        // Completed: its task is one that the service gave out. In doubt: it may or may not have been taken.
+        if *state == "completed" {
+            assert!(job["task_id"].as_str().is_some_and(|task| task.starts_with('t')), "{what}: {job}");
+        }
+    }
+    let completed = states.iter().filter(|state| **state == "completed").count();
+    let spent = format!("{:.2}", 0.90 * f64::from(u32::try_from(completed).expect("few")));
+    assert_eq!(report["totals"]["spent_usd"], spent, "{what}");
+    // Money that left is either spent or at risk: nothing that the service charged is missing.
+    let at_risk = states.iter().filter(|state| **state == "in_doubt").count();
+    assert!(posts.len() <= completed + at_risk, "{what}: {} charges, {states:?}", posts.len());
+}
+
+/// Starts a run that stands still at a place in its ledger's writer; nothing if it ended before it came there.
+fn halted(here: &Workspace, service: &Service, place: &str, number: usize) -> Option<Child> {
+    let file = here.path(&format!("halted-{place}-{number}"));
+    let program = here.run(service, &["--concurrency", "2"]);
+    let program = program.env("SHOTLIST_HALT_AT", &format!("{place}:{number}"));
+    let mut child = program.env("SHOTLIST_HALT_FILE", file.to_str().expect("UTF-8")).starts();
+    let mut ended = false;
+    wait_until("it stands still or ends", || {
+        ended = child.try_wait().expect("a status").is_some();
+        ended || file.exists()
+    });
+    file.exists().then_some(child)
+}
+
+#[test]
+fn killed_at_every_single_write_of_the_ledger() {
+    let mut kills = 0;
+    for place in ["before-commit", "after-commit"] {
+        for number in 1..200 {
+            let (service, here) = (Service::well(), Workspace::with_manifest(THREE_JOBS));
+            let Some(child) = halted(&here, &service, place, number) else { break };
+            kill(&child, "-KILL");
+            assert_eq!(Ended::of(child).code, None, "it was not killed");
+            kills += 1;
+            let what = format!("{place} {number}");
+            let ended = run_to_the_end(&here, &service);
+            assert!([Some(0), Some(7)].contains(&ended.code), "{what}: {}", ended.stderr);
+            check(&here, &service, &what);
+        }
+    }
+    // Three intents, three ids, three final words at least, and each before and after.
+    assert!(kills >= 18, "only {kills} kills happened");
+}
+
+#[test]
+fn killed_at_every_boundary_of_a_request() {
+    // The service stands still at its nth request, before or after it has taken note of it, until the client is dead.
+    for number in 0..8 {
+        let (seen, release) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (count, go) = (Arc::clone(&seen), Arc::clone(&release));
+        let service = Service::scripted(move |_| {
+            if count.fetch_add(1, Ordering::SeqCst) == number {
+                wait_until("the client is dead", || go.load(Ordering::SeqCst) == 1);
+            }
+            Answer::Well
+        });
+        let here = Workspace::with_manifest(THREE_JOBS);
+        let child = here.run(&service, &["--concurrency", "1"]).starts();
+        wait_until("the request is there", || seen.load(Ordering::SeqCst) > number || has_ended(&here));
+        if seen.load(Ordering::SeqCst) <= number {
+            assert!(number >= 6, "the run ended after {number} requests");
+            drop(Ended::of(child));
+            break;
+        }
+        kill(&child, "-KILL");
+        assert_eq!(Ended::of(child).code, None, "it was not killed");
+        release.store(1, Ordering::SeqCst);
+        let ended = run_to_the_end(&here, &service);
+        assert!([Some(0), Some(7)].contains(&ended.code), "request {number}: {}", ended.stderr);
+        check(&here, &service, &format!("request {number}"));
+    }
+}
+
+fn has_ended(here: &Workspace) -> bool {
+    let path = here.path("shotlist-out/m/report.json");
+    fs::read_to_string(path).is_ok_and(|report| report.matches("\"completed\"").count() > 3)
+}
+
+#[test]
+fn power_lost_at_every_single_write_of_the_ledger() {
+    // What was not synced is gone: the ledger is set back to what the last commit had put on the disk, while the
+    // service remembers everything up to the moment before the next commit.
+    let mut losses = 0;
+    for number in 2..200 {
+        let (service, here) = (Service::well(), Workspace::with_manifest(THREE_JOBS));
+        let Some(child) = halted(&here, &service, "after-commit", number - 1) else { break };
+        let synced = ledger_files(&here);
+        kill(&child, "-KILL");
+        assert_eq!(Ended::of(child).code, None, "it was not killed");
+
+        let (service, here) = (Service::well(), Workspace::with_manifest(THREE_JOBS));
+        let Some(child) = halted(&here, &service, "before-commit", number) else { break };
+        let log = here.path(".shotlist/ledger.db-wal");
+        let synced_length = synced.iter().find(|(name, _)| name.ends_with("-wal")).map_or(0, |(_, bytes)| bytes.len());
+        kill(&child, "-KILL");
+        assert_eq!(Ended::of(child).code, None, "it was not killed");
+        losses += 1;
+        if log.exists() {
+            let kept = fs::metadata(&log).expect("the log").len().min(synced_length as u64);
+            fs::OpenOptions::new().write(true).open(&log).and_then(|file| file.set_len(kept)).expect("cut short");
+        }
+        // The index of the log is in memory, and gone with the power.
+        let _was_never_there = fs::remove_file(here.path(".shotlist/ledger.db-shm"));
+        let ended = run_to_the_end(&here, &service);
+        assert!([Some(0), Some(7)].contains(&ended.code), "{number}: {}", ended.stderr);
+        check(&here, &service, &format!("power lost before commit {number}"));
+    }
+    assert!(losses >= 9, "only {losses} losses of power happened");
+}
+
+fn ledger_files(here: &Workspace) -> Vec<(String, Vec<u8>)> {
+    ["ledger.db", "ledger.db-wal"]
+        .into_iter()
+        .filter_map(|name| Some((name.to_owned(), fs::read(here.path(&format!(".shotlist/{name}"))).ok()?)))
+        .collect()
+}
+
+#[test]
+fn killed_at_random_with_faults_on_the_wire() {
+    random_kills(200, 25);
+}
+
+/// The longer run that the README names.
+#[test]
+#[ignore = "takes minutes: cargo test -- --ignored"]
+fn killed_three_hundred_times_over_a_thousand_jobs_with_faults_on_the_wire() {
+    random_kills(1000, 300);
+}
+
+/// A batch of jobs against a service that loses answers, resets, fails and lies, with the client killed again and again.
+fn random_kills(jobs: usize, kills: usize) {
+    let mut manifest = String::from("version: 1\ndefaults: { model: alpha-2 }\njobs:\n");
+    for number in 0..jobs {
+        manifest.push_str(&format!("  - {{ id: j{number}, prompt: number {number} }}\n"));
+    }
+    // Every task that was made, by its prompt, and whether its id left whole.
+    let made: Arc<Mutex<Vec<(String, String)>>> = Arc::default();
+    let (book, next) = (Arc::clone(&made), AtomicUsize::new(0));
+    let service = Service::scripted(move |asked| faulty(asked, &book, &next));
+    let here = Workspace::with_manifest(&manifest);
+    let mut happened = 0;
+    let mut random = 0x2545_f491_u64;
+    for _ in 0..kills {
+        let mut child = here.run(&service, &["-q", "--concurrency", "16"]).starts();
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        std::thread::sleep(std::time::Duration::from_millis(20 + (random >> 33) % 180));
+        if child.try_wait().expect("a status").is_some() {
+            break;
+        }
+        kill(&child, "-KILL");
+        happened += usize::from(Ended::of(child).code.is_none());
+    }
+    assert!(happened >= kills / 3, "only {happened} of {kills} kills happened");
+    let ended = here.run(&service, &["-q", "--concurrency", "16"]).ends();
+    assert!([Some(0), Some(1), Some(7)].contains(&ended.code), "{:?}\n{}", ended.code, ended.stderr);
+
+    let made = made.lock().expect("no panic").clone();
+    let prompts: HashSet<&String> = made.iter().map(|(prompt, _)| prompt).collect();
+    assert_eq!(prompts.len(), made.len(), "the service made two tasks for one job");
+    let report = here.report();
+    let rows = report["jobs"].as_array().expect("jobs");
+    assert_eq!(rows.len(), jobs);
+    let (mut completed, mut doubtful) = (0, 0);
+    for row in rows {
+        let prompt = row["prompt"].as_str().expect("a prompt").to_owned();
+        let task = made.iter().find(|(other, _)| *other == prompt).map(|(_, task)| task.as_str());
+        match row["state"].as_str().expect("a state") {
+            "completed" => {
+                completed += 1;
+                assert_eq!(row["task_id"].as_str(), task, "{row}");
+            }
+            "in_doubt" => doubtful += 1,
+            "rejected" => assert_eq!(task, None, "{row} was charged and called rejected"),
+            other => panic!("{other}: {row}"),
+        }
+    }
+    assert!(made.len() <= completed + doubtful, "{} charged, {completed} completed, {doubtful} in doubt", made.len());
+    assert!(completed > jobs / 3, "only {completed} of {jobs} completed, {doubtful} in doubt");
+}
+
+/// The service's faults, by a number that goes on from request to request.
+fn faulty(asked: &Asked, made: &Mutex<Vec<(String, String)>>, next: &AtomicUsize) -> Answer {
+    let number = next.fetch_add(1, Ordering::SeqCst);
+    if asked.method == "GET" {
+        return match number % 11 {
+            0 => Answer::Hangup,
+            1 => raw(500, &[], ""),
+            2 => raw(200, &[], "{\"status\": \"comp"),
+            3 => answer(200, &json!({ "status": "in_progress", "progress": 50 })),
+            _ => Answer::Well,
+        };
+    }
+    let fault = number % 37;
+    // Refused before anything was made.
+    match fault {
+        0 => return raw(429, &[("retry-after", "0")], ""),
+        1 => return raw(503, &[("retry-after", "0")], ""),
+        2 => return answer(422, &json!({ "error": { "message": "not today" } })),
+        3 => return raw(500, &[], ""),
+        _ => {}
+    }
+    let body: serde_json::Value = serde_json::from_str(&asked.body).expect("JSON");
+    let (prompt, task) = (body["prompt"].as_str().expect("a prompt").to_owned(), format!("t{number}"));
+    made.lock().expect("no panic").push((prompt, task.clone()));
+    match fault {
+        // Made and charged, and the answer lost.
+        4 => Answer::Hangup,
+        5 => raw(502, &[], ""),
+        6 => Answer::Bytes(b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{\"id\": \"".to_vec()),
+        7 => raw(200, &[], "<html>"),
+        _ => answer(200, &json!({ "id": task, "status": "queued" })),
+    }
+}
+
+#[test]
+fn a_run_that_was_frozen_in_the_middle_goes_on() {
+    // As a machine that slept: connections are dead when it wakes, and much time has passed.
+    let ((service, done), here) = (Service::slow(), Workspace::with_manifest(THREE_JOBS));
+    let child = here.run(&service, &[]).starts();
+    wait_until("tasks are looked at", || service.looks() > 3);
+    kill(&child, "-STOP");
+    let looks = service.looks();
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    assert!(service.looks() <= looks + 3, "it was not frozen");
+    done.store(true, Ordering::SeqCst);
+    kill(&child, "-CONT");
+    assert_eq!(Ended::of(child).code, Some(0));
+    assert_eq!(service.posts().len(), 3);
+}
