@@ -1,30 +1,30 @@
 //! Places at which a test can stop the process and kill it. Compiled out of release builds.
 //!
-//! A test names a place and a number in the environment, `SHOTLIST_HALT_AT=before-commit:7`, and a file in
-//! `SHOTLIST_HALT_FILE`. The seventh time that the process comes by, it writes the file and stands still, so that the
-//! test can send SIGKILL and know that it hit exactly there.
+//! A test names places and numbers in the environment, `SHOTLIST_HALT_AT=after-commit:6,before-commit:7`, and a file in
+//! `SHOTLIST_HALT_FILE`. The sixth time that the process comes by the first place, it writes the file and stands still
+//! until the file is gone. So the test can look at the disk and let the process go on, or send SIGKILL and know that
+//! it hit exactly there.
 
 /// Stands still here if a test said so.
 #[cfg(debug_assertions)]
-pub fn point(name: &str) {
-    use std::sync::OnceLock;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+pub fn point(place: &str) {
+    use std::collections::HashMap;
+    use std::sync::{LazyLock, Mutex, PoisonError};
 
-    static HALT: OnceLock<Option<(String, usize, String)>> = OnceLock::new();
-    static PASSED: AtomicUsize = AtomicUsize::new(0);
-
-    let halt = HALT.get_or_init(|| {
-        let at = std::env::var("SHOTLIST_HALT_AT").ok()?;
-        let (place, number) = at.split_once(':')?;
-        Some((place.to_owned(), number.parse().ok()?, std::env::var("SHOTLIST_HALT_FILE").ok()?))
-    });
-    if let Some((place, number, file)) = halt
-        && place == name
-        && PASSED.fetch_add(1, Ordering::SeqCst) + 1 == *number
-    {
-        std::fs::write(file, "halted").expect("a test gave a file that can be written");
-        loop {
-            std::thread::park();
+    static PASSED: LazyLock<Mutex<HashMap<String, usize>>> = LazyLock::new(Mutex::default);
+    let (Ok(halts), Ok(file)) = (std::env::var("SHOTLIST_HALT_AT"), std::env::var("SHOTLIST_HALT_FILE")) else {
+        return;
+    };
+    let number = {
+        let mut passed = PASSED.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = passed.entry(place.to_owned()).or_default();
+        *number += 1;
+        *number
+    };
+    if halts.split(',').any(|halt| halt == format!("{place}:{number}")) {
+        std::fs::write(&file, "halted").expect("a test gave a file that can be written");
+        while std::path::Path::new(&file).exists() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
         }
     }
 }

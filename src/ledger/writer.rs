@@ -149,7 +149,8 @@ fn answer_with<T: Send + 'static>(
     done: Result<T, LedgerError>,
 ) -> Box<dyn FnOnce(Result<(), LedgerError>) + Send> {
     Box::new(move |committed| {
-        let _caller_is_gone = answer.send(committed.and(done));
+        // What went wrong with this write itself says more than that the whole commit failed.
+        let _caller_is_gone = answer.send(done.and_then(|value| committed.map(|()| value)));
     })
 }
 

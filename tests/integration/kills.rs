@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::path::PathBuf;
 use std::process::Child;
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -55,18 +56,43 @@ fn check(here: &Workspace, service: &Service, what: &str) {
     assert!(posts.len() <= completed + at_risk, "{what}: {} charges, {states:?}", posts.len());
 }
 
-/// Starts a run that stands still at a place in its ledger's writer; nothing if it ended before it came there.
-fn halted(here: &Workspace, service: &Service, place: &str, number: usize) -> Option<Child> {
-    let file = here.path(&format!("halted-{place}-{number}"));
-    let program = here.run(service, &["--concurrency", "2"]);
-    let program = program.env("SHOTLIST_HALT_AT", &format!("{place}:{number}"));
-    let mut child = program.env("SHOTLIST_HALT_FILE", file.to_str().expect("UTF-8")).starts();
-    let mut ended = false;
-    wait_until("it stands still or ends", || {
-        ended = child.try_wait().expect("a status").is_some();
-        ended || file.exists()
-    });
-    file.exists().then_some(child)
+/// A run that stands still at places in its ledger's writer.
+struct Halted {
+    child: Child,
+    file: PathBuf,
+}
+
+impl Halted {
+    /// Starts a run, up to the first of its places; nothing if it ended before it came there.
+    fn start(here: &Workspace, service: &Service, places: &str) -> Option<Self> {
+        let file = here.path("halted");
+        let program = here.run(service, &["--concurrency", "2"]).env("SHOTLIST_HALT_AT", places);
+        let child = program.env("SHOTLIST_HALT_FILE", file.to_str().expect("UTF-8")).starts();
+        let mut halted = Self { child, file };
+        halted.stands_still().then_some(halted)
+    }
+
+    /// Lets it go on up to the next of its places; false if it ends before.
+    fn goes_on(&mut self) -> bool {
+        fs::remove_file(&self.file).expect("it stood still");
+        self.stands_still()
+    }
+
+    fn stands_still(&mut self) -> bool {
+        let mut ended = false;
+        wait_until("it stands still or ends", || {
+            ended = self.child.try_wait().expect("a status").is_some();
+            ended || self.file.exists()
+        });
+        self.file.exists()
+    }
+
+    /// Kills it where it stands.
+    fn dies(self) {
+        kill(&self.child, "-KILL");
+        assert_eq!(Ended::of(self.child).code, None, "it was not killed");
+        fs::remove_file(self.file).expect("it stood still");
+    }
 }
 
 #[test]
@@ -75,18 +101,17 @@ fn killed_at_every_single_write_of_the_ledger() {
     for place in ["before-commit", "after-commit"] {
         for number in 1..200 {
             let (service, here) = (Service::well(), Workspace::with_manifest(THREE_JOBS));
-            let Some(child) = halted(&here, &service, place, number) else { break };
-            kill(&child, "-KILL");
-            assert_eq!(Ended::of(child).code, None, "it was not killed");
+            let what = format!("{place}:{number}");
+            let Some(halted) = Halted::start(&here, &service, &what) else { break };
+            halted.dies();
             kills += 1;
-            let what = format!("{place} {number}");
             let ended = run_to_the_end(&here, &service);
             assert!([Some(0), Some(7)].contains(&ended.code), "{what}: {}", ended.stderr);
             check(&here, &service, &what);
         }
     }
-    // Three intents, three ids, three final words at least, and each before and after.
-    assert!(kills >= 18, "only {kills} kills happened");
+    // Intents, ids and final words share commits as they happen to come together: at least five, each before and after.
+    assert!(kills >= 10, "only {kills} kills happened");
 }
 
 #[test]
@@ -130,46 +155,32 @@ fn power_lost_at_every_single_write_of_the_ledger() {
     let mut losses = 0;
     for number in 2..200 {
         let (service, here) = (Service::well(), Workspace::with_manifest(THREE_JOBS));
-        let Some(child) = halted(&here, &service, "after-commit", number - 1) else { break };
-        let synced = ledger_files(&here);
-        kill(&child, "-KILL");
-        assert_eq!(Ended::of(child).code, None, "it was not killed");
-
-        let (service, here) = (Service::well(), Workspace::with_manifest(THREE_JOBS));
-        let Some(child) = halted(&here, &service, "before-commit", number) else { break };
-        let log = here.path(".shotlist/ledger.db-wal");
-        let synced_length = synced.iter().find(|(name, _)| name.ends_with("-wal")).map_or(0, |(_, bytes)| bytes.len());
-        kill(&child, "-KILL");
-        assert_eq!(Ended::of(child).code, None, "it was not killed");
-        losses += 1;
-        if log.exists() {
-            let kept = fs::metadata(&log).expect("the log").len().min(synced_length as u64);
-            fs::OpenOptions::new().write(true).open(&log).and_then(|file| file.set_len(kept)).expect("cut short");
+        let places = format!("after-commit:{},before-commit:{number}", number - 1);
+        let Some(mut halted) = Halted::start(&here, &service, &places) else { break };
+        let synced = length_of_log(&here);
+        if !halted.goes_on() {
+            break;
         }
-        // The index of the log is in memory, and gone with the power.
-        let _was_never_there = fs::remove_file(here.path(".shotlist/ledger.db-shm"));
+        halted.dies();
+        losses += 1;
+        let log = fs::OpenOptions::new().write(true).open(here.path(LOG)).expect("the log");
+        log.set_len(synced.min(length_of_log(&here))).expect("cut short");
+        // The index of the log lives in memory, and is gone with the power.
+        fs::remove_file(here.path(".shotlist/ledger.db-shm")).expect("the index");
         let ended = run_to_the_end(&here, &service);
         assert!([Some(0), Some(7)].contains(&ended.code), "{number}: {}", ended.stderr);
         check(&here, &service, &format!("power lost before commit {number}"));
     }
-    assert!(losses >= 9, "only {losses} losses of power happened");
+    assert!(losses >= 4, "only {losses} losses of power happened");
 }
 
-fn ledger_files(here: &Workspace) -> Vec<(String, Vec<u8>)> {
-    ["ledger.db", "ledger.db-wal"]
-        .into_iter()
-        .filter_map(|name| Some((name.to_owned(), fs::read(here.path(&format!(".shotlist/{name}"))).ok()?)))
-        .collect()
+const LOG: &str = ".shotlist/ledger.db-wal";
+
+fn length_of_log(here: &Workspace) -> u64 {
+    fs::metadata(here.path(LOG)).map_or(0, |log| log.len())
 }
 
 #[test]
-fn killed_at_random_with_faults_on_the_wire() {
-    random_kills(200, 25);
-}
-
-/// The longer run that the README names.
-#[test]
-#[ignore = "takes minutes: cargo test -- --ignored"]
 fn killed_three_hundred_times_over_a_thousand_jobs_with_faults_on_the_wire() {
     random_kills(1000, 300);
 }
@@ -188,16 +199,16 @@ fn random_kills(jobs: usize, kills: usize) {
     let mut happened = 0;
     let mut random = 0x2545_f491_u64;
     for _ in 0..kills {
-        let mut child = here.run(&service, &["-q", "--concurrency", "16"]).starts();
+        let mut child = here.run(&service, &["-q", "--concurrency", "4"]).starts();
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        std::thread::sleep(std::time::Duration::from_millis(20 + (random >> 33) % 180));
+        std::thread::sleep(std::time::Duration::from_millis(15 + (random >> 33) % 60));
         if child.try_wait().expect("a status").is_some() {
             break;
         }
         kill(&child, "-KILL");
         happened += usize::from(Ended::of(child).code.is_none());
     }
-    assert!(happened >= kills / 3, "only {happened} of {kills} kills happened");
+    assert!(happened >= kills / 2, "only {happened} of {kills} kills happened");
     let ended = here.run(&service, &["-q", "--concurrency", "16"]).ends();
     assert!([Some(0), Some(1), Some(7)].contains(&ended.code), "{:?}\n{}", ended.code, ended.stderr);
 

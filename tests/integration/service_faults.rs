@@ -202,3 +202,42 @@ fn a_task_past_its_deadline_is_left_and_picked_up_by_the_next_run() {
     assert_eq!(service.posts().len(), 1);
     assert_eq!(here.report()["jobs"][0]["polls"], service.looks());
 }
+
+#[test]
+fn every_submission_has_a_connection_of_its_own() {
+    // The service keeps every connection open, and offers it for more.
+    let mut manifest = String::from("version: 1\ndefaults: { model: alpha-2 }\njobs:\n");
+    for number in 0..12 {
+        manifest.push_str(&format!("  - {{ id: j{number}, prompt: number {number} }}\n"));
+    }
+    let (service, here) = (Service::well(), Workspace::with_manifest(&manifest));
+    here.run(&service, &["--concurrency", "2"]).ends_with(0);
+    let asked = service.asked();
+    let posts: Vec<usize> = asked.iter().filter(|asked| is_post(asked)).map(|asked| asked.connection).collect();
+    for connection in &posts {
+        let shared = asked.iter().filter(|asked| asked.connection == *connection).count();
+        assert_eq!(shared, 1, "a submission shared the connection {connection}");
+    }
+    // Looks do share theirs.
+    let looks = asked.iter().filter(|asked| !is_post(asked));
+    assert!(looks.map(|asked| asked.connection).collect::<std::collections::HashSet<_>>().len() < 12);
+}
+
+#[test]
+fn a_connection_that_cannot_be_made_safe_sends_nothing() {
+    // TLS to a service that speaks none: the hand-shake fails before a byte of the request is written.
+    let (service, here) = (Service::well(), Workspace::with_manifest(ONE_JOB));
+    let url = service.url().replace("http://", "https://");
+    let ended = here.run(&service, &["--base-url", &url]).ends_with(6);
+    assert!(ended.stderr.contains("can't be reached"), "{}", ended.stderr);
+    assert_eq!(here.states(), ["pending"]);
+    assert_eq!(here.report()["totals"]["at_risk_usd"], "0.00");
+}
+
+#[test]
+fn what_arrived_of_a_broken_answer_is_kept() {
+    let broken = b"HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n{\"id\": \"precious\", \"status\": \"que".to_vec();
+    let (_, here, ended) = one_job(7, move |_| Answer::Bytes(broken.clone()));
+    assert!(ended.stderr.contains("precious"), "{}", ended.stderr);
+    assert!(here.report()["jobs"][0]["error"].as_str().is_some_and(|raw| raw.contains("precious")));
+}

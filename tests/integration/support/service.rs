@@ -24,6 +24,8 @@ pub struct Asked {
     pub body: String,
     /// How many requests of this method and path came before.
     pub earlier: usize,
+    /// The number of the connection that it came on.
+    pub connection: usize,
 }
 
 /// What the service does about a request.
@@ -56,6 +58,7 @@ struct State {
     script: Box<Script>,
     asked: Mutex<Vec<Asked>>,
     tasks: AtomicUsize,
+    connections: AtomicUsize,
 }
 
 /// A service that serves until the test process ends.
@@ -74,7 +77,12 @@ impl Service {
     pub fn scripted(script: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
-        let state = Arc::new(State { script: Box::new(script), asked: Mutex::default(), tasks: AtomicUsize::new(0) });
+        let state = Arc::new(State {
+            script: Box::new(script),
+            asked: Mutex::default(),
+            tasks: AtomicUsize::new(0),
+            connections: AtomicUsize::new(0),
+        });
         let shared = Arc::clone(&state);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -137,7 +145,8 @@ impl State {
     fn serve(&self, stream: &TcpStream) -> std::io::Result<()> {
         let mut reader = BufReader::new(stream.try_clone()?);
         let mut writer = stream;
-        while let Some(asked) = self.read(&mut reader)? {
+        let connection = self.connections.fetch_add(1, Ordering::SeqCst);
+        while let Some(asked) = self.read(connection, &mut reader)? {
             match (self.script)(&asked) {
                 Answer::Hangup => return Ok(()),
                 Answer::Bytes(bytes) => return writer.write_all(&bytes),
@@ -151,7 +160,7 @@ impl State {
         Ok(())
     }
 
-    fn read(&self, reader: &mut BufReader<TcpStream>) -> std::io::Result<Option<Asked>> {
+    fn read(&self, connection: usize, reader: &mut BufReader<TcpStream>) -> std::io::Result<Option<Asked>> {
         let mut line = String::new();
         if reader.read_line(&mut line)? == 0 {
             return Ok(None);
@@ -171,7 +180,7 @@ impl State {
         let body = String::from_utf8(body).expect("UTF-8");
         let mut all = self.asked.lock().expect("no panic");
         let earlier = all.iter().filter(|asked| asked.method == method && asked.path == path).count();
-        let asked = Asked { method, path, headers, body, earlier };
+        let asked = Asked { method, path, headers, body, earlier, connection };
         all.push(asked.clone());
         Ok(Some(asked))
     }
