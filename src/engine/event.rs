@@ -61,12 +61,12 @@ pub enum RunEvent {
         /// The service's message.
         message: String,
     },
-    /// The service failed, and the job is paid for once more.
+    /// A job whose task failed is paid for once more.
     Retrying {
         /// The job.
         job: JobId,
-        /// The service's message.
-        message: String,
+        /// Its price.
+        price: Usd,
     },
     /// A task is left at the service; the next run goes on with it.
     Left {

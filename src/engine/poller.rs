@@ -27,6 +27,8 @@ use crate::service::{Look, Status, TaskReport, VideoService};
 const MOST_LOOKS: usize = 32;
 /// How long a known task may be denied before it counts as failed.
 const GRACE: Duration = Duration::from_mins(2);
+/// The code of a task that the service gave out and then denied for longer than that.
+pub const DENIED: &str = "not_found";
 /// How many looks at a completed task without a URL, before the content endpoint stands in for it.
 const URLLESS_LOOKS: u32 = 3;
 /// How many refusals of the key on end, before a task is left at the service.
@@ -298,7 +300,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
         }
         let error = ServiceError {
             message: format!("the service no longer knows the task {} (HTTP 404)", watched.watch.task),
-            code: Some("not_found".to_owned()),
+            code: Some(DENIED.to_owned()),
             ..ServiceError::default()
         };
         Next::Last(Word::Final(Event::Failed { error, ended_at: Timestamp::now(), polls: watched.polls }))

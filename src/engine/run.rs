@@ -12,13 +12,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use super::budget::Budget;
 use super::event::{Leaving, RunEvent};
 use super::pace::Pace;
-use super::poller::{Poller, Watch, Word};
+use super::poller::{DENIED, Poller, Watch, Word};
 use super::settings::Settings;
 use super::stop::{Stop, StopReason};
 use super::submit::{Submitter, ledger_failed};
 use crate::domain::{Account, Attempt, AttemptId, Job, JobId, TaskId};
 use crate::ledger::{Cap, Event, Ledger};
-use crate::plan::Plan;
+use crate::plan::{Limit, Plan};
 use crate::service::VideoService;
 
 /// What a run needs besides its plan.
@@ -102,8 +102,8 @@ impl<S: VideoService, L: Ledger> Engine<'_, S, L> {
         let totals = plan.totals();
         let outstanding = || plan.resume.iter().chain(&plan.collect);
         (self.tell)(RunEvent::Started { submit: totals.submit, resume: outstanding().count(), planned: totals.cost });
-        let (pace, budget) =
-            (Pace::default(), Budget::new(plan.run_limit.as_ref().map(|limit| limit.usd), totals.cost));
+        let left = plan.limits().map(Limit::left).min();
+        let (pace, budget) = (Pace::default(), Budget::new(left, totals.cost));
         let slots = Slots::new(self.settings.concurrency, outstanding().count());
         let past_deadline = AtomicUsize::new(0);
         let submitter = Submitter {
@@ -146,6 +146,12 @@ impl<S: VideoService, L: Ledger> Engine<'_, S, L> {
     }
 }
 
+/// Whether the service itself said that generation failed. A task that it merely denies may be there all the same, and
+/// is not paid for again without a person.
+fn has_failed(word: &Word) -> bool {
+    matches!(word, Word::Final(Event::Failed { error, .. }) if error.code.as_deref() != Some(DENIED))
+}
+
 /// What each job's way needs.
 struct Life<'r, 'e, S, L> {
     engine: &'r Engine<'e, S, L>,
@@ -167,7 +173,7 @@ impl<S: VideoService, L: Ledger> Life<'_, '_, S, L> {
                 let age = Duration::try_from(Timestamp::now().duration_since(since)).unwrap_or_default();
                 let typical = Duration::from_secs(attempt.typical_s.0.into());
                 let word = self.attend(slot, &attempt.job, attempt.id, task, age, typical).await;
-                self.finish(&attempt.job, attempt.id, word, false).await;
+                self.finish(&attempt.job, attempt.id, word).await;
             }
         }
     }
@@ -179,9 +185,9 @@ impl<S: VideoService, L: Ledger> Life<'_, '_, S, L> {
         let (mut retries, mut slot) = (self.retries, Some(slot));
         while let (Some((attempt, task)), Some(place)) = (submitted, slot.take()) {
             let word = self.attend(place, &job.id, attempt, task, Duration::ZERO, typical).await;
-            let again = retries > 0 && matches!(word, Word::Final(Event::Failed { .. }));
-            self.finish(&job.id, attempt, word, again).await;
-            if !again {
+            let failed = has_failed(&word);
+            self.finish(&job.id, attempt, word).await;
+            if !failed || retries == 0 {
                 return;
             }
             retries -= 1;
@@ -222,14 +228,13 @@ impl<S: VideoService, L: Ledger> Life<'_, '_, S, L> {
         word
     }
 
-    /// Writes a last word down. `again` says that a failed job is paid for once more.
-    async fn finish(&self, job: &JobId, attempt: AttemptId, word: Word, again: bool) {
+    /// Writes a last word down.
+    async fn finish(&self, job: &JobId, attempt: AttemptId, word: Word) {
         let job = job.clone();
         match word {
             Word::Progress(_) => {}
             Word::Final(event) => {
                 let told = match &event {
-                    Event::Failed { error, .. } if again => RunEvent::Retrying { job, message: error.message.clone() },
                     Event::Failed { error, .. } => RunEvent::Failed { job, message: error.message.clone() },
                     _ => RunEvent::Completed { job },
                 };

@@ -79,6 +79,7 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
         if self.stop.is_stopping() || !self.budget.reserve_retry(job.price) {
             return None;
         }
+        (self.tell)(RunEvent::Retrying { job: job.id.clone(), price: job.price });
         self.submit_reserved(job).await
     }
 

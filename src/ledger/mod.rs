@@ -16,6 +16,7 @@
 //! | before the intent is committed | nothing | nothing was sent: the job is due |
 //! | after the intent, before the request leaves | intended | **in doubt**: it can't be told from the next line |
 //! | after the request leaves, before the answer is committed | intended | **in doubt**: it may have been charged |
+//! | while the service asks to wait | void | nothing was bought: due again; the next request has its own intent |
 //! | after a task id is committed | queued | the task is at the service: polled on |
 //! | after a refusal is committed | rejected or void | no task exists: due again |
 //! | after the final word arrived, before it is committed | queued or in progress | polled again, same answer |
@@ -25,12 +26,16 @@
 //! ([`Ledger::conclude`]): the kernel drops the lock with the process, so an intent that is found under the lock has
 //! nobody left who waits for its answer.
 //!
+//! A disk that is full is the same argument without a crash: an intent that can't be written is not sent, an id that
+//! can't be written is told to the person, and submitting stops. [`store`] refuses a second open attempt of a job
+//! also where the lock is of no use, as on some network file systems.
+//!
 //! # The rooms inside
 //!
 //! [`event`] is the life of an attempt as a pure state machine. [`schema`] makes and recognises the file. [`store`] is the
 //! SQL. [`writer`] groups commits on a thread of its own, so that a slow disk never stalls the stream. [`lock`] lets
-//! one runner at a batch. Everything outside speaks to the [`Ledger`] trait in the words of the domain, because a
-//! second store for runners on several machines is to come.
+//! one runner at a batch. [`crash`] holds the places at which the tests kill. Everything outside speaks to the [`Ledger`]
+//! trait in the words of the domain, because a second store for runners on several machines is to come.
 
 mod crash;
 mod event;

@@ -101,9 +101,7 @@ impl Progress {
             RunEvent::Progressed { .. } => {}
             RunEvent::Completed { job } => self.detail(&format!("completed {job}")),
             RunEvent::Failed { job, message } => terminal.warning(&format!("{job} failed: {message}")),
-            RunEvent::Retrying { job, message } => {
-                terminal.warning(&format!("{job} failed, and is paid for once more: {message}"));
-            }
+            RunEvent::Retrying { job, price } => terminal.note(&format!("{job} is tried again, for ${price} more")),
             RunEvent::Rejected { job, message } => {
                 terminal.warning(&format!("{job} was rejected, without a charge: {message}"));
             }
@@ -173,7 +171,7 @@ impl State {
                 self.running = self.running.saturating_sub(1);
                 self.ended += 1;
             }
-            RunEvent::Retrying { .. } => self.running = self.running.saturating_sub(1),
+            RunEvent::Retrying { .. } => self.ended = self.ended.saturating_sub(1),
             RunEvent::Rejected { .. } => self.ended += 1,
             RunEvent::InDoubt { price, .. } => {
                 self.ended += 1;
@@ -223,7 +221,7 @@ fn log(event: &RunEvent) {
         RunEvent::Progressed { job, percent } => tracing::debug!(event = "progressed", %job, percent),
         RunEvent::Completed { job } => tracing::info!(event = "completed", %job),
         RunEvent::Failed { job, message } => tracing::warn!(event = "failed", %job, error = message),
-        RunEvent::Retrying { job, message } => tracing::warn!(event = "retrying", %job, error = message),
+        RunEvent::Retrying { job, price } => tracing::warn!(event = "retrying", %job, price_usd = %price),
         RunEvent::Rejected { job, message } => tracing::warn!(event = "rejected", %job, error = message),
         RunEvent::InDoubt { job, message, price } => {
             tracing::error!(event = "in_doubt", %job, error = message, at_risk_usd = %price);
