@@ -159,7 +159,8 @@ fn check_size(rule: &SizeRule, size: &str) -> Option<Violation> {
 }
 
 fn check_image(url: &str) -> Option<Violation> {
-    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    let (scheme, rest) = url.split_once("://").unwrap_or_default();
+    let rest = (scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http")).then_some(rest);
     if rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/') && !rest.contains(char::is_whitespace)) {
         return None;
     }

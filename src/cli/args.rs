@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::{FalseyValueParser, NonEmptyStringValueParser};
+use clap::builder::{BoolishValueParser, NonEmptyStringValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
@@ -49,7 +49,7 @@ pub enum Command {
 #[command(next_help_heading = "Terminal")]
 pub struct TerminalArgs {
     /// Say nothing but results and errors
-    #[arg(short, long, global = true, env = "SHOTLIST_QUIET", hide_env_values = true, value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue, conflicts_with = "verbose")]
+    #[arg(short, long, global = true, env = "SHOTLIST_QUIET", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue, conflicts_with = "verbose")]
     pub quiet: bool,
     /// Say more; twice for even more
     #[arg(short, long, global = true, env = "SHOTLIST_VERBOSE", hide_env_values = true, action = ArgAction::Count)]
@@ -118,7 +118,7 @@ pub struct ManifestArgs {
     #[arg(long, env = "SHOTLIST_LEDGER", hide_env_values = true, value_name = "PATH")]
     pub ledger: Option<PathBuf>,
     /// Use the built-in simulator on loopback: no key, no money, a ledger and a folder of its own
-    #[arg(long, env = "SHOTLIST_SANDBOX", hide_env_values = true, value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long, env = "SHOTLIST_SANDBOX", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub sandbox: bool,
 }
 
@@ -161,13 +161,13 @@ pub struct RunArgs {
 #[command(next_help_heading = "Money")]
 pub struct MoneyArgs {
     /// Price and show; sends nothing, needs no key and no network, writes nothing
-    #[arg(long, env = "SHOTLIST_PLAN", hide_env_values = true, value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long, env = "SHOTLIST_PLAN", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub plan: bool,
     /// The form of the plan, and of what is wrong with the manifest, on stdout
     #[arg(long, env = "SHOTLIST_FORMAT", hide_env_values = true, value_name = "FORMAT", default_value = "text")]
     pub format: PlanFormat,
     /// Spend without being asked
-    #[arg(long, env = "SHOTLIST_YES", hide_env_values = true, value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long, env = "SHOTLIST_YES", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub yes: bool,
     /// The most that this run may newly spend; counts as consent up to that sum [default: the manifest's budget.run]
     #[arg(long, env = "SHOTLIST_MAX_COST", hide_env_values = true, value_name = "USD")]
@@ -182,13 +182,13 @@ pub struct AgainArgs {
     #[arg(long, env = "SHOTLIST_RETRIES", hide_env_values = true, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u32).range(0..=100))]
     pub retries: u32,
     /// Failed jobs of earlier runs are due again
-    #[arg(long, env = "SHOTLIST_RETRY_FAILED", hide_env_values = true, value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long, env = "SHOTLIST_RETRY_FAILED", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub retry_failed: bool,
     /// Completed jobs whose id matches are due again; repeatable
     #[arg(long, env = "SHOTLIST_RETAKE", hide_env_values = true, value_name = "GLOB")]
     pub retake: Vec<String>,
     /// Treat 500, 502, 503 and 504 on submission as refused (for services known not to charge them)
-    #[arg(long, env = "SHOTLIST_RETRY_SERVER_ERRORS", hide_env_values = true, value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long, env = "SHOTLIST_RETRY_SERVER_ERRORS", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub retry_server_errors: bool,
 }
 
@@ -245,10 +245,10 @@ pub struct ServiceArgs {
     #[arg(long, env = "SHOTLIST_API_KEY_FILE", hide_env_values = true, value_name = "PATH")]
     pub api_key_file: Option<PathBuf>,
     /// Let the key travel over plain http to other machines
-    #[arg(long, env = "SHOTLIST_ALLOW_HTTP", hide_env_values = true, value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long, env = "SHOTLIST_ALLOW_HTTP", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub allow_http: bool,
     /// Outstanding tasks belong to this address and key, though they were submitted with others
-    #[arg(long, env = "SHOTLIST_SAME_ACCOUNT", hide_env_values = true, value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long, env = "SHOTLIST_SAME_ACCOUNT", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub same_account: bool,
 }
 

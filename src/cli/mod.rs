@@ -22,10 +22,12 @@ mod status;
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Parser as _;
 
 use args::{Cli, Command, LogFormat, TerminalArgs, When};
+use exit::Exit;
 use failure::Failure;
 
 use crate::ui::{self, Terminal};
@@ -53,13 +55,16 @@ pub fn main() -> ExitCode {
         Command::Schema(args) => schema::print(&args, &terminal),
         Command::Completions(args) => completions::print(&args, &terminal),
     };
-    ended
-        .unwrap_or_else(|failure| {
-            let Failure { exit, message, help, money } = failure;
-            terminal.error(&message, help.as_deref(), money);
-            exit
-        })
-        .into()
+    let exit = ended.unwrap_or_else(|failure| {
+        let Failure { exit, message, help, money } = failure;
+        terminal.error(&message, help.as_deref(), money);
+        exit
+    });
+    if terminal.has_lost_results() {
+        terminal.error("the result could not be written to stdout", Some("check the free space where it goes"), None);
+        return exit.max(Exit::CannotWrite).into();
+    }
+    exit.into()
 }
 
 fn terminal(args: &TerminalArgs) -> Terminal {
@@ -74,5 +79,11 @@ fn terminal(args: &TerminalArgs) -> Terminal {
         When::Always => true,
         When::Never => false,
     };
-    Terminal { is_quiet: args.quiet, verbosity: args.verbose, shows_bar, logs_json: args.log_format == LogFormat::Json }
+    Terminal {
+        is_quiet: args.quiet,
+        verbosity: args.verbose,
+        shows_bar,
+        logs_json: args.log_format == LogFormat::Json,
+        has_lost_results: Arc::default(),
+    }
 }

@@ -8,8 +8,11 @@ use super::args::ManifestArgs;
 use crate::domain::BatchKey;
 use crate::ledger::Kind;
 
-fn beside(manifest: &Path) -> &Path {
-    manifest.parent().unwrap_or(Path::new(""))
+/// The folder of the manifest's own file. A link to it is not another manifest: with a ledger of its own, everything
+/// would be paid for again.
+fn beside(manifest: &Path) -> PathBuf {
+    let real = if manifest.is_symlink() { std::fs::canonicalize(manifest).ok() } else { None };
+    real.as_deref().unwrap_or(manifest).parent().unwrap_or(Path::new("")).to_owned()
 }
 
 /// What the ledger of this command is about.

@@ -19,7 +19,7 @@ pub fn ledger(error: &OpenError) -> Failure {
         OpenError::Newer { .. } => "use the newer shotlist, or another ledger with --ledger",
         OpenError::Foreign(_) | OpenError::OtherKind { .. } => "name another file with --ledger",
         OpenError::Damaged(_) => "bring back a copy of it; without its ledger, shotlist can't know what was paid for",
-        OpenError::Folder { .. } | OpenError::Store { .. } => WRITABLE,
+        OpenError::Folder { .. } | OpenError::Store { .. } | OpenError::Unreachable { .. } => WRITABLE,
     };
     Failure::before_sending(Exit::CannotWrite, chain(error)).with_help(help)
 }

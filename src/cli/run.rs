@@ -111,6 +111,11 @@ impl Run<'_> {
                 let failure = Failure::before_sending(Exit::Usage, message);
                 return Err(failure.with_help("write a path that ends in .csv or .json"));
             };
+            let (report, manifest) = (path.canonicalize(), self.args.manifest.manifest.canonicalize());
+            if report.is_ok_and(|report| manifest.is_ok_and(|manifest| manifest == report)) {
+                let message = format!("--report {}: that is the manifest", path.display());
+                return Err(Failure::before_sending(Exit::Usage, message).with_help("name another file"));
+            }
             files.push((path.clone(), form));
         }
         Ok(Writer::new(files))

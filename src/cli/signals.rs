@@ -1,6 +1,11 @@
 //! Signals: the first one drains, the second one leaves. The only place that knows what is Unix about them.
 
+use std::time::Duration;
+
 use crate::engine::{RunEvent, Stop, StopReason};
+
+/// Signals that come within this time are one.
+const ONE_WISH: Duration = Duration::from_millis(300);
 
 const SIGINT: i32 = 2;
 #[cfg(unix)]
@@ -16,7 +21,9 @@ pub async fn watch(stop: &Stop, tell: &(dyn Fn(RunEvent) + Sync)) -> i32 {
     let message = "open submissions are answered and recorded; tasks at the service can't be cancelled, and the next \
                    run collects them; once more leaves at once";
     tell(RunEvent::Stopping { reason: StopReason::Signal(first), message: message.to_owned() });
-    signals.next().await
+    // Some senders signal the process and then its group: that is one wish, not two.
+    tokio::time::sleep(ONE_WISH).await;
+    Signals::new().next().await
 }
 
 #[cfg(unix)]

@@ -99,11 +99,6 @@ pub enum RunEvent {
         /// The id that would otherwise be lost.
         task: TaskId,
     },
-    /// The ledger could not be written.
-    LedgerTrouble {
-        /// What happened.
-        message: String,
-    },
     /// Nothing is submitted any more.
     Stopping {
         /// Why.

@@ -296,6 +296,8 @@ impl<'e, S: VideoService> Poller<'e, S> {
     fn missing(&self, watched: &mut Watched, usual: Duration) -> Next {
         let since = *watched.missing_since.get_or_insert_with(Instant::now);
         if since.elapsed() < self.cadence.scaled(GRACE) {
+            let message = format!("the service does not know the task {} now (HTTP 404)", watched.watch.task);
+            (self.tell)(RunEvent::Trouble { message });
             return Next::LookAgain(usual);
         }
         let error = ServiceError {

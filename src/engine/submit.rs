@@ -24,6 +24,8 @@ const CONNECT_TRIES: usize = 5;
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// The longest such pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(4);
+/// The most that a wait is stretched to where the service itself asks for less.
+const LONGEST_LEAST_WAIT: Duration = Duration::from_secs(30);
 /// How often a task id is tried to be written, and the pause between two tries.
 const WRITE_TRIES: usize = 3;
 const WRITE_PAUSE: Duration = Duration::from_millis(500);
@@ -97,6 +99,7 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
 
     async fn try_until_answered(&self, job: &Job) -> Submitted {
         let (mut pauses, started) = (pauses(), Instant::now());
+        let mut least_wait = FIRST_PAUSE;
         loop {
             if !self.may_send().await {
                 return Submitted::Nothing;
@@ -125,7 +128,9 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
                 }
                 Submission::Wait(wait, message) => {
                     self.write(attempt, Event::Withdrawn).await;
-                    let wait = wait.unwrap_or(UNSAID_WAIT);
+                    // A service that says "in no time" again and again is asked less and less often all the same.
+                    let wait = wait.unwrap_or(UNSAID_WAIT).max(least_wait);
+                    least_wait = (least_wait * 2).min(LONGEST_LEAST_WAIT);
                     if started.elapsed() + wait > self.patience {
                         self.stop_because(StopReason::Unreachable, format!("{message}, longer than the deadline"));
                         return Submitted::Nothing;
@@ -243,13 +248,11 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
     }
 }
 
-/// Stops submitting because the ledger can't be written, and says so.
+/// Stops submitting because the ledger can't be written, and says so once.
 pub fn ledger_failed(stop: &Stop, tell: &(dyn Fn(RunEvent) + Sync), error: &LedgerError) {
-    let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
-    let message = format!("{error}{cause}");
-    tell(RunEvent::LedgerTrouble { message: message.clone() });
     if stop.because(StopReason::LedgerFailed) {
-        tell(RunEvent::Stopping { reason: StopReason::LedgerFailed, message });
+        let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
+        tell(RunEvent::Stopping { reason: StopReason::LedgerFailed, message: format!("{error}{cause}") });
     }
 }
 

@@ -1,9 +1,10 @@
 //! The ledger's file: made when it is missing, recognised when it is there, refused when it is not ours.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode as SqliteCode, OpenFlags};
 
 /// What a ledger is about. The two never mix: a rehearsal must not look like a purchase.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,6 +75,14 @@ pub enum OpenError {
         /// Why.
         source: std::io::Error,
     },
+    /// Whether it is there can't be told, or it is a link that leads nowhere.
+    #[error("the ledger {} can't be reached", path.display())]
+    Unreachable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
     /// The file is a database of another program.
     #[error("{} is a database of another program", .0.display())]
     Foreign(PathBuf),
@@ -114,6 +123,7 @@ pub fn open(path: &Path, kind: Kind) -> Result<Connection, OpenError> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder).map_err(|source| OpenError::Folder { path: folder.to_owned(), source })?;
     }
+    is_there(path)?;
     let connection = Connection::open(path).and_then(|connection| {
         connection.busy_timeout(BUSY)?;
         Ok(connection)
@@ -133,7 +143,7 @@ pub fn open(path: &Path, kind: Kind) -> Result<Connection, OpenError> {
 /// Opens a ledger for reading; nothing if there is none. Writes nothing, not even beside it, unless a log lies there:
 /// then a run is at it, or one was killed.
 pub fn open_to_read(path: &Path, kind: Kind) -> Result<Option<Connection>, OpenError> {
-    if !path.exists() {
+    if !is_there(path)? {
         return Ok(None);
     }
     // A database in WAL mode can be read without its side files only if it is declared unchanging. That is true while
@@ -146,6 +156,38 @@ pub fn open_to_read(path: &Path, kind: Kind) -> Result<Option<Connection>, OpenE
     });
     let connection = connection.map_err(|error| store_error(path, error))?;
     Ok((recognise(&connection, path, kind)? == Found::Ledger).then_some(connection))
+}
+
+/// Whether there is a ledger. One that can't be reached is no ledger that is not there: taken for one, everything in it
+/// would be paid for again.
+fn is_there(path: &Path) -> Result<bool, OpenError> {
+    let unreachable = |source| OpenError::Unreachable { path: path.to_owned(), source };
+    match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        found => found.map_err(unreachable)?,
+    };
+    // Of a link that leads nowhere, this is the error.
+    let length = std::fs::metadata(path).map_err(unreachable)?.len();
+    if length == 0 && has_locks(path) {
+        return Err(OpenError::Damaged(path.to_owned()));
+    }
+    Ok(true)
+}
+
+/// Whether runs have locked batches of this ledger before: then it was not always empty.
+fn has_locks(path: &Path) -> bool {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return false };
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let prefix = format!("{}.", name.to_string_lossy());
+    std::fs::read_dir(folder).is_ok_and(|mut entries| {
+        entries.any(|entry| {
+            entry.is_ok_and(|entry| {
+                let name = entry.file_name();
+                let name = name.to_string_lossy();
+                name.starts_with(&prefix) && name.ends_with(".lock")
+            })
+        })
+    })
 }
 
 #[derive(PartialEq, Eq)]
@@ -194,7 +236,7 @@ fn create(connection: &mut Connection, kind: Kind) -> rusqlite::Result<()> {
 fn store_error(path: &Path, source: rusqlite::Error) -> OpenError {
     let path = path.to_owned();
     match source.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => OpenError::Damaged(path),
+        Some(SqliteCode::NotADatabase | SqliteCode::DatabaseCorrupt) => OpenError::Damaged(path),
         _ => OpenError::Store { path, source },
     }
 }
@@ -245,6 +287,33 @@ mod tests {
         drop(open(&simulated, Kind::Simulated).expect("a new ledger"));
         assert!(matches!(open(&simulated, Kind::Real), Err(OpenError::OtherKind { found: Kind::Simulated, .. })));
         assert!(matches!(open_to_read(&simulated, Kind::Real), Err(OpenError::OtherKind { .. })));
+    }
+
+    #[test]
+    fn a_commit_survives_the_loss_of_power() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let connection = open(&folder.path().join("ledger.db"), Kind::Real).expect("a new ledger");
+        let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).expect(name);
+        assert_eq!(pragma("synchronous"), 2, "FULL: the log is synced at every commit");
+        let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).expect("a mode");
+        assert_eq!(mode, "wal");
+    }
+
+    #[test]
+    fn a_ledger_that_cannot_be_reached_is_not_taken_for_none() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("ledger.db");
+        std::fs::write(&path, "").expect("a file");
+        assert!(open_to_read(&path, Kind::Real).expect("no error").is_none(), "a new and empty one");
+        std::fs::write(folder.path().join("ledger.db.0123.lock"), "").expect("a file");
+        assert!(matches!(open_to_read(&path, Kind::Real), Err(OpenError::Damaged(_))));
+        assert!(matches!(open(&path, Kind::Real), Err(OpenError::Damaged(_))));
+        #[cfg(unix)]
+        {
+            let link = folder.path().join("link.db");
+            std::os::unix::fs::symlink(folder.path().join("nowhere"), &link).expect("a link");
+            assert!(matches!(open_to_read(&link, Kind::Real), Err(OpenError::Unreachable { .. })));
+        }
     }
 
     #[test]

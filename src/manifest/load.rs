@@ -215,11 +215,14 @@ fn named_vars(vars: &Mapping, found: &mut Vec<Diagnostic>) -> Vec<(String, Value
 
 /// What the parser says, at the place it means, with the mend for what people do most.
 fn syntax_findings(error: &serde_yaml::Error, sources: &Sources) -> Vec<Diagnostic> {
-    let duplicates = sources.marks().duplicates();
-    if !duplicates.is_empty() {
-        return duplicates.into_iter().map(duplicate_key).collect();
-    }
     let said = error.to_string();
+    // The parser refuses a key that stands twice without saying where.
+    if said.contains("duplicate entry") {
+        let duplicates = sources.marks().duplicates();
+        if !duplicates.is_empty() {
+            return duplicates.into_iter().map(duplicate_key).collect();
+        }
+    }
     let Some(location) = error.location() else {
         return vec![limit_finding(&said)];
     };

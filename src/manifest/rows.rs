@@ -40,7 +40,10 @@ pub fn read(from: &RawForEach, folder: &Path, at: &Pointer, found: &mut Vec<Diag
             Ok(csv) => parse(&csv, file, at, found),
             Err(error) => {
                 let finding = unreadable("the CSV file", &folder.join(file), &error, at.clone().value());
-                found.push(finding.with_help("the path is relative to the manifest's folder"));
+                found.push(finding.with_help(match error {
+                    text::TextError::NotUtf8 { .. } => "save the file as UTF-8; Excel calls that \"CSV UTF-8\"",
+                    _ => "the path is relative to the manifest's folder",
+                }));
                 Vec::new()
             }
         },

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use minijinja::value::{Object, Serde};
-use minijinja::{Environment, ErrorKind, Template, UndefinedBehavior, Value};
+use minijinja::value::{Object, Serde, ValueKind};
+use minijinja::{Environment, ErrorKind, Output, State, Template, UndefinedBehavior, Value};
 
 use super::suggest;
 
@@ -89,6 +89,7 @@ impl Templates {
         let mut engine = Environment::new();
         engine.set_undefined_behavior(UndefinedBehavior::Strict);
         engine.set_fuel(Some(MOST_STEPS));
+        engine.set_formatter(write_value);
         engine.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
         let mut names = vec!["today".to_owned()];
         for (name, value) in vars {
@@ -164,6 +165,21 @@ impl Templates {
         let mut names: Vec<&str> = self.names.iter().map(String::as_str).collect();
         names.extend(scope.fields.iter().map(|(name, _)| *name));
         Some(suggest::help(name, "names in scope", &names))
+    }
+}
+
+/// Writes a value into a text. What would put words there that nobody wrote, such as `None` for an empty var or a whole
+/// list with its brackets, is an error.
+fn write_value(out: &mut Output, state: &mut State<'_, '_>, value: &Value) -> Result<(), minijinja::Error> {
+    let refuse = |what: &str| Err(minijinja::Error::new(ErrorKind::BadSerialization, format!("the value is {what}")));
+    match value.kind() {
+        ValueKind::None => refuse("empty"),
+        ValueKind::Seq | ValueKind::Iterable => refuse("a list; join it: {{ name | join(\", \") }}"),
+        ValueKind::Map => refuse("a mapping; name one of its values: {{ name.key }}"),
+        ValueKind::Bool => {
+            out.write_str(if value.is_true() { "true" } else { "false" }).map_err(minijinja::Error::from)
+        }
+        _ => minijinja::escape_formatter(out, state, value),
     }
 }
 

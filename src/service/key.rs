@@ -21,9 +21,10 @@ pub enum InvalidKey {
 }
 
 impl ApiKey {
-    /// Takes a text as a key; white space around it is dropped, because files end with a line break.
+    /// Takes a text as a key; white space around it and a byte order mark are dropped, because
+    /// files come with them.
     pub fn new(text: &str) -> Result<Self, InvalidKey> {
-        let text = text.trim();
+        let text = text.trim_start_matches('\u{feff}').trim();
         if text.is_empty() {
             return Err(InvalidKey::Empty);
         }

@@ -75,7 +75,7 @@ fn sums(plan: &Plan) -> String {
     text.push('\n');
     let outstanding = plan.resume.len() + plan.collect.len();
     if outstanding > 0 {
-        text.push_str(&format!("{} at the service already, paid for before\n", count(outstanding, "task")));
+        text.push_str(&format!("{} at the service already, submitted before\n", count(outstanding, "task")));
     }
     if totals.in_doubt > 0 {
         text.push_str(&format!(

@@ -133,7 +133,6 @@ impl Progress {
                 // On both streams: one of them may go to the very disk that is full.
                 terminal.result(&format!("{line}\n"));
             }
-            RunEvent::LedgerTrouble { message } => terminal.error(message, None, None),
             RunEvent::Stopping { reason, message } => self.say_stop(*reason, message),
         }
     }
@@ -143,7 +142,7 @@ impl Progress {
             StopReason::SpendLimit => "the limit on spending is reached",
             StopReason::Unreachable => "the service can't be reached",
             StopReason::KeyRefused => "the key is refused",
-            StopReason::LedgerFailed => "the ledger can't be written",
+            StopReason::LedgerFailed => "what is bought can't be written down",
             StopReason::Signal(_) => "interrupted",
         };
         self.terminal.warning(&format!("no more submissions, {what}: {message}"));
@@ -233,7 +232,6 @@ fn log(event: &RunEvent) {
         RunEvent::Trouble { message } => tracing::warn!(event = "trouble", error = message),
         RunEvent::UnknownStatus { status } => tracing::warn!(event = "unknown_status", status),
         RunEvent::Rescue { job, task } => tracing::error!(event = "rescue", %job, %task),
-        RunEvent::LedgerTrouble { message } => tracing::error!(event = "ledger_trouble", error = message),
         RunEvent::Stopping { reason, message } => tracing::warn!(event = "stopping", reason = ?reason, error = message),
     }
 }

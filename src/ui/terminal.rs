@@ -1,6 +1,8 @@
 //! The two streams, and what they can show.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstyle::{AnsiColor, Style};
 
@@ -15,6 +17,8 @@ pub struct Terminal {
     pub shows_bar: bool,
     /// Whether log lines are JSON.
     pub logs_json: bool,
+    /// Whether a result could not be written.
+    pub has_lost_results: Arc<AtomicBool>,
 }
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
@@ -34,30 +38,41 @@ impl Terminal {
         terminal_size::terminal_size().map_or(80, |(width, _)| width.0.max(40))
     }
 
-    /// A result, to stdout. A reader that is gone needs none.
+    /// A result, to stdout. A reader that is gone needs none; a result that can't be written is remembered.
     pub fn result(&self, text: &str) {
         let mut stdout = anstream::stdout().lock();
-        let _reader_is_gone = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+        let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+        if written.is_err_and(|error| error.kind() != io::ErrorKind::BrokenPipe) {
+            self.has_lost_results.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a result could not be written, to a full disk for example.
+    #[must_use]
+    pub fn has_lost_results(&self) -> bool {
+        self.has_lost_results.load(Ordering::Relaxed)
     }
 
     /// A line for whoever looks, to stderr; not when quiet.
     pub fn note(&self, text: &str) {
         if !self.is_quiet {
-            line(text);
+            line(&harmless(text));
         }
     }
 
     /// A warning, to stderr; not when quiet.
     pub fn warning(&self, text: &str) {
-        self.note(&format!("{WARNING}warning{WARNING:#}: {text}"));
+        if !self.is_quiet {
+            line(&format!("{WARNING}warning{WARNING:#}: {}", harmless(text)));
+        }
     }
 
     /// An error, to stderr: what happened, how to mend it, what it means for the money.
     pub fn error(&self, message: &str, help: Option<&str>, money: Option<&str>) {
-        line(&format!("{ERROR}error{ERROR:#}: {message}"));
+        line(&format!("{ERROR}error{ERROR:#}: {}", harmless(message)));
         for (name, text) in [("help", help), ("money", money)] {
             if let Some(text) = text {
-                line(&format!("  {HELP}{name}{HELP:#}: {text}"));
+                line(&format!("  {HELP}{name}{HELP:#}: {}", harmless(text)));
             }
         }
     }
@@ -83,6 +98,13 @@ impl Terminal {
         io::stdin().lock().read_line(&mut answer).is_ok()
             && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
     }
+}
+
+/// A text without what steers a terminal or turns the direction of writing: it may come from the service.
+fn harmless(text: &str) -> String {
+    let steers =
+        |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    text.chars().map(|c| if steers(c) { '\u{fffd}' } else { c }).collect()
 }
 
 /// A line to stderr, whatever was asked for. Nobody can be told that stderr is gone.

@@ -87,7 +87,7 @@ jobs:
 fn templates_are_strict_and_say_what_is_in_scope() {
     insta::assert_snapshot!(refused(
         r#"version: 1
-vars: { brand: Acme }
+vars: { brand: Acme, nothing: , list: [a, b] }
 env: [SEASON]
 defaults: { model: alpha-2 }
 jobs:
@@ -98,6 +98,7 @@ jobs:
   - { id: e, prompt: "{{ env.HOME }}" }
   - { id: f, prompt: "{{ brand" }
   - { id: "g-{{ prompt }}", prompt: "{{ id }}" }
+  - { id: i, prompt: "{{ nothing }} {{ list }}" }
   - { id: h, prompt: "{% for i in range(99999) %}{% for j in range(99999) %}x{% endfor %}{% endfor %}" }
 "#
     ));

@@ -16,3 +16,4 @@ mod run;
 mod service_faults;
 mod signals;
 mod support;
+mod terminal;

@@ -105,3 +105,57 @@ fn bad_usage_exits_with_two() {
     }
     assert_eq!(here.files(), ["m.yaml"]);
 }
+
+/// A device that is always full plays the full disk under stdout.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_result_that_cannot_be_written_is_no_success() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    for args in ["run m.yaml --plan", "status m.yaml", "run m.yaml --yes --first-poll 0s --poll-interval 50ms"] {
+        let script = format!("exec {} {args} >/dev/full", env!("CARGO_BIN_EXE_shotlist"));
+        let output = std::process::Command::new("sh")
+            .args(["-c", &script])
+            .current_dir(here.root())
+            .env("SHOTLIST_BASE_URL", service.url())
+            .env("SHOTLIST_API_KEY", "k")
+            .output()
+            .expect("sh runs");
+        assert_eq!(output.status.code(), Some(74), "{args}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("could not be written to stdout"), "{args}");
+    }
+    assert_eq!(here.states(), ["completed", "completed"]);
+}
+
+#[test]
+fn a_switch_in_the_environment_is_a_yes_or_a_no() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    for maybe in ["maybe", "never", "", " 0"] {
+        let program = here.shotlist(&["run", "m.yaml"]).env("SHOTLIST_YES", maybe);
+        program.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(2);
+    }
+    let program = here.shotlist(&["run", "m.yaml"]).env("SHOTLIST_YES", "no");
+    program.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(3);
+    here.shotlist(&["run", "m.yaml", "--plan"]).env("SHOTLIST_BATCH", "").ends_with(2);
+    assert_eq!(service.asked().len(), 0);
+}
+
+#[test]
+fn what_the_service_says_cannot_steer_a_terminal() {
+    let service = Service::scripted(|_| {
+        crate::support::json(400, &serde_json::json!({ "error": { "message": "a\u{1b}[31m\u{7}\u{202e}\rb" } }))
+    });
+    let here = Workspace::with_manifest(TWO_JOBS);
+    let ended = here.run(&service, &[]).ends_with(1);
+    assert!(!ended.stderr.contains(['\u{1b}', '\u{7}', '\u{202e}', '\r']), "{:?}", ended.stderr);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_to_a_manifest_is_the_same_manifest() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    here.run(&service, &[]).ends_with(0);
+    std::fs::create_dir(here.path("elsewhere")).expect("a folder");
+    std::os::unix::fs::symlink(here.path("m.yaml"), here.path("elsewhere/m.yaml")).expect("a link");
+    let plan = here.shotlist(&["run", "elsewhere/m.yaml", "--plan"]).ends_with(0).stdout;
+    assert!(plan.contains("2 completed, nothing to do"), "{plan}");
+}

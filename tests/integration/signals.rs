@@ -52,6 +52,10 @@ fn the_second_signal_leaves_at_once_and_the_ledger_covers_it() {
     let first = std::io::BufRead::lines(std::io::BufReader::new(child.stderr.take().expect("stderr")));
     let told = first.map_while(Result::ok).any(|line| line.contains("once more leaves at once"));
     assert!(told, "the first signal was not told");
+    // Signals at the same moment are one: `timeout` signals the process and then its group.
+    kill(&child, "-INT");
+    std::thread::sleep(std::time::Duration::from_millis(800));
+    assert!(child.try_wait().expect("a status").is_none(), "two signals at once were taken for two wishes");
     kill(&child, "-INT");
     assert_eq!(Ended::of(child).code, Some(130));
     release.store(true, Ordering::SeqCst);
