@@ -67,9 +67,8 @@ impl Expander<'_> {
             }
         }
         for ((field, family), count) in passed_over {
-            tracing::info!(
-                "the default `{field}` is passed over for {count} jobs of {family}, which has no choice there"
-            );
+            let count = if count == 1 { "1 job".to_owned() } else { format!("{count} jobs") };
+            tracing::info!("the default `{field}` is passed over for {count} of {family}, which has no choice there");
         }
         jobs
     }

@@ -300,3 +300,52 @@ jobs:
     assert_eq!(plan["jobs"][1]["request"]["aspect_ratio"], "16:9");
     assert_eq!(plan["jobs"][1]["request"]["prompt"], "two\nlines\n");
 }
+
+#[test]
+fn a_default_that_a_family_does_not_take_is_passed_over_and_told_on_request() {
+    let manifest = "
+version: 1
+defaults: { duration: 5, size: 1280x720 }
+jobs:
+  - { id: a, model: alpha-2, prompt: x }
+  - { id: b, model: beta-2.0-lite, prompt: x }
+";
+    let here = Workspace::with_manifest(manifest);
+    let plan =
+        |args: &[&str]| here.shotlist(&[&["run", "m.yaml", "--plan", "--format", "json"], args].concat()).ends_with(0);
+    assert_eq!(plan(&[]).stderr, "");
+    let told = plan(&["-v"]);
+    for field in ["duration", "size"] {
+        assert!(told.stderr.contains(&format!("the default `{field}` is passed over for 1 job of")), "{}", told.stderr);
+    }
+    let json: Value = serde_json::from_str(&told.stdout).expect("JSON");
+    assert_eq!(
+        json["jobs"][0]["request"].as_object().map(serde_json::Map::len),
+        Some(4),
+        "{}",
+        json["jobs"][0]["request"]
+    );
+    assert_eq!(json["jobs"][1]["request"]["size"], "1280x720");
+}
+
+#[test]
+fn an_empty_cell_means_as_usual() {
+    let manifest = "
+version: 1
+defaults: { model: beta-2.0-lite, duration: 10, size: 720x1280 }
+jobs:
+  - id: \"{{ row.id }}\"
+    for_each: p.csv
+    model: \"{{ row.model }}\"
+    duration: \"{{ row.seconds }}\"
+    size: \"{{ row.size }}\"
+    prompt: \"{{ row.prompt }}\"
+";
+    let csv = "id,model,seconds,size,prompt\na,,,,x\nb,beta-2.0-lite-fast,7,1280x720,y\n";
+    let here = Workspace::with_manifest(manifest).file("p.csv", csv);
+    let plan = here.shotlist(&["run", "m.yaml", "--plan", "--format", "json"]).ends_with(0).stdout;
+    let plan: Value = serde_json::from_str(&plan).expect("JSON");
+    let request = |index: usize| plan["jobs"][index]["request"].to_string();
+    assert_eq!(request(0), r#"{"duration":10,"model":"beta-2.0-lite","prompt":"x","size":"720x1280"}"#);
+    assert_eq!(request(1), r#"{"duration":7,"model":"beta-2.0-lite-fast","prompt":"y","size":"1280x720"}"#);
+}

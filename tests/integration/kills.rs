@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
 
-use crate::support::{Answer, Asked, Ended, Service, Workspace, json as answer, kill, raw, wait_until};
+use crate::support::{Answer, Asked, Ended, Service, Workspace, json as answer, kill, numbered_jobs, raw, wait_until};
 
 const THREE_JOBS: &str = "
 version: 1
@@ -187,10 +187,7 @@ fn killed_three_hundred_times_over_a_thousand_jobs_with_faults_on_the_wire() {
 
 /// A batch of jobs against a service that loses answers, resets, fails and lies, with the client killed again and again.
 fn random_kills(jobs: usize, kills: usize) {
-    let mut manifest = String::from("version: 1\ndefaults: { model: alpha-2 }\njobs:\n");
-    for number in 0..jobs {
-        manifest.push_str(&format!("  - {{ id: j{number}, prompt: number {number} }}\n"));
-    }
+    let manifest = numbered_jobs(jobs);
     // Every task that was made, by its prompt, and whether its id left whole.
     let made: Arc<Mutex<Vec<(String, String)>>> = Arc::default();
     let (book, next) = (Arc::clone(&made), AtomicUsize::new(0));

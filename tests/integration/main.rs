@@ -13,6 +13,7 @@ mod output;
 mod plan;
 mod prompts;
 mod run;
+mod sandbox;
 mod service_faults;
 mod signals;
 mod support;

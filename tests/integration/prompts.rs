@@ -1,51 +1,15 @@
 //! Real input: the 946 prompts of the `VBench` suite, through the simulator as a service of its own.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
 use std::path::Path;
-use std::process::Child;
 
 use serde_json::Value;
 
-use crate::support::Workspace;
-
-/// The simulator as a process, ended with the test.
-struct Simulator {
-    child: Child,
-    url: String,
-}
-
-impl Simulator {
-    fn start(here: &Workspace) -> Self {
-        let mut child = here.shotlist(&["sandbox", "--port", "0", "--speed", "5000"]).starts();
-        let mut url = String::new();
-        BufReader::new(child.stdout.take().expect("stdout")).read_line(&mut url).expect("a line");
-        Self { child, url: url.trim().to_owned() }
-    }
-
-    /// What it charged.
-    fn ledger(&self) -> Value {
-        let host = self.url.strip_prefix("http://").expect("an address");
-        let mut stream = TcpStream::connect(host).expect("a connection");
-        write!(stream, "GET /_sandbox/ledger HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n").expect("sent");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("an answer");
-        let (_, body) = answer.split_once("\r\n\r\n").expect("a body");
-        serde_json::from_str(body).expect("JSON")
-    }
-}
-
-impl Drop for Simulator {
-    fn drop(&mut self) {
-        let _already_gone = self.child.kill();
-        let _reaped = self.child.wait();
-    }
-}
+use crate::support::{Simulator, Workspace};
 
 #[test]
 fn all_946_prompts_are_completed_and_charged_once() {
     let here = Workspace::new();
-    let simulator = Simulator::start(&here);
+    let simulator = Simulator::start(&here, &["--speed", "5000"]);
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/vbench.yaml");
     let manifest = manifest.to_str().expect("UTF-8");
     let run = |out: &str, wording: &str| {
@@ -63,7 +27,7 @@ fn all_946_prompts_are_completed_and_charged_once() {
         ];
         let set = format!("wording={wording}");
         let args = [&["run", manifest, "--ledger", "ledger.db", "--out", out, "--set", &set], pace.as_slice()].concat();
-        here.shotlist(&args).env("SHOTLIST_BASE_URL", &simulator.url).env("SHOTLIST_API_KEY", "k").ends_with(0);
+        simulator.used_by(here.shotlist(&args)).ends_with(0);
         here.json(&format!("{out}/report.json"))
     };
 

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Service, Workspace};
+use crate::support::{Answer, Service, Workspace, numbered_jobs};
 
 pub const TWO_JOBS: &str = "
 version: 1
@@ -70,10 +70,7 @@ fn every_request_carries_the_key_and_json() {
 
 #[test]
 fn submissions_come_in_manifest_order_and_never_more_at_once_than_allowed() {
-    let mut manifest = String::from("version: 1\ndefaults: { model: alpha-2 }\njobs:\n");
-    for number in 0..20 {
-        manifest.push_str(&format!("  - {{ id: j{number}, prompt: number {number} }}\n"));
-    }
+    let manifest = numbered_jobs(20);
     let (service, here) = (Service::well(), Workspace::with_manifest(&manifest));
     here.run(&service, &["--concurrency", "1"]).ends_with(0);
     let prompts: Vec<Value> = service.posts().iter().map(|body| serde_json::from_str(body).expect("JSON")).collect();

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::json;
 
 use crate::run::TWO_JOBS;
-use crate::support::{Answer, Asked, Ended, Service, Workspace, json as answer, raw};
+use crate::support::{Answer, Asked, Ended, Service, Workspace, json as answer, numbered_jobs, raw};
 
 /// What a service does instead of answering.
 type Fault = Box<dyn Fn() -> Answer + Send + Sync>;
@@ -206,10 +206,7 @@ fn a_task_past_its_deadline_is_left_and_picked_up_by_the_next_run() {
 #[test]
 fn every_submission_has_a_connection_of_its_own() {
     // The service keeps every connection open, and offers it for more.
-    let mut manifest = String::from("version: 1\ndefaults: { model: alpha-2 }\njobs:\n");
-    for number in 0..12 {
-        manifest.push_str(&format!("  - {{ id: j{number}, prompt: number {number} }}\n"));
-    }
+    let manifest = numbered_jobs(12);
     let (service, here) = (Service::well(), Workspace::with_manifest(&manifest));
     here.run(&service, &["--concurrency", "2"]).ends_with(0);
     let asked = service.asked();

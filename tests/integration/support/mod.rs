@@ -1,9 +1,13 @@
 //! What the tests share: the program with a scrubbed environment, a temporary workspace, and a scripted service.
 
+mod http;
 mod program;
 mod service;
+mod simulator;
 mod workspace;
 
+pub use http::request;
 pub use program::{Ended, Program, kill, wait_until};
 pub use service::{Answer, Asked, Service, json, raw};
-pub use workspace::Workspace;
+pub use simulator::Simulator;
+pub use workspace::{Workspace, numbered_jobs};

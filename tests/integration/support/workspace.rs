@@ -7,6 +7,15 @@ use serde_json::Value;
 
 use super::{Program, Service};
 
+/// A manifest of this many jobs on alpha-2, `j0`, `j1` and so on, with the prompts `number 0`, `number 1` and so on.
+pub fn numbered_jobs(count: usize) -> String {
+    let mut manifest = String::from("version: 1\ndefaults: { model: alpha-2 }\njobs:\n");
+    for number in 0..count {
+        manifest.push_str(&format!("  - {{ id: j{number}, prompt: number {number} }}\n"));
+    }
+    manifest
+}
+
 /// A folder that goes when the test ends.
 pub struct Workspace {
     folder: tempfile::TempDir,

@@ -1,0 +1,102 @@
+//! The simulator as the interface document describes the service.
+
+use serde_json::{Value, json};
+
+use crate::support::{Simulator, Workspace, numbered_jobs, request, wait_until};
+
+const KEY: &str = "authorization: Bearer k";
+
+fn submit(simulator: &Simulator, body: &Value) -> (u16, Value) {
+    let reply = request("POST", &format!("{}/v1/videos", simulator.url()), &[KEY], &body.to_string());
+    (reply.status, reply.json())
+}
+
+fn look(simulator: &Simulator, task: &str) -> Value {
+    request("GET", &format!("{}/v1/videos/{task}", simulator.url()), &[KEY], "").json()
+}
+
+#[test]
+fn a_task_waits_runs_and_ends_with_a_playable_video() {
+    // A minute of real time takes about half a second.
+    let here = Workspace::new();
+    let simulator = Simulator::start(&here, &["--speed", "120"]);
+    let (status, task) = submit(&simulator, &json!({ "model": "alpha-2", "prompt": "x", "aspect_ratio": "9:16" }));
+    assert_eq!((status, &task["status"], &task["progress"]), (200, &json!("queued"), &json!(0)));
+    assert_eq!(task["id"], task["task_id"]);
+    let id = task["id"].as_str().expect("an id");
+
+    let mut seen = Vec::new();
+    wait_until("it is completed", || {
+        let now = look(&simulator, id);
+        seen.push((now["status"].as_str().expect("a status").to_owned(), now["progress"].as_i64().unwrap_or(-1)));
+        now["status"] == "completed"
+    });
+    assert!(seen.iter().any(|(status, progress)| status == "in_progress" && (1..=99).contains(progress)), "{seen:?}");
+    assert!(seen.windows(2).all(|pair| pair[0].1 <= pair[1].1), "{seen:?}");
+
+    let done = look(&simulator, id);
+    assert!(done["completed_at"].is_i64());
+    let url = done["video_url"].as_str().expect("a URL");
+    let video = request("GET", url, &[], "");
+    assert!(video.head.contains("content-type: video/mp4"), "{}", video.head);
+    assert_eq!(&video.body[4..8], b"ftyp");
+    let content = request("GET", &format!("{}/v1/videos/{id}/content", simulator.url()), &[KEY], "");
+    assert_eq!(content.body, video.body);
+    let part = request("GET", url, &["range: bytes=100-199"], "");
+    assert_eq!((part.status, part.body.as_slice()), (206, &video.body[100..200]));
+    assert_eq!(request("GET", url, &["range: bytes=99999999-"], "").status, 416);
+}
+
+#[test]
+fn it_refuses_what_the_interface_refuses() {
+    let here = Workspace::new();
+    let simulator = Simulator::start(&here, &[]);
+    let url = format!("{}/v1/videos", simulator.url());
+    for (key, status) in [
+        ("x-none: 1", 401),
+        ("authorization: Bearer unknown-key", 401),
+        ("authorization: Bearer key-without-group", 403),
+    ] {
+        let reply = request("POST", &url, &[key], "{}");
+        assert_eq!(reply.status, status, "{key}");
+        assert!(reply.json()["error"]["message"].is_string());
+    }
+    for bad in [
+        json!({}),
+        json!({ "model": "alpha-3", "prompt": "x" }),
+        json!({ "model": "alpha-2" }),
+        json!({ "model": "alpha-2", "prompt": "x", "duration": 10 }),
+        json!({ "model": "alpha-2", "prompt": "x", "aspect_ratio": "1:1" }),
+        json!({ "model": "beta-2.0-lite", "prompt": "x".repeat(1501) }),
+        json!({ "model": "beta-2.0-lite", "prompt": "x", "duration": 11 }),
+        json!({ "model": "beta-2.0-lite", "prompt": "x", "size": "big" }),
+        json!({ "model": "beta-2.0-lite", "prompt": 7 }),
+    ] {
+        let (status, answer) = submit(&simulator, &bad);
+        assert_eq!(status, 400, "{bad}: {answer}");
+    }
+    assert_eq!(request("POST", &url, &[KEY], "no json").status, 400);
+    assert_eq!(request("GET", &format!("{url}/task_0"), &[KEY], "").status, 404);
+    let (_, task) = submit(&simulator, &json!({ "model": "alpha-2", "prompt": "x" }));
+    let id = task["id"].as_str().expect("an id");
+    assert_eq!(request("GET", &format!("{url}/{id}/content"), &[KEY], "").status, 404, "it has no video yet");
+    assert_eq!(simulator.ledger()["total_usd"], "0.90");
+}
+
+#[test]
+fn tasks_fail_as_often_as_it_was_told() {
+    let here = Workspace::new();
+    here.write("m.yaml", numbered_jobs(40));
+    let run = |rate: &str, batch: &str| {
+        let simulator = Simulator::start(&here, &["--speed", "5000", "--fail-rate", rate, "--seed", "7"]);
+        let pace = ["--yes", "-q", "--first-poll", "5ms", "--poll-interval", "20ms", "--poll-floor", "5ms"];
+        let args = [["run", "m.yaml", "--batch", batch, "--concurrency", "20"].as_slice(), &pace].concat();
+        let ended = simulator.used_by(here.shotlist(&args)).ends();
+        let report = here.json(&format!("shotlist-out/m/{batch}/report.json"));
+        (ended.code, report["totals"]["states"]["failed"].as_u64().expect("a count"))
+    };
+    assert_eq!(run("0", "none"), (Some(0), 0));
+    assert_eq!(run("1", "all"), (Some(1), 40));
+    let (code, failed) = run("0.5", "half");
+    assert!(code == Some(1) && (8..=32).contains(&failed), "{failed} of 40 failed");
+}
