@@ -18,6 +18,9 @@ pub fn ledger(error: &OpenError) -> Failure {
     let help = match error {
         OpenError::Newer { .. } => "use the newer shotlist, or another ledger with --ledger",
         OpenError::Foreign(_) | OpenError::OtherKind { .. } => "name another file with --ledger",
+        OpenError::Gone(_) => {
+            "bring it back, or remove its lock files if you mean to start anew: everything would then be paid for again"
+        }
         OpenError::Damaged(_) => "bring back a copy of it; without its ledger, shotlist can't know what was paid for",
         OpenError::Folder { .. } | OpenError::Store { .. } | OpenError::Unreachable { .. } => WRITABLE,
     };

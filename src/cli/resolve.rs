@@ -1,13 +1,15 @@
 //! `shotlist resolve`: a person settles a job in doubt.
 
+use jiff::Timestamp;
+
 use super::args::{ManifestArgs, ResolveArgs, SelectArgs};
 use super::connect::{self, connect};
 use super::exit::Exit;
 use super::failure::Failure;
 use super::{manifest, paths, refusal};
 use crate::domain::{Attempt, AttemptState, BatchKey, JobId, TaskId};
-use crate::ledger::{Event, Ledger as _, RunLock, SqliteLedger};
-use crate::service::{Look, VideoService as _};
+use crate::ledger::{Event, Ledger as _, RunLock, SqliteLedger, read_spending};
+use crate::service::{Look, Status, VideoService as _};
 use crate::ui::Terminal;
 
 /// Settles the doubt about one job. A task id is believed only after the service has confirmed it.
@@ -55,20 +57,26 @@ async fn confirmed(
     doubtful: &Attempt,
 ) -> Result<TaskId, Failure> {
     let usage = |message: String| Failure::before_sending(Exit::Usage, message);
-    let task = TaskId::new(task).ok_or_else(|| usage("--task is blank".to_owned()))?;
-    let history = ledger.history(key).await.map_err(|error| refusal::cannot_write(&error))?;
-    if let Some(owner) = history.attempts().find(|attempt| attempt.task.as_ref() == Some(&task)) {
-        return Err(usage(format!("the task {task} belongs to {} already", owner.job)));
+    let task = TaskId::new(task.trim()).ok_or_else(|| usage("--task is blank".to_owned()))?;
+    let path = paths::ledger(&args.manifest);
+    let books = read_spending(&path, paths::kind(&args.manifest), Timestamp::MIN);
+    let books = books.map_err(|error| refusal::ledger(&error))?;
+    if let Some(owner) = books.iter().find(|entry| entry.attempt.task.as_ref() == Some(&task)) {
+        return Err(usage(format!("the task {task} belongs to {} of {} already", owner.attempt.job, owner.batch)));
     }
     let connection = connect(&args.manifest, &args.service, false).await?;
-    if args.service.same_account {
-        let adopted = ledger.adopt(key, &connection.account).await;
-        adopted.map_err(|error| refusal::cannot_write(&error))?;
-    } else {
+    if !args.service.same_account {
         connect::check_owner([doubtful], &connection.account)?;
     }
     match connection.service.look(&task).await {
-        Look::Report(_) => Ok(task),
+        Look::Report(report) if !matches!(report.status, Status::Unknown(_)) => {
+            if args.service.same_account {
+                let adopted = ledger.adopt(key, &connection.account).await;
+                adopted.map_err(|error| refusal::cannot_write(&error))?;
+            }
+            Ok(task)
+        }
+        Look::Report(_) => Err(usage(format!("what the service says of {task} is not how a task looks"))),
         Look::Missing => {
             let failure = usage(format!("the service does not know the task {task}"));
             Err(failure.with_help("check the id; if there is no task, say so with --never-created"))

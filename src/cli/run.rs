@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::args::{PlanFormat, RunArgs};
@@ -17,7 +18,7 @@ use super::refresh::Reporter;
 use super::{limits, paths, refusal, signals};
 use crate::domain::{History, JobId};
 use crate::engine::{Engine, Outcome, RunEvent, Settings, Stop, StopReason};
-use crate::ledger::{Cap, Ledger as _, RunLock, SqliteLedger, read_history};
+use crate::ledger::{Cap, Ledger as _, RunLock, SqliteLedger, read_history, read_open_elsewhere};
 use crate::plan::{Given, IdGlobs, Plan, PlanView};
 use crate::report::{Form, JobState, Report, Writer, form_of};
 use crate::ui::{self, Progress, Terminal};
@@ -134,7 +135,8 @@ impl Run<'_> {
         let history = ledger.history(key).await.map_err(|error| refusal::cannot_write(&error))?;
         let plan = self.plan(&history)?;
         limits::check(&plan)?;
-        let connection = if plan.needs_service() { Some(self.connect(&plan, &ledger).await?) } else { None };
+        self.warn(&plan)?;
+        let connection = if plan.needs_service() { Some(self.connect(&plan).await?) } else { None };
 
         let reporter = Reporter {
             key,
@@ -147,8 +149,13 @@ impl Run<'_> {
         reporter.write().await.map_err(|error| refusal::cannot_write(&error))?;
         limits::consent(self.args, &plan, self.terminal)?;
         let mut outcome = Outcome::default();
+        let ended_badly = Mutex::new(HashSet::new());
         if let Some(connection) = connection {
-            outcome = match self.engage(&plan, &connection, &ledger, &reporter).await {
+            if self.args.service.same_account {
+                let adopted = ledger.adopt(key, &connection.account).await;
+                adopted.map_err(|error| refusal::cannot_write(&error))?;
+            }
+            outcome = match self.engage(&plan, &connection, &ledger, &reporter, &ended_badly).await {
                 Ended::Whole(outcome) => outcome,
                 // The ledger covers everything that is left behind.
                 Ended::At(signal) => return Ok(Exit::Signal(signal)),
@@ -158,21 +165,34 @@ impl Run<'_> {
             money: Some("what was paid for is in the ledger, or named above"),
             ..refusal::cannot_write(&error)
         })?;
-        let exit = self.exit(&report, &outcome);
+        let ended_badly = !ended_badly.into_inner().unwrap_or_else(PoisonError::into_inner).is_empty();
+        let exit = self.exit(&report, &outcome, ended_badly);
         if !(self.terminal.is_quiet && exit == Exit::Done) {
             self.terminal.result(&ui::summary_text(&report, writer.paths()));
         }
         Ok(exit)
     }
 
+    /// Tells what costs money without being part of this batch: likely renames, and what is open in other batches.
+    fn warn(&self, plan: &Plan) -> Result<(), Failure> {
+        for (new, old) in &plan.renamed {
+            self.terminal.warning(&ui::renamed(new, old));
+        }
+        let open = read_open_elsewhere(self.ledger, paths::kind(&self.args.manifest), &plan.key);
+        for other in open.map_err(|error| refusal::ledger(&error))? {
+            self.terminal.warning(&format!(
+                "the batch `{}` has {} at the service and {} in doubt, ${} in all: `--batch {}` goes on with it",
+                other.batch.batch, other.outstanding, other.doubtful, other.price, other.batch.batch
+            ));
+        }
+        Ok(())
+    }
+
     /// The service, once it is clear that it can see the tasks that are to be looked after.
-    async fn connect(&self, plan: &Plan, ledger: &SqliteLedger) -> Result<Connection, Failure> {
+    async fn connect(&self, plan: &Plan) -> Result<Connection, Failure> {
         let (manifest, service) = (&self.args.manifest, &self.args.service);
         let connection = connect(manifest, service, self.args.again.retry_server_errors).await?;
-        if service.same_account {
-            let adopted = ledger.adopt(&plan.key, &connection.account).await;
-            adopted.map_err(|error| refusal::cannot_write(&error))?;
-        } else {
+        if !service.same_account {
             connect::check_owner(plan.resume.iter().chain(&plan.collect), &connection.account)?;
         }
         Ok(connection)
@@ -185,10 +205,12 @@ impl Run<'_> {
         connection: &Connection,
         ledger: &SqliteLedger,
         reporter: &Reporter<'_>,
+        ended_badly: &Mutex<HashSet<JobId>>,
     ) -> Ended {
         let (progress, news, stop) = (Progress::new(self.terminal), AtomicBool::new(false), Stop::default());
         let tell = |event: RunEvent| {
             news.store(true, Ordering::Relaxed);
+            note_ending(ended_badly, &event);
             progress.tell(&event);
         };
         let engine = Engine {
@@ -228,7 +250,7 @@ impl Run<'_> {
     }
 
     /// The exit code: the worst of what the selected jobs and the run itself say.
-    fn exit(&self, report: &Report, outcome: &Outcome) -> Exit {
+    fn exit(&self, report: &Report, outcome: &Outcome, ended_badly: bool) -> Exit {
         let selected: HashSet<&str> = self.chosen.selected.iter().map(|job| job.id.as_str()).collect();
         let jobs = report.rows.iter().filter(|row| selected.contains(row.id.as_str())).map(|row| match row.state {
             JobState::Completed => Exit::Done,
@@ -237,7 +259,8 @@ impl Run<'_> {
             // Whatever else it is, it is not what was asked for; a reason to stop says more below.
             _ => Exit::SomeFailed,
         });
-        let late = (outcome.past_deadline > 0).then_some(Exit::SomeFailed);
+        // A row shows the video that there is; a retake of it that failed is a failure all the same.
+        let late = (outcome.past_deadline > 0 || ended_badly).then_some(Exit::SomeFailed);
         let stopped = outcome.stopped.iter().map(|reason| match reason {
             StopReason::SpendLimit => Exit::NotAllowed,
             StopReason::Unreachable => Exit::Unreachable,
@@ -246,5 +269,19 @@ impl Run<'_> {
             StopReason::Signal(number) => Exit::Signal(*number),
         });
         jobs.chain(late).chain(stopped).max().unwrap_or(Exit::Done)
+    }
+}
+
+/// Keeps the jobs whose last word in this run was bad.
+fn note_ending(ended_badly: &Mutex<HashSet<JobId>>, event: &RunEvent) {
+    let mut jobs = ended_badly.lock().unwrap_or_else(PoisonError::into_inner);
+    match event {
+        RunEvent::Failed { job, .. } | RunEvent::Rejected { job, .. } => {
+            jobs.insert(job.clone());
+        }
+        RunEvent::Completed { job } => {
+            jobs.remove(job);
+        }
+        _ => {}
     }
 }

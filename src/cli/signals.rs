@@ -37,7 +37,9 @@ struct Signals {
 impl Signals {
     fn new() -> Self {
         use tokio::signal::unix::SignalKind;
-        Self { terminate: catch(SignalKind::terminate()), hang_up: catch(SignalKind::hangup()) }
+        // `nohup` ignores the hang-up so that the run survives its terminal; catching it would undo that.
+        let hang_up = if is_ignored(SIGHUP) { None } else { catch(SignalKind::hangup()) };
+        Self { terminate: catch(SignalKind::terminate()), hang_up }
     }
 
     async fn next(&mut self) -> i32 {
@@ -56,6 +58,15 @@ fn catch(kind: tokio::signal::unix::SignalKind) -> Option<tokio::signal::unix::S
         tracing::warn!("signal {} can't be caught, and would end the run at once: {error}", kind.as_raw_value());
     }
     signal.ok()
+}
+
+/// Whether whoever started this process ignores a signal for it, where the system tells: Linux does.
+#[cfg(unix)]
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal - 1) & 1 == 1
 }
 
 #[cfg(unix)]

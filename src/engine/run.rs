@@ -128,6 +128,7 @@ impl<S: VideoService, L: Ledger> Engine<'_, S, L> {
                 slots: &slots,
                 watch,
                 retries: plan.retries,
+                known: plan.newest,
                 past_deadline: &past_deadline,
             };
             // Tasks that are at the service already are looked after at once.
@@ -159,6 +160,7 @@ struct Life<'r, 'e, S, L> {
     slots: &'r Slots,
     watch: mpsc::UnboundedSender<Watch>,
     retries: u32,
+    known: Option<AttemptId>,
     past_deadline: &'r AtomicUsize,
 }
 
@@ -181,7 +183,7 @@ impl<S: VideoService, L: Ledger> Life<'_, '_, S, L> {
     /// A submission, and as many more as were agreed to while its tasks fail.
     async fn buy(&self, slot: Slot<'_>, job: &Job) {
         let typical = Duration::from_secs(job.typical_s.0.into());
-        let mut submitted = self.submitter.submit(job).await;
+        let mut submitted = self.submitter.submit(job, self.known).await;
         let (mut retries, mut slot) = (self.retries, Some(slot));
         while let (Some((attempt, task)), Some(place)) = (submitted, slot.take()) {
             let word = self.attend(place, &job.id, attempt, task, Duration::ZERO, typical).await;
@@ -192,7 +194,7 @@ impl<S: VideoService, L: Ledger> Life<'_, '_, S, L> {
             }
             retries -= 1;
             slot = self.slots.take(self.engine.stop).await;
-            submitted = if slot.is_some() { self.submitter.submit_again(job).await } else { None };
+            submitted = if slot.is_some() { self.submitter.submit_again(job, attempt).await } else { None };
         }
     }
 

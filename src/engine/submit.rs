@@ -67,27 +67,28 @@ enum Submitted {
 }
 
 impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
-    /// Submits a job at most once; the attempt and its task if there is one now.
-    pub async fn submit(&self, job: &Job) -> Option<(AttemptId, TaskId)> {
+    /// Submits a job at most once; the attempt and its task if there is one now. `known` is the newest attempt that the
+    /// plan knew of.
+    pub async fn submit(&self, job: &Job, known: Option<AttemptId>) -> Option<(AttemptId, TaskId)> {
         if !self.budget.reserve(job.price) {
             self.stop_because(StopReason::SpendLimit, format!("{} would pass the limit on spending", job.id));
             return None;
         }
-        self.submit_reserved(job).await
+        self.submit_reserved(job, known).await
     }
 
     /// Submits a job whose task failed once more; nothing if the run stops or there is no money left for retries.
-    pub async fn submit_again(&self, job: &Job) -> Option<(AttemptId, TaskId)> {
+    pub async fn submit_again(&self, job: &Job, failed: AttemptId) -> Option<(AttemptId, TaskId)> {
         if self.stop.is_stopping() || !self.budget.reserve_retry(job.price) {
             return None;
         }
         (self.tell)(RunEvent::Retrying { job: job.id.clone(), price: job.price });
-        self.submit_reserved(job).await
+        self.submit_reserved(job, Some(failed)).await
     }
 
     /// Tries until there is an answer that is more than "wait" or "no connection", or until the run stops.
-    async fn submit_reserved(&self, job: &Job) -> Option<(AttemptId, TaskId)> {
-        let submitted = self.try_until_answered(job).await;
+    async fn submit_reserved(&self, job: &Job, known: Option<AttemptId>) -> Option<(AttemptId, TaskId)> {
+        let submitted = self.try_until_answered(job, known).await;
         if matches!(submitted, Submitted::Nothing) {
             self.budget.release(job.price);
         }
@@ -97,14 +98,14 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
         }
     }
 
-    async fn try_until_answered(&self, job: &Job) -> Submitted {
+    async fn try_until_answered(&self, job: &Job, known: Option<AttemptId>) -> Submitted {
         let (mut pauses, started) = (pauses(), Instant::now());
         let mut least_wait = FIRST_PAUSE;
         loop {
             if !self.may_send().await {
                 return Submitted::Nothing;
             }
-            let attempt = match self.ledger.intend(self.intent(job)).await {
+            let attempt = match self.ledger.intend(self.intent(job, known)).await {
                 Ok(attempt) => attempt,
                 Err(error) => {
                     self.not_intended(&error);
@@ -168,7 +169,7 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
         }
     }
 
-    fn intent(&self, job: &Job) -> Intent {
+    fn intent(&self, job: &Job, known: Option<AttemptId>) -> Intent {
         Intent {
             batch: self.batch.clone(),
             job: job.id.clone(),
@@ -179,6 +180,7 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
             charging: job.charging,
             typical_s: job.typical_s,
             account: self.account.clone(),
+            known,
             caps: self.caps.to_vec(),
         }
     }
@@ -187,8 +189,7 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
         let id = job.id.clone();
         match answer {
             Submission::Accepted(task, _) => {
-                if let Err(error) = self.write_task(attempt, &task).await {
-                    (self.tell)(RunEvent::Rescue { job: id, task });
+                if let Err(error) = self.write_task(job, attempt, &task).await {
                     self.ledger_failed(&error);
                     return Submitted::Doubt;
                 }
@@ -217,15 +218,18 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
         }
     }
 
-    /// Writes a task id, and tries again for a while: nothing is worth more than this line.
-    async fn write_task(&self, attempt: AttemptId, task: &TaskId) -> Result<(), LedgerError> {
-        let mut written = Err(LedgerError::Closed);
-        for _ in 0..WRITE_TRIES {
-            written = self.ledger.record(attempt, Event::Accepted(task.clone())).await;
+    /// Writes a task id. If that fails it is told at once, before anything else can happen, and tried again for a while.
+    async fn write_task(&self, job: &Job, attempt: AttemptId, task: &TaskId) -> Result<(), LedgerError> {
+        let mut written = self.ledger.record(attempt, Event::Accepted(task.clone())).await;
+        if written.is_err() {
+            (self.tell)(RunEvent::Rescue { job: job.id.clone(), task: task.clone() });
+        }
+        for _ in 1..WRITE_TRIES {
             if written.is_ok() {
                 break;
             }
             tokio::time::sleep(WRITE_PAUSE).await;
+            written = self.ledger.record(attempt, Event::Accepted(task.clone())).await;
         }
         written
     }

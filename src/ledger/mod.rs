@@ -54,7 +54,7 @@ use crate::domain::{Account, AttemptId, BatchKey, Charging, Fingerprint, History
 pub use event::{Event, IllegalEvent};
 pub use lock::{LockError, RunLock};
 pub use schema::{Kind, OpenError};
-pub use store::{Spending, read_history, read_spending, used_since};
+pub use store::{OpenElsewhere, Spending, read_history, read_open_elsewhere, read_spending, used_since};
 pub use writer::SqliteLedger;
 
 /// What is about to be submitted.
@@ -78,6 +78,8 @@ pub struct Intent {
     pub typical_s: (u32, u32),
     /// Whose task it will be.
     pub account: Account,
+    /// The newest attempt that was known when the job was found to be due. A newer one of this job is another run's.
+    pub known: Option<AttemptId>,
     /// Limits over all batches of the ledger, which the ledger itself keeps.
     pub caps: Vec<Cap>,
 }

@@ -75,6 +75,9 @@ pub enum OpenError {
         /// Why.
         source: std::io::Error,
     },
+    /// It is not there, and runs have used it before.
+    #[error("the ledger {} is gone: runs have locked it before, and their lock files are still there", .0.display())]
+    Gone(PathBuf),
     /// Whether it is there can't be told, or it is a link that leads nowhere.
     #[error("the ledger {} can't be reached", path.display())]
     Unreachable {
@@ -147,10 +150,15 @@ pub fn open_to_read(path: &Path, kind: Kind) -> Result<Option<Connection>, OpenE
         return Ok(None);
     }
     // A database in WAL mode can be read without its side files only if it is declared unchanging. That is true while
-    // no log lies beside it, because the last connection to close removes the log.
-    let log = PathBuf::from(format!("{}-wal", path.display()));
+    // no log lies beside it, because the last connection to close removes the log. SQLite follows links, and puts the
+    // log beside the file that they lead to.
+    let real =
+        std::fs::canonicalize(path).map_err(|source| OpenError::Unreachable { path: path.to_owned(), source })?;
+    let mut log = real.clone().into_os_string();
+    log.push("-wal");
+    let log = PathBuf::from(log);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-    let connection = Connection::open_with_flags(uri(path, !log.exists()), flags).and_then(|connection| {
+    let connection = Connection::open_with_flags(uri(&real, !log.exists()), flags).and_then(|connection| {
         connection.busy_timeout(BUSY)?;
         Ok(connection)
     });
@@ -163,6 +171,9 @@ pub fn open_to_read(path: &Path, kind: Kind) -> Result<Option<Connection>, OpenE
 fn is_there(path: &Path) -> Result<bool, OpenError> {
     let unreachable = |source| OpenError::Unreachable { path: path.to_owned(), source };
     match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound && has_locks(path) => {
+            return Err(OpenError::Gone(path.to_owned()));
+        }
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
         found => found.map_err(unreachable)?,
     };
@@ -308,8 +319,19 @@ mod tests {
         std::fs::write(folder.path().join("ledger.db.0123.lock"), "").expect("a file");
         assert!(matches!(open_to_read(&path, Kind::Real), Err(OpenError::Damaged(_))));
         assert!(matches!(open(&path, Kind::Real), Err(OpenError::Damaged(_))));
+        std::fs::remove_file(&path).expect("gone");
+        assert!(matches!(open_to_read(&path, Kind::Real), Err(OpenError::Gone(_))));
         #[cfg(unix)]
         {
+            let real = folder.path().join("real.db");
+            let writer = open(&real, Kind::Real).expect("a new ledger");
+            writer.execute("INSERT INTO batch (name, batch) VALUES ('n', '')", []).expect("a row in the log");
+            let link = folder.path().join("to-real.db");
+            std::os::unix::fs::symlink(&real, &link).expect("a link");
+            let reader = open_to_read(&link, Kind::Real).expect("no error").expect("a ledger");
+            let batches: i64 = reader.query_row("SELECT count(*) FROM batch", [], |row| row.get(0)).expect("a count");
+            assert_eq!(batches, 1, "the log of a linked ledger was passed over");
+
             let link = folder.path().join("link.db");
             std::os::unix::fs::symlink(folder.path().join("nowhere"), &link).expect("a link");
             assert!(matches!(open_to_read(&link, Kind::Real), Err(OpenError::Unreachable { .. })));

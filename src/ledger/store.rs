@@ -52,13 +52,16 @@ pub(super) fn intend(connection: &Connection, intent: &Intent, now: Timestamp) -
     Ok(AttemptId(connection.last_insert_rowid()))
 }
 
-/// Refuses a job of which an attempt is open: in doubt, or at the service with the same request. The lock and the plan
-/// keep a run from coming here; this holds where a lock does not, as on some network file systems.
+/// Refuses a job of which an attempt is open (in doubt, or at the service with the same request), or of which an attempt
+/// was made since it was found to be due. The lock and the plan keep a run from coming here; this holds where a lock does
+/// not, as on some network file systems.
 fn claim(connection: &Connection, intent: &Intent) -> Result<(), LedgerError> {
     let sql = "SELECT count(*) FROM attempt JOIN batch ON batch.id = attempt.batch
          WHERE name = ?1 AND batch.batch = ?2 AND job = ?3
-         AND (state IN ('intended', 'in_doubt') OR state IN ('queued', 'in_progress') AND fingerprint = ?4)";
-    let key = params![intent.batch.name, intent.batch.batch, intent.job.as_str(), intent.fingerprint.as_str()];
+         AND (state IN ('intended', 'in_doubt') OR state IN ('queued', 'in_progress') AND fingerprint = ?4
+              OR attempt.id > ?5 AND state NOT IN ('void', 'rejected'))";
+    let known = intent.known.map_or(0, |known| known.0);
+    let key = params![intent.batch.name, intent.batch.batch, intent.job.as_str(), intent.fingerprint.as_str(), known];
     let open: i64 = connection.prepare_cached(sql)?.query_row(key, |row| row.get(0))?;
     if open > 0 { Err(LedgerError::Claimed(intent.job.clone())) } else { Ok(()) }
 }
@@ -84,7 +87,12 @@ pub(super) fn record(
             let sql = "UPDATE attempt SET state = ?2, error = ?3, answered_us = ?4 WHERE id = ?1";
             connection.prepare_cached(sql)?.execute(params![attempt.0, after, error_text(error), now])?;
         }
-        Event::Accepted(task) | Event::Found(task) => {
+        Event::Found(task) => {
+            // When it was answered stays unknown, and the story of the doubt is over.
+            let sql = "UPDATE attempt SET state = ?2, task = ?3, error = NULL, answered_us = NULL WHERE id = ?1";
+            connection.prepare_cached(sql)?.execute(params![attempt.0, after, task.as_str()])?;
+        }
+        Event::Accepted(task) => {
             let sql = "UPDATE attempt SET state = ?2, task = ?3, answered_us = ?4 WHERE id = ?1";
             connection.prepare_cached(sql)?.execute(params![attempt.0, after, task.as_str(), now])?;
         }
@@ -141,6 +149,43 @@ fn used(connection: &Connection, since: Timestamp) -> rusqlite::Result<Usd> {
 pub fn used_since(path: &Path, kind: Kind, since: Timestamp) -> Result<Usd, OpenError> {
     let Some(connection) = open_to_read(path, kind)? else { return Ok(Usd::ZERO) };
     used(&connection, since).map_err(|source| OpenError::Store { path: path.to_owned(), source })
+}
+
+/// What is open in another batch of the same name.
+#[derive(Clone, Debug)]
+pub struct OpenElsewhere {
+    /// The batch.
+    pub batch: BatchKey,
+    /// Tasks at the service.
+    pub outstanding: u32,
+    /// Attempts in doubt.
+    pub doubtful: u32,
+    /// The price of both.
+    pub price: Usd,
+}
+
+fn open_elsewhere(connection: &Connection, batch: &BatchKey) -> rusqlite::Result<Vec<OpenElsewhere>> {
+    let sql = "SELECT batch.batch, sum(state IN ('queued', 'in_progress')), sum(state IN ('intended', 'in_doubt')),
+             sum(price_micros)
+         FROM attempt JOIN batch ON batch.id = attempt.batch
+         WHERE name = ?1 AND batch.batch <> ?2 AND state IN ('queued', 'in_progress', 'intended', 'in_doubt')
+         GROUP BY batch.batch ORDER BY batch.batch";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map(params![batch.name, batch.batch], |row| {
+        Ok(OpenElsewhere {
+            batch: BatchKey { name: batch.name.clone(), batch: row.get(0)? },
+            outstanding: row.get(1)?,
+            doubtful: row.get(2)?,
+            price: Usd::from_micros(row.get(3)?),
+        })
+    })?;
+    rows.collect()
+}
+
+/// What is open in other batches of the same name, in a ledger file.
+pub fn read_open_elsewhere(path: &Path, kind: Kind, batch: &BatchKey) -> Result<Vec<OpenElsewhere>, OpenError> {
+    let Some(connection) = open_to_read(path, kind)? else { return Ok(Vec::new()) };
+    open_elsewhere(&connection, batch).map_err(|source| OpenError::Store { path: path.to_owned(), source })
 }
 
 /// One attempt as it counts in the books.

@@ -162,3 +162,58 @@ fn refuse(order: Order, error: LedgerError) -> Box<dyn FnOnce(Result<(), LedgerE
         Order::History(_, answer) => answer_with(answer, Err(error)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{Account, AttemptId, Charging, Fingerprint, JobId, TaskId, Usd};
+
+    fn intent(known: Option<AttemptId>) -> Intent {
+        Intent {
+            batch: BatchKey { name: "n".into(), batch: String::new() },
+            job: JobId::new("a").expect("an id"),
+            fingerprint: Fingerprint::stored("f".into()),
+            request: "{}".into(),
+            model: "alpha-2".into(),
+            price: Usd::from_micros(900_000),
+            charging: Charging::AtSubmission,
+            typical_s: (60, 180),
+            account: Account { service: "s".into(), key: "k".into() },
+            known,
+            caps: Vec::new(),
+        }
+    }
+
+    /// Two runners of one batch, as where a lock is of no use: the second buys nothing that the first is at, or has bought
+    /// since the second made its plan.
+    #[tokio::test]
+    async fn two_runners_without_a_lock_do_not_buy_one_job_twice() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("ledger.db");
+        let open = || SqliteLedger::open(&path, Kind::Real).expect("a ledger");
+        let (first, second) = (open(), open());
+        let claimed = |result: Result<AttemptId, LedgerError>| matches!(result, Err(LedgerError::Claimed(_)));
+
+        let attempt = first.intend(intent(None)).await.expect("the first intent");
+        assert!(claimed(second.intend(intent(None)).await), "while the first is sending");
+        first.record(attempt, Event::Accepted(TaskId::new("t").expect("an id"))).await.expect("recorded");
+        assert!(claimed(second.intend(intent(None)).await), "while the task is at the service");
+        let completed = Event::Completed { video_url: "u".into(), ended_at: Timestamp::UNIX_EPOCH, polls: 1 };
+        first.record(attempt, completed).await.expect("recorded");
+        assert!(claimed(second.intend(intent(None)).await), "after it was completed");
+        // One that knows of it and wants it again, as a retake does, may have it.
+        second.intend(intent(Some(attempt))).await.expect("a retake");
+    }
+
+    #[tokio::test]
+    async fn a_write_that_fails_says_why_and_spares_the_others() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let ledger = SqliteLedger::open(&folder.path().join("ledger.db"), Kind::Real).expect("a ledger");
+        let attempt = ledger.intend(intent(None)).await.expect("an intent");
+        let illegal = ledger.record(attempt, Event::Started);
+        let legal = ledger.record(attempt, Event::Withdrawn);
+        let (illegal, legal) = futures::join!(illegal, legal);
+        assert!(matches!(illegal, Err(LedgerError::Illegal(_))), "{illegal:?}");
+        legal.expect("it was fine");
+    }
+}

@@ -84,6 +84,8 @@ pub struct Plan {
     pub caps: Vec<Limit>,
     /// How often a job whose task fails is paid for again in this run.
     pub retries: u32,
+    /// The newest attempt that the plan knows of: what is newer was made by somebody else.
+    pub newest: Option<AttemptId>,
     /// What the run will take.
     pub estimate: Estimate,
 }
@@ -132,8 +134,9 @@ impl Plan {
             jobs.iter().filter(|planned| planned.action.buys()).map(|planned| planned.job.typical_s).collect();
         let estimate = Estimate::of(&due, resume.len() + collect.len(), given.concurrency);
         let renamed = renamed(&jobs, &given);
+        let newest = given.history.attempts().map(|attempt| attempt.id).max();
         let Given { key, run_limit, caps, retries, .. } = given;
-        Self { key, jobs, collect, resume, renamed, run_limit, caps, retries, estimate }
+        Self { key, jobs, collect, resume, renamed, run_limit, caps, retries, newest, estimate }
     }
 
     /// Counts and sums.

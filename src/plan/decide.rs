@@ -80,7 +80,7 @@ pub fn decide<'a>(
     let same = |attempt: &&Attempt| attempt.fingerprint == *job.request.fingerprint();
     let in_state =
         |wanted: fn(AttemptState) -> bool| attempts.clone().rev().filter(same).find(|attempt| wanted(attempt.state));
-    // What is at the service comes before what is completed: a retake that was interrupted is not bought a third time.
+    // What is at the service comes before what is completed: the task of a retake that was interrupted is gone on with.
     if let Some(outstanding) = in_state(AttemptState::is_outstanding) {
         return Decision::about(outstanding, Action::Resume, "is at the service".to_owned());
     }

@@ -228,7 +228,7 @@ fn row(batch: &str, job: &Job, history: &History) -> Row {
         polls: shown.map_or(0, |attempt| attempt.polls),
         submitted_at,
         completed_at: ended_at.filter(|_| state == JobState::Completed),
-        generation_s: submitted_at.zip(ended_at).map(|(from, to)| seconds(from, to)),
+        generation_s: submitted_at.zip(ended_at).and_then(|(from, to)| seconds(from, to)),
         error_code: error.and_then(|error| error.code.clone()),
         error_message: error.map(|error| error.message.clone()),
         error: error.map(|error| error.raw.clone()),
@@ -282,11 +282,8 @@ fn state(attempt: &Attempt) -> JobState {
     }
 }
 
-/// Seconds between two times, to the millisecond; zero if the clock was set back between them.
-fn seconds(from: Timestamp, to: Timestamp) -> f64 {
-    let millis = to.duration_since(from).as_millis().clamp(0, 1_000_000_000_000);
-    // A thousand billion milliseconds are exact in a float's 53 bits.
-    #[expect(clippy::cast_precision_loss, reason = "clamped to what a float holds exactly")]
-    let seconds = millis as f64 / 1000.0;
-    seconds
+/// Seconds between two times, to the millisecond; unknown if the clock was set back between them.
+fn seconds(from: Timestamp, to: Timestamp) -> Option<f64> {
+    let millis = u32::try_from(to.duration_since(from).as_millis()).ok()?;
+    Some(f64::from(millis) / 1000.0)
 }

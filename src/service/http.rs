@@ -122,7 +122,13 @@ impl VideoService for HttpService {
         match read(response).await {
             Ok(body) => {
                 let answer = Answer { status, retry_after: retry_after.as_deref(), body: &body };
-                classify::look(&answer, Timestamp::now())
+                match classify::look(&answer, Timestamp::now()) {
+                    // A mixed-up or cached answer about another task must not become this one's final word.
+                    Look::Report(report) if report.id.as_ref().is_some_and(|id| id != task) => {
+                        Look::Trouble("the service answered about another task".to_owned())
+                    }
+                    seen => seen,
+                }
             }
             Err((error, _)) => Look::Trouble(causes(&error)),
         }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::lines::{count, span};
-use super::plan_text::action_name;
+use super::plan_text::{action_name, renamed};
 use crate::plan::{Action, Plan, Planned, by_model};
 
 /// More rows than this are folded away.
@@ -23,6 +23,9 @@ pub fn plan_markdown(plan: &Plan) -> String {
     for limit in plan.limits() {
         let verdict = if totals.cost <= limit.left() { "Within" } else { "**Over**" };
         put(format!("{verdict} the limit of ${} ({}).", limit.usd, limit.source));
+    }
+    for (new, old) in &plan.renamed {
+        put(escaped(&renamed(new, old)));
     }
     put(String::new());
     let models = by_model(plan);

@@ -100,7 +100,7 @@ fn sums(plan: &Plan) -> String {
 /// What a likely rename means for the money.
 #[must_use]
 pub fn renamed(new: &JobId, old: &JobId) -> String {
-    format!("{new} asks for the same as {old}, which was paid for and is gone: if it was renamed, rename it back")
+    format!("{new} asks for the same as {old}, which was submitted and is gone: if it was renamed, rename it back")
 }
 
 fn count_requests(requests: u64) -> String {

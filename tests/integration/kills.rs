@@ -51,9 +51,20 @@ fn check(here: &Workspace, service: &Service, what: &str) {
     let completed = states.iter().filter(|state| **state == "completed").count();
     let spent = format!("{:.2}", 0.90 * f64::from(u32::try_from(completed).expect("few")));
     assert_eq!(report["totals"]["spent_usd"], spent, "{what}");
+    // Whatever task the client asked about, it had acknowledged: the report has it still.
+    for task in acknowledged(service) {
+        let kept = report["jobs"].as_array().expect("jobs").iter().any(|job| job["task_id"] == task);
+        assert!(kept, "{what}: the task {task} is lost");
+    }
     // Money that left is either spent or at risk: nothing that the service charged is missing.
     let at_risk = states.iter().filter(|state| **state == "in_doubt").count();
     assert!(posts.len() <= completed + at_risk, "{what}: {} charges, {states:?}", posts.len());
+}
+
+/// The tasks that the client asked about.
+fn acknowledged(service: &Service) -> HashSet<String> {
+    let looks = service.asked().into_iter().filter(|asked| asked.method == "GET");
+    looks.filter_map(|asked| Some(asked.path.rsplit('/').next()?.to_owned())).collect()
 }
 
 /// A run that stands still at places in its ledger's writer.
@@ -105,9 +116,19 @@ fn killed_at_every_single_write_of_the_ledger() {
             let Some(halted) = Halted::start(&here, &service, &what) else { break };
             halted.dies();
             kills += 1;
+            // Exactly what had an intent and no answer is in doubt afterwards, and every task that was written down is kept.
+            let open = here.ledger_if_any("SELECT job FROM attempt WHERE state = 'intended' ORDER BY job");
+            let tasks = here.ledger_if_any("SELECT task FROM attempt WHERE task IS NOT NULL ORDER BY id");
             let ended = run_to_the_end(&here, &service);
             assert!([Some(0), Some(7)].contains(&ended.code), "{what}: {}", ended.stderr);
             check(&here, &service, &what);
+            assert_eq!(
+                here.ledger_if_any("SELECT job FROM attempt WHERE state = 'in_doubt' ORDER BY job"),
+                open,
+                "{what}"
+            );
+            let kept = here.ledger_if_any("SELECT task FROM attempt WHERE state = 'completed' ORDER BY id");
+            assert!(tasks.iter().all(|task| kept.contains(task)), "{what}: {tasks:?} and then {kept:?}");
         }
     }
     // Intents, ids and final words share commits as they happen to come together: at least five, each before and after.
@@ -116,7 +137,7 @@ fn killed_at_every_single_write_of_the_ledger() {
 
 #[test]
 fn killed_at_every_boundary_of_a_request() {
-    // The service stands still at its nth request, before or after it has taken note of it, until the client is dead.
+    // The service has read its nth request and stands still before the answer, until the client is dead.
     for number in 0..8 {
         let (seen, release) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let (count, go) = (Arc::clone(&seen), Arc::clone(&release));
@@ -150,23 +171,12 @@ fn has_ended(here: &Workspace) -> bool {
 
 #[test]
 fn power_lost_at_every_single_write_of_the_ledger() {
-    // What was not synced is gone: the ledger is set back to what the last commit had put on the disk, while the
-    // service remembers everything up to the moment before the next commit.
+    // What was not committed is gone. That a commit is synced is what `synchronous=FULL` promises, and a test beside the
+    // schema holds the ledger to it.
     let mut losses = 0;
     for number in 2..200 {
-        let (service, here) = (Service::well(), Workspace::with_manifest(THREE_JOBS));
-        let places = format!("after-commit:{},before-commit:{number}", number - 1);
-        let Some(mut halted) = Halted::start(&here, &service, &places) else { break };
-        let synced = length_of_log(&here);
-        if !halted.goes_on() {
-            break;
-        }
-        halted.dies();
+        let Some((here, service)) = power_lost(number, 0) else { break };
         losses += 1;
-        let log = fs::OpenOptions::new().write(true).open(here.path(LOG)).expect("the log");
-        log.set_len(synced.min(length_of_log(&here))).expect("cut short");
-        // The index of the log lives in memory, and is gone with the power.
-        fs::remove_file(here.path(".shotlist/ledger.db-shm")).expect("the index");
         let ended = run_to_the_end(&here, &service);
         assert!([Some(0), Some(7)].contains(&ended.code), "{number}: {}", ended.stderr);
         check(&here, &service, &format!("power lost before commit {number}"));
@@ -174,11 +184,48 @@ fn power_lost_at_every_single_write_of_the_ledger() {
     assert!(losses >= 4, "only {losses} losses of power happened");
 }
 
-const LOG: &str = ".shotlist/ledger.db-wal";
-
-fn length_of_log(here: &Workspace) -> u64 {
-    fs::metadata(here.path(LOG)).map_or(0, |log| log.len())
+#[test]
+fn a_ledger_that_did_not_sync_its_last_commit_would_pay_twice() {
+    // The control: with one commit less on the disk than was acknowledged, the promise must break somewhere. If it did
+    // not, the test above could not fail.
+    let mut broken = 0;
+    for number in 3..200 {
+        let Some((here, service)) = power_lost(number, 1) else { break };
+        run_to_the_end(&here, &service);
+        let posts = service.posts();
+        let distinct: HashSet<&String> = posts.iter().collect();
+        let report = here.report();
+        let kept = |task: &String| report["jobs"].as_array().expect("jobs").iter().any(|job| job["task_id"] == **task);
+        broken += usize::from(distinct.len() < posts.len() || !acknowledged(&service).iter().all(kept));
+    }
+    assert!(broken > 0, "losing an acknowledged commit went unnoticed");
 }
+
+/// A run that was cut off just before a commit, with a ledger that has lost that commit, and `more` before it. The
+/// service remembers everything. Nothing if the run ended before it came there.
+fn power_lost(number: usize, more: usize) -> Option<(Workspace, Service)> {
+    let (service, here) = (Service::well(), Workspace::with_manifest(THREE_JOBS));
+    let places = format!("after-commit:{},before-commit:{number}", number - 1 - more);
+    let mut halted = Halted::start(&here, &service, &places)?;
+    let synced: Vec<(&str, Vec<u8>)> =
+        [LEDGER, LOG].into_iter().filter_map(|name| Some((name, fs::read(here.path(name)).ok()?))).collect();
+    if !halted.goes_on() {
+        return None;
+    }
+    halted.dies();
+    for name in [LEDGER, LOG, INDEX] {
+        let _was_not_there = fs::remove_file(here.path(name));
+    }
+    for (name, bytes) in synced {
+        here.write(name, bytes);
+    }
+    Some((here, service))
+}
+
+const LEDGER: &str = ".shotlist/ledger.db";
+const LOG: &str = ".shotlist/ledger.db-wal";
+/// The index of the log lives in memory, and is gone with the power.
+const INDEX: &str = ".shotlist/ledger.db-shm";
 
 #[test]
 fn killed_three_hundred_times_over_a_thousand_jobs_with_faults_on_the_wire() {
@@ -188,7 +235,7 @@ fn killed_three_hundred_times_over_a_thousand_jobs_with_faults_on_the_wire() {
 /// A batch of jobs against a service that loses answers, resets, fails and lies, with the client killed again and again.
 fn random_kills(jobs: usize, kills: usize) {
     let manifest = numbered_jobs(jobs);
-    // Every task that was made, by its prompt, and whether its id left whole.
+    // Every task that was made, with its prompt.
     let made: Arc<Mutex<Vec<(String, String)>>> = Arc::default();
     let (book, next) = (Arc::clone(&made), AtomicUsize::new(0));
     let service = Service::scripted(move |asked| faulty(asked, &book, &next));
@@ -228,6 +275,10 @@ fn random_kills(jobs: usize, kills: usize) {
             "rejected" => assert_eq!(task, None, "{row} was charged and called rejected"),
             other => panic!("{other}: {row}"),
         }
+    }
+    let known: HashSet<&str> = rows.iter().filter_map(|row| row["task_id"].as_str()).collect();
+    for task in acknowledged(&service) {
+        assert!(known.contains(task.as_str()), "the task {task} was acknowledged, and is lost");
     }
     assert!(made.len() <= completed + doubtful, "{} charged, {completed} completed, {doubtful} in doubt", made.len());
     assert!(completed > jobs / 3, "only {completed} of {jobs} completed, {doubtful} in doubt");
@@ -269,7 +320,7 @@ fn faulty(asked: &Asked, made: &Mutex<Vec<(String, String)>>, next: &AtomicUsize
 
 #[test]
 fn a_run_that_was_frozen_in_the_middle_goes_on() {
-    // As a machine that slept: connections are dead when it wakes, and much time has passed.
+    // As a machine that slept for a moment: the service went on meanwhile.
     let ((service, done), here) = (Service::slow(), Workspace::with_manifest(THREE_JOBS));
     let child = here.run(&service, &[]).starts();
     wait_until("tasks are looked at", || service.looks() > 3);

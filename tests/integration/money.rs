@@ -38,12 +38,14 @@ fn day_and_month_count_every_batch_of_the_ledger() {
 
 #[test]
 fn a_doubt_counts_in_full_against_every_limit() {
-    let here = Workspace::with_manifest(&with_budget("{ day: 11.25 }"));
-    let service = losing("a cat");
-    here.run(&service, &["--select", "one"]).ends_with(7);
-    here.write("m.yaml", with_budget("{ day: 11 }"));
-    here.run(&service, &["--select", "two"]).ends_with(3);
-    assert_eq!(service.posts().len(), 1);
+    for limit in ["day", "month"] {
+        let here = Workspace::with_manifest(&with_budget(&format!("{{ {limit}: 11.25 }}")));
+        let service = losing("a cat");
+        here.run(&service, &["--select", "one"]).ends_with(7);
+        here.write("m.yaml", with_budget(&format!("{{ {limit}: 11 }}")));
+        here.run(&service, &["--select", "two"]).ends_with(3);
+        assert_eq!(service.posts().len(), 1);
+    }
 }
 
 #[test]
@@ -105,6 +107,65 @@ fn a_retake_buys_a_completed_job_again() {
     assert_eq!(report["totals"]["spent_usd"], "15.00");
     here.run(&service, &[]).ends_with(0);
     assert_eq!(service.posts().len(), 3);
+}
+
+#[test]
+fn a_retake_that_fails_is_no_success() {
+    let service = Service::scripted(|asked| {
+        let retake = asked.method == "GET" && asked.path.ends_with("/t2");
+        if retake { answer(200, &json!({ "status": "failed" })) } else { Answer::Well }
+    });
+    let here = Workspace::with_manifest(TWO_JOBS);
+    here.run(&service, &[]).ends_with(0);
+    here.run(&service, &["--retake", "one"]).ends_with(1);
+    // The video that was paid for before is still the one that the report shows.
+    let row = &here.report()["jobs"][0];
+    assert!(row["state"] == "completed" && row["task_id"] != "t2", "{row}");
+    here.run(&service, &[]).ends_with(0);
+}
+
+#[test]
+fn what_is_open_in_another_batch_is_told() {
+    let ((service, done), here) = (Service::slow(), Workspace::with_manifest(TWO_JOBS));
+    here.run(&service, &["--batch", "monday", "--deadline", "200ms"]).ends_with(1);
+    done.store(true, std::sync::atomic::Ordering::SeqCst);
+    let ended = here.run(&service, &["--batch", "tuesday"]).ends_with(0);
+    assert!(
+        ended
+            .stderr
+            .contains("the batch `monday` has 2 at the service and 0 in doubt, $11.25 in all: `--batch monday`"),
+        "{}",
+        ended.stderr
+    );
+    here.run(&service, &["--batch", "monday"]).ends_with(0);
+    assert_eq!(service.posts().len(), 4);
+    let ended = here.run(&service, &["--batch", "tuesday"]).ends_with(0);
+    assert!(!ended.stderr.contains("monday"), "{}", ended.stderr);
+}
+
+#[test]
+fn an_answer_about_another_task_is_not_taken_for_this_one() {
+    let service = Service::scripted(|asked| {
+        let mixed_up = asked.method == "GET" && asked.earlier < 2;
+        let other = json!({ "id": "other", "status": "completed", "video_url": "https://v.example/other.mp4" });
+        if mixed_up { answer(200, &other) } else { Answer::Well }
+    });
+    let here = Workspace::with_manifest(TWO_JOBS);
+    here.run(&service, &["--select", "one"]).ends_with(0);
+    assert_eq!(here.report()["jobs"][0]["video_url"], "https://v.example/t0.mp4");
+}
+
+#[test]
+fn a_ledger_that_is_gone_is_not_taken_for_a_new_one() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    here.run(&service, &[]).ends_with(0);
+    std::fs::remove_file(here.path(".shotlist/ledger.db")).expect("it was there");
+    for args in [["run", "m.yaml", "--plan"].as_slice(), &["status", "m.yaml"]] {
+        let ended = here.shotlist(args).ends_with(74);
+        assert!(ended.stderr.contains("is gone"), "{}", ended.stderr);
+    }
+    here.run(&service, &[]).ends_with(74);
+    assert_eq!(service.posts().len(), 2);
 }
 
 #[test]
@@ -170,9 +231,15 @@ fn a_person_settles_a_doubt() {
     resolve(&["two", "--never-created"]).ends_with(2);
     resolve(&["one"]).ends_with(2);
     // The only task that the service knows by that id belongs to the other job.
-    let ended = resolve(&["one", "--task", "t0"]).ends_with(2);
-    assert!(ended.stderr.contains("belongs to two already"), "{}", ended.stderr);
+    for task in ["t0", " t0 "] {
+        let ended = resolve(&["one", "--task", task]).ends_with(2);
+        assert!(ended.stderr.contains("belongs to two of m already"), "{}", ended.stderr);
+    }
     resolve(&["one", "--task", "found"]).env("SHOTLIST_API_KEY", "other").ends_with(2);
+    // A wrong guess with --same-account must not hand the tasks over to a wrong account.
+    let elsewhere = Service::scripted(|_| answer(404, &json!({})));
+    let args = ["one", "--task", "found", "--same-account", "--base-url", &elsewhere.url()];
+    resolve(&args).env("SHOTLIST_API_KEY", "other").ends_with(2);
     let ended = resolve(&["one", "--task", "found"]).ends_with(0);
     assert!(ended.stderr.contains("pays nothing new"), "{}", ended.stderr);
     here.run(&service, &[]).ends_with(0);
@@ -194,10 +261,11 @@ fn a_task_is_believed_only_when_the_service_knows_it() {
         "POST" => Answer::Hangup,
         _ if asked.path.ends_with("/unknown") => answer(404, &json!({})),
         _ if asked.path.ends_with("/forbidden") => answer(403, &json!({})),
+        _ if asked.path.ends_with("/empty") => answer(200, &json!({})),
         _ => answer(500, &json!({})),
     });
     here.run(&service, &["--select", "one"]).ends_with(7);
-    for (task, code) in [("unknown", 2), ("forbidden", 4), ("any", 6), (" ", 2)] {
+    for (task, code) in [("unknown", 2), ("forbidden", 4), ("any", 6), (" ", 2), ("empty", 2)] {
         let program = here.shotlist(&["resolve", "m.yaml", "one", "--task", task]);
         program.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(code);
     }
