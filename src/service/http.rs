@@ -37,6 +37,7 @@ pub struct HttpService {
     endpoint: Endpoint,
     submit: Client,
     look: Client,
+    submit_timeout: Duration,
     free_server_errors: bool,
 }
 
@@ -58,11 +59,19 @@ impl HttpService {
             if endpoint.is_loopback() { builder.no_proxy() } else { builder }
         };
         Ok(Self {
-            submit: build(|| base().retry(reqwest::retry::never()).pool_max_idle_per_host(0).timeout(SUBMIT_TIMEOUT))?,
+            submit: build(|| base().retry(reqwest::retry::never()).pool_max_idle_per_host(0))?,
             look: build(|| base().timeout(LOOK_TIMEOUT))?,
             endpoint,
+            submit_timeout: SUBMIT_TIMEOUT,
             free_server_errors,
         })
+    }
+
+    /// With another time to wait for the answer to a submission than three minutes.
+    #[must_use]
+    pub fn with_submit_timeout(mut self, timeout: Duration) -> Self {
+        self.submit_timeout = timeout;
+        self
     }
 }
 
@@ -88,7 +97,7 @@ fn headers(key: &ApiKey) -> HeaderMap {
 
 impl VideoService for HttpService {
     async fn submit(&self, request: &Request) -> Submission {
-        let post = self.submit.post(self.endpoint.at(&["v1", "videos"]));
+        let post = self.submit.post(self.endpoint.at(&["v1", "videos"])).timeout(self.submit_timeout);
         let sent = post.header(CONTENT_TYPE, "application/json").body(request.body().to_owned()).send().await;
         let response = match sent {
             Ok(response) => response,

@@ -474,3 +474,21 @@ async fn retries_stop_at_the_limit_and_never_take_the_money_of_a_job_that_waits(
     assert_eq!(ledger.states(), [AttemptState::Failed; 3], "two jobs and one retry");
     assert!(outcome.stopped.is_empty(), "{outcome:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_slept_for_an_hour_looks_once_more_before_it_gives_up() {
+    // An hour is longer than the deadline; the tasks ended while nobody looked.
+    let service = FakeService::taking(|_| 300 * SECOND);
+    let (ledger, stop) = (MemoryLedger::default(), Stop::default());
+    let settings = Settings { concurrency: 2, ..Settings::default() };
+    let plan = plan(&jobs(4), &History::default(), None);
+    let running = run(&service, &ledger, &settings, &stop, &plan);
+    let sleeping = async {
+        tokio::time::sleep(60 * SECOND).await;
+        tokio::time::advance(3600 * SECOND).await;
+    };
+    let ((outcome, _), ()) = futures::join!(running, sleeping);
+    assert_eq!(ledger.states(), [AttemptState::Completed; 4]);
+    assert_eq!(outcome, Outcome::default());
+    assert_eq!(service.submissions().len(), 4);
+}

@@ -238,3 +238,21 @@ fn what_arrived_of_a_broken_answer_is_kept() {
     assert!(ended.stderr.contains("precious"), "{}", ended.stderr);
     assert!(here.report()["jobs"][0]["error"].as_str().is_some_and(|raw| raw.contains("precious")));
 }
+
+#[test]
+fn a_submission_without_an_answer_in_time_is_in_doubt() {
+    use shotlist::domain::{Request, Spec};
+    use shotlist::service::{ApiKey, Endpoint, HttpService, Submission, VideoService as _};
+
+    let (service, release) = Service::holding("");
+    let endpoint = Endpoint::parse(&service.url(), false).expect("an address");
+    let client = HttpService::new(endpoint, &ApiKey::new("k").expect("a key"), false).expect("a client");
+    let client = client.with_submit_timeout(std::time::Duration::from_millis(200));
+    let spec = Spec { model: "alpha-2".into(), prompt: Some("a cat".into()), ..Spec::default() };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let submission = runtime.block_on(client.submit(&Request::new(&spec)));
+    let Submission::Unknown(error) = submission else { panic!("{submission:?}") };
+    assert!(error.message.starts_with("no answer in time"), "{}", error.message);
+    assert_eq!(service.posts().len(), 1);
+    release.store(true, Ordering::SeqCst);
+}
