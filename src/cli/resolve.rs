@@ -8,7 +8,7 @@ use super::exit::Exit;
 use super::failure::Failure;
 use super::{manifest, paths, refusal};
 use crate::domain::{Attempt, AttemptState, BatchKey, JobId, TaskId};
-use crate::ledger::{Event, Ledger as _, RunLock, SqliteLedger, read_spending};
+use crate::ledger::{Event, Ledger as _, RunLock, SqliteLedger, read_history, read_spending};
 use crate::service::{Look, Status, VideoService as _};
 use crate::ui::Terminal;
 
@@ -23,10 +23,13 @@ pub fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, Failure>
         .map_err(|error| refusal::cannot_write(&error))?;
     runtime.block_on(async {
         let path = paths::ledger(&args.manifest);
-        if !path.exists() {
-            return Err(not_in_doubt(&job, "there is no ledger"));
+        let kind = paths::kind(&args.manifest);
+        // Read before it is opened: a ledger that is not there must not be made here, and one that is gone is told.
+        let known = read_history(&path, kind, &key).map_err(|error| refusal::ledger(&error))?;
+        if known.of(&job).next().is_none() {
+            return Err(not_in_doubt(&job, "the ledger does not know it in this batch"));
         }
-        let ledger = SqliteLedger::open(&path, paths::kind(&args.manifest)).map_err(|error| refusal::ledger(&error))?;
+        let ledger = SqliteLedger::open(&path, kind).map_err(|error| refusal::ledger(&error))?;
         let _lock = RunLock::acquire(&path, &key).map_err(|error| refusal::lock(&error))?;
         ledger.conclude(&key).await.map_err(|error| refusal::cannot_write(&error))?;
         let doubtful = doubtful(&ledger, &key, &job).await?;
@@ -48,7 +51,7 @@ async fn doubtful(ledger: &SqliteLedger, key: &BatchKey, job: &JobId) -> Result<
     found.ok_or_else(|| not_in_doubt(job, "the ledger knows no doubt about it"))
 }
 
-/// The task id, if the service knows it and no other attempt of the batch has it.
+/// The task id, if the service knows it and no other attempt in the whole ledger has it.
 async fn confirmed(
     args: &ResolveArgs,
     ledger: &SqliteLedger,

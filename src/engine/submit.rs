@@ -102,7 +102,7 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
         let (mut pauses, started) = (pauses(), Instant::now());
         let mut least_wait = FIRST_PAUSE;
         loop {
-            if !self.may_send().await {
+            if !self.may_send(self.patience.saturating_sub(started.elapsed())).await {
                 return Submitted::Nothing;
             }
             let attempt = match self.ledger.intend(self.intent(job, known)).await {
@@ -146,9 +146,16 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
         }
     }
 
-    /// Waits until the service may be asked; false if the run stops.
-    async fn may_send(&self) -> bool {
-        self.unless_stopping(self.pace.ready()).await;
+    /// Waits until the service may be asked, also where it was a look that it asked to wait; false if the run stops, or
+    /// if that takes longer than there is patience.
+    async fn may_send(&self, patience: Duration) -> bool {
+        let ready = async {
+            if tokio::time::timeout(patience, self.pace.ready()).await.is_err() {
+                let message = "the service asked to wait longer than the deadline".to_owned();
+                self.stop_because(StopReason::Unreachable, message);
+            }
+        };
+        self.unless_stopping(ready).await;
         !self.stop.is_stopping()
     }
 

@@ -133,7 +133,7 @@ impl VideoService for HttpService {
                 let answer = Answer { status, retry_after: retry_after.as_deref(), body: &body };
                 match classify::look(&answer, Timestamp::now()) {
                     // A mixed-up or cached answer about another task must not become this one's final word.
-                    Look::Report(report) if report.id.as_ref().is_some_and(|id| id != task) => {
+                    Look::Report(report) if !report.may_be_about(task) => {
                         Look::Trouble("the service answered about another task".to_owned())
                     }
                     seen => seen,

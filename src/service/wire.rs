@@ -28,6 +28,8 @@ pub enum Status {
 pub struct TaskReport {
     /// `id`, or else `task_id`.
     pub id: Option<TaskId>,
+    /// `task_id`, which the interface says is the same.
+    pub second_id: Option<TaskId>,
     /// `status`.
     pub status: Status,
     /// `progress`, 0 to 100.
@@ -59,6 +61,7 @@ impl TaskReport {
         let progress = fields.get("progress").and_then(Value::as_f64).filter(|p| (0.0..=100.0).contains(p));
         Some(Self {
             id: id("id").or_else(|| id("task_id")),
+            second_id: id("task_id"),
             status: Status::named(text("status").unwrap_or("(none)")),
             // Within 0 to 100, so the cast loses only a fraction.
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be 0 to 100")]
@@ -67,6 +70,14 @@ impl TaskReport {
             completed_at: fields.get("completed_at").and_then(Value::as_i64).and_then(timestamp),
             error: fields.get("error").filter(|error| !error.is_null()).map(service_error),
         })
+    }
+}
+
+impl TaskReport {
+    /// Whether an answer to a look may be about this task: one of its names is the task's, or it names none.
+    #[must_use]
+    pub fn may_be_about(&self, task: &TaskId) -> bool {
+        self.id.is_none() || [&self.id, &self.second_id].into_iter().flatten().any(|id| id == task)
     }
 }
 
@@ -138,6 +149,22 @@ mod tests {
         assert_eq!(parse(&json!({"id": " ", "task_id": []})).id, None);
         assert_eq!(TaskReport::parse(b"[]"), None);
         assert_eq!(TaskReport::parse(b"{\"id\": \"t\""), None);
+    }
+
+    #[test]
+    fn an_answer_is_about_a_task_if_either_of_its_names_is() {
+        let task = TaskId::new("t").expect("an id");
+        for (body, about) in [
+            (json!({ "id": "t" }), true),
+            (json!({ "task_id": "t" }), true),
+            (json!({ "id": "v1", "task_id": "t" }), true),
+            (json!({ "id": "t", "task_id": "v1" }), true),
+            (json!({ "status": "queued" }), true),
+            (json!({ "id": "other" }), false),
+            (json!({ "id": "other", "task_id": "other" }), false),
+        ] {
+            assert_eq!(parse(&body).may_be_about(&task), about, "{body}");
+        }
     }
 
     #[test]

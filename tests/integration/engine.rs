@@ -89,7 +89,7 @@ impl VideoService for FakeService {
 
 fn report(status: Status) -> TaskReport {
     let video_url = (status == Status::Completed).then(|| "https://v.example/x.mp4".to_owned());
-    TaskReport { id: None, status, progress: None, video_url, completed_at: None, error: None }
+    TaskReport { id: None, second_id: None, status, progress: None, video_url, completed_at: None, error: None }
 }
 
 /// A ledger in memory that holds the same states as the real one, and can be told to break.
@@ -491,4 +491,19 @@ async fn a_machine_that_slept_for_an_hour_looks_once_more_before_it_gives_up() {
     assert_eq!(ledger.states(), [AttemptState::Completed; 4]);
     assert_eq!(outcome, Outcome::default());
     assert_eq!(service.submissions().len(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_of_a_day_that_a_look_was_asked_for_does_not_hang_the_run() {
+    let mut service = FakeService::taking(|_| 600 * SECOND);
+    service.denies = Box::new(|_| Some(Look::Wait(Some(24 * 3600 * SECOND), "full".into())));
+    let settings = Settings { concurrency: 1, ..Settings::default() };
+    let (ledger, start) = (MemoryLedger::default(), Instant::now());
+    let plan = plan(&jobs(3), &History::default(), None);
+    let (outcome, _) = run(&service, &ledger, &settings, &Stop::default(), &plan).await;
+    // One task is left at its deadline; the next submission waits as long again, and no longer.
+    assert!(start.elapsed() < 2 * 3600 * SECOND, "{:?}", start.elapsed());
+    assert_eq!((service.submissions().len(), ledger.states()), (1, vec![AttemptState::Queued]));
+    assert!(outcome.stopped.contains(&StopReason::Unreachable), "{outcome:?}");
+    assert_eq!(outcome.past_deadline, 1);
 }

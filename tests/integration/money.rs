@@ -165,6 +165,7 @@ fn a_ledger_that_is_gone_is_not_taken_for_a_new_one() {
         assert!(ended.stderr.contains("is gone"), "{}", ended.stderr);
     }
     here.run(&service, &[]).ends_with(74);
+    here.shotlist(&["resolve", "m.yaml", "one", "--never-created"]).ends_with(74);
     assert_eq!(service.posts().len(), 2);
 }
 
