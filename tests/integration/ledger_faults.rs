@@ -2,7 +2,7 @@
 //! a real SQLite; a trigger in it plays the full disk at exactly one write.
 
 use crate::run::TWO_JOBS;
-use crate::support::{Service, Workspace};
+use crate::support::{Ended, Service, Workspace};
 
 /// A ledger that is there, with a trigger that fails writes of attempts in a state.
 fn breaking(state: &str) -> (Service, Workspace) {
@@ -66,21 +66,11 @@ fn a_file_that_may_not_grow_sends_nothing_or_loses_nothing() {
     // before the ledger is made, in the middle, and not at all.
     for blocks in [0, 8, 24, 48, 64, 96, 160, 400, 100_000] {
         let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
-        let script = format!(
-            "trap '' XFSZ; ulimit -f {blocks}; exec {} run m.yaml --yes --first-poll 0s --poll-interval 20ms --poll-floor 5ms",
-            env!("CARGO_BIN_EXE_shotlist")
-        );
-        let output = std::process::Command::new("sh")
-            .args(["-c", &script])
-            .current_dir(here.root())
-            .env("SHOTLIST_BASE_URL", service.url())
-            .env("SHOTLIST_API_KEY", "k")
-            .output()
-            .expect("sh runs");
-        let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        let pace = "--first-poll 0s --poll-interval 20ms --poll-floor 5ms";
+        let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" run m.yaml --yes {pace}");
+        let Ended { code, stdout, stderr } = here.script(&service, &script).ends();
         assert!(!stderr.contains("panicked"), "{blocks}: {stderr}");
-        let code = output.status.code().expect("no signal");
-        assert!([0, 74].contains(&code), "{blocks} blocks: exit {code}\n{stderr}");
+        assert!([Some(0), Some(74)].contains(&code), "{blocks} blocks: exit {code:?}\n{stderr}");
         // Every task that the service made is in the ledger or was told on stdout.
         let known: Vec<String> = here.ledger_if_any("SELECT task FROM attempt WHERE task IS NOT NULL");
         for number in 0..service.posts().len() {

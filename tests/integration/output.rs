@@ -112,16 +112,8 @@ fn bad_usage_exits_with_two() {
 fn a_result_that_cannot_be_written_is_no_success() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     for args in ["run m.yaml --plan", "status m.yaml", "run m.yaml --yes --first-poll 0s --poll-interval 50ms"] {
-        let script = format!("exec {} {args} >/dev/full", env!("CARGO_BIN_EXE_shotlist"));
-        let output = std::process::Command::new("sh")
-            .args(["-c", &script])
-            .current_dir(here.root())
-            .env("SHOTLIST_BASE_URL", service.url())
-            .env("SHOTLIST_API_KEY", "k")
-            .output()
-            .expect("sh runs");
-        assert_eq!(output.status.code(), Some(74), "{args}");
-        assert!(String::from_utf8_lossy(&output.stderr).contains("could not be written to stdout"), "{args}");
+        let ended = here.script(&service, &format!("exec \"$0\" {args} >/dev/full")).ends_with(74);
+        assert!(ended.stderr.contains("could not be written to stdout"), "{args}: {}", ended.stderr);
     }
     assert_eq!(here.states(), ["completed", "completed"]);
 }

@@ -25,7 +25,16 @@ pub struct Ended {
 impl Program {
     /// The program with arguments, to be started in a folder.
     pub fn new(folder: &Path, args: &[&str]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_shotlist"));
+        Self::scrubbed(env!("CARGO_BIN_EXE_shotlist"), folder, args)
+    }
+
+    /// A shell script, to be started in a folder; `$0` in it is the program.
+    pub fn script(folder: &Path, script: &str) -> Self {
+        Self::scrubbed("sh", folder, &["-c", script, env!("CARGO_BIN_EXE_shotlist")])
+    }
+
+    fn scrubbed(what: &str, folder: &Path, args: &[&str]) -> Self {
+        let mut command = Command::new(what);
         command.args(args).current_dir(folder).env_clear().stdin(Stdio::null());
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("TZ", "UTC");
         Self { command }

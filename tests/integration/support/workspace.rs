@@ -58,6 +58,11 @@ impl Workspace {
         Program::new(self.root(), args)
     }
 
+    /// A shell script in this folder that submits to a service; `$0` in it is the program.
+    pub fn script(&self, service: &Service, script: &str) -> Program {
+        Program::script(self.root(), script).env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k")
+    }
+
     /// `shotlist run m.yaml` against a service, quick and with consent.
     pub fn run(&self, service: &Service, args: &[&str]) -> Program {
         let quick = ["run", "m.yaml", "--yes", "--first-poll", "0s", "--poll-interval", "50ms", "--poll-floor", "5ms"];
