@@ -213,12 +213,21 @@ pub struct PaceArgs {
     /// The shortest pause between two looks at one task [default: 1s]
     #[arg(long, env = "SHOTLIST_POLL_FLOOR", hide_env_values = true, value_name = "DURATION", value_parser = duration)]
     pub poll_floor: Option<Duration>,
-    /// When to look at a task for the first time [default: its family's typical minimum]
+    /// When to look at a task for the first time [default: learned, starting from its family's typical minimum]
     #[arg(long, env = "SHOTLIST_FIRST_POLL", hide_env_values = true, value_name = "DURATION", value_parser = duration)]
     pub first_poll: Option<Duration>,
     /// How long to wait for one task; then it is left at the service and picked up by the next run
     #[arg(long, env = "SHOTLIST_DEADLINE", hide_env_values = true, value_name = "DURATION", default_value = "30m", value_parser = duration)]
     pub deadline: Duration,
+    /// Time box: at its end nothing more is submitted, and what is not done is left for the next run
+    #[arg(long, env = "SHOTLIST_MAX_DURATION", hide_env_values = true, value_name = "DURATION", value_parser = duration)]
+    pub max_duration: Option<Duration>,
+    /// Stop submitting after this many failed or rejected jobs; what is at the service is still collected
+    #[arg(long, env = "SHOTLIST_MAX_FAILURES", hide_env_values = true, value_name = "N", value_parser = failures)]
+    pub max_failures: Option<usize>,
+    /// The most requests a second, submissions and looks together [default: as many as the service takes]
+    #[arg(long, env = "SHOTLIST_RPS", hide_env_values = true, value_name = "X", value_parser = rps)]
+    pub rps: Option<f64>,
 }
 
 /// Where reports go.
@@ -393,6 +402,17 @@ fn duration(text: &str) -> Result<Duration, String> {
         return Err("that is more than thirty days".to_owned());
     }
     Ok(duration)
+}
+
+fn failures(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|&count| count > 0).ok_or_else(|| "write a whole number from 1".to_owned())
+}
+
+fn rps(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|rps| (0.01..=100_000.0).contains(rps))
+        .ok_or_else(|| "write a number from 0.01 to 100000".to_owned())
 }
 
 fn speed(text: &str) -> Result<f64, String> {

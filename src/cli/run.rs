@@ -245,6 +245,9 @@ impl Run<'_> {
             poll_floor: pace.poll_floor.unwrap_or(poll_floor),
             first_poll: pace.first_poll,
             deadline: pace.deadline,
+            max_duration: pace.max_duration,
+            max_failures: pace.max_failures,
+            rps: pace.rps,
             speed,
         }
     }
@@ -262,6 +265,7 @@ impl Run<'_> {
         // A row shows the video that there is; a retake of it that failed is a failure all the same.
         let late = (outcome.past_deadline > 0 || ended_badly).then_some(Exit::SomeFailed);
         let stopped = outcome.stopped.iter().map(|reason| match reason {
+            StopReason::TooManyFailures | StopReason::TimeBox => Exit::SomeFailed,
             StopReason::SpendLimit => Exit::NotAllowed,
             StopReason::Unreachable => Exit::Unreachable,
             StopReason::KeyRefused => Exit::KeyRefused,

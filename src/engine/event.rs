@@ -87,6 +87,11 @@ pub enum RunEvent {
         /// What happened.
         message: String,
     },
+    /// The service answers again.
+    Back {
+        /// For how long it did not.
+        after: Duration,
+    },
     /// The service used a word that the interface does not have; told once for each word.
     UnknownStatus {
         /// The word.
@@ -113,7 +118,7 @@ pub enum RunEvent {
 pub enum Leaving {
     /// It took longer than `--deadline`.
     Deadline,
-    /// The run was interrupted.
+    /// The run was interrupted, or its time is over.
     Interrupted,
     /// The key was refused again and again.
     KeyRefused,

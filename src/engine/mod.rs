@@ -5,22 +5,29 @@
 //! [`run`] is the pipeline, top to bottom. Each due job waits for a slot, in manifest order; a slot is a task outstanding
 //! at the service, from the intent until its final word. [`submit`] writes the intent, sends once, and writes the
 //! answer. [`poller`] owns every outstanding task in one delay queue and decides who is looked at next; [`cadence`] says
-//! when. A job's future waits for the poller's word, gives its slot back, and writes the word down.
+//! when. At its final word the poller gives a task's slot back, and the job's future writes the word down.
 //!
 //! # What holds it back
 //!
-//! [`budget`] reserves a price before its submission, so that concurrency can't overshoot. [`pace`] holds a wait that the
-//! service asked for, for everybody. [`stop`] is the reason to submit no more, and whether to go on looking.
+//! [`budget`] reserves a price before its submission, so that concurrency can't overshoot. [`slots`] bounds what is
+//! outstanding, and learns how much of it the service takes. [`pace`] holds a wait that the service asked for, for
+//! everybody, and [`lanes`] the number of requests under way; [`contact`] knows whether there is an answer at all.
+//! [`stop`] is the reason to submit no more, and whether to go on looking. [`line`] is what submissions and looks share
+//! of these.
 //!
 //! Nothing here prints: what happens is told as [`RunEvent`]s, the one language of progress, log and tests.
 
 mod budget;
 mod cadence;
+mod contact;
 mod event;
+mod lanes;
+mod line;
 mod pace;
 mod poller;
 mod run;
 mod settings;
+mod slots;
 mod stop;
 mod submit;
 

@@ -1,8 +1,8 @@
 //! Owns every outstanding task: decides who is looked at next, and tells each job's future what was seen.
 //!
-//! One delay queue holds all tasks, so ten thousand of them are one timer. Looks run beside each other up to a bound and
-//! never hold up submissions. A look that fails never fails a job: only the service's own final word does, or its
-//! denial, for a grace time on end, that it knows the task.
+//! One delay queue holds all tasks, so ten thousand of them are one timer. Looks run beside each other in
+//! [`lanes`](super::lanes) of their own and never hold up submissions. A look that fails never fails a job: only the
+//! service's own final word does, or its denial, for a grace time on end, that it knows the task.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -12,19 +12,19 @@ use futures::stream::FuturesUnordered;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use tokio_util::time::DelayQueue;
+use tokio_util::time::{DelayQueue, delay_queue};
 
-use super::cadence::Cadence;
+use super::cadence::{Cadence, Class, Sight};
 use super::event::{Leaving, RunEvent};
-use super::pace::Pace;
+use super::lanes::{Lane, Lanes};
+use super::line::Line;
 use super::settings::Settings;
-use super::stop::{Stop, StopReason};
+use super::slots::Slot;
+use super::stop::StopReason;
 use crate::domain::{ServiceError, TaskId};
 use crate::ledger::Event;
 use crate::service::{Look, Status, TaskReport, VideoService};
 
-/// The most looks under way at once: bounds sockets, whatever the number of tasks.
-const MOST_LOOKS: usize = 32;
 /// How long a known task may be denied before it counts as failed.
 const GRACE: Duration = Duration::from_mins(2);
 /// The code of a task that the service gave out and then denied for longer than that.
@@ -35,13 +35,15 @@ const URLLESS_LOOKS: u32 = 3;
 const KEY_REFUSALS: u32 = 3;
 
 /// A task to look after.
-pub struct Watch {
+pub struct Watch<'e> {
     /// The task.
     pub task: TaskId,
     /// How long ago it was submitted.
     pub age: Duration,
-    /// The shortest time that its family typically needs.
-    pub typical_min: Duration,
+    /// What tasks take as long as this one.
+    pub class: Class,
+    /// Its slot, given back at its last word: the next job can go, for what is left to do needs nothing of the service.
+    pub slot: Slot<'e>,
     /// Where its job waits.
     pub words: mpsc::UnboundedSender<Word>,
 }
@@ -63,9 +65,14 @@ pub enum Word {
 }
 
 /// A task, with what was seen of it.
-struct Watched {
-    watch: Watch,
+struct Watched<'e> {
+    watch: Watch<'e>,
     since: Instant,
+    /// Its place in the queue, while no look is under way.
+    place: Option<delay_queue::Key>,
+    sight: Sight,
+    /// Its age at the last look that saw it unfinished.
+    unfinished_age: Duration,
     /// The last moment at which it was certainly not finished.
     unfinished_at: Timestamp,
     polls: u32,
@@ -88,34 +95,35 @@ type Number = u64;
 
 /// The shared poller of a run.
 pub struct Poller<'e, S> {
-    service: &'e S,
+    line: &'e Line<'e, S>,
+    lanes: Lanes,
     cadence: Cadence,
     deadline: Duration,
-    pace: &'e Pace,
-    stop: &'e Stop,
-    tell: &'e (dyn Fn(RunEvent) + Sync),
-    tasks: HashMap<Number, Watched>,
+    tasks: HashMap<Number, Watched<'e>>,
     admitted: Number,
     queue: DelayQueue<Number>,
     unknown: HashSet<String>,
 }
 
+impl Watched<'_> {
+    fn age(&self) -> Duration {
+        self.watch.age + self.since.elapsed()
+    }
+
+    /// A look saw it unfinished.
+    fn is_unfinished(&mut self) {
+        (self.unfinished_at, self.unfinished_age) = (Timestamp::now(), self.age());
+    }
+}
+
 impl<'e, S: VideoService> Poller<'e, S> {
     /// With nothing to look after yet.
-    pub fn new(
-        service: &'e S,
-        settings: &Settings,
-        pace: &'e Pace,
-        stop: &'e Stop,
-        tell: &'e (dyn Fn(RunEvent) + Sync),
-    ) -> Self {
+    pub fn new(line: &'e Line<'e, S>, settings: &Settings) -> Self {
         Self {
-            service,
+            line,
+            lanes: Lanes::new(),
             cadence: Cadence::new(settings),
             deadline: settings.deadline,
-            pace,
-            stop,
-            tell,
             tasks: HashMap::new(),
             admitted: 0,
             queue: DelayQueue::new(),
@@ -124,19 +132,18 @@ impl<'e, S: VideoService> Poller<'e, S> {
     }
 
     /// Looks after tasks until no more can come and each has had its last word.
-    pub async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Watch>) {
+    pub async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Watch<'e>>) {
         let mut looks = FuturesUnordered::new();
         let mut open = true;
-        let stop = self.stop;
         while open || !self.tasks.is_empty() {
             tokio::select! {
-                () = stop.leaving() => break,
+                () = self.line.stop.leaving() => break,
                 watch = inbox.recv(), if open => match watch {
                     Some(watch) => self.admit(watch),
                     None => open = false,
                 },
-                Some(due) = self.queue.next(), if looks.len() < MOST_LOOKS && !self.queue.is_empty() => {
-                    looks.extend(self.look_at(due.into_inner()));
+                Some((lane, number)) = due(self.line, &self.lanes, &mut self.queue), if !self.queue.is_empty() => {
+                    looks.extend(self.look_at(number, lane));
                 }
                 Some((number, seen)) = looks.next(), if !looks.is_empty() => self.judge(number, seen),
             }
@@ -149,8 +156,8 @@ impl<'e, S: VideoService> Poller<'e, S> {
         drop(inbox);
     }
 
-    fn admit(&mut self, watch: Watch) {
-        let wait = self.cadence.first(watch.typical_min, watch.age, fastrand::f64());
+    fn admit(&mut self, watch: Watch<'e>) {
+        let wait = self.cadence.first(&watch.class, watch.age, fastrand::f64());
         self.admitted += 1;
         // Nothing was seen of it yet: it may have ended at any time since it was submitted.
         let age = SignedDuration::try_from(watch.age).unwrap_or(SignedDuration::ZERO);
@@ -158,6 +165,9 @@ impl<'e, S: VideoService> Poller<'e, S> {
         let watched = Watched {
             watch,
             since: Instant::now(),
+            place: None,
+            sight: Sight::default(),
+            unfinished_age: Duration::ZERO,
             unfinished_at,
             polls: 0,
             troubles: 0,
@@ -168,41 +178,56 @@ impl<'e, S: VideoService> Poller<'e, S> {
             progress: None,
         };
         self.tasks.insert(self.admitted, watched);
-        self.queue.insert(self.admitted, wait.min(self.deadline));
+        self.queue_up(self.admitted, wait);
     }
 
-    fn look_at(&mut self, number: Number) -> Option<impl Future<Output = (Number, Look)> + use<'e, S>> {
-        let watched = self.tasks.get_mut(&number)?;
+    /// The next look at a task comes after this wait, or at its deadline; one that is past it is left.
+    fn queue_up(&mut self, number: Number, wait: Duration) {
+        let Some(watched) = self.tasks.get_mut(&number) else { return };
         let waited = watched.since.elapsed();
-        if let Some(pause) = self.pace.pending() {
+        if waited >= self.deadline {
+            self.leave(number, Leaving::Deadline);
+        } else {
+            watched.place = Some(self.queue.insert(number, wait.min(self.deadline.saturating_sub(waited))));
+        }
+    }
+
+    fn look_at(&mut self, number: Number, lane: Lane) -> Option<impl Future<Output = (Number, Look)> + use<'e, S>> {
+        let watched = self.tasks.get_mut(&number)?;
+        watched.place = None;
+        if let Some(pause) = self.line.pace.pending() {
             // Nobody asks during a pause; the deadline goes on counting.
-            if waited >= self.deadline {
-                self.leave(number, Leaving::Deadline);
-            } else {
-                self.queue.insert(number, pause.min(self.deadline.saturating_sub(waited)));
-            }
+            self.queue_up(number, pause);
             return None;
         }
+        self.line.pace.start();
         watched.polls += 1;
-        let (service, task) = (self.service, watched.watch.task.clone());
-        Some(async move { (number, service.look(&task).await) })
+        let (service, task) = (self.line.service, watched.watch.task.clone());
+        Some(async move { (number, lane.run(service.look(&task)).await) })
     }
 
     fn judge(&mut self, number: Number, seen: Look) {
         let Some(mut watched) = self.tasks.remove(&number) else { return };
-        let next = self.next(&mut watched, seen);
-        let waited = watched.since.elapsed();
-        match next {
-            // A job that is gone needs no word.
-            Next::Last(word) => drop(watched.watch.words.send(word)),
+        match self.next(&mut watched, seen) {
+            Next::Last(word) => {
+                drop(watched.watch.slot);
+                // A job that is gone needs no word.
+                drop(watched.watch.words.send(word));
+            }
             Next::LookAgain(wait) => {
                 self.tasks.insert(number, watched);
-                if waited >= self.deadline {
-                    self.leave(number, Leaving::Deadline);
-                } else {
-                    self.queue.insert(number, wait.min(self.deadline.saturating_sub(waited)));
-                }
+                self.queue_up(number, wait);
             }
+        }
+    }
+
+    /// Tasks of this class end sooner than anybody thought: those that wait for their first look get it sooner.
+    fn hurry(&mut self, class: &Class) {
+        for watched in self.tasks.values_mut().filter(|watched| watched.polls == 0 && watched.watch.class == *class) {
+            let Some(place) = &watched.place else { continue };
+            let wait = self.cadence.first(class, watched.watch.age + watched.since.elapsed(), fastrand::f64());
+            let deadline = self.deadline.saturating_sub(watched.since.elapsed());
+            self.queue.reset(place, wait.min(deadline));
         }
     }
 
@@ -212,10 +237,10 @@ impl<'e, S: VideoService> Poller<'e, S> {
         }
     }
 
-    fn next(&mut self, watched: &mut Watched, seen: Look) -> Next {
-        let usual = self.cadence.next(fastrand::f64());
+    fn next(&mut self, watched: &mut Watched<'e>, seen: Look) -> Next {
         if !matches!(seen, Look::Trouble(_)) {
             watched.troubles = 0;
+            self.line.heard();
         }
         if !matches!(seen, Look::Missing) {
             watched.missing_since = None;
@@ -224,43 +249,58 @@ impl<'e, S: VideoService> Poller<'e, S> {
             watched.refusals = 0;
         }
         match seen {
-            Look::Report(report) => self.read_report(watched, report, usual),
-            Look::Missing => self.missing(watched, usual),
+            Look::Report(report) => self.read_report(watched, report),
+            Look::Missing => self.missing(watched),
             Look::KeyRefused(error) => {
                 watched.refusals += 1;
-                if self.stop.because(StopReason::KeyRefused) {
-                    (self.tell)(RunEvent::Stopping { reason: StopReason::KeyRefused, message: error.message });
-                }
+                self.line.stop_because(StopReason::KeyRefused, error.message);
                 if watched.refusals < KEY_REFUSALS {
-                    return Next::LookAgain(usual);
+                    return self.as_usual(watched);
                 }
                 Next::Last(Word::Left { why: Leaving::KeyRefused, polls: watched.polls })
             }
             Look::Wait(wait, message) => {
-                let wait = wait.unwrap_or_else(|| self.cadence.unsaid_wait());
-                self.pace.pause(wait);
-                (self.tell)(RunEvent::Waiting { wait, message });
-                Next::LookAgain(wait.max(usual))
+                let wait = self.cadence.asked_to_wait(wait);
+                self.line.pace.pause(wait);
+                (self.line.tell)(RunEvent::Waiting { wait, message });
+                Next::LookAgain(wait)
             }
             Look::Trouble(message) => {
                 watched.troubles += 1;
-                (self.tell)(RunEvent::Trouble { message });
+                self.line.lost(message);
                 Next::LookAgain(self.cadence.after_trouble(watched.troubles, fastrand::f64()))
             }
         }
     }
 
-    fn read_report(&mut self, watched: &mut Watched, report: TaskReport, usual: Duration) -> Next {
+    /// The look that the cadence asks for, after one that brought no final word.
+    fn as_usual(&mut self, watched: &Watched<'e>) -> Next {
+        let age = watched.age();
+        Next::LookAgain(self.cadence.next(&watched.watch.class, &watched.sight, age, fastrand::f64()))
+    }
+
+    /// What the end of this task says of others.
+    fn learn(&mut self, watched: &Watched<'e>, report: &TaskReport) {
+        let span = ended_between(report, watched);
+        if self.cadence.learn(&watched.watch.class, &watched.sight, span) {
+            self.hurry(&watched.watch.class);
+        }
+    }
+
+    fn read_report(&mut self, watched: &mut Watched<'e>, report: TaskReport) -> Next {
         let (polls, ended_at) = (watched.polls, ended_at(&report, watched.unfinished_at));
         match report.status {
             Status::Completed => {
+                if watched.urlless == 0 {
+                    self.learn(watched, &report);
+                }
                 let video_url = report.video_url.or_else(|| {
                     watched.urlless += 1;
-                    (watched.urlless >= URLLESS_LOOKS).then(|| self.service.content_url(&watched.watch.task))
+                    (watched.urlless >= URLLESS_LOOKS).then(|| self.line.service.content_url(&watched.watch.task))
                 });
                 match video_url {
                     Some(video_url) => Next::Last(Word::Final(Event::Completed { video_url, ended_at, polls })),
-                    None => Next::LookAgain(usual),
+                    None => self.as_usual(watched),
                 }
             }
             Status::Failed => {
@@ -271,34 +311,35 @@ impl<'e, S: VideoService> Poller<'e, S> {
                 Next::Last(Word::Final(Event::Failed { error, ended_at, polls }))
             }
             Status::Queued => {
-                watched.unfinished_at = Timestamp::now();
-                Next::LookAgain(usual)
+                watched.is_unfinished();
+                self.as_usual(watched)
             }
             Status::InProgress => {
-                watched.unfinished_at = Timestamp::now();
+                watched.is_unfinished();
+                watched.sight.see(watched.age(), report.progress);
                 let news = !watched.started || watched.progress != report.progress;
                 (watched.started, watched.progress) = (true, report.progress);
                 if news {
                     drop(watched.watch.words.send(Word::Progress(report.progress)));
                 }
-                Next::LookAgain(usual)
+                self.as_usual(watched)
             }
             Status::Unknown(status) => {
                 if self.unknown.insert(status.clone()) {
-                    (self.tell)(RunEvent::UnknownStatus { status });
+                    (self.line.tell)(RunEvent::UnknownStatus { status });
                 }
-                Next::LookAgain(usual)
+                self.as_usual(watched)
             }
         }
     }
 
     /// A task that the service gave us and now denies: perhaps it is not everywhere yet, so it gets a grace time.
-    fn missing(&self, watched: &mut Watched, usual: Duration) -> Next {
+    fn missing(&mut self, watched: &mut Watched<'e>) -> Next {
         let since = *watched.missing_since.get_or_insert_with(Instant::now);
         if since.elapsed() < self.cadence.scaled(GRACE) {
             let message = format!("the service does not know the task {} now (HTTP 404)", watched.watch.task);
-            (self.tell)(RunEvent::Trouble { message });
-            return Next::LookAgain(usual);
+            (self.line.tell)(RunEvent::Trouble { message });
+            return self.as_usual(watched);
         }
         let error = ServiceError {
             message: format!("the service no longer knows the task {} (HTTP 404)", watched.watch.task),
@@ -307,6 +348,24 @@ impl<'e, S: VideoService> Poller<'e, S> {
         };
         Next::Last(Word::Final(Event::Failed { error, ended_at: Timestamp::now(), polls: watched.polls }))
     }
+}
+
+/// The next task that is due, once the gap after the last request is over and a lane is free. Cancelling it loses nothing.
+async fn due<S>(line: &Line<'_, S>, lanes: &Lanes, queue: &mut DelayQueue<Number>) -> Option<(Lane, Number)> {
+    line.pace.gap().await;
+    let lane = lanes.enter().await;
+    queue.next().await.map(|due| (lane, due.into_inner()))
+}
+
+/// Between which ages a task ended that is seen finished now: after the last look that saw it unfinished, and within the
+/// second that the service names, if it can be so.
+fn ended_between(report: &TaskReport, watched: &Watched<'_>) -> (Duration, Duration) {
+    let (from, to) = (watched.unfinished_age, watched.age());
+    let said = report.completed_at.and_then(|said| {
+        let ago = Duration::try_from(Timestamp::now().duration_since(said)).ok()?;
+        Some((from.max(to.checked_sub(ago)?), to.min(to.saturating_sub(ago) + Duration::from_secs(1))))
+    });
+    said.filter(|(from, to)| from < to).unwrap_or((from, to))
 }
 
 /// When generation ended: the service's word where it lies between the last look that saw the task unfinished and now,

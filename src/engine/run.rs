@@ -7,15 +7,20 @@ use std::time::Duration;
 
 use futures::stream::{self, StreamExt as _};
 use jiff::Timestamp;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::mpsc;
 
 use super::budget::Budget;
+use super::cadence::Class;
+use super::contact::Contact;
 use super::event::{Leaving, RunEvent};
+use super::lanes::Lanes;
+use super::line::Line;
 use super::pace::Pace;
 use super::poller::{DENIED, Poller, Watch, Word};
 use super::settings::Settings;
+use super::slots::{Slot, Slots};
 use super::stop::{Stop, StopReason};
-use super::submit::{Submitter, ledger_failed};
+use super::submit::{Submitted, Submitter, with_cause};
 use crate::domain::{Account, Attempt, AttemptId, Job, JobId, TaskId};
 use crate::ledger::{Cap, Event, Ledger};
 use crate::plan::{Limit, Plan};
@@ -54,48 +59,6 @@ enum Work {
     Resume(Box<Attempt>),
 }
 
-/// A place among the tasks that may be outstanding at once, given back when it is dropped.
-enum Slot<'r> {
-    /// Of a task that this run submitted.
-    New { _permit: OwnedSemaphorePermit },
-    /// Of a task that was at the service when the run began.
-    Resumed(&'r Slots),
-}
-
-/// The places of a run. Tasks that are at the service when it begins take theirs first. There may be more of them than
-/// places, if the last run had more; then the surplus has to end before anything new is submitted.
-struct Slots {
-    free: Arc<Semaphore>,
-    surplus: AtomicUsize,
-}
-
-impl Slots {
-    fn new(places: usize, resumed: usize) -> Self {
-        let free = Arc::new(Semaphore::new(places.saturating_sub(resumed)));
-        Self { free, surplus: AtomicUsize::new(resumed.saturating_sub(places)) }
-    }
-
-    /// The next free place, or nothing if the run stops first.
-    async fn take(&self, stop: &Stop) -> Option<Slot<'_>> {
-        tokio::select! {
-            biased;
-            () = stop.stopping() => None,
-            permit = Arc::clone(&self.free).acquire_owned() => Some(Slot::New { _permit: permit.ok()? }),
-        }
-    }
-}
-
-impl Drop for Slot<'_> {
-    fn drop(&mut self) {
-        if let Self::Resumed(slots) = self {
-            let less = |surplus: usize| surplus.checked_sub(1);
-            if slots.surplus.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_err() {
-                slots.free.add_permits(1);
-            }
-        }
-    }
-}
-
 impl<S: VideoService, L: Ledger> Engine<'_, S, L> {
     /// Does what the plan says, and returns when every task has had its final word or the run was stopped.
     pub async fn run(&self, plan: &Plan) -> Outcome {
@@ -103,47 +66,80 @@ impl<S: VideoService, L: Ledger> Engine<'_, S, L> {
         let outstanding = || plan.resume.iter().chain(&plan.collect);
         (self.tell)(RunEvent::Started { submit: totals.submit, resume: outstanding().count(), planned: totals.cost });
         let left = plan.limits().map(Limit::left).min();
-        let (pace, budget) = (Pace::default(), Budget::new(left, totals.cost));
-        let slots = Slots::new(self.settings.concurrency, outstanding().count());
-        let past_deadline = AtomicUsize::new(0);
-        let submitter = Submitter {
+        let budget = Budget::new(left, totals.cost);
+        let line = Line {
             service: self.service,
+            pace: Pace::new(self.settings.rps),
+            contact: Contact::default(),
+            stop: self.stop,
+            tell: self.tell,
+        };
+        let slots = Slots::new(self.settings.concurrency, outstanding().count(), self.settings.speed);
+        let tally = Tally::default();
+        let submitter = Submitter {
+            line: &line,
+            slots: &slots,
+            lanes: Lanes::new(),
             account: self.account,
             caps: self.caps,
             ledger: self.ledger,
             batch: &plan.key,
             budget: &budget,
-            pace: &pace,
             patience: self.settings.deadline,
-            stop: self.stop,
-            tell: self.tell,
         };
-        let poller = Poller::new(self.service, self.settings, &pace, self.stop, self.tell);
+        let poller = Poller::new(&line, self.settings);
         let (watch, watches) = mpsc::unbounded_channel();
 
         let jobs = async {
             let life = Life {
                 engine: self,
+                line: &line,
                 submitter: &submitter,
                 slots: &slots,
                 watch,
                 retries: plan.retries,
                 known: plan.newest,
-                past_deadline: &past_deadline,
+                tally: &tally,
             };
             // Tasks that are at the service already are looked after at once.
             let resumed = stream::iter(outstanding())
-                .map(|attempt| (Slot::Resumed(&slots), Work::Resume(Box::new(attempt.clone()))));
+                .map(|attempt| (slots.of_resumed(), Work::Resume(Box::new(attempt.clone()))));
             // Due jobs follow in manifest order, each when a slot is free; the stream ends when the run stops.
             let due = stream::iter(plan.jobs.iter().filter(|planned| planned.action.buys()))
-                .then(|planned| async { Some((slots.take(self.stop).await?, Work::Submit(Arc::clone(&planned.job)))) })
+                .then(|planned| async {
+                    let slot = self.unless_stopping(slots.take()).await?;
+                    Some((slot, Work::Submit(Arc::clone(&planned.job))))
+                })
                 .take_while(|next| std::future::ready(next.is_some()))
                 .filter_map(std::future::ready);
             resumed.chain(due).for_each_concurrent(None, |(slot, work)| life.live(slot, work)).await;
         };
-        futures::join!(jobs, poller.run(watches));
+        let work = async { futures::join!(jobs, poller.run(watches)) };
+        tokio::select! {
+            _ = work => {}
+            never = self.watch_the_clock(&line) => match never {},
+        }
 
-        Outcome { stopped: self.stop.reasons(), past_deadline: past_deadline.into_inner() }
+        Outcome { stopped: self.stop.reasons(), past_deadline: tally.past_deadline.into_inner() }
+    }
+
+    /// What comes of waiting, or nothing if the run stops first.
+    async fn unless_stopping<T>(&self, wait: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            () = self.stop.stopping() => None,
+            value = wait => Some(value),
+        }
+    }
+
+    /// Ends the run's time box. Never returns.
+    async fn watch_the_clock(&self, line: &Line<'_, S>) -> std::convert::Infallible {
+        if let Some(most) = self.settings.max_duration {
+            tokio::time::sleep(most).await;
+            let message = "what is not done is left for the next run".to_owned();
+            line.stop_because(StopReason::TimeBox, message);
+        }
+        std::future::pending().await
     }
 }
 
@@ -153,67 +149,86 @@ fn has_failed(word: &Word) -> bool {
     matches!(word, Word::Final(Event::Failed { error, .. }) if error.code.as_deref() != Some(DENIED))
 }
 
+/// How many jobs ended in a way that the run has to count.
+#[derive(Default)]
+struct Tally {
+    past_deadline: AtomicUsize,
+    /// Failed or rejected for good.
+    failures: AtomicUsize,
+}
+
 /// What each job's way needs.
 struct Life<'r, 'e, S, L> {
     engine: &'r Engine<'e, S, L>,
+    line: &'r Line<'r, S>,
     submitter: &'r Submitter<'r, S, L>,
     slots: &'r Slots,
-    watch: mpsc::UnboundedSender<Watch>,
+    watch: mpsc::UnboundedSender<Watch<'r>>,
     retries: u32,
     known: Option<AttemptId>,
-    past_deadline: &'r AtomicUsize,
+    tally: &'r Tally,
 }
 
-impl<S: VideoService, L: Ledger> Life<'_, '_, S, L> {
+impl<'r, S: VideoService, L: Ledger> Life<'r, '_, S, L> {
     /// From the intent to the final word.
-    async fn live(&self, slot: Slot<'_>, work: Work) {
+    async fn live(&self, slot: Slot<'r>, work: Work) {
         match work {
             Work::Submit(job) => self.buy(slot, &job).await,
             Work::Resume(attempt) => {
-                let Some(task) = attempt.task else { return };
+                let Some(task) = attempt.task.clone() else { return };
                 let since = attempt.answered_at.unwrap_or(attempt.intended_at);
                 let age = Duration::try_from(Timestamp::now().duration_since(since)).unwrap_or_default();
-                let typical = Duration::from_secs(attempt.typical_s.0.into());
-                let word = self.attend(slot, &attempt.job, attempt.id, task, age, typical).await;
+                let word = self.attend(slot, &attempt.job, attempt.id, task, age, class_of_attempt(&attempt)).await;
+                let failed = matches!(word, Word::Final(Event::Failed { .. }));
                 self.finish(&attempt.job, attempt.id, word).await;
+                self.count_failure(failed);
             }
         }
     }
 
     /// A submission, and as many more as were agreed to while its tasks fail.
-    async fn buy(&self, slot: Slot<'_>, job: &Job) {
-        let typical = Duration::from_secs(job.typical_s.0.into());
-        let mut submitted = self.submitter.submit(job, self.known).await;
-        let (mut retries, mut slot) = (self.retries, Some(slot));
-        while let (Some((attempt, task)), Some(place)) = (submitted, slot.take()) {
-            let word = self.attend(place, &job.id, attempt, task, Duration::ZERO, typical).await;
-            let failed = has_failed(&word);
+    async fn buy(&self, mut slot: Slot<'r>, job: &Job) {
+        let mut submitted = self.submitter.submit(job, self.known, &mut slot).await;
+        let (mut retries, mut failed) = (self.retries, false);
+        while let Submitted::Task(attempt, task) = submitted {
+            let word = self.attend(slot, &job.id, attempt, task, Duration::ZERO, class_of_job(job)).await;
+            failed = matches!(word, Word::Final(Event::Failed { .. }));
+            let pays_again = has_failed(&word) && retries > 0;
             self.finish(&job.id, attempt, word).await;
-            if !failed || retries == 0 {
-                return;
-            }
-            retries -= 1;
-            slot = self.slots.take(self.engine.stop).await;
-            submitted = if slot.is_some() { self.submitter.submit_again(job, attempt).await } else { None };
+            let place = if pays_again { self.engine.unless_stopping(self.slots.take()).await } else { None };
+            let Some(place) = place else { return self.count_failure(failed) };
+            (retries, slot) = (retries - 1, place);
+            submitted = self.submitter.submit_again(job, attempt, &mut slot).await;
+        }
+        self.count_failure(failed || matches!(submitted, Submitted::Rejected));
+    }
+
+    /// Stops submitting when too many jobs have failed.
+    fn count_failure(&self, failed: bool) {
+        let Some(most) = self.engine.settings.max_failures.filter(|_| failed) else { return };
+        let failures = self.tally.failures.fetch_add(1, Ordering::Relaxed) + 1;
+        if failures >= most {
+            let message = format!("{failures} jobs failed or were rejected; what is at the service is still collected");
+            self.line.stop_because(StopReason::TooManyFailures, message);
         }
     }
 
-    /// Hands a task to the poller, notes its progress, and returns its last word once the slot is given back.
+    /// Hands a task to the poller, notes its progress, and returns its last word. The poller gives the slot back.
     async fn attend(
         &self,
-        slot: Slot<'_>,
+        slot: Slot<'r>,
         job: &JobId,
         attempt: AttemptId,
         task: TaskId,
         age: Duration,
-        typical_min: Duration,
+        class: Class,
     ) -> Word {
         let (words, mut heard) = mpsc::unbounded_channel();
         let mut started = false;
         // If the poller is gone, the run is being left. The refused watch must go at once, with its end of the channel:
         // the closed channel is the word that the job hears below.
-        drop(self.watch.send(Watch { task, age, typical_min, words }));
-        let word = loop {
+        drop(self.watch.send(Watch { task, age, class, slot, words }));
+        loop {
             match heard.recv().await {
                 Some(Word::Progress(percent)) => {
                     if !std::mem::replace(&mut started, true) {
@@ -221,13 +236,10 @@ impl<S: VideoService, L: Ledger> Life<'_, '_, S, L> {
                     }
                     (self.engine.tell)(RunEvent::Progressed { job: job.clone(), percent });
                 }
-                Some(last) => break last,
-                None => break Word::Left { why: Leaving::Interrupted, polls: 0 },
+                Some(last) => return last,
+                None => return Word::Left { why: Leaving::Interrupted, polls: 0 },
             }
-        };
-        // The next job can go: what is left to do here needs nothing of the service.
-        drop(slot);
-        word
+        }
     }
 
     /// Writes a last word down.
@@ -246,7 +258,7 @@ impl<S: VideoService, L: Ledger> Life<'_, '_, S, L> {
             Word::Left { why, polls } => {
                 self.write(attempt, Event::Left { polls }).await;
                 if why == Leaving::Deadline {
-                    self.past_deadline.fetch_add(1, Ordering::Relaxed);
+                    self.tally.past_deadline.fetch_add(1, Ordering::Relaxed);
                 }
                 (self.engine.tell)(RunEvent::Left { job, why });
             }
@@ -257,7 +269,17 @@ impl<S: VideoService, L: Ledger> Life<'_, '_, S, L> {
     /// service.
     async fn write(&self, attempt: AttemptId, event: Event) {
         if let Err(error) = self.engine.ledger.record(attempt, event).await {
-            ledger_failed(self.engine.stop, self.engine.tell, &error);
+            self.line.stop_because(StopReason::LedgerFailed, with_cause(&error));
         }
     }
+}
+
+fn class_of_job(job: &Job) -> Class {
+    Class { model: job.spec.model.clone(), duration_s: job.spec.duration, typical_s: job.typical_s }
+}
+
+/// The class by what was sent: the job may have been edited since.
+fn class_of_attempt(attempt: &Attempt) -> Class {
+    let sent: serde_json::Value = serde_json::from_str(&attempt.request).unwrap_or_default();
+    Class { model: attempt.model.clone(), duration_s: sent["duration"].as_i64(), typical_s: attempt.typical_s }
 }

@@ -15,6 +15,12 @@ pub struct Settings {
     pub first_poll: Option<Duration>,
     /// How long to wait for one task before it is left at the service.
     pub deadline: Duration,
+    /// How long the run may take; then it submits no more and leaves the rest for the next one.
+    pub max_duration: Option<Duration>,
+    /// How many jobs may fail or be rejected before nothing more is submitted.
+    pub max_failures: Option<usize>,
+    /// The most requests a second, submissions and looks together.
+    pub rps: Option<f64>,
     /// How much faster than documented the service runs: 1, or more for the simulator.
     pub speed: f64,
 }
@@ -27,6 +33,9 @@ impl Default for Settings {
             poll_floor: Duration::from_secs(1),
             first_poll: None,
             deadline: Duration::from_mins(30),
+            max_duration: None,
+            max_failures: None,
+            rps: None,
             speed: 1.0,
         }
     }

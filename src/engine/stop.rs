@@ -8,6 +8,10 @@ use tokio_util::sync::CancellationToken;
 /// Why a run ended before everything was done.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum StopReason {
+    /// As many jobs failed as `--max-failures` allows.
+    TooManyFailures,
+    /// `--max-duration` is over.
+    TimeBox,
     /// The limit on new spending would be passed.
     SpendLimit,
     /// The service could not be reached.
@@ -21,10 +25,10 @@ pub enum StopReason {
 }
 
 impl StopReason {
-    /// Whether outstanding tasks are left where they are, too. Only a person who wants to go ends that: what was paid for
-    /// is otherwise worth waiting for.
+    /// Whether outstanding tasks are left where they are, too. Only whoever wants the run to end now ends that: what was
+    /// paid for is otherwise worth waiting for.
     fn leaves(self) -> bool {
-        matches!(self, Self::Signal(_))
+        matches!(self, Self::Signal(_) | Self::TimeBox)
     }
 }
 
@@ -75,17 +79,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_signal_leaves_paid_work_behind() {
-        for reason in
-            [StopReason::SpendLimit, StopReason::Unreachable, StopReason::KeyRefused, StopReason::LedgerFailed]
-        {
+    fn only_who_wants_the_end_now_leaves_paid_work_behind() {
+        for reason in [
+            StopReason::TooManyFailures,
+            StopReason::SpendLimit,
+            StopReason::Unreachable,
+            StopReason::KeyRefused,
+            StopReason::LedgerFailed,
+        ] {
             let stop = Stop::default();
             assert!(stop.because(reason));
             assert!(!stop.because(reason), "told twice");
             assert!(stop.is_stopping() && !stop.looking.is_cancelled(), "{reason:?}");
         }
-        let stop = Stop::default();
-        stop.because(StopReason::Signal(2));
-        assert!(stop.is_stopping() && stop.looking.is_cancelled());
+        for reason in [StopReason::Signal(2), StopReason::TimeBox] {
+            let stop = Stop::default();
+            stop.because(reason);
+            assert!(stop.is_stopping() && stop.looking.is_cancelled());
+        }
     }
 }

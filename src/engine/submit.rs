@@ -4,28 +4,29 @@
 //! at the task. Only an answer that certainly bought nothing is followed by another request. Each request has an intent
 //! of its own, and none is open while the submission waits: a process that dies while the service is busy leaves no
 //! doubt behind. Before each request the run is asked once more whether it is to stop.
+//!
+//! A service that is full is asked again when it may have a place ([`slots`](super::slots)). One that can't be reached
+//! ends the run only if it never answered; if it did, the network is down, and the run goes on when it returns.
 
-use std::future::Future;
 use std::time::Duration;
-
-use tokio::time::Instant;
 
 use super::budget::Budget;
 use super::event::RunEvent;
-use super::pace::Pace;
-use super::stop::{Stop, StopReason};
+use super::lanes::{Lane, Lanes};
+use super::line::Line;
+use super::slots::{Slot, Slots, Turn};
+use super::stop::StopReason;
 use crate::domain::{Account, AttemptId, BatchKey, Job, TaskId};
 use crate::ledger::{Cap, Event, Intent, Ledger, LedgerError};
 use crate::service::{Submission, VideoService};
 
-/// How often a submission is tried of which not a byte was sent, before the service counts as out of reach.
-const CONNECT_TRIES: usize = 5;
-/// The pause after the first such try; it doubles, and at random up to as much again is added.
-const FIRST_PAUSE: Duration = Duration::from_millis(250);
+/// How often a submission is tried of which not a byte was sent, before a service that never answered in this run counts
+/// as out of reach.
+const CONNECT_TRIES: u32 = 5;
+/// The pause after such tries: at random up to this, doubled with each.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// The longest such pause.
-const LONGEST_PAUSE: Duration = Duration::from_secs(4);
-/// The most that a wait is stretched to where the service itself asks for less.
-const LONGEST_LEAST_WAIT: Duration = Duration::from_secs(30);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// How often a task id is tried to be written, and the pause between two tries.
 const WRITE_TRIES: usize = 3;
 const WRITE_PAUSE: Duration = Duration::from_millis(500);
@@ -34,8 +35,12 @@ const UNSAID_WAIT: Duration = Duration::from_secs(5);
 
 /// Everything that a submission needs.
 pub struct Submitter<'e, S, L> {
-    /// The service.
-    pub service: &'e S,
+    /// The line to the service.
+    pub line: &'e Line<'e, S>,
+    /// The places at the service.
+    pub slots: &'e Slots,
+    /// The lanes of submissions.
+    pub lanes: Lanes,
     /// Whose tasks they will be.
     pub account: &'e Account,
     /// Limits over all batches, which the ledger keeps.
@@ -46,65 +51,54 @@ pub struct Submitter<'e, S, L> {
     pub batch: &'e BatchKey,
     /// What may be spent.
     pub budget: &'e Budget,
-    /// The shared wait.
-    pub pace: &'e Pace,
-    /// How long one submission may be asked to wait altogether.
+    /// For how long the service may take nothing at all before it counts as out of reach.
     pub patience: Duration,
-    /// Reasons to submit no more.
-    pub stop: &'e Stop,
-    /// Where events go.
-    pub tell: &'e (dyn Fn(RunEvent) + Sync),
 }
 
 /// What came of a submission in the end.
-enum Submitted {
+pub enum Submitted {
     /// There is a task.
     Task(AttemptId, TaskId),
-    /// Certainly nothing was bought.
+    /// The service refused it for good: nothing was bought.
+    Rejected,
+    /// Not submitted after all: nothing was bought.
     Nothing,
     /// Perhaps something was bought.
     Doubt,
 }
 
 impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
-    /// Submits a job at most once; the attempt and its task if there is one now. `known` is the newest attempt that the
-    /// plan knew of.
-    pub async fn submit(&self, job: &Job, known: Option<AttemptId>) -> Option<(AttemptId, TaskId)> {
+    /// Submits a job at most once, in a slot that a task then occupies. `known` is the newest attempt that the plan knew of.
+    pub async fn submit(&self, job: &Job, known: Option<AttemptId>, slot: &mut Slot<'_>) -> Submitted {
         if !self.budget.reserve(job.price) {
-            self.stop_because(StopReason::SpendLimit, format!("{} would pass the limit on spending", job.id));
-            return None;
+            self.line.stop_because(StopReason::SpendLimit, format!("{} would pass the limit on spending", job.id));
+            return Submitted::Nothing;
         }
-        self.submit_reserved(job, known).await
+        self.submit_reserved(job, known, slot).await
     }
 
     /// Submits a job whose task failed once more; nothing if the run stops or there is no money left for retries.
-    pub async fn submit_again(&self, job: &Job, failed: AttemptId) -> Option<(AttemptId, TaskId)> {
-        if self.stop.is_stopping() || !self.budget.reserve_retry(job.price) {
-            return None;
+    pub async fn submit_again(&self, job: &Job, failed: AttemptId, slot: &mut Slot<'_>) -> Submitted {
+        if self.line.stop.is_stopping() || !self.budget.reserve_retry(job.price) {
+            return Submitted::Nothing;
         }
-        (self.tell)(RunEvent::Retrying { job: job.id.clone(), price: job.price });
-        self.submit_reserved(job, Some(failed)).await
+        (self.line.tell)(RunEvent::Retrying { job: job.id.clone(), price: job.price });
+        self.submit_reserved(job, Some(failed), slot).await
     }
 
     /// Tries until there is an answer that is more than "wait" or "no connection", or until the run stops.
-    async fn submit_reserved(&self, job: &Job, known: Option<AttemptId>) -> Option<(AttemptId, TaskId)> {
-        let submitted = self.try_until_answered(job, known).await;
-        if matches!(submitted, Submitted::Nothing) {
+    async fn submit_reserved(&self, job: &Job, known: Option<AttemptId>, slot: &mut Slot<'_>) -> Submitted {
+        let submitted = self.try_until_answered(job, known, slot).await;
+        if matches!(submitted, Submitted::Nothing | Submitted::Rejected) {
             self.budget.release(job.price);
         }
-        match submitted {
-            Submitted::Task(attempt, task) => Some((attempt, task)),
-            Submitted::Nothing | Submitted::Doubt => None,
-        }
+        submitted
     }
 
-    async fn try_until_answered(&self, job: &Job, known: Option<AttemptId>) -> Submitted {
-        let (mut pauses, started) = (pauses(), Instant::now());
-        let mut least_wait = FIRST_PAUSE;
+    async fn try_until_answered(&self, job: &Job, known: Option<AttemptId>, slot: &mut Slot<'_>) -> Submitted {
+        let mut turn = self.slots.turn();
         loop {
-            if !self.may_send(self.patience.saturating_sub(started.elapsed())).await {
-                return Submitted::Nothing;
-            }
+            let Some(lane) = self.may_send(&mut turn).await else { return Submitted::Nothing };
             let attempt = match self.ledger.intend(self.intent(job, known)).await {
                 Ok(attempt) => attempt,
                 Err(error) => {
@@ -113,65 +107,85 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
                 }
             };
             // Writing took its time, and a signal may have come meanwhile.
-            if self.stop.is_stopping() {
+            if self.line.stop.is_stopping() {
                 self.write(attempt, Event::Withdrawn).await;
                 return Submitted::Nothing;
             }
-            let pause = match self.service.submit(&job.request).await {
+            match lane.run(self.line.service.submit(&job.request)).await {
                 Submission::NotSent(message) => {
+                    self.was_not_sent(&mut turn, message);
                     self.write(attempt, Event::Withdrawn).await;
-                    let Some(pause) = pauses.next() else {
-                        self.stop_because(StopReason::Unreachable, message);
-                        return Submitted::Nothing;
-                    };
-                    (self.tell)(RunEvent::Trouble { message });
-                    pause
                 }
                 Submission::Wait(wait, message) => {
+                    self.was_refused(&mut turn, wait, message);
                     self.write(attempt, Event::Withdrawn).await;
-                    // A service that says "in no time" again and again is asked less and less often all the same.
-                    let wait = wait.unwrap_or(UNSAID_WAIT).max(least_wait);
-                    least_wait = (least_wait * 2).min(LONGEST_LEAST_WAIT);
-                    if started.elapsed() + wait > self.patience {
-                        self.stop_because(StopReason::Unreachable, format!("{message}, longer than the deadline"));
-                        return Submitted::Nothing;
-                    }
-                    self.pace.pause(wait);
-                    (self.tell)(RunEvent::Waiting { wait, message });
-                    Duration::ZERO
                 }
-                answer => return self.write_answer(job, attempt, answer).await,
-            };
-            self.unless_stopping(tokio::time::sleep(pause)).await;
+                answer => {
+                    self.line.heard();
+                    if matches!(answer, Submission::Accepted(..)) {
+                        slot.occupy();
+                    }
+                    turn.is_over();
+                    return self.write_answer(job, attempt, answer).await;
+                }
+            }
         }
     }
 
-    /// Waits until the service may be asked, also where it was a look that it asked to wait; false if the run stops, or
-    /// if that takes longer than there is patience.
-    async fn may_send(&self, patience: Duration) -> bool {
-        let ready = async {
-            if tokio::time::timeout(patience, self.pace.ready()).await.is_err() {
-                let message = "the service asked to wait longer than the deadline".to_owned();
-                self.stop_because(StopReason::Unreachable, message);
-            }
-        };
-        self.unless_stopping(ready).await;
-        !self.stop.is_stopping()
+    /// Not a byte was written. The first tries find out whether the service can be reached at all; later the network may
+    /// be down for a while, and comes back.
+    fn was_not_sent(&self, turn: &mut Turn<'_>, message: String) {
+        let failures = self.line.lost(message.clone());
+        let out_of_reach = !self.line.contact.was_reached() && failures >= CONNECT_TRIES;
+        if out_of_reach || self.slots.idle_for() > self.patience {
+            self.line.stop_because(StopReason::Unreachable, message);
+        }
+        let most = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(failures.min(16))).min(LONGEST_PAUSE);
+        turn.was_not_sent(most.mul_f64(fastrand::f64()));
     }
 
-    async fn unless_stopping(&self, wait: impl Future<Output = ()>) {
-        tokio::select! {
+    fn was_refused(&self, turn: &mut Turn<'_>, wait: Option<Duration>, message: String) {
+        self.line.heard();
+        let wait = wait.unwrap_or(UNSAID_WAIT);
+        self.line.pace.pause(wait);
+        turn.was_refused(wait);
+        (self.line.tell)(RunEvent::Waiting { wait, message });
+    }
+
+    /// Waits for a place at the service, for the end of a pause and for a lane; nothing if the run stops, or if the
+    /// service takes nothing for longer than there is patience.
+    async fn may_send(&self, turn: &mut Turn<'_>) -> Option<Lane> {
+        let ready = async {
+            turn.ready().await;
+            self.line.pace.turn().await;
+            self.lanes.enter().await
+        };
+        let lane = tokio::select! {
             biased;
-            () = self.stop.stopping() => {}
-            () = wait => {}
+            () = self.line.stop.stopping() => return None,
+            lane = ready => lane,
+            () = self.lose_patience() => return None,
+        };
+        (!self.line.stop.is_stopping()).then_some(lane)
+    }
+
+    /// Returns when the service has taken nothing for longer than there is patience, and stops the run.
+    async fn lose_patience(&self) {
+        loop {
+            let left = self.patience.saturating_sub(self.slots.idle_for());
+            if left.is_zero() {
+                let message = "it has taken nothing for longer than the deadline".to_owned();
+                return self.line.stop_because(StopReason::Unreachable, message);
+            }
+            tokio::time::sleep(left).await;
         }
     }
 
     fn not_intended(&self, error: &LedgerError) {
         match error {
             // Another run is at this job; what it does is in the ledger.
-            LedgerError::Claimed(_) => (self.tell)(RunEvent::Trouble { message: error.to_string() }),
-            LedgerError::OverCap { .. } => self.stop_because(StopReason::SpendLimit, error.to_string()),
+            LedgerError::Claimed(_) => (self.line.tell)(RunEvent::Trouble { message: error.to_string() }),
+            LedgerError::OverCap { .. } => self.line.stop_because(StopReason::SpendLimit, error.to_string()),
             error => self.ledger_failed(error),
         }
     }
@@ -200,24 +214,24 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
                     self.ledger_failed(&error);
                     return Submitted::Doubt;
                 }
-                (self.tell)(RunEvent::Submitted { job: id, task: task.clone(), price: job.price });
+                (self.line.tell)(RunEvent::Submitted { job: id, task: task.clone(), price: job.price });
                 Submitted::Task(attempt, task)
             }
             Submission::KeyRefused(error) => {
-                self.stop_because(StopReason::KeyRefused, error.message);
+                self.line.stop_because(StopReason::KeyRefused, error.message);
                 self.write(attempt, Event::Withdrawn).await;
                 Submitted::Nothing
             }
             Submission::Rejected(error) => {
                 let message = error.message.clone();
                 self.write(attempt, Event::Refused(error)).await;
-                (self.tell)(RunEvent::Rejected { job: id, message });
-                Submitted::Nothing
+                (self.line.tell)(RunEvent::Rejected { job: id, message });
+                Submitted::Rejected
             }
             Submission::Unknown(error) => {
                 let message = error.message.clone();
                 self.write(attempt, Event::Doubted(error)).await;
-                (self.tell)(RunEvent::InDoubt { job: id, message, price: job.price });
+                (self.line.tell)(RunEvent::InDoubt { job: id, message, price: job.price });
                 Submitted::Doubt
             }
             // Answered where they are met: no request follows them under this intent.
@@ -229,7 +243,7 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
     async fn write_task(&self, job: &Job, attempt: AttemptId, task: &TaskId) -> Result<(), LedgerError> {
         let mut written = self.ledger.record(attempt, Event::Accepted(task.clone())).await;
         if written.is_err() {
-            (self.tell)(RunEvent::Rescue { job: job.id.clone(), task: task.clone() });
+            (self.line.tell)(RunEvent::Rescue { job: job.id.clone(), task: task.clone() });
         }
         for _ in 1..WRITE_TRIES {
             if written.is_ok() {
@@ -249,30 +263,12 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
     }
 
     fn ledger_failed(&self, error: &LedgerError) {
-        ledger_failed(self.stop, self.tell, error);
-    }
-
-    fn stop_because(&self, reason: StopReason, message: String) {
-        if self.stop.because(reason) {
-            (self.tell)(RunEvent::Stopping { reason, message });
-        }
+        self.line.stop_because(StopReason::LedgerFailed, with_cause(error));
     }
 }
 
-/// Stops submitting because the ledger can't be written, and says so once.
-pub fn ledger_failed(stop: &Stop, tell: &(dyn Fn(RunEvent) + Sync), error: &LedgerError) {
-    if stop.because(StopReason::LedgerFailed) {
-        let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
-        tell(RunEvent::Stopping { reason: StopReason::LedgerFailed, message: format!("{error}{cause}") });
-    }
-}
-
-fn pauses() -> impl Iterator<Item = Duration> {
-    use backon::BackoffBuilder as _;
-    backon::ExponentialBuilder::new()
-        .with_min_delay(FIRST_PAUSE)
-        .with_max_delay(LONGEST_PAUSE)
-        .with_max_times(CONNECT_TRIES - 1)
-        .with_jitter()
-        .build()
+/// What went wrong with the ledger, and why.
+pub fn with_cause(error: &LedgerError) -> String {
+    let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
+    format!("{error}{cause}")
 }

@@ -123,6 +123,7 @@ impl Progress {
                 terminal.note(&format!("waiting {}: {message}", span(*wait)));
             }
             RunEvent::Trouble { message } => terminal.warning(&format!("no answer, asking again: {message}")),
+            RunEvent::Back { after } => terminal.note(&format!("the service answers again, after {}", span(*after))),
             RunEvent::UnknownStatus { status } => terminal.warning(&format!(
                 "the service says `{status}`, which its interface does not know; the task is asked about again"
             )),
@@ -139,6 +140,8 @@ impl Progress {
 
     fn say_stop(&self, reason: StopReason, message: &str) {
         let what = match reason {
+            StopReason::TooManyFailures => "too much goes wrong",
+            StopReason::TimeBox => "the run's time is over",
             StopReason::SpendLimit => "the limit on spending is reached",
             StopReason::Unreachable => "the service can't be reached",
             StopReason::KeyRefused => "the key is refused",
@@ -230,6 +233,7 @@ fn log(event: &RunEvent) {
             tracing::warn!(event = "waiting", seconds = wait.as_secs_f64(), error = message);
         }
         RunEvent::Trouble { message } => tracing::warn!(event = "trouble", error = message),
+        RunEvent::Back { after } => tracing::info!(event = "back", seconds = after.as_secs_f64()),
         RunEvent::UnknownStatus { status } => tracing::warn!(event = "unknown_status", status),
         RunEvent::Rescue { job, task } => tracing::error!(event = "rescue", %job, %task),
         RunEvent::Stopping { reason, message } => tracing::warn!(event = "stopping", reason = ?reason, error = message),

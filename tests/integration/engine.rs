@@ -1,173 +1,22 @@
 //! The engine on a paused clock: hours pass in milliseconds, and every moment is exact.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use shotlist::domain::{
-    Account, Attempt, AttemptId, AttemptState, BatchKey, Charging, History, Job, JobId, Request, ServiceError, Spec,
-    TaskId, Usd,
-};
-use shotlist::engine::{Engine, Outcome, RunEvent, Settings, Stop, StopReason};
-use shotlist::ledger::{Event, Intent, Ledger, LedgerError};
+use shotlist::domain::{Attempt, AttemptId, AttemptState, History, Job, JobId, ServiceError, TaskId, Usd};
+use shotlist::engine::{Outcome, RunEvent, Settings, Stop, StopReason};
 use shotlist::plan::{Given, IdGlobs, Limit, Plan};
-use shotlist::service::{Look, Status, Submission, TaskReport, VideoService};
+use shotlist::service::{Look, Status, Submission};
 use tokio::time::Instant;
+
+use crate::support::fake::{FakeService, MemoryLedger, account, jobs, key, report, run};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A service that is asked in simulated time.
-struct FakeService {
-    /// How long a task takes, by the order of submission.
-    takes: Box<dyn Fn(usize) -> Duration + Send + Sync>,
-    /// What a submission meets instead of success, by its order.
-    refuses: Box<dyn Fn(usize) -> Option<Submission> + Send + Sync>,
-    /// What a look meets instead of the task's state, by its order.
-    denies: Box<dyn Fn(usize) -> Option<Look> + Send + Sync>,
-    tasks: Mutex<HashMap<TaskId, (Instant, Duration)>>,
-    submissions: Mutex<Vec<(Instant, String)>>,
-    looks: Mutex<Vec<(Instant, TaskId)>>,
-}
-
-impl FakeService {
-    fn taking(takes: impl Fn(usize) -> Duration + Send + Sync + 'static) -> Self {
-        Self {
-            takes: Box::new(takes),
-            refuses: Box::new(|_| None),
-            denies: Box::new(|_| None),
-            tasks: Mutex::default(),
-            submissions: Mutex::default(),
-            looks: Mutex::default(),
-        }
-    }
-
-    fn looks(&self) -> Vec<(Instant, TaskId)> {
-        self.looks.lock().expect("no panic").clone()
-    }
-
-    fn submissions(&self) -> Vec<(Instant, String)> {
-        self.submissions.lock().expect("no panic").clone()
-    }
-}
-
-impl VideoService for FakeService {
-    async fn submit(&self, request: &Request) -> Submission {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        let mut submissions = self.submissions.lock().expect("no panic");
-        let number = submissions.len();
-        submissions.push((Instant::now(), request.body().to_owned()));
-        if let Some(refusal) = (self.refuses)(number) {
-            return refusal;
-        }
-        let task = TaskId::new(format!("t{number}")).expect("an id");
-        self.tasks.lock().expect("no panic").insert(task.clone(), (Instant::now(), (self.takes)(number)));
-        Submission::Accepted(task, report(Status::Queued))
-    }
-
-    async fn look(&self, task: &TaskId) -> Look {
-        let number = {
-            let mut looks = self.looks.lock().expect("no panic");
-            looks.push((Instant::now(), task.clone()));
-            looks.len() - 1
-        };
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        if let Some(denial) = (self.denies)(number) {
-            return denial;
-        }
-        let tasks = self.tasks.lock().expect("no panic");
-        let Some((start, takes)) = tasks.get(task) else { return Look::Missing };
-        let done = start.elapsed() >= *takes;
-        Look::Report(report(if done { Status::Completed } else { Status::InProgress }))
-    }
-
-    fn content_url(&self, task: &TaskId) -> String {
-        format!("content/{task}")
-    }
-}
-
-fn report(status: Status) -> TaskReport {
-    let video_url = (status == Status::Completed).then(|| "https://v.example/x.mp4".to_owned());
-    TaskReport { id: None, second_id: None, status, progress: None, video_url, completed_at: None, error: None }
-}
-
-/// A ledger in memory that holds the same states as the real one, and can be told to break.
-#[derive(Default)]
-struct MemoryLedger {
-    attempts: Mutex<Vec<(JobId, AttemptState)>>,
-    /// Fails every write from this one on.
-    breaks_at: Option<usize>,
-    writes: AtomicUsize,
-}
-
-impl MemoryLedger {
-    fn states(&self) -> Vec<AttemptState> {
-        self.attempts.lock().expect("no panic").iter().map(|(_, state)| *state).collect()
-    }
-
-    fn write(&self) -> Result<(), LedgerError> {
-        let number = self.writes.fetch_add(1, Ordering::SeqCst);
-        if self.breaks_at.is_some_and(|broken| number >= broken) { Err(LedgerError::Closed) } else { Ok(()) }
-    }
-}
-
-impl Ledger for MemoryLedger {
-    async fn intend(&self, intent: Intent) -> Result<AttemptId, LedgerError> {
-        self.write()?;
-        let mut attempts = self.attempts.lock().expect("no panic");
-        attempts.push((intent.job, AttemptState::Intended));
-        Ok(AttemptId(i64::try_from(attempts.len()).expect("few") - 1))
-    }
-
-    async fn record(&self, attempt: AttemptId, event: Event) -> Result<(), LedgerError> {
-        self.write()?;
-        let mut attempts = self.attempts.lock().expect("no panic");
-        let state = &mut attempts[usize::try_from(attempt.0).expect("an index")].1;
-        *state = event.after(*state)?;
-        Ok(())
-    }
-
-    async fn conclude(&self, _: &BatchKey) -> Result<usize, LedgerError> {
-        Ok(0)
-    }
-
-    async fn adopt(&self, _: &BatchKey, _: &Account) -> Result<(), LedgerError> {
-        Ok(())
-    }
-
-    async fn history(&self, _: &BatchKey) -> Result<History, LedgerError> {
-        Ok(History::default())
-    }
-}
-
-fn key() -> BatchKey {
-    BatchKey { name: "n".into(), batch: String::new() }
-}
-
-fn jobs(count: usize) -> Vec<Arc<Job>> {
-    let job = |number: usize| {
-        let spec = Spec { model: "beta-2.0-lite".into(), prompt: Some(format!("p{number}")), ..Spec::default() };
-        Arc::new(Job {
-            id: JobId::new(format!("j{number}")).expect("an id"),
-            request: Request::new(&spec),
-            spec,
-            price: "3.75".parse().expect("money"),
-            charging: Charging::Undocumented,
-            typical_s: (30, 120),
-            take: 1,
-            tags: Vec::new(),
-        })
-    };
-    (0..count).map(job).collect()
-}
-
 fn limit(usd: &str) -> Limit {
     Limit { usd: usd.parse().expect("money"), source: "--max-cost", used: Usd::ZERO }
-}
-
-fn account() -> Account {
-    Account { service: "fake".into(), key: "k".into() }
 }
 
 fn plan(jobs: &[Arc<Job>], history: &History, limit: Option<&str>) -> Plan {
@@ -184,21 +33,6 @@ fn plan(jobs: &[Arc<Job>], history: &History, limit: Option<&str>) -> Plan {
         retake: IdGlobs::default(),
     };
     Plan::new(jobs, given)
-}
-
-/// Runs a plan to its end, and how it ended with every event.
-async fn run(
-    service: &FakeService,
-    ledger: &MemoryLedger,
-    settings: &Settings,
-    stop: &Stop,
-    plan: &Plan,
-) -> (Outcome, Vec<RunEvent>) {
-    let events = Mutex::new(Vec::new());
-    let tell = |event: RunEvent| events.lock().expect("no panic").push(event);
-    let engine = Engine { service, account: &account(), caps: &[], ledger, settings, stop, tell: &tell };
-    let outcome = engine.run(plan).await;
-    (outcome, events.into_inner().expect("no panic"))
 }
 
 #[tokio::test(start_paused = true)]
@@ -232,12 +66,12 @@ async fn looks_keep_to_the_cadence() {
     .await;
     let looks: Vec<Duration> = service.looks().iter().map(|(at, _)| *at - start).collect();
     assert!(looks[0] >= 30 * SECOND, "looked before a task can be ready: {looks:?}");
-    assert!(looks[0] <= 32 * SECOND, "{looks:?}");
+    assert!(looks[0] <= 36 * SECOND, "{looks:?}");
     for pair in looks.windows(2) {
         let pause = pair[1].checked_sub(pair[0]).unwrap();
         assert!(pause >= SECOND && pause <= 10 * SECOND + Duration::from_millis(60), "{looks:?}");
     }
-    assert!(looks.len() <= 10, "{} looks", looks.len());
+    assert!(looks.len() <= 12, "{} looks", looks.len());
 }
 
 #[tokio::test(start_paused = true)]
@@ -286,7 +120,7 @@ async fn doubtful_money_stays_reserved_and_refused_money_does_not() {
 #[tokio::test(start_paused = true)]
 async fn nothing_is_sent_when_the_intent_cannot_be_written() {
     let service = FakeService::taking(|_| SECOND);
-    let ledger = MemoryLedger { breaks_at: Some(0), ..MemoryLedger::default() };
+    let ledger = MemoryLedger::breaking_at(0);
     let (outcome, _) =
         run(&service, &ledger, &Settings::default(), &Stop::default(), &plan(&jobs(5), &History::default(), None))
             .await;
@@ -297,7 +131,7 @@ async fn nothing_is_sent_when_the_intent_cannot_be_written() {
 #[tokio::test(start_paused = true)]
 async fn an_id_that_cannot_be_written_is_told_as_a_rescue_line_and_submitting_stops() {
     let service = FakeService::taking(|_| SECOND);
-    let ledger = MemoryLedger { breaks_at: Some(1), ..MemoryLedger::default() };
+    let ledger = MemoryLedger::breaking_at(1);
     let settings = Settings { concurrency: 1, ..Settings::default() };
     let (outcome, events) =
         run(&service, &ledger, &settings, &Stop::default(), &plan(&jobs(5), &History::default(), None)).await;
@@ -370,9 +204,8 @@ async fn resumed_tasks_take_slots_and_are_all_looked_after() {
     run(&service, &ledger, &Settings { concurrency: 4, ..Settings::default() }, &Stop::default(), &plan).await;
     assert_eq!(ledger.states(), [AttemptState::Completed; 16]);
     // More tasks than slots: none waits to be looked at, and nothing is submitted before the surplus has ended.
-    let tasks = service.tasks.lock().expect("no panic").clone();
     for (at, _) in service.submissions() {
-        let outstanding = tasks.values().filter(|(start, takes)| *start <= at && at < *start + *takes).count();
+        let outstanding = service.outstanding_at(at);
         assert!(outstanding <= 4, "{outstanding} tasks outstanding at {at:?}");
     }
 }
@@ -506,4 +339,137 @@ async fn a_wait_of_a_day_that_a_look_was_asked_for_does_not_hang_the_run() {
     assert_eq!((service.submissions().len(), ledger.states()), (1, vec![AttemptState::Queued]));
     assert!(outcome.stopped.contains(&StopReason::Unreachable), "{outcome:?}");
     assert_eq!(outcome.past_deadline, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_is_full_gets_as_many_tasks_as_it_takes_and_later_more() {
+    // It takes three tasks at first, and eight from the tenth minute on.
+    let start = Instant::now();
+    let mut service = FakeService::taking(|_| 60 * SECOND);
+    service.is_full = Box::new(move |outstanding| {
+        let most = if start.elapsed() < 600 * SECOND { 3 } else { 8 };
+        (outstanding >= most).then_some(10 * SECOND)
+    });
+    let ledger = MemoryLedger::default();
+    run(&service, &ledger, &Settings::default(), &Stop::default(), &plan(&jobs(100), &History::default(), None)).await;
+    let ended = |state| ledger.states().into_iter().filter(|other| *other == state).count();
+    assert_eq!(ended(AttemptState::Completed), 100, "a refusal costs no attempt");
+    // Thirty in ten minutes, and the seventy others eight at a time: nine more minutes, if no time is lost.
+    let wall = start.elapsed();
+    assert!(wall < 19 * 60 * SECOND * 13 / 10, "{wall:?}");
+    // Refused submissions are rare: some at the beginning, and then a probe now and then.
+    assert!(ended(AttemptState::Void) < 30, "{} refusals", ended(AttemptState::Void));
+    let full = (0..100).filter(|n| service.outstanding_at(start + (700 + n) * SECOND) == 8).count();
+    assert!(full > 60, "it did not recover: eight were outstanding in {full} of 100 seconds");
+    let bodies: Vec<String> = service.submissions().into_iter().map(|(_, body)| body).collect();
+    let mut seen = HashSet::new();
+    let first: Vec<&String> = bodies.iter().filter(|body| seen.insert(body.as_str())).collect();
+    let in_order = jobs(100).iter().zip(&first).filter(|(job, body)| job.request.body() == body.as_str()).count();
+    assert_eq!(in_order, 100, "the order of submission is the manifest's");
+}
+
+#[tokio::test(start_paused = true)]
+async fn ten_minutes_without_a_network_lose_nothing_and_the_run_goes_on() {
+    let start = Instant::now();
+    let down = move || (100 * SECOND..700 * SECOND).contains(&start.elapsed());
+    let mut service = FakeService::taking(|_| 60 * SECOND);
+    service.refuses = Box::new(move |_| down().then(|| Submission::NotSent("no route".into())));
+    service.denies = Box::new(move |_| down().then(|| Look::Trouble("no route".into())));
+    let (ledger, settings) = (MemoryLedger::default(), Settings { concurrency: 4, ..Settings::default() });
+    let plan = plan(&jobs(24), &History::default(), None);
+    let (outcome, events) = run(&service, &ledger, &settings, &Stop::default(), &plan).await;
+    assert_eq!(outcome, Outcome::default());
+    let ended = |state| ledger.states().into_iter().filter(|other| *other == state).count();
+    assert_eq!(ended(AttemptState::Completed), 24);
+    let back = events.iter().find_map(|event| match event {
+        RunEvent::Back { after } => Some(*after),
+        _ => None,
+    });
+    assert!(back.is_some_and(|after| after > 500 * SECOND && after < 700 * SECOND), "{back:?}");
+    // Asked ever more rarely, and soon after the network was back.
+    let sent = service.submissions().into_iter().map(|(at, _)| at);
+    let asked = service.looks().into_iter().map(|(at, _)| at).chain(sent);
+    let in_vain = asked.filter(|at| (300 * SECOND..700 * SECOND).contains(&(*at - start))).count();
+    assert!(in_vain < 5 * 400 / 10, "{in_vain} requests while nobody answered");
+    assert!(start.elapsed() < (6 * 75 + 600 + 60) * SECOND, "{:?}", start.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_was_never_reached_ends_the_run_soon() {
+    let mut service = FakeService::taking(|_| 60 * SECOND);
+    service.refuses = Box::new(|_| Some(Submission::NotSent("no route".into())));
+    let (ledger, start) = (MemoryLedger::default(), Instant::now());
+    let plan = plan(&jobs(24), &History::default(), None);
+    let (outcome, _) = run(&service, &ledger, &Settings::default(), &Stop::default(), &plan).await;
+    assert!(outcome.stopped.contains(&StopReason::Unreachable));
+    assert!(start.elapsed() < 60 * SECOND, "{:?}", start.elapsed());
+    assert!(ledger.states().iter().all(|state| *state == AttemptState::Void));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_time_box_ends_the_run_and_leaves_the_rest() {
+    let service = FakeService::taking(|_| 100 * SECOND);
+    let settings = Settings { concurrency: 2, max_duration: Some(150 * SECOND), ..Settings::default() };
+    let (ledger, start) = (MemoryLedger::default(), Instant::now());
+    let plan = plan(&jobs(9), &History::default(), None);
+    let (outcome, events) = run(&service, &ledger, &settings, &Stop::default(), &plan).await;
+    assert_eq!(outcome.stopped.into_iter().collect::<Vec<_>>(), [StopReason::TimeBox]);
+    assert!(start.elapsed() <= 151 * SECOND, "{:?}", start.elapsed());
+    let (done, left) = (AttemptState::Completed, AttemptState::InProgress);
+    assert_eq!(ledger.states(), [done, done, left, left]);
+    assert_eq!(events.iter().filter(|event| matches!(event, RunEvent::Left { .. })).count(), 2);
+    // A run that is done sooner does not wait for the end of its time.
+    let (service, ledger, start) = (FakeService::taking(|_| 100 * SECOND), MemoryLedger::default(), Instant::now());
+    let settings = Settings { max_duration: Some(3600 * SECOND), ..settings };
+    let plan = self::plan(&jobs(2), &History::default(), None);
+    let (outcome, _) = run(&service, &ledger, &settings, &Stop::default(), &plan).await;
+    assert!(outcome == Outcome::default() && start.elapsed() < 120 * SECOND, "{:?}", start.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn too_many_failures_stop_submissions_and_what_is_at_the_service_is_collected() {
+    let mut service = FakeService::taking(|_| 100 * SECOND);
+    service.refuses = Box::new(|number| (number == 1).then(|| Submission::Rejected(ServiceError::default())));
+    service.denies = Box::new(|number| (number == 0).then(|| Look::Report(report(Status::Failed))));
+    let settings = Settings { concurrency: 3, max_failures: Some(2), ..Settings::default() };
+    let ledger = MemoryLedger::default();
+    let plan = plan(&jobs(9), &History::default(), None);
+    let (outcome, _) = run(&service, &ledger, &settings, &Stop::default(), &plan).await;
+    assert_eq!(outcome.stopped.into_iter().collect::<Vec<_>>(), [StopReason::TooManyFailures]);
+    let ended = |state| ledger.states().into_iter().filter(|other| *other == state).count();
+    // One failed, one was rejected, and the two that were at the service then are collected.
+    let ends = (ended(AttemptState::Failed), ended(AttemptState::Rejected), ended(AttemptState::Completed));
+    assert_eq!((ends, ledger.states().len()), ((1, 1, 2), 4), "{:?}", ledger.states());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rate_of_the_users_own_holds_for_submissions_and_looks_together() {
+    let service = FakeService::taking(|_| 60 * SECOND);
+    let settings = Settings { concurrency: 100, rps: Some(2.0), ..Settings::default() };
+    let ledger = MemoryLedger::default();
+    run(&service, &ledger, &settings, &Stop::default(), &plan(&jobs(100), &History::default(), None)).await;
+    assert_eq!(ledger.states(), [AttemptState::Completed; 100]);
+    // Submissions are noted 100 ms after they were sent, looks at once.
+    let sent = service.submissions().into_iter().map(|(at, _)| at.checked_sub(Duration::from_millis(100)).unwrap());
+    let mut asked: Vec<Instant> = service.looks().into_iter().map(|(at, _)| at).chain(sent).collect();
+    asked.sort_unstable();
+    for four in asked.windows(4) {
+        assert!(four[3] - four[0] >= Duration::from_millis(1495), "{:?}", four[3] - four[0]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn connections_that_are_dead_hold_up_nobody() {
+    // Two looks in three hang for half a minute and then bring nothing.
+    let mut service = FakeService::taking(|_| 60 * SECOND);
+    service.look_latency = Box::new(|number| if number % 3 == 0 { Duration::from_millis(50) } else { 30 * SECOND });
+    service.denies = Box::new(|number| (number % 3 != 0).then(|| Look::Trouble("timed out".into())));
+    let settings = Settings { concurrency: 300, ..Settings::default() };
+    let ledger = MemoryLedger::default();
+    run(&service, &ledger, &settings, &Stop::default(), &plan(&jobs(300), &History::default(), None)).await;
+    assert_eq!(ledger.states(), [AttemptState::Completed; 300]);
+    // Whoever got a good connection was told soon, though two hundred others hung.
+    let mut lags: Vec<Duration> = service.lags.lock().expect("no panic").values().copied().collect();
+    lags.sort_unstable();
+    assert!(lags[50] < 15 * SECOND, "{:?}", lags[50]);
 }

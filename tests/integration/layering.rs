@@ -52,9 +52,9 @@ fn edges() -> BTreeMap<String, BTreeSet<String>> {
     let mut edges: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for file in files {
         let inside = file.strip_prefix(&src).expect("inside src");
-        let Some(room) = inside.parent().and_then(|room| room.to_str()).filter(|room| !room.is_empty()) else {
-            continue;
-        };
+        let mut parts = inside.iter().filter_map(|part| part.to_str());
+        // A room inside a room keeps to the same line of the table; what lies in no room is the front door.
+        let (Some(room), Some(_)) = (parts.next(), parts.next()) else { continue };
         let text = fs::read_to_string(&file).expect("a source file");
         let imported = imports(&text).into_iter().filter(|other| other != room);
         edges.entry(room.to_owned()).or_default().extend(imported);

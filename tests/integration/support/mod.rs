@@ -1,5 +1,6 @@
 //! What the tests share: the program with a scrubbed environment, a temporary workspace, and a scripted service.
 
+pub mod fake;
 mod http;
 mod program;
 mod service;

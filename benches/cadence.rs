@@ -1,0 +1,206 @@
+//! How well looks are placed: the engine on a simulated clock against looks every 8 and every 10 seconds, for several ways
+//! in which a service may behave. 400 jobs, 8 slots; for each the looks at one task, how long after its end a task is
+//! seen finished (mean and 95th percentile), and the wall time of the run over the ideal one, in which every slot is
+//! refilled the moment that its task ends.
+//!
+//! `cargo bench --bench cadence`
+
+#[expect(dead_code, reason = "the tests use more of it")]
+#[path = "../tests/integration/support/fake.rs"]
+mod fake;
+
+use std::collections::HashSet;
+use std::io::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fake::{FakeService, MemoryLedger, jobs, key, run};
+use shotlist::domain::{History, Job, JobId};
+use shotlist::engine::{Settings, Stop};
+use shotlist::plan::{Given, IdGlobs, Plan};
+
+const JOBS: usize = 400;
+const SLOTS: usize = 8;
+
+/// From the share of its life that is over and a random number of the task's own, what a task says of itself.
+type Progress = fn(f64, f64) -> Option<u8>;
+/// From the order and two random numbers, how long a task takes, in seconds.
+type Takes = fn(usize, f64, f64) -> f64;
+
+/// One way in which a service may behave.
+struct Case {
+    what: &'static str,
+    /// The document's shortest and longest typical time.
+    typical_s: (u32, u32),
+    takes: Takes,
+    progress: Progress,
+}
+
+const CASES: [Case; 11] = [
+    Case { what: "uniform 60-180 s", typical_s: ALPHA, takes: |_, a, _| 60.0 + 120.0 * a, progress: even },
+    Case { what: "uniform 30-120 s", typical_s: BETA, takes: |_, a, _| 30.0 + 90.0 * a, progress: even },
+    Case {
+        what: "the same, counts after a queue",
+        typical_s: ALPHA,
+        takes: |_, a, _| 60.0 + 120.0 * a,
+        progress: late,
+    },
+    Case {
+        what: "uniform, progress stays 0",
+        typical_s: ALPHA,
+        takes: |_, a, _| 60.0 + 120.0 * a,
+        progress: |_, _| Some(0),
+    },
+    Case { what: "uniform, progress lies", typical_s: ALPHA, takes: |_, a, _| 60.0 + 120.0 * a, progress: lies },
+    Case { what: "uniform, stalls at 99", typical_s: ALPHA, takes: |_, a, _| 60.0 + 120.0 * a, progress: stalls },
+    Case { what: "log-normal, median 90 s", typical_s: ALPHA, takes: log_normal, progress: even },
+    Case { what: "log-normal, progress stays 0", typical_s: ALPHA, takes: log_normal, progress: |_, _| Some(0) },
+    Case { what: "bimodal, progress stays 0", typical_s: ALPHA, takes: bimodal, progress: |_, _| Some(0) },
+    Case { what: "slows down from 80 to 280 s", typical_s: ALPHA, takes: slows_down, progress: |_, _| Some(0) },
+    Case { what: "15-25 s where 60-180 is said", typical_s: ALPHA, takes: |_, a, _| 15.0 + 10.0 * a, progress: even },
+];
+const ALPHA: (u32, u32) = (60, 180);
+const BETA: (u32, u32) = (30, 120);
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a hundred")]
+fn percent(share: f64) -> u8 {
+    (share * 100.0).clamp(0.0, 99.0) as u8
+}
+
+fn even(share: f64, _: f64) -> Option<u8> {
+    Some(percent(share))
+}
+
+/// Waits for up to a third of its life, and counts from then on.
+fn late(share: f64, random: f64) -> Option<u8> {
+    let waits = random / 3.0;
+    Some(percent((share - waits) / (1.0 - waits)))
+}
+
+fn lies(share: f64, random: f64) -> Option<u8> {
+    Some(percent((share * 7919.0 * (1.0 + random)).fract()))
+}
+
+/// At 99 percent when half of the time is over.
+fn stalls(share: f64, _: f64) -> Option<u8> {
+    Some(percent(share * 2.0))
+}
+
+fn log_normal(_: usize, a: f64, b: f64) -> f64 {
+    let normal = (-2.0 * (1.0 - a).ln()).sqrt() * (std::f64::consts::TAU * b).cos();
+    90.0 * (0.35 * normal).exp()
+}
+
+fn bimodal(_: usize, a: f64, b: f64) -> f64 {
+    if b < 0.6 { 70.0 + 8.0 * a } else { 150.0 + 16.0 * a }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "some hundreds")]
+fn slows_down(number: usize, a: f64, _: f64) -> f64 {
+    80.0 + 180.0 * number as f64 / JOBS as f64 + 20.0 * a
+}
+
+/// What is compared.
+struct Figures {
+    looks: f64,
+    lag_s: f64,
+    lag_95_s: f64,
+    over_ideal: f64,
+}
+
+fn main() {
+    print(&format!("{:<32} {:>8} {:>7} {:>8} {:>8} {:>9}", "", "", "looks", "lag s", "95th s", "of ideal"));
+    for case in &CASES {
+        let random: Vec<(f64, f64)> = {
+            let mut random = fastrand::Rng::with_seed(7);
+            (0..JOBS).map(|_| (random.f64(), random.f64())).collect()
+        };
+        let takes: Vec<f64> = random.iter().enumerate().map(|(n, (a, b))| (case.takes)(n, *a, *b)).collect();
+        let learned = learned(case, &takes, &random);
+        show(case.what, "learned", &learned, Some(&fixed(&takes, 8.0)));
+        show("", "8 s", &fixed(&takes, 8.0), None);
+        show("", "10 s", &fixed(&takes, 10.0), None);
+    }
+    print(
+        "\nLimits, for uniform times as documented: looks at most half of what 8 s needs with no more lag, 1.02 of ideal.",
+    );
+}
+
+fn show(what: &str, how: &str, figures: &Figures, against: Option<&Figures>) {
+    let ratio =
+        against.map_or_else(String::new, |other| format!("   {:.2} of the looks of 8 s", figures.looks / other.looks));
+    let Figures { looks, lag_s, lag_95_s, over_ideal } = figures;
+    print(&format!("{what:<32} {how:>8} {looks:>7.1} {lag_s:>8.2} {lag_95_s:>8.2} {over_ideal:>9.3}{ratio}"));
+}
+
+/// The engine itself, on Tokio's paused clock.
+fn learned(case: &Case, takes: &[f64], random: &[(f64, f64)]) -> Figures {
+    let (durations, progress, own) = (takes.to_vec(), case.progress, random.to_vec());
+    let mut service = FakeService::taking(move |number| Duration::from_secs_f64(durations[number]));
+    service.progress = Box::new(move |number, share| progress(share, own[number].1));
+    service.submit_latency = Duration::from_millis(20);
+    service.look_latency = Box::new(|_| Duration::from_millis(20));
+    let typical = |job: Arc<Job>| Arc::new(Job { typical_s: case.typical_s, ..Arc::unwrap_or_clone(job) });
+    let jobs: Vec<Arc<Job>> = jobs(takes.len()).into_iter().map(typical).collect();
+    let (ids, history): (HashSet<&JobId>, _) = (jobs.iter().map(|job| &job.id).collect(), History::default());
+    let plan = Plan::new(
+        &jobs,
+        Given {
+            key: key(),
+            manifest_ids: &ids,
+            history: &history,
+            run_limit: None,
+            caps: Vec::new(),
+            concurrency: SLOTS,
+            retries: 0,
+            retry_failed: false,
+            retake: IdGlobs::default(),
+        },
+    );
+    fastrand::seed(7);
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
+    let wall = runtime.block_on(async {
+        let (start, settings) = (tokio::time::Instant::now(), Settings { concurrency: SLOTS, ..Settings::default() });
+        run(&service, &MemoryLedger::default(), &settings, &Stop::default(), &plan).await;
+        start.elapsed().as_secs_f64()
+    });
+    let lags = service.lags.lock().expect("no panic").values().map(Duration::as_secs_f64).collect();
+    figures(service.looks().len(), lags, wall, takes)
+}
+
+/// Looks at every task each so many seconds from its submission on, with no delay in between.
+fn fixed(takes: &[f64], every: f64) -> Figures {
+    let looks = |takes: &f64| (takes / every).ceil();
+    let seen: Vec<f64> = takes.iter().map(|takes| looks(takes) * every).collect();
+    let lags = seen.iter().zip(takes).map(|(seen, takes)| seen - takes).collect();
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some thousands")]
+    let looks = takes.iter().map(looks).sum::<f64>() as usize;
+    figures(looks, lags, scheduled(&seen), takes)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "some thousands")]
+fn figures(looks: usize, mut lags: Vec<f64>, wall: f64, takes: &[f64]) -> Figures {
+    lags.sort_by(f64::total_cmp);
+    let jobs = takes.len() as f64;
+    Figures {
+        looks: looks as f64 / jobs,
+        lag_s: lags.iter().sum::<f64>() / jobs,
+        lag_95_s: lags[lags.len() * 95 / 100],
+        over_ideal: wall / scheduled(takes),
+    }
+}
+
+/// How long tasks take altogether if each begins, in order, on the slot that is free first.
+fn scheduled(takes: &[f64]) -> f64 {
+    let mut slots = [0.0_f64; SLOTS];
+    for takes in takes {
+        let first = slots.iter_mut().min_by(|a, b| a.total_cmp(b)).expect("slots");
+        *first += takes;
+    }
+    slots.into_iter().fold(0.0, f64::max)
+}
+
+fn print(line: &str) {
+    writeln!(std::io::stdout(), "{line}").expect("stdout");
+}

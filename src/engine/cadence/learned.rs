@@ -1,0 +1,164 @@
+//! What this run has learned of one class of tasks: how long they take, and what their progress is worth.
+
+use std::collections::VecDeque;
+
+use super::mixture::{Block, Mixture};
+
+/// How many finished tasks are remembered; older ones are forgotten, so that a service that changes is followed.
+const REMEMBERED: usize = 24;
+/// How many outcomes of predictions are remembered for each quarter of progress.
+const REMEMBERED_RATIOS: usize = 12;
+/// How far a finished task speaks for others, as a share of the time that it took.
+const LIKENESS: f64 = 0.04;
+/// How much the document's word counts, in finished tasks, while there are none; it fades as there are more.
+const DOCUMENT_WEIGHT: f64 = 2.0;
+/// The share of tasks that are thought to take longer than the document says, and up to how many times as long.
+const SLOWER: (f64, f64) = (0.1, 3.0);
+/// What progress is thought to be worth before anything is known: tasks end between these shares of what it promises.
+/// Most services count from the moment they begin, not from the submission, so that less than promised is likelier.
+const PROMISE: (f64, f64) = (0.85, 1.03);
+/// Marks for good and bad predictions are halved when there are more than this, so that old ones fade.
+const MOST_MARKS: f64 = 32.0;
+
+/// What progress promised at some look.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Promise {
+    /// The age at the look, in seconds.
+    pub age: f64,
+    /// The progress, 1 to 99.
+    pub percent: u8,
+}
+
+impl Promise {
+    /// How long the task takes altogether if progress grows evenly from the submission on, in seconds. The service
+    /// rounds down, so the middle of what it may mean counts.
+    fn total(self) -> f64 {
+        self.age * 100.0 / (f64::from(self.percent) + 0.5)
+    }
+
+    /// How far off the promise may be by rounding alone, as a share.
+    fn rounding(self) -> f64 {
+        0.5 / f64::from(self.percent) + 0.002
+    }
+
+    fn quarter(self) -> usize {
+        usize::from(self.percent.min(99) / 25)
+    }
+}
+
+/// What is known of one class of tasks.
+#[derive(Clone, Debug)]
+pub struct Learned {
+    typical: (f64, f64),
+    /// Between which ages tasks ended, the newest last.
+    ended: VecDeque<(f64, f64)>,
+    /// How long tasks took as a share of what progress had promised, by the quarter that it stood in.
+    ratios: [VecDeque<f64>; 4],
+    /// How often progress foretold the end better than the class did, and how often worse.
+    better: f64,
+    worse: f64,
+}
+
+impl Learned {
+    /// Nothing but what the document says: shortest and longest typical time in seconds.
+    pub fn new(typical: (f64, f64)) -> Self {
+        Self { typical, ended: VecDeque::new(), ratios: Default::default(), better: 1.0, worse: 1.0 }
+    }
+
+    /// The mean time that a task of this class takes, in seconds.
+    pub fn mean(&self) -> f64 {
+        let (mut sum, mut weight) = (0.0, 0.0);
+        for block in self.class() {
+            sum += block.weight * f64::midpoint(block.from, block.to);
+            weight += block.weight;
+        }
+        sum / weight
+    }
+
+    /// The earliest age at which a task is thought to be ready.
+    pub fn earliest(&self) -> f64 {
+        self.class().map(|block| block.from).fold(f64::INFINITY, f64::min)
+    }
+
+    /// What is thought of a task that still runs at `age`, and of which `promise` was seen last.
+    pub fn mixture(&self, age: f64, promise: Option<Promise>) -> Mixture {
+        let mut mixture = Mixture::default();
+        let Some(promise) = promise else {
+            mixture.add(self.class(), age, 1.0);
+            return mixture;
+        };
+        // The shares hold at the moment of the promise; what was survived since then moves them.
+        let trust = self.trust();
+        if !mixture.add(self.promised(promise), promise.age, trust)
+            || !mixture.add(self.class(), promise.age, 1.0 - trust)
+        {
+            mixture = Mixture::default();
+            mixture.add(self.class(), age, 1.0);
+        }
+        mixture
+    }
+
+    /// Takes in that a task ended between two ages, after these promises.
+    pub fn learn(&mut self, ended: (f64, f64), promises: &[Promise]) {
+        let took = f64::midpoint(ended.0, ended.1);
+        for promise in promises {
+            let likely = |blocks: &mut dyn Iterator<Item = Block>| {
+                let blocks: Vec<Block> = blocks.collect();
+                let mut mixture = Mixture::default();
+                mixture.add(blocks.iter().copied(), promise.age, 1.0);
+                mixture.density(took)
+            };
+            if likely(&mut self.promised(*promise)) > likely(&mut self.class()) {
+                self.better += 1.0;
+            } else {
+                self.worse += 1.0;
+            }
+        }
+        if self.better + self.worse > MOST_MARKS {
+            self.better /= 2.0;
+            self.worse /= 2.0;
+        }
+        for promise in promises {
+            keep(&mut self.ratios[promise.quarter()], took / promise.total(), REMEMBERED_RATIOS);
+        }
+        keep(&mut self.ended, ended, REMEMBERED);
+    }
+
+    /// How much progress counts, 0 to 1.
+    fn trust(&self) -> f64 {
+        self.better / (self.better + self.worse)
+    }
+
+    /// When tasks of this class end: as the document says, somewhat later, or as those that ended.
+    fn class(&self) -> impl Iterator<Item = Block> + Clone + '_ {
+        #[expect(clippy::cast_precision_loss, reason = "a few")]
+        let document = DOCUMENT_WEIGHT / (1.0 + self.ended.len() as f64 / 2.0);
+        let (min, max) = self.typical;
+        let written = [Block::new(min, max, document), Block::new(max, max * SLOWER.1, document * SLOWER.0)];
+        let seen = self.ended.iter().map(|&(from, to)| {
+            let likeness = LIKENESS * f64::midpoint(from, to);
+            Block::new(from - likeness, to + likeness, 1.0)
+        });
+        written.into_iter().chain(seen)
+    }
+
+    /// When a task ends that has promised this, by what came of such promises.
+    fn promised(&self, promise: Promise) -> impl Iterator<Item = Block> + Clone + '_ {
+        let (total, rounding) = (promise.total(), promise.rounding());
+        let ratios = &self.ratios[promise.quarter()];
+        #[expect(clippy::cast_precision_loss, reason = "a few")]
+        let unknown = 1.0 / (1.0 + ratios.len() as f64 / 2.0);
+        let unknown = Block::new(total * (PROMISE.0 - rounding), total * (PROMISE.1 + rounding), unknown);
+        let known = ratios
+            .iter()
+            .map(move |ratio| Block::new(total * (ratio - rounding - 0.005), total * (ratio + rounding + 0.005), 1.0));
+        std::iter::once(unknown).chain(known)
+    }
+}
+
+fn keep<T>(ring: &mut VecDeque<T>, value: T, most: usize) {
+    if ring.len() == most {
+        ring.pop_front();
+    }
+    ring.push_back(value);
+}

@@ -1,0 +1,169 @@
+//! When a task will end, as a mixture of blocks, and the arithmetic of placing a look in it.
+
+/// A span of ages at any of which a task ends with the same probability. In seconds.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Block {
+    /// The earliest age.
+    pub from: f64,
+    /// The latest age; later than `from`.
+    pub to: f64,
+    /// How much this block counts beside the others.
+    pub weight: f64,
+}
+
+impl Block {
+    /// From one age to another, at least a millisecond wide.
+    pub fn new(from: f64, to: f64, weight: f64) -> Self {
+        let from = from.max(0.0);
+        Self { from, to: to.max(from + 0.001), weight }
+    }
+
+    fn density(&self) -> f64 {
+        self.weight / (self.to - self.from)
+    }
+
+    fn surviving(&self, age: f64) -> f64 {
+        self.weight * ((self.to - age) / (self.to - self.from)).clamp(0.0, 1.0)
+    }
+}
+
+/// Several blocks: what is thought of the moment at which a task ends.
+#[derive(Clone, Default, Debug)]
+pub struct Mixture(Vec<Block>);
+
+impl Mixture {
+    /// Adds blocks so that they count `share` altogether among tasks that still run at this age. Blocks that leave no
+    /// such task add nothing: false.
+    pub fn add(&mut self, blocks: impl Iterator<Item = Block> + Clone, age: f64, share: f64) -> bool {
+        let surviving: f64 = blocks.clone().map(|block| block.surviving(age)).sum();
+        if surviving <= f64::EPSILON || share <= 0.0 {
+            return false;
+        }
+        self.0.extend(blocks.map(|block| Block { weight: block.weight * share / surviving, ..block }));
+        true
+    }
+
+    /// How many tasks still run at this age, as a share or, before [`add`](Self::add)'s ages, more than all.
+    pub fn surviving(&self, age: f64) -> f64 {
+        self.0.iter().map(|block| block.surviving(age)).sum()
+    }
+
+    /// How many of them end per second at this age.
+    pub fn density(&self, age: f64) -> f64 {
+        self.0.iter().filter(|block| block.from <= age && age < block.to).map(Block::density).sum()
+    }
+
+    /// Where the next look is worth most, for a task that still runs at `age`: the age at which the integral of the best
+    /// density of looks, √(h / 2κ), reaches `looks`. A stretch in which nothing can end adds nothing. `None` if that
+    /// age is never reached.
+    pub fn place(&self, age: f64, looks: f64, kappa: f64) -> Option<f64> {
+        let mut wanted = looks;
+        for stretch in self.stretches(age) {
+            if stretch.density <= 0.0 {
+                continue;
+            }
+            // ∫ √(f / (2κ·S)) du over a stretch of constant f, along which S falls linearly, is 2(√S₀ − √S₁) / √(2κf).
+            let unit = (2.0 * kappa * stretch.density).sqrt() / 2.0;
+            let gained = (stretch.before.sqrt() - stretch.after.sqrt()) / unit;
+            if gained >= wanted {
+                let surviving = (stretch.before.sqrt() - wanted * unit).powi(2);
+                return Some(stretch.from + (stretch.before - surviving) / stretch.density);
+            }
+            wanted -= gained;
+        }
+        None
+    }
+
+    /// The first age, in quarters of `span`, from which on a task that still runs ends within `span` with at least this
+    /// probability. `None` if the task has outlived all blocks.
+    pub fn likely_from(&self, age: f64, span: f64, probability: f64) -> Option<f64> {
+        let end = self.0.iter().map(|block| block.to).fold(0.0, f64::max);
+        let mut from = age;
+        while from < end {
+            if self.surviving(from + span) <= self.surviving(from) * (1.0 - probability) {
+                return Some(from);
+            }
+            from += span / 4.0;
+        }
+        None
+    }
+
+    /// The stretches of constant density after an age, in order.
+    fn stretches(&self, age: f64) -> Vec<Stretch> {
+        let mut edges: Vec<(f64, f64)> = Vec::with_capacity(2 * self.0.len());
+        for block in self.0.iter().filter(|block| block.to > age) {
+            edges.push((block.from.max(age), block.density()));
+            edges.push((block.to, -block.density()));
+        }
+        edges.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+        let (mut from, mut density, mut before) = (age, 0.0, self.surviving(age));
+        let mut stretches = Vec::with_capacity(edges.len());
+        for (edge, change) in edges {
+            if edge > from {
+                let after = (before - density * (edge - from)).max(0.0);
+                stretches.push(Stretch { from, density, before, after });
+                (from, before) = (edge, after);
+            }
+            density = f64::max(density + change, 0.0);
+            if density < 1e-12 {
+                // What is left of subtracting equal numbers.
+                density = 0.0;
+            }
+        }
+        stretches
+    }
+}
+
+/// A stretch of ages along which equally many tasks end per second.
+struct Stretch {
+    from: f64,
+    density: f64,
+    /// How many still run at its beginning, and at its end.
+    before: f64,
+    after: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn mixture(blocks: &[Block]) -> Mixture {
+        let mut mixture = Mixture::default();
+        mixture.add(blocks.iter().copied(), 0.0, 1.0);
+        mixture
+    }
+
+    #[test]
+    fn an_end_is_likely_where_it_is_near() {
+        let mixture = mixture(&[Block::new(60.0, 180.0, 7.0)]);
+        // A twelfth of all ends within ten seconds, so half of that is reached with five of them in reach.
+        assert_eq!(mixture.likely_from(0.0, 10.0, 1.0 / 24.0), Some(55.0));
+        assert_eq!(mixture.likely_from(100.0, 10.0, 1.0 / 24.0), Some(100.0));
+        assert_eq!(mixture.likely_from(200.0, 10.0, 1.0 / 24.0), None);
+    }
+
+    proptest! {
+        /// The closed form is the integral, as small steps find it.
+        #[test]
+        fn a_look_stands_where_the_integral_says(
+            edges in prop::collection::vec((0.0..200.0_f64, 0.5..100.0_f64, 0.01..1.0_f64), 1..6),
+            age in 0.0..100.0_f64,
+            looks in 0.05..3.0_f64,
+            kappa in 0.1..2.0_f64,
+        ) {
+            let blocks: Vec<Block> = edges.iter().map(|&(from, width, weight)| Block::new(from, from + width, weight)).collect();
+            let mixture = mixture(&blocks);
+            let Some(place) = mixture.place(age, looks, kappa) else { return Ok(()) };
+            prop_assert!(place >= age);
+            let steps = 20_000_u32;
+            let width = (place - age) / f64::from(steps);
+            let integral: f64 = (0..steps)
+                .map(|step| age + (f64::from(step) + 0.5) * width)
+                .map(|at| (mixture.density(at) / (2.0 * kappa * mixture.surviving(at).max(1e-12))).sqrt() * width)
+                .sum();
+            prop_assert!((integral - looks).abs() < 0.02 * looks + 0.01, "{integral} instead of {looks}");
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! When to look at a task next. Pure: ages in, an age out.
+//!
+//! # What a look is worth
+//!
+//! A look too many costs a request; a look too late leaves a finished task, and its slot, unnoticed. For a task that
+//! ends at the rate h (the share of those still running that ends per second), looks at a density n per second cost
+//! n·κ + h/2n, where κ is how many seconds of waiting one look is worth. That is least at
+//!
+//! > n = √(h / 2κ)
+//!
+//! (Keller's optimum for inspections, 1974), so the next look stands where the integral of n reaches one: none where
+//! nothing can end, dense where the end is near. κ is [`LOOK_WORTH`] of the class's mean time, so the cadence is the same
+//! for tasks of seconds and of minutes.
+//!
+//! # What is thought of the end
+//!
+//! [`mixture`] holds the arithmetic: blocks of even probability, of which h is piecewise simple and the integral above
+//! has a closed form. [`learned`] makes the blocks, for each class of tasks (model, length of video):
+//!
+//! - the typical time of the document (interface §4) and a tail behind it, which fade as tasks finish;
+//! - the time of each task of the class that finished in this run, give or take some percent: between the last look that
+//!   saw it unfinished and the one that saw it finished, or as the service itself says;
+//! - what progress promises: the age over the share that is done. What came of earlier promises, by quarter of progress,
+//!   corrects a service that starts late or slows down at the end. The promise and the class share the probability by how
+//!   often each foretold an end better, so progress that lies loses its say. A promise counts only if progress grew: a
+//!   task that stalls outlives its promise, and the class takes over.
+//!
+//! # The bounds
+//!
+//! Nothing is asked before a task can be ready: the integral is zero there. Once a task may be ready, which is when it
+//! ends within the next `--poll-interval` with a probability of at least [`READY`], it is looked at every
+//! `--poll-interval` at the latest, and never sooner than `--poll-floor` after the last look. With `--first-poll` the
+//! user says when that is. Tasks submitted together get thresholds around one, so that they
+//! don't ask together. A first look that finds a task finished earlier than any was thought to be moves the first looks
+//! of all others of its class.
+
+mod learned;
+mod mixture;
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use super::settings::Settings;
+use learned::{Learned, Promise};
+
+/// What a look is worth, as a share of the mean time that a task of its class takes.
+const LOOK_WORTH: f64 = 0.005;
+/// From which probability on, of ending within an interval, a task may be ready.
+const READY: f64 = 0.05;
+/// The integral of the density of looks at the first look, from and to. Less than one: a first look also learns how far
+/// the task is.
+const FIRST_LOOK: (f64, f64) = (0.05, 0.35);
+/// The same at every other look: around one.
+const NEXT_LOOK: (f64, f64) = (0.85, 1.15);
+/// How much earlier than the interval a look may come, as a share of it.
+const JITTER: f64 = 0.1;
+/// The longest pause after looks that brought no usable answer.
+const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
+/// The most promises of one task that are remembered.
+const MOST_PROMISES: usize = 8;
+
+/// Tasks that take equally long, as far as anybody can tell beforehand.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Class {
+    /// The model.
+    pub model: String,
+    /// Seconds of video.
+    pub duration_s: Option<i64>,
+    /// What the document says of the generation time: shortest and longest, in seconds.
+    pub typical_s: (u32, u32),
+}
+
+/// What was seen of one task.
+#[derive(Clone, Default, Debug)]
+pub struct Sight {
+    /// What its progress promises now.
+    promise: Option<Promise>,
+    promises: Vec<Promise>,
+    highest: u8,
+}
+
+impl Sight {
+    /// Takes in the progress that was seen at an age. Only growth is news.
+    pub fn see(&mut self, age: Duration, percent: Option<u8>) {
+        let Some(percent @ 1..=99) = percent else { return };
+        if percent < self.highest {
+            self.promise = None;
+        }
+        if percent > self.highest {
+            let promise = Promise { age: age.as_secs_f64().max(0.001), percent };
+            (self.highest, self.promise) = (percent, Some(promise));
+            if self.promises.len() < MOST_PROMISES {
+                self.promises.push(promise);
+            }
+        }
+    }
+}
+
+/// Places looks, and learns from what they find.
+#[derive(Clone, Debug)]
+pub struct Cadence {
+    interval: Duration,
+    floor: Duration,
+    first: Option<Duration>,
+    speed: f64,
+    classes: HashMap<Class, Learned>,
+}
+
+impl Cadence {
+    /// As the user set it. An interval below the floor is lifted to it.
+    pub fn new(settings: &Settings) -> Self {
+        Self {
+            interval: settings.poll_interval.max(settings.poll_floor),
+            floor: settings.poll_floor,
+            first: settings.first_poll,
+            speed: settings.speed,
+            classes: HashMap::new(),
+        }
+    }
+
+    /// How long to wait with the first look at a task that was submitted `age` ago. `random` is from 0 to 1.
+    pub fn first(&mut self, class: &Class, age: Duration, random: f64) -> Duration {
+        if let Some(first) = self.first {
+            // Spread later rather than earlier: earlier would be wasted.
+            return first.saturating_sub(age) + first.min(self.interval).mul_f64(JITTER * random);
+        }
+        let at = self.place(class, &Sight::default(), age, between(FIRST_LOOK, random), random);
+        // A task that is overdue already is one of many after a restart: not all at once.
+        at.unwrap_or(self.interval.mul_f64(JITTER * random))
+    }
+
+    /// How long to wait after a look that said "not yet".
+    pub fn next(&mut self, class: &Class, sight: &Sight, age: Duration, random: f64) -> Duration {
+        let at = self.place(class, sight, age, between(NEXT_LOOK, random), random);
+        at.unwrap_or(self.interval.mul_f64(1.0 - JITTER * random)).max(self.floor)
+    }
+
+    /// Takes in that a task ended between two ages. True if that is earlier than any of its class was thought to end.
+    pub fn learn(&mut self, class: &Class, sight: &Sight, ended: (Duration, Duration)) -> bool {
+        let learned = self.learned(class);
+        let earliest = learned.earliest();
+        let (from, to) = (ended.0.as_secs_f64(), ended.1.as_secs_f64());
+        // One that nobody ever saw running may have ended at any time. To believe that all could be ready at once would
+        // waste many looks; halving the first look each time that this happens finds the truth soon enough.
+        let from = if from <= 0.0 { to / 2.0 } else { from };
+        learned.learn((from, to), &sight.promises);
+        to < earliest
+    }
+
+    /// How long to wait after `failures` looks in a row without a usable answer: doubling from the floor, with full
+    /// jitter above it, and never longer than half a minute or the interval, whichever is longer.
+    pub fn after_trouble(&self, failures: u32, random: f64) -> Duration {
+        let most = LONGEST_BACKOFF.max(self.interval);
+        let ceiling = self.floor.saturating_mul(2_u32.saturating_pow(failures.min(16))).min(most);
+        self.floor + ceiling.saturating_sub(self.floor).mul_f64(random)
+    }
+
+    /// How long to wait when the service asked for it: as long as it says, the interval if it says nothing, and never
+    /// less than the floor.
+    pub fn asked_to_wait(&self, wait: Option<Duration>) -> Duration {
+        wait.unwrap_or(self.interval).max(self.floor)
+    }
+
+    /// A span of real time, shortened as the simulator shortens it.
+    pub fn scaled(&self, span: Duration) -> Duration {
+        span.div_f64(self.speed)
+    }
+
+    /// How long to wait for the place at which the integral reaches `looks`, within the interval after the task may be
+    /// ready; nothing if the task has outlived all that is thought of it.
+    fn place(&mut self, class: &Class, sight: &Sight, age: Duration, looks: f64, random: f64) -> Option<Duration> {
+        let (interval, by_hand) = (self.interval.as_secs_f64() * (1.0 - JITTER * random), self.first.is_some());
+        let learned = self.learned(class);
+        let now = age.as_secs_f64();
+        let mixture = learned.mixture(now, sight.promise);
+        let ready = if by_hand { now } else { mixture.likely_from(now, interval, READY)? };
+        let place = mixture.place(now, looks, LOOK_WORTH * learned.mean()).unwrap_or(f64::INFINITY);
+        Some(Duration::from_secs_f64((place.min(ready + interval) - now).max(0.0)))
+    }
+
+    fn learned(&mut self, class: &Class) -> &mut Learned {
+        let (min, max) = class.typical_s;
+        let typical = (f64::from(min) / self.speed, f64::from(max) / self.speed);
+        self.classes.entry(class.clone()).or_insert_with(|| Learned::new(typical))
+    }
+}
+
+fn between((from, to): (f64, f64), random: f64) -> f64 {
+    from + (to - from) * random
+}

@@ -1,0 +1,110 @@
+//! How many requests may be under way at once: bounds sockets, whatever the number of tasks.
+//!
+//! A connection that is slow or dead gives its lane to another after a while, and is waited for beside it. So a few of
+//! them hold up nobody, and many of them still open no more than a bounded number of sockets.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// The most requests under way that are not slow.
+const LANES: usize = 48;
+/// The most requests under way altogether. Looks and submissions have this many each; a process may usually open 1024
+/// files.
+const SOCKETS: usize = 256;
+/// After this long a request is slow.
+const SLOW: Duration = Duration::from_secs(2);
+
+/// The lanes for requests of one kind.
+#[derive(Debug)]
+pub struct Lanes {
+    quick: Arc<Semaphore>,
+    all: Arc<Semaphore>,
+}
+
+/// Leave to have one request under way.
+#[derive(Debug)]
+pub struct Lane {
+    quick: Option<OwnedSemaphorePermit>,
+    all: Option<OwnedSemaphorePermit>,
+}
+
+impl Lanes {
+    /// All of them free.
+    pub fn new() -> Self {
+        Self { quick: Arc::new(Semaphore::new(LANES)), all: Arc::new(Semaphore::new(SOCKETS)) }
+    }
+
+    /// The next free lane, in the order of asking.
+    pub async fn enter(&self) -> Lane {
+        // The semaphores are never closed.
+        let all = Arc::clone(&self.all).acquire_owned().await.ok();
+        let quick = Arc::clone(&self.quick).acquire_owned().await.ok();
+        Lane { quick, all }
+    }
+}
+
+impl Lane {
+    /// Has a request under way, to its end.
+    pub async fn run<T>(mut self, request: impl Future<Output = T>) -> T {
+        let mut request = std::pin::pin!(request);
+        let quick = tokio::time::timeout(SLOW, &mut request).await;
+        let answer = match quick {
+            Ok(answer) => answer,
+            Err(_slow) => {
+                drop(self.quick.take());
+                request.await
+            }
+        };
+        drop(self.all.take());
+        answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::StreamExt as _;
+    use futures::stream::FuturesUnordered;
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn slow_requests_hold_up_nobody() {
+        let (lanes, start) = (Lanes::new(), Instant::now());
+        let request = |takes: Duration| {
+            let lanes = &lanes;
+            async move {
+                lanes.enter().await.run(sleep(takes)).await;
+                (takes, start.elapsed())
+            }
+        };
+        let (slow, quick) = (Duration::from_mins(10), Duration::from_millis(10));
+        let requests: FuturesUnordered<_> =
+            (0..100).map(|_| request(slow)).chain((0..100).map(|_| request(quick))).collect();
+        let ended: Vec<_> = requests.collect().await;
+        let last = ended.iter().filter(|(takes, _)| *takes == quick).map(|(_, at)| *at).max();
+        assert!(last < Some(Duration::from_secs(10)), "{last:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn sockets_are_bounded() {
+        let (lanes, open) = (Lanes::new(), std::cell::Cell::new((0_usize, 0)));
+        let requests: FuturesUnordered<_> = (0..2000)
+            .map(|_| {
+                let (lanes, open) = (&lanes, &open);
+                async move {
+                    let lane = lanes.enter().await;
+                    let (now, most) = open.get();
+                    open.set((now + 1, most.max(now + 1)));
+                    lane.run(sleep(Duration::from_mins(1))).await;
+                    open.set((open.get().0 - 1, open.get().1));
+                }
+            })
+            .collect();
+        requests.collect::<Vec<()>>().await;
+        assert_eq!(open.get(), (0, SOCKETS));
+    }
+}

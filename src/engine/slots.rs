@@ -1,0 +1,245 @@
+//! The places at the service: how many tasks may be outstanding, and whose submission is next.
+//!
+//! A slot is a task outstanding at the service, from the intent until its final word; there are as many as
+//! `--concurrency` says. The service may take fewer. While it has refused nothing, whoever has a slot may submit. Once it
+//! says that it is full, or can't be reached, submissions go one at a time, in their order: as soon as there are fewer
+//! tasks than when it was full, and otherwise, as a probe, after a wait that doubles each time that it is full with as
+//! many. Once that wait is over, each submission that is accepted raises what is thought possible by one and an eighth,
+//! until it is the user's own number again.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Mutex as FairMutex, MutexGuard as FairGuard, Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+/// The shortest wait before a probe, where the service itself says "in no time", and the longest that it did not ask for.
+const LEAST_PROBE_WAIT: Duration = Duration::from_millis(250);
+const LONGEST_PROBE_WAIT: Duration = Duration::from_mins(2);
+
+/// The slots of a run. Tasks that are at the service when it begins take theirs first. There may be more of them than
+/// slots, if the last run had more; then the surplus has to end before anything new is submitted.
+#[derive(Debug)]
+pub struct Slots {
+    free: Arc<Semaphore>,
+    state: Mutex<State>,
+    /// Whoever holds it submits alone.
+    alone: FairMutex<()>,
+    changed: Notify,
+    longest_wait: Duration,
+}
+
+#[derive(Debug)]
+struct State {
+    most: usize,
+    surplus: usize,
+    /// Tasks outstanding at the service.
+    tasks: usize,
+    /// Submissions under way.
+    sending: usize,
+    /// How many tasks the service takes, as far as it has said so.
+    capacity: Option<usize>,
+    /// With how many tasks it was last full, and how often on end with just as many.
+    full_with: usize,
+    refusals: u32,
+    probe_at: Instant,
+    /// When the service last took something, or a task of it ended.
+    moved_at: Instant,
+}
+
+/// A slot, given back when it is dropped.
+#[derive(Debug)]
+pub struct Slot<'r> {
+    slots: &'r Slots,
+    permit: Option<OwnedSemaphorePermit>,
+    has_task: bool,
+}
+
+/// A submission's leave to be sent, asked for before each try.
+#[derive(Debug)]
+pub struct Turn<'r> {
+    slots: &'r Slots,
+    alone: Option<FairGuard<'r, ()>>,
+    is_sending: bool,
+}
+
+impl Slots {
+    /// This many, of which tasks that are at the service already take theirs. At `speed` times the documented speed,
+    /// probes come as much sooner.
+    pub fn new(most: usize, resumed: usize, speed: f64) -> Self {
+        let now = Instant::now();
+        let state = State {
+            most,
+            surplus: resumed.saturating_sub(most),
+            tasks: resumed,
+            sending: 0,
+            capacity: None,
+            full_with: usize::MAX,
+            refusals: 0,
+            probe_at: now,
+            moved_at: now,
+        };
+        Self {
+            free: Arc::new(Semaphore::new(most.saturating_sub(resumed))),
+            state: Mutex::new(state),
+            alone: FairMutex::new(()),
+            changed: Notify::new(),
+            longest_wait: LONGEST_PROBE_WAIT.div_f64(speed),
+        }
+    }
+
+    /// The next free slot, in the order of asking.
+    pub async fn take(&self) -> Slot<'_> {
+        // The semaphore is never closed.
+        let permit = Arc::clone(&self.free).acquire_owned().await.ok();
+        Slot { slots: self, permit, has_task: false }
+    }
+
+    /// The slot of a task that was at the service when the run began.
+    pub fn of_resumed(&self) -> Slot<'_> {
+        Slot { slots: self, permit: None, has_task: true }
+    }
+
+    /// A turn to be waited for.
+    pub fn turn(&self) -> Turn<'_> {
+        Turn { slots: self, alone: None, is_sending: false }
+    }
+
+    /// For how long the service has taken nothing although it has no task of this run; zero while it has one.
+    pub fn idle_for(&self) -> Duration {
+        let state = self.lock();
+        if state.tasks > 0 { Duration::ZERO } else { state.moved_at.elapsed() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Whether the wait after the last refusal is over.
+    fn may_probe(&self) -> bool {
+        self.probe_at <= Instant::now()
+    }
+}
+
+impl Slot<'_> {
+    /// There is a task in this slot now.
+    pub fn occupy(&mut self) {
+        let mut state = self.slots.lock();
+        if !std::mem::replace(&mut self.has_task, true) {
+            state.tasks += 1;
+        }
+        state.moved_at = Instant::now();
+        if let Some(capacity) = state.capacity.filter(|&capacity| state.tasks > capacity || state.may_probe()) {
+            let capacity = capacity.max(state.tasks);
+            let more = capacity + 1 + capacity / 8;
+            state.capacity = (more < state.most).then_some(more);
+        }
+    }
+}
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        let mut state = self.slots.lock();
+        if self.has_task {
+            state.tasks -= 1;
+            state.moved_at = Instant::now();
+        }
+        if self.permit.is_none() {
+            match state.surplus.checked_sub(1) {
+                Some(surplus) => state.surplus = surplus,
+                None => self.slots.free.add_permits(1),
+            }
+        }
+        drop(state);
+        self.slots.changed.notify_waiters();
+    }
+}
+
+impl Turn<'_> {
+    /// Returns when this submission may be sent.
+    pub async fn ready(&mut self) {
+        loop {
+            let changed = self.slots.changed.notified();
+            let probe_at = {
+                let mut state = self.slots.lock();
+                match state.capacity {
+                    None => {
+                        self.alone = None;
+                        return self.begin(&mut state);
+                    }
+                    Some(capacity) if self.alone.is_some() => {
+                        if state.tasks + state.sending < capacity || state.may_probe() {
+                            return self.begin(&mut state);
+                        }
+                        Some(state.probe_at)
+                    }
+                    Some(_) => None,
+                }
+            };
+            match probe_at {
+                None => self.alone = Some(self.slots.alone.lock().await),
+                Some(probe_at) => {
+                    tokio::select! {
+                        () = changed => {}
+                        () = tokio::time::sleep_until(probe_at) => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// The service said that it is full, and to wait this long.
+    pub fn was_refused(&mut self, wait: Duration) {
+        let mut state = self.slots.lock();
+        let wait = wait.max(LEAST_PROBE_WAIT);
+        state.refusals = if state.full_with == state.tasks { state.refusals.saturating_add(1) } else { 0 };
+        state.full_with = state.tasks;
+        let wait = wait.max((wait * 2_u32.saturating_pow(state.refusals.min(16))).min(self.slots.longest_wait));
+        self.hold_back(state, wait);
+    }
+
+    /// The service was not reached; it is tried again after this long.
+    pub fn was_not_sent(&mut self, wait: Duration) {
+        let state = self.slots.lock();
+        self.hold_back(state, wait);
+    }
+
+    /// There is an answer that says no more about the service's places.
+    pub fn is_over(&mut self) {
+        let mut state = self.slots.lock();
+        self.end(&mut state);
+        self.alone = None;
+        state.moved_at = Instant::now();
+        drop(state);
+        self.slots.changed.notify_waiters();
+    }
+
+    fn hold_back(&mut self, mut state: MutexGuard<'_, State>, wait: Duration) {
+        self.end(&mut state);
+        state.capacity = Some(state.tasks);
+        state.probe_at = Instant::now() + wait;
+    }
+
+    fn begin(&mut self, state: &mut State) {
+        if !std::mem::replace(&mut self.is_sending, true) {
+            state.sending += 1;
+        }
+    }
+
+    fn end(&mut self, state: &mut State) {
+        if std::mem::replace(&mut self.is_sending, false) {
+            state.sending -= 1;
+        }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let mut state = self.slots.lock();
+        self.end(&mut state);
+        drop(state);
+        self.slots.changed.notify_waiters();
+    }
+}

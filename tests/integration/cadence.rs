@@ -1,0 +1,118 @@
+//! What the cadence promises, held on a paused clock: few looks, found soon, and no time lost.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use shotlist::domain::{History, JobId};
+use shotlist::engine::{Settings, Stop};
+use shotlist::plan::{Given, IdGlobs, Plan};
+use tokio::time::Instant;
+
+use crate::support::fake::{FakeService, MemoryLedger, jobs, key, run};
+
+const JOBS: usize = 200;
+const SLOTS: usize = 8;
+
+/// Looks at one task, mean seconds until it was seen finished, and the wall time over the ideal one.
+struct Figures {
+    looks: f64,
+    lag_s: f64,
+    over_ideal: f64,
+}
+
+/// Evenly spread between 0 and 1, and different for each number.
+#[expect(clippy::cast_precision_loss, reason = "small numbers")]
+fn spread(number: usize) -> f64 {
+    (number as f64 * 0.618_033_988_749_895).fract()
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a hundred")]
+fn percent(share: f64) -> u8 {
+    (share * 100.0).clamp(0.0, 99.0) as u8
+}
+
+#[expect(clippy::cast_precision_loss, reason = "small numbers")]
+async fn measure(
+    takes: impl Fn(usize) -> f64 + Send + Sync + Clone + 'static,
+    progress: impl Fn(usize, f64) -> Option<u8> + Send + Sync + 'static,
+) -> Figures {
+    let all: Vec<f64> = (0..JOBS).map(&takes).collect();
+    let mut service = FakeService::taking(move |number| Duration::from_secs_f64(takes(number)));
+    service.progress = Box::new(progress);
+    let (jobs, history) = (jobs(JOBS), History::default());
+    let ids: HashSet<&JobId> = jobs.iter().map(|job| &job.id).collect();
+    let given = Given {
+        key: key(),
+        manifest_ids: &ids,
+        history: &history,
+        run_limit: None,
+        caps: Vec::new(),
+        concurrency: SLOTS,
+        retries: 0,
+        retry_failed: false,
+        retake: IdGlobs::default(),
+    };
+    let (plan, start) = (Plan::new(&jobs, given), Instant::now());
+    run(&service, &MemoryLedger::default(), &Settings::default(), &Stop::default(), &plan).await;
+    let wall = start.elapsed().as_secs_f64();
+    let lags: f64 = service.lags.lock().expect("no panic").values().map(Duration::as_secs_f64).sum();
+    // The next job goes to the slot that is free first.
+    let mut slots = [0.0_f64; SLOTS];
+    for takes in all {
+        *slots.iter_mut().min_by(|a, b| a.total_cmp(b)).expect("slots") += takes;
+    }
+    let ideal = slots.into_iter().fold(0.0, f64::max);
+    Figures { looks: service.looks().len() as f64 / JOBS as f64, lag_s: lags / JOBS as f64, over_ideal: wall / ideal }
+}
+
+/// What looks every eight seconds need: how many for one task, and how many seconds until it is seen finished.
+#[expect(clippy::cast_precision_loss, reason = "small numbers")]
+fn every_eight_seconds(takes: impl Fn(usize) -> f64) -> (f64, f64) {
+    let looks: f64 = (0..JOBS).map(|number| (takes(number) / 8.0).ceil()).sum();
+    let lag: f64 = (0..JOBS).map(|number| (takes(number) / 8.0).ceil() * 8.0 - takes(number)).sum();
+    (looks / JOBS as f64, lag / JOBS as f64)
+}
+
+fn as_documented(number: usize) -> f64 {
+    30.0 + 90.0 * spread(number)
+}
+
+#[tokio::test(start_paused = true)]
+async fn half_the_looks_of_a_fixed_cadence_less_lag_and_two_percent_over_the_ideal() {
+    let figures = measure(as_documented, |_, share| Some(percent(share))).await;
+    let (looks, lag_s) = every_eight_seconds(as_documented);
+    assert!(figures.looks <= looks / 2.0, "{} looks, fixed: {looks}", figures.looks);
+    assert!(figures.lag_s <= lag_s, "{} s, fixed: {lag_s} s", figures.lag_s);
+    assert!(figures.over_ideal <= 1.02, "{}", figures.over_ideal);
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_that_is_of_no_use_does_no_harm() {
+    let (looks, lag_s) = every_eight_seconds(as_documented);
+    let none = measure(as_documented, |_, _| None).await;
+    for progress in [
+        |_, _| Some(0),
+        // It lies, goes backwards, stalls and jumps.
+        |number: usize, share: f64| Some(percent((share * 1000.0 * spread(number)).fract())),
+        |_, share: f64| Some(percent(1.0 - share)),
+        |_, share: f64| Some(percent(share * 3.0)),
+        |_, share: f64| if share < 0.9 { Some(10) } else { Some(95) },
+    ] {
+        let figures = measure(as_documented, progress).await;
+        assert!(figures.looks <= looks, "{} looks, fixed: {looks}", figures.looks);
+        assert!(figures.lag_s <= lag_s * 1.25, "{} s, fixed: {lag_s} s", figures.lag_s);
+        assert!(figures.looks <= none.looks * 1.3, "{} looks, without progress: {}", figures.looks, none.looks);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_is_faster_or_slower_than_documented_is_noticed() {
+    // Twelve seconds where 30 to 120 are said: the first eight tasks are seen late, and then no more.
+    let fast = measure(|number| 10.0 + 4.0 * spread(number), |_, _| None).await;
+    assert!(fast.over_ideal < 1.3, "{}", fast.over_ideal);
+    assert!(fast.looks < 6.0, "{} looks", fast.looks);
+    // Six minutes: the looks that the document asks for are soon given up.
+    let slow = measure(|number| 340.0 + 40.0 * spread(number), |_, _| None).await;
+    assert!(slow.over_ideal < 1.03, "{}", slow.over_ideal);
+    assert!(slow.looks < 12.0, "{} looks", slow.looks);
+}

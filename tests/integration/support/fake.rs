@@ -1,0 +1,221 @@
+//! A service and a ledger in memory, for the engine on a paused clock.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use shotlist::domain::{
+    Account, AttemptId, AttemptState, BatchKey, Charging, History, Job, JobId, Request, Spec, TaskId,
+};
+use shotlist::engine::{Engine, Outcome, RunEvent, Settings, Stop};
+use shotlist::ledger::{Event, Intent, Ledger, LedgerError};
+use shotlist::plan::Plan;
+use shotlist::service::{Look, Status, Submission, TaskReport, VideoService};
+use tokio::time::Instant;
+
+/// A service that is asked in simulated time.
+pub struct FakeService {
+    /// How long a task takes, by the order of submission.
+    pub takes: Box<dyn Fn(usize) -> Duration + Send + Sync>,
+    /// What a submission meets instead of success, by its order.
+    pub refuses: Box<dyn Fn(usize) -> Option<Submission> + Send + Sync>,
+    /// What a look meets instead of the task's state, by its order.
+    pub denies: Box<dyn Fn(usize) -> Option<Look> + Send + Sync>,
+    /// What is said to a submission while this many tasks are outstanding: to wait this long, for it is full.
+    pub is_full: Box<dyn Fn(usize) -> Option<Duration> + Send + Sync>,
+    /// How long a submission takes, and a look by its order.
+    pub submit_latency: Duration,
+    pub look_latency: Box<dyn Fn(usize) -> Duration + Send + Sync>,
+    /// The progress of a task, by its order, from the share of its life that is over; nothing for none.
+    pub progress: Box<dyn Fn(usize, f64) -> Option<u8> + Send + Sync>,
+    /// Every task: when it was made and how long it takes.
+    pub tasks: Mutex<HashMap<TaskId, (Instant, Duration)>>,
+    /// By task, how long after its end the run first heard of it.
+    pub lags: Mutex<HashMap<TaskId, Duration>>,
+    submissions: Mutex<Vec<(Instant, String)>>,
+    looks: Mutex<Vec<(Instant, TaskId)>>,
+}
+
+impl FakeService {
+    /// One that is well, and whose tasks take this long, by the order of submission.
+    pub fn taking(takes: impl Fn(usize) -> Duration + Send + Sync + 'static) -> Self {
+        Self {
+            takes: Box::new(takes),
+            refuses: Box::new(|_| None),
+            denies: Box::new(|_| None),
+            progress: Box::new(|_, _| None),
+            is_full: Box::new(|_| None),
+            submit_latency: Duration::from_millis(100),
+            look_latency: Box::new(|_| Duration::from_millis(50)),
+            tasks: Mutex::default(),
+            lags: Mutex::default(),
+            submissions: Mutex::default(),
+            looks: Mutex::default(),
+        }
+    }
+
+    /// How many tasks are outstanding at a moment.
+    pub fn outstanding_at(&self, at: Instant) -> usize {
+        let tasks = self.tasks.lock().expect("no panic");
+        tasks.values().filter(|(start, takes)| *start <= at && at < *start + *takes).count()
+    }
+
+    /// Every look so far.
+    pub fn looks(&self) -> Vec<(Instant, TaskId)> {
+        self.looks.lock().expect("no panic").clone()
+    }
+
+    /// Every submission so far.
+    pub fn submissions(&self) -> Vec<(Instant, String)> {
+        self.submissions.lock().expect("no panic").clone()
+    }
+}
+
+impl VideoService for FakeService {
+    async fn submit(&self, request: &Request) -> Submission {
+        tokio::time::sleep(self.submit_latency).await;
+        let mut submissions = self.submissions.lock().expect("no panic");
+        let number = submissions.len();
+        submissions.push((Instant::now(), request.body().to_owned()));
+        if let Some(refusal) = (self.refuses)(number) {
+            return refusal;
+        }
+        if let Some(wait) = (self.is_full)(self.outstanding_at(Instant::now())) {
+            return Submission::Wait(Some(wait), "full".into());
+        }
+        let task = TaskId::new(format!("t{number}")).expect("an id");
+        self.tasks.lock().expect("no panic").insert(task.clone(), (Instant::now(), (self.takes)(number)));
+        Submission::Accepted(task, report(Status::Queued))
+    }
+
+    async fn look(&self, task: &TaskId) -> Look {
+        let number = {
+            let mut looks = self.looks.lock().expect("no panic");
+            looks.push((Instant::now(), task.clone()));
+            looks.len() - 1
+        };
+        tokio::time::sleep((self.look_latency)(number)).await;
+        if let Some(denial) = (self.denies)(number) {
+            return denial;
+        }
+        let tasks = self.tasks.lock().expect("no panic");
+        let Some((start, takes)) = tasks.get(task) else { return Look::Missing };
+        if let Some(lag) = start.elapsed().checked_sub(*takes) {
+            self.lags.lock().expect("no panic").entry(task.clone()).or_insert(lag);
+            return Look::Report(report(Status::Completed));
+        }
+        let number = task.as_str().trim_start_matches(|c: char| !c.is_ascii_digit()).parse().unwrap_or(0);
+        let progress = (self.progress)(number, start.elapsed().as_secs_f64() / takes.as_secs_f64());
+        Look::Report(TaskReport { progress, ..report(Status::InProgress) })
+    }
+
+    fn content_url(&self, task: &TaskId) -> String {
+        format!("content/{task}")
+    }
+}
+
+/// What the service says of a task in this state.
+pub fn report(status: Status) -> TaskReport {
+    let video_url = (status == Status::Completed).then(|| "https://v.example/x.mp4".to_owned());
+    TaskReport { id: None, second_id: None, status, progress: None, video_url, completed_at: None, error: None }
+}
+
+/// A ledger in memory that holds the same states as the real one, and can be told to break.
+#[derive(Default)]
+pub struct MemoryLedger {
+    /// Every attempt.
+    pub attempts: Mutex<Vec<(JobId, AttemptState)>>,
+    /// Fails every write from this one on.
+    breaks_at: Option<usize>,
+    writes: AtomicUsize,
+}
+
+impl MemoryLedger {
+    /// One that fails every write from this one on.
+    pub fn breaking_at(write: usize) -> Self {
+        Self { breaks_at: Some(write), ..Self::default() }
+    }
+
+    /// Where each attempt stands, oldest first.
+    pub fn states(&self) -> Vec<AttemptState> {
+        self.attempts.lock().expect("no panic").iter().map(|(_, state)| *state).collect()
+    }
+
+    fn write(&self) -> Result<(), LedgerError> {
+        let number = self.writes.fetch_add(1, Ordering::SeqCst);
+        if self.breaks_at.is_some_and(|broken| number >= broken) { Err(LedgerError::Closed) } else { Ok(()) }
+    }
+}
+
+impl Ledger for MemoryLedger {
+    async fn intend(&self, intent: Intent) -> Result<AttemptId, LedgerError> {
+        self.write()?;
+        let mut attempts = self.attempts.lock().expect("no panic");
+        attempts.push((intent.job, AttemptState::Intended));
+        Ok(AttemptId(i64::try_from(attempts.len()).expect("few") - 1))
+    }
+
+    async fn record(&self, attempt: AttemptId, event: Event) -> Result<(), LedgerError> {
+        self.write()?;
+        let mut attempts = self.attempts.lock().expect("no panic");
+        let state = &mut attempts[usize::try_from(attempt.0).expect("an index")].1;
+        *state = event.after(*state)?;
+        Ok(())
+    }
+
+    async fn conclude(&self, _: &BatchKey) -> Result<usize, LedgerError> {
+        Ok(0)
+    }
+
+    async fn adopt(&self, _: &BatchKey, _: &Account) -> Result<(), LedgerError> {
+        Ok(())
+    }
+
+    async fn history(&self, _: &BatchKey) -> Result<History, LedgerError> {
+        Ok(History::default())
+    }
+}
+
+/// The batch of all jobs here.
+pub fn key() -> BatchKey {
+    BatchKey { name: "n".into(), batch: String::new() }
+}
+
+/// So many jobs on beta-2.0-lite, of $3.75 and 30 to 120 seconds each.
+pub fn jobs(count: usize) -> Vec<Arc<Job>> {
+    let job = |number: usize| {
+        let spec = Spec { model: "beta-2.0-lite".into(), prompt: Some(format!("p{number}")), ..Spec::default() };
+        Arc::new(Job {
+            id: JobId::new(format!("j{number}")).expect("an id"),
+            request: Request::new(&spec),
+            spec,
+            price: "3.75".parse().expect("money"),
+            charging: Charging::Undocumented,
+            typical_s: (30, 120),
+            take: 1,
+            tags: Vec::new(),
+        })
+    };
+    (0..count).map(job).collect()
+}
+
+/// Whose tasks they are.
+pub fn account() -> Account {
+    Account { service: "fake".into(), key: "k".into() }
+}
+
+/// Runs a plan to its end, and how it ended with every event.
+pub async fn run(
+    service: &FakeService,
+    ledger: &MemoryLedger,
+    settings: &Settings,
+    stop: &Stop,
+    plan: &Plan,
+) -> (Outcome, Vec<RunEvent>) {
+    let events = Mutex::new(Vec::new());
+    let tell = |event: RunEvent| events.lock().expect("no panic").push(event);
+    let engine = Engine { service, account: &account(), caps: &[], ledger, settings, stop, tell: &tell };
+    let outcome = engine.run(plan).await;
+    (outcome, events.into_inner().expect("no panic"))
+}
