@@ -23,7 +23,7 @@ const JOBS: usize = 400;
 const SLOTS: usize = 8;
 
 /// From the share of its life that is over and a random number of the task's own, what a task says of itself.
-type Progress = fn(f64, f64) -> Option<u8>;
+type Progress = fn(f64, f64) -> u8;
 /// From the order and two random numbers, how long a task takes, in seconds.
 type Takes = fn(usize, f64, f64) -> f64;
 
@@ -45,18 +45,13 @@ const CASES: [Case; 11] = [
         takes: |_, a, _| 60.0 + 120.0 * a,
         progress: late,
     },
-    Case {
-        what: "uniform, progress stays 0",
-        typical_s: ALPHA,
-        takes: |_, a, _| 60.0 + 120.0 * a,
-        progress: |_, _| Some(0),
-    },
+    Case { what: "uniform, progress stays 0", typical_s: ALPHA, takes: |_, a, _| 60.0 + 120.0 * a, progress: |_, _| 0 },
     Case { what: "uniform, progress lies", typical_s: ALPHA, takes: |_, a, _| 60.0 + 120.0 * a, progress: lies },
     Case { what: "uniform, stalls at 99", typical_s: ALPHA, takes: |_, a, _| 60.0 + 120.0 * a, progress: stalls },
     Case { what: "log-normal, median 90 s", typical_s: ALPHA, takes: log_normal, progress: even },
-    Case { what: "log-normal, progress stays 0", typical_s: ALPHA, takes: log_normal, progress: |_, _| Some(0) },
-    Case { what: "bimodal, progress stays 0", typical_s: ALPHA, takes: bimodal, progress: |_, _| Some(0) },
-    Case { what: "slows down from 80 to 280 s", typical_s: ALPHA, takes: slows_down, progress: |_, _| Some(0) },
+    Case { what: "log-normal, progress stays 0", typical_s: ALPHA, takes: log_normal, progress: |_, _| 0 },
+    Case { what: "bimodal, progress stays 0", typical_s: ALPHA, takes: bimodal, progress: |_, _| 0 },
+    Case { what: "slows down from 80 to 280 s", typical_s: ALPHA, takes: slows_down, progress: |_, _| 0 },
     Case { what: "15-25 s where 60-180 is said", typical_s: ALPHA, takes: |_, a, _| 15.0 + 10.0 * a, progress: even },
 ];
 const ALPHA: (u32, u32) = (60, 180);
@@ -67,23 +62,23 @@ fn percent(share: f64) -> u8 {
     (share * 100.0).clamp(0.0, 99.0) as u8
 }
 
-fn even(share: f64, _: f64) -> Option<u8> {
-    Some(percent(share))
+fn even(share: f64, _: f64) -> u8 {
+    percent(share)
 }
 
 /// Waits for up to a third of its life, and counts from then on.
-fn late(share: f64, random: f64) -> Option<u8> {
+fn late(share: f64, random: f64) -> u8 {
     let waits = random / 3.0;
-    Some(percent((share - waits) / (1.0 - waits)))
+    percent((share - waits) / (1.0 - waits))
 }
 
-fn lies(share: f64, random: f64) -> Option<u8> {
-    Some(percent((share * 7919.0 * (1.0 + random)).fract()))
+fn lies(share: f64, random: f64) -> u8 {
+    percent((share * 7919.0 * (1.0 + random)).fract())
 }
 
 /// At 99 percent when half of the time is over.
-fn stalls(share: f64, _: f64) -> Option<u8> {
-    Some(percent(share * 2.0))
+fn stalls(share: f64, _: f64) -> u8 {
+    percent(share * 2.0)
 }
 
 fn log_normal(_: usize, a: f64, b: f64) -> f64 {
@@ -137,7 +132,7 @@ fn show(what: &str, how: &str, figures: &Figures, against: Option<&Figures>) {
 fn learned(case: &Case, takes: &[f64], random: &[(f64, f64)]) -> Figures {
     let (durations, progress, own) = (takes.to_vec(), case.progress, random.to_vec());
     let mut service = FakeService::taking(move |number| Duration::from_secs_f64(durations[number]));
-    service.progress = Box::new(move |number, share| progress(share, own[number].1));
+    service.progress = Box::new(move |number, share| Some(progress(share, own[number].1)));
     service.submit_latency = Duration::from_millis(20);
     service.look_latency = Box::new(|_| Duration::from_millis(20));
     let typical = |job: Arc<Job>| Arc::new(Job { typical_s: case.typical_s, ..Arc::unwrap_or_clone(job) });

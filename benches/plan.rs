@@ -4,10 +4,14 @@
 //!
 //! `cargo bench --bench plan`
 
+#[path = "support/process.rs"]
+mod process;
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+
+use process::{Cost, cost_of};
 
 /// Counted runs of each command, after one that is not counted.
 const RUNS: usize = 5;
@@ -50,10 +54,10 @@ fn main() {
 
 fn measure(case: &Case) {
     run(case);
-    let mut runs: Vec<(Duration, u64)> = (0..RUNS).map(|_| run(case)).collect();
+    let mut runs: Vec<Cost> = (0..RUNS).map(|_| run(case)).collect();
     runs.sort_unstable();
-    let millis = |index: usize| runs[index].0.as_secs_f64() * 1000.0;
-    let peak = runs.iter().map(|(_, peak)| peak).max().copied().unwrap_or(0);
+    let millis = |index: usize| runs[index].wall.as_secs_f64() * 1000.0;
+    let peak = runs.iter().map(|cost| cost.peak_kib).max().unwrap_or(0);
     let limit = |limit: Option<u32>| limit.map_or_else(|| "-".to_owned(), |limit| limit.to_string());
     let peak = if peak == 0 { "-".to_owned() } else { (peak / 1024).to_string() };
     report(&format!(
@@ -67,31 +71,15 @@ fn measure(case: &Case) {
     ));
 }
 
-/// One run: how long it took, and its peak memory in KiB where the system tells.
-fn run(case: &Case) -> (Duration, u64) {
-    let start = Instant::now();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_shotlist"))
+fn run(case: &Case) -> Cost {
+    let child = Command::new(env!("CARGO_BIN_EXE_shotlist"))
         .args(&case.args)
         .stdout(Stdio::null())
         .spawn()
         .expect("the program starts");
-    let mut peak = 0;
-    let ended = loop {
-        peak = peak.max(peak_kib(child.id()));
-        if let Some(status) = child.try_wait().expect("a status") {
-            break status;
-        }
-        std::thread::sleep(Duration::from_micros(200));
-    };
-    assert!(ended.success(), "{:?} failed", case.args);
-    (start.elapsed(), peak)
-}
-
-/// The high-water mark that Linux keeps for a process; it only grows, so the last reading is the peak.
-fn peak_kib(process: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
+    let (status, cost) = cost_of(child);
+    assert!(status.success(), "{:?} failed", case.args);
+    cost
 }
 
 fn prompt(number: usize) -> String {

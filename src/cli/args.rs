@@ -10,6 +10,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use crate::domain::Usd;
+use crate::sandbox::Fault;
 
 /// Turns a YAML list of video jobs into finished videos, and never pays twice by itself.
 #[derive(Debug, Parser)]
@@ -350,6 +351,17 @@ pub struct SandboxArgs {
     /// The share of tasks that fail, 0 to 1
     #[arg(long, value_name = "P", default_value = "0", value_parser = probability)]
     pub fail_rate: f64,
+    /// A fault and how often it strikes, 0 to 1; repeatable. On any answer: lost-answer (obeyed, then the connection is
+    /// cut), truncated, malformed, slow, server-error, retry-after (429 in seconds), retry-after-date; on a task's state:
+    /// unknown-status, no-url, backwards; on a video: expired-url
+    #[arg(long, value_name = "NAME=P", value_parser = fault)]
+    pub fault: Vec<(Fault, f64)>,
+    /// The most requests in a second; more get a 429
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_rps: Option<u32>,
+    /// The most tasks at once; a submission beyond gets a 429
+    #[arg(long, value_name = "N")]
+    pub max_outstanding: Option<usize>,
 }
 
 /// Options of `schema`.
@@ -420,6 +432,13 @@ fn speed(text: &str) -> Result<f64, String> {
         .ok()
         .filter(|speed| (0.01..=1_000_000.0).contains(speed))
         .ok_or_else(|| "write 0.01 to 1000000".to_owned())
+}
+
+fn fault(text: &str) -> Result<(Fault, f64), String> {
+    let (name, share) = text.split_once('=').ok_or("write NAME=P, for example slow=0.1")?;
+    let known = || Fault::ALL.map(Fault::name).join(", ");
+    let fault = Fault::ALL.into_iter().find(|fault| fault.name() == name);
+    Ok((fault.ok_or_else(|| format!("there is no fault `{name}`: write one of {}", known()))?, probability(share)?))
 }
 
 fn probability(text: &str) -> Result<f64, String> {

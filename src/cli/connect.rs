@@ -38,7 +38,7 @@ pub async fn connect(
 ) -> Result<Connection, Failure> {
     let refused = |error: &dyn std::error::Error| Failure::before_sending(Exit::Unreachable, chain(error));
     let (endpoint, key, account, simulator) = if manifest.sandbox {
-        let options = sandbox::Options { port: 0, speed: SANDBOX_SPEED, seed: 0, fail_rate: 0.0 };
+        let options = sandbox::Options { speed: SANDBOX_SPEED, ..sandbox::Options::default() };
         let simulator = sandbox::start(options).await.map_err(|error| refused(&error))?;
         let endpoint = Endpoint::parse(&simulator.base_url(), false).map_err(|error| refused(&error))?;
         let key = ApiKey::new("sandbox").map_err(|error| refused(&error))?;

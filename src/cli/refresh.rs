@@ -48,20 +48,26 @@ impl Reporter<'_> {
     /// Writes the reports as the ledger has them now, and returns what was written.
     ///
     /// Reads through a connection of its own: the ledger's writer has better things to do.
-    pub async fn write(&self) -> Result<Report, RefreshError> {
+    pub fn write(&self) -> Result<Report, RefreshError> {
+        self.order()()
+    }
+
+    /// What it takes to write the reports, with their number, to be done on any thread.
+    fn order(&self) -> impl FnOnce() -> Result<Report, RefreshError> + Send + 'static {
         let number = self.made.fetch_add(1, Ordering::Relaxed);
         let (key, kind, path) = (self.key.clone(), self.kind, self.ledger.to_owned());
         let (jobs, writer) = (Arc::clone(&self.jobs), self.writer.clone());
-        let written = tokio::task::spawn_blocking(move || {
-            let history = read_history(&path, kind, &key)?;
-            let report = Report::new(&key, kind == Kind::Simulated, jobs.iter().map(AsRef::as_ref), &history);
+        move || {
+            let report = {
+                let history = read_history(&path, kind, &key)?;
+                Report::new(&key, kind == Kind::Simulated, jobs.iter().map(AsRef::as_ref), &history)
+            };
             writer.write(number, &report)?;
             Ok(report)
-        });
-        written.await.unwrap_or(Err(RefreshError::Lost))
+        }
     }
 
-    /// Goes on writing whenever something was told since the last time. Never returns.
+    /// Goes on writing whenever something was told since the last time, beside the run. Never returns.
     pub async fn keep_writing(&self, news: &AtomicBool) -> std::convert::Infallible {
         let mut pause = PAUSE;
         loop {
@@ -70,7 +76,8 @@ impl Reporter<'_> {
                 continue;
             }
             let start = Instant::now();
-            if let Err(error) = self.write().await {
+            let written = tokio::task::spawn_blocking(self.order()).await;
+            if let Err(error) = written.unwrap_or(Err(RefreshError::Lost)) {
                 // Tried again at the end of the run, where it decides the exit code.
                 tracing::warn!("{}", super::failure::chain(&error));
             }

@@ -7,7 +7,7 @@ use super::connect::{self, connect};
 use super::exit::Exit;
 use super::failure::Failure;
 use super::{manifest, paths, refusal};
-use crate::domain::{Attempt, AttemptState, BatchKey, JobId, TaskId};
+use crate::domain::{Attempt, AttemptState, BatchKey, History, JobId, TaskId};
 use crate::ledger::{Event, Ledger as _, RunLock, SqliteLedger, read_history, read_spending};
 use crate::service::{Look, Status, VideoService as _};
 use crate::ui::Terminal;
@@ -32,7 +32,8 @@ pub fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, Failure>
         let ledger = SqliteLedger::open(&path, kind).map_err(|error| refusal::ledger(&error))?;
         let _lock = RunLock::acquire(&path, &key).map_err(|error| refusal::lock(&error))?;
         ledger.conclude(&key).await.map_err(|error| refusal::cannot_write(&error))?;
-        let doubtful = doubtful(&ledger, &key, &job).await?;
+        let now = read_history(&path, kind, &key).map_err(|error| refusal::ledger(&error))?;
+        let doubtful = doubtful(&now, &job)?;
         let event = match &args.verdict.task {
             Some(task) => Event::Found(confirmed(args, &ledger, &key, task, &doubtful).await?),
             None => Event::Denied,
@@ -44,8 +45,7 @@ pub fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, Failure>
     })
 }
 
-async fn doubtful(ledger: &SqliteLedger, key: &BatchKey, job: &JobId) -> Result<Attempt, Failure> {
-    let history = ledger.history(key).await.map_err(|error| refusal::cannot_write(&error))?;
+fn doubtful(history: &History, job: &JobId) -> Result<Attempt, Failure> {
     let mut attempts = history.of(job);
     let found = attempts.find(|attempt| attempt.state == AttemptState::InDoubt).cloned();
     found.ok_or_else(|| not_in_doubt(job, "the ledger knows no doubt about it"))

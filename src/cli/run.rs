@@ -39,8 +39,10 @@ pub fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     if plan.needs_service() {
         connect::check(&args.manifest, &args.service)?;
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
+    // It is made anew under the lock, of what the ledger says then.
+    drop(plan);
+    // One thread: the program waits, and waking another thread for each answer costs more than all the rest.
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| refusal::cannot_write(&error))?;
@@ -132,8 +134,9 @@ impl Run<'_> {
             self.terminal.warning(&format!("{jobs} in doubt: an earlier run ended between sending and the answer"));
         }
         // What counts is what the ledger says now that nobody else can change it.
-        let history = ledger.history(key).await.map_err(|error| refusal::cannot_write(&error))?;
+        let history = read_history(self.ledger, kind, key).map_err(|error| refusal::ledger(&error))?;
         let plan = self.plan(&history)?;
+        drop(history);
         limits::check(&plan)?;
         self.warn(&plan)?;
         let connection = if plan.needs_service() { Some(self.connect(&plan).await?) } else { None };
@@ -146,7 +149,7 @@ impl Run<'_> {
             writer,
             made: AtomicU64::new(1),
         };
-        reporter.write().await.map_err(|error| refusal::cannot_write(&error))?;
+        reporter.write().map_err(|error| refusal::cannot_write(&error))?;
         limits::consent(self.args, &plan, self.terminal)?;
         let mut outcome = Outcome::default();
         let ended_badly = Mutex::new(HashSet::new());
@@ -161,7 +164,7 @@ impl Run<'_> {
                 Ended::At(signal) => return Ok(Exit::Signal(signal)),
             };
         }
-        let report = reporter.write().await.map_err(|error| Failure {
+        let report = reporter.write().map_err(|error| Failure {
             money: Some("what was paid for is in the ledger, or named above"),
             ..refusal::cannot_write(&error)
         })?;

@@ -8,7 +8,15 @@ use crate::ui::Terminal;
 
 /// Serves until the process is ended.
 pub fn serve(args: &SandboxArgs, terminal: &Terminal) -> Result<Exit, Failure> {
-    let options = Options { port: args.port, speed: args.speed, seed: args.seed, fail_rate: args.fail_rate };
+    let options = Options {
+        port: args.port,
+        speed: args.speed,
+        seed: args.seed,
+        fail_rate: args.fail_rate,
+        faults: args.fault.clone(),
+        max_rps: args.max_rps,
+        max_outstanding: args.max_outstanding,
+    };
     let cannot = |error: std::io::Error| {
         let failure =
             Failure::plain(Exit::Unreachable, format!("the simulator can't serve on port {}: {error}", args.port));

@@ -139,7 +139,7 @@ pub struct Attempt {
     /// Where the video can be fetched, once completed.
     pub video_url: Option<String>,
     /// Why it failed, was rejected or is in doubt.
-    pub error: Option<ServiceError>,
+    pub error: Option<Box<ServiceError>>,
     /// How often the service was asked about it.
     pub polls: u32,
     /// When the intent became durable.

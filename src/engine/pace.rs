@@ -59,7 +59,7 @@ impl Pace {
     pub async fn turn(&self) {
         loop {
             let at = self.lock().reserve(self.least_gap);
-            tokio::time::sleep_until(at).await;
+            sleep_until(at).await;
             if self.pending().is_none() {
                 return;
             }
@@ -69,7 +69,7 @@ impl Pace {
     /// Returns once the gap after the last request is over, whether there is a pause or not.
     pub async fn gap(&self) {
         let next = self.lock().next;
-        tokio::time::sleep_until(next).await;
+        sleep_until(next).await;
     }
 
     /// Notes a request that starts now.
@@ -85,6 +85,13 @@ impl Pace {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tokio's timers count whole milliseconds: even a moment that is over would cost one, for each request.
+async fn sleep_until(at: Instant) {
+    if at > Instant::now() {
+        tokio::time::sleep_until(at).await;
     }
 }
 

@@ -8,6 +8,8 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use futures::StreamExt as _;
+// A channel for each of ten thousand tasks: this one takes no room before something is said.
+use futures::channel::mpsc::UnboundedSender;
 use futures::stream::FuturesUnordered;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::mpsc;
@@ -45,7 +47,7 @@ pub struct Watch<'e> {
     /// Its slot, given back at its last word: the next job can go, for what is left to do needs nothing of the service.
     pub slot: Slot<'e>,
     /// Where its job waits.
-    pub words: mpsc::UnboundedSender<Word>,
+    pub words: UnboundedSender<Word>,
 }
 
 /// What the poller tells a job.
@@ -212,7 +214,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
             Next::Last(word) => {
                 drop(watched.watch.slot);
                 // A job that is gone needs no word.
-                drop(watched.watch.words.send(word));
+                drop(watched.watch.words.unbounded_send(word));
             }
             Next::LookAgain(wait) => {
                 self.tasks.insert(number, watched);
@@ -233,7 +235,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
 
     fn leave(&mut self, number: Number, why: Leaving) {
         if let Some(watched) = self.tasks.remove(&number) {
-            drop(watched.watch.words.send(Word::Left { why, polls: watched.polls }));
+            drop(watched.watch.words.unbounded_send(Word::Left { why, polls: watched.polls }));
         }
     }
 
@@ -320,7 +322,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
                 let news = !watched.started || watched.progress != report.progress;
                 (watched.started, watched.progress) = (true, report.progress);
                 if news {
-                    drop(watched.watch.words.send(Word::Progress(report.progress)));
+                    drop(watched.watch.words.unbounded_send(Word::Progress(report.progress)));
                 }
                 self.as_usual(watched)
             }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use futures::channel::mpsc::unbounded;
 use futures::stream::{self, StreamExt as _};
 use jiff::Timestamp;
 use tokio::sync::mpsc;
@@ -180,7 +181,7 @@ impl<'r, S: VideoService, L: Ledger> Life<'r, '_, S, L> {
                 let age = Duration::try_from(Timestamp::now().duration_since(since)).unwrap_or_default();
                 let word = self.attend(slot, &attempt.job, attempt.id, task, age, class_of_attempt(&attempt)).await;
                 let failed = matches!(word, Word::Final(Event::Failed { .. }));
-                self.finish(&attempt.job, attempt.id, word).await;
+                Box::pin(self.finish(&attempt.job, attempt.id, word)).await;
                 self.count_failure(failed);
             }
         }
@@ -188,17 +189,18 @@ impl<'r, S: VideoService, L: Ledger> Life<'r, '_, S, L> {
 
     /// A submission, and as many more as were agreed to while its tasks fail.
     async fn buy(&self, mut slot: Slot<'r>, job: &Job) {
-        let mut submitted = self.submitter.submit(job, self.known, &mut slot).await;
+        // Boxed, like all that is over sooner than a task: ten thousand jobs wait here, and each would keep room for it.
+        let mut submitted = Box::pin(self.submitter.submit(job, self.known, &mut slot)).await;
         let (mut retries, mut failed) = (self.retries, false);
         while let Submitted::Task(attempt, task) = submitted {
             let word = self.attend(slot, &job.id, attempt, task, Duration::ZERO, class_of_job(job)).await;
             failed = matches!(word, Word::Final(Event::Failed { .. }));
             let pays_again = has_failed(&word) && retries > 0;
-            self.finish(&job.id, attempt, word).await;
+            Box::pin(self.finish(&job.id, attempt, word)).await;
             let place = if pays_again { self.engine.unless_stopping(self.slots.take()).await } else { None };
             let Some(place) = place else { return self.count_failure(failed) };
             (retries, slot) = (retries - 1, place);
-            submitted = self.submitter.submit_again(job, attempt, &mut slot).await;
+            submitted = Box::pin(self.submitter.submit_again(job, attempt, &mut slot)).await;
         }
         self.count_failure(failed || matches!(submitted, Submitted::Rejected));
     }
@@ -223,16 +225,16 @@ impl<'r, S: VideoService, L: Ledger> Life<'r, '_, S, L> {
         age: Duration,
         class: Class,
     ) -> Word {
-        let (words, mut heard) = mpsc::unbounded_channel();
+        let (words, mut heard) = unbounded();
         let mut started = false;
         // If the poller is gone, the run is being left. The refused watch must go at once, with its end of the channel:
         // the closed channel is the word that the job hears below.
         drop(self.watch.send(Watch { task, age, class, slot, words }));
         loop {
-            match heard.recv().await {
+            match heard.next().await {
                 Some(Word::Progress(percent)) => {
                     if !std::mem::replace(&mut started, true) {
-                        self.write(attempt, Event::Started).await;
+                        Box::pin(self.write(attempt, Event::Started)).await;
                     }
                     (self.engine.tell)(RunEvent::Progressed { job: job.clone(), percent });
                 }

@@ -111,7 +111,8 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
                 self.write(attempt, Event::Withdrawn).await;
                 return Submitted::Nothing;
             }
-            match lane.run(self.line.service.submit(&job.request)).await {
+            // Boxed: it is large, and every job that waits would otherwise keep room for it.
+            match lane.run(Box::pin(self.line.service.submit(&job.request))).await {
                 Submission::NotSent(message) => {
                     self.was_not_sent(&mut turn, message);
                     self.write(attempt, Event::Withdrawn).await;

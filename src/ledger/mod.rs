@@ -49,7 +49,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::domain::{Account, AttemptId, BatchKey, Charging, Fingerprint, History, JobId, Usd};
+use crate::domain::{Account, AttemptId, BatchKey, Charging, Fingerprint, JobId, Usd};
 
 pub use event::{Event, IllegalEvent};
 pub use lock::{LockError, RunLock};
@@ -148,7 +148,4 @@ pub trait Ledger: Sync {
 
     /// Says that the outstanding tasks of a batch belong to this account, after a key was changed.
     fn adopt(&self, batch: &BatchKey, account: &Account) -> impl Future<Output = Result<(), LedgerError>> + Send;
-
-    /// Everything that is known of a batch.
-    fn history(&self, batch: &BatchKey) -> impl Future<Output = Result<History, LedgerError>> + Send;
 }

@@ -227,7 +227,12 @@ pub(super) fn history(connection: &Connection, batch: &BatchKey) -> rusqlite::Re
     let Some(id) = id else { return Ok(History::default()) };
     let sql = format!("SELECT {ATTEMPT} FROM attempt WHERE batch = ?1 ORDER BY id");
     let mut statement = connection.prepare_cached(&sql)?;
-    let attempts = statement.query_map([id], attempt)?.collect::<Result<_, _>>()?;
+    let count = "SELECT count(*) FROM attempt WHERE batch = ?1";
+    let count: u32 = connection.prepare_cached(count)?.query_row([id], |row| row.get(0))?;
+    let mut attempts = Vec::with_capacity(count as usize);
+    for attempt in statement.query_map([id], attempt)? {
+        attempts.push(attempt?);
+    }
     Ok(History::new(attempts))
 }
 

@@ -1,11 +1,13 @@
 //! One thread writes, and groups what comes in while the last commit was under way into the next one.
 //!
-//! A commit that is synced to the disk takes milliseconds, whether it holds one attempt or a hundred. So each caller
-//! waits for about one commit, and a thousand callers do not wait for a thousand.
+//! A commit that is synced to the disk takes milliseconds, whether it holds one attempt or a hundred. So the writer waits
+//! a moment for company before each one, each caller waits for about one commit, and a thousand callers do not wait for a
+//! thousand.
 
 use std::path::Path;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use rusqlite::{Connection, TransactionBehavior};
@@ -13,10 +15,13 @@ use tokio::sync::oneshot;
 
 use super::schema::{self, Kind, OpenError};
 use super::{Event, Intent, Ledger, LedgerError, crash, store};
-use crate::domain::{Account, AttemptId, BatchKey, History};
+use crate::domain::{Account, AttemptId, BatchKey};
 
 /// The most that one commit holds.
 const LARGEST_GROUP: usize = 512;
+/// How long a commit waits for more to come: a little longer than an answer from nearby takes, and nothing beside the
+/// minutes of a job.
+const GATHERING: Duration = Duration::from_millis(2);
 
 type Answer<T> = oneshot::Sender<Result<T, LedgerError>>;
 
@@ -25,7 +30,6 @@ enum Order {
     Record(AttemptId, Box<Event>, Answer<()>),
     Conclude(BatchKey, Answer<usize>),
     Adopt(BatchKey, Account, Answer<()>),
-    History(BatchKey, Answer<History>),
 }
 
 /// A ledger in an SQLite file.
@@ -83,10 +87,6 @@ impl Ledger for SqliteLedger {
     async fn adopt(&self, batch: &BatchKey, account: &Account) -> Result<(), LedgerError> {
         self.order(|answer| Order::Adopt(batch.clone(), account.clone(), answer)).await
     }
-
-    async fn history(&self, batch: &BatchKey) -> Result<History, LedgerError> {
-        self.order(|answer| Order::History(batch.clone(), answer)).await
-    }
 }
 
 /// Answers that are sent when the commit has succeeded, or with its error.
@@ -94,6 +94,7 @@ type Pending = Vec<Box<dyn FnOnce(Result<(), LedgerError>) + Send>>;
 
 fn write(mut connection: Connection, inbox: &mpsc::Receiver<Order>) {
     while let Ok(first) = inbox.recv() {
+        std::thread::sleep(GATHERING);
         let group = std::iter::once(first).chain(inbox.try_iter()).take(LARGEST_GROUP).collect();
         let mut pending = Pending::new();
         let committed = commit(&mut connection, group, &mut pending);
@@ -129,9 +130,6 @@ fn commit(connection: &mut Connection, group: Vec<Order>, pending: &mut Pending)
             }
             Order::Conclude(batch, answer) => answer_with(answer, store::conclude(&transaction, &batch)),
             Order::Adopt(batch, account, answer) => answer_with(answer, store::adopt(&transaction, &batch, &account)),
-            Order::History(batch, answer) => {
-                answer_with(answer, store::history(&transaction, &batch).map_err(LedgerError::from))
-            }
         });
     }
     if transaction.is_autocommit() {
@@ -159,7 +157,6 @@ fn refuse(order: Order, error: LedgerError) -> Box<dyn FnOnce(Result<(), LedgerE
         Order::Intend(_, answer) => answer_with(answer, Err(error)),
         Order::Record(_, _, answer) | Order::Adopt(_, _, answer) => answer_with(answer, Err(error)),
         Order::Conclude(_, answer) => answer_with(answer, Err(error)),
-        Order::History(_, answer) => answer_with(answer, Err(error)),
     }
 }
 

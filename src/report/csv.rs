@@ -4,6 +4,8 @@
 //! over it. Unknown is an empty cell. A cell that a spreadsheet would run as a formula gets an apostrophe in front;
 //! the byte-exact text is in the JSON report.
 
+use std::io::Write;
+
 use super::row::{Report, Row};
 
 /// The columns, in their order. Users script against them: they are never renamed or moved.
@@ -35,14 +37,15 @@ pub const COLUMNS: [&str; 25] = [
     "prompt",
 ];
 
-/// The bytes of a report.
-pub fn write(report: &Report) -> Result<Vec<u8>, csv::Error> {
-    let mut writer = csv::Writer::from_writer("\u{feff}".as_bytes().to_vec());
+/// Writes a report.
+pub fn write(report: &Report, to: &mut impl Write) -> std::io::Result<()> {
+    to.write_all("\u{feff}".as_bytes())?;
+    let mut writer = csv::Writer::from_writer(to);
     writer.write_record(COLUMNS)?;
     for row in &report.rows {
         writer.write_record(cells(row).iter().map(|cell| harmless(cell)))?;
     }
-    writer.into_inner().map_err(|error| csv::Error::from(error.into_error()))
+    writer.flush()
 }
 
 fn cells(row: &Row) -> [String; COLUMNS.len()] {

@@ -1,5 +1,7 @@
 //! The report for scripts: the same fields, texts byte for byte, money as decimal strings.
 
+use std::io::Write;
+
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -46,9 +48,8 @@ impl<'r> ReportView<'r> {
     }
 }
 
-/// The bytes of a report.
-pub fn write(report: &Report, written_at: Timestamp) -> Result<Vec<u8>, serde_json::Error> {
-    let mut bytes = serde_json::to_vec_pretty(&ReportView::new(report, written_at))?;
-    bytes.push(b'\n');
-    Ok(bytes)
+/// Writes a report.
+pub fn write(report: &Report, written_at: Timestamp, to: &mut impl Write) -> std::io::Result<()> {
+    serde_json::to_writer_pretty(&mut *to, &ReportView::new(report, written_at))?;
+    to.write_all(b"\n")
 }

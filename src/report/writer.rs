@@ -1,6 +1,6 @@
 //! The destinations of a report, each replaced at once.
 
-use std::io::Write as _;
+use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -72,11 +72,10 @@ impl Writer {
         let now = Timestamp::now();
         let mut result = Ok(());
         for (path, form) in &self.files {
-            let bytes = match form {
-                Form::Csv => csv::write(report).map_err(std::io::Error::other),
-                Form::Json => json::write(report, now).map_err(std::io::Error::other),
-            };
-            let written = bytes.and_then(|bytes| replace(path, &bytes));
+            let written = replace(path, |file| match form {
+                Form::Csv => csv::write(report, file),
+                Form::Json => json::write(report, now, file),
+            });
             result = result.and(written.map_err(|source| ReportError { path: path.clone(), source }));
         }
         result
@@ -84,7 +83,10 @@ impl Writer {
 }
 
 /// Replaces a file: a reader sees the old one or the new one, whole, also after the power was lost in between.
-fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+fn replace(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<&std::fs::File>) -> std::io::Result<()>,
+) -> std::io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder)?;
     let mut builder = tempfile::Builder::new();
@@ -95,8 +97,11 @@ fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
         // The umask takes away what the user does not want; a temporary file would be for its owner only.
         builder.permissions(std::fs::Permissions::from_mode(0o666));
     }
-    let mut file = builder.tempfile_in(folder)?;
-    file.write_all(bytes)?;
+    let file = builder.tempfile_in(folder)?;
+    let mut buffer = BufWriter::new(file.as_file());
+    write(&mut buffer)?;
+    buffer.flush()?;
+    drop(buffer);
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
     #[cfg(unix)]
@@ -112,8 +117,10 @@ mod tests {
     fn replaces_at_once_and_leaves_nothing_else_behind() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("new/folder/report.csv");
-        replace(&path, b"old").expect("written");
-        replace(&path, b"new").expect("written");
+        replace(&path, |file| file.write_all(b"old")).expect("written");
+        replace(&path, |file| file.write_all(b"new")).expect("written");
+        replace(&path, |file| file.write_all(b"half").and(Err(std::io::ErrorKind::StorageFull.into())))
+            .expect_err("full");
         assert_eq!(std::fs::read(&path).expect("the file"), b"new");
         assert_eq!(std::fs::read_dir(path.parent().expect("a folder")).expect("a folder").count(), 1);
     }

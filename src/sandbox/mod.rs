@@ -5,13 +5,22 @@
 //! `/_sandbox/ledger`, so that a test or a rehearsal can compare. It charges every accepted submission at once; the
 //! interface says so for family A and nothing for family B.
 //!
+//! It can be told to misbehave, so that users and tests can rehearse what services do on bad days: [`Fault`] lists the
+//! ways, each with a probability of its own, and there are limits on requests and tasks.
+//!
 //! A task's whole life is written into its id ([`task`]), so another process of the simulator can go on where one was
 //! killed: `run --sandbox` can be interrupted and continued like the real thing.
 
 mod bits;
+mod body;
 mod charges;
+mod faults;
+mod limits;
 mod mp4;
+mod refusal;
 mod server;
 mod task;
+mod trouble;
 
+pub use faults::Fault;
 pub use server::{Options, Sandbox, start};

@@ -3,11 +3,13 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::header::{ACCEPT_RANGES, AUTHORIZATION, CONTENT_RANGE, CONTENT_TYPE, RANGE};
 use axum::http::{HeaderMap, StatusCode};
+use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
@@ -16,9 +18,14 @@ use serde_json::{Map, Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+use super::body::spec;
 use super::charges::{Charge, Charges};
+use super::faults::{Fault, Faults};
+use super::limits::Limits;
 use super::mp4;
+use super::refusal::{Refusal, refuse};
 use super::task::Task;
+use super::trouble::{self, Trouble};
 use crate::catalog::{Catalog, Model, Severity, SizeRule};
 use crate::domain::Spec;
 
@@ -33,6 +40,19 @@ pub struct Options {
     pub seed: u64,
     /// The share of tasks that fail, 0 to 1.
     pub fail_rate: f64,
+    /// Faults with their probabilities, 0 to 1.
+    pub faults: Vec<(Fault, f64)>,
+    /// The most requests in a second.
+    pub max_rps: Option<u32>,
+    /// The most tasks at once.
+    pub max_outstanding: Option<usize>,
+}
+
+impl Default for Options {
+    /// As the interface document has it, without a fault, on any free port.
+    fn default() -> Self {
+        Self { port: 0, speed: 1.0, seed: 0, fail_rate: 0.0, faults: Vec::new(), max_rps: None, max_outstanding: None }
+    }
 }
 
 /// A simulator that serves until it is dropped.
@@ -68,6 +88,7 @@ const KEY_WITHOUT_GROUP: &str = "key-without-group";
 
 struct Shared {
     options: Options,
+    trouble: Arc<Trouble>,
     base_url: String,
     accepted: AtomicU32,
     charges: Charges,
@@ -79,8 +100,14 @@ type Service = State<Arc<Shared>>;
 pub async fn start(options: Options) -> std::io::Result<Sandbox> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port)).await?;
     let address = listener.local_addr()?;
+    let trouble = Arc::new(Trouble {
+        faults: Faults::new(&options.faults, options.seed),
+        limits: Limits::new(options.max_rps, options.max_outstanding),
+        speed: options.speed,
+    });
     let shared = Shared {
         options,
+        trouble: Arc::clone(&trouble),
         base_url: format!("http://{address}"),
         accepted: AtomicU32::new(0),
         charges: Charges::default(),
@@ -89,6 +116,7 @@ pub async fn start(options: Options) -> std::io::Result<Sandbox> {
         .route("/v1/videos", post(submit))
         .route("/v1/videos/{id}", get(look))
         .route("/v1/videos/{id}/content", get(content))
+        .layer(middleware::from_fn_with_state(trouble, trouble::answer))
         .route("/videos/{file}", get(video))
         .route("/_sandbox/ledger", get(ledger))
         .fallback(|| async { refuse(StatusCode::NOT_FOUND, "there is nothing here", "not_found") })
@@ -114,6 +142,9 @@ async fn submit(State(shared): Service, headers: HeaderMap, body: Bytes) -> Resu
         return Err(refuse(StatusCode::BAD_REQUEST, &broken.message, broken.code));
     }
     let task = shared.new_task(&spec, model);
+    if let Some(refusal) = shared.trouble.limits.refuse_task(Duration::from_millis(task.lasts_ms.into())) {
+        return Ok(refusal);
+    }
     shared.charges.add(Charge {
         task_id: task.id(),
         model: spec.model.clone(),
@@ -132,7 +163,7 @@ async fn submit(State(shared): Service, headers: HeaderMap, body: Bytes) -> Resu
 async fn look(State(shared): Service, headers: HeaderMap, Path(id): Path<String>) -> Result<Response, Refusal> {
     authorize(&headers)?;
     let task = known(&id)?;
-    Ok(Json(shared.report(&task)).into_response())
+    Ok(Json(shared.distorted(shared.report(&task))).into_response())
 }
 
 async fn content(State(shared): Service, headers: HeaderMap, Path(id): Path<String>) -> Result<Response, Refusal> {
@@ -146,6 +177,9 @@ async fn content(State(shared): Service, headers: HeaderMap, Path(id): Path<Stri
 async fn video(State(shared): Service, headers: HeaderMap, Path(file): Path<String>) -> Result<Response, Refusal> {
     let task = known(file.strip_suffix(".mp4").unwrap_or_default())?;
     finished(&shared, &task)?;
+    if shared.trouble.faults.strikes(Fault::ExpiredUrl) {
+        return Err(refuse(StatusCode::FORBIDDEN, "the link is no longer good", "expired"));
+    }
     Ok(clip(&task, &headers))
 }
 
@@ -188,6 +222,22 @@ impl Shared {
         let model = Catalog::embedded().model_names().nth(task.model.into()).unwrap_or_default();
         task.report(Timestamp::now(), model, &format!("{}/videos/{}.mp4", self.base_url, task.id()))
     }
+
+    /// What a task says of itself when a fault of its own strikes.
+    fn distorted(&self, mut report: Value) -> Value {
+        let faults = &self.trouble.faults;
+        if faults.strikes(Fault::UnknownStatus) {
+            report["status"] = "being_considered".into();
+        }
+        if report["status"] == "completed" && faults.strikes(Fault::NoUrl) {
+            report["video_url"] = Value::Null;
+        }
+        if report["status"] == "in_progress" && faults.strikes(Fault::Backwards) {
+            let progress = report["progress"].as_u64().and_then(|progress| usize::try_from(progress).ok());
+            report["progress"] = faults.pick(progress.unwrap_or(0).max(1)).into();
+        }
+        report
+    }
 }
 
 fn authorize(headers: &HeaderMap) -> Result<(), Refusal> {
@@ -212,24 +262,6 @@ fn finished(shared: &Shared, task: &Task) -> Result<(), Refusal> {
     Err(refuse(StatusCode::NOT_FOUND, "the task has no video", "no_video"))
 }
 
-/// An answer that says no, as JSON of the form that the interface gives for errors (§2.3).
-struct Refusal {
-    status: StatusCode,
-    message: String,
-    code: &'static str,
-}
-
-impl IntoResponse for Refusal {
-    fn into_response(self) -> Response {
-        let body = json!({ "error": { "message": self.message, "code": self.code } });
-        (self.status, Json(body)).into_response()
-    }
-}
-
-fn refuse(status: StatusCode, message: &str, code: &'static str) -> Refusal {
-    Refusal { status, message: message.to_owned(), code }
-}
-
 /// The clip, or the part of it that a `Range` header asks for.
 fn clip(task: &Task, headers: &HeaderMap) -> Response {
     let clip = mp4::clip(task.duration_s.into(), task.is_upright, task.serial.wrapping_mul(0x9e37_79b9));
@@ -251,33 +283,4 @@ fn part(range: &str, length: usize) -> Option<(usize, usize)> {
     let from: usize = from.parse().ok()?;
     let to = if to.is_empty() { length - 1 } else { to.parse::<usize>().ok()?.min(length - 1) };
     (from <= to).then_some((from, to))
-}
-
-/// The documented fields of a body; those that are not documented are passed over.
-fn spec(fields: &Map<String, Value>) -> Result<Spec, String> {
-    let text = |name: &str| match fields.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(_) => Err(format!("{name} must be a string")),
-    };
-    let image = match fields.get("image") {
-        None | Some(Value::Null) => Vec::new(),
-        Some(Value::String(url)) => vec![url.clone()],
-        Some(Value::Array(urls)) => urls.iter().map(|url| url.as_str().unwrap_or_default().to_owned()).collect(),
-        Some(_) => return Err("image must be a string or an array".to_owned()),
-    };
-    let duration = match fields.get("duration") {
-        None | Some(Value::Null) => None,
-        Some(value) => Some(value.as_i64().ok_or("duration must be an integer")?),
-    };
-    Ok(Spec {
-        model: text("model")?.unwrap_or_default(),
-        prompt: text("prompt")?,
-        duration,
-        aspect_ratio: text("aspect_ratio")?,
-        size: text("size")?,
-        image,
-        face: None,
-        extra: Map::new(),
-    })
 }

@@ -1,9 +1,9 @@
 //! A run as it goes: one bar on a terminal, plain lines elsewhere, events as JSON where the log is JSON.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use super::lines::{count, span};
 use super::log::set_bars;
@@ -13,13 +13,15 @@ use crate::engine::{Leaving, RunEvent, StopReason};
 
 /// How often the same trouble is told again.
 const REPEAT: Duration = Duration::from_secs(30);
+/// From when on a silence of the service is shown.
+const SILENCE: Duration = Duration::from_secs(15);
 
 /// Shows a run.
 #[derive(Debug)]
 pub struct Progress {
     terminal: Terminal,
     bar: Option<ProgressBar>,
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
 }
 
 #[derive(Debug)]
@@ -31,21 +33,14 @@ struct State {
     committed: Usd,
     planned: Usd,
     last_trouble: Option<Instant>,
+    /// Since when nobody answers.
+    silent_since: Option<Instant>,
 }
 
 impl Progress {
     /// Nothing yet.
     #[must_use]
     pub fn new(terminal: &Terminal) -> Self {
-        let bar = terminal.shows_bar.then(|| {
-            let bars = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(8));
-            set_bars(bars.clone());
-            let bar = bars.add(ProgressBar::new(0));
-            let style = ProgressStyle::with_template("{bar:24} {pos}/{len} done · {msg}");
-            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-            bar.enable_steady_tick(Duration::from_millis(500));
-            bar
-        });
         let state = State {
             started: Instant::now(),
             total: 0,
@@ -54,21 +49,25 @@ impl Progress {
             committed: Usd::ZERO,
             planned: Usd::ZERO,
             last_trouble: None,
+            silent_since: None,
         };
-        Self { terminal: terminal.clone(), bar, state: Mutex::new(state) }
+        let state = Arc::new(Mutex::new(state));
+        let bar = terminal.shows_bar.then(|| new_bar(&state));
+        Self { terminal: terminal.clone(), bar, state }
     }
 
     /// Takes in something that happened, and shows it.
     pub fn tell(&self, event: &RunEvent) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.count(event);
-        if let Some(bar) = &self.bar {
-            bar.set_length(state.total as u64);
-            bar.set_position(state.ended as u64);
-            bar.set_message(state.message());
-        }
         let told = state.is_worth_telling(event);
+        let (total, ended) = (state.total, state.ended);
+        // Drawing the bar asks for the state.
         drop(state);
+        if let Some(bar) = &self.bar {
+            bar.set_length(total as u64);
+            bar.set_position(ended as u64);
+        }
         if self.terminal.logs_json {
             log(event);
         } else if told {
@@ -162,6 +161,18 @@ impl Progress {
 impl State {
     fn count(&mut self, event: &RunEvent) {
         match event {
+            RunEvent::Trouble { .. } => {
+                self.silent_since.get_or_insert_with(Instant::now);
+            }
+            RunEvent::Submitted { .. }
+            | RunEvent::Progressed { .. }
+            | RunEvent::Completed { .. }
+            | RunEvent::Back { .. } => {
+                self.silent_since = None;
+            }
+            _ => {}
+        }
+        match event {
             RunEvent::Started { submit, resume, planned } => {
                 (self.total, self.running, self.planned) = (submit + resume, *resume, *planned);
             }
@@ -185,6 +196,9 @@ impl State {
 
     fn message(&self) -> String {
         let mut text = format!("{} running · ${} of ${}", self.running, self.committed, self.planned);
+        if let Some(silence) = self.silent_since.map(|since| since.elapsed()).filter(|silence| *silence >= SILENCE) {
+            return format!("{text} · no answer for {}", span(silence));
+        }
         if let Some(left) = self.time_left() {
             text = format!("{text} · about {} left", span(left));
         }
@@ -209,6 +223,22 @@ impl State {
         }
         due
     }
+}
+
+/// A bar that asks for the state whenever it is drawn, which is some times a second, however much happens.
+fn new_bar(state: &Arc<Mutex<State>>) -> ProgressBar {
+    let bars = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(8));
+    set_bars(bars.clone());
+    let state = Arc::clone(state);
+    let run = move |_: &ProgressState, out: &mut dyn std::fmt::Write| {
+        let text = state.lock().unwrap_or_else(PoisonError::into_inner).message();
+        let _infallible = out.write_str(&text);
+    };
+    let style = ProgressStyle::with_template("{bar:24} {pos}/{len} done · {run}");
+    let bar = bars.add(ProgressBar::new(0));
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).with_key("run", run));
+    bar.enable_steady_tick(Duration::from_millis(500));
+    bar
 }
 
 /// An event as a line of the JSON log.

@@ -6,6 +6,7 @@ mod crash;
 mod diagnostics;
 mod documents;
 mod engine;
+mod faults;
 mod kills;
 mod layering;
 mod ledger_faults;

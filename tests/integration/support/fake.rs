@@ -5,9 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use shotlist::domain::{
-    Account, AttemptId, AttemptState, BatchKey, Charging, History, Job, JobId, Request, Spec, TaskId,
-};
+use shotlist::domain::{Account, AttemptId, AttemptState, BatchKey, Charging, Job, JobId, Request, Spec, TaskId};
 use shotlist::engine::{Engine, Outcome, RunEvent, Settings, Stop};
 use shotlist::ledger::{Event, Intent, Ledger, LedgerError};
 use shotlist::plan::Plan;
@@ -170,10 +168,6 @@ impl Ledger for MemoryLedger {
 
     async fn adopt(&self, _: &BatchKey, _: &Account) -> Result<(), LedgerError> {
         Ok(())
-    }
-
-    async fn history(&self, _: &BatchKey) -> Result<History, LedgerError> {
-        Ok(History::default())
     }
 }
 

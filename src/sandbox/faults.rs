@@ -1,0 +1,98 @@
+//! What a service may do besides answering, each with a probability of its own.
+
+use std::sync::{Mutex, PoisonError};
+
+/// A way in which the simulator can misbehave.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// The request is obeyed, and charged, and the connection is cut instead of an answer.
+    LostAnswer,
+    /// 429, with `Retry-After` in seconds; nothing is done.
+    RetryAfter,
+    /// 429, with `Retry-After` as a date; nothing is done.
+    RetryAfterDate,
+    /// 500, 502, 503 or 504; every second one of them obeyed, and charged, the request all the same.
+    ServerError,
+    /// The answer comes in drops.
+    Slow,
+    /// The request is obeyed, and the answer is a page that says so in HTML.
+    Malformed,
+    /// The request is obeyed, and the connection is cut in the middle of the answer.
+    Truncated,
+    /// A task says a status that the interface does not have.
+    UnknownStatus,
+    /// A completed task has no URL.
+    NoUrl,
+    /// A task's progress is less than it was.
+    Backwards,
+    /// A video's URL is no longer good.
+    ExpiredUrl,
+}
+
+impl Fault {
+    /// Every one.
+    pub const ALL: [Self; 11] = [
+        Self::LostAnswer,
+        Self::RetryAfter,
+        Self::RetryAfterDate,
+        Self::ServerError,
+        Self::Slow,
+        Self::Malformed,
+        Self::Truncated,
+        Self::UnknownStatus,
+        Self::NoUrl,
+        Self::Backwards,
+        Self::ExpiredUrl,
+    ];
+
+    /// Its name on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::LostAnswer => "lost-answer",
+            Self::RetryAfter => "retry-after",
+            Self::RetryAfterDate => "retry-after-date",
+            Self::ServerError => "server-error",
+            Self::Slow => "slow",
+            Self::Malformed => "malformed",
+            Self::Truncated => "truncated",
+            Self::UnknownStatus => "unknown-status",
+            Self::NoUrl => "no-url",
+            Self::Backwards => "backwards",
+            Self::ExpiredUrl => "expired-url",
+        }
+    }
+}
+
+/// How often each fault strikes.
+#[derive(Debug)]
+pub struct Faults {
+    shares: [f64; Fault::ALL.len()],
+    random: Mutex<fastrand::Rng>,
+}
+
+impl Faults {
+    /// These, with their probabilities; all others never. The last word on a fault counts.
+    pub fn new(chosen: &[(Fault, f64)], seed: u64) -> Self {
+        let mut shares = [0.0; Fault::ALL.len()];
+        for (fault, share) in chosen {
+            shares[*fault as usize] = *share;
+        }
+        Self { shares, random: Mutex::new(fastrand::Rng::with_seed(seed)) }
+    }
+
+    /// Whether a fault strikes this time.
+    pub fn strikes(&self, fault: Fault) -> bool {
+        let share = self.shares[fault as usize];
+        share > 0.0 && self.random().f64() < share
+    }
+
+    /// A whole number below this.
+    pub fn pick(&self, below: usize) -> usize {
+        self.random().usize(..below)
+    }
+
+    fn random(&self) -> std::sync::MutexGuard<'_, fastrand::Rng> {
+        self.random.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

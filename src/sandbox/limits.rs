@@ -1,0 +1,56 @@
+//! What the simulator refuses for being too much: requests in a second, tasks at once.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::response::Response;
+
+use super::refusal::asked_to_wait;
+
+/// Over how long requests are counted.
+const WINDOW: Duration = Duration::from_secs(1);
+
+/// The limits, and what counts against them.
+#[derive(Debug)]
+pub struct Limits {
+    max_rps: Option<u32>,
+    max_outstanding: Option<usize>,
+    window: Mutex<(Instant, u32)>,
+    /// When each outstanding task ends.
+    ends: Mutex<BinaryHeap<Reverse<Instant>>>,
+}
+
+impl Limits {
+    /// At most so many requests in a second, and so many tasks at once; nothing for no limit.
+    pub fn new(max_rps: Option<u32>, max_outstanding: Option<usize>) -> Self {
+        Self { max_rps, max_outstanding, window: Mutex::new((Instant::now(), 0)), ends: Mutex::default() }
+    }
+
+    /// Counts a request, or refuses it.
+    pub fn refuse_request(&self) -> Option<Response> {
+        let most = self.max_rps?;
+        let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
+        if window.0.elapsed() >= WINDOW {
+            *window = (Instant::now(), 0);
+        }
+        window.1 += 1;
+        (window.1 > most).then(|| asked_to_wait("1"))
+    }
+
+    /// Counts a task that takes this long, or refuses it.
+    pub fn refuse_task(&self, takes: Duration) -> Option<Response> {
+        let most = self.max_outstanding?;
+        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        while ends.peek().is_some_and(|end| end.0 <= now) {
+            ends.pop();
+        }
+        if ends.len() >= most {
+            return Some(asked_to_wait("1"));
+        }
+        ends.push(Reverse(now + takes));
+        None
+    }
+}
