@@ -5,9 +5,6 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A silence shorter than this is nothing to tell of when it ends.
-const WORTH_TELLING: Duration = Duration::from_secs(10);
-
 /// What is known of the connection to the service, by whoever asked last.
 #[derive(Debug, Default)]
 pub struct Contact(Mutex<State>);
@@ -15,24 +12,20 @@ pub struct Contact(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     reached: bool,
-    failures: u32,
     silent_since: Option<Instant>,
 }
 
 impl Contact {
-    /// A request got no answer: how many did so on end.
-    pub fn lost(&self) -> u32 {
-        let mut state = self.lock();
-        state.silent_since.get_or_insert_with(Instant::now);
-        state.failures = state.failures.saturating_add(1);
-        state.failures
+    /// A request got no answer that is of use.
+    pub fn lost(&self) {
+        self.lock().silent_since.get_or_insert_with(Instant::now);
     }
 
-    /// A request got an answer: how long there had been none, if that is worth telling.
+    /// A request got an answer: how long there had been none.
     pub fn heard(&self) -> Option<Duration> {
         let mut state = self.lock();
-        (state.reached, state.failures) = (true, 0);
-        state.silent_since.take().map(|since| since.elapsed()).filter(|silence| *silence >= WORTH_TELLING)
+        state.reached = true;
+        state.silent_since.take().map(|since| since.elapsed())
     }
 
     /// Whether the service ever answered in this run.

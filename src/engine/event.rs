@@ -87,6 +87,11 @@ pub enum RunEvent {
         /// What happened.
         message: String,
     },
+    /// Something is unusual, and the run copes with it.
+    Warned {
+        /// What it is.
+        message: String,
+    },
     /// The service answers again.
     Back {
         /// For how long it did not.

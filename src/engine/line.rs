@@ -20,11 +20,10 @@ pub struct Line<'e, S> {
 }
 
 impl<S> Line<'_, S> {
-    /// A request got no answer: how many did so on end.
-    pub fn lost(&self, message: String) -> u32 {
-        let failures = self.contact.lost();
+    /// A request got no answer that is of use.
+    pub fn lost(&self, message: String) {
+        self.contact.lost();
         (self.tell)(RunEvent::Trouble { message });
-        failures
     }
 
     /// A request got an answer.

@@ -7,6 +7,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::Mutex as FairMutex;
 use tokio::time::Instant;
 
 /// The gap between requests after a pause, at first and at the most.
@@ -17,16 +18,25 @@ const SHRINKS_TO: f64 = 0.8;
 /// A gap below this is none.
 const NO_GAP: Duration = Duration::from_millis(1);
 
+/// The longest that a submission's refusal keeps looks waiting: only they can see that there is a place again.
+const LONGEST_LOOK_PAUSE: Duration = Duration::from_mins(1);
+
 /// When the service may be asked again.
 #[derive(Debug)]
 pub struct Pace {
     least_gap: Duration,
     state: Mutex<State>,
+    /// Whoever holds it is next, so that only one request at a time reserves a moment.
+    head: FairMutex<()>,
+    /// Submissions wait in a line of their own, of which only the first is beside the looks.
+    submissions: FairMutex<()>,
 }
 
 #[derive(Debug)]
 struct State {
+    /// Until when nobody asks, and until when nobody submits.
     until: Instant,
+    submissions_until: Instant,
     gap: Duration,
     /// The gap that the last pause began with; nothing before the first one.
     began_with: Duration,
@@ -38,49 +48,60 @@ impl Pace {
     pub fn new(rps: Option<f64>) -> Self {
         let now = Instant::now();
         let least_gap = rps.map_or(Duration::ZERO, |rps| Duration::from_secs_f64(1.0 / rps));
-        let state = State { until: now, gap: Duration::ZERO, began_with: Duration::ZERO, next: now };
-        Self { least_gap, state: Mutex::new(state) }
+        let (gap, began_with) = (Duration::ZERO, Duration::ZERO);
+        let state = State { until: now, submissions_until: now, gap, began_with, next: now };
+        Self { least_gap, state: Mutex::new(state), head: FairMutex::new(()), submissions: FairMutex::new(()) }
     }
 
     /// Nobody asks for this long. A shorter wait never ends a longer one.
     pub fn pause(&self, wait: Duration) {
         let mut state = self.lock();
-        let now = Instant::now();
-        // Requests that were under way together are all refused: that is one refusal.
-        if state.until <= now {
-            let longer = if state.gap.is_zero() { FIRST_GAP } else { state.began_with * 2 };
-            state.began_with = longer.min(LONGEST_GAP);
-        }
-        state.gap = state.began_with;
-        state.until = state.until.max(now + wait);
+        state.pause(wait);
+        state.submissions_until = state.submissions_until.max(state.until);
     }
 
-    /// Returns when it is this request's turn: after a pause, and a gap after the request before.
+    /// Nobody submits for this long, and nobody asks for the first minute of it.
+    pub fn pause_submissions(&self, wait: Duration) {
+        let mut state = self.lock();
+        state.pause(wait.min(LONGEST_LOOK_PAUSE));
+        state.submissions_until = state.submissions_until.max(Instant::now() + wait);
+    }
+
+    /// Returns when it is a submission's turn: after a pause, and a gap after the request before.
     pub async fn turn(&self) {
+        let _first_of_submissions = self.submissions.lock().await;
         loop {
-            let at = self.lock().reserve(self.least_gap);
-            sleep_until(at).await;
-            if self.pending().is_none() {
+            let until = self.lock().submissions_until;
+            sleep_until(until).await;
+            self.next_moment().await;
+            if !self.holds_submissions() {
                 return;
             }
         }
     }
 
-    /// Returns once the gap after the last request is over, whether there is a pause or not.
-    pub async fn gap(&self) {
-        let next = self.lock().next;
-        sleep_until(next).await;
-    }
-
-    /// Notes a request that starts now.
-    pub fn start(&self) {
-        self.lock().reserve(self.least_gap);
+    /// Returns when it is a look's turn; false if a pause began meanwhile.
+    pub async fn turn_to_look(&self) -> bool {
+        self.next_moment().await;
+        self.pending().is_none()
     }
 
     /// How long nobody may ask yet; nothing if there is no pause.
     pub fn pending(&self) -> Option<Duration> {
         let left = self.lock().until.saturating_duration_since(Instant::now());
         (!left.is_zero()).then_some(left)
+    }
+
+    /// Whether nobody may submit now.
+    pub fn holds_submissions(&self) -> bool {
+        self.lock().submissions_until > Instant::now()
+    }
+
+    /// Takes the next moment at which a request may start, and returns when it has come.
+    async fn next_moment(&self) {
+        let _first_in_line = self.head.lock().await;
+        let at = self.lock().reserve(self.least_gap);
+        sleep_until(at).await;
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -96,9 +117,20 @@ async fn sleep_until(at: Instant) {
 }
 
 impl State {
+    fn pause(&mut self, wait: Duration) {
+        let now = Instant::now();
+        // Requests that were under way together are all refused: that is one refusal.
+        if self.until <= now {
+            let longer = if self.gap.is_zero() { FIRST_GAP } else { self.began_with * 2 };
+            self.began_with = longer.min(LONGEST_GAP);
+        }
+        self.gap = self.began_with;
+        self.until = self.until.max(now + wait);
+    }
+
     /// Takes the next moment at which a request may start.
     fn reserve(&mut self, least_gap: Duration) -> Instant {
-        let at = self.next.max(self.until).max(Instant::now());
+        let at = self.next.max(Instant::now());
         self.next = at + self.gap.max(least_gap);
         self.gap = self.gap.mul_f64(SHRINKS_TO);
         if self.gap < NO_GAP {
@@ -147,22 +179,36 @@ mod tests {
         let within = |seconds| starts.iter().filter(|at| **at < Duration::from_secs_f64(seconds)).count();
         assert!((2..=10).contains(&within(0.2)), "{} at once", within(0.2));
         assert_eq!(within(1.0), 200, "the gap never closes: {:?}", starts.last());
-        // A service that asks again is asked more slowly.
-        pace.pause(Duration::from_secs(1));
-        pace.start();
-        pace.pause(Duration::from_secs(1));
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        // A service that asks again and again is asked more and more slowly.
+        for _ in 0..3 {
+            pace.pause(Duration::from_secs(1));
+            pace.turn().await;
+        }
         let first = self::starts(&pace, 2, Instant::now()).await;
-        assert!(first[1] >= FIRST_GAP, "{first:?}");
+        assert!(first[1] >= first[0] + FIRST_GAP * 2, "{first:?}");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_rate_of_the_users_own_is_kept() {
         let (pace, start) = (Pace::new(Some(4.0)), Instant::now());
-        let starts = starts(&pace, 9, start).await;
-        assert_eq!(starts.last(), Some(&Duration::from_secs(2)));
-        pace.start();
-        pace.gap().await;
-        assert!(start.elapsed() >= Duration::from_millis(2250), "{:?}", start.elapsed());
+        let submissions = starts(&pace, 100, start);
+        // A look is not behind all submissions that wait, but behind those that came before it.
+        let look = async {
+            tokio::time::sleep(Duration::from_millis(1900)).await;
+            assert!(pace.turn_to_look().await);
+            start.elapsed()
+        };
+        let (submissions, look) = futures::join!(submissions, look);
+        assert_eq!(submissions.last(), Some(&Duration::from_secs(25)));
+        assert!(look <= Duration::from_secs(3), "{look:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_long_wait_of_submissions_keeps_looks_for_a_minute_only() {
+        let (pace, start) = (Pace::new(None), Instant::now());
+        pace.pause_submissions(Duration::from_mins(10));
+        assert_eq!(pace.pending(), Some(LONGEST_LOOK_PAUSE));
+        pace.turn().await;
+        assert_eq!(start.elapsed(), Duration::from_mins(10));
     }
 }

@@ -144,7 +144,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
                     Some(watch) => self.admit(watch),
                     None => open = false,
                 },
-                Some((lane, number)) = due(self.line, &self.lanes, &mut self.queue), if !self.queue.is_empty() => {
+                Some((lane, number)) = due(&self.lanes, &mut self.queue), if !self.queue.is_empty() => {
                     looks.extend(self.look_at(number, lane));
                 }
                 Some((number, seen)) = looks.next(), if !looks.is_empty() => self.judge(number, seen),
@@ -187,29 +187,41 @@ impl<'e, S: VideoService> Poller<'e, S> {
     fn queue_up(&mut self, number: Number, wait: Duration) {
         let Some(watched) = self.tasks.get_mut(&number) else { return };
         let waited = watched.since.elapsed();
-        if waited >= self.deadline {
+        if waited >= self.deadline && !wait.is_zero() {
             self.leave(number, Leaving::Deadline);
         } else {
             watched.place = Some(self.queue.insert(number, wait.min(self.deadline.saturating_sub(waited))));
         }
     }
 
-    fn look_at(&mut self, number: Number, lane: Lane) -> Option<impl Future<Output = (Number, Look)> + use<'e, S>> {
+    /// A look at a task; nothing comes of it if the service asked everybody to wait meanwhile.
+    fn look_at(
+        &mut self,
+        number: Number,
+        lane: Lane,
+    ) -> Option<impl Future<Output = (Number, Option<Look>)> + use<'e, S>> {
         let watched = self.tasks.get_mut(&number)?;
         watched.place = None;
-        if let Some(pause) = self.line.pace.pending() {
-            // Nobody asks during a pause; the deadline goes on counting.
+        let is_last = watched.since.elapsed() >= self.deadline;
+        if let Some(pause) = self.line.pace.pending()
+            && !is_last
+        {
+            // Nobody asks during a pause. The deadline goes on counting, and there is one look at it all the same: a
+            // task that is paid for is not given up unseen.
             self.queue_up(number, pause);
             return None;
         }
-        self.line.pace.start();
-        watched.polls += 1;
-        let (service, task) = (self.line.service, watched.watch.task.clone());
-        Some(async move { (number, lane.run(service.look(&task)).await) })
+        let (line, task) = (self.line, watched.watch.task.clone());
+        Some(async move {
+            let may_look = line.pace.turn_to_look().await || is_last;
+            (number, if may_look { Some(lane.run(line.service.look(&task)).await) } else { None })
+        })
     }
 
-    fn judge(&mut self, number: Number, seen: Look) {
+    fn judge(&mut self, number: Number, seen: Option<Look>) {
+        let Some(seen) = seen else { return self.queue_up(number, Duration::ZERO) };
         let Some(mut watched) = self.tasks.remove(&number) else { return };
+        watched.polls += 1;
         match self.next(&mut watched, seen) {
             Next::Last(word) => {
                 drop(watched.watch.slot);
@@ -284,6 +296,10 @@ impl<'e, S: VideoService> Poller<'e, S> {
     /// What the end of this task says of others.
     fn learn(&mut self, watched: &Watched<'e>, report: &TaskReport) {
         let span = ended_between(report, watched);
+        // One that was resumed and is over at the first look may have ended hours ago.
+        if span.0.is_zero() && !watched.watch.age.is_zero() {
+            return;
+        }
         if self.cadence.learn(&watched.watch.class, &watched.sight, span) {
             self.hurry(&watched.watch.class);
         }
@@ -340,7 +356,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
         let since = *watched.missing_since.get_or_insert_with(Instant::now);
         if since.elapsed() < self.cadence.scaled(GRACE) {
             let message = format!("the service does not know the task {} now (HTTP 404)", watched.watch.task);
-            (self.line.tell)(RunEvent::Trouble { message });
+            (self.line.tell)(RunEvent::Warned { message });
             return self.as_usual(watched);
         }
         let error = ServiceError {
@@ -352,9 +368,8 @@ impl<'e, S: VideoService> Poller<'e, S> {
     }
 }
 
-/// The next task that is due, once the gap after the last request is over and a lane is free. Cancelling it loses nothing.
-async fn due<S>(line: &Line<'_, S>, lanes: &Lanes, queue: &mut DelayQueue<Number>) -> Option<(Lane, Number)> {
-    line.pace.gap().await;
+/// The next task that is due, once a lane is free. Cancelling it loses nothing.
+async fn due(lanes: &Lanes, queue: &mut DelayQueue<Number>) -> Option<(Lane, Number)> {
     let lane = lanes.enter().await;
     queue.next().await.map(|due| (lane, due.into_inner()))
 }

@@ -190,11 +190,25 @@ impl Turn<'_> {
         }
     }
 
+    /// Whether the service has not said meanwhile that it is full, or this submission goes alone.
+    pub fn is_still_ready(&self) -> bool {
+        self.alone.is_some() || self.slots.lock().capacity.is_none()
+    }
+
+    /// It was ready, and waits anew.
+    pub fn steps_back(&mut self) {
+        let mut state = self.slots.lock();
+        self.end(&mut state);
+    }
+
     /// The service said that it is full, and to wait this long.
     pub fn was_refused(&mut self, wait: Duration) {
         let mut state = self.slots.lock();
         let wait = wait.max(LEAST_PROBE_WAIT);
-        state.refusals = if state.full_with == state.tasks { state.refusals.saturating_add(1) } else { 0 };
+        // Submissions that were under way together are all refused: that is one refusal.
+        if state.may_probe() {
+            state.refusals = if state.full_with == state.tasks { state.refusals.saturating_add(1) } else { 0 };
+        }
         state.full_with = state.tasks;
         let wait = wait.max((wait * 2_u32.saturating_pow(state.refusals.min(16))).min(self.slots.longest_wait));
         self.hold_back(state, wait);
@@ -219,7 +233,7 @@ impl Turn<'_> {
     fn hold_back(&mut self, mut state: MutexGuard<'_, State>, wait: Duration) {
         self.end(&mut state);
         state.capacity = Some(state.tasks);
-        state.probe_at = Instant::now() + wait;
+        state.probe_at = state.probe_at.max(Instant::now() + wait);
     }
 
     fn begin(&mut self, state: &mut State) {

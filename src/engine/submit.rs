@@ -96,7 +96,7 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
     }
 
     async fn try_until_answered(&self, job: &Job, known: Option<AttemptId>, slot: &mut Slot<'_>) -> Submitted {
-        let mut turn = self.slots.turn();
+        let (mut turn, mut unsent) = (self.slots.turn(), 0);
         loop {
             let Some(lane) = self.may_send(&mut turn).await else { return Submitted::Nothing };
             let attempt = match self.ledger.intend(self.intent(job, known)).await {
@@ -114,7 +114,8 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
             // Boxed: it is large, and every job that waits would otherwise keep room for it.
             match lane.run(Box::pin(self.line.service.submit(&job.request))).await {
                 Submission::NotSent(message) => {
-                    self.was_not_sent(&mut turn, message);
+                    unsent += 1;
+                    self.was_not_sent(&mut turn, unsent, message);
                     self.write(attempt, Event::Withdrawn).await;
                 }
                 Submission::Wait(wait, message) => {
@@ -122,7 +123,9 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
                     self.write(attempt, Event::Withdrawn).await;
                 }
                 answer => {
-                    self.line.heard();
+                    if !matches!(answer, Submission::Unknown(_)) {
+                        self.line.heard();
+                    }
                     if matches!(answer, Submission::Accepted(..)) {
                         slot.occupy();
                     }
@@ -133,22 +136,27 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
         }
     }
 
-    /// Not a byte was written. The first tries find out whether the service can be reached at all; later the network may
-    /// be down for a while, and comes back.
-    fn was_not_sent(&self, turn: &mut Turn<'_>, message: String) {
-        let failures = self.line.lost(message.clone());
-        let out_of_reach = !self.line.contact.was_reached() && failures >= CONNECT_TRIES;
+    /// Not a byte was written, for the so many-th time on end. The first tries find out whether the service can be reached
+    /// at all; later the network may be down for a while, and comes back.
+    fn was_not_sent(&self, turn: &mut Turn<'_>, unsent: u32, message: String) {
+        self.line.lost(message.clone());
+        let out_of_reach = !self.line.contact.was_reached() && unsent >= CONNECT_TRIES;
         if out_of_reach || self.slots.idle_for() > self.patience {
             self.line.stop_because(StopReason::Unreachable, message);
         }
-        let most = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(failures.min(16))).min(LONGEST_PAUSE);
+        let most = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(unsent.min(16))).min(LONGEST_PAUSE);
         turn.was_not_sent(most.mul_f64(fastrand::f64()));
     }
 
     fn was_refused(&self, turn: &mut Turn<'_>, wait: Option<Duration>, message: String) {
         self.line.heard();
         let wait = wait.unwrap_or(UNSAID_WAIT);
-        self.line.pace.pause(wait);
+        if wait > self.patience {
+            // What is paid for is collected meanwhile, so nobody else waits.
+            self.line.stop_because(StopReason::Unreachable, format!("{message}, longer than the deadline"));
+            return;
+        }
+        self.line.pace.pause_submissions(wait);
         turn.was_refused(wait);
         (self.line.tell)(RunEvent::Waiting { wait, message });
     }
@@ -157,9 +165,16 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
     /// service takes nothing for longer than there is patience.
     async fn may_send(&self, turn: &mut Turn<'_>) -> Option<Lane> {
         let ready = async {
-            turn.ready().await;
-            self.line.pace.turn().await;
-            self.lanes.enter().await
+            loop {
+                turn.ready().await;
+                self.line.pace.turn().await;
+                let lane = self.lanes.enter().await;
+                // The service may have said that it is full while this one waited for its lane.
+                if turn.is_still_ready() && !self.line.pace.holds_submissions() {
+                    return lane;
+                }
+                turn.steps_back();
+            }
         };
         let lane = tokio::select! {
             biased;
@@ -185,7 +200,7 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
     fn not_intended(&self, error: &LedgerError) {
         match error {
             // Another run is at this job; what it does is in the ledger.
-            LedgerError::Claimed(_) => (self.line.tell)(RunEvent::Trouble { message: error.to_string() }),
+            LedgerError::Claimed(_) => (self.line.tell)(RunEvent::Warned { message: error.to_string() }),
             LedgerError::OverCap { .. } => self.line.stop_because(StopReason::SpendLimit, error.to_string()),
             error => self.ledger_failed(error),
         }

@@ -122,7 +122,12 @@ impl Progress {
                 terminal.note(&format!("waiting {}: {message}", span(*wait)));
             }
             RunEvent::Trouble { message } => terminal.warning(&format!("no answer, asking again: {message}")),
-            RunEvent::Back { after } => terminal.note(&format!("the service answers again, after {}", span(*after))),
+            RunEvent::Warned { message } => terminal.warning(message),
+            RunEvent::Back { after } => {
+                if *after >= SILENCE {
+                    terminal.note(&format!("the service answers again, after {}", span(*after)));
+                }
+            }
             RunEvent::UnknownStatus { status } => terminal.warning(&format!(
                 "the service says `{status}`, which its interface does not know; the task is asked about again"
             )),
@@ -164,12 +169,7 @@ impl State {
             RunEvent::Trouble { .. } => {
                 self.silent_since.get_or_insert_with(Instant::now);
             }
-            RunEvent::Submitted { .. }
-            | RunEvent::Progressed { .. }
-            | RunEvent::Completed { .. }
-            | RunEvent::Back { .. } => {
-                self.silent_since = None;
-            }
+            RunEvent::Back { .. } => self.silent_since = None,
             _ => {}
         }
         match event {
@@ -263,6 +263,7 @@ fn log(event: &RunEvent) {
             tracing::warn!(event = "waiting", seconds = wait.as_secs_f64(), error = message);
         }
         RunEvent::Trouble { message } => tracing::warn!(event = "trouble", error = message),
+        RunEvent::Warned { message } => tracing::warn!(event = "warned", message),
         RunEvent::Back { after } => tracing::info!(event = "back", seconds = after.as_secs_f64()),
         RunEvent::UnknownStatus { status } => tracing::warn!(event = "unknown_status", status),
         RunEvent::Rescue { job, task } => tracing::error!(event = "rescue", %job, %task),

@@ -58,7 +58,6 @@ fn what_loses_no_submission_leaves_every_job_completed() {
         &["--fault", "backwards=0.9"],
         &["--max-rps", "30"],
         &["--max-outstanding", "3"],
-        &["--fault", "expired-url=1"],
     ] {
         let (here, simulator, ended) = rehearse(faults);
         assert_eq!(ended.code, Some(0), "{faults:?}: {}", ended.stderr);

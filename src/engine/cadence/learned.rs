@@ -75,6 +75,11 @@ impl Learned {
         sum / weight
     }
 
+    /// The longest typical time that the document says, in seconds.
+    pub fn longest(&self) -> f64 {
+        self.typical.1
+    }
+
     /// The earliest age at which a task is thought to be ready.
     pub fn earliest(&self) -> f64 {
         self.class().map(|block| block.from).fold(f64::INFINITY, f64::min)

@@ -1,5 +1,8 @@
 //! When a task will end, as a mixture of blocks, and the arithmetic of placing a look in it.
 
+/// The most steps of a search through all ages that are thought of.
+const MOST_STEPS: f64 = 200.0;
+
 /// A span of ages at any of which a task ends with the same probability. In seconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Block {
@@ -74,16 +77,23 @@ impl Mixture {
         None
     }
 
-    /// The first age, in quarters of `span`, from which on a task that still runs ends within `span` with at least this
-    /// probability. `None` if the task has outlived all blocks.
+    /// The first age from which on a task that still runs may end at all.
+    pub fn begins(&self, age: f64) -> f64 {
+        let ahead = self.0.iter().filter(|block| block.to > age);
+        ahead.map(|block| block.from.max(age)).fold(f64::INFINITY, f64::min)
+    }
+
+    /// The first age, give or take a quarter of `span`, from which on a task that still runs ends within `span` with at
+    /// least this probability. `None` if the task has outlived all blocks.
     pub fn likely_from(&self, age: f64, span: f64, probability: f64) -> Option<f64> {
         let end = self.0.iter().map(|block| block.to).fold(0.0, f64::max);
+        let step = (span / 4.0).max((end - age) / MOST_STEPS).max(0.001);
         let mut from = age;
         while from < end {
             if self.surviving(from + span) <= self.surviving(from) * (1.0 - probability) {
                 return Some(from);
             }
-            from += span / 4.0;
+            from += step;
         }
         None
     }

@@ -28,7 +28,7 @@
 //! # The bounds
 //!
 //! Nothing is asked before a task can be ready: the integral is zero there. Once a task may be ready, which is when it
-//! ends within the next `--poll-interval` with a probability of at least [`READY`], it is looked at every
+//! ends within the next [`SOON`] with a probability of at least [`READY`], it is looked at every
 //! `--poll-interval` at the latest, and never sooner than `--poll-floor` after the last look. With `--first-poll` the
 //! user says when that is. Tasks submitted together get thresholds around one, so that they
 //! don't ask together. A first look that finds a task finished earlier than any was thought to be moves the first looks
@@ -45,8 +45,10 @@ use learned::{Learned, Promise};
 
 /// What a look is worth, as a share of the mean time that a task of its class takes.
 const LOOK_WORTH: f64 = 0.005;
-/// From which probability on, of ending within an interval, a task may be ready.
+/// From which probability on, of ending soon, a task may be ready.
 const READY: f64 = 0.05;
+/// What is soon, as a share of the mean time that a task of its class takes: some ten seconds of two minutes.
+const SOON: f64 = 0.08;
 /// The integral of the density of looks at the first look, from and to. Less than one: a first look also learns how far
 /// the task is.
 const FIRST_LOOK: (f64, f64) = (0.05, 0.35);
@@ -54,6 +56,8 @@ const FIRST_LOOK: (f64, f64) = (0.05, 0.35);
 const NEXT_LOOK: (f64, f64) = (0.85, 1.15);
 /// How much earlier than the interval a look may come, as a share of it.
 const JITTER: f64 = 0.1;
+/// The shortest interval: timers count whole milliseconds.
+const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
 /// The longest pause after looks that brought no usable answer.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
 /// The most promises of one task that are remembered.
@@ -110,7 +114,7 @@ impl Cadence {
     /// As the user set it. An interval below the floor is lifted to it.
     pub fn new(settings: &Settings) -> Self {
         Self {
-            interval: settings.poll_interval.max(settings.poll_floor),
+            interval: settings.poll_interval.max(settings.poll_floor).max(SHORTEST_INTERVAL),
             floor: settings.poll_floor,
             first: settings.first_poll,
             speed: settings.speed,
@@ -140,6 +144,10 @@ impl Cadence {
         let learned = self.learned(class);
         let earliest = learned.earliest();
         let (from, to) = (ended.0.as_secs_f64(), ended.1.as_secs_f64());
+        // Nobody looked for so long that it says nothing: the network was down, or the machine slept.
+        if to - from > learned.longest() {
+            return false;
+        }
         // One that nobody ever saw running may have ended at any time. To believe that all could be ready at once would
         // waste many looks; halving the first look each time that this happens finds the truth soon enough.
         let from = if from <= 0.0 { to / 2.0 } else { from };
@@ -173,8 +181,10 @@ impl Cadence {
         let learned = self.learned(class);
         let now = age.as_secs_f64();
         let mixture = learned.mixture(now, sight.promise);
-        let ready = if by_hand { now } else { mixture.likely_from(now, interval, READY)? };
-        let place = mixture.place(now, looks, LOOK_WORTH * learned.mean()).unwrap_or(f64::INFINITY);
+        let mean = learned.mean();
+        let likely = mixture.likely_from(now, SOON * mean, READY)?;
+        let ready = if by_hand { now } else { likely.max(mixture.begins(now)) };
+        let place = mixture.place(now, looks, LOOK_WORTH * mean).unwrap_or(f64::INFINITY);
         Some(Duration::from_secs_f64((place.min(ready + interval) - now).max(0.0)))
     }
 
