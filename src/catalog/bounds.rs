@@ -2,6 +2,8 @@
 
 use serde::Deserialize;
 
+use crate::domain::Usd;
+
 /// A whole number between two bounds, both included.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -98,6 +100,17 @@ impl SizeRule {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ImageRule {
+    /// The section of the interface document.
+    pub source: String,
+}
+
+/// What a video of a real human face needs.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FaceRule {
+    /// What the review of one face costs, once, in dollars.
+    #[serde(deserialize_with = "super::file::price")]
+    pub review_usd: Usd,
     /// The section of the interface document.
     pub source: String,
 }

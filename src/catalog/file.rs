@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-use super::bounds::{Choice, ImageRule, PromptRule, SizeRule, Typical, Whole};
+use super::bounds::{Choice, FaceRule, ImageRule, PromptRule, SizeRule, Typical, Whole};
 use crate::domain::{Charging, Field, Usd};
 
 /// All families and models that shotlist knows.
@@ -49,6 +49,8 @@ pub struct FieldRules {
     pub size: Option<SizeRule>,
     /// The reference images.
     pub image: Option<ImageRule>,
+    /// A reviewed human face.
+    pub face: Option<FaceRule>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -78,7 +80,8 @@ enum Unit {
     Second,
 }
 
-fn price<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Usd, D::Error> {
+/// An amount of dollars, written as text so that no float is ever involved.
+pub(super) fn price<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Usd, D::Error> {
     let price: Usd = String::deserialize(deserializer)?.parse().map_err(D::Error::custom)?;
     if price.is_zero() {
         return Err(D::Error::custom("no model is free"));
@@ -154,7 +157,7 @@ impl Family {
             Field::AspectRatio => self.fields.aspect_ratio.is_some(),
             Field::Size => self.fields.size.is_some(),
             Field::Image => self.fields.image.is_some(),
-            Field::Face => false,
+            Field::Face => self.fields.face.is_some(),
         }
     }
 

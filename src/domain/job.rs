@@ -1,6 +1,6 @@
 //! A checked and priced job.
 
-use super::{Charging, JobId, Request, Spec, Usd};
+use super::{Charging, JobId, OutputPath, Request, Spec, Usd};
 
 /// One video that the manifest asks for: checked against its family, priced, with the exact request that buys it.
 #[derive(Clone, PartialEq, Debug)]
@@ -21,4 +21,17 @@ pub struct Job {
     pub take: u32,
     /// Free labels for selection; no part of identity.
     pub tags: Vec<String>,
+    /// Where its video goes inside the output folder, if that is said; by default it is named after the id.
+    pub file: Option<OutputPath>,
+    /// The review that it waits for, if it does: nothing is submitted before.
+    pub review: Option<FaceReview>,
+}
+
+/// A face review that is not through yet (interface §3).
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct FaceReview {
+    /// The name of the face.
+    pub face: String,
+    /// What its review costs, once, outside the interface.
+    pub fee: Usd,
 }

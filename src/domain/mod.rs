@@ -9,6 +9,7 @@ mod history;
 mod ids;
 mod job;
 mod money;
+mod output;
 mod request;
 mod spec;
 
@@ -16,7 +17,8 @@ pub use account::Account;
 pub use attempt::{Attempt, AttemptId, AttemptState, Charge, Charging, ServiceError};
 pub use history::History;
 pub use ids::{BatchKey, InvalidJobId, JobId, TaskId};
-pub use job::Job;
+pub use job::{FaceReview, Job};
 pub use money::{InvalidUsd, Usd};
+pub use output::{InvalidPath, OutputPath};
 pub use request::{Fingerprint, Request};
 pub use spec::{Field, Spec};

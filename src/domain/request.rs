@@ -31,6 +31,16 @@ impl Request {
     /// costs must not depend on a default that the service may change.
     #[must_use]
     pub fn new(spec: &Spec) -> Self {
+        let body = Self::body_of(spec, image_value(&spec.image));
+        let fingerprint = match &spec.image_key {
+            // No image is an object, so a key can't be taken for an address.
+            Some(key) => Fingerprint::of(&Self::body_of(spec, Some(serde_json::json!({ "image_key": key })))),
+            None => Fingerprint::of(&body),
+        };
+        Self { body, fingerprint }
+    }
+
+    fn body_of(spec: &Spec, image: Option<Value>) -> String {
         let mut fields = spec.extra.clone();
         let mut put = |field: Field, value: Option<Value>| {
             if let Some(value) = value {
@@ -42,10 +52,8 @@ impl Request {
         put(Field::Duration, spec.duration.map(Value::from));
         put(Field::AspectRatio, spec.aspect_ratio.clone().map(Value::from));
         put(Field::Size, spec.size.clone().map(Value::from));
-        put(Field::Image, image_value(&spec.image));
-        let body = canonical(&Value::Object(fields));
-        let fingerprint = Fingerprint::of(&body);
-        Self { body, fingerprint }
+        put(Field::Image, image);
+        canonical(&Value::Object(fields))
     }
 
     /// The bytes that are sent, as text.
@@ -169,6 +177,18 @@ mod tests {
         let body = Request::new(&spec).body().to_owned();
         assert!(body.starts_with(r#"{"a":0.5,"aspect_ratio":"#), "{body}");
         assert!(body.ends_with(r#""z":{"a":[{"c":true,"d":null}],"b":1}}"#), "{body}");
+    }
+
+    #[test]
+    fn an_image_key_stands_in_for_an_address_that_differs_every_day() {
+        let signed = |day: &str, key: Option<&str>| {
+            let image = vec![format!("https://cdn.example/a.png?signed={day}")];
+            Request::new(&Spec { image, image_key: key.map(str::to_owned), ..spec() })
+        };
+        assert_eq!(signed("mon", Some("a")).fingerprint(), signed("tue", Some("a")).fingerprint());
+        assert_ne!(signed("mon", Some("a")).body(), signed("tue", Some("a")).body());
+        assert_ne!(signed("mon", Some("a")).fingerprint(), signed("mon", Some("b")).fingerprint());
+        assert_ne!(signed("mon", None).fingerprint(), signed("tue", None).fingerprint());
     }
 
     #[test]

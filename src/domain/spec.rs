@@ -70,6 +70,9 @@ pub struct Spec {
     pub image: Vec<String>,
     /// The name of a declared face.
     pub face: Option<String>,
+    /// What stands in for the images where it is asked whether two requests are the same: for addresses that differ every
+    /// day.
+    pub image_key: Option<String>,
     /// Fields that the interface does not document, merged into the request as they are.
     pub extra: serde_json::Map<String, serde_json::Value>,
 }

@@ -42,6 +42,11 @@ impl<'f> Table<'f> {
         self.at.key(key)
     }
 
+    /// The mapping itself, for one whose keys are the user's own.
+    pub fn into_map(self) -> Mapping {
+        self.map
+    }
+
     /// Tells a finding about this mapping.
     pub fn tell(&mut self, finding: Diagnostic) {
         self.found.push(finding);

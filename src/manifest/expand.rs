@@ -1,18 +1,23 @@
-//! From the entries of a manifest to its jobs: one for each row, checked, priced and unique.
+//! From the entries of a manifest to its jobs: one for each row, combination and take.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::diagnostic::{Diagnostic, JobLabel, RowPlace};
+use super::beside::undocumented;
+use super::diagnostic::Diagnostic;
 use super::fields::Fields;
-use super::place::{Place, Pointer};
-use super::raw::{RawJob, RawManifest};
-use super::render::{Rendered, render};
+use super::finish::{Finisher, Origin};
+use super::matrix::{Combination, RawMatrix};
+use super::place::Pointer;
+use super::prompts::PromptFiles;
+use super::raw::{RawFields, RawJob, RawManifest};
+use super::render::{Entry, PLAIN, render};
 use super::rows::{self, Row};
-use super::template::Templates;
-use crate::catalog::{Catalog, Violation};
-use crate::domain::{Field, Job, JobId, Request};
+use super::taken::Taken;
+use super::template::{RESERVED, Templates};
+use crate::catalog::Catalog;
+use crate::domain::{Field, Job};
 
 /// Everything that expansion needs besides the entries.
 pub struct Expander<'e> {
@@ -22,55 +27,50 @@ pub struct Expander<'e> {
     pub catalog: &'e Catalog,
     /// Where CSV paths start from.
     pub folder: &'e Path,
-}
-
-/// Where an id was given, for a message about giving it twice.
-struct Given {
-    id: String,
-    entry: usize,
-    row: Option<RowPlace>,
+    /// The prompts that stand in files.
+    pub prompts: &'e PromptFiles,
 }
 
 impl Expander<'_> {
     /// All jobs in file order. Those with a mistake are told and left out.
     pub fn expand(&self, raw: &RawManifest, found: &mut Vec<Diagnostic>) -> Vec<Arc<Job>> {
-        let defaults = Fields::compile(self.templates, &raw.defaults, Pointer::top().key("defaults"), found);
-        let mut jobs = Vec::with_capacity(raw.jobs.len());
-        let mut given: HashMap<String, Given> = HashMap::with_capacity(raw.jobs.len());
+        let at = Pointer::top().key("defaults");
+        warn_of_extras(&raw.defaults, &at, found);
+        let defaults = Fields::compile(self.templates, self.prompts, &raw.defaults, at, found);
+        // Ids are unique, so files are only where one is named by hand.
+        let names_files = raw.jobs.iter().map(|job| &job.fields).chain([&raw.defaults]).any(|job| job.file.is_some());
+        let mut finisher = Finisher { faces: &raw.faces, names_files, taken: Taken::default(), jobs: Vec::new() };
         let mut passed_over: BTreeMap<(Field, &str), usize> = BTreeMap::new();
-        for (entry, raw_job) in raw.jobs.iter().enumerate().filter(|(_, job)| job.id.is_some()) {
-            let at = Pointer::top().key("jobs").index(entry);
+        for (number, raw_job) in raw.jobs.iter().enumerate().filter(|(_, job)| job.id.is_some()) {
+            let at = Pointer::top().key("jobs").index(number);
             let before = found.len();
-            let own = Fields::of_job(self.templates, raw_job, at.clone(), found);
+            let own = Fields::of_job(self.templates, self.prompts, raw_job, at.clone(), found);
+            refuse_twice(raw_job, &own, found);
             if found.len() > before {
                 continue;
             }
+            warn_of_extras(&raw_job.fields, &at, found);
+            let (templates, catalog, prompts) = (self.templates, self.catalog, self.prompts);
+            let entry = Entry { templates, catalog, prompts, own: &own, defaults: &defaults };
+            let combinations = combinations_of(raw_job, &at, found);
             for row in self.rows_of(raw_job, &at, found) {
-                let rendered = render(self.templates, self.catalog, &own, &defaults, row.as_ref());
-                if let Some(model) = rendered.model {
-                    for &field in &rendered.passed_over {
-                        *passed_over.entry((field, &model.family.title)).or_default() += 1;
+                for combination in &combinations {
+                    let rendered = render(entry, row.as_ref(), combination);
+                    if let Some(model) = rendered.model {
+                        for &field in &rendered.passed_over {
+                            *passed_over.entry((field, &model.family.title)).or_default() += 1;
+                        }
                     }
+                    let place = row.as_ref().and_then(|row| row.place.as_ref());
+                    finisher.finish(rendered, &Origin { number, raw_job, entry, combination, row: place }, found);
                 }
-                let place = row.and_then(|row| row.place);
-                let (job, mut findings) = finish(rendered, &own, &defaults, &at);
-                if let Some(id) = findings.id.as_ref().filter(|id| JobId::new(id.as_str()).is_ok()) {
-                    findings.list.extend(claim(&mut given, id, entry, place.clone(), &at));
-                }
-                // In an entry with an unknown or mistyped key, that is what is missing.
-                findings.list.retain(|finding| !raw_job.is_damaged || !finding.code.ends_with("-missing"));
-                let sound = !raw_job.is_damaged
-                    && findings.list.iter().all(|finding| finding.severity == super::Severity::Warning);
-                let label = findings.id.map(|id| JobLabel { id, tags: findings.tags });
-                found.extend(findings.list.into_iter().map(|f| f.with_job(label.clone(), place.clone())));
-                jobs.extend(job.filter(|_| sound).map(Arc::new));
             }
         }
         for ((field, family), count) in passed_over {
             let count = if count == 1 { "1 job".to_owned() } else { format!("{count} jobs") };
             tracing::info!("the default `{field}` is passed over for {count} of {family}, which has no choice there");
         }
-        jobs
+        finisher.jobs
     }
 
     fn rows_of(&self, job: &RawJob, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Option<Row>> {
@@ -81,87 +81,38 @@ impl Expander<'_> {
     }
 }
 
-/// What was found about one job, and what names it.
-struct Findings {
-    id: Option<String>,
-    tags: Vec<String>,
-    list: Vec<Diagnostic>,
+/// The combinations of a job's matrix; one of nothing if it has none.
+fn combinations_of(job: &RawJob, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Combination> {
+    let Some(matrix) = &job.matrix else { return vec![Vec::new()] };
+    let combinations = matrix.combinations();
+    // A matrix that was wrong is told already.
+    if combinations.is_empty() && !job.is_damaged {
+        let place = at.key("matrix").named();
+        let finding = Diagnostic::error("matrix-empty", "nothing is left of this matrix, so there is no job", place);
+        found.push(finding.with_help("exclude less, or leave the entry out"));
+    }
+    combinations
 }
 
-/// Checks and prices what was rendered.
-fn finish(rendered: Rendered<'_>, own: &Fields<'_>, defaults: &Fields<'_>, at: &Pointer) -> (Option<Job>, Findings) {
-    let Rendered { id, mut spec, model, tags, found: mut list, .. } = rendered;
-    let job_id = id.as_ref().and_then(|id| {
-        JobId::new(id.clone())
-            .map_err(|error| {
-                let finding = Diagnostic::error("id-invalid", format!("{error}: `{id}`"), at.key("id").value());
-                list.push(finding.with_help("use letters, digits, dots, dashes and underscores"));
-            })
-            .ok()
-    });
-    let mut job = None;
-    // What could not be filled in is told already; a second message that it is missing would only confuse.
-    if let (Some(model), true) = (model, list.iter().all(|finding| finding.code == "id-invalid")) {
-        model.fill_defaults(&mut spec);
-        list.extend(model.check(&spec).into_iter().map(|violation| locate(violation, own, defaults, at)));
-        let seconds = spec.duration.and_then(|seconds| u32::try_from(seconds).ok());
-        if let (Some(id), Some(seconds)) = (job_id, seconds) {
-            job = Some(Job {
-                id,
-                request: Request::new(&spec),
-                price: model.price(seconds),
-                charging: model.family.charging,
-                typical_s: model.family.typical_s(),
-                take: 1,
-                tags: tags.clone(),
-                spec,
-            });
+/// A value of the matrix that the job itself has too, or that templates know as something else.
+fn refuse_twice(job: &RawJob, own: &Fields<'_>, found: &mut Vec<Diagnostic>) {
+    let mut told = HashSet::new();
+    for (name, at) in job.matrix.iter().flat_map(RawMatrix::names).filter(|(name, _)| told.insert(*name)) {
+        if own.says(name) || name == "id" {
+            let message = format!("`{name}` stands on the job and in its matrix");
+            let finding = Diagnostic::error("matrix-and-job", message, at.clone().value());
+            found.push(finding.with_help("keep one of the two: nobody can know which was meant"));
+        } else if RESERVED.contains(&name) && !PLAIN.contains(&name) {
+            let message = format!("an axis can't be called `{name}`: templates use that name for something else");
+            found.push(Diagnostic::error("axis-reserved", message, at.clone().value()).with_help("rename the axis"));
         }
     }
-    (job, Findings { id, tags, list })
 }
 
-fn locate(violation: Violation, own: &Fields<'_>, defaults: &Fields<'_>, at: &Pointer) -> Diagnostic {
-    let place = if own.has(violation.field) {
-        own.place(violation.field)
-    } else if defaults.has(violation.field) {
-        defaults.place(violation.field)
-    } else {
-        at.key("id").value()
-    };
-    let mut finding = Diagnostic::error(violation.code, violation.message, place);
-    finding.severity = violation.severity;
-    finding.help = violation.help;
-    finding
-}
-
-/// Notes that an id is taken, or tells that it already was, also where only letter case differs.
-fn claim(
-    given: &mut HashMap<String, Given>,
-    id: &str,
-    entry: usize,
-    row: Option<RowPlace>,
-    at: &Pointer,
-) -> Option<Diagnostic> {
-    let folded = id.to_ascii_lowercase();
-    let Some(first) = given.get(&folded) else {
-        given.insert(folded, Given { id: id.to_owned(), entry, row });
-        return None;
-    };
-    let message = match (&first.row, first.id == id) {
-        (_, false) => {
-            format!("the ids `{id}` and `{}` differ only in letter case, and files are named after them", first.id)
-        }
-        (Some(row), true) => format!("the id `{id}` is taken: {} line {} gives it too", row.file, row.line),
-        (None, true) => format!("the id `{id}` is taken"),
-    };
-    let mut finding = Diagnostic::error("id-duplicate", message, at.key("id").value());
-    if first.entry == entry {
-        return Some(
-            finding.with_help("put a column that differs in every row into the id: \"name-{{ row.column }}\""),
-        );
+/// Names the fields under `extra` that no family documents, once for each entry.
+fn warn_of_extras(fields: &RawFields, at: &Pointer, found: &mut Vec<Diagnostic>) {
+    let names = fields.extra.iter().flat_map(|extra| extra.keys().filter_map(|key| key.as_str()));
+    for name in names.filter(|name| Field::named(name).is_none()) {
+        found.push(undocumented(name, at.key("extra").key(name)));
     }
-    let other = Pointer::top().key("jobs").index(first.entry).key("id");
-    finding.other = Some((Place::Value(other, super::place::Part::Value), "first given here"));
-    Some(finding.with_help("give each job an id of its own"))
 }

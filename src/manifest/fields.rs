@@ -1,19 +1,23 @@
 //! The fields of one entry of `jobs`, or of `defaults`, with their templates compiled once for all rows.
 
+use std::path::Path;
+
 use serde_yaml::Mapping;
 
 use super::decode::WholeOrTemplate;
-use super::diagnostic::Diagnostic;
+use super::diagnostic::{Diagnostic, unreadable};
 use super::place::{Part, Place, Pointer};
+use super::prompts::PromptFiles;
 use super::raw::{RawFields, RawJob};
 use super::template::{TemplateError, Templates, Text};
-use crate::domain::Field;
 
 /// The texts of an entry or of the defaults, compiled.
 pub struct Fields<'t> {
     pub(super) at: Pointer,
     texts: Vec<(&'static str, Text<'t>)>,
-    pub(super) whole: Option<i64>,
+    wholes: Vec<(&'static str, i64)>,
+    /// The prompt of `prompt_file`, where the file is named without a template.
+    pub(super) prompt_in_file: Option<Text<'t>>,
     pub(super) image: Option<Vec<Text<'t>>>,
     pub(super) tags: Option<Vec<Text<'t>>>,
     pub(super) extra: Option<&'t Mapping>,
@@ -21,8 +25,14 @@ pub struct Fields<'t> {
 
 impl<'t> Fields<'t> {
     /// Compiles the fields of one entry, with its id.
-    pub fn of_job(templates: &'t Templates, job: &'t RawJob, at: Pointer, found: &mut Vec<Diagnostic>) -> Self {
-        let mut fields = Self::compile(templates, &job.fields, at, found);
+    pub fn of_job(
+        templates: &'t Templates,
+        prompts: &'t PromptFiles,
+        job: &'t RawJob,
+        at: Pointer,
+        found: &mut Vec<Diagnostic>,
+    ) -> Self {
+        let mut fields = Self::compile(templates, prompts, &job.fields, at, found);
         if let Some(id) = &job.id {
             fields.add(templates, "id", id, found);
         }
@@ -30,28 +40,66 @@ impl<'t> Fields<'t> {
     }
 
     /// Compiles the fields of an entry or of the defaults.
-    pub fn compile(templates: &'t Templates, raw: &'t RawFields, at: Pointer, found: &mut Vec<Diagnostic>) -> Self {
-        let mut fields =
-            Self { at, texts: Vec::new(), whole: None, image: None, tags: None, extra: raw.extra.as_ref() };
+    pub fn compile(
+        templates: &'t Templates,
+        prompts: &'t PromptFiles,
+        raw: &'t RawFields,
+        at: Pointer,
+        found: &mut Vec<Diagnostic>,
+    ) -> Self {
+        let (texts, wholes) = (Vec::new(), Vec::new());
+        let extra = raw.extra.as_ref();
+        let mut fields = Self { at, texts, wholes, prompt_in_file: None, image: None, tags: None, extra };
         let texts = [
-            (Field::Model, &raw.model),
-            (Field::Prompt, &raw.prompt),
-            (Field::AspectRatio, &raw.aspect_ratio),
-            (Field::Size, &raw.size),
+            ("model", &raw.model),
+            ("prompt", &raw.prompt),
+            ("prompt_file", &raw.prompt_file),
+            ("aspect_ratio", &raw.aspect_ratio),
+            ("size", &raw.size),
+            ("image_key", &raw.image_key),
+            ("face", &raw.face),
+            ("file", &raw.file),
         ];
-        for (field, text) in texts {
+        for (name, text) in texts {
             if let Some(text) = text {
-                fields.add(templates, field.name(), text, found);
+                fields.add(templates, name, text, found);
             }
         }
-        match &raw.duration {
-            Some(WholeOrTemplate::Whole(seconds)) => fields.whole = Some(*seconds),
-            Some(WholeOrTemplate::Template(text)) => fields.add(templates, Field::Duration.name(), text, found),
-            None => {}
+        for (name, whole) in [("duration", &raw.duration), ("takes", &raw.takes)] {
+            match whole {
+                Some(WholeOrTemplate::Whole(number)) => fields.wholes.push((name, *number)),
+                Some(WholeOrTemplate::Template(text)) => fields.add(templates, name, text, found),
+                None => {}
+            }
         }
+        fields.read_prompt(templates, prompts, raw, found);
         fields.image = raw.image.as_ref().map(|list| fields.list(templates, "image", list, found));
         fields.tags = raw.tags.as_ref().map(|list| fields.list(templates, "tags", list, found));
         fields
+    }
+
+    fn read_prompt(
+        &mut self,
+        templates: &'t Templates,
+        prompts: &'t PromptFiles,
+        raw: &'t RawFields,
+        found: &mut Vec<Diagnostic>,
+    ) {
+        let Some(path) = &raw.prompt_file else { return };
+        let at = self.at.key("prompt_file");
+        if raw.prompt.is_some() {
+            let finding = Diagnostic::error("prompt-twice", "there is a `prompt` and a `prompt_file`", at.named());
+            found.push(finding.with_help("keep one of the two: nobody can know which was meant"));
+            return;
+        }
+        match prompts.known(path) {
+            None => {}
+            Some(Err(error)) => found.push(unreadable("the prompt file", Path::new(path), error, at.value())),
+            Some(Ok(text)) => match templates.compile(text) {
+                Ok(text) => self.prompt_in_file = Some(text),
+                Err(error) => found.push(in_file(template_finding(error, at), path)),
+            },
+        }
     }
 
     fn add(&mut self, templates: &'t Templates, name: &'static str, text: &'t str, found: &mut Vec<Diagnostic>) {
@@ -82,19 +130,31 @@ impl<'t> Fields<'t> {
         self.texts.iter().find(|(known, _)| *known == name).map(|(_, text)| text)
     }
 
-    /// Whether the field stands here.
-    pub fn has(&self, field: Field) -> bool {
-        match field {
-            Field::Duration => self.whole.is_some() || self.text(field.name()).is_some(),
-            Field::Image => self.image.is_some(),
-            _ => self.text(field.name()).is_some(),
+    /// A whole number that stands here.
+    pub fn whole(&self, name: &str) -> Option<i64> {
+        self.wholes.iter().find(|(known, _)| *known == name).map(|(_, number)| *number)
+    }
+
+    /// Whether something of this name stands here.
+    pub fn says(&self, name: &str) -> bool {
+        match name {
+            "image" => self.image.is_some(),
+            "prompt" => self.text(name).is_some() || self.text("prompt_file").is_some(),
+            _ => self.whole(name).is_some() || self.text(name).is_some(),
         }
     }
 
     /// The place of a field here.
-    pub fn place(&self, field: Field) -> Place {
-        self.at.key(field.name()).value()
+    pub fn place(&self, name: &str) -> Place {
+        let name = if name == "prompt" && self.text(name).is_none() { "prompt_file" } else { name };
+        self.at.key(name).value()
     }
+}
+
+/// A finding about the text of a file, which is named where the finding stands.
+pub fn in_file(mut finding: Diagnostic, path: &str) -> Diagnostic {
+    finding.message = format!("in {path}: {}", finding.message);
+    finding
 }
 
 /// A template that can't be read or filled in, as a finding about the text that holds it.

@@ -11,6 +11,7 @@ use serde_yaml::{Mapping, Value};
 use super::diagnostic::{Diagnostic, Severity, Sources, unreadable};
 use super::expand::Expander;
 use super::place::{Part, Place, Pointer};
+use super::prompts::PromptFiles;
 use super::raw::{RawBudget, RawManifest};
 use super::suggest;
 use super::template::{RESERVED, Scope, Templates};
@@ -126,7 +127,8 @@ fn build(raw: &RawManifest, options: &Options<'_>, catalog: &Catalog, found: &mu
     let batch = options.batch.map_or_else(|| batch(raw, &templates, found), str::to_owned);
     let stem = || options.path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     let folder = options.path.parent().unwrap_or(Path::new(""));
-    let jobs = Expander { templates: &templates, catalog, folder }.expand(raw, found);
+    let prompts = PromptFiles::read(raw, folder);
+    let jobs = Expander { templates: &templates, catalog, folder, prompts: &prompts }.expand(raw, found);
     Manifest {
         key: BatchKey { name: raw.name.clone().unwrap_or_else(stem), batch },
         jobs,

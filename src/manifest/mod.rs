@@ -10,16 +10,23 @@
 //! This room reads the manifest and the CSV files that it names, and nothing else: no network, no clock (the date is
 //! passed in), no ledger.
 
+mod beside;
 mod decode;
 mod diagnostic;
 mod expand;
+mod faces;
 mod fields;
+mod finish;
 mod load;
+mod matrix;
 mod place;
+mod prompts;
 mod raw;
 mod render;
 mod rows;
+mod schema;
 mod suggest;
+mod taken;
 mod template;
 mod text;
 

@@ -4,12 +4,18 @@
 
 use std::collections::BTreeMap;
 
-use schemars::{JsonSchema, Schema, json_schema};
+use schemars::JsonSchema;
 use serde_yaml::{Mapping, Value};
 
 use super::decode::{Table, WholeOrTemplate, wrong_type};
 use super::diagnostic::{Diagnostic, JobLabel};
+use super::faces::{self, Faces};
+use super::matrix::{self, RawMatrix};
 use super::place::Pointer;
+use super::schema::{
+    budget_schema, faces_schema, for_each_schema, matrix_schema, takes_schema, text_schema, texts_schema,
+    version_schema, whole_schema, zone_schema,
+};
 use super::template::is_template;
 use crate::domain::Usd;
 
@@ -38,6 +44,9 @@ pub struct RawManifest {
     /// Names of environment variables that templates may read as `env.NAME`.
     #[schemars(default)]
     pub env: Vec<String>,
+    /// Real human faces, by name, and how far their review is: `{ review: approved }` or `{ review: pending }`.
+    #[schemars(schema_with = "faces_schema", default)]
+    pub faces: Faces,
     /// Fields for every job that does not say otherwise. One that a job's model does not take is passed over.
     #[schemars(default)]
     pub defaults: RawFields,
@@ -66,6 +75,10 @@ pub struct RawJob {
     /// A CSV file (relative to the manifest) or a list of mappings: one job for each row, as `row` in templates.
     #[schemars(schema_with = "for_each_schema", default)]
     pub for_each: Option<RawForEach>,
+    /// One job for each combination of these values, with `exclude` and `include` as GitHub Actions has them. A value
+    /// that is named like a field is that field; every value is in scope in templates by its name.
+    #[schemars(schema_with = "matrix_schema", default)]
+    pub matrix: Option<RawMatrix>,
     /// The plain fields.
     #[schemars(flatten)]
     pub fields: RawFields,
@@ -93,6 +106,9 @@ pub struct RawFields {
     /// What the video shows. Family B takes at most 1500 characters.
     #[schemars(schema_with = "text_schema", default)]
     pub prompt: Option<String>,
+    /// A text file (relative to the manifest) that holds the prompt; templates in it are filled in.
+    #[schemars(schema_with = "text_schema", default)]
+    pub prompt_file: Option<String>,
     /// Seconds: 12 on alpha-2, 5 to 10 on the beta models.
     #[schemars(schema_with = "whole_schema", default)]
     pub duration: Option<WholeOrTemplate>,
@@ -105,23 +121,46 @@ pub struct RawFields {
     /// The URL of a first-frame image, or a list of URLs (alpha-2 only).
     #[schemars(schema_with = "texts_schema", default)]
     pub image: Option<Vec<String>>,
+    /// Stands in for the image's URL where it is asked whether the request has changed: for signed URLs that differ every
+    /// day.
+    #[schemars(schema_with = "text_schema", default)]
+    pub image_key: Option<String>,
+    /// A face that is declared under `faces` (beta models only). While its review is pending, the job is held.
+    #[schemars(schema_with = "text_schema", default)]
+    pub face: Option<String>,
+    /// How many separate generations of the same request: take 1 keeps the id, take n is `id.n`.
+    #[schemars(schema_with = "takes_schema", default)]
+    pub takes: Option<WholeOrTemplate>,
     /// Labels for `--tag`; no part of a job's identity.
     #[schemars(schema_with = "texts_schema", default)]
     pub tags: Option<Vec<String>>,
+    /// Where the video goes, inside the output folder; `{{ id }}.mp4` by default. `take` is in scope, too.
+    #[schemars(schema_with = "text_schema", default)]
+    pub file: Option<String>,
     /// Merged into the request as it is: for fields that the interface does not document.
     #[schemars(with = "BTreeMap<String, serde_json::Value>", default)]
     pub extra: Option<Mapping>,
 }
 
-/// Keys that the contract has and this version does not: refused by name, because a limit on spending or a second take
-/// that is silently ignored costs money.
-const PLANNED_TOP: [&str; 1] = ["faces"];
-const PLANNED_JOB: [&str; 6] = ["matrix", "takes", "prompt_file", "image_key", "file", "face"];
-
-const TOP_KEYS: [&str; 9] = ["version", "name", "batch", "timezone", "budget", "vars", "env", "defaults", "jobs"];
-const FIELD_KEYS: [&str; 8] = ["model", "prompt", "duration", "aspect_ratio", "size", "image", "tags", "extra"];
-const JOB_KEYS: [&str; 10] =
-    ["id", "for_each", "model", "prompt", "duration", "aspect_ratio", "size", "image", "tags", "extra"];
+const TOP_KEYS: [&str; 10] =
+    ["version", "name", "batch", "timezone", "budget", "vars", "env", "faces", "defaults", "jobs"];
+const FIELD_KEYS: [&str; 13] = [
+    "model",
+    "prompt",
+    "prompt_file",
+    "duration",
+    "aspect_ratio",
+    "size",
+    "image",
+    "image_key",
+    "face",
+    "takes",
+    "tags",
+    "file",
+    "extra",
+];
+/// What an entry of `jobs` may have besides the fields.
+const ENTRY_KEYS: [&str; 3] = ["id", "for_each", "matrix"];
 
 impl RawManifest {
     /// Decodes a whole file. What is wrong is told; what is right is still there.
@@ -142,10 +181,10 @@ impl RawManifest {
             budget: decode_budget(&mut table),
             vars: decode_vars(&mut table),
             env: table.texts("env").unwrap_or_default(),
+            faces: decode_faces(&mut table),
             defaults: decode_defaults(&mut table),
             jobs: decode_jobs(&mut table),
         };
-        refuse_planned(&mut table, &PLANNED_TOP);
         table.close(&TOP_KEYS);
         Some(raw)
     }
@@ -206,6 +245,11 @@ fn decode_vars(table: &mut Table<'_>) -> Mapping {
     }
 }
 
+fn decode_faces(table: &mut Table<'_>) -> Faces {
+    let at = table.at("faces");
+    table.take("faces").map(|value| faces::decode(value, &at, table.found())).unwrap_or_default()
+}
+
 fn decode_defaults(table: &mut Table<'_>) -> RawFields {
     let at = table.at("defaults");
     let Some(value) = table.take("defaults") else { return RawFields::default() };
@@ -213,7 +257,6 @@ fn decode_defaults(table: &mut Table<'_>) -> RawFields {
         return RawFields::default();
     };
     let fields = decode_fields(&mut defaults);
-    refuse_planned(&mut defaults, &PLANNED_JOB);
     defaults.close(&FIELD_KEYS);
     fields
 }
@@ -237,7 +280,13 @@ fn decode_jobs(table: &mut Table<'_>) -> Vec<RawJob> {
         .enumerate()
         .map(|(index, value)| decode_job(value, at.index(index), table.found()))
         .map(|job| {
-            job.unwrap_or_else(|| RawJob { id: None, for_each: None, fields: RawFields::default(), is_damaged: true })
+            job.unwrap_or_else(|| RawJob {
+                id: None,
+                for_each: None,
+                matrix: None,
+                fields: RawFields::default(),
+                is_damaged: true,
+            })
         })
         .collect()
 }
@@ -251,12 +300,13 @@ fn decode_job(value: Value, at: Pointer, found: &mut Vec<Diagnostic>) -> Option<
         table.tell(finding.with_help("give it a name that stays the same between runs: what was paid is known by it"));
     }
     let for_each = decode_for_each(&mut table);
+    let matrix_at = table.at("matrix");
+    let matrix = table.take("matrix").map(|value| matrix::decode(value, &matrix_at, table.found()));
     let fields = decode_fields(&mut table);
-    refuse_planned(&mut table, &PLANNED_JOB);
-    table.close(&JOB_KEYS);
+    table.close(&[ENTRY_KEYS.as_slice(), &FIELD_KEYS].concat());
     let is_damaged = found.len() > before;
     label(&mut found[before..], id.as_deref(), &fields);
-    Some(RawJob { id, for_each, fields, is_damaged })
+    Some(RawJob { id, for_each, matrix, fields, is_damaged })
 }
 
 /// Names the job in findings about its entry, so that they stop nobody who did not select it. An id that is a template
@@ -301,69 +351,18 @@ fn decode_fields(table: &mut Table<'_>) -> RawFields {
     RawFields {
         model: table.text("model"),
         prompt: table.text("prompt"),
+        prompt_file: table.text("prompt_file"),
         duration: table.whole_or_template("duration"),
         aspect_ratio: table.text("aspect_ratio"),
         size: table.text("size"),
         image: table.texts("image"),
+        image_key: table.text("image_key"),
+        face: table.text("face"),
+        takes: table.whole_or_template("takes"),
         tags: table.texts("tags"),
+        file: table.text("file"),
         extra,
     }
-}
-
-fn refuse_planned(table: &mut Table<'_>, planned: &[&str]) {
-    for key in planned {
-        if table.take(key).is_some() {
-            let message = format!("this version of shotlist does not know `{key}` yet");
-            let finding = Diagnostic::error("not-supported-yet", message, table.at(key).named());
-            table.tell(finding.with_help("leave it out: passing over it silently could cost you money"));
-        }
-    }
-}
-
-fn version_schema(_: &mut schemars::SchemaGenerator) -> Schema {
-    json_schema!({ "const": 1 })
-}
-
-fn text_schema(_: &mut schemars::SchemaGenerator) -> Schema {
-    json_schema!({ "type": ["string", "integer", "null"] })
-}
-
-fn zone_schema(_: &mut schemars::SchemaGenerator) -> Schema {
-    json_schema!({ "type": ["string", "null"], "examples": ["Europe/Berlin", "UTC"] })
-}
-
-fn texts_schema(_: &mut schemars::SchemaGenerator) -> Schema {
-    json_schema!({
-        "type": ["string", "integer", "array", "null"],
-        "items": { "type": ["string", "integer"] }
-    })
-}
-
-fn whole_schema(_: &mut schemars::SchemaGenerator) -> Schema {
-    json_schema!({
-        "anyOf": [{ "type": ["integer", "null"] }, { "type": "string", "pattern": "\\{[{%]" }]
-    })
-}
-
-fn for_each_schema(_: &mut schemars::SchemaGenerator) -> Schema {
-    json_schema!({
-        "anyOf": [
-            { "type": ["string", "null"], "description": "A CSV file with a header row, relative to the manifest." },
-            { "type": "array", "items": { "type": "object" } }
-        ]
-    })
-}
-
-fn budget_schema(_: &mut schemars::SchemaGenerator) -> Schema {
-    json_schema!({
-        "type": ["object", "null"],
-        "properties": {
-            "run": { "type": ["number", "string", "null"], "description": "The most that one run may newly spend." },
-            "day": { "type": ["number", "string", "null"], "description": "The most that all batches of the ledger may spend in a day." },
-            "month": { "type": ["number", "string", "null"], "description": "The most that all batches of the ledger may spend in a month." }
-        },
-        "additionalProperties": false
-    })
 }
 
 #[cfg(test)]
@@ -381,6 +380,6 @@ mod tests {
         let known = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
         assert_eq!(keys("/properties"), known(&TOP_KEYS));
         assert_eq!(keys("/$defs/RawFields/properties"), known(&FIELD_KEYS));
-        assert_eq!(keys("/$defs/RawJob/properties"), known(&JOB_KEYS));
+        assert_eq!(keys("/$defs/RawJob/properties"), known(&[ENTRY_KEYS.as_slice(), &FIELD_KEYS].concat()));
     }
 }

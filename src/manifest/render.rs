@@ -2,14 +2,20 @@
 //!
 //! A job's fields may use each other (`id: "{{ model }}-{{ duration }}"`), so each is made when it is first needed.
 
-use minijinja::Value;
+use std::path::Path;
 
-use super::diagnostic::Diagnostic;
+use minijinja::Value;
+use minijinja::value::Serde;
+
+use super::decode::wrong_type;
+use super::diagnostic::{Diagnostic, unreadable};
 use super::fields::{Fields, template_finding};
+use super::matrix::Cell;
 use super::place::{Part, Place, Pointer};
+use super::prompts::PromptFiles;
 use super::rows::Row;
 use super::suggest;
-use super::template::{Scope, Templates, Text, is_template};
+use super::template::{Scope, Templates, Text};
 use crate::catalog::{Catalog, Model};
 use crate::domain::{Field, Spec};
 
@@ -23,6 +29,10 @@ pub struct Rendered<'c> {
     pub model: Option<Model<'c>>,
     /// The labels.
     pub tags: Vec<String>,
+    /// How many takes there are.
+    pub takes: u32,
+    /// Where each take's video goes, if that is said.
+    pub files: Option<Vec<String>>,
     /// Defaults that the family does not take, and that were passed over.
     pub passed_over: Vec<Field>,
     /// What went wrong.
@@ -30,11 +40,11 @@ pub struct Rendered<'c> {
 }
 
 /// Something could not be made, and that was told.
-struct Told;
+pub(super) struct Told;
 
 /// How far a plain field is.
 #[derive(Clone, PartialEq)]
-enum Cell {
+enum State {
     Unmade,
     /// Being made: to need it now is a circle.
     Busy,
@@ -45,35 +55,55 @@ enum Cell {
 }
 
 /// The plain fields that templates may use.
-const PLAIN: [&str; 6] = ["model", "duration", "aspect_ratio", "size", "prompt", "id"];
+pub const PLAIN: [&str; 7] = ["model", "duration", "aspect_ratio", "size", "face", "prompt", "id"];
 
-struct Maker<'r, 't, 'c> {
+/// What an entry is made of, the same for all of its rows and combinations.
+#[derive(Clone, Copy)]
+pub struct Entry<'r, 't, 'c> {
+    /// The engine.
+    pub templates: &'r Templates,
+    /// The families.
+    pub catalog: &'c Catalog,
+    /// The files of prompts.
+    pub prompts: &'r PromptFiles,
+    /// The entry's own fields.
+    pub own: &'r Fields<'t>,
+    /// The defaults.
+    pub defaults: &'r Fields<'t>,
+}
+
+pub(super) struct Maker<'r, 't, 'c> {
     templates: &'r Templates,
     catalog: &'c Catalog,
-    own: &'r Fields<'t>,
-    defaults: &'r Fields<'t>,
-    cells: [Cell; PLAIN.len()],
-    scope: Scope,
-    model: Option<Model<'c>>,
+    prompts: &'r PromptFiles,
+    pub(super) own: &'r Fields<'t>,
+    pub(super) defaults: &'r Fields<'t>,
+    combination: &'r [Cell],
+    cells: [State; PLAIN.len()],
+    pub(super) scope: Scope,
+    pub(super) model: Option<Model<'c>>,
     passed_over: Vec<Field>,
-    found: Vec<Diagnostic>,
+    pub(super) found: Vec<Diagnostic>,
 }
 
 /// Makes one job's fields.
-pub fn render<'c>(
-    templates: &Templates,
-    catalog: &'c Catalog,
-    own: &Fields<'_>,
-    defaults: &Fields<'_>,
-    row: Option<&Row>,
-) -> Rendered<'c> {
+pub fn render<'c>(entry: Entry<'_, '_, 'c>, row: Option<&Row>, combination: &[Cell]) -> Rendered<'c> {
+    let Entry { templates, catalog, prompts, own, defaults } = entry;
+    let other = combination.iter().filter(|cell| !PLAIN.contains(&cell.name.as_str()));
+    let scope = Scope {
+        row: row.map(|row| row.value.clone()),
+        fields: Vec::with_capacity(PLAIN.len()),
+        matrix: other.map(|cell| (cell.name.clone(), Value::from(Serde(cell.value.clone())))).collect(),
+    };
     let mut maker = Maker {
         templates,
         catalog,
+        prompts,
         own,
         defaults,
-        cells: [const { Cell::Unmade }; PLAIN.len()],
-        scope: Scope { row: row.map(|row| row.value.clone()), fields: Vec::with_capacity(PLAIN.len()) },
+        combination,
+        cells: [const { State::Unmade }; PLAIN.len()],
+        scope,
         model: None,
         passed_over: Vec::new(),
         found: Vec::new(),
@@ -88,13 +118,16 @@ pub fn render<'c>(
         aspect_ratio: maker.made_text("aspect_ratio"),
         size: maker.made_text("size"),
         image: maker.images(),
-        face: None,
+        face: maker.made_text("face"),
+        image_key: maker.image_key(),
         extra: maker.extra(),
     };
     let tags = maker.tags();
     let id = maker.made_text("id");
+    let takes = maker.takes();
+    let files = id.as_deref().and_then(|id| maker.files(id, takes));
     let Maker { model, passed_over, found, .. } = maker;
-    Rendered { id, spec, model, tags, passed_over, found }
+    Rendered { id, spec, model, tags, takes, files, passed_over, found }
 }
 
 impl<'r, 't> Maker<'r, 't, '_> {
@@ -102,22 +135,22 @@ impl<'r, 't> Maker<'r, 't, '_> {
     fn make(&mut self, name: &'static str) -> bool {
         let Some(index) = PLAIN.iter().position(|plain| *plain == name) else { return true };
         match self.cells[index] {
-            Cell::Made => return true,
-            Cell::Broken | Cell::Busy => return false,
-            Cell::Unmade => {}
+            State::Made => return true,
+            State::Broken | State::Busy => return false,
+            State::Unmade => {}
         }
-        self.cells[index] = Cell::Busy;
+        self.cells[index] = State::Busy;
         self.cells[index] = match self.value_of(name) {
             Ok(value) => {
                 self.scope.fields.extend(value.map(|value| (name, value)));
-                Cell::Made
+                State::Made
             }
-            Err(Told) => Cell::Broken,
+            Err(Told) => State::Broken,
         };
         if name == "model" {
             self.look_up_model();
         }
-        self.cells[index] != Cell::Broken
+        self.cells[index] != State::Broken
     }
 
     /// The value of a plain field, if it has one: the job's own, else the default, else the family's.
@@ -125,6 +158,9 @@ impl<'r, 't> Maker<'r, 't, '_> {
     /// A template of the job itself that gives nothing, as for an empty cell of a spreadsheet, means "as usual".
     fn value_of(&mut self, name: &'static str) -> Result<Option<Value>, Told> {
         let field = Field::named(name);
+        if let Some(value) = self.value_in_combination(name)? {
+            return Ok(Some(value));
+        }
         if let Some(value) = self.value_in(self.own, name)? {
             return Ok(Some(value));
         }
@@ -137,12 +173,31 @@ impl<'r, 't> Maker<'r, 't, '_> {
         Ok(self.family_default(field))
     }
 
+    /// The value that the job's combination of its matrix has for a field.
+    fn value_in_combination(&mut self, name: &'static str) -> Result<Option<Value>, Told> {
+        let Some(cell) = self.combination.iter().find(|cell| cell.name == name) else { return Ok(None) };
+        let source = match &cell.value {
+            serde_yaml::Value::String(text) => text.clone(),
+            serde_yaml::Value::Number(number) => number.to_string(),
+            other => {
+                self.found.push(wrong_type(&format!("`{name}`"), "a text or a number", other, cell.at.clone().value()));
+                return Err(Told);
+            }
+        };
+        let filled = self.fill_source(&source, cell.at.clone())?;
+        if name == "duration" {
+            return self.whole(name, &filled, cell.at.clone()).map(|seconds| Some(seconds.into()));
+        }
+        Ok(Some(filled.into()))
+    }
+
     /// The value that stands in one of the two places, if one does and it is not empty.
     fn value_in(&mut self, source: &'r Fields<'t>, name: &'static str) -> Result<Option<Value>, Told> {
-        if name == "duration"
-            && let Some(seconds) = source.whole
-        {
+        if let Some(seconds) = source.whole(name) {
             return Ok(Some(seconds.into()));
+        }
+        if name == "prompt" && source.text("prompt_file").is_some() {
+            return self.prompt_of_file(source).map(|prompt| prompt.map(Value::from));
         }
         let Some(text) = source.text(name) else { return Ok(None) };
         let at = source.at.key(name);
@@ -153,14 +208,14 @@ impl<'r, 't> Maker<'r, 't, '_> {
             "id" => Ok(Some(filled.into())),
             "prompt" if is_empty && self.own.image.is_none() => Ok(Some(filled.into())),
             _ if is_empty => Ok(None),
-            "duration" => self.whole(&filled, at).map(|seconds| Some(seconds.into())),
+            "duration" => self.whole(name, &filled, at).map(|seconds| Some(seconds.into())),
             _ => Ok(Some(filled.into())),
         }
     }
 
     /// The defaults, if they say something about this field and the family does not pass it over.
-    fn default_source(&mut self, field: Field) -> Result<Option<&'r Fields<'t>>, Told> {
-        if !self.defaults.has(field) {
+    pub(super) fn default_source(&mut self, field: Field) -> Result<Option<&'r Fields<'t>>, Told> {
+        if !self.defaults.says(field.name()) {
             return Ok(None);
         }
         // Without its model nobody can say whether a default is for this job.
@@ -186,7 +241,7 @@ impl<'r, 't> Maker<'r, 't, '_> {
         }
     }
 
-    fn fill(&mut self, text: &Text<'_>, at: Pointer) -> Result<String, Told> {
+    pub(super) fn fill(&mut self, text: &Text<'_>, at: Pointer) -> Result<String, Told> {
         if let Text::Template(_, names) = text {
             for plain in PLAIN.into_iter().filter(|plain| names.iter().any(|name| name == plain)) {
                 if self.make(plain) {
@@ -207,12 +262,42 @@ impl<'r, 't> Maker<'r, 't, '_> {
     }
 
     fn is_busy(&self, plain: &str) -> bool {
-        PLAIN.iter().zip(&self.cells).any(|(name, cell)| *name == plain && *cell == Cell::Busy)
+        PLAIN.iter().zip(&self.cells).any(|(name, cell)| *name == plain && *cell == State::Busy)
     }
 
-    fn whole(&mut self, filled: &str, at: Pointer) -> Result<i64, Told> {
+    /// The prompt of a file, which is named as it is or by a template.
+    fn prompt_of_file(&mut self, source: &'r Fields<'t>) -> Result<Option<String>, Told> {
+        let at = source.at.key("prompt_file");
+        if let Some(text) = &source.prompt_in_file {
+            return self.fill(text, at).map(Some);
+        }
+        let Some(path) = source.text("prompt_file") else { return Ok(None) };
+        let path = self.fill(path, at.clone())?;
+        if path.trim().is_empty() {
+            return Ok(None);
+        }
+        let text = self.prompts.read_one(path.trim()).map_err(|error| {
+            self.found.push(unreadable("the prompt file", Path::new(path.trim()), &error, at.clone().value()));
+            Told
+        })?;
+        self.fill_source(&text, at).map(Some)
+    }
+
+    /// Compiles and fills in a text that is met only now.
+    pub(super) fn fill_source(&mut self, source: &str, at: Pointer) -> Result<String, Told> {
+        let templates = self.templates;
+        match templates.compile(source) {
+            Ok(text) => self.fill(&text, at),
+            Err(error) => {
+                self.found.push(template_finding(error, at));
+                Err(Told)
+            }
+        }
+    }
+
+    pub(super) fn whole(&mut self, name: &str, filled: &str, at: Pointer) -> Result<i64, Told> {
         filled.trim().parse().map_err(|_| {
-            let message = format!("`duration` must be a whole number, and the template gives `{}`", filled.trim());
+            let message = format!("`{name}` must be a whole number, and this gives `{}`", filled.trim());
             self.found.push(Diagnostic::error("wrong-type", message, at.value()));
             Told
         })
@@ -220,105 +305,24 @@ impl<'r, 't> Maker<'r, 't, '_> {
 
     fn look_up_model(&mut self) {
         let Some(name) = self.made_text("model") else {
-            if self.cells[0] != Cell::Broken {
+            if self.cells[0] != State::Broken {
                 let finding =
                     Diagnostic::error("model-missing", "this job has no `model`", self.own.at.clone().value());
                 let names: Vec<&str> = self.catalog.model_names().collect();
                 self.found
                     .push(finding.with_help(format!("write `model`, here or under `defaults`: {}", names.join(", "))));
-                self.cells[0] = Cell::Broken;
+                self.cells[0] = State::Broken;
             }
             return;
         };
         self.model = self.catalog.model(&name);
         if self.model.is_none() {
-            let source = if self.own.has(Field::Model) { self.own } else { self.defaults };
             let names: Vec<&str> = self.catalog.model_names().collect();
-            let finding =
-                Diagnostic::error("model-unknown", format!("unknown model `{name}`"), source.place(Field::Model));
+            let place = place_of("model", self.own, self.defaults, self.combination);
+            let finding = Diagnostic::error("model-unknown", format!("unknown model `{name}`"), place);
             self.found.push(finding.with_help(suggest::help(&name, "models", &names)));
-            self.cells[0] = Cell::Broken;
+            self.cells[0] = State::Broken;
         }
-    }
-
-    fn images(&mut self) -> Vec<String> {
-        let own = self.fill_list(self.own.image.as_deref(), &self.own.at.key("image"));
-        match self.default_source(Field::Image) {
-            Ok(Some(source)) if own.is_empty() => self.fill_list(source.image.as_deref(), &source.at.key("image")),
-            _ => own,
-        }
-    }
-
-    fn tags(&mut self) -> Vec<String> {
-        let source = if self.own.tags.is_some() { self.own } else { self.defaults };
-        self.fill_list(source.tags.as_deref(), &source.at.key("tags"))
-    }
-
-    fn fill_list(&mut self, list: Option<&[Text<'_>]>, at: &Pointer) -> Vec<String> {
-        let texts = list.unwrap_or_default().iter().enumerate();
-        let filled: Vec<String> = texts.filter_map(|(index, text)| self.fill(text, at.index(index)).ok()).collect();
-        filled.into_iter().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()).collect()
-    }
-
-    /// The defaults' `extra` with the job's own on top, templates filled in, as JSON.
-    fn extra(&mut self) -> serde_json::Map<String, serde_json::Value> {
-        let mut merged = serde_json::Map::new();
-        for source in [self.defaults, self.own] {
-            let at = source.at.key("extra");
-            for (key, value) in source.extra.into_iter().flatten() {
-                let Some(name) = key.as_str() else {
-                    self.found.push(Diagnostic::error(
-                        "key-not-text",
-                        "a field's name must be a text",
-                        at.clone().value(),
-                    ));
-                    continue;
-                };
-                if let Some(value) = self.extra_value(name, value, at.key(name)) {
-                    merged.insert(name.to_owned(), value);
-                }
-            }
-        }
-        merged
-    }
-
-    fn extra_value(&mut self, name: &str, value: &serde_yaml::Value, at: Pointer) -> Option<serde_json::Value> {
-        let documented = Field::named(name).is_some_and(|field| self.model.is_some_and(|m| m.family.takes(field)));
-        if documented {
-            let message = format!("`extra` can't say `{name}`: the interface documents that field");
-            let help = format!("write `{name}` on the job itself, where it is checked and priced");
-            self.found.push(Diagnostic::error("extra-contradicts", message, at.named()).with_help(help));
-            return None;
-        }
-        match serde_json::to_value(value) {
-            Ok(json) => self.fill_json(json, &at),
-            Err(error) => {
-                let message = format!("`{name}` can't be sent as JSON: {error}");
-                self.found.push(Diagnostic::error("extra-not-json", message, at.value()));
-                None
-            }
-        }
-    }
-
-    fn fill_json(&mut self, value: serde_json::Value, at: &Pointer) -> Option<serde_json::Value> {
-        use serde_json::Value as Json;
-        Some(match value {
-            Json::String(source) if is_template(&source) => {
-                let templates = self.templates;
-                match templates.compile(&source) {
-                    Ok(text) => Json::String(self.fill(&text, at.clone()).ok()?),
-                    Err(error) => {
-                        self.found.push(template_finding(error, at.clone()));
-                        return None;
-                    }
-                }
-            }
-            Json::Array(items) => Json::Array(items.into_iter().filter_map(|item| self.fill_json(item, at)).collect()),
-            Json::Object(fields) => Json::Object(
-                fields.into_iter().filter_map(|(key, value)| Some((key, self.fill_json(value, at)?))).collect(),
-            ),
-            scalar => scalar,
-        })
     }
 
     fn made(&self, name: &str) -> Option<&Value> {
@@ -327,5 +331,19 @@ impl<'r, 't> Maker<'r, 't, '_> {
 
     fn made_text(&self, name: &str) -> Option<String> {
         self.made(name).map(ToString::to_string)
+    }
+}
+
+/// Where a field was written: in the matrix, on the job, under the defaults, or nowhere, which is about the job.
+pub fn place_of(name: &str, own: &Fields<'_>, defaults: &Fields<'_>, combination: &[Cell]) -> Place {
+    if let Some(cell) = combination.iter().find(|cell| cell.name == name) {
+        return cell.at.clone().value();
+    }
+    if own.says(name) {
+        own.place(name)
+    } else if defaults.says(name) {
+        defaults.place(name)
+    } else {
+        own.at.key("id").value()
     }
 }

@@ -15,7 +15,7 @@ use super::suggest;
 const MOST_STEPS: u64 = 100_000;
 
 /// Names that a var must not take, because they mean something else in every template.
-pub const RESERVED: [&str; 13] = [
+pub const RESERVED: [&str; 14] = [
     "row",
     "today",
     "env",
@@ -28,6 +28,7 @@ pub const RESERVED: [&str; 13] = [
     "image",
     "tags",
     "take",
+    "face",
     "loop",
 ];
 
@@ -64,6 +65,8 @@ pub struct Scope {
     pub row: Option<Value>,
     /// The job's own fields, as far as they are known.
     pub fields: Vec<(&'static str, Value)>,
+    /// The values of the job's matrix.
+    pub matrix: Vec<(String, Value)>,
 }
 
 impl Object for Scope {
@@ -75,7 +78,9 @@ impl Object for Scope {
         if key == "row" {
             return self.row.clone();
         }
-        self.fields.iter().find(|(name, _)| *name == key).map(|(_, value)| value.clone())
+        let field = self.fields.iter().find(|(name, _)| *name == key).map(|(_, value)| value);
+        let value = field.or_else(|| self.matrix.iter().find(|(name, _)| name == key).map(|(_, value)| value));
+        value.cloned()
     }
 }
 
@@ -164,6 +169,7 @@ impl Templates {
         }
         let mut names: Vec<&str> = self.names.iter().map(String::as_str).collect();
         names.extend(scope.fields.iter().map(|(name, _)| *name));
+        names.extend(scope.matrix.iter().map(|(name, _)| name.as_str()));
         Some(suggest::help(name, "names in scope", &names))
     }
 }

@@ -13,9 +13,9 @@ pub enum TextError {
     /// The system would not hand it over.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// It is larger than [`LARGEST`].
-    #[error("it is larger than {} MiB, which no list of video jobs needs", LARGEST / 1024 / 1024)]
-    TooLarge,
+    /// It is larger than it can sensibly be, in KiB.
+    #[error("it is larger than {}", if *.0 >= 1024 { format!("{} MiB", .0 / 1024) } else { format!("{} KiB", .0) })]
+    TooLarge(u64),
     /// Its bytes are no UTF-8.
     #[error("it is not UTF-8: line {line} holds the byte 0x{byte:02x}")]
     NotUtf8 {
@@ -28,11 +28,16 @@ pub enum TextError {
 
 /// The file's text, without a byte order mark.
 pub fn read(path: &Path) -> Result<String, TextError> {
+    read_at_most(path, LARGEST)
+}
+
+/// The text of a file that holds at most so many bytes, without a byte order mark.
+pub fn read_at_most(path: &Path, largest: u64) -> Result<String, TextError> {
     let mut bytes = Vec::new();
     // The bound holds for devices and pipes too, whose length nobody knows beforehand.
-    File::open(path)?.take(LARGEST + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > LARGEST {
-        return Err(TextError::TooLarge);
+    File::open(path)?.take(largest + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > largest {
+        return Err(TextError::TooLarge(largest / 1024));
     }
     if bytes.starts_with("\u{feff}".as_bytes()) {
         bytes.drain(..3);

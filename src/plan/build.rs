@@ -109,6 +109,8 @@ pub struct Totals {
     pub in_doubt: usize,
     /// What the submissions cost.
     pub cost: Usd,
+    /// What the reviews cost that jobs are held for, once for each face.
+    pub face_reviews: Usd,
 }
 
 impl Plan {
@@ -154,6 +156,12 @@ impl Plan {
             } += 1;
             totals.cost += planned.cost;
         }
+        let held = self.jobs.iter().filter(|planned| planned.action == Action::Hold);
+        let reviews: HashSet<&str> = HashSet::new();
+        let fees = held
+            .filter_map(|planned| planned.job.review.as_ref())
+            .scan(reviews, |seen, review| Some(if seen.insert(&review.face) { review.fee } else { Usd::ZERO }));
+        totals.face_reviews = fees.sum();
         totals
     }
 

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::domain::{Attempt, AttemptId, AttemptState, Job};
+use crate::domain::{Attempt, AttemptId, AttemptState, FaceReview, Job};
 
 /// What the run does about a job.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
@@ -65,8 +65,20 @@ pub struct Wish {
     pub retake: bool,
 }
 
-/// Decides about one job. `attempts` are all of this job's, oldest first.
-pub fn decide<'a>(
+/// Decides about one job. `attempts` are all of this job's, oldest first. Whatever would buy waits for a face review.
+pub fn decide<'a>(job: &Job, attempts: impl DoubleEndedIterator<Item = &'a Attempt> + Clone, wish: Wish) -> Decision {
+    let decision = regardless_of_review(job, attempts, wish);
+    match &job.review {
+        Some(review) if decision.action.buys() => {
+            let FaceReview { face, fee } = review;
+            let reason = format!("waits for the review of the face `{face}` (${fee}, through customer support)");
+            Decision { action: Action::Hold, reason, ..decision }
+        }
+        _ => decision,
+    }
+}
+
+fn regardless_of_review<'a>(
     job: &Job,
     mut attempts: impl DoubleEndedIterator<Item = &'a Attempt> + Clone,
     wish: Wish,
@@ -146,6 +158,8 @@ mod tests {
             charging: Charging::Undocumented,
             typical_s: (30, 120),
             take: 1,
+            file: None,
+            review: None,
             tags: Vec::new(),
         }
     }

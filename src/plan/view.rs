@@ -135,7 +135,7 @@ impl<'p> PlanView<'p> {
                 in_doubt: totals.in_doubt,
                 cost_usd: totals.cost,
                 worst_case_usd: plan.worst_case(),
-                face_reviews_usd: Usd::ZERO,
+                face_reviews_usd: totals.face_reviews,
             },
             budget: BudgetView {
                 limits: plan

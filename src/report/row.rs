@@ -199,7 +199,11 @@ impl Report {
 fn row(batch: &str, job: &Job, history: &History) -> Row {
     let attempts: Vec<&Attempt> = history.of(&job.id).filter(|attempt| attempt.state != AttemptState::Void).collect();
     let shown = representative(job, &attempts);
-    let state = shown.map_or(JobState::Pending, state);
+    let state = match shown {
+        Some(attempt) => state(attempt),
+        None if job.review.is_some() => JobState::Held,
+        None => JobState::Pending,
+    };
     let charge = attempts.iter().map(|attempt| attempt.charge()).max().unwrap_or(Charge::None);
     let charged = attempts.iter().filter(|attempt| attempt.charge() == Charge::Charged);
     let error = shown.and_then(|attempt| attempt.error.as_ref());

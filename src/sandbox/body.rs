@@ -29,6 +29,7 @@ pub fn spec(fields: &Map<String, Value>) -> Result<Spec, String> {
         size: text("size")?,
         image,
         face: None,
+        image_key: None,
         extra: Map::new(),
     })
 }

@@ -155,7 +155,6 @@ fn yaml_that_is_none_is_told_with_its_place() {
         ("no version", "jobs: [{ id: a, model: alpha-2, prompt: x }]\n"),
         ("another version", "version: 2\njobs: [{ id: a, model: alpha-2, prompt: x }]\n"),
         ("no time zone", "version: 1\ntimezone: Mars/Olympus\njobs: [{ id: a, model: alpha-2, prompt: x }]\n"),
-        ("a key that is planned", "version: 1\nfaces: {}\njobs: [{ id: a, model: alpha-2, prompt: x, takes: 2 }]\n"),
         ("a limit without an amount", "version: 1\nbudget: { run: }\njobs: [{ id: a, model: alpha-2, prompt: x }]\n"),
         ("the key", "version: 1\nenv: [SHOTLIST_API_KEY]\njobs: [{ id: a, model: alpha-2, prompt: x }]\n"),
         ("no rows", "version: 1\njobs: [{ id: a, for_each: [], model: alpha-2, prompt: x }]\n"),

@@ -189,6 +189,8 @@ pub fn jobs(count: usize) -> Vec<Arc<Job>> {
             typical_s: (30, 120),
             take: 1,
             tags: Vec::new(),
+            file: None,
+            review: None,
         })
     };
     (0..count).map(job).collect()

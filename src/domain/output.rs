@@ -1,0 +1,131 @@
+//! Where a video goes inside the output folder.
+
+use std::fmt;
+
+/// A path inside the output folder that means the same on every system: parts joined by `/`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct OutputPath(String);
+
+/// Why a text is no such path.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidPath {
+    /// Nothing, or a part of nothing.
+    #[error("a part of the path is empty")]
+    Empty,
+    /// It starts at the root of a disk.
+    #[error("the path is absolute, and would leave the output folder")]
+    Absolute,
+    /// It climbs.
+    #[error("`..` would leave the output folder")]
+    Climbs,
+    /// A character that some system does not take, or that would mean something there.
+    #[error("`{}` can't be in a file name on every system", .0.escape_debug())]
+    Character(char),
+    /// A name that Windows keeps for a device, or that ends in a dot or a blank.
+    #[error("`{0}` can't be the name of a file on every system")]
+    Name(String),
+    /// It is too long for some file system.
+    #[error("a part of the path is longer than {MOST_BYTES} bytes")]
+    TooLong,
+    /// The reports are there.
+    #[error("`{0}` is the name of a report")]
+    Report(String),
+}
+
+/// The longest part of a path, in bytes: what common file systems take, less room for a version and a temporary suffix.
+const MOST_BYTES: usize = 200;
+/// What the output folder holds besides videos.
+const REPORTS: [&str; 3] = ["report.csv", "report.json", "report.html"];
+
+impl OutputPath {
+    /// Takes a path that stays inside the output folder and can be written on every system.
+    pub fn new(text: &str) -> Result<Self, InvalidPath> {
+        if text.starts_with(['/', '\\']) || text.get(1..2) == Some(":") {
+            return Err(InvalidPath::Absolute);
+        }
+        for part in text.split('/') {
+            check_part(part)?;
+        }
+        if let Some(report) = REPORTS.into_iter().find(|report| text.eq_ignore_ascii_case(report)) {
+            return Err(InvalidPath::Report(report.to_owned()));
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// The path, with `/` between its parts.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+fn check_part(part: &str) -> Result<(), InvalidPath> {
+    if part.is_empty() {
+        return Err(InvalidPath::Empty);
+    }
+    if part == ".." || part == "." {
+        return Err(InvalidPath::Climbs);
+    }
+    if let Some(bad) = part.chars().find(|c| c.is_control() || "<>:\"|?*\\".contains(*c)) {
+        return Err(InvalidPath::Character(bad));
+    }
+    let stem = part.split('.').next().unwrap_or_default().to_ascii_uppercase();
+    let is_device = matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL")
+        || (stem.len() == 4
+            && (stem.starts_with("COM") || stem.starts_with("LPT"))
+            && stem.ends_with(|c: char| c.is_ascii_digit()));
+    if is_device || part.ends_with(['.', ' ']) || part.starts_with([' ']) {
+        return Err(InvalidPath::Name(part.to_owned()));
+    }
+    if part.len() > MOST_BYTES {
+        return Err(InvalidPath::TooLong);
+    }
+    Ok(())
+}
+
+impl fmt::Display for OutputPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_leaves_the_output_folder() {
+        for good in ["a.mp4", "teasers/a.mp4", "a/b/c.mp4", "ü 1.mp4", "..a.mp4"] {
+            assert!(OutputPath::new(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "",
+            "/a",
+            "\\a",
+            "C:/a",
+            "c:a",
+            "../a",
+            "a/../../b",
+            "a/..",
+            "./a",
+            "a//b",
+            "a/",
+            "a\\b",
+            "a\nb",
+            "a\0",
+            "a?",
+            "con",
+            "con.mp4",
+            "NUL.mp4",
+            "com1",
+            "a.",
+            "a ",
+            " a",
+            "report.csv",
+            "REPORT.html",
+        ] {
+            assert!(OutputPath::new(bad).is_err(), "{bad:?}");
+        }
+        assert!(OutputPath::new(&"x".repeat(201)).is_err());
+    }
+}

@@ -1,0 +1,63 @@
+//! `faces`: real human faces and how far their review is (interface §3).
+
+use std::collections::BTreeMap;
+
+use serde_yaml::Value;
+
+use super::decode::{Table, wrong_type};
+use super::diagnostic::Diagnostic;
+use super::place::Pointer;
+
+/// How far the review of a face is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Review {
+    /// The service allows it.
+    Approved,
+    /// Asked for, or still to be asked for, through customer support.
+    Pending,
+}
+
+/// The declared faces, by name.
+pub type Faces = BTreeMap<String, Review>;
+
+/// Takes the declarations apart. What is wrong is told, and left out.
+pub fn decode(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Faces {
+    let mut faces = Faces::new();
+    let Value::Mapping(map) = value else {
+        found.push(wrong_type("`faces`", "a mapping of names to reviews", &value, at.clone().value()));
+        return faces;
+    };
+    for (key, value) in map {
+        let Some(name) = key.as_str() else {
+            found.push(Diagnostic::error("key-not-text", "the name of a face must be a text", at.clone().value()));
+            continue;
+        };
+        // Declared, however wrong: jobs that name it need no finding of their own.
+        let review = review(value, &at.key(name), found).unwrap_or(Review::Pending);
+        faces.insert(name.to_owned(), review);
+    }
+    faces
+}
+
+fn review(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Option<Review> {
+    let help = "write `{ review: approved }` or `{ review: pending }`";
+    let mut table = Table::open(value, at.clone(), "a face", found)?;
+    let said = table.text("review");
+    let review = match said.as_deref() {
+        Some("approved") => Some(Review::Approved),
+        Some("pending") => Some(Review::Pending),
+        Some(other) => {
+            let message = format!("a review is approved or pending, and this says `{other}`");
+            table.tell(Diagnostic::error("review-unknown", message, at.key("review").value()).with_help(help));
+            None
+        }
+        None => {
+            table.tell(
+                Diagnostic::error("review-missing", "this face has no `review`", at.clone().named()).with_help(help),
+            );
+            None
+        }
+    };
+    table.close(&["review"]);
+    review
+}

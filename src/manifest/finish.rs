@@ -1,0 +1,169 @@
+//! From a rendered entry to jobs: checked, priced, unique, one for each take.
+
+use std::sync::Arc;
+
+use super::Severity;
+use super::beside::take_id;
+use super::diagnostic::{Diagnostic, JobLabel, RowPlace};
+use super::faces::{Faces, Review};
+use super::matrix::Cell;
+use super::raw::RawJob;
+use super::render::{Entry, Rendered, place_of};
+use super::suggest;
+use super::taken::Taken;
+use crate::catalog::{Model, Violation};
+use crate::domain::{FaceReview, Field, Job, JobId, OutputPath, Request, Spec};
+
+/// Where a rendered entry came from.
+pub struct Origin<'o> {
+    /// Which entry of `jobs`.
+    pub number: usize,
+    /// The entry as it was written.
+    pub raw_job: &'o RawJob,
+    /// The same, compiled.
+    pub entry: Entry<'o, 'o, 'o>,
+    /// The combination of its matrix.
+    pub combination: &'o [Cell],
+    /// The line of its CSV file.
+    pub row: Option<&'o RowPlace>,
+}
+
+/// Makes jobs, and knows which ids and files are taken.
+pub struct Finisher<'f> {
+    /// The declared faces.
+    pub faces: &'f Faces,
+    /// Whether any job's file is named by hand.
+    pub names_files: bool,
+    /// What is taken.
+    pub taken: Taken,
+    /// The sound jobs so far.
+    pub jobs: Vec<Arc<Job>>,
+}
+
+impl Finisher<'_> {
+    /// Checks what was rendered and adds its jobs. One with a mistake is told and left out.
+    pub fn finish(&mut self, rendered: Rendered<'_>, origin: &Origin<'_>, found: &mut Vec<Diagnostic>) {
+        let Rendered { id, mut spec, model, tags, takes, files, found: mut list, .. } = rendered;
+        let ids = id.iter().flat_map(|id| (1..=takes).map(move |take| take_id(id, take)));
+        let ids: Vec<JobId> = ids.filter_map(|id| self.claim(&id, origin, &mut list)).collect();
+        let mut jobs = Vec::new();
+        // What could not be filled in is told already; a second message that it is missing would only confuse.
+        let is_told = |finding: &Diagnostic| {
+            finding.severity == Severity::Warning || finding.code == "id-invalid" || finding.code == "id-duplicate"
+        };
+        if let (Some(model), true) = (model, list.iter().all(is_told)) {
+            model.fill_defaults(&mut spec);
+            list.extend(model.check(&spec).into_iter().map(|violation| locate(violation, origin)));
+            let review = self.review(&spec, model, origin, &mut list);
+            let request = Request::new(&spec);
+            let seconds = spec.duration.and_then(|seconds| u32::try_from(seconds).ok());
+            let taken = (1..).zip(&ids).filter_map(|(take, id)| {
+                Some(Job {
+                    id: id.clone(),
+                    request: request.clone(),
+                    price: model.price(seconds?),
+                    charging: model.family.charging,
+                    typical_s: model.family.typical_s(),
+                    take,
+                    tags: tags.clone(),
+                    file: None,
+                    review: review.clone(),
+                    spec: spec.clone(),
+                })
+            });
+            jobs = taken.collect();
+        }
+        self.place_files(&mut jobs, files, origin, &mut list);
+        // In an entry with an unknown or mistyped key, that is what is missing.
+        list.retain(|finding| !origin.raw_job.is_damaged || !finding.code.ends_with("-missing"));
+        let sound = !origin.raw_job.is_damaged && list.iter().all(|finding| finding.severity == Severity::Warning);
+        let label = id.map(|id| JobLabel { id, tags });
+        found.extend(list.into_iter().map(|finding| finding.with_job(label.clone(), origin.row.cloned())));
+        if sound {
+            self.jobs.extend(jobs.into_iter().map(Arc::new));
+        }
+    }
+
+    /// The id, if it is one and nobody else has it.
+    fn claim(&mut self, id: &str, origin: &Origin<'_>, list: &mut Vec<Diagnostic>) -> Option<JobId> {
+        match JobId::new(id) {
+            Ok(job) => {
+                list.extend(self.taken.id(id, origin.number, origin.row));
+                Some(job)
+            }
+            Err(error) => {
+                let place = origin.entry.own.at.key("id").value();
+                let finding = Diagnostic::error("id-invalid", format!("{error}: `{id}`"), place);
+                list.push(finding.with_help("use letters, digits, dots, dashes and underscores"));
+                None
+            }
+        }
+    }
+
+    /// The review that the job waits for. A face that is not declared is an error.
+    fn review(
+        &self,
+        spec: &Spec,
+        model: Model<'_>,
+        origin: &Origin<'_>,
+        list: &mut Vec<Diagnostic>,
+    ) -> Option<FaceReview> {
+        let (face, rule) = (spec.face.as_ref()?, model.family.fields.face.as_ref()?);
+        match self.faces.get(face) {
+            Some(Review::Approved) => None,
+            Some(Review::Pending) => Some(FaceReview { face: face.clone(), fee: rule.review_usd }),
+            None => {
+                let names: Vec<&str> = self.faces.keys().map(String::as_str).collect();
+                let message = format!("the face `{face}` is not declared");
+                let finding = Diagnostic::error("face-unknown", message, place(origin, Field::Face.name()));
+                list.push(finding.with_help(if names.is_empty() {
+                    format!("declare it at the top of the manifest: `faces: {{ {face}: {{ review: pending }} }}`")
+                } else {
+                    suggest::help(face, "faces", &names)
+                }));
+                None
+            }
+        }
+    }
+
+    /// Gives each take its file, where files are named by hand.
+    fn place_files(
+        &mut self,
+        jobs: &mut [Job],
+        files: Option<Vec<String>>,
+        origin: &Origin<'_>,
+        list: &mut Vec<Diagnostic>,
+    ) {
+        if !self.names_files {
+            return;
+        }
+        let files = files.into_iter().flatten().map(Some).chain(std::iter::repeat(None));
+        for (job, file) in jobs.iter_mut().zip(files) {
+            let path = file.unwrap_or_else(|| format!("{}.mp4", job.id));
+            let place = place(origin, "file");
+            match OutputPath::new(&path) {
+                Ok(path) => {
+                    list.extend(self.taken.file(&job.id, &path, place));
+                    job.file = Some(path);
+                }
+                Err(error) => {
+                    let finding = Diagnostic::error("file-invalid", format!("`{path}`: {error}"), place);
+                    list.push(
+                        finding.with_help("write a path inside the output folder, such as \"teasers/{{ id }}.mp4\""),
+                    );
+                }
+            }
+        }
+    }
+}
+
+fn place(origin: &Origin<'_>, name: &str) -> super::Place {
+    place_of(name, origin.entry.own, origin.entry.defaults, origin.combination)
+}
+
+fn locate(violation: Violation, origin: &Origin<'_>) -> Diagnostic {
+    let mut finding = Diagnostic::error(violation.code, violation.message, place(origin, violation.field.name()));
+    finding.severity = violation.severity;
+    finding.help = violation.help;
+    finding
+}

@@ -1,0 +1,263 @@
+//! `matrix`: every combination of some values, with `exclude` and `include` as GitHub Actions has them.
+//!
+//! The combinations are the product of the axes in the order in which they stand, the first one outermost. `exclude`
+//! takes away those that agree with all that it says. `include` then adds its values to every combination of the product
+//! whose axes they leave as they are, and makes one more combination where it could not be added to any.
+
+use serde_yaml::{Mapping, Value};
+
+use super::decode::{Table, kind, wrong_type};
+use super::diagnostic::Diagnostic;
+use super::place::Pointer;
+use super::suggest;
+
+/// The most combinations of one matrix: as many as the largest manifest has jobs.
+const MOST: usize = 100_000;
+
+/// A matrix as it was written.
+#[derive(Debug, Default)]
+pub struct RawMatrix {
+    axes: Vec<(String, Vec<Cell>)>,
+    include: Vec<Vec<Cell>>,
+    exclude: Vec<Vec<Cell>>,
+}
+
+/// One value of a combination.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Cell {
+    /// The name of its axis.
+    pub name: String,
+    /// The value: a text, a number, or true or false.
+    pub value: Value,
+    /// Where it was written.
+    pub at: Pointer,
+}
+
+/// One value of each axis.
+pub type Combination = Vec<Cell>;
+
+/// Takes a matrix apart. What is wrong is told, and left out.
+pub fn decode(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> RawMatrix {
+    let Value::Mapping(map) = value else {
+        let finding = wrong_type("`matrix`", "a mapping of names to lists of values", &value, at.clone().value());
+        found.push(finding);
+        return RawMatrix::default();
+    };
+    let mut matrix = RawMatrix::default();
+    let mut lists = [None, None];
+    for (key, value) in map {
+        let Some(name) = key.as_str().map(str::to_owned) else {
+            let message = format!("the name of an axis must be a text, and this is {}", kind(&key));
+            found.push(Diagnostic::error("key-not-text", message, at.clone().value()));
+            continue;
+        };
+        let place = at.key(&name);
+        match name.as_str() {
+            "include" => lists[0] = Some((value, place)),
+            "exclude" => lists[1] = Some((value, place)),
+            _ => matrix.axes.extend(axis(name, value, &place, found)),
+        }
+    }
+    let [include, exclude] = lists.map(|list| list.map(|(value, at)| entries(value, &at, found)).unwrap_or_default());
+    matrix.include = include;
+    matrix.exclude = exclude;
+    matrix.refuse_excludes_of_no_axis(found);
+    matrix.refuse_if_too_large(at, found);
+    matrix
+}
+
+fn axis(name: String, value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Option<(String, Vec<Cell>)> {
+    let Value::Sequence(values) = value else {
+        let finding = wrong_type(&format!("the axis `{name}`"), "a list of values", &value, at.clone().value());
+        found.push(finding.with_help(format!("write `{name}: [one, another]`")));
+        return None;
+    };
+    if values.is_empty() {
+        let message = format!("the axis `{name}` has no values, so there is no job");
+        found.push(Diagnostic::error("axis-empty", message, at.clone().named()).with_help("write at least one value"));
+        return None;
+    }
+    let cells = values.into_iter().enumerate();
+    let cells = cells.filter_map(|(index, value)| cell(&name, value, at.index(index), found)).collect();
+    Some((name, cells))
+}
+
+fn cell(name: &str, value: Value, at: Pointer, found: &mut Vec<Diagnostic>) -> Option<Cell> {
+    if matches!(value, Value::String(_) | Value::Number(_) | Value::Bool(_)) {
+        return Some(Cell { name: name.to_owned(), value, at });
+    }
+    found.push(wrong_type(&format!("a value of `{name}`"), "a text or a number", &value, at.value()));
+    None
+}
+
+/// The list under `include` or `exclude`.
+fn entries(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Vec<Cell>> {
+    let Value::Sequence(items) = value else {
+        if !value.is_null() {
+            found.push(wrong_type("this", "a list of mappings", &value, at.clone().value()));
+        }
+        return Vec::new();
+    };
+    let entry = |(index, item): (usize, Value)| {
+        let at = at.index(index);
+        let map: Mapping = Table::open(item, at.clone(), "an entry", found)?.into_map();
+        let cells = map.into_iter().filter_map(|(key, value)| {
+            let name = key.as_str()?.to_owned();
+            cell(&name, value, at.key(&name), found)
+        });
+        Some(cells.collect())
+    };
+    items.into_iter().enumerate().filter_map(entry).collect()
+}
+
+impl RawMatrix {
+    /// Every combination, in order.
+    pub fn combinations(&self) -> Vec<Combination> {
+        let mut product: Vec<Combination> = if self.axes.is_empty() { Vec::new() } else { vec![Vec::new()] };
+        for (_, values) in &self.axes {
+            let longer = |combination: &Combination, value: &Cell| {
+                let mut longer = combination.clone();
+                longer.push(value.clone());
+                longer
+            };
+            product = product.iter().flat_map(|one| values.iter().map(move |value| longer(one, value))).collect();
+        }
+        product.retain(|combination| !self.exclude.iter().any(|entry| agrees(combination, entry)));
+        let mut more = Vec::new();
+        for entry in &self.include {
+            let mut is_added = false;
+            for combination in &mut product {
+                is_added |= self.add(combination, entry);
+            }
+            if !is_added {
+                more.push(entry.clone());
+            }
+        }
+        product.extend(more);
+        product
+    }
+
+    /// The names that combinations have values for, with where each stands first.
+    pub fn names(&self) -> impl Iterator<Item = (&str, &Pointer)> {
+        let axes = self.axes.iter().filter_map(|(name, values)| Some((name.as_str(), &values.first()?.at)));
+        axes.chain(self.include.iter().flatten().map(|cell| (cell.name.as_str(), &cell.at)))
+    }
+
+    /// Adds an entry of `include` to a combination of the product, unless that would change a value of an axis.
+    fn add(&self, combination: &mut Combination, entry: &[Cell]) -> bool {
+        let own = |name: &str| self.axes.iter().any(|(axis, _)| axis == name);
+        let fits = entry.iter().filter(|cell| own(&cell.name)).all(|cell| has(combination, cell));
+        if fits {
+            for cell in entry.iter().filter(|cell| !own(&cell.name)) {
+                combination.retain(|other| other.name != cell.name);
+                combination.push(cell.clone());
+            }
+        }
+        fits
+    }
+
+    fn refuse_excludes_of_no_axis(&self, found: &mut Vec<Diagnostic>) {
+        let axes: Vec<&str> = self.axes.iter().map(|(name, _)| name.as_str()).collect();
+        for cell in self.exclude.iter().flatten().filter(|cell| !axes.contains(&cell.name.as_str())) {
+            let message = format!("`exclude` names `{}`, which is no axis of this matrix", cell.name);
+            let finding = Diagnostic::error("axis-unknown", message, cell.at.clone().named());
+            found.push(finding.with_help(suggest::help(&cell.name, "axes", &axes)));
+        }
+    }
+
+    fn refuse_if_too_large(&mut self, at: &Pointer, found: &mut Vec<Diagnostic>) {
+        let size = self.axes.iter().try_fold(1_usize, |size, (_, values)| size.checked_mul(values.len()));
+        if size.is_none_or(|size| size > MOST) || self.include.len() > MOST {
+            let message = format!("this matrix has more than {MOST} combinations");
+            found
+                .push(Diagnostic::error("matrix-too-large", message, at.clone().named()).with_help("use fewer values"));
+            *self = Self::default();
+        }
+    }
+}
+
+fn agrees(combination: &[Cell], entry: &[Cell]) -> bool {
+    entry.iter().all(|cell| has(combination, cell))
+}
+
+fn has(combination: &[Cell], wanted: &Cell) -> bool {
+    combination.iter().any(|cell| cell.name == wanted.name && cell.value == wanted.value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The combinations of a matrix, each as `name=value` texts.
+    fn combinations(yaml: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        let matrix = decode(serde_yaml::from_str(yaml).expect("YAML"), &Pointer::top(), &mut found);
+        assert_eq!(found, []);
+        let shown = |cell: &Cell| {
+            let value =
+                cell.value.as_str().map_or_else(|| serde_yaml::to_string(&cell.value), |text| Ok(text.to_owned()));
+            format!("{}={}", cell.name, value.expect("YAML").trim())
+        };
+        matrix.combinations().iter().map(|one| one.iter().map(shown).collect::<Vec<_>>().join(" ")).collect()
+    }
+
+    #[test]
+    fn the_first_axis_is_outermost() {
+        assert_eq!(combinations("{ a: [x, y], b: [1, 2] }"), ["a=x b=1", "a=x b=2", "a=y b=1", "a=y b=2"]);
+    }
+
+    #[test]
+    fn exclude_takes_away_what_agrees_with_all_that_it_says() {
+        let yaml = "{ a: [x, y], b: [1, 2], exclude: [{ a: x, b: 2 }] }";
+        assert_eq!(combinations(yaml), ["a=x b=1", "a=y b=1", "a=y b=2"]);
+        assert_eq!(combinations("{ a: [x, y], b: [1, 2], exclude: [{ a: x }] }"), ["a=y b=1", "a=y b=2"]);
+    }
+
+    /// The example of GitHub's own documentation.
+    #[test]
+    fn include_is_that_of_github_actions() {
+        let yaml = "
+            fruit: [apple, pear]
+            animal: [cat, dog]
+            include:
+              - { color: green }
+              - { color: pink, animal: cat }
+              - { fruit: apple, shape: circle }
+              - { fruit: banana }
+              - { fruit: banana, animal: cat }";
+        assert_eq!(
+            combinations(yaml),
+            [
+                "fruit=apple animal=cat color=pink shape=circle",
+                "fruit=apple animal=dog color=green shape=circle",
+                "fruit=pear animal=cat color=pink",
+                "fruit=pear animal=dog color=green",
+                "fruit=banana",
+                "fruit=banana animal=cat",
+            ]
+        );
+        assert_eq!(combinations("{ include: [{ a: 1 }, { a: 2 }] }"), ["a=1", "a=2"]);
+    }
+
+    #[test]
+    fn what_is_no_matrix_is_told() {
+        for (yaml, code) in [
+            ("[a]", "wrong-type"),
+            ("{ a: x }", "wrong-type"),
+            ("{ a: [] }", "axis-empty"),
+            ("{ a: [[x]] }", "wrong-type"),
+            ("{ a: [x], exclude: [{ b: 1 }] }", "axis-unknown"),
+            ("{ a: [x], include: x }", "wrong-type"),
+            ("{ 1: [x] }", "key-not-text"),
+        ] {
+            let mut found = Vec::new();
+            decode(serde_yaml::from_str(yaml).expect("YAML"), &Pointer::top(), &mut found);
+            assert_eq!(found.first().map(|finding| finding.code), Some(code), "{yaml}");
+        }
+        let axis: Vec<String> = (0..400).map(|number| number.to_string()).collect();
+        let yaml = format!("{{ a: [{0}], b: [{0}] }}", axis.join(","));
+        let mut found = Vec::new();
+        decode(serde_yaml::from_str(&yaml).expect("YAML"), &Pointer::top(), &mut found);
+        assert_eq!(found.first().map(|finding| finding.code), Some("matrix-too-large"));
+    }
+}

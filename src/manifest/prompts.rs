@@ -1,0 +1,43 @@
+//! `prompt_file`: prompts that stand in files of their own.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use super::raw::RawManifest;
+use super::template::is_template;
+use super::text::{self, TextError};
+
+/// The largest file of a prompt, in bytes: many times what any family takes.
+const LARGEST: usize = 256 * 1024;
+
+/// The prompts that the manifest names without a template, each read once.
+pub struct PromptFiles {
+    folder: PathBuf,
+    texts: HashMap<String, Result<String, TextError>>,
+}
+
+impl PromptFiles {
+    /// Reads every file that the manifest names as it is. Paths are relative to the manifest's folder.
+    pub fn read(raw: &RawManifest, folder: &Path) -> Self {
+        let mut files = Self { folder: folder.to_owned(), texts: HashMap::new() };
+        let named = raw.jobs.iter().map(|job| &job.fields).chain([&raw.defaults]);
+        for path in named.filter_map(|fields| fields.prompt_file.as_deref()).filter(|path| !is_template(path)) {
+            if !files.texts.contains_key(path) {
+                let text = files.read_one(path);
+                files.texts.insert(path.to_owned(), text);
+            }
+        }
+        files
+    }
+
+    /// The prompt of a file that was read already; nothing if it was not.
+    pub fn known(&self, path: &str) -> Option<&Result<String, TextError>> {
+        self.texts.get(path)
+    }
+
+    /// Reads the prompt of a file, without the line break that editors end a file with.
+    pub fn read_one(&self, path: &str) -> Result<String, TextError> {
+        let text = text::read_at_most(&self.folder.join(path), LARGEST as u64)?;
+        Ok(text.trim_end().to_owned())
+    }
+}

@@ -1,0 +1,71 @@
+//! Which ids and which files are taken, also where only letter case differs: file names follow ids.
+
+use std::collections::HashMap;
+
+use super::diagnostic::{Diagnostic, RowPlace};
+use super::place::{Part, Place, Pointer};
+use crate::domain::{JobId, OutputPath};
+
+/// Where a name was given, for a message about giving it twice.
+#[derive(Debug)]
+struct Given {
+    name: String,
+    entry: usize,
+    row: Option<RowPlace>,
+}
+
+/// The ids and files of the jobs so far.
+#[derive(Debug, Default)]
+pub struct Taken {
+    ids: HashMap<String, Given>,
+    /// By path: the job whose video goes there.
+    files: HashMap<String, JobId>,
+}
+
+impl Taken {
+    /// Notes that an id is taken, or tells that it already was.
+    pub fn id(&mut self, id: &str, entry: usize, row: Option<&RowPlace>) -> Option<Diagnostic> {
+        let folded = id.to_ascii_lowercase();
+        let Some(first) = self.ids.get(&folded) else {
+            self.ids.insert(folded, Given { name: id.to_owned(), entry, row: row.cloned() });
+            return None;
+        };
+        let message = match (&first.row, first.name == id) {
+            (_, false) => {
+                format!(
+                    "the ids `{id}` and `{}` differ only in letter case, and files are named after them",
+                    first.name
+                )
+            }
+            (Some(row), true) => format!("the id `{id}` is taken: {} line {} gives it too", row.file, row.line),
+            (None, true) => format!("the id `{id}` is taken"),
+        };
+        let at = |entry: usize| Pointer::top().key("jobs").index(entry).key("id");
+        let mut finding = Diagnostic::error("id-duplicate", message, at(entry).value());
+        if first.entry == entry {
+            return Some(finding.with_help(
+                "put what differs into the id: a column of the row, `name-{{ row.column }}`, or a value of the matrix, \
+                 `name-{{ model }}`",
+            ));
+        }
+        finding.other = Some((Place::Value(at(first.entry), Part::Value), "first given here"));
+        Some(finding.with_help("give each job an id of its own"))
+    }
+
+    /// Notes that a job's video goes to a path, or tells that another's does, or that one of the two would have to be a
+    /// folder.
+    pub fn file(&mut self, job: &JobId, file: &OutputPath, place: Place) -> Option<Diagnostic> {
+        let folded = file.as_str().to_lowercase();
+        let folders = folded.match_indices('/').map(|(at, _)| &folded[..at]);
+        let taken = std::iter::once(folded.as_str()).chain(folders).find_map(|path| self.files.get(path));
+        if let Some(other) = taken {
+            let message = format!("the video of `{other}` goes to `{file}`, too");
+            let finding = Diagnostic::error("file-duplicate", message, place);
+            return Some(
+                finding.with_help("put the id into the name: `file: \"{{ id }}.mp4\"`; takes have ids of their own"),
+            );
+        }
+        self.files.insert(folded, job.clone());
+        None
+    }
+}
