@@ -134,7 +134,8 @@ impl Finisher<'_> {
         origin: &Origin<'_>,
         list: &mut Vec<Diagnostic>,
     ) {
-        if !self.names_files {
+        // An id that is taken has its file, too: one message is enough.
+        if !self.names_files || list.iter().any(|finding| finding.code == "id-duplicate") {
             return;
         }
         let files = files.into_iter().flatten().map(Some).chain(std::iter::repeat(None));

@@ -70,8 +70,8 @@ pub fn decide<'a>(job: &Job, attempts: impl DoubleEndedIterator<Item = &'a Attem
     let decision = regardless_of_review(job, attempts, wish);
     match &job.review {
         Some(review) if decision.action.buys() => {
-            let FaceReview { face, fee } = review;
-            let reason = format!("waits for the review of the face `{face}` (${fee}, through customer support)");
+            let FaceReview { face, .. } = review;
+            let reason = format!("waits for the review of `{face}`");
             Decision { action: Action::Hold, reason, ..decision }
         }
         _ => decision,

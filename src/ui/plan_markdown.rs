@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::lines::{count, span};
-use super::plan_text::{action_name, renamed};
+use super::plan_text::{action_name, held, renamed};
+use crate::domain::Usd;
 use crate::plan::{Action, Plan, Planned, by_model};
 
 /// More rows than this are folded away.
@@ -23,6 +24,9 @@ pub fn plan_markdown(plan: &Plan) -> String {
     for limit in plan.limits() {
         let verdict = if totals.cost <= limit.left() { "Within" } else { "**Over**" };
         put(format!("{verdict} the limit of ${} ({}).", limit.usd, limit.source));
+    }
+    if totals.held > 0 {
+        put(format!("{}.", held(&totals)));
     }
     for (new, old) in &plan.renamed {
         put(escaped(&renamed(new, old)));
@@ -55,7 +59,9 @@ pub fn plan_markdown(plan: &Plan) -> String {
 }
 
 fn section(action: Action, jobs: &[&Planned]) -> String {
-    let title = format!("{}: {}", action_name(action), jobs.len());
+    let cost: Usd = jobs.iter().map(|planned| planned.cost).sum();
+    let cost = if cost.is_zero() { String::new() } else { format!(" (${cost})") };
+    let title = format!("{}: {}{cost}", action_name(action), jobs.len());
     let mut rows = String::from("| job | model | cost | why |\n|---|---|---:|---|\n");
     for planned in jobs {
         let (id, model) = (planned.job.id.as_str(), escaped(&planned.job.spec.model));

@@ -1,11 +1,12 @@
 //! The plan for a terminal.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use super::lines::{count, span};
 use super::table::{shortened, table};
-use crate::domain::JobId;
-use crate::plan::{Action, Plan, Planned, by_model};
+use crate::domain::{JobId, Usd};
+use crate::plan::{Action, Plan, Planned, Totals, by_model};
 
 /// The most jobs that are listed one by one, unless more is asked for.
 const LISTED: usize = 20;
@@ -35,34 +36,61 @@ pub fn plan_text(plan: &Plan, width: u16, all: bool) -> String {
 
 fn jobs(plan: &Plan, width: u16, all: bool) -> String {
     // What asks for attention or money comes before what is done.
-    let (mut shown, done): (Vec<&Planned>, Vec<&Planned>) =
+    let (shown, done): (Vec<&Planned>, Vec<&Planned>) =
         plan.jobs.iter().partition(|planned| all || planned.action != Action::Done);
+    let is_grouped = !all && shown.len() > LISTED;
+    let mut groups = if is_grouped { groups_of(&shown) } else { shown.iter().map(|&job| vec![job]).collect() };
     let most = if all { usize::MAX } else { LISTED };
-    let hidden = shown.len().saturating_sub(most);
-    shown.truncate(most);
-    let rows = shown.iter().map(|planned| {
-        let job = &planned.job;
-        let length = job.spec.duration.map(|seconds| format!("{seconds} s")).unwrap_or_default();
-        vec![
-            format!("  {}", action_name(planned.action)),
-            shortened(job.id.as_str(), 32),
-            job.spec.model.clone(),
-            length,
-            format!("${}", planned.cost),
-            shortened(&planned.reason, 60),
-        ]
-    });
+    let hidden: usize = groups.iter().skip(most).map(Vec::len).sum();
+    groups.truncate(most);
     let mut text = String::new();
-    if !shown.is_empty() {
-        text.push_str(&table(&["  action", "job", "model", "length", "cost", "why"], &[3, 4], rows, width));
+    if !groups.is_empty() {
+        let header = ["  action", "job", "model", "length", "cost", "why"];
+        text.push_str(&table(&header, &[3, 4], groups.iter().map(|group| cells(group)), width));
     }
     if hidden > 0 {
         text.push_str(&format!("  … and {hidden} more (-v lists all)\n"));
+    } else if is_grouped {
+        text.push_str("  -v lists every job\n");
     }
     if !done.is_empty() {
         text.push_str(&format!("  {} completed, nothing to do\n", done.len()));
     }
     text
+}
+
+/// Jobs of which the same is to be said, in the order of their first ones.
+fn groups_of<'p>(jobs: &[&'p Planned]) -> Vec<Vec<&'p Planned>> {
+    let mut groups: Vec<Vec<&Planned>> = Vec::new();
+    let mut places = HashMap::new();
+    for planned in jobs {
+        let spec = &planned.job.spec;
+        let alike = (planned.action, &spec.model, spec.duration, planned.cost, &planned.reason);
+        let place = *places.entry(alike).or_insert(groups.len());
+        if place == groups.len() {
+            groups.push(Vec::new());
+        }
+        groups[place].push(planned);
+    }
+    groups
+}
+
+/// One line for jobs of which the same is to be said.
+fn cells(group: &[&Planned]) -> Vec<String> {
+    let Some(first) = group.first() else { return Vec::new() };
+    let id = match group {
+        [one] => shortened(one.job.id.as_str(), 32),
+        several => format!("{} × {}, …", several.len(), shortened(first.job.id.as_str(), 24)),
+    };
+    let spec = &first.job.spec;
+    vec![
+        format!("  {}", action_name(first.action)),
+        id,
+        spec.model.clone(),
+        spec.duration.map(|seconds| format!("{seconds} s")).unwrap_or_default(),
+        format!("${}", group.iter().map(|planned| planned.cost).sum::<Usd>()),
+        shortened(&first.reason, 60),
+    ]
 }
 
 fn sums(plan: &Plan) -> String {
@@ -76,6 +104,9 @@ fn sums(plan: &Plan) -> String {
     let outstanding = plan.resume.len() + plan.collect.len();
     if outstanding > 0 {
         text.push_str(&format!("{} at the service already, submitted before\n", count(outstanding, "task")));
+    }
+    if totals.held > 0 {
+        text.push_str(&format!("{}\n", held(&totals)));
     }
     if totals.in_doubt > 0 {
         text.push_str(&format!(
@@ -95,6 +126,12 @@ fn sums(plan: &Plan) -> String {
         text.push_str(&format!("{}\n", renamed(new, old)));
     }
     text
+}
+
+/// What is held, and what that costs besides.
+#[must_use]
+pub fn held(totals: &Totals) -> String {
+    format!("{} held for face reviews: ${} once, outside the interface", count(totals.held, "job"), totals.face_reviews)
 }
 
 /// What a likely rename means for the money.

@@ -348,3 +348,29 @@ jobs:
     assert_eq!(request(0), r#"{"duration":10,"model":"beta-2.0-lite","prompt":"x","size":"720x1280"}"#);
     assert_eq!(request(1), r#"{"duration":7,"model":"beta-2.0-lite-fast","prompt":"y","size":"1280x720"}"#);
 }
+
+#[test]
+fn matrices_takes_faces_and_files_say_what_is_wrong_with_them() {
+    insta::assert_snapshot!(refused(
+        r#"version: 1
+faces: { anna: { review: maybe }, bo: }
+defaults: { model: beta-2.0-lite, file: "x/{{ id }}.mp4" }
+jobs:
+  - { id: a, prompt: x, takes: 0 }
+  - { id: b, prompt: x, prompt_file: no.txt }
+  - { id: c, prompt_file: no.txt }
+  - { id: d, prompt: x, face: ana }
+  - { id: e, prompt: x, file: "../{{ id }}.mp4" }
+  - { id: f, prompt: x, file: same.mp4, takes: 2 }
+  - { id: "g-{{ model }}", model: alpha-2, matrix: { model: [alpha-2, beta-2.0-lit] }, prompt: x }
+  - { id: "h-{{ duration }}", matrix: { duration: [5, 11, x] }, prompt: x }
+  - { id: "i-{{ lang }}", matrix: { lang: [de], exclude: [{ lang: de }] }, prompt: x }
+  - { id: j, matrix: { lang: [de, en] }, prompt: "{{ lng }}" }
+  - { id: k, prompt: x, image_key: y }
+  - { id: l, prompt: x, extra: { duration: 4, seed: 1 } }
+  - { id: "m.2", prompt: x }
+  - { id: m, prompt: x, takes: 3 }
+  - { id: n, matrix: { row: [1], lang: de, take: [] }, prompt: x }
+"#
+    ));
+}

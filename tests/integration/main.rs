@@ -10,6 +10,7 @@ mod faults;
 mod kills;
 mod layering;
 mod ledger_faults;
+mod manifest;
 mod money;
 mod output;
 mod plan;

@@ -1,0 +1,303 @@
+//! What a manifest becomes: combinations, takes, prompts in files, files, faces. And what an edit of it buys: exactly the
+//! jobs that are new.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use proptest::prelude::*;
+use serde_json::Value;
+use shotlist::catalog::Catalog;
+use shotlist::domain::{Account, Attempt, AttemptId, AttemptState, BatchKey, Fingerprint, History, Job, JobId, TaskId};
+use shotlist::manifest::{Options, load};
+use shotlist::plan::{Given, IdGlobs, Plan};
+
+use crate::support::{Service, Workspace};
+
+/// The plan of a manifest as data.
+fn plan(here: &Workspace) -> Value {
+    let ended = here.shotlist(&["run", "m.yaml", "--plan", "--format", "json", "-q"]).ends_with(0);
+    serde_json::from_str(&ended.stdout).expect("JSON")
+}
+
+fn ids(plan: &Value) -> Vec<String> {
+    let jobs = plan["jobs"].as_array().expect("jobs");
+    jobs.iter().map(|job| job["id"].as_str().expect("an id").to_owned()).collect()
+}
+
+#[test]
+fn rows_matrix_and_takes_multiply_and_prompts_stand_in_files() {
+    let manifest = "
+version: 1
+vars: { brand: Acme }
+defaults: { model: beta-2.0-lite, takes: 1 }
+jobs:
+  - id: \"{{ row.sku }}-{{ lang }}-{{ duration }}\"
+    for_each: [{ sku: mug }, { sku: lamp }]
+    matrix:
+      lang: [de, en]
+      duration: [5, 10]
+      exclude: [{ lang: en, duration: 10 }]
+      include: [{ lang: de, greeting: Hallo }, { lang: en, greeting: Hello }]
+    prompt_file: \"prompts/{{ row.sku }}.txt\"
+    takes: 2
+";
+    let here = Workspace::with_manifest(manifest);
+    std::fs::create_dir(here.path("prompts")).expect("a folder");
+    here.write("prompts/mug.txt", "{{ greeting }} from {{ brand }}, {{ duration }} s\n");
+    here.write("prompts/lamp.txt", "A lamp\n");
+    let plan = plan(&here);
+    assert_eq!(
+        ids(&plan),
+        [
+            "mug-de-5",
+            "mug-de-5.2",
+            "mug-de-10",
+            "mug-de-10.2",
+            "mug-en-5",
+            "mug-en-5.2",
+            "lamp-de-5",
+            "lamp-de-5.2",
+            "lamp-de-10",
+            "lamp-de-10.2",
+            "lamp-en-5",
+            "lamp-en-5.2",
+        ]
+    );
+    assert_eq!(plan["jobs"][2]["request"]["prompt"], "Hallo from Acme, 10 s");
+    assert_eq!(plan["jobs"][2]["request"], plan["jobs"][3]["request"], "takes ask for the same");
+    assert_eq!(plan["jobs"][4]["request"]["prompt"], "Hello from Acme, 5 s");
+    assert_eq!(plan["jobs"][6]["request"]["prompt"], "A lamp");
+    assert_eq!(plan["totals"]["cost_usd"], "60.00");
+}
+
+const FACES: &str = "
+version: 1
+faces: { anna: { review: approved }, ben: { review: pending } }
+defaults: { model: beta-2.0-lite, face: ben }
+jobs:
+  - { id: a, face: anna, prompt: Anna waves }
+  - { id: b1, prompt: Ben waves }
+  - { id: b2, prompt: Ben walks }
+  - { id: plain, model: alpha-2, prompt: A crane }
+";
+
+#[test]
+fn a_job_is_held_until_its_face_is_approved_and_the_fee_is_told_once() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(FACES));
+    let before = plan(&here);
+    let actions: Vec<&str> =
+        before["jobs"].as_array().expect("jobs").iter().filter_map(|job| job["action"].as_str()).collect();
+    assert_eq!(actions, ["submit", "hold", "hold", "submit"], "alpha-2 has no faces, so the default is passed over");
+    assert_eq!((&before["totals"]["held"], &before["totals"]["face_reviews_usd"]), (&2.into(), &"0.20".into()));
+    assert_eq!(before["totals"]["cost_usd"], "4.65", "what is held is not bought");
+
+    here.run(&service, &[]).ends_with(5);
+    assert_eq!(here.states(), ["completed", "held", "held", "completed"]);
+    here.run(&service, &[]).ends_with(5);
+    assert_eq!(service.posts().len(), 2);
+    here.write("m.yaml", FACES.replace("pending", "approved"));
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!((here.states(), service.posts().len()), (vec!["completed".to_owned(); 4], 4));
+}
+
+#[test]
+fn an_image_key_stands_in_for_an_address_that_is_signed_anew_every_day() {
+    let manifest = |day: &str, key: &str| {
+        format!(
+            "version: 1\njobs:\n  - {{ id: a, model: alpha-2, prompt: x, image: \"https://c.example/a?s={day}\"{key} }}\n"
+        )
+    };
+    let (service, here) = (Service::well(), Workspace::with_manifest(&manifest("mon", ", image_key: a-1")));
+    here.run(&service, &[]).ends_with(0);
+    here.write("m.yaml", manifest("tue", ", image_key: a-1"));
+    assert_eq!(plan(&here)["jobs"][0]["action"], "done");
+    here.write("m.yaml", manifest("tue", ", image_key: a-2"));
+    assert_eq!(plan(&here)["jobs"][0]["action"], "changed");
+    assert!(service.posts()[0].contains("s=mon"), "the address itself is sent");
+}
+
+/// A manifest as a team thinks of it: entries with a matrix, rows and takes.
+#[derive(Clone, Debug)]
+struct Team {
+    entries: Vec<Entry>,
+    style: Style,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    name: char,
+    langs: Vec<u8>,
+    rows: Vec<u8>,
+    takes: u8,
+    tag: u8,
+}
+
+/// What is no part of what is bought.
+#[derive(Clone, Copy, Debug)]
+struct Style {
+    flow: bool,
+    comments: bool,
+    quotes: bool,
+    reversed: bool,
+    files: bool,
+}
+
+impl Team {
+    fn yaml(&self) -> String {
+        let mut text = String::from("version: 1\nname: team\ndefaults: { model: alpha-2 }\njobs:\n");
+        let mut entries: Vec<&Entry> = self.entries.iter().collect();
+        if self.style.reversed {
+            entries.reverse();
+        }
+        for entry in entries {
+            let list = |numbers: &[u8]| numbers.iter().map(|n| format!("l{n}")).collect::<Vec<_>>().join(", ");
+            let rows: Vec<String> = entry.rows.iter().map(|n| format!("{{ n: r{n} }}")).collect();
+            let id = format!("\"{}-{{{{ lang }}}}-{{{{ row.n }}}}\"", entry.name);
+            let prompt = format!("{} in {{{{ lang }}}} for {{{{ row.n }}}}", entry.name);
+            let prompt = if self.style.quotes { format!("'{prompt}'") } else { format!("\"{prompt}\"") };
+            let fields = [
+                format!("id: {id}"),
+                format!("matrix: {{ lang: [{}] }}", list(&entry.langs)),
+                format!("for_each: [{}]", rows.join(", ")),
+                format!("takes: {}", entry.takes),
+                format!("tags: [t{}]", entry.tag),
+                format!("prompt: {prompt}"),
+            ];
+            let mut fields = fields.to_vec();
+            if self.style.files {
+                fields.push("file: \"all/{{ id }}.mp4\"".to_owned());
+            }
+            if self.style.comments {
+                text.push_str("  # what this is\n");
+            }
+            if self.style.flow {
+                let _infallible = writeln!(text, "  - {{ {} }}", fields.join(", "));
+            } else {
+                let _infallible = writeln!(text, "  - {}", fields.join("\n    "));
+            }
+        }
+        text
+    }
+
+    fn jobs(&self) -> Vec<Arc<Job>> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("m.yaml");
+        std::fs::write(&path, self.yaml()).expect("a manifest");
+        let options = Options { path: &path, set: &[], batch: None, now: Timestamp::UNIX_EPOCH, env: &|_| None };
+        let loaded = load(&options, Catalog::embedded());
+        assert_eq!(loaded.findings, [], "{}", self.yaml());
+        loaded.manifest.expect("a manifest").jobs
+    }
+}
+
+/// The history of a batch of which every job is completed.
+fn completed(jobs: &[Arc<Job>]) -> History {
+    let attempt = |(number, job): (i64, &Arc<Job>)| Attempt {
+        id: AttemptId(number),
+        job: job.id.clone(),
+        fingerprint: job.request.fingerprint().clone(),
+        request: job.request.body().to_owned(),
+        model: job.spec.model.clone(),
+        price: job.price,
+        charging: job.charging,
+        typical_s: job.typical_s,
+        account: Account { service: "s".into(), key: "k".into() },
+        state: AttemptState::Completed,
+        task: TaskId::new(format!("t{number}")),
+        video_url: Some("https://v.example/x.mp4".into()),
+        error: None,
+        polls: 1,
+        intended_at: Timestamp::UNIX_EPOCH,
+        answered_at: Some(Timestamp::UNIX_EPOCH),
+        ended_at: Some(Timestamp::UNIX_EPOCH),
+    };
+    History::new((0..).zip(jobs).map(attempt).collect())
+}
+
+/// The ids that a run would pay for, in the light of this history.
+fn bought(jobs: &[Arc<Job>], history: &History) -> BTreeSet<String> {
+    let ids = jobs.iter().map(|job| &job.id).collect();
+    let given = Given {
+        key: BatchKey { name: "team".into(), batch: String::new() },
+        manifest_ids: &ids,
+        history,
+        run_limit: None,
+        caps: Vec::new(),
+        concurrency: 8,
+        retries: 0,
+        retry_failed: false,
+        retake: IdGlobs::default(),
+    };
+    let plan = Plan::new(jobs, given);
+    let bought = plan.jobs.iter().filter(|planned| planned.action.buys());
+    bought.map(|planned| planned.job.id.to_string()).collect()
+}
+
+fn style() -> impl Strategy<Value = Style> {
+    any::<(bool, bool, bool, bool, bool)>().prop_map(|(flow, comments, quotes, reversed, files)| Style {
+        flow,
+        comments,
+        quotes,
+        reversed,
+        files,
+    })
+}
+
+fn team() -> impl Strategy<Value = Team> {
+    let numbers = || prop::collection::btree_set(0..6_u8, 1..4).prop_map(|set| set.into_iter().collect::<Vec<_>>());
+    let entry = (numbers(), numbers(), 1..4_u8, 0..3_u8);
+    (prop::collection::vec(entry, 1..4), style()).prop_map(|(entries, style)| Team {
+        entries: ('a'..)
+            .zip(entries)
+            .map(|(name, (langs, rows, takes, tag))| Entry { name, langs, rows, takes, tag })
+            .collect(),
+        style,
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    /// Raising takes, adding values and rows, reordering, new tags, comments, quotes, layout and file names, all at once:
+    /// what is bought is what has a new id, and nothing else.
+    #[test]
+    fn an_edit_buys_exactly_the_new_jobs(
+        before in team(),
+        (which, takes, lang, row, tag) in (0..3_usize, 0..3_u8, prop::option::of(6..9_u8), prop::option::of(6..9_u8), 0..3_u8),
+        style in style(),
+    ) {
+        let mut after = before.clone();
+        after.style = style;
+        let index = which % after.entries.len();
+        let entry = &mut after.entries[index];
+        entry.takes += takes;
+        entry.langs.extend(lang);
+        entry.langs.reverse();
+        entry.rows.extend(row);
+        entry.rows.reverse();
+        entry.tag = tag;
+        let (old, new) = (before.jobs(), after.jobs());
+        let ids = |jobs: &[Arc<Job>]| jobs.iter().map(|job| job.id.to_string()).collect::<BTreeSet<_>>();
+        let expected: BTreeSet<String> = ids(&new).difference(&ids(&old)).cloned().collect();
+        prop_assert_eq!(bought(&new, &completed(&old)), expected);
+        // Taking things away buys nothing, and bringing them back neither.
+        prop_assert_eq!(bought(&old, &completed(&new)), BTreeSet::new());
+    }
+
+    /// Another prompt for one job pays for that job again, and for no other.
+    #[test]
+    fn an_edited_prompt_buys_that_job_again(team in team(), which in any::<prop::sample::Index>()) {
+        let jobs = team.jobs();
+        let edited: &JobId = &jobs[which.index(jobs.len())].id;
+        // As if it had been another request when it was bought.
+        let attempts = completed(&jobs).attempts().cloned().map(|mut attempt| {
+            if attempt.job == *edited {
+                attempt.fingerprint = Fingerprint::stored("other".into());
+            }
+            attempt
+        }).collect();
+        prop_assert_eq!(bought(&jobs, &History::new(attempts)), BTreeSet::from([edited.to_string()]));
+    }
+}
