@@ -13,8 +13,8 @@ use super::faces::{self, Faces};
 use super::matrix::{self, RawMatrix};
 use super::place::Pointer;
 use super::schema::{
-    budget_schema, faces_schema, for_each_schema, matrix_schema, takes_schema, text_schema, texts_schema,
-    version_schema, whole_schema, zone_schema,
+    budget_schema, faces_schema, family_rules, for_each_schema, matrix_schema, model_schema, size_schema, takes_schema,
+    text_schema, texts_schema, version_schema, whole_schema, zone_schema,
 };
 use super::template::is_template;
 use crate::domain::Usd;
@@ -67,7 +67,7 @@ pub struct RawBudget {
 
 /// One job, or with `for_each` one job for each row.
 #[derive(Debug, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[schemars(deny_unknown_fields, transform = family_rules)]
 pub struct RawJob {
     /// The job's name: 1 to 128 of A-Z a-z 0-9 . _ -, starting with a letter or a digit. May be a template.
     #[schemars(schema_with = "text_schema")]
@@ -101,7 +101,7 @@ pub enum RawForEach {
 #[schemars(deny_unknown_fields)]
 pub struct RawFields {
     /// The model: `alpha-2`, `beta-2.0-lite` or `beta-2.0-lite-fast`.
-    #[schemars(schema_with = "text_schema", default)]
+    #[schemars(schema_with = "model_schema", default)]
     pub model: Option<String>,
     /// What the video shows. Family B takes at most 1500 characters.
     #[schemars(schema_with = "text_schema", default)]
@@ -116,7 +116,7 @@ pub struct RawFields {
     #[schemars(schema_with = "text_schema", default)]
     pub aspect_ratio: Option<String>,
     /// `<width>x<height>` in pixels (beta models only).
-    #[schemars(schema_with = "text_schema", default)]
+    #[schemars(schema_with = "size_schema", default)]
     pub size: Option<String>,
     /// The URL of a first-frame image, or a list of URLs (alpha-2 only).
     #[schemars(schema_with = "texts_schema", default)]

@@ -1,6 +1,15 @@
 //! What an editor is told about values that more than one type can stand for.
 
+use std::collections::BTreeMap;
+
 use schemars::{Schema, SchemaGenerator, json_schema};
+use serde_json::{Value, json};
+
+use crate::catalog::{Catalog, Model};
+use crate::domain::Field;
+
+/// What an editor takes for a template.
+const TEMPLATE: &str = "\\{[{%#]";
 
 pub fn version_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "const": 1 })
@@ -23,7 +32,7 @@ pub fn texts_schema(_: &mut SchemaGenerator) -> Schema {
 
 pub fn whole_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
-        "anyOf": [{ "type": ["integer", "null"] }, { "type": "string", "pattern": "\\{[{%]" }]
+        "anyOf": [{ "type": ["integer", "null"] }, { "type": "string", "pattern": TEMPLATE }]
     })
 }
 
@@ -50,7 +59,7 @@ pub fn budget_schema(_: &mut SchemaGenerator) -> Schema {
 
 pub fn takes_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
-        "anyOf": [{ "type": ["integer", "null"], "minimum": 1, "maximum": 1000 }, { "type": "string", "pattern": "\\{[{%]" }]
+        "anyOf": [{ "type": ["integer", "null"], "minimum": 1, "maximum": 1000 }, { "type": "string", "pattern": TEMPLATE }]
     })
 }
 
@@ -76,4 +85,57 @@ pub fn matrix_schema(_: &mut SchemaGenerator) -> Schema {
         },
         "additionalProperties": { "type": "array", "minItems": 1, "items": value }
     })
+}
+
+pub fn model_schema(_: &mut SchemaGenerator) -> Schema {
+    let names: Vec<&str> = Catalog::embedded().model_names().collect();
+    json_schema!({ "anyOf": [{ "enum": names }, { "type": "string", "pattern": TEMPLATE }, { "type": "null" }] })
+}
+
+pub fn size_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": ["string", "null"],
+        "pattern": format!("^[1-9][0-9]{{0,4}}x[1-9][0-9]{{0,4}}$|{TEMPLATE}"),
+        "examples": ["1280x720", "720x1280"]
+    })
+}
+
+/// Adds to the schema of a job what its family allows, where the job names its model as it is: the catalogue's rules, as
+/// far as a schema can say them.
+pub fn family_rules(schema: &mut Schema) {
+    let catalog = Catalog::embedded();
+    let mut families: BTreeMap<&str, (Vec<&str>, Model<'_>)> = BTreeMap::new();
+    for name in catalog.model_names() {
+        if let Some(model) = catalog.model(name) {
+            families.entry(&model.family.title).or_insert((Vec::new(), model)).0.push(name);
+        }
+    }
+    let rules = families.values().map(|(names, model)| {
+        json!({
+            "if": { "properties": { "model": { "enum": names } }, "required": ["model"] },
+            "then": { "properties": fields_of(*model) }
+        })
+    });
+    schema.insert("allOf".to_owned(), rules.collect());
+}
+
+/// The narrower schemas of the fields in one family.
+fn fields_of(model: Model<'_>) -> Value {
+    let rules = &model.family.fields;
+    let template = json!({ "type": "string", "pattern": TEMPLATE });
+    let or_template = |narrow: Value| json!({ "anyOf": [narrow, template, { "type": "null" }] });
+    let mut fields = serde_json::Map::new();
+    for field in Field::ALL.into_iter().filter(|field| !model.family.takes(*field)) {
+        let why = model.family.instead_of(field).unwrap_or("this model has no such field");
+        fields.insert(field.name().to_owned(), json!({ "type": "null", "description": why }));
+    }
+    let (min, max) = (rules.duration.min, rules.duration.max);
+    fields.insert("duration".to_owned(), or_template(json!({ "type": "integer", "minimum": min, "maximum": max })));
+    if let Some(ratio) = &rules.aspect_ratio {
+        fields.insert("aspect_ratio".to_owned(), or_template(json!({ "enum": ratio.one_of })));
+    }
+    if let Some(most) = rules.prompt.max_chars {
+        fields.insert("prompt".to_owned(), or_template(json!({ "type": ["string", "integer"], "maxLength": most })));
+    }
+    fields.into()
 }

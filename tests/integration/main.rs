@@ -17,6 +17,7 @@ mod plan;
 mod prompts;
 mod run;
 mod sandbox;
+mod schema;
 mod service_faults;
 mod signals;
 mod support;

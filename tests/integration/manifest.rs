@@ -136,6 +136,7 @@ struct Entry {
 
 /// What is no part of what is bought.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each a choice of its own")]
 struct Style {
     flow: bool,
     comments: bool,
