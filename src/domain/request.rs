@@ -5,7 +5,6 @@
 //! flags, because another order is another fingerprint, and another fingerprint pays again. So it is written here.
 
 use std::fmt;
-use std::fmt::Write as _;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -31,29 +30,45 @@ impl Request {
     /// costs must not depend on a default that the service may change.
     #[must_use]
     pub fn new(spec: &Spec) -> Self {
-        let body = Self::body_of(spec, image_value(&spec.image));
+        let image = image_value(&spec.image);
+        let body = Self::body_of(spec, image.as_ref());
         let fingerprint = match &spec.image_key {
             // No image is an object, so a key can't be taken for an address.
-            Some(key) => Fingerprint::of(&Self::body_of(spec, Some(serde_json::json!({ "image_key": key })))),
+            Some(key) => Fingerprint::of(&Self::body_of(spec, Some(&serde_json::json!({ "image_key": key })))),
             None => Fingerprint::of(&body),
         };
         Self { body, fingerprint }
     }
 
-    fn body_of(spec: &Spec, image: Option<Value>) -> String {
-        let mut fields = spec.extra.clone();
-        let mut put = |field: Field, value: Option<Value>| {
-            if let Some(value) = value {
-                fields.insert(field.name().to_owned(), value);
+    fn body_of(spec: &Spec, image: Option<&Value>) -> String {
+        let said = |field: Field| spec.has(field).then(|| field.name());
+        let mut fields: Vec<(&str, Part<'_>)> = spec
+            .extra
+            .iter()
+            .filter(|(name, _)| Field::named(name).and_then(said).is_none())
+            .map(|(name, value)| (name.as_str(), Part::Value(value)))
+            .collect();
+        let texts = [
+            (Field::Model, Some(&spec.model)),
+            (Field::Prompt, spec.prompt.as_ref()),
+            (Field::AspectRatio, spec.aspect_ratio.as_ref()),
+            (Field::Size, spec.size.as_ref()),
+        ];
+        fields.extend(texts.into_iter().filter_map(|(field, text)| Some((field.name(), Part::Text(text?)))));
+        fields.extend(spec.duration.map(|seconds| (Field::Duration.name(), Part::Whole(seconds))));
+        fields.extend(image.map(|image| (Field::Image.name(), Part::Value(image))));
+        fields.sort_unstable_by_key(|(name, _)| *name);
+        let mut body = String::with_capacity(128 + spec.prompt.as_ref().map_or(0, String::len));
+        write_list(&mut body, '{', '}', fields, |(name, part), out| {
+            write_text(name, out);
+            out.push(':');
+            match part {
+                Part::Text(text) => write_text(text, out),
+                Part::Whole(number) => out.push_str(&number.to_string()),
+                Part::Value(value) => write_canonical(value, out),
             }
-        };
-        put(Field::Model, Some(spec.model.clone().into()));
-        put(Field::Prompt, spec.prompt.clone().map(Value::from));
-        put(Field::Duration, spec.duration.map(Value::from));
-        put(Field::AspectRatio, spec.aspect_ratio.clone().map(Value::from));
-        put(Field::Size, spec.size.clone().map(Value::from));
-        put(Field::Image, image);
-        canonical(&Value::Object(fields))
+        });
+        body
     }
 
     /// The bytes that are sent, as text.
@@ -69,6 +84,13 @@ impl Request {
     }
 }
 
+/// A value of the body.
+enum Part<'p> {
+    Text(&'p str),
+    Whole(i64),
+    Value(&'p Value),
+}
+
 /// One URL is a string, several are an array (interface §2.1): a list of one means the same as the URL alone.
 fn image_value(urls: &[String]) -> Option<Value> {
     match urls {
@@ -81,10 +103,8 @@ fn image_value(urls: &[String]) -> Option<Value> {
 impl Fingerprint {
     fn of(body: &str) -> Self {
         let digest = Sha256::digest(body.as_bytes());
-        Self(digest.iter().fold(String::with_capacity(64), |mut hex, byte| {
-            let _infallible = write!(hex, "{byte:02x}");
-            hex
-        }))
+        let digit = |half: u8| char::from(b"0123456789abcdef"[usize::from(half)]);
+        Self(digest.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]).collect())
     }
 
     /// A fingerprint that the ledger stored earlier.
@@ -106,20 +126,26 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// JSON with sorted keys at every depth and no white space.
-fn canonical(value: &Value) -> String {
-    let mut text = String::new();
-    write_canonical(value, &mut text);
-    text
+/// A text in quotes, as JSON writes it.
+fn write_text(text: &str, out: &mut String) {
+    let plain = |byte: u8| byte >= 0x20 && byte != b'"' && byte != b'\\';
+    if text.bytes().all(plain) {
+        out.push('"');
+        out.push_str(text);
+        out.push('"');
+    } else {
+        out.push_str(&Value::from(text).to_string());
+    }
 }
 
+/// JSON with sorted keys at every depth and no white space.
 fn write_canonical(value: &Value, out: &mut String) {
     match value {
         Value::Object(fields) => {
             let mut entries: Vec<_> = fields.iter().collect();
             entries.sort_unstable_by_key(|(key, _)| *key);
             write_list(out, '{', '}', entries, |(key, value), out| {
-                out.push_str(&Value::from(key.as_str()).to_string());
+                write_text(key, out);
                 out.push(':');
                 write_canonical(value, out);
             });
@@ -189,6 +215,19 @@ mod tests {
         assert_ne!(signed("mon", Some("a")).body(), signed("tue", Some("a")).body());
         assert_ne!(signed("mon", Some("a")).fingerprint(), signed("mon", Some("b")).fingerprint());
         assert_ne!(signed("mon", None).fingerprint(), signed("tue", None).fingerprint());
+    }
+
+    proptest::proptest! {
+        /// The quick way to write a body is serde's own, for any text.
+        #[test]
+        fn the_body_is_json_as_serde_writes_it(prompt in ".*", key in "[a-z]{1,8}", seconds in proptest::prelude::any::<i64>()) {
+            let mut spec = Spec { prompt: Some(prompt.clone()), duration: Some(seconds), ..spec() };
+            spec.extra.insert(format!("x_{key}"), prompt.clone().into());
+            let sorted: std::collections::BTreeMap<String, Value> = serde_json::from_str(Request::new(&spec).body()).expect("JSON");
+            proptest::prop_assert_eq!(&sorted["prompt"], &Value::from(prompt));
+            let body = serde_json::to_string(&sorted).expect("JSON");
+            proptest::prop_assert_eq!(body, Request::new(&spec).body().to_owned());
+        }
     }
 
     #[test]

@@ -55,23 +55,24 @@ impl Finisher<'_> {
             model.fill_defaults(&mut spec);
             list.extend(model.check(&spec).into_iter().map(|violation| locate(violation, origin)));
             let review = self.review(&spec, model, origin, &mut list);
-            let request = Request::new(&spec);
             let seconds = spec.duration.and_then(|seconds| u32::try_from(seconds).ok());
-            let taken = (1..).zip(&ids).filter_map(|(take, id)| {
-                Some(Job {
-                    id: id.clone(),
-                    request: request.clone(),
-                    price: model.price(seconds?),
+            if let (Some(seconds), Some(first)) = (seconds, ids.first()) {
+                let job = Job {
+                    id: first.clone(),
+                    request: Request::new(&spec),
+                    price: model.price(seconds),
                     charging: model.family.charging,
                     typical_s: model.family.typical_s(),
-                    take,
+                    take: 1,
                     tags: tags.clone(),
                     file: None,
-                    review: review.clone(),
-                    spec: spec.clone(),
-                })
-            });
-            jobs = taken.collect();
+                    review,
+                    spec,
+                };
+                // The last of them is the job itself, and no copy of it.
+                let takes = std::iter::repeat_n(job, ids.len()).zip(1..).zip(ids);
+                jobs = takes.map(|((job, take), id)| Job { id, take, ..job }).collect();
+            }
         }
         self.place_files(&mut jobs, files, origin, &mut list);
         // In an entry with an unknown or mistyped key, that is what is missing.

@@ -13,6 +13,7 @@ use super::expand::Expander;
 use super::place::{Part, Place, Pointer};
 use super::prompts::PromptFiles;
 use super::raw::{RawBudget, RawManifest};
+use super::stream;
 use super::suggest;
 use super::template::{RESERVED, Scope, Templates};
 use super::text;
@@ -94,27 +95,30 @@ pub fn load(options: &Options<'_>, catalog: &Catalog) -> Loaded {
             };
         }
     };
-    let value = parse(&text);
-    let sources = Sources::new(options.path, text);
     let mut findings = Vec::new();
-    let manifest = match value {
-        Ok(value) => RawManifest::decode(value, &mut findings).map(|raw| build(&raw, options, catalog, &mut findings)),
-        Err(error) => {
-            findings.extend(syntax_findings(&error, &sources));
-            None
-        }
-    };
+    let raw = decode(&text, &mut findings);
+    let sources = Sources::new(options.path, text);
+    let raw = raw.unwrap_or_else(|error| {
+        findings.extend(syntax_findings(&error, &sources));
+        None
+    });
+    let manifest = raw.map(|raw| build(&raw, options, catalog, &mut findings));
     sources.sort(&mut findings);
     Loaded { manifest, findings, sources }
 }
 
-fn parse(text: &str) -> Result<Value, serde_yaml::Error> {
+/// The manifest as it was written; nothing of it if it is none, which is told.
+fn decode(text: &str, found: &mut Vec<Diagnostic>) -> Result<Option<RawManifest>, serde_yaml::Error> {
+    if let Some((rest, jobs, of_jobs)) = stream::read(text) {
+        found.extend(of_jobs);
+        return Ok(RawManifest::with_jobs(rest, jobs, found));
+    }
     let mut value: Value = serde_yaml::from_str(text)?;
     // Walks the whole document, so only where there is a merge key to apply.
     if text.contains("<<") {
         value.apply_merge()?;
     }
-    Ok(value)
+    Ok(RawManifest::decode(value, found))
 }
 
 fn build(raw: &RawManifest, options: &Options<'_>, catalog: &Catalog, found: &mut Vec<Diagnostic>) -> Manifest {

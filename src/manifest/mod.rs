@@ -25,6 +25,7 @@ mod raw;
 mod render;
 mod rows;
 mod schema;
+mod stream;
 mod suggest;
 mod taken;
 mod template;

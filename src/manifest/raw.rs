@@ -172,6 +172,16 @@ impl RawManifest {
             return None;
         }
         let mut table = Table::open(value, top, "a manifest", found)?;
+        let jobs = decode_jobs(&mut table);
+        Some(Self::decode_rest(table, jobs))
+    }
+
+    /// Decodes what stands beside the jobs, which were read one by one.
+    pub fn with_jobs(rest: Mapping, jobs: Vec<RawJob>, found: &mut Vec<Diagnostic>) -> Option<Self> {
+        Some(Self::decode_rest(Table::open(Value::Mapping(rest), Pointer::top(), "a manifest", found)?, jobs))
+    }
+
+    fn decode_rest(mut table: Table<'_>, jobs: Vec<RawJob>) -> Self {
         decode_version(&mut table);
         let raw = Self {
             version: (),
@@ -183,10 +193,10 @@ impl RawManifest {
             env: table.texts("env").unwrap_or_default(),
             faces: decode_faces(&mut table),
             defaults: decode_defaults(&mut table),
-            jobs: decode_jobs(&mut table),
+            jobs,
         };
         table.close(&TOP_KEYS);
-        Some(raw)
+        raw
     }
 }
 
@@ -276,27 +286,21 @@ fn decode_jobs(table: &mut Table<'_>) -> Vec<RawJob> {
             return Vec::new();
         }
     };
-    jobs.into_iter()
-        .enumerate()
-        .map(|(index, value)| decode_job(value, at.index(index), table.found()))
-        .map(|job| {
-            job.unwrap_or_else(|| RawJob {
-                id: None,
-                for_each: None,
-                matrix: None,
-                fields: RawFields::default(),
-                is_damaged: true,
-            })
-        })
-        .collect()
+    jobs.into_iter().enumerate().map(|(index, value)| decode_job(value, &at.index(index), table.found())).collect()
 }
 
-fn decode_job(value: Value, at: Pointer, found: &mut Vec<Diagnostic>) -> Option<RawJob> {
+/// Decodes one entry of `jobs`. What is wrong with it is told, and it is damaged then.
+pub fn decode_job(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> RawJob {
+    let nothing = || RawJob { id: None, for_each: None, matrix: None, fields: RawFields::default(), is_damaged: true };
+    decode_entry(value, at, found).unwrap_or_else(nothing)
+}
+
+fn decode_entry(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Option<RawJob> {
     let mut table = Table::open(value, at.clone(), "a job", found)?;
     let before = table.found().len();
     let id = table.text("id");
     if id.is_none() && table.found().len() == before {
-        let finding = Diagnostic::error("id-missing", "this job has no `id`", at.value());
+        let finding = Diagnostic::error("id-missing", "this job has no `id`", at.clone().value());
         table.tell(finding.with_help("give it a name that stays the same between runs: what was paid is known by it"));
     }
     let for_each = decode_for_each(&mut table);

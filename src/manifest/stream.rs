@@ -1,0 +1,80 @@
+//! Reads the usual form of a manifest job by job: a mapping with a list of jobs.
+//!
+//! A hundred thousand entries as one tree of values take more memory, and with it time, than all else together. Here each
+//! entry is a value only until it is decoded. Whatever has another form is left to the parser of the whole tree, which has
+//! the better words for what is wrong.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_yaml::{Mapping, Value};
+
+use super::diagnostic::Diagnostic;
+use super::place::Pointer;
+use super::raw::{RawJob, decode_job};
+
+/// The manifest without its jobs, the jobs, and what is wrong with them. Nothing if the file has another form.
+pub fn read(text: &str) -> Option<(Mapping, Vec<RawJob>, Vec<Diagnostic>)> {
+    // Merge keys need the whole tree.
+    if text.contains("<<") {
+        return None;
+    }
+    let mut found = Vec::new();
+    let (rest, jobs) = serde_yaml::Deserializer::from_str(text).deserialize_map(Top(&mut found)).ok()?;
+    Some((rest, jobs, found))
+}
+
+struct Top<'f>(&'f mut Vec<Diagnostic>);
+
+impl<'de> Visitor<'de> for Top<'_> {
+    type Value = (Mapping, Vec<RawJob>);
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a manifest")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let (mut rest, mut jobs) = (Mapping::new(), Vec::new());
+        while let Some(key) = map.next_key::<Value>()? {
+            if key.as_str() == Some("jobs") {
+                if !jobs.is_empty() {
+                    return Err(A::Error::custom("jobs stand twice"));
+                }
+                jobs = map.next_value_seed(Jobs(self.0))?;
+            } else if rest.insert(key, map.next_value()?).is_some() {
+                return Err(A::Error::custom("a key stands twice"));
+            }
+        }
+        if jobs.is_empty() {
+            return Err(A::Error::custom("there are no jobs"));
+        }
+        Ok((rest, jobs))
+    }
+}
+
+struct Jobs<'f>(&'f mut Vec<Diagnostic>);
+
+impl<'de> DeserializeSeed<'de> for Jobs<'_> {
+    type Value = Vec<RawJob>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Jobs<'_> {
+    type Value = Vec<RawJob>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of jobs")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let (mut jobs, at) = (Vec::new(), Pointer::top().key("jobs"));
+        while let Some(value) = list.next_element::<Value>()? {
+            let at = at.index(jobs.len());
+            jobs.push(decode_job(value, &at, self.0));
+        }
+        Ok(jobs)
+    }
+}
