@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use crate::support::{Ended, Simulator, Workspace, numbered_jobs, request};
+use crate::support::{Ended, Simulator, Workspace, numbered_jobs, request, wait_until};
 
 const JOBS: usize = 24;
 
@@ -129,7 +129,9 @@ fn faults_are_what_they_are_called() {
     let simulator = Simulator::start(&here, &["--speed", "1000000", "--fault", "expired-url=1"]);
     let made = request("POST", &format!("{}/v1/videos", simulator.url()), &[key], body).json();
     let task = made["id"].as_str().expect("an id");
-    assert_eq!(request("GET", &format!("{}/videos/{task}.mp4", simulator.url()), &[], "").status, 403);
+    let link = format!("{}/videos/{task}.mp4", simulator.url());
+    // Until the task is completed, there is nothing at the link.
+    wait_until("the link has expired", || request("GET", &link, &[], "").status == 403);
     let content = request("GET", &format!("{}/v1/videos/{task}/content", simulator.url()), &[key], "");
     assert_eq!(content.status, 200, "the content endpoint is spared");
 

@@ -1,0 +1,19 @@
+//! Any bytes as a manifest: it is read or refused, within bounds of time and memory, and every finding can be shown.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use shotlist::catalog::Catalog;
+use shotlist::manifest::{Options, load};
+
+fuzz_target!(|bytes: &[u8]| {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("m.yaml");
+    std::fs::write(&path, bytes).expect("a file");
+    let now = jiff::Timestamp::UNIX_EPOCH;
+    let loaded = load(&Options { path: &path, set: &[], batch: None, now, env: &|_| None }, Catalog::embedded());
+    let _shown = shotlist::ui::findings_json(&loaded.findings, &loaded.sources);
+    if loaded.errors() == 0 {
+        assert!(loaded.manifest.is_some());
+    }
+});
