@@ -58,10 +58,7 @@ impl Reporter<'_> {
         let (key, kind, path) = (self.key.clone(), self.kind, self.ledger.to_owned());
         let (jobs, writer) = (Arc::clone(&self.jobs), self.writer.clone());
         move || {
-            let report = {
-                let history = read_history(&path, kind, &key)?;
-                Report::new(&key, kind == Kind::Simulated, jobs.iter().map(AsRef::as_ref), &history)
-            };
+            let report = Report::new(&key, kind == Kind::Simulated, jobs, read_history(&path, kind, &key)?);
             writer.write(number, &report)?;
             Ok(report)
         }

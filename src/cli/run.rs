@@ -261,7 +261,7 @@ impl Run<'_> {
     /// The exit code: the worst of what the selected jobs and the run itself say.
     fn exit(&self, report: &Report, outcome: &Outcome, ended_badly: bool) -> Exit {
         let selected: HashSet<&str> = self.chosen.selected.iter().map(|job| job.id.as_str()).collect();
-        let jobs = report.rows.iter().filter(|row| selected.contains(row.id.as_str())).map(|row| match row.state {
+        let jobs = report.rows().filter(|row| selected.contains(row.id.as_str())).map(|row| match row.state {
             JobState::Completed => Exit::Done,
             JobState::Held => Exit::Held,
             JobState::InDoubt => Exit::InDoubt,

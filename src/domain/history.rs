@@ -1,24 +1,24 @@
 //! Everything that the ledger knows of one batch, as a value.
 
-use std::collections::HashMap;
-
 use super::{Attempt, Charge, JobId, Usd};
 
 /// All attempts of one batch, oldest first for each job.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     attempts: Vec<Attempt>,
-    by_job: HashMap<JobId, Vec<usize>>,
+    /// The places of all attempts, in the order of their jobs, oldest first for each.
+    by_job: Vec<u32>,
 }
 
 impl History {
     /// From all attempts of a batch, oldest first.
     #[must_use]
     pub fn new(attempts: Vec<Attempt>) -> Self {
-        let mut by_job: HashMap<JobId, Vec<usize>> = HashMap::new();
-        for (index, attempt) in attempts.iter().enumerate() {
-            by_job.entry(attempt.job.clone()).or_default().push(index);
-        }
+        // A ledger's attempts are numbered from 1, and memory ends long before this does.
+        let count = u32::try_from(attempts.len()).unwrap_or(u32::MAX);
+        let mut by_job: Vec<u32> = (0..count).collect();
+        // Stable, so each job's attempts stay in their order.
+        by_job.sort_by(|a, b| attempts[*a as usize].job.cmp(&attempts[*b as usize].job));
         Self { attempts, by_job }
     }
 
@@ -30,7 +30,9 @@ impl History {
     /// The attempts of one job, oldest first.
     #[must_use]
     pub fn of(&self, job: &JobId) -> impl DoubleEndedIterator<Item = &Attempt> {
-        self.by_job.get(job).into_iter().flatten().map(|&index| &self.attempts[index])
+        let start = self.by_job.partition_point(|&place| self.attempts[place as usize].job < *job);
+        let own = self.by_job[start..].partition_point(|&place| self.attempts[place as usize].job == *job);
+        self.by_job[start..start + own].iter().map(|&place| &self.attempts[place as usize])
     }
 
     /// What was certainly charged for the batch.

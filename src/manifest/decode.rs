@@ -98,9 +98,10 @@ impl<'f> Table<'f> {
             other => {
                 let mut finding = wrong_type(&format!("`{key}`"), "a whole number", &other, place);
                 if let Value::String(text) = &other
-                    && text.trim().parse::<i64>().is_ok()
+                    && let Ok(number) = text.trim().parse::<i64>()
                 {
-                    finding.help = Some(format!("write {} without quotes", text.trim()));
+                    // YAML takes a number with a zero in front for a text, too.
+                    finding.help = Some(format!("write {number} without quotes"));
                 }
                 self.found.push(finding);
                 None

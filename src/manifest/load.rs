@@ -229,6 +229,9 @@ fn syntax_findings(error: &serde_yaml::Error, sources: &Sources) -> Vec<Diagnost
             return duplicates.into_iter().map(duplicate_key).collect();
         }
     }
+    if let Some(finding) = control_character(&said, sources) {
+        return vec![finding];
+    }
     let Some(location) = error.location() else {
         return vec![limit_finding(&said)];
     };
@@ -236,6 +239,10 @@ fn syntax_findings(error: &serde_yaml::Error, sources: &Sources) -> Vec<Diagnost
         return vec![finding];
     }
     let (line, column) = (location.line(), location.column());
+    if said.contains("expected any YAML value") {
+        let finding = Diagnostic::error("yaml", "this number is too large", Place::At(line, column));
+        return vec![finding.with_help("no field takes such a number; put quotes around it if it is a text")];
+    }
     let message = said.replacen(&format!(" at line {line} column {column}"), "", 1);
     let written = sources.text().lines().nth(line.saturating_sub(1)).unwrap_or_default();
     let indent: String = written.chars().take_while(|c| c.is_whitespace()).collect();
@@ -255,6 +262,22 @@ fn syntax_findings(error: &serde_yaml::Error, sources: &Sources) -> Vec<Diagnost
             "check the indentation, and put quotes around texts with `: `, ` #`, `{`, `[`, `*`, `&`, `@` or `%`",
         )
     }]
+}
+
+/// A character that YAML does not allow, at its place: the parser only counts bytes.
+fn control_character(said: &str, sources: &Sources) -> Option<Diagnostic> {
+    let (_, position) = said.split_once("control characters are not allowed at position ")?;
+    let digits: String = position.chars().take_while(char::is_ascii_digit).collect();
+    let at: usize = digits.parse().ok()?;
+    let before = sources.text().get(..at)?;
+    let (line, start) = (before.matches('\n').count() + 1, before.rfind('\n').map_or(0, |newline| newline + 1));
+    let character = sources.text()[at..].chars().next()?;
+    let message = format!("YAML does not allow the character U+{:04X}", u32::from(character));
+    let place = Place::At(line, before[start..].chars().count() + 1);
+    Some(
+        Diagnostic::error("yaml", message, place)
+            .with_help("take it out: it can't be seen, and was pasted by accident"),
+    )
 }
 
 /// A quote that is never closed swallows the rest of the file, so the parser's own place is the end of it.

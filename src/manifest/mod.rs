@@ -17,6 +17,7 @@ mod expand;
 mod faces;
 mod fields;
 mod finish;
+mod growth;
 mod load;
 mod matrix;
 mod place;

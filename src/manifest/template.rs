@@ -1,7 +1,7 @@
 //! Strict Jinja: the only place that knows the template engine.
 //!
 //! An undefined name is an error at its place, never an empty string. A template may use a bounded number of steps, so
-//! that no manifest can keep the loader busy for ever.
+//! that no manifest can keep the loader busy for ever, and [`growth`](super::growth) keeps its texts in proportion.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use std::sync::Arc;
 use minijinja::value::{Object, Serde, ValueKind};
 use minijinja::{Environment, ErrorKind, Output, State, Template, UndefinedBehavior, Value};
 
+use super::growth;
 use super::suggest;
 
 /// The most steps of the template engine for one text; a prompt with a loop over a few dozen words needs some hundreds.
@@ -95,6 +96,7 @@ impl Templates {
         engine.set_undefined_behavior(UndefinedBehavior::Strict);
         engine.set_fuel(Some(MOST_STEPS));
         engine.set_formatter(write_value);
+        growth::bound(&mut engine);
         engine.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
         let mut names = vec!["today".to_owned()];
         for (name, value) in vars {
@@ -117,6 +119,9 @@ impl Templates {
     pub fn compile<'t>(&'t self, source: &'t str) -> Result<Text<'t>, TemplateError> {
         if !is_template(source) {
             return Ok(Text::Plain(source));
+        }
+        if let Some(refusal) = growth::refuse(source) {
+            return Err(refusal);
         }
         let template = self.engine.template_from_str(source).map_err(|error| explain_syntax(&error, source))?;
         let names = template.undeclared_variables(false).into_iter().collect();

@@ -42,8 +42,8 @@ pub fn write(report: &Report, to: &mut impl Write) -> std::io::Result<()> {
     to.write_all("\u{feff}".as_bytes())?;
     let mut writer = csv::Writer::from_writer(to);
     writer.write_record(COLUMNS)?;
-    for row in &report.rows {
-        writer.write_record(cells(row).iter().map(|cell| harmless(cell)))?;
+    for row in report.rows() {
+        writer.write_record(cells(&row).iter().map(|cell| harmless(cell)))?;
     }
     writer.flush()
 }

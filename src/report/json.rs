@@ -4,7 +4,7 @@ use std::io::Write;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::row::{Report, Row, Superseded, Totals};
 
@@ -24,7 +24,9 @@ pub struct ReportView<'r> {
     #[schemars(with = "String")]
     written_at: Timestamp,
     /// The jobs, in manifest order.
-    jobs: &'r [Row],
+    #[schemars(with = "Vec<Row>")]
+    #[serde(serialize_with = "rows")]
+    jobs: &'r Report,
     /// Tasks that no job above stands for: of jobs that were changed, taken again or removed since.
     superseded: &'r [Superseded],
     /// Sums over the batch.
@@ -41,11 +43,15 @@ impl<'r> ReportView<'r> {
             batch: &report.key.batch,
             simulated: report.simulated,
             written_at,
-            jobs: &report.rows,
+            jobs: report,
             superseded: &report.superseded,
             totals: &report.totals,
         }
     }
+}
+
+fn rows<S: Serializer>(report: &Report, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(report.rows())
 }
 
 /// Writes a report.

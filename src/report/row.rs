@@ -1,6 +1,7 @@
 //! The one model of a report, frozen: what is in every form of it.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -133,7 +134,7 @@ pub struct Totals {
     /// completed.
     pub unknown_usd: Usd,
     /// Jobs by state; every state is there.
-    pub states: std::collections::BTreeMap<&'static str, usize>,
+    pub states: BTreeMap<&'static str, usize>,
 }
 
 /// A task that was paid for, or perhaps, and that no row stands for: its job was changed, taken again or removed since.
@@ -156,47 +157,50 @@ pub struct Superseded {
     pub request: serde_json::Value,
 }
 
-/// A report before it has a form.
-#[derive(Clone, PartialEq, Debug)]
+/// A report before it has a form. Its rows are made when they are written: ten thousand at once would take more memory than
+/// the run itself.
+#[derive(Clone, Debug)]
 pub struct Report {
     /// What the jobs belong to.
     pub key: BatchKey,
     /// Whether the simulator played the service, so that nothing real was made or paid.
     pub simulated: bool,
-    /// The jobs, in manifest order.
-    pub rows: Vec<Row>,
     /// Tasks that no row stands for.
     pub superseded: Vec<Superseded>,
     /// Sums.
     pub totals: Totals,
+    jobs: Arc<[Arc<Job>]>,
+    history: History,
 }
 
 impl Report {
     /// Of all jobs of a manifest and all that the ledger knows of its batch.
     #[must_use]
-    pub fn new<'a>(
-        key: &BatchKey,
-        simulated: bool,
-        jobs: impl IntoIterator<Item = &'a Job>,
-        history: &History,
-    ) -> Self {
-        let jobs: Vec<&Job> = jobs.into_iter().collect();
-        let rows: Vec<Row> = jobs.iter().map(|job| row(&key.batch, job, history)).collect();
-        let count = |state: JobState| rows.iter().filter(|row| row.state == state).count();
+    pub fn new(key: &BatchKey, simulated: bool, jobs: Arc<[Arc<Job>]>, history: History) -> Self {
+        let mut states: BTreeMap<&'static str, usize> = JobState::ALL.iter().map(|state| (state.name(), 0)).collect();
+        for job in &*jobs {
+            *states.entry(standing(job, &history).1.name()).or_default() += 1;
+        }
         let totals = Totals {
-            jobs: rows.len(),
+            jobs: jobs.len(),
             planned_usd: jobs.iter().map(|job| job.price).sum(),
             spent_usd: history.spent(),
             at_risk_usd: history.at_risk(),
             unknown_usd: history.unknown(),
-            states: JobState::ALL.into_iter().map(|state| (state.name(), count(state))).collect(),
+            states,
         };
-        let superseded = superseded(&jobs, history);
-        Self { key: key.clone(), simulated, rows, superseded, totals }
+        let superseded = superseded(&jobs, &history);
+        Self { key: key.clone(), simulated, superseded, totals, jobs, history }
+    }
+
+    /// The jobs, in manifest order.
+    pub fn rows(&self) -> impl Iterator<Item = Row> {
+        self.jobs.iter().map(|job| row(&self.key.batch, job, &self.history))
     }
 }
 
-fn row(batch: &str, job: &Job, history: &History) -> Row {
+/// The attempt that stands for a job, and where the job stands.
+fn standing<'h>(job: &Job, history: &'h History) -> (Option<&'h Attempt>, JobState) {
     let attempts: Vec<&Attempt> = history.of(&job.id).filter(|attempt| attempt.state != AttemptState::Void).collect();
     let shown = representative(job, &attempts);
     let state = match shown {
@@ -204,6 +208,12 @@ fn row(batch: &str, job: &Job, history: &History) -> Row {
         None if job.review.is_some() => JobState::Held,
         None => JobState::Pending,
     };
+    (shown, state)
+}
+
+fn row(batch: &str, job: &Job, history: &History) -> Row {
+    let attempts: Vec<&Attempt> = history.of(&job.id).filter(|attempt| attempt.state != AttemptState::Void).collect();
+    let (shown, state) = standing(job, history);
     let charge = attempts.iter().map(|attempt| attempt.charge()).max().unwrap_or(Charge::None);
     let charged = attempts.iter().filter(|attempt| attempt.charge() == Charge::Charged);
     let error = shown.and_then(|attempt| attempt.error.as_ref());
@@ -240,12 +250,9 @@ fn row(batch: &str, job: &Job, history: &History) -> Row {
     }
 }
 
-fn superseded(jobs: &[&Job], history: &History) -> Vec<Superseded> {
-    let shown: HashSet<AttemptId> = jobs
-        .iter()
-        .filter_map(|job| representative(job, &history.of(&job.id).collect::<Vec<_>>()))
-        .map(|attempt| attempt.id)
-        .collect();
+fn superseded(jobs: &[Arc<Job>], history: &History) -> Vec<Superseded> {
+    let shown: HashSet<AttemptId> =
+        jobs.iter().filter_map(|job| standing(job, history).0).map(|attempt| attempt.id).collect();
     let others = history.attempts().filter(|attempt| !shown.contains(&attempt.id) && attempt.charge() != Charge::None);
     others
         .map(|attempt| Superseded {

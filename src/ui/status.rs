@@ -12,8 +12,8 @@ const LISTED: usize = 40;
 /// Where each job stands, as text of this width. With `all`, completed jobs are listed too.
 #[must_use]
 pub fn status_text(report: &Report, width: u16, all: bool) -> String {
-    let mut text = format!("{}: {}\n\n", report.key, count(report.rows.len(), "job"));
-    let rows: Vec<&Row> = report.rows.iter().filter(|row| all || row.state != JobState::Completed).collect();
+    let mut text = format!("{}: {}\n\n", report.key, count(report.totals.jobs, "job"));
+    let rows: Vec<Row> = report.rows().filter(|row| all || row.state != JobState::Completed).collect();
     let most = if all { usize::MAX } else { LISTED };
     let cells = rows.iter().take(most).map(|row| {
         vec![

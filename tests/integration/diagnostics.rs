@@ -155,6 +155,19 @@ fn yaml_that_is_none_is_told_with_its_place() {
         ("no version", "jobs: [{ id: a, model: alpha-2, prompt: x }]\n"),
         ("another version", "version: 2\njobs: [{ id: a, model: alpha-2, prompt: x }]\n"),
         ("no time zone", "version: 1\ntimezone: Mars/Olympus\njobs: [{ id: a, model: alpha-2, prompt: x }]\n"),
+        (
+            "a number beyond all",
+            "version: 1\njobs: [{ id: a, model: alpha-2, prompt: x, duration: 99999999999999999999 }]\n",
+        ),
+        (
+            "a number with a zero in front",
+            "version: 1\njobs: [{ id: a, model: beta-2.0-lite, prompt: x, duration: 07 }]\n",
+        ),
+        ("a character that nobody sees", "version: 1\njobs:\n  - { id: a, model: alpha-2, prompt: 'x\0y' }\n"),
+        (
+            "texts that multiply",
+            "version: 1\njobs:\n  - { id: a, model: alpha-2, prompt: '{{ \"x\" | indent(999999999) }}' }\n  - { id: b, model: alpha-2, prompt: '{% set n = namespace(s=\"x\") %}{{ n.s }}' }\n  - { id: c, model: alpha-2, prompt: '{% macro f(a) %}{{ f(a ~ a) }}{% endmacro %}{{ f(\"x\") }}' }\n  - { id: d, model: alpha-2, prompt: '{{ \"x\" | replace(\"x\", \"y\" * 500000) | replace(\"y\", \"z\" * 500000) }}' }\n",
+        ),
         ("a limit without an amount", "version: 1\nbudget: { run: }\njobs: [{ id: a, model: alpha-2, prompt: x }]\n"),
         ("the key", "version: 1\nenv: [SHOTLIST_API_KEY]\njobs: [{ id: a, model: alpha-2, prompt: x }]\n"),
         ("no rows", "version: 1\njobs: [{ id: a, for_each: [], model: alpha-2, prompt: x }]\n"),

@@ -1,0 +1,131 @@
+//! Keeps the texts that a template makes in proportion to what it was given.
+//!
+//! Steps are counted, but one step can double a text, and forty of them would fill any memory. So what repeats itself
+//! without a bound is not there (`namespace`, macros, recursive loops), joining is allowed a handful of times in one text,
+//! and filters that multiply say so before they do it.
+
+use minijinja::{Environment, Error, ErrorKind, Value};
+
+use super::template::TemplateError;
+
+/// The most `~` and `+` in one text: each can double what it is given at the most.
+const MOST_JOINS: usize = 12;
+/// The longest text that a filter may make, in bytes; a prompt has 1500 characters.
+const LONGEST: usize = 1024 * 1024;
+/// Statements that a template has no use for and could grow by without a bound.
+const REFUSED: [&str; 5] = ["macro", "call", "recursive", "include", "import"];
+
+/// Replaces what multiplies by what looks first.
+pub fn bound(engine: &mut Environment<'_>) {
+    engine.remove_global("namespace");
+    engine.add_filter("indent", |text: String, width: usize, first: Option<bool>| {
+        within(text.len().saturating_add(width.saturating_mul(text.lines().count() + 1)))?;
+        let indent = " ".repeat(width);
+        let lines = text.split_inclusive('\n').enumerate();
+        let is_indented = |number: usize, line: &str| (number > 0 || first == Some(true)) && !line.trim().is_empty();
+        Ok::<_, Error>(
+            lines
+                .flat_map(|(number, line)| [if is_indented(number, line) { indent.as_str() } else { "" }, line])
+                .collect::<String>(),
+        )
+    });
+    engine.add_filter("replace", |text: String, from: String, to: String| {
+        let times = if from.is_empty() { text.chars().count() + 1 } else { text.matches(&from).count() };
+        within(text.len().saturating_add(times.saturating_mul(to.len())))?;
+        Ok::<_, Error>(text.replace(&from, &to))
+    });
+    engine.add_filter("join", |items: Value, between: Option<String>| {
+        let between = between.unwrap_or_default();
+        let mut text = String::new();
+        for (number, item) in items.try_iter()?.enumerate() {
+            if number > 0 {
+                text.push_str(&between);
+            }
+            text.push_str(&item.to_string());
+            within(text.len())?;
+        }
+        Ok::<_, Error>(text)
+    });
+}
+
+fn within(length: usize) -> Result<(), Error> {
+    if length <= LONGEST {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::InvalidOperation, format!("the text would be longer than {} KiB", LONGEST / 1024)))
+}
+
+/// What a text does that could grow without measure.
+pub fn refuse(source: &str) -> Option<TemplateError> {
+    let mut joins = 0;
+    for tag in tags(source) {
+        let words = || tag.code.split(|c: char| !c.is_alphanumeric() && c != '_');
+        if let Some(word) = words().find(|word| tag.is_statement && REFUSED.contains(word)) {
+            let message = format!("`{word}` is not for the templates of a manifest");
+            let help = "use {{ name }}, {% if %} and {% for %}".to_owned();
+            return Some(TemplateError { message, help: Some(help), fragment: Some(word.to_owned()) });
+        }
+        joins += tag.code.matches(['~', '+']).count();
+    }
+    (joins > MOST_JOINS).then(|| TemplateError {
+        message: format!("more than {MOST_JOINS} `~` and `+` in one text"),
+        help: Some("write the parts one after the other: `{{ one }} {{ another }}`".to_owned()),
+        fragment: None,
+    })
+}
+
+/// What stands between braces, without its texts in quotes.
+struct Tag {
+    is_statement: bool,
+    code: String,
+}
+
+fn tags(source: &str) -> Vec<Tag> {
+    let (mut tags, mut rest) = (Vec::new(), source);
+    while let Some(at) = rest.find('{') {
+        rest = &rest[at + 1..];
+        let Some(kind) = rest.chars().next().filter(|kind| matches!(kind, '{' | '%')) else { continue };
+        let close = if kind == '%' { "%}" } else { "}}" };
+        let (mut code, mut quote, mut end) = (String::new(), None, rest.len());
+        for (at, c) in rest.char_indices().skip(1) {
+            match quote {
+                Some(open) if c == open => quote = None,
+                Some(_) => {}
+                None if c == '"' || c == '\'' => quote = Some(c),
+                None if rest[at..].starts_with(close) => {
+                    end = at;
+                    break;
+                }
+                None => code.push(c),
+            }
+        }
+        rest = &rest[end..];
+        tags.push(Tag { is_statement: kind == '%', code });
+    }
+    tags
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_count_in_statements_and_joins_outside_quotes() {
+        for good in [
+            "import {{ row.call }} {{ \"{% macro %}\" }}",
+            "{% for c in 'a+b+c+d+e+f+g+h+i+j+k+l+m+n' %}{{ c ~ \" + \" }}{% endfor %}",
+            "{{ a + b }} + + + + + + + + + + + + + +",
+        ] {
+            assert!(refuse(good).is_none(), "{good}");
+        }
+        for bad in [
+            "{% macro f() %}{% endmacro %}",
+            "{%- for x in y recursive %}",
+            "{% import 'x' as y %}",
+            "{{ \"}\" ~ a~a~a~a~a~a~a~a~a~a~a~a~a }}",
+            "{{ '}}' }}{% set a = a+a+a+a+a+a+a+a+a+a+a+a+a+a %}",
+        ] {
+            assert!(refuse(bad).is_some(), "{bad}");
+        }
+    }
+}
