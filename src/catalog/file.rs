@@ -97,9 +97,22 @@ pub struct Model<'c> {
     price: &'c Price,
 }
 
-static EMBEDDED: LazyLock<Catalog> = LazyLock::new(|| {
-    Catalog::parse(include_str!("catalog.yaml")).expect("the embedded catalogue is checked by a test")
-});
+const EMBEDDED_TEXT: &str = include_str!("catalog.yaml");
+
+static EMBEDDED: LazyLock<Catalog> =
+    LazyLock::new(|| Catalog::parse(EMBEDDED_TEXT).expect("the embedded catalogue is checked by a test"));
+
+/// What a file of the user's own adds to the embedded catalogue. Its prices have a day of their own.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Extension {
+    version: u32,
+    prices_taken_on: String,
+    #[serde(default)]
+    families: BTreeMap<String, Family>,
+    #[serde(default)]
+    models: BTreeMap<String, ModelEntry>,
+}
 
 /// Why a catalogue file can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -119,19 +132,45 @@ impl Catalog {
         &EMBEDDED
     }
 
-    /// Reads a catalogue, and checks that every model has a family and a price that is money.
+    /// Reads a catalogue, and checks that its parts fit each other.
     pub fn parse(text: &str) -> Result<Self, CatalogError> {
         let catalog: Self = serde_yaml::from_str(text)?;
+        catalog.check_itself()?;
+        Ok(catalog)
+    }
+
+    /// The embedded catalogue with what a file adds to it or says otherwise: models, prices, whole families.
+    pub fn extended_by(text: &str) -> Result<Self, CatalogError> {
+        let Extension { version, prices_taken_on, families, models } = serde_yaml::from_str(text)?;
+        let mut catalog = Self::parse(EMBEDDED_TEXT)?;
+        catalog.version = version;
+        catalog.prices_taken_on = prices_taken_on;
+        catalog.families.extend(families);
+        catalog.models.extend(models);
+        catalog.check_itself()?;
+        Ok(catalog)
+    }
+
+    fn check_itself(&self) -> Result<(), CatalogError> {
         let fault = |text: String| Err(CatalogError::Content(text));
-        if catalog.version != 1 {
-            return fault(format!("version {} is not 1", catalog.version));
+        if self.version != 1 {
+            return fault(format!("version {} is not 1", self.version));
         }
-        for (name, model) in &catalog.models {
-            if !catalog.families.contains_key(&model.family) {
+        for (name, family) in &self.families {
+            let (typical, duration) = (&family.typical_generation_s, &family.fields.duration);
+            if typical.min == 0 || typical.min > typical.max {
+                return fault(format!("the typical generation time of {name} is no span from 1 second on"));
+            }
+            if duration.min < 1 || !(duration.min..=duration.max).contains(&duration.default) {
+                return fault(format!("the default duration of {name} is not within its limits"));
+            }
+        }
+        for (name, model) in &self.models {
+            if !self.families.contains_key(&model.family) {
                 return fault(format!("model {name} names the family {}, which is not there", model.family));
             }
         }
-        Ok(catalog)
+        Ok(())
     }
 
     /// The model of this name.
@@ -217,6 +256,32 @@ mod tests {
         ] {
             assert!(text.contains(from));
             assert!(Catalog::parse(&text.replacen(from, to, 1)).is_err(), "{to} was taken");
+        }
+    }
+
+    #[test]
+    fn a_file_adds_models_and_changes_prices() {
+        let text = "version: 1
+prices_taken_on: 2027-01-01
+models:
+  alpha-2: { family: alpha, price: { per: request, usd: '1.10' } }
+  beta-3: { family: beta, price: { per: second, usd: '0.50' } }
+";
+        let catalog = Catalog::extended_by(text).expect("a catalogue");
+        let price = |model: &str| catalog.model(model).expect("a model").price(10).to_string();
+        assert_eq!(
+            (price("alpha-2"), price("beta-3"), price("beta-2.0-lite")),
+            ("1.10".into(), "5.00".into(), "7.50".into())
+        );
+        for bad in [
+            "",
+            "version: 1\nmodels: {}\n",
+            "version: 2\nprices_taken_on: x\n",
+            "version: 1\nprices_taken_on: x\nmodels: { a: { family: gamma, price: { per: request, usd: '1' } } }\n",
+            "version: 1\nprices_taken_on: x\nmodels: { a: { family: alpha } }\n",
+            "version: 1\nprices_taken_on: x\nmodel: {}\n",
+        ] {
+            assert!(Catalog::extended_by(bad).is_err(), "{bad}");
         }
     }
 }

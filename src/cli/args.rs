@@ -115,6 +115,9 @@ pub struct ManifestArgs {
     /// Use this batch value instead of the manifest's
     #[arg(long, env = "SHOTLIST_BATCH", hide_env_values = true, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
     pub batch: Option<String>,
+    /// A catalogue that adds models or changes prices
+    #[arg(long, env = "SHOTLIST_CATALOG", hide_env_values = true, value_name = "FILE")]
+    pub catalog: Option<PathBuf>,
     /// The ledger [default: .shotlist/ledger.db beside the manifest]
     #[arg(long, env = "SHOTLIST_LEDGER", hide_env_values = true, value_name = "PATH")]
     pub ledger: Option<PathBuf>,
@@ -356,6 +359,9 @@ pub struct SandboxArgs {
     /// unknown-status, no-url, backwards; on a video: expired-url
     #[arg(long, value_name = "NAME=P", value_parser = fault)]
     pub fault: Vec<(Fault, f64)>,
+    /// A catalogue that adds models or changes prices
+    #[arg(long, env = "SHOTLIST_CATALOG", hide_env_values = true, value_name = "FILE")]
+    pub catalog: Option<PathBuf>,
     /// The most requests in a second; more get a 429
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_rps: Option<u32>,

@@ -1,6 +1,7 @@
 //! Who plays the service: the real one at its address, or the simulator in this process.
 
 use super::args::{ManifestArgs, ServiceArgs};
+use super::catalog::catalog;
 use super::exit::Exit;
 use super::failure::{Failure, chain};
 use super::service;
@@ -38,7 +39,8 @@ pub async fn connect(
 ) -> Result<Connection, Failure> {
     let refused = |error: &dyn std::error::Error| Failure::before_sending(Exit::Unreachable, chain(error));
     let (endpoint, key, account, simulator) = if manifest.sandbox {
-        let options = sandbox::Options { speed: SANDBOX_SPEED, ..sandbox::Options::default() };
+        let catalog = catalog(manifest.catalog.as_deref())?;
+        let options = sandbox::Options { speed: SANDBOX_SPEED, catalog, ..sandbox::Options::default() };
         let simulator = sandbox::start(options).await.map_err(|error| refused(&error))?;
         let endpoint = Endpoint::parse(&simulator.base_url(), false).map_err(|error| refused(&error))?;
         let key = ApiKey::new("sandbox").map_err(|error| refused(&error))?;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::args::{ManifestArgs, SelectArgs};
+use super::catalog::catalog;
 use super::exit::Exit;
 use super::failure::Failure;
-use crate::catalog::Catalog;
 use crate::domain::Job;
 use crate::manifest::{self, Diagnostic, Loaded, Manifest, Severity};
 use crate::plan::Selection;
@@ -39,7 +39,7 @@ pub fn load(
         now: Timestamp::now(),
         env: &|name| std::env::var(name).ok(),
     };
-    let mut loaded = manifest::load(&options, Catalog::embedded());
+    let mut loaded = manifest::load(&options, catalog(args.catalog.as_deref())?);
     spare_unselected(&mut loaded.findings, &selection);
     let errors = loaded.errors();
     if as_json && errors > 0 {

@@ -1,6 +1,7 @@
 //! `shotlist sandbox`: the simulator in the foreground.
 
 use super::args::SandboxArgs;
+use super::catalog::catalog;
 use super::exit::Exit;
 use super::failure::Failure;
 use crate::sandbox::{Options, start};
@@ -16,6 +17,7 @@ pub fn serve(args: &SandboxArgs, terminal: &Terminal) -> Result<Exit, Failure> {
         faults: args.fault.clone(),
         max_rps: args.max_rps,
         max_outstanding: args.max_outstanding,
+        catalog: catalog(args.catalog.as_deref())?,
     };
     let cannot = |error: std::io::Error| {
         let failure =

@@ -46,12 +46,23 @@ pub struct Options {
     pub max_rps: Option<u32>,
     /// The most tasks at once.
     pub max_outstanding: Option<usize>,
+    /// What it takes, and what it costs.
+    pub catalog: &'static Catalog,
 }
 
 impl Default for Options {
     /// As the interface document has it, without a fault, on any free port.
     fn default() -> Self {
-        Self { port: 0, speed: 1.0, seed: 0, fail_rate: 0.0, faults: Vec::new(), max_rps: None, max_outstanding: None }
+        Self {
+            port: 0,
+            speed: 1.0,
+            seed: 0,
+            fail_rate: 0.0,
+            faults: Vec::new(),
+            max_rps: None,
+            max_outstanding: None,
+            catalog: Catalog::embedded(),
+        }
     }
 }
 
@@ -134,7 +145,9 @@ async fn submit(State(shared): Service, headers: HeaderMap, body: Bytes) -> Resu
     let fields: Map<String, Value> = serde_json::from_slice(&body)
         .map_err(|error| refuse(StatusCode::BAD_REQUEST, &format!("no JSON object: {error}"), "invalid_json"))?;
     let mut spec = spec(&fields).map_err(|message| refuse(StatusCode::BAD_REQUEST, &message, "invalid_field"))?;
-    let model = Catalog::embedded()
+    let model = shared
+        .options
+        .catalog
         .model(&spec.model)
         .ok_or_else(|| refuse(StatusCode::BAD_REQUEST, "unknown model", "unknown_model"))?;
     model.fill_defaults(&mut spec);
@@ -207,7 +220,9 @@ impl Shared {
             submitted_ms: u64::try_from(Timestamp::now().as_millisecond()).unwrap_or(0),
             lasts_ms,
             serial,
-            model: Catalog::embedded()
+            model: self
+                .options
+                .catalog
                 .model_names()
                 .position(|name| name == spec.model)
                 .and_then(|place| u8::try_from(place).ok())
@@ -219,7 +234,7 @@ impl Shared {
     }
 
     fn report(&self, task: &Task) -> Value {
-        let model = Catalog::embedded().model_names().nth(task.model.into()).unwrap_or_default();
+        let model = self.options.catalog.model_names().nth(task.model.into()).unwrap_or_default();
         task.report(Timestamp::now(), model, &format!("{}/videos/{}.mp4", self.base_url, task.id()))
     }
 

@@ -13,7 +13,7 @@ use shotlist::domain::{Account, Attempt, AttemptId, AttemptState, BatchKey, Fing
 use shotlist::manifest::{Options, load};
 use shotlist::plan::{Given, IdGlobs, Plan};
 
-use crate::support::{Service, Workspace};
+use crate::support::{Service, Simulator, Workspace};
 
 /// The plan of a manifest as data.
 fn plan(here: &Workspace) -> Value {
@@ -301,4 +301,28 @@ proptest! {
         }).collect();
         prop_assert_eq!(bought(&jobs, &History::new(attempts)), BTreeSet::from([edited.to_string()]));
     }
+}
+
+#[test]
+fn a_catalogue_adds_models_and_changes_prices_for_the_plan_and_for_the_simulator() {
+    let catalog = "version: 1
+prices_taken_on: 2027-01-01
+models:
+  alpha-2: { family: alpha, price: { per: request, usd: '1.10' } }
+  alpha-3: { family: alpha, price: { per: request, usd: '2.00' } }
+";
+    let manifest =
+        "version: 1\njobs:\n  - { id: a, model: alpha-2, prompt: x }\n  - { id: b, model: alpha-3, prompt: x }\n";
+    let here = Workspace::with_manifest(manifest).file("c.yaml", catalog);
+    here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(2);
+    let ended = here.shotlist(&["run", "m.yaml", "--plan", "--format", "json", "--catalog", "c.yaml"]).ends_with(0);
+    let plan: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    assert_eq!(plan["totals"]["cost_usd"], "3.10");
+    let simulator = Simulator::start(&here, &["--speed", "10000", "--catalog", "c.yaml"]);
+    let run = ["run", "m.yaml", "--yes", "--first-poll", "0s", "--poll-interval", "50ms", "--catalog", "c.yaml"];
+    simulator.used_by(here.shotlist(&run)).ends_with(0);
+    assert_eq!(simulator.ledger()["total_usd"], "3.10");
+    here.write("c.yaml", "version: 1\n");
+    let ended = here.shotlist(&["run", "m.yaml", "--plan", "--catalog", "c.yaml"]).ends_with(2);
+    assert!(ended.stderr.contains("--catalog c.yaml: the catalogue can't be read"), "{}", ended.stderr);
 }
