@@ -227,7 +227,7 @@ pub struct PaceArgs {
     #[arg(long, env = "SHOTLIST_MAX_DURATION", hide_env_values = true, value_name = "DURATION", value_parser = duration)]
     pub max_duration: Option<Duration>,
     /// Stop submitting after this many failed or rejected jobs; what is at the service is still collected
-    #[arg(long, env = "SHOTLIST_MAX_FAILURES", hide_env_values = true, value_name = "N", value_parser = failures)]
+    #[arg(long, env = "SHOTLIST_MAX_FAILURES", hide_env_values = true, value_name = "N", value_parser = at_least_one)]
     pub max_failures: Option<usize>,
     /// The most requests a second, submissions and looks together [default: as many as the service takes]
     #[arg(long, env = "SHOTLIST_RPS", hide_env_values = true, value_name = "X", value_parser = rps)]
@@ -238,8 +238,8 @@ pub struct PaceArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Files")]
 pub struct FileArgs {
-    /// The folder for reports [default: shotlist-out/NAME[/BATCH] beside the manifest; with --sandbox a folder
-    /// `sandbox` in this one]
+    /// The folder for reports [default: shotlist-out/NAME[/BATCH] beside the manifest, with --sandbox
+    /// shotlist-sandbox/NAME[/BATCH]; with both, a folder `sandbox` in DIR]
     #[arg(long, env = "SHOTLIST_OUT", hide_env_values = true, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// One more report, its form by extension (csv, json); repeatable
@@ -345,7 +345,7 @@ pub struct SandboxArgs {
     /// The port on 127.0.0.1; 0 for any that is free
     #[arg(long, value_name = "N", default_value = "8787")]
     pub port: u16,
-    /// How many times faster than the real thing
+    /// How many times faster than the real thing; a run against it expects the real times unless it is told --first-poll
     #[arg(long, value_name = "X", default_value = "1", value_parser = speed)]
     pub speed: f64,
     /// Makes generation times and failures repeatable
@@ -366,7 +366,7 @@ pub struct SandboxArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_rps: Option<u32>,
     /// The most tasks at once; a submission beyond gets a 429
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub max_outstanding: Option<usize>,
 }
 
@@ -422,7 +422,7 @@ fn duration(text: &str) -> Result<Duration, String> {
     Ok(duration)
 }
 
-fn failures(text: &str) -> Result<usize, String> {
+fn at_least_one(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|&count| count > 0).ok_or_else(|| "write a whole number from 1".to_owned())
 }
 

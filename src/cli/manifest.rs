@@ -1,5 +1,6 @@
 //! Loads a manifest for a command: shows what is wrong with it, and chooses the selected jobs.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -23,10 +24,12 @@ pub struct Chosen {
     pub warnings: Vec<String>,
 }
 
-/// Loads a manifest, and shows its findings: on stderr for people, on stdout as data if `as_json`.
+/// Loads a manifest, and shows its findings: on stderr for people, on stdout as data if `as_json`. `secret` is the file of
+/// the key, which no manifest may read.
 pub fn load(
     args: &ManifestArgs,
     selection: &SelectArgs,
+    secret: Option<&Path>,
     terminal: &Terminal,
     as_json: bool,
 ) -> Result<Chosen, Failure> {
@@ -37,6 +40,7 @@ pub fn load(
         set: &args.set,
         batch: args.batch.as_deref(),
         now: Timestamp::now(),
+        secret,
         env: &|name| std::env::var(name).ok(),
     };
     let mut loaded = manifest::load(&options, catalog(args.catalog.as_deref())?);

@@ -15,7 +15,9 @@ use crate::ui::Terminal;
 /// Settles the doubt about one job. A task id is believed only after the service has confirmed it.
 pub fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let everything = SelectArgs { select: Vec::new(), exclude: Vec::new(), tag: Vec::new() };
-    let key = manifest::load(&args.manifest, &everything, terminal, false)?.manifest.key;
+    let key = manifest::load(&args.manifest, &everything, args.service.api_key_file.as_deref(), terminal, false)?
+        .manifest
+        .key;
     let job = JobId::new(args.job.clone()).map_err(|error| Failure::before_sending(Exit::Usage, error.to_string()))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

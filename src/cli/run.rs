@@ -28,7 +28,13 @@ const SANDBOX_POLL: (Duration, Duration) = (Duration::from_millis(250), Duration
 
 /// Runs a manifest, or only plans it.
 pub fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> {
-    let chosen = load(&args.manifest, &args.selection, terminal, args.money.format == PlanFormat::Json)?;
+    let chosen = load(
+        &args.manifest,
+        &args.selection,
+        args.service.api_key_file.as_deref(),
+        terminal,
+        args.money.format == PlanFormat::Json,
+    )?;
     let run = Run { args, terminal, chosen: &chosen, ledger: &paths::ledger(&args.manifest) };
     let history = read_history(run.ledger, paths::kind(&args.manifest), &chosen.manifest.key);
     let plan = run.plan(&history.map_err(|error| refusal::ledger(&error))?)?;

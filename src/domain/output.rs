@@ -63,7 +63,7 @@ fn check_part(part: &str) -> Result<(), InvalidPath> {
     if part.is_empty() {
         return Err(InvalidPath::Empty);
     }
-    if part == ".." || part == "." {
+    if part == ".." {
         return Err(InvalidPath::Climbs);
     }
     if let Some(bad) = part.chars().find(|c| c.is_control() || "<>:\"|?*\\".contains(*c)) {

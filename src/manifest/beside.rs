@@ -116,6 +116,11 @@ impl Maker<'_, '_, '_> {
         if Field::named(name).is_some() {
             self.found.push(undocumented(name, at.clone()));
         }
+        if !is_json(value) {
+            let message = format!("`{name}` holds a number that JSON does not have: infinity, or none at all");
+            self.found.push(Diagnostic::error("extra-not-json", message, at.value()));
+            return None;
+        }
         match serde_json::to_value(value) {
             Ok(json) => self.fill_json(json, &at),
             Err(error) => {
@@ -150,4 +155,15 @@ pub fn undocumented(name: &str, at: Pointer) -> Diagnostic {
     let mut finding = Diagnostic::error("extra-undocumented", message, at.named());
     finding.severity = Severity::Warning;
     finding
+}
+
+/// Whether JSON has all numbers in a value; the others would silently become null.
+fn is_json(value: &serde_yaml::Value) -> bool {
+    use serde_yaml::Value as Yaml;
+    match value {
+        Yaml::Number(number) => number.as_f64().is_none_or(f64::is_finite),
+        Yaml::Sequence(items) => items.iter().all(is_json),
+        Yaml::Mapping(fields) => fields.values().all(is_json),
+        _ => true,
+    }
 }

@@ -1,7 +1,6 @@
 //! From the entries of a manifest to its jobs: one for each row, combination and take.
 
 use std::collections::{BTreeMap, HashSet};
-use std::path::Path;
 use std::sync::Arc;
 
 use super::beside::undocumented;
@@ -16,6 +15,7 @@ use super::render::{Entry, PLAIN, render};
 use super::rows::{self, Row};
 use super::taken::Taken;
 use super::template::{RESERVED, Templates};
+use super::text::Reach;
 use crate::catalog::Catalog;
 use crate::domain::{Field, Job};
 
@@ -25,8 +25,8 @@ pub struct Expander<'e> {
     pub templates: &'e Templates,
     /// The families.
     pub catalog: &'e Catalog,
-    /// Where CSV paths start from.
-    pub folder: &'e Path,
+    /// What CSV files may be read.
+    pub reach: &'e Reach,
     /// The prompts that stand in files.
     pub prompts: &'e PromptFiles,
 }
@@ -76,7 +76,7 @@ impl Expander<'_> {
     fn rows_of(&self, job: &RawJob, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Option<Row>> {
         match &job.for_each {
             None => vec![None],
-            Some(from) => rows::read(from, self.folder, &at.key("for_each"), found).into_iter().map(Some).collect(),
+            Some(from) => rows::read(from, self.reach, &at.key("for_each"), found).into_iter().map(Some).collect(),
         }
     }
 }

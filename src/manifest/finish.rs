@@ -139,7 +139,9 @@ impl Finisher<'_> {
         if !self.names_files || list.iter().any(|finding| finding.code == "id-duplicate") {
             return;
         }
-        let files = files.into_iter().flatten().map(Some).chain(std::iter::repeat(None));
+        // A template that gives nothing, as for an empty cell, means "as usual".
+        let said = files.into_iter().flatten().map(|file| Some(file.trim().to_owned()).filter(|file| !file.is_empty()));
+        let files = said.chain(std::iter::repeat(None));
         for (job, file) in jobs.iter_mut().zip(files) {
             let path = file.unwrap_or_else(|| format!("{}.mp4", job.id));
             let place = place(origin, "file");

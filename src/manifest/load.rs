@@ -16,7 +16,7 @@ use super::raw::{RawBudget, RawManifest};
 use super::stream;
 use super::suggest;
 use super::template::{RESERVED, Scope, Templates};
-use super::text;
+use super::text::{self, Reach};
 use crate::catalog::Catalog;
 use crate::domain::{BatchKey, Job, JobId, Usd};
 
@@ -30,6 +30,8 @@ pub struct Options<'o> {
     pub batch: Option<&'o str>,
     /// Now, for `today`.
     pub now: Timestamp,
+    /// The file of the key, which no manifest may read.
+    pub secret: Option<&'o Path>,
     /// Reads an environment variable that the manifest lists.
     pub env: &'o dyn Fn(&str) -> Option<String>,
 }
@@ -131,8 +133,9 @@ fn build(raw: &RawManifest, options: &Options<'_>, catalog: &Catalog, found: &mu
     let batch = options.batch.map_or_else(|| batch(raw, &templates, found), str::to_owned);
     let stem = || options.path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     let folder = options.path.parent().unwrap_or(Path::new(""));
-    let prompts = PromptFiles::read(raw, folder);
-    let jobs = Expander { templates: &templates, catalog, folder, prompts: &prompts }.expand(raw, found);
+    let reach = Reach::new(folder, options.secret);
+    let prompts = PromptFiles::read(raw, &reach);
+    let jobs = Expander { templates: &templates, catalog, reach: &reach, prompts: &prompts }.expand(raw, found);
     Manifest {
         key: BatchKey { name: raw.name.clone().unwrap_or_else(stem), batch },
         jobs,

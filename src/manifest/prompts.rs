@@ -1,25 +1,23 @@
 //! `prompt_file`: prompts that stand in files of their own.
 
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-
 use super::raw::RawManifest;
 use super::template::is_template;
-use super::text::{self, TextError};
+use super::text::{Reach, TextError};
+use std::collections::HashMap;
 
 /// The largest file of a prompt, in bytes: many times what any family takes.
-const LARGEST: usize = 256 * 1024;
+const LARGEST: u64 = 256 * 1024;
 
 /// The prompts that the manifest names without a template, each read once.
 pub struct PromptFiles {
-    folder: PathBuf,
+    reach: Reach,
     texts: HashMap<String, Result<String, TextError>>,
 }
 
 impl PromptFiles {
-    /// Reads every file that the manifest names as it is. Paths are relative to the manifest's folder.
-    pub fn read(raw: &RawManifest, folder: &Path) -> Self {
-        let mut files = Self { folder: folder.to_owned(), texts: HashMap::new() };
+    /// Reads every file that the manifest names as it is. Paths are relative to the manifest's folder, and stay in it.
+    pub fn read(raw: &RawManifest, reach: &Reach) -> Self {
+        let mut files = Self { reach: reach.clone(), texts: HashMap::new() };
         let named = raw.jobs.iter().map(|job| &job.fields).chain([&raw.defaults]);
         for path in named.filter_map(|fields| fields.prompt_file.as_deref()).filter(|path| !is_template(path)) {
             if !files.texts.contains_key(path) {
@@ -37,7 +35,7 @@ impl PromptFiles {
 
     /// Reads the prompt of a file, without the line break that editors end a file with.
     pub fn read_one(&self, path: &str) -> Result<String, TextError> {
-        let text = text::read_at_most(&self.folder.join(path), LARGEST as u64)?;
+        let text = self.reach.read_inside(path, LARGEST)?;
         Ok(text.trim_end().to_owned())
     }
 }

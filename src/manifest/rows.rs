@@ -1,18 +1,18 @@
 //! The rows of `for_each`: a CSV file as spreadsheets write it, or a list of mappings.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use csv::StringRecord;
 use minijinja::Value;
 use minijinja::value::{Enumerator, Object, Serde};
+use serde_yaml::Mapping;
 
 use super::decode::wrong_type;
 use super::diagnostic::{Diagnostic, RowPlace, unreadable};
 use super::place::{Place, Pointer};
 use super::raw::RawForEach;
-use super::text;
+use super::text::{Reach, TextError};
 
 /// One row, for the template engine and for messages.
 pub struct Row {
@@ -23,31 +23,37 @@ pub struct Row {
 }
 
 /// The rows that a job names. What is wrong with them is told, and the sound ones are there.
-pub fn read(from: &RawForEach, folder: &Path, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
+pub fn read(from: &RawForEach, reach: &Reach, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
     match from {
         RawForEach::Rows(rows) => rows
             .iter()
             .enumerate()
             .filter_map(|(index, row)| {
-                if row.is_mapping() {
-                    return Some(Row { value: Value::from(Serde(row)), place: None });
+                if let serde_yaml::Value::Mapping(cells) = row {
+                    return Some(Row { value: Value::from(Serde(with_empty_cells(cells))), place: None });
                 }
                 found.push(wrong_type("a row", "a mapping of names to values", row, at.index(index).value()));
                 None
             })
             .collect(),
-        RawForEach::File(file) => match text::read(&folder.join(file)) {
+        RawForEach::File(file) => match reach.read(file) {
             Ok(csv) => parse(&csv, file, at, found),
             Err(error) => {
-                let finding = unreadable("the CSV file", &folder.join(file), &error, at.clone().value());
+                let finding = unreadable("the CSV file", &reach.path_of(file), &error, at.clone().value());
                 found.push(finding.with_help(match error {
-                    text::TextError::NotUtf8 { .. } => "save the file as UTF-8; Excel calls that \"CSV UTF-8\"",
+                    TextError::NotUtf8 { .. } => "save the file as UTF-8; Excel calls that \"CSV UTF-8\"",
                     _ => "the path is relative to the manifest's folder",
                 }));
                 Vec::new()
             }
         },
     }
+}
+
+/// A row of the manifest, in which nothing means the same as an empty cell of a spreadsheet.
+fn with_empty_cells(cells: &Mapping) -> Mapping {
+    let cell = |value: &serde_yaml::Value| if value.is_null() { String::new().into() } else { value.clone() };
+    cells.iter().map(|(name, value)| (name.clone(), cell(value))).collect()
 }
 
 /// The columns of a CSV file, shared by all of its rows.

@@ -56,10 +56,16 @@ impl Taken {
     /// folder.
     pub fn file(&mut self, job: &JobId, file: &OutputPath, place: Place) -> Option<Diagnostic> {
         let folded = file.as_str().to_lowercase();
-        let folders = folded.match_indices('/').map(|(at, _)| &folded[..at]);
-        let taken = std::iter::once(folded.as_str()).chain(folders).find_map(|path| self.files.get(path));
-        if let Some(other) = taken {
-            let message = format!("the video of `{other}` goes to `{file}`, too");
+        let mut folders = folded.match_indices('/').map(|(at, _)| &folded[..at]);
+        let above = folders.find_map(|folder| self.files.get_key_value(folder));
+        let message = match (self.files.get(&folded), above) {
+            (Some(other), _) => Some(format!("the video of `{other}` goes to `{file}`, too")),
+            (None, Some((path, other))) => {
+                Some(format!("`{path}` is the video of `{other}`, so nothing can be in a folder of that name"))
+            }
+            (None, None) => None,
+        };
+        if let Some(message) = message {
             let finding = Diagnostic::error("file-duplicate", message, place);
             return Some(
                 finding.with_help("put the id into the name: `file: \"{{ id }}.mp4\"`; takes have ids of their own"),

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The most that is read of a manifest or of a CSV file, in bytes: three times what a hundred thousand jobs need.
 pub const LARGEST: u64 = 64 * 1024 * 1024;
@@ -16,6 +16,12 @@ pub enum TextError {
     /// It is larger than it can sensibly be, in KiB.
     #[error("it is larger than {}", if *.0 >= 1024 { format!("{} MiB", .0 / 1024) } else { format!("{} KiB", .0) })]
     TooLarge(u64),
+    /// It is no plain file, or one that a manifest has no business with.
+    #[error("a manifest may read plain files only, and neither the key's nor the system's own")]
+    NotForManifests,
+    /// It lies elsewhere.
+    #[error("it lies outside the manifest's folder")]
+    Outside,
     /// Its bytes are no UTF-8.
     #[error("it is not UTF-8: line {line} holds the byte 0x{byte:02x}")]
     NotUtf8 {
@@ -24,6 +30,56 @@ pub enum TextError {
         /// The first byte that does not fit.
         byte: u8,
     },
+}
+
+/// What a manifest may read besides itself.
+///
+/// A manifest from somewhere else must not be able to send a secret anywhere: what it reads ends up in prompts. So it reads
+/// plain files only, never the key's, and never what a system shows of itself as files: the environment is there, too.
+#[derive(Clone, Debug)]
+pub struct Reach {
+    folder: PathBuf,
+    secret: Option<PathBuf>,
+}
+
+/// Where systems show themselves as files.
+const OF_THE_SYSTEM: [&str; 3] = ["/proc", "/sys", "/dev"];
+
+impl Reach {
+    /// From the manifest's folder on, without the file of the key.
+    pub fn new(folder: &Path, secret: Option<&Path>) -> Self {
+        Self { folder: folder.to_owned(), secret: secret.and_then(|path| path.canonicalize().ok()) }
+    }
+
+    /// Where a name is.
+    pub fn path_of(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// The text of a plain file, wherever it is.
+    pub fn read(&self, name: &str) -> Result<String, TextError> {
+        read(&self.allowed(name)?)
+    }
+
+    /// The text of a plain file in the manifest's folder or below, of at most so many bytes.
+    pub fn read_inside(&self, name: &str, largest: u64) -> Result<String, TextError> {
+        let path = self.allowed(name)?;
+        let folder = if self.folder.as_os_str().is_empty() { Path::new(".") } else { &self.folder };
+        if !path.starts_with(folder.canonicalize()?) {
+            return Err(TextError::Outside);
+        }
+        read_at_most(&path, largest)
+    }
+
+    fn allowed(&self, name: &str) -> Result<PathBuf, TextError> {
+        // Links are followed first: what counts is where they lead.
+        let path = self.folder.join(name).canonicalize()?;
+        let is_of_the_system = OF_THE_SYSTEM.iter().any(|top| path.starts_with(top));
+        if is_of_the_system || !path.is_file() || self.secret.as_ref() == Some(&path) {
+            return Err(TextError::NotForManifests);
+        }
+        Ok(path)
+    }
 }
 
 /// The file's text, without a byte order mark.

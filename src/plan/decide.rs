@@ -113,7 +113,12 @@ fn regardless_of_review<'a>(
     }
     let paid = attempts.clone().rev().find(|attempt| attempt.state.is_outstanding() || is_final(attempt.state));
     if let Some(paid) = paid {
-        let fields = changed_fields(&paid.request, job.request.body()).join(", ");
+        let mut fields = changed_fields(&paid.request, job.request.body());
+        if fields.is_empty() {
+            // Of what identifies a request, only the stand-in for an image is not sent.
+            fields.push("image_key".to_owned());
+        }
+        let fields = fields.join(", ");
         let reason = format!("{fields} changed since it was submitted: costs again");
         return Decision::about(paid, Action::Changed, reason);
     }

@@ -186,7 +186,8 @@ impl Team {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("m.yaml");
         std::fs::write(&path, self.yaml()).expect("a manifest");
-        let options = Options { path: &path, set: &[], batch: None, now: Timestamp::UNIX_EPOCH, env: &|_| None };
+        let options =
+            Options { path: &path, set: &[], batch: None, now: Timestamp::UNIX_EPOCH, secret: None, env: &|_| None };
         let loaded = load(&options, Catalog::embedded());
         assert_eq!(loaded.findings, [], "{}", self.yaml());
         loaded.manifest.expect("a manifest").jobs
@@ -325,4 +326,52 @@ models:
     here.write("c.yaml", "version: 1\n");
     let ended = here.shotlist(&["run", "m.yaml", "--plan", "--catalog", "c.yaml"]).ends_with(2);
     assert!(ended.stderr.contains("--catalog c.yaml: the catalogue can't be read"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_manifest_reads_plain_files_of_its_own_and_never_the_key() {
+    let prompt = |path: &str| format!("version: 1\njobs: [{{ id: a, model: alpha-2, prompt_file: \"{path}\" }}]\n");
+    let rows = |path: &str| {
+        format!("version: 1\njobs: [{{ id: a, for_each: \"{path}\", model: alpha-2, prompt: \"{{{{ row }}}}\" }}]\n")
+    };
+    let (outside, here) = (Workspace::new().file("x.txt", "elsewhere"), Workspace::new().file("key.txt", "secret-key"));
+    std::os::unix::fs::symlink(outside.path("x.txt"), here.path("link.txt")).expect("a link");
+    let elsewhere = outside.path("x.txt").display().to_string();
+    let refused = |manifest: &str| {
+        here.write("m.yaml", manifest);
+        let run = here.shotlist(&["run", "m.yaml", "--plan", "--format", "json"]);
+        let ended = run.env("SHOTLIST_API_KEY", "secret-key").env("SHOTLIST_API_KEY_FILE", "key.txt").ends_with(2);
+        assert!(!ended.stdout.contains("secret-key"), "{}", ended.stdout);
+        ended.stdout + &ended.stderr
+    };
+    for path in ["/proc/self/environ", "/dev/stdin", "key.txt", "."] {
+        assert!(refused(&prompt(path)).contains("a manifest may read plain files only"), "{path}");
+        assert!(refused(&rows(path)).contains("a manifest may read plain files only"), "{path}");
+    }
+    for path in [elsewhere.as_str(), "link.txt"] {
+        assert!(refused(&prompt(path)).contains("outside the manifest's folder"), "{path}");
+    }
+}
+
+#[test]
+fn an_empty_cell_means_as_usual_everywhere() {
+    let manifest = "
+version: 1
+faces: { anna: { review: approved } }
+defaults: { model: beta-2.0-lite }
+jobs:
+  - id: \"{{ row.id }}\"
+    for_each: [{ id: a, n: null, f: \"\" }, { id: b, n: 6, f: x/b.mp4 }]
+    duration: \"{{ row.n }}\"
+    takes: \"{{ row.n }}\"
+    face: \"{{ row.f and 'anna' }}\"
+    file: \"{{ row.f and row.f ~ take }}\"
+    prompt: x
+";
+    let plan = plan(&Workspace::with_manifest(manifest));
+    assert_eq!(ids(&plan), ["a", "b", "b.2", "b.3", "b.4", "b.5", "b.6"]);
+    assert_eq!(
+        (&plan["jobs"][0]["request"]["duration"], &plan["jobs"][1]["request"]["duration"]),
+        (&5.into(), &6.into())
+    );
 }
