@@ -4,6 +4,8 @@
 //! takes away those that agree with all that it says. `include` then adds its values to every combination of the product
 //! whose axes they leave as they are, and makes one more combination where it could not be added to any.
 
+use std::collections::HashSet;
+
 use serde_yaml::{Mapping, Value};
 
 use super::decode::{Table, kind, wrong_type};
@@ -78,7 +80,15 @@ fn axis(name: String, value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -
         return None;
     }
     let cells = values.into_iter().enumerate();
-    let cells = cells.filter_map(|(index, value)| cell(&name, value, at.index(index), found)).collect();
+    let cells: Vec<Cell> = cells.filter_map(|(index, value)| cell(&name, value, at.index(index), found)).collect();
+    let mut seen = HashSet::with_capacity(cells.len());
+    for cell in &cells {
+        if !seen.insert(&cell.value) {
+            let finding =
+                Diagnostic::error("axis-repeats", "this value stands on the axis twice", cell.at.clone().value());
+            found.push(finding.with_help("keep it once; `takes: 2` asks for the same video twice"));
+        }
+    }
     Some((name, cells))
 }
 
@@ -246,6 +256,7 @@ mod tests {
             ("{ a: x }", "wrong-type"),
             ("{ a: [] }", "axis-empty"),
             ("{ a: [[x]] }", "wrong-type"),
+            ("{ a: [x, y, x] }", "axis-repeats"),
             ("{ a: [x], exclude: [{ b: 1 }] }", "axis-unknown"),
             ("{ a: [x], include: x }", "wrong-type"),
             ("{ 1: [x] }", "key-not-text"),

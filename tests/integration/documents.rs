@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::Workspace;
+use crate::support::{Simulator, Workspace};
 
 fn project(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
@@ -61,4 +61,37 @@ fn every_example_plans_and_names_the_schema() {
         assert!(text.starts_with("# yaml-language-server: $schema=../schemas/manifest.schema.json\n"), "{path}");
     }
     assert!(seen >= 2, "{seen} examples");
+}
+
+#[test]
+fn every_example_runs_against_the_simulator_and_a_second_run_costs_nothing() {
+    let here = Workspace::new();
+    copy(&project("examples"), here.root());
+    let simulator = Simulator::start(&here, &["--speed", "5000"]);
+    // The 946 prompts have a test of their own.
+    for (example, code) in
+        [("quick-start", 0), ("product-spins", 0), ("localisation", 0), ("face-campaign", 5), ("daily", 0)]
+    {
+        let (file, ledger) = (format!("{example}.yaml"), format!("{example}.db"));
+        // A ledger each: the limit of a day counts everything in one.
+        let run = ["run", &file, "--ledger", &ledger, "--first-poll", "0s", "--poll-interval", "50ms", "-q"];
+        // Each has a limit of its own, which is consent.
+        simulator.used_by(here.shotlist(&run)).ends_with(code);
+        let charged = simulator.ledger()["count"].clone();
+        simulator.used_by(here.shotlist(&run)).ends_with(code);
+        assert_eq!(simulator.ledger()["count"], charged, "{example} paid twice");
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let target = to.join(path.file_name().expect("a name"));
+        if path.is_dir() {
+            fs::create_dir_all(&target).expect("a folder");
+            copy(&path, &target);
+        } else {
+            fs::copy(&path, &target).expect("a copy");
+        }
+    }
 }
