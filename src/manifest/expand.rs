@@ -39,7 +39,12 @@ impl Expander<'_> {
         let defaults = Fields::compile(self.templates, self.prompts, &raw.defaults, at, found);
         // Ids are unique, so files are only where one is named by hand.
         let names_files = raw.jobs.iter().map(|job| &job.fields).chain([&raw.defaults]).any(|job| job.file.is_some());
-        let mut finisher = Finisher { faces: &raw.faces, names_files, taken: Taken::default(), jobs: Vec::new() };
+        let mut finisher = Finisher {
+            faces: &raw.faces,
+            names_files,
+            taken: Taken::of(raw.jobs.len()),
+            jobs: Vec::with_capacity(raw.jobs.len()),
+        };
         let mut passed_over: BTreeMap<(Field, &str), usize> = BTreeMap::new();
         for (number, raw_job) in raw.jobs.iter().enumerate().filter(|(_, job)| job.id.is_some()) {
             let at = Pointer::top().key("jobs").index(number);

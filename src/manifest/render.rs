@@ -200,9 +200,13 @@ impl<'r, 't> Maker<'r, 't, '_> {
             return self.prompt_of_file(source).map(|prompt| prompt.map(Value::from));
         }
         let Some(text) = source.text(name) else { return Ok(None) };
+        // Most texts are plain, and need no place to be told at.
+        if let Text::Plain(plain) = text {
+            return Ok(Some((*plain).into()));
+        }
         let at = source.at.key(name);
         let filled = self.fill(text, at.clone())?;
-        let is_empty = matches!(text, Text::Template(..)) && filled.trim().is_empty();
+        let is_empty = filled.trim().is_empty();
         match name {
             // A blank prompt is told where it stands, unless an image makes it needless; a blank id always is.
             "id" => Ok(Some(filled.into())),

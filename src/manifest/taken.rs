@@ -15,7 +15,7 @@ struct Given {
 }
 
 /// The ids and files of the jobs so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Taken {
     ids: HashMap<String, Given>,
     /// By path: the job whose video goes there.
@@ -23,6 +23,11 @@ pub struct Taken {
 }
 
 impl Taken {
+    /// Nothing yet, with room for about so many jobs.
+    pub fn of(jobs: usize) -> Self {
+        Self { ids: HashMap::with_capacity(jobs), files: HashMap::new() }
+    }
+
     /// Notes that an id is taken, or tells that it already was.
     pub fn id(&mut self, id: &str, entry: usize, row: Option<&RowPlace>) -> Option<Diagnostic> {
         let folded = id.to_ascii_lowercase();
