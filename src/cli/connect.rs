@@ -56,7 +56,7 @@ pub async fn connect(
 }
 
 fn account(service: &str, key: &str) -> Account {
-    Account { service: service.to_owned(), key: key.to_owned() }
+    Account { service: service.into(), key: key.into() }
 }
 
 /// Refuses to look after tasks of another account: it would be told that they do not exist, and report losses.

@@ -1,14 +1,15 @@
 //! Whose tasks these are: a service's address and a key at it.
 
 use std::fmt;
+use std::sync::Arc;
 
 /// The owner of a task. Another one would be told that the task does not exist.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Account {
-    /// The service's address.
-    pub service: String,
+    /// The service's address; shared, because ten thousand tasks have the same.
+    pub service: Arc<str>,
     /// A fingerprint of the key, from which the key can't be had.
-    pub key: String,
+    pub key: Arc<str>,
 }
 
 impl fmt::Display for Account {

@@ -101,7 +101,8 @@ pub struct Poller<'e, S> {
     lanes: Lanes,
     cadence: Cadence,
     deadline: Duration,
-    tasks: HashMap<Number, Watched<'e>>,
+    /// Boxed: the table grows by doubling, and would keep room for many more tasks than there are.
+    tasks: HashMap<Number, Box<Watched<'e>>>,
     admitted: Number,
     queue: DelayQueue<Number>,
     unknown: HashSet<String>,
@@ -179,7 +180,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
             started: false,
             progress: None,
         };
-        self.tasks.insert(self.admitted, watched);
+        self.tasks.insert(self.admitted, Box::new(watched));
         self.queue_up(self.admitted, wait);
     }
 

@@ -27,6 +27,8 @@ impl Kind {
 
 /// The version of the tables below. A file with a newer one is refused, never guessed at.
 const VERSION: i32 = 1;
+/// The page cache of a connection that only reads; negative, as SQLite has it, for KiB.
+const READERS_CACHE: i32 = -256;
 /// How long to wait for another run's commit before giving up.
 const BUSY: Duration = Duration::from_secs(30);
 
@@ -160,6 +162,8 @@ pub fn open_to_read(path: &Path, kind: Kind) -> Result<Option<Connection>, OpenE
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
     let connection = Connection::open_with_flags(uri(&real, !log.exists()), flags).and_then(|connection| {
         connection.busy_timeout(BUSY)?;
+        // It is read once, from one end to the other.
+        connection.pragma_update(None, "cache_size", READERS_CACHE)?;
         Ok(connection)
     });
     let connection = connection.map_err(|error| store_error(path, error))?;

@@ -208,7 +208,7 @@ pub fn read_spending(path: &Path, kind: Kind, since: Timestamp) -> Result<Vec<Sp
         let mut statement = connection.prepare(&sql)?;
         let rows = statement.query_map([since.as_microsecond()], |row| {
             let batch = BatchKey { name: row.get("name")?, batch: row.get("batch_value")? };
-            Ok(Spending { batch, attempt: attempt(row)? })
+            Ok(Spending { batch, attempt: attempt(row, None)? })
         })?;
         rows.collect()
     };
@@ -230,18 +230,26 @@ pub(super) fn history(connection: &Connection, batch: &BatchKey) -> rusqlite::Re
     let count = "SELECT count(*) FROM attempt WHERE batch = ?1";
     let count: u32 = connection.prepare_cached(count)?.query_row([id], |row| row.get(0))?;
     let mut attempts = Vec::with_capacity(count as usize);
-    for attempt in statement.query_map([id], attempt)? {
-        attempts.push(attempt?);
+    let mut rows = statement.query([id])?;
+    while let Some(row) = rows.next()? {
+        let attempt = attempt(row, attempts.last().map(|last: &Attempt| &last.account))?;
+        attempts.push(attempt);
     }
     Ok(History::new(attempts))
 }
 
-fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
+/// One attempt. Most belong to the account of the one before, and share its name.
+fn attempt(row: &Row<'_>, before: Option<&Account>) -> rusqlite::Result<Attempt> {
     let state: String = row.get("state")?;
     let charging: String = row.get("charging")?;
     let time = |micros: i64| Timestamp::from_microsecond(micros).map_err(|error| unreadable(0, error));
     let optional_time = |column: &str| row.get::<_, Option<i64>>(column)?.map(time).transpose();
     let error: Option<String> = row.get("error")?;
+    let (service, key) = (row.get_ref("service")?.as_str()?, row.get_ref("key")?.as_str()?);
+    let account = match before {
+        Some(before) if &*before.service == service && &*before.key == key => before.clone(),
+        _ => Account { service: service.into(), key: key.into() },
+    };
     Ok(Attempt {
         id: AttemptId(row.get("id")?),
         job: JobId::new(row.get::<_, String>("job")?).map_err(|error| unreadable(1, error))?,
@@ -251,7 +259,7 @@ fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
         price: Usd::from_micros(row.get("price_micros")?),
         charging: charging_named(&charging).ok_or_else(|| unreadable(6, format!("unknown charging {charging}")))?,
         typical_s: (row.get("typical_min_s")?, row.get("typical_max_s")?),
-        account: Account { service: row.get("service")?, key: row.get("key")? },
+        account,
         state: AttemptState::named(&state).ok_or_else(|| unreadable(9, format!("unknown state {state}")))?,
         task: row.get::<_, Option<String>>("task")?.and_then(TaskId::new),
         video_url: row.get("video_url")?,
