@@ -178,8 +178,11 @@ impl Report {
     #[must_use]
     pub fn new(key: &BatchKey, simulated: bool, jobs: Arc<[Arc<Job>]>, history: History) -> Self {
         let mut states: BTreeMap<&'static str, usize> = JobState::ALL.iter().map(|state| (state.name(), 0)).collect();
+        let mut shown = HashSet::with_capacity(jobs.len());
         for job in &*jobs {
-            *states.entry(standing(job, &history).1.name()).or_default() += 1;
+            let (attempt, state) = standing(job, &attempts_of(job, &history));
+            shown.extend(attempt.map(|attempt| attempt.id));
+            *states.entry(state.name()).or_default() += 1;
         }
         let totals = Totals {
             jobs: jobs.len(),
@@ -189,7 +192,7 @@ impl Report {
             unknown_usd: history.unknown(),
             states,
         };
-        let superseded = superseded(&jobs, &history);
+        let superseded = superseded(&shown, &history);
         Self { key: key.clone(), simulated, superseded, totals, jobs, history }
     }
 
@@ -199,10 +202,14 @@ impl Report {
     }
 }
 
+/// The attempts of a job that may have reached the service, oldest first.
+fn attempts_of<'h>(job: &Job, history: &'h History) -> Vec<&'h Attempt> {
+    history.of(&job.id).filter(|attempt| attempt.state != AttemptState::Void).collect()
+}
+
 /// The attempt that stands for a job, and where the job stands.
-fn standing<'h>(job: &Job, history: &'h History) -> (Option<&'h Attempt>, JobState) {
-    let attempts: Vec<&Attempt> = history.of(&job.id).filter(|attempt| attempt.state != AttemptState::Void).collect();
-    let shown = representative(job, &attempts);
+fn standing<'h>(job: &Job, attempts: &[&'h Attempt]) -> (Option<&'h Attempt>, JobState) {
+    let shown = representative(job, attempts);
     let state = match shown {
         Some(attempt) => state(attempt),
         None if job.review.is_some() => JobState::Held,
@@ -212,8 +219,8 @@ fn standing<'h>(job: &Job, history: &'h History) -> (Option<&'h Attempt>, JobSta
 }
 
 fn row(batch: &str, job: &Job, history: &History) -> Row {
-    let attempts: Vec<&Attempt> = history.of(&job.id).filter(|attempt| attempt.state != AttemptState::Void).collect();
-    let (shown, state) = standing(job, history);
+    let attempts = attempts_of(job, history);
+    let (shown, state) = standing(job, &attempts);
     let charge = attempts.iter().map(|attempt| attempt.charge()).max().unwrap_or(Charge::None);
     let charged = attempts.iter().filter(|attempt| attempt.charge() == Charge::Charged);
     let error = shown.and_then(|attempt| attempt.error.as_ref());
@@ -250,9 +257,7 @@ fn row(batch: &str, job: &Job, history: &History) -> Row {
     }
 }
 
-fn superseded(jobs: &[Arc<Job>], history: &History) -> Vec<Superseded> {
-    let shown: HashSet<AttemptId> =
-        jobs.iter().filter_map(|job| standing(job, history).0).map(|attempt| attempt.id).collect();
+fn superseded(shown: &HashSet<AttemptId>, history: &History) -> Vec<Superseded> {
     let others = history.attempts().filter(|attempt| !shown.contains(&attempt.id) && attempt.charge() != Charge::None);
     others
         .map(|attempt| Superseded {
