@@ -188,10 +188,17 @@ impl<'e, S: VideoService> Poller<'e, S> {
     fn queue_up(&mut self, number: Number, wait: Duration) {
         let Some(watched) = self.tasks.get_mut(&number) else { return };
         let waited = watched.since.elapsed();
-        if waited >= self.deadline && !wait.is_zero() {
+        if waited >= self.deadline {
             self.leave(number, Leaving::Deadline);
         } else {
             watched.place = Some(self.queue.insert(number, wait.min(self.deadline.saturating_sub(waited))));
+        }
+    }
+
+    /// The look at a task did not take place: it is due again at once, and one past its deadline gets its last look.
+    fn queue_again(&mut self, number: Number) {
+        if let Some(watched) = self.tasks.get_mut(&number) {
+            watched.place = Some(self.queue.insert(number, Duration::ZERO));
         }
     }
 
@@ -220,7 +227,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
     }
 
     fn judge(&mut self, number: Number, seen: Option<Look>) {
-        let Some(seen) = seen else { return self.queue_up(number, Duration::ZERO) };
+        let Some(seen) = seen else { return self.queue_again(number) };
         let Some(mut watched) = self.tasks.remove(&number) else { return };
         watched.polls += 1;
         match self.next(&mut watched, seen) {

@@ -543,3 +543,23 @@ async fn tasks_that_ended_long_ago_teach_nothing() {
     assert_eq!(ledger.states(), [AttemptState::Completed; 20]);
     assert!(start.elapsed() < 200 * SECOND, "{:?}", start.elapsed());
 }
+
+#[tokio::test(start_paused = true)]
+async fn without_a_floor_trouble_is_still_backed_off_from_and_the_deadline_still_ends_it() {
+    for denial in [Look::Trouble("no route".into()), Look::Wait(Some(Duration::ZERO), "busy".into())] {
+        let mut service = FakeService::taking(|_| 3600 * SECOND);
+        service.denies = Box::new(move |_| Some(denial.clone()));
+        let settings = Settings {
+            poll_floor: Duration::ZERO,
+            poll_interval: Duration::ZERO,
+            deadline: 120 * SECOND,
+            ..Settings::default()
+        };
+        let (ledger, stop) = (MemoryLedger::default(), Stop::default());
+        let plan = plan(&jobs(1), &History::default(), None);
+        let running = run(&service, &ledger, &settings, &stop, &plan);
+        let (outcome, _) = tokio::time::timeout(600 * SECOND, running).await.expect("the deadline ends it");
+        assert_eq!((outcome.past_deadline, ledger.states()), (1, vec![AttemptState::Queued]));
+        assert!(service.looks().len() < 5000, "{} looks", service.looks().len());
+    }
+}

@@ -56,7 +56,9 @@ const FIRST_LOOK: (f64, f64) = (0.05, 0.35);
 const NEXT_LOOK: (f64, f64) = (0.85, 1.15);
 /// How much earlier than the interval a look may come, as a share of it.
 const JITTER: f64 = 0.1;
-/// The shortest interval: timers count whole milliseconds.
+/// What the pauses after such looks double from where the floor is shorter: a service in trouble is not hammered.
+const LEAST_BACKOFF: Duration = Duration::from_millis(50);
+/// The shortest interval and floor: timers count whole milliseconds.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
 /// The longest pause after looks that brought no usable answer.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
@@ -115,7 +117,7 @@ impl Cadence {
     pub fn new(settings: &Settings) -> Self {
         Self {
             interval: settings.poll_interval.max(settings.poll_floor).max(SHORTEST_INTERVAL),
-            floor: settings.poll_floor,
+            floor: settings.poll_floor.max(SHORTEST_INTERVAL),
             first: settings.first_poll,
             speed: settings.speed,
             classes: HashMap::new(),
@@ -155,11 +157,13 @@ impl Cadence {
         to < earliest
     }
 
-    /// How long to wait after `failures` looks in a row without a usable answer: doubling from the floor, with full
+    /// How long to wait after `failures` looks in a row without a usable answer: doubling from the floor or from
+    /// [`LEAST_BACKOFF`], whichever is longer, with full
     /// jitter above it, and never longer than half a minute or the interval, whichever is longer.
     pub fn after_trouble(&self, failures: u32, random: f64) -> Duration {
         let most = LONGEST_BACKOFF.max(self.interval);
-        let ceiling = self.floor.saturating_mul(2_u32.saturating_pow(failures.min(16))).min(most);
+        let first = self.floor.max(LEAST_BACKOFF);
+        let ceiling = first.saturating_mul(2_u32.saturating_pow(failures.min(16))).min(most);
         self.floor + ceiling.saturating_sub(self.floor).mul_f64(random)
     }
 
