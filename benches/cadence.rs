@@ -8,16 +8,17 @@
 #[expect(dead_code, reason = "the tests use more of it")]
 #[path = "../tests/integration/support/fake.rs"]
 mod fake;
+#[path = "../tests/integration/support/schedule.rs"]
+mod schedule;
 
-use std::collections::HashSet;
 use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fake::{FakeService, MemoryLedger, jobs, key, run};
-use shotlist::domain::{History, Job, JobId};
+use fake::{FakeService, MemoryLedger, jobs, plan_of, run};
+use schedule::scheduled;
+use shotlist::domain::{History, Job};
 use shotlist::engine::{Settings, Stop};
-use shotlist::plan::{Given, IdGlobs, Plan};
 
 const JOBS: usize = 400;
 const SLOTS: usize = 8;
@@ -137,21 +138,7 @@ fn learned(case: &Case, takes: &[f64], random: &[(f64, f64)]) -> Figures {
     service.look_latency = Box::new(|_| Duration::from_millis(20));
     let typical = |job: Arc<Job>| Arc::new(Job { typical_s: case.typical_s, ..Arc::unwrap_or_clone(job) });
     let jobs: Vec<Arc<Job>> = jobs(takes.len()).into_iter().map(typical).collect();
-    let (ids, history): (HashSet<&JobId>, _) = (jobs.iter().map(|job| &job.id).collect(), History::default());
-    let plan = Plan::new(
-        &jobs,
-        Given {
-            key: key(),
-            manifest_ids: &ids,
-            history: &history,
-            run_limit: None,
-            caps: Vec::new(),
-            concurrency: SLOTS,
-            retries: 0,
-            retry_failed: false,
-            retake: IdGlobs::default(),
-        },
-    );
+    let plan = plan_of(&jobs, &History::default());
     fastrand::seed(7);
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
@@ -171,7 +158,7 @@ fn fixed(takes: &[f64], every: f64) -> Figures {
     let lags = seen.iter().zip(takes).map(|(seen, takes)| seen - takes).collect();
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some thousands")]
     let looks = takes.iter().map(looks).sum::<f64>() as usize;
-    figures(looks, lags, scheduled(&seen), takes)
+    figures(looks, lags, scheduled(&seen, SLOTS), takes)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "some thousands")]
@@ -182,18 +169,8 @@ fn figures(looks: usize, mut lags: Vec<f64>, wall: f64, takes: &[f64]) -> Figure
         looks: looks as f64 / jobs,
         lag_s: lags.iter().sum::<f64>() / jobs,
         lag_95_s: lags[lags.len() * 95 / 100],
-        over_ideal: wall / scheduled(takes),
+        over_ideal: wall / scheduled(takes, SLOTS),
     }
-}
-
-/// How long tasks take altogether if each begins, in order, on the slot that is free first.
-fn scheduled(takes: &[f64]) -> f64 {
-    let mut slots = [0.0_f64; SLOTS];
-    for takes in takes {
-        let first = slots.iter_mut().min_by(|a, b| a.total_cmp(b)).expect("slots");
-        *first += takes;
-    }
-    slots.into_iter().fold(0.0, f64::max)
 }
 
 fn print(line: &str) {

@@ -6,6 +6,8 @@
 
 #[path = "support/process.rs"]
 mod process;
+#[path = "../tests/integration/support/schedule.rs"]
+mod schedule;
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -13,6 +15,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use process::{Cost, cost_of};
+use schedule::scheduled;
 use serde_json::Value;
 
 /// Counted runs of the overhead, of which the median is shown.
@@ -130,15 +133,6 @@ fn makespan(jobs: usize, slots: usize) {
 fn life_s(task: &str) -> f64 {
     let millis = u32::from_str_radix(&task["task_".len() + 16..][..8], 16).expect("a task of the simulator");
     f64::from(millis) / 1000.0
-}
-
-/// How long tasks take altogether if each begins, in order, on the slot that is free first.
-fn scheduled(takes: &[f64], slots: usize) -> f64 {
-    let mut slots = vec![0.0_f64; slots];
-    for takes in takes {
-        *slots.iter_mut().min_by(|a, b| a.total_cmp(b)).expect("slots") += takes;
-    }
-    slots.into_iter().fold(0.0, f64::max)
 }
 
 fn manifest(folder: &Path, jobs: usize) {

@@ -1,15 +1,13 @@
 //! What the cadence promises, held on a paused clock: few looks, found soon, and no time lost.
 
-use std::collections::HashSet;
-use std::sync::Arc;
 use std::time::Duration;
 
-use shotlist::domain::{History, Job, JobId};
+use shotlist::domain::History;
 use shotlist::engine::{Settings, Stop};
-use shotlist::plan::{Given, IdGlobs, Plan};
 use tokio::time::Instant;
 
-use crate::support::fake::{FakeService, MemoryLedger, jobs, key, run};
+use crate::support::fake::{FakeService, MemoryLedger, jobs, plan_of, run};
+use crate::support::schedule::scheduled;
 
 const JOBS: usize = 200;
 const SLOTS: usize = 8;
@@ -32,22 +30,6 @@ fn percent(share: f64) -> u8 {
     (share * 100.0).clamp(0.0, 99.0) as u8
 }
 
-fn plan_of(jobs: &[Arc<Job>]) -> Plan {
-    let (ids, history): (HashSet<&JobId>, _) = (jobs.iter().map(|job| &job.id).collect(), History::default());
-    let given = Given {
-        key: key(),
-        manifest_ids: &ids,
-        history: &history,
-        run_limit: None,
-        caps: Vec::new(),
-        concurrency: SLOTS,
-        retries: 0,
-        retry_failed: false,
-        retake: IdGlobs::default(),
-    };
-    Plan::new(jobs, given)
-}
-
 #[expect(clippy::cast_precision_loss, reason = "small numbers")]
 async fn measure(
     takes: impl Fn(usize) -> f64 + Send + Sync + Clone + 'static,
@@ -57,16 +39,11 @@ async fn measure(
     let mut service = FakeService::taking(move |number| Duration::from_secs_f64(takes(number)));
     service.progress = Box::new(progress);
     fastrand::seed(7);
-    let (plan, start) = (plan_of(&jobs(JOBS)), Instant::now());
+    let (plan, start) = (plan_of(&jobs(JOBS), &History::default()), Instant::now());
     run(&service, &MemoryLedger::default(), &Settings::default(), &Stop::default(), &plan).await;
     let wall = start.elapsed().as_secs_f64();
     let lags: f64 = service.lags.lock().expect("no panic").values().map(Duration::as_secs_f64).sum();
-    // The next job goes to the slot that is free first.
-    let mut slots = [0.0_f64; SLOTS];
-    for takes in all {
-        *slots.iter_mut().min_by(|a, b| a.total_cmp(b)).expect("slots") += takes;
-    }
-    let ideal = slots.into_iter().fold(0.0, f64::max);
+    let ideal = scheduled(&all, SLOTS);
     Figures { looks: service.looks().len() as f64 / JOBS as f64, lag_s: lags / JOBS as f64, over_ideal: wall / ideal }
 }
 
@@ -98,7 +75,8 @@ async fn the_interval_and_the_floor_are_kept_whatever_they_are() {
         let (interval, floor) = (Duration::from_secs(interval), Duration::from_secs(floor));
         let settings = Settings { poll_interval: interval, poll_floor: floor, ..Settings::default() };
         let start = Instant::now();
-        run(&service, &MemoryLedger::default(), &settings, &Stop::default(), &plan_of(&jobs(1))).await;
+        run(&service, &MemoryLedger::default(), &settings, &Stop::default(), &plan_of(&jobs(1), &History::default()))
+            .await;
         let mut looks: Vec<Duration> = service.looks().into_iter().map(|(at, _)| at - start).collect();
         assert!(looks[0] >= Duration::from_secs(30), "{looks:?}");
         looks.sort_unstable();
@@ -110,7 +88,7 @@ async fn the_interval_and_the_floor_are_kept_whatever_they_are() {
     // None at all is a millisecond, and does not hang.
     let none = Settings { poll_interval: Duration::ZERO, poll_floor: Duration::ZERO, ..Settings::default() };
     let service = FakeService::taking(|_| Duration::from_secs(31));
-    run(&service, &MemoryLedger::default(), &none, &Stop::default(), &plan_of(&jobs(1))).await;
+    run(&service, &MemoryLedger::default(), &none, &Stop::default(), &plan_of(&jobs(1), &History::default())).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use shotlist::domain::{Attempt, AttemptId, AttemptState, History, Job, JobId, ServiceError, TaskId, Usd};
+use shotlist::domain::{Attempt, AttemptId, AttemptState, History, Job, ServiceError, TaskId, Usd};
 use shotlist::engine::{Outcome, RunEvent, Settings, Stop, StopReason};
-use shotlist::plan::{Given, IdGlobs, Limit, Plan};
+use shotlist::plan::{Limit, Plan};
 use shotlist::service::{Look, Status, Submission};
 use tokio::time::Instant;
 
-use crate::support::fake::{FakeService, MemoryLedger, account, jobs, key, report, run};
+use crate::support::fake::{FakeService, MemoryLedger, account, jobs, plan_of, report, run};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -20,19 +20,7 @@ fn limit(usd: &str) -> Limit {
 }
 
 fn plan(jobs: &[Arc<Job>], history: &History, limit: Option<&str>) -> Plan {
-    let ids: HashSet<&JobId> = jobs.iter().map(|job| &job.id).collect();
-    let given = Given {
-        key: key(),
-        manifest_ids: &ids,
-        history,
-        run_limit: limit.map(self::limit),
-        caps: Vec::new(),
-        concurrency: 8,
-        retries: 0,
-        retry_failed: false,
-        retake: IdGlobs::default(),
-    };
-    Plan::new(jobs, given)
+    Plan { run_limit: limit.map(self::limit), ..plan_of(jobs, history) }
 }
 
 /// A task of an earlier run that is at the service since then.

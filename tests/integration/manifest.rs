@@ -9,10 +9,10 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::Value;
 use shotlist::catalog::Catalog;
-use shotlist::domain::{Account, Attempt, AttemptId, AttemptState, BatchKey, Fingerprint, History, Job, JobId, TaskId};
+use shotlist::domain::{Account, Attempt, AttemptId, AttemptState, Fingerprint, History, Job, JobId, TaskId};
 use shotlist::manifest::{Options, load};
-use shotlist::plan::{Given, IdGlobs, Plan};
 
+use crate::support::fake::plan_of;
 use crate::support::{Service, Simulator, Workspace};
 
 /// The plan of a manifest as data.
@@ -220,19 +220,7 @@ fn completed(jobs: &[Arc<Job>]) -> History {
 
 /// The ids that a run would pay for, in the light of this history.
 fn bought(jobs: &[Arc<Job>], history: &History) -> BTreeSet<String> {
-    let ids = jobs.iter().map(|job| &job.id).collect();
-    let given = Given {
-        key: BatchKey { name: "team".into(), batch: String::new() },
-        manifest_ids: &ids,
-        history,
-        run_limit: None,
-        caps: Vec::new(),
-        concurrency: 8,
-        retries: 0,
-        retry_failed: false,
-        retake: IdGlobs::default(),
-    };
-    let plan = Plan::new(jobs, given);
+    let plan = plan_of(jobs, history);
     let bought = plan.jobs.iter().filter(|planned| planned.action.buys());
     bought.map(|planned| planned.job.id.to_string()).collect()
 }

@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use shotlist::domain::{Account, AttemptId, AttemptState, BatchKey, Charging, Job, JobId, Request, Spec, TaskId};
+use shotlist::domain::{
+    Account, AttemptId, AttemptState, BatchKey, Charging, History, Job, JobId, Request, Spec, TaskId,
+};
 use shotlist::engine::{Engine, Outcome, RunEvent, Settings, Stop};
 use shotlist::ledger::{Event, Intent, Ledger, LedgerError};
-use shotlist::plan::Plan;
+use shotlist::plan::{Given, IdGlobs, Plan};
 use shotlist::service::{Look, Status, Submission, TaskReport, VideoService};
 use tokio::time::Instant;
 
@@ -199,6 +201,23 @@ pub fn jobs(count: usize) -> Vec<Arc<Job>> {
 /// Whose tasks they are.
 pub fn account() -> Account {
     Account { service: "fake".into(), key: "k".into() }
+}
+
+/// The plan of jobs in the light of a history, with no limit and no wish.
+pub fn plan_of(jobs: &[Arc<Job>], history: &History) -> Plan {
+    let ids = jobs.iter().map(|job| &job.id).collect();
+    let given = Given {
+        key: key(),
+        manifest_ids: &ids,
+        history,
+        run_limit: None,
+        caps: Vec::new(),
+        concurrency: 8,
+        retries: 0,
+        retry_failed: false,
+        retake: IdGlobs::default(),
+    };
+    Plan::new(jobs, given)
 }
 
 /// Runs a plan to its end, and how it ended with every event.

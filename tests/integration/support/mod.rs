@@ -3,6 +3,7 @@
 pub mod fake;
 mod http;
 mod program;
+pub mod schedule;
 mod service;
 mod simulator;
 mod workspace;
