@@ -44,7 +44,7 @@ impl Simulator {
         let folder = tempfile::tempdir().expect("a folder");
         manifest(folder.path(), jobs);
         let child = Command::new(env!("CARGO_BIN_EXE_shotlist"))
-            .args(["run", "m.yaml", "--yes", "-q"])
+            .args(["run", "m.yaml", "--yes", "-q", "--no-download"])
             .args(args)
             .current_dir(folder.path())
             .env("SHOTLIST_BASE_URL", &self.url)

@@ -25,6 +25,7 @@
 //! | [`plan`] | what is due, why, and what it costs |
 //! | [`service`] | the service at the edge, and what each of its answers means for the money |
 //! | [`ledger`] | what was bought: the truth, and the argument why a crash never pays twice |
+//! | [`download`] | fetches one video safely |
 //! | [`engine`] | runs a plan: one bounded stream, one shared poller |
 //! | [`report`] | views of the ledger: CSV and JSON |
 //! | [`sandbox`] | the simulator of the service |
@@ -34,6 +35,7 @@
 pub mod catalog;
 pub mod cli;
 pub mod domain;
+pub mod download;
 pub mod engine;
 pub mod ledger;
 pub mod manifest;

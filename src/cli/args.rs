@@ -3,13 +3,12 @@
 //! The variants of a choice have no doc comments: clap would spread every option over several lines to show them.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::builder::{BoolishValueParser, NonEmptyStringValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-use crate::domain::Usd;
+use super::run_args::RunArgs;
 use crate::sandbox::Fault;
 
 /// Turns a YAML list of video jobs into finished videos, and never pays twice by itself.
@@ -27,10 +26,12 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Validate, price, submit, poll and report; with --plan, stop after pricing
+    /// Validate, price, submit, poll, download and report; with --plan, stop after pricing
     Run(Box<RunArgs>),
     /// Show where each job stands, from the ledger alone
     Status(StatusArgs),
+    /// Write the reports again, from the ledger alone
+    Report(ReportCommandArgs),
     /// Settle a job in doubt
     Resolve(ResolveArgs),
     /// Show money by day, batch and model, from the ledger
@@ -127,7 +128,7 @@ pub struct ManifestArgs {
 }
 
 /// Which jobs.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Which jobs")]
 pub struct SelectArgs {
     /// Only jobs whose id matches; repeatable
@@ -141,108 +142,15 @@ pub struct SelectArgs {
     pub tag: Vec<String>,
 }
 
-/// Options of `run`.
-#[derive(Debug, Args)]
-pub struct RunArgs {
-    #[command(flatten)]
-    pub manifest: ManifestArgs,
-    #[command(flatten)]
-    pub selection: SelectArgs,
-    #[command(flatten)]
-    pub money: MoneyArgs,
-    #[command(flatten)]
-    pub again: AgainArgs,
-    #[command(flatten)]
-    pub pace: PaceArgs,
-    #[command(flatten)]
-    pub files: FileArgs,
-    #[command(flatten)]
-    pub service: ServiceArgs,
-}
-
-/// What may be spent.
-#[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Money")]
-pub struct MoneyArgs {
-    /// Price and show; sends nothing, needs no key and no network, writes nothing
-    #[arg(long, env = "SHOTLIST_PLAN", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
-    pub plan: bool,
-    /// The form of the plan, and of what is wrong with the manifest, on stdout
-    #[arg(long, env = "SHOTLIST_FORMAT", hide_env_values = true, value_name = "FORMAT", default_value = "text")]
-    pub format: PlanFormat,
-    /// Spend without being asked
-    #[arg(long, env = "SHOTLIST_YES", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
-    pub yes: bool,
-    /// The most that this run may newly spend; counts as consent up to that sum [default: the manifest's budget.run]
-    #[arg(long, env = "SHOTLIST_MAX_COST", hide_env_values = true, value_name = "USD")]
-    pub max_cost: Option<Usd>,
-}
-
-/// Which jobs are paid for again.
-#[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Paying again")]
-pub struct AgainArgs {
-    /// New paid generations for a job whose task failed, in this run
-    #[arg(long, env = "SHOTLIST_RETRIES", hide_env_values = true, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u32).range(0..=100))]
-    pub retries: u32,
-    /// Failed jobs of earlier runs are due again
-    #[arg(long, env = "SHOTLIST_RETRY_FAILED", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
-    pub retry_failed: bool,
-    /// Completed jobs whose id matches are due again; repeatable
-    #[arg(long, env = "SHOTLIST_RETAKE", hide_env_values = true, value_name = "GLOB")]
-    pub retake: Vec<String>,
-    /// Treat 500, 502, 503 and 504 on submission as refused (for services known not to charge them)
-    #[arg(long, env = "SHOTLIST_RETRY_SERVER_ERRORS", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
-    pub retry_server_errors: bool,
-}
-
-/// The form of a plan.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum PlanFormat {
-    Text,
-    Json,
-    Markdown,
-}
-
-/// How fast.
-#[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Pace")]
-pub struct PaceArgs {
-    /// The most tasks outstanding at the service
-    #[arg(long, env = "SHOTLIST_CONCURRENCY", hide_env_values = true, value_name = "N", default_value = "8", value_parser = concurrency)]
-    pub concurrency: usize,
-    /// The longest pause between two looks at one task, once it may be ready [default: 10s]
-    #[arg(long, env = "SHOTLIST_POLL_INTERVAL", hide_env_values = true, value_name = "DURATION", value_parser = duration)]
-    pub poll_interval: Option<Duration>,
-    /// The shortest pause between two looks at one task [default: 1s]
-    #[arg(long, env = "SHOTLIST_POLL_FLOOR", hide_env_values = true, value_name = "DURATION", value_parser = duration)]
-    pub poll_floor: Option<Duration>,
-    /// When to look at a task for the first time [default: learned, starting from its family's typical minimum]
-    #[arg(long, env = "SHOTLIST_FIRST_POLL", hide_env_values = true, value_name = "DURATION", value_parser = duration)]
-    pub first_poll: Option<Duration>,
-    /// How long to wait for one task; then it is left at the service and picked up by the next run
-    #[arg(long, env = "SHOTLIST_DEADLINE", hide_env_values = true, value_name = "DURATION", default_value = "30m", value_parser = duration)]
-    pub deadline: Duration,
-    /// Time box: at its end nothing more is submitted, and what is not done is left for the next run
-    #[arg(long, env = "SHOTLIST_MAX_DURATION", hide_env_values = true, value_name = "DURATION", value_parser = duration)]
-    pub max_duration: Option<Duration>,
-    /// Stop submitting after this many failed or rejected jobs; what is at the service is still collected
-    #[arg(long, env = "SHOTLIST_MAX_FAILURES", hide_env_values = true, value_name = "N", value_parser = at_least_one)]
-    pub max_failures: Option<usize>,
-    /// The most requests a second, submissions and looks together [default: as many as the service takes]
-    #[arg(long, env = "SHOTLIST_RPS", hide_env_values = true, value_name = "X", value_parser = rps)]
-    pub rps: Option<f64>,
-}
-
-/// Where reports go.
+/// Where reports and videos go.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Files")]
-pub struct FileArgs {
-    /// The folder for reports [default: shotlist-out/NAME[/BATCH] beside the manifest, with --sandbox
+pub struct ReportArgs {
+    /// The folder for reports and videos [default: shotlist-out/NAME[/BATCH] beside the manifest, with --sandbox
     /// shotlist-sandbox/NAME[/BATCH]; with both, a folder `sandbox` in DIR]
     #[arg(long, env = "SHOTLIST_OUT", hide_env_values = true, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// One more report, its form by extension (csv, json); repeatable
+    /// One more report, its form by extension (csv, json, html); repeatable
     #[arg(long, env = "SHOTLIST_REPORT", hide_env_values = true, value_name = "PATH")]
     pub report: Vec<PathBuf>,
 }
@@ -265,6 +173,15 @@ pub struct ServiceArgs {
     pub same_account: bool,
 }
 
+/// Options of `report`.
+#[derive(Debug, Args)]
+pub struct ReportCommandArgs {
+    #[command(flatten)]
+    pub manifest: ManifestArgs,
+    #[command(flatten)]
+    pub reports: ReportArgs,
+}
+
 /// Options of `status`.
 #[derive(Debug, Args)]
 pub struct StatusArgs {
@@ -272,6 +189,9 @@ pub struct StatusArgs {
     pub manifest: ManifestArgs,
     #[command(flatten)]
     pub selection: SelectArgs,
+    /// The folder with the videos [default: as for `run`]
+    #[arg(long, env = "SHOTLIST_OUT", hide_env_values = true, value_name = "DIR", help_heading = "Files")]
+    pub out: Option<PathBuf>,
     /// The form of the answer
     #[arg(long, env = "SHOTLIST_FORMAT", hide_env_values = true, value_name = "FORMAT", default_value = "text")]
     pub format: StatusFormat,
@@ -400,37 +320,9 @@ fn name_and_value(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-fn concurrency(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(count @ 1..=100_000) => Ok(count),
-        _ => Err("write a whole number from 1 to 100000".to_owned()),
-    }
-}
-
-/// `10s`, `500ms`, `1m30s`; a plain number is seconds.
-fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || "write a duration such as 500ms, 10s, 2m or 1h30m".to_owned();
-    let duration = if let Ok(seconds) = text.trim().parse::<f64>() {
-        Duration::try_from_secs_f64(seconds).map_err(|_| wrong())?
-    } else {
-        let parsed: jiff::SignedDuration = text.trim().parse().map_err(|_| wrong())?;
-        Duration::try_from(parsed).map_err(|_| wrong())?
-    };
-    if duration > Duration::from_hours(24 * 30) {
-        return Err("that is more than thirty days".to_owned());
-    }
-    Ok(duration)
-}
-
-fn at_least_one(text: &str) -> Result<usize, String> {
+/// A count that is not nothing.
+pub fn at_least_one(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|&count| count > 0).ok_or_else(|| "write a whole number from 1".to_owned())
-}
-
-fn rps(text: &str) -> Result<f64, String> {
-    text.parse()
-        .ok()
-        .filter(|rps| (0.01..=100_000.0).contains(rps))
-        .ok_or_else(|| "write a number from 0.01 to 100000".to_owned())
 }
 
 fn speed(text: &str) -> Result<f64, String> {
@@ -460,16 +352,5 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn durations_are_written_as_people_do() {
-        assert_eq!(duration("10s"), Ok(Duration::from_secs(10)));
-        assert_eq!(duration("1h30m"), Ok(Duration::from_mins(90)));
-        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
-        assert_eq!(duration("1.5"), Ok(Duration::from_millis(1500)));
-        for bad in ["", "-1s", "-1", "ten", "1 fortnight", "NaN", "inf", "1000d"] {
-            assert!(duration(bad).is_err(), "{bad:?}");
-        }
     }
 }

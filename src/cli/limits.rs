@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::args::RunArgs;
 use super::exit::Exit;
 use super::failure::Failure;
+use super::run_args::RunArgs;
 use super::{paths, refusal};
 use crate::domain::Usd;
 use crate::ledger::{Cap, used_since};

@@ -4,6 +4,7 @@ mod args;
 mod catalog;
 mod completions;
 mod connect;
+mod destinations;
 mod exit;
 mod failure;
 mod init;
@@ -12,8 +13,10 @@ mod manifest;
 mod paths;
 mod refresh;
 mod refusal;
+mod report;
 mod resolve;
 mod run;
+mod run_args;
 mod sandbox;
 mod schema;
 mod service;
@@ -49,6 +52,7 @@ pub fn main() -> ExitCode {
     let ended = match cli.command {
         Command::Run(args) => run::run(&args, &terminal),
         Command::Status(args) => status::status(&args, &terminal),
+        Command::Report(args) => report::report(&args, &terminal),
         Command::Resolve(args) => resolve::resolve(&args, &terminal),
         Command::Spend(args) => spend::spend(&args, &terminal),
         Command::Init(args) => init::init(&args, &terminal),

@@ -24,6 +24,8 @@ pub struct Reporter<'r> {
     pub jobs: Arc<[Arc<Job>]>,
     /// The ledger's file.
     pub ledger: &'r Path,
+    /// The folder with the videos.
+    pub out: &'r Path,
     /// The destinations.
     pub writer: &'r Writer,
     /// How many reports were made.
@@ -56,9 +58,9 @@ impl Reporter<'_> {
     fn order(&self) -> impl FnOnce() -> Result<Report, RefreshError> + Send + 'static {
         let number = self.made.fetch_add(1, Ordering::Relaxed);
         let (key, kind, path) = (self.key.clone(), self.kind, self.ledger.to_owned());
-        let (jobs, writer) = (Arc::clone(&self.jobs), self.writer.clone());
+        let (jobs, out, writer) = (Arc::clone(&self.jobs), self.out.to_owned(), self.writer.clone());
         move || {
-            let report = Report::new(&key, kind == Kind::Simulated, jobs, read_history(&path, kind, &key)?);
+            let report = Report::new(&key, kind == Kind::Simulated, jobs, read_history(&path, kind, &key)?, &out);
             writer.write(number, &report)?;
             Ok(report)
         }

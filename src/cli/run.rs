@@ -9,18 +9,20 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::args::{PlanFormat, RunArgs};
 use super::connect::{self, Connection, SANDBOX_SPEED, connect};
+use super::destinations::destinations;
 use super::exit::Exit;
 use super::failure::Failure;
 use super::manifest::{Chosen, load};
 use super::refresh::Reporter;
+use super::run_args::{PlanFormat, RunArgs};
 use super::{limits, paths, refusal, signals};
 use crate::domain::{History, JobId};
-use crate::engine::{Engine, Outcome, RunEvent, Settings, Stop, StopReason};
+use crate::download::{self, Downloader};
+use crate::engine::{Engine, Keeping, Outcome, RunEvent, Settings, Shelf, Stop, StopReason};
 use crate::ledger::{Cap, Ledger as _, RunLock, SqliteLedger, read_history, read_open_elsewhere};
 use crate::plan::{Given, IdGlobs, Plan, PlanView};
-use crate::report::{Form, JobState, Report, Writer, form_of};
+use crate::report::{JobState, Report, Writer};
 use crate::ui::{self, Progress, Terminal};
 
 /// The longest and the shortest pause between two looks with `--sandbox`.
@@ -35,7 +37,8 @@ pub fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> {
         terminal,
         args.money.format == PlanFormat::Json,
     )?;
-    let run = Run { args, terminal, chosen: &chosen, ledger: &paths::ledger(&args.manifest) };
+    let out = &paths::out(&args.manifest, args.reports.out.as_deref(), &chosen.manifest.key);
+    let run = Run { args, terminal, chosen: &chosen, ledger: &paths::ledger(&args.manifest), out };
     let history = read_history(run.ledger, paths::kind(&args.manifest), &chosen.manifest.key);
     let plan = run.plan(&history.map_err(|error| refusal::ledger(&error))?)?;
     if args.money.plan {
@@ -44,7 +47,7 @@ pub fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> {
         std::mem::forget((plan, chosen));
         return shown;
     }
-    let writer = run.destinations()?;
+    let writer = destinations(&args.manifest, &args.reports, out)?;
     if plan.needs_service() {
         connect::check(&args.manifest, &args.service)?;
     }
@@ -73,6 +76,8 @@ struct Run<'r> {
     terminal: &'r Terminal,
     chosen: &'r Chosen,
     ledger: &'r Path,
+    /// The folder for reports and videos.
+    out: &'r Path,
 }
 
 impl Run<'_> {
@@ -114,25 +119,6 @@ impl Run<'_> {
         Ok(if plan.is_within_limits() { Exit::Done } else { Exit::NotAllowed })
     }
 
-    fn destinations(&self) -> Result<Writer, Failure> {
-        let out = paths::out(&self.args.manifest, self.args.files.out.as_deref(), &self.chosen.manifest.key);
-        let mut files = vec![(out.join("report.csv"), Form::Csv), (out.join("report.json"), Form::Json)];
-        for path in &self.args.files.report {
-            let Some(form) = form_of(path) else {
-                let message = format!("--report {}: the extension says no form of a report", path.display());
-                let failure = Failure::before_sending(Exit::Usage, message);
-                return Err(failure.with_help("write a path that ends in .csv or .json"));
-            };
-            let (report, manifest) = (path.canonicalize(), self.args.manifest.manifest.canonicalize());
-            if report.is_ok_and(|report| manifest.is_ok_and(|manifest| manifest == report)) {
-                let message = format!("--report {}: that is the manifest", path.display());
-                return Err(Failure::before_sending(Exit::Usage, message).with_help("name another file"));
-            }
-            files.push((path.clone(), form));
-        }
-        Ok(Writer::new(files))
-    }
-
     async fn go(&self, writer: &Writer) -> Result<Exit, Failure> {
         let (key, kind) = (&self.chosen.manifest.key, paths::kind(&self.args.manifest));
         let ledger = SqliteLedger::open(self.ledger, kind).map_err(|error| refusal::ledger(&error))?;
@@ -145,16 +131,18 @@ impl Run<'_> {
         // What counts is what the ledger says now that nobody else can change it.
         let history = read_history(self.ledger, kind, key).map_err(|error| refusal::ledger(&error))?;
         let plan = self.plan(&history)?;
+        let shelf = self.keeps_videos().then(|| Shelf::new(&plan, &history, |file| download::is_whole(self.out, file)));
         drop(history);
         limits::check(&plan)?;
         self.warn(&plan)?;
-        let connection = if plan.needs_service() { Some(self.connect(&plan).await?) } else { None };
+        let connection = self.connection(&plan, shelf.as_ref()).await?;
 
         let reporter = Reporter {
             key,
             kind,
             jobs: self.chosen.manifest.jobs.clone().into(),
             ledger: self.ledger,
+            out: self.out,
             writer,
             made: AtomicU64::new(1),
         };
@@ -167,7 +155,7 @@ impl Run<'_> {
                 let adopted = ledger.adopt(key, &connection.account).await;
                 adopted.map_err(|error| refusal::cannot_write(&error))?;
             }
-            outcome = match self.engage(&plan, &connection, &ledger, &reporter, &ended_badly).await {
+            outcome = match self.engage(&plan, shelf.as_ref(), &connection, &ledger, &reporter, &ended_badly).await? {
                 Ended::Whole(outcome) => outcome,
                 // The ledger covers everything that is left behind.
                 Ended::At(signal) => return Ok(Exit::Signal(signal)),
@@ -200,6 +188,26 @@ impl Run<'_> {
         Ok(())
     }
 
+    fn keeps_videos(&self) -> bool {
+        !self.args.videos.no_download
+    }
+
+    /// The service, if there is anything to ask of it.
+    async fn connection(&self, plan: &Plan, shelf: Option<&Shelf>) -> Result<Option<Connection>, Failure> {
+        let missing = shelf.map_or(0, |shelf| shelf.errands.len());
+        if plan.needs_service() {
+            return self.connect(plan).await.map(Some);
+        }
+        if missing == 0 {
+            return Ok(None);
+        }
+        let why = "everything is completed, and some videos are not here: --no-download leaves them where they are";
+        self.connect(plan).await.map(Some).map_err(|failure| {
+            let help = failure.help.as_deref().map_or_else(|| why.to_owned(), |help| format!("{help}; {why}"));
+            failure.with_help(help)
+        })
+    }
+
     /// The service, once it is clear that it can see the tasks that are to be looked after.
     async fn connect(&self, plan: &Plan) -> Result<Connection, Failure> {
         let (manifest, service) = (&self.args.manifest, &self.args.service);
@@ -214,11 +222,13 @@ impl Run<'_> {
     async fn engage(
         &self,
         plan: &Plan,
+        shelf: Option<&Shelf>,
         connection: &Connection,
         ledger: &SqliteLedger,
         reporter: &Reporter<'_>,
         ended_badly: &Mutex<HashSet<JobId>>,
-    ) -> Ended {
+    ) -> Result<Ended, Failure> {
+        let downloader = self.downloader(connection)?;
         let (progress, news, stop) = (Progress::new(self.terminal), AtomicBool::new(false), Stop::default());
         let tell = |event: RunEvent| {
             news.store(true, Ordering::Relaxed);
@@ -232,6 +242,7 @@ impl Run<'_> {
             ledger,
             settings: &self.settings(),
             stop: &stop,
+            keeping: shelf.map(|shelf| Keeping { videos: &downloader, shelf }),
             tell: &tell,
         };
         let ended = tokio::select! {
@@ -240,7 +251,16 @@ impl Run<'_> {
             never = reporter.keep_writing(&news) => match never {},
         };
         progress.finish();
-        ended
+        Ok(ended)
+    }
+
+    fn downloader(&self, connection: &Connection) -> Result<Downloader, Failure> {
+        let client = connection.service.stranger().map_err(|error| refusal::cannot_write(&error))?;
+        let service = connection.service.clone();
+        // What waits a second for a task waits a second for its video.
+        let first_pause = self.settings().poll_floor;
+        let limits = download::Limits { first_pause, ..download::Limits::default() };
+        Ok(Downloader::new(client, Box::new(move |url| service.key_for(url)), self.out.to_owned(), limits))
     }
 
     fn settings(&self) -> Settings {
@@ -275,13 +295,14 @@ impl Run<'_> {
             _ => Exit::SomeFailed,
         });
         // A row shows the video that there is; a retake of it that failed is a failure all the same.
-        let late = (outcome.past_deadline > 0 || ended_badly).then_some(Exit::SomeFailed);
+        let late = outcome.past_deadline > 0 || outcome.unfetched > 0 || ended_badly;
+        let late = late.then_some(Exit::SomeFailed);
         let stopped = outcome.stopped.iter().map(|reason| match reason {
             StopReason::TooManyFailures | StopReason::TimeBox => Exit::SomeFailed,
             StopReason::SpendLimit => Exit::NotAllowed,
             StopReason::Unreachable => Exit::Unreachable,
             StopReason::KeyRefused => Exit::KeyRefused,
-            StopReason::LedgerFailed => Exit::CannotWrite,
+            StopReason::LedgerFailed | StopReason::FilesFailed => Exit::CannotWrite,
             StopReason::Signal(number) => Exit::Signal(*number),
         });
         jobs.chain(late).chain(stopped).max().unwrap_or(Exit::Done)

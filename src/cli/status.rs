@@ -17,9 +17,10 @@ pub fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let key = &chosen.manifest.key;
     let history = read_history(&paths::ledger(&args.manifest), paths::kind(&args.manifest), key)
         .map_err(|error| Failure::plain(Exit::CannotWrite, chain(&error)))?;
-    let report = Report::new(key, args.manifest.sandbox, chosen.selected.clone().into(), history);
+    let out = paths::out(&args.manifest, args.out.as_deref(), key);
+    let report = Report::new(key, args.manifest.sandbox, chosen.selected.clone().into(), history, &out);
     if as_json {
-        let json = serde_json::to_string_pretty(&ReportView::new(&report, Timestamp::now()));
+        let json = serde_json::to_string_pretty(&ReportView::new(&report, &out, Timestamp::now()));
         let json = json.map_err(|error| Failure::plain(Exit::CannotWrite, error.to_string()))?;
         terminal.result(&(json + "\n"));
     } else {

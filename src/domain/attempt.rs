@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Account, Fingerprint, JobId, TaskId, Usd};
+use super::{Account, Fingerprint, JobId, TaskId, Usd, VideoFile};
 
 /// The ledger's number for an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -146,8 +146,23 @@ pub struct Attempt {
     pub intended_at: Timestamp,
     /// When the service's answer to the submission was recorded.
     pub answered_at: Option<Timestamp>,
+    /// When it was first seen being generated.
+    pub seen: Option<Sighting>,
     /// When generation ended, by the service's word where it is plausible.
     pub ended_at: Option<Timestamp>,
+    /// The video on this machine, once it was fetched. It may have been removed since.
+    pub file: Option<Box<VideoFile>>,
+    /// When it was fetched.
+    pub fetched_at: Option<Timestamp>,
+}
+
+/// The first look at a task that saw it being generated. Nobody looked at the moment when that began.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sighting {
+    /// When.
+    pub at: Timestamp,
+    /// How far it was, 0 to 100, where the service said.
+    pub percent: Option<u8>,
 }
 
 impl Attempt {

@@ -27,6 +27,14 @@ pub struct Job {
     pub review: Option<FaceReview>,
 }
 
+impl Job {
+    /// Where its video goes inside the output folder.
+    #[must_use]
+    pub fn output(&self) -> OutputPath {
+        self.file.clone().unwrap_or_else(|| OutputPath::of(&self.id))
+    }
+}
+
 /// A face review that is not through yet (interface §3).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct FaceReview {

@@ -5,6 +5,7 @@
 
 mod account;
 mod attempt;
+mod hex;
 mod history;
 mod ids;
 mod job;
@@ -12,9 +13,11 @@ mod money;
 mod output;
 mod request;
 mod spec;
+mod video;
 
 pub use account::Account;
-pub use attempt::{Attempt, AttemptId, AttemptState, Charge, Charging, ServiceError};
+pub use attempt::{Attempt, AttemptId, AttemptState, Charge, Charging, ServiceError, Sighting};
+pub use hex::hex;
 pub use history::History;
 pub use ids::{BatchKey, InvalidJobId, JobId, TaskId};
 pub use job::{FaceReview, Job};
@@ -22,3 +25,4 @@ pub use money::{InvalidUsd, Usd};
 pub use output::{InvalidPath, OutputPath};
 pub use request::{Fingerprint, Request};
 pub use spec::{Field, Spec};
+pub use video::VideoFile;

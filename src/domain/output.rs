@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::JobId;
+
 /// A path inside the output folder that means the same on every system: parts joined by `/`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct OutputPath(String);
@@ -50,6 +52,24 @@ impl OutputPath {
             return Err(InvalidPath::Report(report.to_owned()));
         }
         Ok(Self(text.to_owned()))
+    }
+
+    /// Where a job's video goes if its manifest does not say: a file named after the id. An id that some system keeps for a
+    /// device gets a `_` in front, which no id begins with.
+    #[must_use]
+    pub fn of(job: &JobId) -> Self {
+        let name = format!("{job}.mp4");
+        Self::new(&name).unwrap_or_else(|_| Self(format!("_{name}")))
+    }
+
+    /// The same name with a version in it, `waves~2.mp4` for `waves.mp4`: where an earlier video is kept. No id has a `~`.
+    #[must_use]
+    pub fn version(&self, number: u32) -> Self {
+        let name = self.0.rfind('/').map_or(0, |slash| slash + 1);
+        // A dot at the begin of a name begins no extension.
+        let dot = self.0[name..].rfind('.').filter(|&dot| dot > 0).map_or(self.0.len(), |dot| name + dot);
+        let (stem, extension) = self.0.split_at(dot);
+        Self(format!("{stem}~{number}{extension}"))
     }
 
     /// The path, with `/` between its parts.
@@ -127,5 +147,17 @@ mod tests {
             assert!(OutputPath::new(bad).is_err(), "{bad:?}");
         }
         assert!(OutputPath::new(&"x".repeat(201)).is_err());
+    }
+
+    #[test]
+    fn every_id_has_a_file_and_every_file_has_versions() {
+        for (id, file) in [("hero", "hero.mp4"), ("a.2", "a.2.mp4"), ("con", "_con.mp4"), ("Nul.x", "_Nul.x.mp4")] {
+            assert_eq!(OutputPath::of(&JobId::new(id).expect("an id")).as_str(), file);
+        }
+        for (path, version) in
+            [("a.mp4", "a~2.mp4"), ("x.y/a.2.mp4", "x.y/a.2~2.mp4"), ("x.y/a", "x.y/a~2"), ("x/.a", "x/.a~2")]
+        {
+            assert_eq!(OutputPath::new(path).expect("a path").version(2).as_str(), version);
+        }
     }
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::{Field, Spec};
+use super::{Field, Spec, hex};
 
 /// The body of `POST /v1/videos` for one job, with its fingerprint.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -102,9 +102,7 @@ fn image_value(urls: &[String]) -> Option<Value> {
 
 impl Fingerprint {
     fn of(body: &str) -> Self {
-        let digest = Sha256::digest(body.as_bytes());
-        let digit = |half: u8| char::from(b"0123456789abcdef"[usize::from(half)]);
-        Self(digest.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]).collect())
+        Self(hex(&Sha256::digest(body.as_bytes())))
     }
 
     /// A fingerprint that the ledger stored earlier.

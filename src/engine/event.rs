@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::stop::StopReason;
-use crate::domain::{JobId, TaskId, Usd};
+use crate::domain::{JobId, OutputPath, TaskId, Usd};
 
 /// Something that happened.
 #[derive(Clone, PartialEq, Debug)]
@@ -53,6 +53,27 @@ pub enum RunEvent {
     Completed {
         /// The job.
         job: JobId,
+    },
+    /// A video is being fetched.
+    Fetching {
+        /// The job.
+        job: JobId,
+    },
+    /// A video is here.
+    Fetched {
+        /// The job.
+        job: JobId,
+        /// Where, inside the output folder.
+        path: OutputPath,
+        /// Its length.
+        bytes: u64,
+    },
+    /// A video could not be fetched; the next run tries again.
+    NotFetched {
+        /// The job.
+        job: JobId,
+        /// Why not.
+        message: String,
     },
     /// The service failed.
     Failed {

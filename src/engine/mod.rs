@@ -5,7 +5,8 @@
 //! [`run`] is the pipeline, top to bottom. Each due job waits for a slot, in manifest order; a slot is a task outstanding
 //! at the service, from the intent until its final word. [`submit`] writes the intent, sends once, and writes the
 //! answer. [`poller`] owns every outstanding task in one delay queue and decides who is looked at next; [`cadence`] says
-//! when. At its final word the poller gives a task's slot back, and the job's future writes the word down.
+//! when. At its final word the poller gives a task's slot back, and the job's future writes the word down. Then [`gather`]
+//! brings the video home, to where [`shelf`] says.
 //!
 //! # What holds it back
 //!
@@ -21,17 +22,21 @@ mod budget;
 mod cadence;
 mod contact;
 mod event;
+mod gather;
 mod lanes;
 mod line;
 mod pace;
 mod poller;
 mod run;
 mod settings;
+mod shelf;
 mod slots;
 mod stop;
 mod submit;
 
 pub use event::{Leaving, RunEvent};
+pub use gather::Keeping;
 pub use run::{Engine, Outcome};
 pub use settings::Settings;
+pub use shelf::{Errand, Place, Shelf};
 pub use stop::{Stop, StopReason};

@@ -14,11 +14,13 @@ use super::budget::Budget;
 use super::cadence::Class;
 use super::contact::Contact;
 use super::event::{Leaving, RunEvent};
+use super::gather::{Gatherer, Keeping};
 use super::lanes::Lanes;
 use super::line::Line;
 use super::pace::Pace;
 use super::poller::{DENIED, Poller, Watch, Word};
 use super::settings::Settings;
+use super::shelf::Place;
 use super::slots::{Slot, Slots};
 use super::stop::{Stop, StopReason};
 use super::submit::{Submitted, Submitter, with_cause};
@@ -41,6 +43,8 @@ pub struct Engine<'e, S, L> {
     pub settings: &'e Settings,
     /// What ends the run early; signals come in here.
     pub stop: &'e Stop,
+    /// What it takes to keep videos, unless they stay at their addresses.
+    pub keeping: Option<Keeping<'e>>,
     /// Where events go.
     pub tell: &'e (dyn Fn(RunEvent) + Sync),
 }
@@ -52,6 +56,8 @@ pub struct Outcome {
     pub stopped: BTreeSet<StopReason>,
     /// Tasks that were left at the service because they took longer than `--deadline`.
     pub past_deadline: usize,
+    /// Videos that could not be fetched.
+    pub unfetched: usize,
 }
 
 /// One job's way through the run: with a new submission, or with a task that is at the service already.
@@ -88,6 +94,7 @@ impl<S: VideoService, L: Ledger> Engine<'_, S, L> {
             budget: &budget,
             patience: self.settings.deadline,
         };
+        let gatherer = self.keeping.map(|keeping| Gatherer::new(&line, self.ledger, self.account, keeping));
         let poller = Poller::new(&line, self.settings);
         let (watch, watches) = mpsc::unbounded_channel();
 
@@ -97,6 +104,7 @@ impl<S: VideoService, L: Ledger> Engine<'_, S, L> {
                 line: &line,
                 submitter: &submitter,
                 slots: &slots,
+                gatherer: gatherer.as_ref(),
                 watch,
                 retries: plan.retries,
                 known: plan.newest,
@@ -115,13 +123,23 @@ impl<S: VideoService, L: Ledger> Engine<'_, S, L> {
                 .filter_map(std::future::ready);
             resumed.chain(due).for_each_concurrent(None, |(slot, work)| life.live(slot, work)).await;
         };
-        let work = async { futures::join!(jobs, poller.run(watches)) };
+        // Videos that earlier runs could not fetch, or that are gone.
+        let errands = async {
+            let Some(gatherer) = &gatherer else { return };
+            let errands = stream::iter(&gatherer.shelf().errands);
+            errands.for_each_concurrent(None, async |errand| tally.note_fetch(gatherer.fetch(errand).await)).await;
+        };
+        let work = async { futures::join!(jobs, poller.run(watches), errands) };
         tokio::select! {
             _ = work => {}
             never = self.watch_the_clock(&line) => match never {},
         }
 
-        Outcome { stopped: self.stop.reasons(), past_deadline: tally.past_deadline.into_inner() }
+        Outcome {
+            stopped: self.stop.reasons(),
+            past_deadline: tally.past_deadline.into_inner(),
+            unfetched: tally.unfetched.into_inner(),
+        }
     }
 
     /// What comes of waiting, or nothing if the run stops first.
@@ -150,12 +168,30 @@ fn has_failed(word: &Word) -> bool {
     matches!(word, Word::Final(Event::Failed { error, .. }) if error.code.as_deref() != Some(DENIED))
 }
 
+/// Where the video is, if this is the word that there is one.
+fn video_url(word: &Word) -> Option<String> {
+    match word {
+        Word::Final(Event::Completed { video_url, .. }) => Some(video_url.clone()),
+        _ => None,
+    }
+}
+
 /// How many jobs ended in a way that the run has to count.
 #[derive(Default)]
 struct Tally {
     past_deadline: AtomicUsize,
     /// Failed or rejected for good.
     failures: AtomicUsize,
+    /// Videos that could not be fetched.
+    unfetched: AtomicUsize,
+}
+
+impl Tally {
+    fn note_fetch(&self, is_here: bool) {
+        if !is_here {
+            self.unfetched.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 /// What each job's way needs.
@@ -164,6 +200,7 @@ struct Life<'r, 'e, S, L> {
     line: &'r Line<'r, S>,
     submitter: &'r Submitter<'r, S, L>,
     slots: &'r Slots,
+    gatherer: Option<&'r Gatherer<'r, S, L>>,
     watch: mpsc::UnboundedSender<Watch<'r>>,
     retries: u32,
     known: Option<AttemptId>,
@@ -179,10 +216,13 @@ impl<'r, S: VideoService, L: Ledger> Life<'r, '_, S, L> {
                 let Some(task) = attempt.task.clone() else { return };
                 let since = attempt.answered_at.unwrap_or(attempt.intended_at);
                 let age = Duration::try_from(Timestamp::now().duration_since(since)).unwrap_or_default();
-                let word = self.attend(slot, &attempt.job, attempt.id, task, age, class_of_attempt(&attempt)).await;
-                let failed = matches!(word, Word::Final(Event::Failed { .. }));
+                let class = class_of_attempt(&attempt);
+                let word = self.attend(slot, &attempt.job, attempt.id, task.clone(), age, class).await;
+                let (failed, video_url) = (matches!(word, Word::Final(Event::Failed { .. })), video_url(&word));
                 Box::pin(self.finish(&attempt.job, attempt.id, word)).await;
                 self.count_failure(failed);
+                let place = || self.gatherer.map(|gatherer| gatherer.shelf().place_of(&attempt));
+                Box::pin(self.bring_home(&attempt.job, attempt.id, task, video_url, place)).await;
             }
         }
     }
@@ -193,16 +233,33 @@ impl<'r, S: VideoService, L: Ledger> Life<'r, '_, S, L> {
         let mut submitted = Box::pin(self.submitter.submit(job, self.known, &mut slot)).await;
         let (mut retries, mut failed) = (self.retries, false);
         while let Submitted::Task(attempt, task) = submitted {
-            let word = self.attend(slot, &job.id, attempt, task, Duration::ZERO, class_of_job(job)).await;
+            let word = self.attend(slot, &job.id, attempt, task.clone(), Duration::ZERO, class_of_job(job)).await;
+            let video_url = video_url(&word);
             failed = matches!(word, Word::Final(Event::Failed { .. }));
             let pays_again = has_failed(&word) && retries > 0;
             Box::pin(self.finish(&job.id, attempt, word)).await;
+            let own = || Some(Place { path: job.output(), is_version: false });
+            Box::pin(self.bring_home(&job.id, attempt, task, video_url, own)).await;
             let place = if pays_again { self.engine.unless_stopping(self.slots.take()).await } else { None };
             let Some(place) = place else { return self.count_failure(failed) };
             (retries, slot) = (retries - 1, place);
             submitted = Box::pin(self.submitter.submit_again(job, attempt, &mut slot)).await;
         }
         self.count_failure(failed || matches!(submitted, Submitted::Rejected));
+    }
+
+    /// Fetches the video of a task that is completed, if videos are kept.
+    async fn bring_home(
+        &self,
+        job: &JobId,
+        attempt: AttemptId,
+        task: TaskId,
+        video_url: Option<String>,
+        place: impl Fn() -> Option<Place>,
+    ) {
+        let (Some(gatherer), Some(video_url)) = (self.gatherer, video_url) else { return };
+        let Some(place) = place() else { return };
+        self.tally.note_fetch(gatherer.bring(job, attempt, task, video_url, place).await);
     }
 
     /// Stops submitting when too many jobs have failed.
@@ -234,7 +291,7 @@ impl<'r, S: VideoService, L: Ledger> Life<'r, '_, S, L> {
             match heard.next().await {
                 Some(Word::Progress(percent)) => {
                     if !std::mem::replace(&mut started, true) {
-                        Box::pin(self.write(attempt, Event::Started)).await;
+                        Box::pin(self.write(attempt, Event::Started { percent })).await;
                     }
                     (self.engine.tell)(RunEvent::Progressed { job: job.clone(), percent });
                 }

@@ -18,6 +18,8 @@ pub enum StopReason {
     Unreachable,
     /// The service refused the key.
     KeyRefused,
+    /// A video could not be written to this machine.
+    FilesFailed,
     /// The ledger could not be written.
     LedgerFailed,
     /// A signal, by its number.
@@ -85,6 +87,7 @@ mod tests {
             StopReason::SpendLimit,
             StopReason::Unreachable,
             StopReason::KeyRefused,
+            StopReason::FilesFailed,
             StopReason::LedgerFailed,
         ] {
             let stop = Stop::default();

@@ -283,8 +283,8 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
     }
 }
 
-/// What went wrong with the ledger, and why.
-pub fn with_cause(error: &LedgerError) -> String {
-    let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
+/// What went wrong, and why.
+pub fn with_cause(error: &dyn std::error::Error) -> String {
+    let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
     format!("{error}{cause}")
 }

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::domain::{AttemptState, ServiceError, TaskId};
+use crate::domain::{AttemptState, OutputPath, ServiceError, TaskId, VideoFile};
 
 /// What happens to an attempt.
 #[derive(Clone, PartialEq, Debug)]
@@ -20,7 +20,10 @@ pub enum Event {
     /// A person says that a doubtful attempt never made a task.
     Denied,
     /// The task was seen being generated.
-    Started,
+    Started {
+        /// How far it was, 0 to 100, where the service said.
+        percent: Option<u8>,
+    },
     /// The service was asked this often altogether, and the run stops waiting.
     Left {
         /// Looks in this run.
@@ -44,6 +47,15 @@ pub enum Event {
         /// Looks in this run.
         polls: u32,
     },
+    /// The video can be fetched from another address than before.
+    Relinked {
+        /// The address.
+        video_url: String,
+    },
+    /// The video is on this machine, whole.
+    Fetched(VideoFile),
+    /// The video that was fetched earlier has another name now, because a newer one took its own.
+    Moved(OutputPath),
 }
 
 /// An event that can't happen in a state: the code that sent it is wrong, and the ledger stays as it is.
@@ -66,9 +78,10 @@ impl Event {
             (S::Intended, Self::Refused(_)) => Ok(S::Rejected),
             (S::Intended, Self::Doubted(_)) => Ok(S::InDoubt),
             (S::Intended, Self::Accepted(_)) | (S::InDoubt, Self::Found(_)) => Ok(S::Queued),
-            (S::Queued | S::InProgress, Self::Started) => Ok(S::InProgress),
+            (S::Queued | S::InProgress, Self::Started { .. }) => Ok(S::InProgress),
             (S::Queued | S::InProgress, Self::Left { .. }) => Ok(state),
-            (S::Queued | S::InProgress, Self::Completed { .. }) => Ok(S::Completed),
+            (S::Queued | S::InProgress, Self::Completed { .. })
+            | (S::Completed, Self::Relinked { .. } | Self::Fetched(_) | Self::Moved(_)) => Ok(S::Completed),
             (S::Queued | S::InProgress, Self::Failed { .. }) => Ok(S::Failed),
             _ => Err(IllegalEvent { state, event: self.name() }),
         }
@@ -82,10 +95,13 @@ impl Event {
             Self::Accepted(_) => "accepted",
             Self::Found(_) => "found",
             Self::Denied => "denied",
-            Self::Started => "started",
+            Self::Started { .. } => "started",
             Self::Left { .. } => "left",
             Self::Completed { .. } => "completed",
             Self::Failed { .. } => "failed",
+            Self::Relinked { .. } => "linked anew",
+            Self::Fetched(_) => "fetched",
+            Self::Moved(_) => "moved",
         }
     }
 }
@@ -106,10 +122,12 @@ mod tests {
             Event::Accepted(TaskId::new("t").expect("an id")),
             Event::Found(TaskId::new("t").expect("an id")),
             Event::Denied,
-            Event::Started,
+            Event::Started { percent: None },
             Event::Left { polls: 1 },
             Event::Completed { video_url: "u".into(), ended_at, polls: 1 },
             Event::Failed { error, ended_at, polls: 1 },
+            Event::Relinked { video_url: "u".into() },
+            Event::Moved(OutputPath::new("a~1.mp4").expect("a path")),
         ])
     }
 

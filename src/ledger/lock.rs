@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use crate::domain::BatchKey;
+use crate::domain::{BatchKey, hex};
 
 /// The right to run a batch, for as long as it lives.
 #[derive(Debug)]
@@ -71,9 +71,8 @@ impl RunLock {
 /// Beside the ledger, with a name that any batch value can make.
 fn lock_path(ledger: &Path, batch: &BatchKey) -> PathBuf {
     let digest = Sha256::digest(format!("{}\0{}", batch.name, batch.batch));
-    let short = digest.iter().take(8).fold(0_u64, |number, &byte| number << 8 | u64::from(byte));
     let mut name = ledger.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{short:016x}.lock"));
+    name.push(format!(".{}.lock", hex(&digest[..8])));
     ledger.with_file_name(name)
 }
 

@@ -26,7 +26,7 @@ impl Kind {
 }
 
 /// The version of the tables below. A file with a newer one is refused, never guessed at.
-const VERSION: i32 = 1;
+const VERSION: i32 = 2;
 /// The page cache of a connection that only reads; negative, as SQLite has it, for KiB.
 const READERS_CACHE: i32 = -256;
 /// How long to wait for another run's commit before giving up.
@@ -59,11 +59,34 @@ CREATE TABLE attempt (
     polls         INTEGER NOT NULL DEFAULT 0,
     intended_us   BIGINT NOT NULL,
     answered_us   BIGINT,
-    ended_us      BIGINT
+    seen_us       BIGINT,
+    seen_percent  INTEGER,
+    ended_us      BIGINT,
+    file          TEXT,
+    sha256        TEXT,
+    bytes         BIGINT,
+    fetched_us    BIGINT
 );
 CREATE INDEX attempt_of_batch ON attempt (batch, id);
 CREATE INDEX attempt_of_job ON attempt (batch, job);
 CREATE INDEX attempt_by_time ON attempt (intended_us);
+";
+
+/// What a ledger of version 1 lacks: it knew nothing of files, and not when a task was first seen being generated.
+const FROM_1_TO_2: &str = "
+ALTER TABLE attempt ADD COLUMN seen_us BIGINT;
+ALTER TABLE attempt ADD COLUMN seen_percent INTEGER;
+ALTER TABLE attempt ADD COLUMN file TEXT;
+ALTER TABLE attempt ADD COLUMN sha256 TEXT;
+ALTER TABLE attempt ADD COLUMN bytes BIGINT;
+ALTER TABLE attempt ADD COLUMN fetched_us BIGINT;
+";
+
+/// Version 1 as a reader sees it that may not change the file: a view of this connection alone, before the table.
+const READ_1_AS_2: &str = "
+PRAGMA temp_store = MEMORY;
+CREATE TEMP VIEW attempt AS SELECT *, NULL AS seen_us, NULL AS seen_percent, NULL AS file, NULL AS sha256, NULL AS bytes,
+    NULL AS fetched_us FROM main.attempt;
 ";
 
 /// Why a ledger can't be opened.
@@ -134,8 +157,8 @@ pub fn open(path: &Path, kind: Kind) -> Result<Connection, OpenError> {
         Ok(connection)
     });
     let mut connection = connection.map_err(|error| store_error(path, error))?;
-    if recognise(&connection, path, kind)? == Found::Empty {
-        create(&mut connection, kind).map_err(|error| store_error(path, error))?;
+    if recognise(&connection, path, kind)? != Found::Ledger(VERSION) {
+        create_or_upgrade(&mut connection, kind).map_err(|error| store_error(path, error))?;
     }
     let durable = connection
         .pragma_update(None, "journal_mode", "WAL")
@@ -167,7 +190,12 @@ pub fn open_to_read(path: &Path, kind: Kind) -> Result<Option<Connection>, OpenE
         Ok(connection)
     });
     let connection = connection.map_err(|error| store_error(path, error))?;
-    Ok((recognise(&connection, path, kind)? == Found::Ledger).then_some(connection))
+    match recognise(&connection, path, kind)? {
+        Found::Empty => return Ok(None),
+        Found::Ledger(1) => connection.execute_batch(READ_1_AS_2).map_err(|error| store_error(path, error))?,
+        Found::Ledger(_) => {}
+    }
+    Ok(Some(connection))
 }
 
 /// Whether there is a ledger. One that can't be reached is no ledger that is not there: taken for one, everything in it
@@ -208,7 +236,8 @@ fn has_locks(path: &Path) -> bool {
 #[derive(PartialEq, Eq)]
 enum Found {
     Empty,
-    Ledger,
+    /// A ledger of this version, which is known.
+    Ledger(i32),
 }
 
 fn recognise(connection: &Connection, path: &Path, kind: Kind) -> Result<Found, OpenError> {
@@ -218,7 +247,7 @@ fn recognise(connection: &Connection, path: &Path, kind: Kind) -> Result<Found, 
             .map_err(|error| store_error(path, error))
     };
     match (number("application_id")?, number("user_version")?) {
-        (id, VERSION) if id == kind.application_id() => Ok(Found::Ledger),
+        (id, version @ 1..=VERSION) if id == kind.application_id() => Ok(Found::Ledger(version)),
         (id, found) if id == kind.application_id() && found > VERSION => {
             Err(OpenError::Newer { path: path.to_owned(), found })
         }
@@ -236,15 +265,16 @@ fn recognise(connection: &Connection, path: &Path, kind: Kind) -> Result<Found, 
     }
 }
 
-fn create(connection: &mut Connection, kind: Kind) -> rusqlite::Result<()> {
+fn create_or_upgrade(connection: &mut Connection, kind: Kind) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-    // Another run may have made the tables while this one waited for its turn.
-    let made: i32 = transaction.pragma_query_value(None, "application_id", |row| row.get(0))?;
-    if made != kind.application_id() {
-        transaction.execute_batch(TABLES)?;
-        transaction.pragma_update(None, "application_id", kind.application_id())?;
-        transaction.pragma_update(None, "user_version", VERSION)?;
+    // Another run may have done it while this one waited for its turn.
+    match transaction.pragma_query_value(None, "user_version", |row| row.get::<_, i32>(0))? {
+        0 => transaction.execute_batch(TABLES)?,
+        1 => transaction.execute_batch(FROM_1_TO_2)?,
+        _ => return Ok(()),
     }
+    transaction.pragma_update(None, "application_id", kind.application_id())?;
+    transaction.pragma_update(None, "user_version", VERSION)?;
     transaction.commit()
 }
 
@@ -286,9 +316,9 @@ mod tests {
         assert!(open_to_read(&path, Kind::Real).expect("no error").is_some());
 
         let connection = Connection::open(&path).expect("the file");
-        connection.pragma_update(None, "user_version", 2).expect("a pragma");
+        connection.pragma_update(None, "user_version", VERSION + 1).expect("a pragma");
         drop(connection);
-        assert!(matches!(open(&path, Kind::Real), Err(OpenError::Newer { found: 2, .. })));
+        assert!(matches!(open(&path, Kind::Real), Err(OpenError::Newer { found: 3, .. })));
 
         let foreign = folder.path().join("foreign.db");
         Connection::open(&foreign).and_then(|c| c.execute_batch("CREATE TABLE x (y)")).expect("a table");
@@ -302,6 +332,27 @@ mod tests {
         drop(open(&simulated, Kind::Simulated).expect("a new ledger"));
         assert!(matches!(open(&simulated, Kind::Real), Err(OpenError::OtherKind { found: Kind::Simulated, .. })));
         assert!(matches!(open_to_read(&simulated, Kind::Real), Err(OpenError::OtherKind { .. })));
+    }
+
+    #[test]
+    fn a_ledger_of_the_first_version_is_read_as_it_is_and_upgraded_by_the_next_run() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("ledger.db");
+        Connection::open(&path).and_then(|c| c.execute_batch(include_str!("version_1.sql"))).expect("an old ledger");
+        let key = crate::domain::BatchKey { name: "n".into(), batch: String::new() };
+        let history = || crate::ledger::read_history(&path, Kind::Real, &key).expect("a history");
+        let before = history();
+        let old = before.attempts().next().expect("an attempt");
+        assert_eq!((old.polls, old.file.is_none(), old.seen), (3, true, None));
+        let version = || -> i32 {
+            let connection = Connection::open(&path).expect("the file");
+            connection.pragma_query_value(None, "user_version", |row| row.get(0)).expect("a version")
+        };
+        assert_eq!(version(), 1, "reading changed the file");
+        drop(open(&path, Kind::Real).expect("upgraded"));
+        drop(open(&path, Kind::Real).expect("once"));
+        assert_eq!(version(), VERSION);
+        assert_eq!(history().attempts().next(), Some(old), "the upgrade changed what was known");
     }
 
     #[test]

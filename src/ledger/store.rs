@@ -9,8 +9,8 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use super::schema::{Kind, OpenError, open_to_read};
 use super::{Event, Intent, LedgerError};
 use crate::domain::{
-    Account, Attempt, AttemptId, AttemptState, BatchKey, Charging, Fingerprint, History, JobId, ServiceError, TaskId,
-    Usd,
+    Account, Attempt, AttemptId, AttemptState, BatchKey, Charging, Fingerprint, History, JobId, OutputPath,
+    ServiceError, Sighting, TaskId, Usd, VideoFile,
 };
 
 /// Everything that a ledger file knows of a batch; nothing at all if there is no file.
@@ -79,9 +79,15 @@ pub(super) fn record(
     let after = event.after(before)?.name();
     let now = now.as_microsecond();
     match event {
-        Event::Withdrawn | Event::Denied | Event::Started => {
+        Event::Withdrawn | Event::Denied => {
             let sql = "UPDATE attempt SET state = ?2 WHERE id = ?1";
             connection.prepare_cached(sql)?.execute(params![attempt.0, after])?;
+        }
+        Event::Started { percent } => {
+            // The first sighting says most about when generation began.
+            let sql = "UPDATE attempt SET state = ?2, seen_us = coalesce(seen_us, ?3),
+                 seen_percent = CASE WHEN seen_us IS NULL THEN ?4 ELSE seen_percent END WHERE id = ?1";
+            connection.prepare_cached(sql)?.execute(params![attempt.0, after, now, percent])?;
         }
         Event::Refused(error) | Event::Doubted(error) => {
             let sql = "UPDATE attempt SET state = ?2, error = ?3, answered_us = ?4 WHERE id = ?1";
@@ -109,6 +115,20 @@ pub(super) fn record(
             let sql = "UPDATE attempt SET state = ?2, error = ?3, ended_us = ?4, polls = polls + ?5 WHERE id = ?1";
             let ended = ended_at.as_microsecond();
             connection.prepare_cached(sql)?.execute(params![attempt.0, after, error_text(error), ended, polls])?;
+        }
+        Event::Relinked { video_url } => {
+            let sql = "UPDATE attempt SET video_url = ?2 WHERE id = ?1";
+            connection.prepare_cached(sql)?.execute(params![attempt.0, video_url])?;
+        }
+        Event::Fetched(VideoFile { path, sha256, bytes }) => {
+            let sql = "UPDATE attempt SET file = ?2, sha256 = ?3, bytes = ?4, fetched_us = ?5 WHERE id = ?1";
+            // No file system has files of more than 2^63 bytes.
+            let bytes = i64::try_from(*bytes).unwrap_or(i64::MAX);
+            connection.prepare_cached(sql)?.execute(params![attempt.0, path.as_str(), sha256, bytes, now])?;
+        }
+        Event::Moved(path) => {
+            let sql = "UPDATE attempt SET file = ?2 WHERE id = ?1";
+            connection.prepare_cached(sql)?.execute(params![attempt.0, path.as_str()])?;
         }
     }
     Ok(())
@@ -217,7 +237,8 @@ pub fn read_spending(path: &Path, kind: Kind, since: Timestamp) -> Result<Vec<Sp
 
 /// The columns of an attempt, as [`attempt`] reads them.
 const ATTEMPT: &str = "attempt.id, job, fingerprint, request, model, price_micros, charging, typical_min_s,
-    typical_max_s, service, key, state, task, video_url, error, polls, intended_us, answered_us, ended_us";
+    typical_max_s, service, key, state, task, video_url, error, polls, intended_us, answered_us, seen_us, seen_percent,
+    ended_us, file, sha256, bytes, fetched_us";
 
 pub(super) fn history(connection: &Connection, batch: &BatchKey) -> rusqlite::Result<History> {
     let id: Option<i64> = connection
@@ -267,8 +288,21 @@ fn attempt(row: &Row<'_>, before: Option<&Account>) -> rusqlite::Result<Attempt>
         polls: row.get("polls")?,
         intended_at: time(row.get("intended_us")?)?,
         answered_at: optional_time("answered_us")?,
+        seen: match optional_time("seen_us")? {
+            Some(at) => Some(Sighting { at, percent: row.get("seen_percent")? }),
+            None => None,
+        },
         ended_at: optional_time("ended_us")?,
+        file: video_file(row)?.map(Box::new),
+        fetched_at: optional_time("fetched_us")?,
     })
+}
+
+fn video_file(row: &Row<'_>) -> rusqlite::Result<Option<VideoFile>> {
+    let Some(path) = row.get::<_, Option<String>>("file")? else { return Ok(None) };
+    let path = OutputPath::new(&path).map_err(|error| unreadable(13, error))?;
+    let bytes = u64::try_from(row.get::<_, i64>("bytes")?).map_err(|error| unreadable(15, error))?;
+    Ok(Some(VideoFile { path, sha256: row.get("sha256")?, bytes }))
 }
 
 fn unreadable(column: usize, error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> rusqlite::Error {

@@ -207,7 +207,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let ledger = SqliteLedger::open(&folder.path().join("ledger.db"), Kind::Real).expect("a ledger");
         let attempt = ledger.intend(intent(None)).await.expect("an intent");
-        let illegal = ledger.record(attempt, Event::Started);
+        let illegal = ledger.record(attempt, Event::Started { percent: None });
         let legal = ledger.record(attempt, Event::Withdrawn);
         let (illegal, legal) = futures::join!(illegal, legal);
         assert!(matches!(illegal, Err(LedgerError::Illegal(_))), "{illegal:?}");

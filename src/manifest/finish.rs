@@ -143,7 +143,7 @@ impl Finisher<'_> {
         let said = files.into_iter().flatten().map(|file| Some(file.trim().to_owned()).filter(|file| !file.is_empty()));
         let files = said.chain(std::iter::repeat(None));
         for (job, file) in jobs.iter_mut().zip(files) {
-            let path = file.unwrap_or_else(|| format!("{}.mp4", job.id));
+            let path = file.unwrap_or_else(|| job.output().as_str().to_owned());
             let place = place(origin, "file");
             match OutputPath::new(&path) {
                 Ok(path) => {

@@ -5,6 +5,7 @@
 //! the byte-exact text is in the JSON report.
 
 use std::io::Write;
+use std::path::Path;
 
 use super::row::{Report, Row};
 
@@ -37,12 +38,12 @@ pub const COLUMNS: [&str; 25] = [
     "prompt",
 ];
 
-/// Writes a report.
-pub fn write(report: &Report, to: &mut impl Write) -> std::io::Result<()> {
+/// Writes a report that lies in a folder.
+pub fn write(report: &Report, folder: &Path, to: &mut impl Write) -> std::io::Result<()> {
     to.write_all("\u{feff}".as_bytes())?;
     let mut writer = csv::Writer::from_writer(to);
     writer.write_record(COLUMNS)?;
-    for row in report.rows() {
+    for row in report.rows_seen_from(folder) {
         writer.write_record(cells(&row).iter().map(|cell| harmless(cell)))?;
     }
     writer.flush()

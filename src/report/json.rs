@@ -1,6 +1,7 @@
 //! The report for scripts: the same fields, texts byte for byte, money as decimal strings.
 
 use std::io::Write;
+use std::path::Path;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -25,8 +26,7 @@ pub struct ReportView<'r> {
     written_at: Timestamp,
     /// The jobs, in manifest order.
     #[schemars(with = "Vec<Row>")]
-    #[serde(serialize_with = "rows")]
-    jobs: &'r Report,
+    jobs: Rows<'r>,
     /// Tasks that no job above stands for: of jobs that were changed, taken again or removed since.
     superseded: &'r [Superseded],
     /// Sums over the batch.
@@ -34,28 +34,37 @@ pub struct ReportView<'r> {
 }
 
 impl<'r> ReportView<'r> {
-    /// Of a report, at a time.
+    /// Of a report in a folder, at a time.
     #[must_use]
-    pub fn new(report: &'r Report, written_at: Timestamp) -> Self {
+    pub fn new(report: &'r Report, folder: &'r Path, written_at: Timestamp) -> Self {
         Self {
             schema_version: 1,
             name: &report.key.name,
             batch: &report.key.batch,
             simulated: report.simulated,
             written_at,
-            jobs: report,
+            jobs: Rows { report, folder },
             superseded: &report.superseded,
             totals: &report.totals,
         }
     }
 }
 
-fn rows<S: Serializer>(report: &Report, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(report.rows())
+/// The rows, made one by one as they are written.
+#[derive(Debug)]
+struct Rows<'r> {
+    report: &'r Report,
+    folder: &'r Path,
 }
 
-/// Writes a report.
-pub fn write(report: &Report, written_at: Timestamp, to: &mut impl Write) -> std::io::Result<()> {
-    serde_json::to_writer_pretty(&mut *to, &ReportView::new(report, written_at))?;
+impl Serialize for Rows<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.report.rows_seen_from(self.folder))
+    }
+}
+
+/// Writes a report that lies in a folder.
+pub fn write(report: &Report, folder: &Path, written_at: Timestamp, to: &mut impl Write) -> std::io::Result<()> {
+    serde_json::to_writer_pretty(&mut *to, &ReportView::new(report, folder, written_at))?;
     to.write_all(b"\n")
 }

@@ -7,6 +7,7 @@
 mod csv;
 mod json;
 mod row;
+mod way;
 mod writer;
 
 pub use json::ReportView;

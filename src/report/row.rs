@@ -1,13 +1,16 @@
 //! The one model of a report, frozen: what is in every form of it.
 
 use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::way::way;
 use crate::domain::{Attempt, AttemptId, AttemptState, BatchKey, Charge, History, Job, Usd};
+use crate::download::is_whole;
 
 /// Where a job stands.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
@@ -79,7 +82,7 @@ pub struct Row {
     pub task_id: Option<String>,
     /// Where the video can be fetched, as the service said.
     pub video_url: Option<String>,
-    /// The video's file, relative to this report's folder.
+    /// The video's file while it is there, relative to this report's folder.
     pub file: Option<String>,
     /// SHA-256 of the file.
     pub sha256: Option<String>,
@@ -171,12 +174,14 @@ pub struct Report {
     pub totals: Totals,
     jobs: Arc<[Arc<Job>]>,
     history: History,
+    /// Where the videos are.
+    folder: PathBuf,
 }
 
 impl Report {
-    /// Of all jobs of a manifest and all that the ledger knows of its batch.
+    /// Of all jobs of a manifest and all that the ledger knows of its batch, with the videos that are in a folder.
     #[must_use]
-    pub fn new(key: &BatchKey, simulated: bool, jobs: Arc<[Arc<Job>]>, history: History) -> Self {
+    pub fn new(key: &BatchKey, simulated: bool, jobs: Arc<[Arc<Job>]>, history: History, folder: &Path) -> Self {
         let mut states: BTreeMap<&'static str, usize> = JobState::ALL.iter().map(|state| (state.name(), 0)).collect();
         let mut shown = HashSet::with_capacity(jobs.len());
         for job in &*jobs {
@@ -193,12 +198,21 @@ impl Report {
             states,
         };
         let superseded = superseded(&shown, &history);
-        Self { key: key.clone(), simulated, superseded, totals, jobs, history }
+        Self { key: key.clone(), simulated, superseded, totals, jobs, history, folder: folder.to_owned() }
     }
 
-    /// The jobs, in manifest order.
+    /// The jobs, in manifest order, with paths of videos in their folder.
     pub fn rows(&self) -> impl Iterator<Item = Row> {
-        self.jobs.iter().map(|job| row(&self.key.batch, job, &self.history))
+        self.jobs.iter().map(|job| row(&self.key.batch, job, &self.history, &self.folder))
+    }
+
+    /// The jobs, in manifest order, with paths of videos as they are seen from a report in this folder.
+    pub fn rows_seen_from(&self, folder: &Path) -> impl Iterator<Item = Row> {
+        let way = way(folder, &self.folder);
+        self.rows().map(move |mut row| {
+            row.file = row.file.map(|file| format!("{way}{file}"));
+            row
+        })
     }
 }
 
@@ -218,7 +232,7 @@ fn standing<'h>(job: &Job, attempts: &[&'h Attempt]) -> (Option<&'h Attempt>, Jo
     (shown, state)
 }
 
-fn row(batch: &str, job: &Job, history: &History) -> Row {
+fn row(batch: &str, job: &Job, history: &History, folder: &Path) -> Row {
     let attempts = attempts_of(job, history);
     let (shown, state) = standing(job, &attempts);
     let charge = attempts.iter().map(|attempt| attempt.charge()).max().unwrap_or(Charge::None);
@@ -227,6 +241,7 @@ fn row(batch: &str, job: &Job, history: &History) -> Row {
     let accepted = shown.filter(|attempt| attempt.task.is_some());
     let submitted_at = accepted.and_then(|attempt| attempt.answered_at);
     let ended_at = shown.and_then(|attempt| attempt.ended_at);
+    let file = shown.and_then(|attempt| attempt.file.as_deref()).filter(|file| is_whole(folder, file));
     Row {
         id: job.id.to_string(),
         batch: batch.to_owned(),
@@ -236,9 +251,9 @@ fn row(batch: &str, job: &Job, history: &History) -> Row {
         cost_usd: (charge != Charge::Unknown).then(|| charged.map(|attempt| attempt.price).sum()),
         task_id: shown.and_then(|attempt| attempt.task.as_ref()).map(ToString::to_string),
         video_url: shown.and_then(|attempt| attempt.video_url.clone()),
-        file: None,
-        sha256: None,
-        bytes: None,
+        file: file.map(|file| file.path.to_string()),
+        sha256: file.map(|file| file.sha256.clone()),
+        bytes: file.map(|file| file.bytes),
         size: job.spec.size.clone(),
         aspect_ratio: job.spec.aspect_ratio.clone(),
         duration_s: job.spec.duration,

@@ -72,9 +72,9 @@ impl Writer {
         let now = Timestamp::now();
         let mut result = Ok(());
         for (path, form) in &self.files {
-            let written = replace(path, |file| match form {
-                Form::Csv => csv::write(report, file),
-                Form::Json => json::write(report, now, file),
+            let written = replace(path, |folder, file| match form {
+                Form::Csv => csv::write(report, folder, file),
+                Form::Json => json::write(report, folder, now, file),
             });
             result = result.and(written.map_err(|source| ReportError { path: path.clone(), source }));
         }
@@ -85,7 +85,7 @@ impl Writer {
 /// Replaces a file: a reader sees the old one or the new one, whole, also after the power was lost in between.
 fn replace(
     path: &Path,
-    write: impl FnOnce(&mut BufWriter<&std::fs::File>) -> std::io::Result<()>,
+    write: impl FnOnce(&Path, &mut BufWriter<&std::fs::File>) -> std::io::Result<()>,
 ) -> std::io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder)?;
@@ -99,7 +99,7 @@ fn replace(
     }
     let file = builder.tempfile_in(folder)?;
     let mut buffer = BufWriter::new(file.as_file());
-    write(&mut buffer)?;
+    write(folder, &mut buffer)?;
     buffer.flush()?;
     drop(buffer);
     file.as_file().sync_all()?;
@@ -117,9 +117,9 @@ mod tests {
     fn replaces_at_once_and_leaves_nothing_else_behind() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("new/folder/report.csv");
-        replace(&path, |file| file.write_all(b"old")).expect("written");
-        replace(&path, |file| file.write_all(b"new")).expect("written");
-        replace(&path, |file| file.write_all(b"half").and(Err(std::io::ErrorKind::StorageFull.into())))
+        replace(&path, |_, file| file.write_all(b"old")).expect("written");
+        replace(&path, |_, file| file.write_all(b"new")).expect("written");
+        replace(&path, |_, file| file.write_all(b"half").and(Err(std::io::ErrorKind::StorageFull.into())))
             .expect_err("full");
         assert_eq!(std::fs::read(&path).expect("the file"), b"new");
         assert_eq!(std::fs::read_dir(path.parent().expect("a folder")).expect("a folder").count(), 1);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::{Path, State};
-use axum::http::header::{ACCEPT_RANGES, AUTHORIZATION, CONTENT_RANGE, CONTENT_TYPE, RANGE};
+use axum::http::header::{ACCEPT_RANGES, AUTHORIZATION, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_RANGE, RANGE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
@@ -280,8 +280,10 @@ fn finished(shared: &Shared, task: &Task) -> Result<(), Refusal> {
 /// The clip, or the part of it that a `Range` header asks for.
 fn clip(task: &Task, headers: &HeaderMap) -> Response {
     let clip = mp4::clip(task.duration_s.into(), task.is_upright, task.serial.wrapping_mul(0x9e37_79b9));
-    let whole = [(CONTENT_TYPE, "video/mp4"), (ACCEPT_RANGES, "bytes")];
-    let Some(range) = headers.get(RANGE).and_then(|value| value.to_str().ok()) else {
+    let version = format!("\"{}\"", task.id());
+    let whole = [(CONTENT_TYPE, "video/mp4"), (ACCEPT_RANGES, "bytes"), (ETAG, &version)];
+    let is_this = headers.get(IF_RANGE).is_none_or(|wanted| wanted == version.as_str());
+    let Some(range) = headers.get(RANGE).filter(|_| is_this).and_then(|value| value.to_str().ok()) else {
         return (whole, clip).into_response();
     };
     let Some((from, to)) = part(range, clip.len()) else {

@@ -56,6 +56,12 @@ impl Endpoint {
         bare == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
     }
 
+    /// Whether an address is of the same scheme, host and port.
+    #[must_use]
+    pub fn is_origin_of(&self, url: &Url) -> bool {
+        self.0.origin() == url.origin()
+    }
+
     /// The address of a path such as `v1/videos`.
     #[must_use]
     pub fn at(&self, path: &[&str]) -> Url {
@@ -91,6 +97,22 @@ mod tests {
         }
         for bad in ["", "api.example.com", "ftp://x", "file:///x", "https://u:p@x", "https://x?a=1", "https://x/v1/"] {
             assert!(Endpoint::parse(bad, true).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn only_the_same_scheme_host_and_port_are_the_same_origin() {
+        let endpoint = Endpoint::parse("https://api.example.com/base", false).expect("an address");
+        let is_origin = |url: &str| endpoint.is_origin_of(&Url::parse(url).expect("an address"));
+        assert!(is_origin("https://api.example.com:443/v1/videos/t/content"));
+        for other in [
+            "http://api.example.com/base",
+            "https://api.example.com:444/",
+            "https://example.com/",
+            "https://api.example.com.evil.example/",
+            "https://api.example.com@evil.example/",
+        ] {
+            assert!(!is_origin(other), "{other}");
         }
     }
 

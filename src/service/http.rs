@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
-use reqwest::{Client, ClientBuilder, Response, redirect};
+use reqwest::{Client, ClientBuilder, Response, Url, redirect};
 
 use super::classify::{self, Answer};
 use super::{ApiKey, Endpoint, Look, Submission, VideoService};
@@ -35,6 +35,7 @@ pub struct ClientError(#[source] reqwest::Error);
 #[derive(Clone, Debug)]
 pub struct HttpService {
     endpoint: Endpoint,
+    bearer: Option<HeaderValue>,
     submit: Client,
     look: Client,
     submit_timeout: Duration,
@@ -50,21 +51,26 @@ impl HttpService {
         // Fails only if a provider is installed already, which is just as well.
         let _already_installed = rustls::crypto::ring::default_provider().install_default();
         let headers = headers(key);
-        let base = || {
-            let builder = Client::builder()
-                .user_agent(concat!("shotlist/", env!("CARGO_PKG_VERSION")))
-                .default_headers(headers.clone())
-                .connect_timeout(CONNECT_TIMEOUT)
-                .redirect(redirect::Policy::none());
-            if endpoint.is_loopback() { builder.no_proxy() } else { builder }
-        };
+        let base = || base(&endpoint).default_headers(headers.clone());
         Ok(Self {
             submit: build(|| base().retry(reqwest::retry::never()).pool_max_idle_per_host(0))?,
             look: build(|| base().timeout(LOOK_TIMEOUT))?,
+            bearer: headers.get(AUTHORIZATION).cloned(),
             endpoint,
             submit_timeout: SUBMIT_TIMEOUT,
             free_server_errors,
         })
+    }
+
+    /// The key, for an address of the service's own origin and for no other.
+    #[must_use]
+    pub fn key_for(&self, url: &Url) -> Option<HeaderValue> {
+        self.bearer.clone().filter(|_| self.endpoint.is_origin_of(url))
+    }
+
+    /// A client for other hosts: without a key, and without redirects of its own.
+    pub fn stranger(&self) -> Result<Client, ClientError> {
+        build(|| base(&self.endpoint))
     }
 
     /// With another time to wait for the answer to a submission than three minutes.
@@ -73,6 +79,14 @@ impl HttpService {
         self.submit_timeout = timeout;
         self
     }
+}
+
+fn base(endpoint: &Endpoint) -> ClientBuilder {
+    let builder = Client::builder()
+        .user_agent(concat!("shotlist/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(CONNECT_TIMEOUT)
+        .redirect(redirect::Policy::none());
+    if endpoint.is_loopback() { builder.no_proxy() } else { builder }
 }
 
 /// Builds a client. Where the machine has no certificate store, Mozilla's roots are merged in.

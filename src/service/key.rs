@@ -5,6 +5,8 @@ use std::fmt;
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 
+use crate::domain::hex;
+
 /// The key that every request carries (interface §5).
 #[derive(Clone)]
 pub struct ApiKey(SecretString);
@@ -38,8 +40,7 @@ impl ApiKey {
     #[must_use]
     pub fn fingerprint(&self) -> String {
         let digest = Sha256::digest(format!("shotlist key\0{}", self.0.expose_secret()));
-        let short = digest.iter().take(8).fold(0_u64, |number, &byte| number << 8 | u64::from(byte));
-        format!("{short:016x}")
+        hex(&digest[..8])
     }
 
     /// The value of the header `Authorization`.

@@ -17,6 +17,17 @@ pub fn span(duration: Duration) -> String {
     }
 }
 
+/// A length of a file, for a person: `512 B`, `1.4 MB`.
+pub fn size(bytes: u64) -> String {
+    let tenths = |unit: u64| format!("{}.{}", bytes / unit, bytes % unit * 10 / unit);
+    match bytes {
+        0..1000 => format!("{bytes} B"),
+        1000..1_000_000 => format!("{} kB", tenths(1000)),
+        1_000_000..1_000_000_000 => format!("{} MB", tenths(1_000_000)),
+        _ => format!("{} GB", tenths(1_000_000_000)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -28,5 +39,14 @@ mod tests {
             [said(0), said(45), said(100), said(240), said(7500)],
             ["0 s", "45 s", "2 min", "4 min", "2 h 5 min"]
         );
+    }
+
+    #[test]
+    fn a_length_has_the_unit_that_a_person_reads() {
+        for (bytes, text) in
+            [(0, "0 B"), (999, "999 B"), (1449, "1.4 kB"), (12_000_000, "12.0 MB"), (3 << 30, "3.2 GB")]
+        {
+            assert_eq!(size(bytes), text);
+        }
     }
 }

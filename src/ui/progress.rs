@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-use super::lines::{count, span};
+use super::lines::{count, size, span};
 use super::log::set_bars;
 use super::terminal::Terminal;
 use crate::domain::Usd;
@@ -97,8 +97,14 @@ impl Progress {
                     self.detail(&format!("submitted {job} (${price}) as {task}"));
                 }
             }
-            RunEvent::Progressed { .. } => {}
             RunEvent::Completed { job } => self.detail(&format!("completed {job}")),
+            RunEvent::Progressed { .. } | RunEvent::Fetching { .. } => {}
+            RunEvent::Fetched { job, path, bytes } => {
+                self.detail(&format!("fetched {job}, {}: {path}", size(*bytes)));
+            }
+            RunEvent::NotFetched { job, message } => terminal.warning(&format!(
+                "the video of {job} could not be fetched, and the next run tries again without a charge: {message}"
+            )),
             RunEvent::Failed { job, message } => terminal.warning(&format!("{job} failed: {message}")),
             RunEvent::Retrying { job, price } => terminal.note(&format!("{job} is tried again, for ${price} more")),
             RunEvent::Rejected { job, message } => {
@@ -149,6 +155,7 @@ impl Progress {
             StopReason::SpendLimit => "the limit on spending is reached",
             StopReason::Unreachable => "the service can't be reached",
             StopReason::KeyRefused => "the key is refused",
+            StopReason::FilesFailed => "videos can't be kept",
             StopReason::LedgerFailed => "what is bought can't be written down",
             StopReason::Signal(_) => "interrupted",
         };
@@ -252,6 +259,9 @@ fn log(event: &RunEvent) {
         }
         RunEvent::Progressed { job, percent } => tracing::debug!(event = "progressed", %job, percent),
         RunEvent::Completed { job } => tracing::info!(event = "completed", %job),
+        RunEvent::Fetching { job } => tracing::debug!(event = "fetching", %job),
+        RunEvent::Fetched { job, path, bytes } => tracing::info!(event = "fetched", %job, file = %path, bytes),
+        RunEvent::NotFetched { job, message } => tracing::warn!(event = "not_fetched", %job, error = message),
         RunEvent::Failed { job, message } => tracing::warn!(event = "failed", %job, error = message),
         RunEvent::Retrying { job, price } => tracing::warn!(event = "retrying", %job, price_usd = %price),
         RunEvent::Rejected { job, message } => tracing::warn!(event = "rejected", %job, error = message),

@@ -1,17 +1,20 @@
 //! The engine on a paused clock: hours pass in milliseconds, and every moment is exact.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use jiff::Timestamp;
-use shotlist::domain::{Attempt, AttemptId, AttemptState, History, Job, ServiceError, TaskId, Usd};
-use shotlist::engine::{Outcome, RunEvent, Settings, Stop, StopReason};
+use shotlist::domain::{Attempt, AttemptId, AttemptState, History, Job, ServiceError, TaskId, Usd, VideoFile};
+use shotlist::download::{FetchError, Link, Placed, Spot, Videos};
+use shotlist::engine::{Keeping, Outcome, RunEvent, Settings, Shelf, Stop, StopReason};
 use shotlist::plan::{Limit, Plan};
 use shotlist::service::{Look, Status, Submission};
 use tokio::time::Instant;
 
-use crate::support::fake::{FakeService, MemoryLedger, account, jobs, plan_of, report, run};
+use crate::support::fake::{FakeService, MemoryLedger, account, jobs, plan_of, report, run, run_keeping};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -42,7 +45,10 @@ fn outstanding(number: usize, job: &Job, since: Timestamp) -> Attempt {
         polls: 0,
         intended_at: since,
         answered_at: Some(since),
+        seen: None,
         ended_at: None,
+        file: None,
+        fetched_at: None,
     }
 }
 
@@ -550,4 +556,55 @@ async fn without_a_floor_trouble_is_still_backed_off_from_and_the_deadline_still
         assert_eq!((outcome.past_deadline, ledger.states()), (1, vec![AttemptState::Queued]));
         assert!(service.looks().len() < 5000, "{} looks", service.looks().len());
     }
+}
+
+/// Videos that each take an hour, and how many were fetched at once.
+#[derive(Default)]
+struct Hours {
+    now: AtomicUsize,
+    most: Mutex<usize>,
+}
+
+impl Videos for Hours {
+    fn fetch<'a>(&'a self, _: &'a Link, spot: &'a Spot) -> BoxFuture<'a, Result<Placed, FetchError>> {
+        Box::pin(async move {
+            let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
+            {
+                let mut most = self.most.lock().expect("no panic");
+                *most = now.max(*most);
+            }
+            tokio::time::sleep(3600 * SECOND).await;
+            self.now.fetch_sub(1, Ordering::SeqCst);
+            let file = VideoFile { path: spot.path.clone(), sha256: "0".repeat(64), bytes: 1 };
+            Ok(Placed { file, displaced: None })
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_download_never_holds_a_slot_and_few_go_on_at_once() {
+    let (service, videos, shelf) = (FakeService::taking(|_| 60 * SECOND), Hours::default(), Shelf::default());
+    let settings = Settings { concurrency: 2, ..Settings::default() };
+    let (ledger, stop, start) = (MemoryLedger::default(), Stop::default(), Instant::now());
+    let plan = plan(&jobs(12), &History::default(), None);
+    let keeping = Keeping { videos: &videos, shelf: &shelf };
+    let (outcome, events) = run_keeping(&service, &ledger, &settings, &stop, &plan, Some(keeping)).await;
+    let last = service.submissions().last().expect("a submission").0;
+    assert!(last - start < 3600 * SECOND, "the last of twelve was submitted after {:?}", last - start);
+    assert_eq!(*videos.most.lock().expect("no panic"), 4);
+    let fetched = events.iter().filter(|event| matches!(event, RunEvent::Fetched { .. })).count();
+    assert_eq!((fetched, outcome), (12, Outcome::default()));
+    assert!(start.elapsed() < (3 * 3600 + 600) * SECOND, "{:?}", start.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_wants_the_end_now_does_not_wait_for_a_download() {
+    let (service, videos, shelf) = (FakeService::taking(|_| 60 * SECOND), Hours::default(), Shelf::default());
+    let settings = Settings { max_duration: Some(600 * SECOND), ..Settings::default() };
+    let (ledger, stop, start) = (MemoryLedger::default(), Stop::default(), Instant::now());
+    let plan = plan(&jobs(2), &History::default(), None);
+    let keeping = Keeping { videos: &videos, shelf: &shelf };
+    let (outcome, _) = run_keeping(&service, &ledger, &settings, &stop, &plan, Some(keeping)).await;
+    assert_eq!((start.elapsed(), outcome.unfetched), (600 * SECOND, 0));
+    assert_eq!(ledger.states(), [AttemptState::Completed; 2]);
 }

@@ -5,6 +5,7 @@ mod cadence;
 mod crash;
 mod diagnostics;
 mod documents;
+mod downloads;
 mod engine;
 mod faults;
 mod kills;

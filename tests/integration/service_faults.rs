@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::json;
 
 use crate::run::TWO_JOBS;
-use crate::support::{Answer, Asked, Ended, Service, Workspace, json as answer, numbered_jobs, raw};
+use crate::support::{Answer, Asked, Ended, Service, Workspace, answer_of_video, json as answer, numbered_jobs, raw};
 
 /// What a service does instead of answering.
 type Fault = Box<dyn Fn() -> Answer + Send + Sync>;
@@ -177,11 +177,14 @@ fn an_unknown_status_is_asked_about_again_and_told_once() {
 
 #[test]
 fn completed_without_a_url_is_asked_again_and_then_taken_from_the_content_endpoint() {
-    let (service, here, _) = one_job(0, |asked| {
-        if is_post(asked) { Answer::Well } else { answer(200, &json!({ "id": "t0", "status": "completed" })) }
+    let (service, here, _) = one_job(0, |asked| match asked.path.as_str() {
+        "/v1/videos/t0/content" => Answer::Bytes(answer_of_video("t0")),
+        "/v1/videos/t0" => answer(200, &json!({ "id": "t0", "status": "completed" })),
+        _ => Answer::Well,
     });
     let url = here.report()["jobs"][0]["video_url"].as_str().expect("a URL").to_owned();
     assert_eq!(url, format!("{}/v1/videos/t0/content", service.url()));
+    assert_eq!(here.report()["jobs"][0]["file"], "one.mp4");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use shotlist::domain::{
     Account, AttemptId, AttemptState, BatchKey, Charging, History, Job, JobId, Request, Spec, TaskId,
 };
-use shotlist::engine::{Engine, Outcome, RunEvent, Settings, Stop};
+use shotlist::engine::{Engine, Keeping, Outcome, RunEvent, Settings, Stop};
 use shotlist::ledger::{Event, Intent, Ledger, LedgerError};
 use shotlist::plan::{Given, IdGlobs, Plan};
 use shotlist::service::{Look, Status, Submission, TaskReport, VideoService};
@@ -228,9 +228,21 @@ pub async fn run(
     stop: &Stop,
     plan: &Plan,
 ) -> (Outcome, Vec<RunEvent>) {
+    run_keeping(service, ledger, settings, stop, plan, None).await
+}
+
+/// The same with something that keeps videos.
+pub async fn run_keeping(
+    service: &FakeService,
+    ledger: &MemoryLedger,
+    settings: &Settings,
+    stop: &Stop,
+    plan: &Plan,
+    keeping: Option<Keeping<'_>>,
+) -> (Outcome, Vec<RunEvent>) {
     let events = Mutex::new(Vec::new());
     let tell = |event: RunEvent| events.lock().expect("no panic").push(event);
-    let engine = Engine { service, account: &account(), caps: &[], ledger, settings, stop, tell: &tell };
+    let engine = Engine { service, account: &account(), caps: &[], ledger, settings, stop, keeping, tell: &tell };
     let outcome = engine.run(plan).await;
     (outcome, events.into_inner().expect("no panic"))
 }

@@ -10,6 +10,6 @@ mod workspace;
 
 pub use http::request;
 pub use program::{Ended, Program, kill, wait_until};
-pub use service::{Answer, Asked, Service, json, raw};
+pub use service::{Answer, Asked, Service, answer_of_video, json, raw, video};
 pub use simulator::Simulator;
 pub use workspace::{Workspace, numbered_jobs};

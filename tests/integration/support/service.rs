@@ -28,12 +28,17 @@ pub struct Asked {
     pub connection: usize,
 }
 
+/// Writes an answer bit by bit.
+type Write = Box<dyn FnOnce(&mut TcpStream) -> std::io::Result<()> + Send>;
+
 /// What the service does about a request.
 pub enum Answer {
     /// Bytes that are sent as they are; then the connection is closed.
     Bytes(Vec<u8>),
-    /// As a service does that is well: a task for a POST, a completed task for a GET.
+    /// As a service does that is well: a task for a POST, a completed task for a look at one.
     Well,
+    /// Whatever this writes; then the connection is closed.
+    Stream(Write),
     /// Closes the connection without a byte.
     Hangup,
 }
@@ -52,18 +57,34 @@ pub fn raw(status: u16, headers: &[(&str, &str)], body: &str) -> Answer {
     Answer::Bytes(format!("{text}\r\n{body}").into_bytes())
 }
 
+/// The least that passes for a video; `word` tells one from another.
+pub fn video(word: &str) -> Vec<u8> {
+    let length = u32::try_from(word.len() + 8).expect("short").to_be_bytes();
+    [b"\0\0\0\x08ftyp\0\0\0\x08moov".as_slice(), &length, b"mdat", word.as_bytes()].concat()
+}
+
+/// A whole answer that is a video.
+pub fn answer_of_video(word: &str) -> Vec<u8> {
+    let video = video(word);
+    [format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", video.len()).into_bytes(), video]
+        .concat()
+}
+
 type Script = dyn Fn(&Asked) -> Answer + Send + Sync;
 
 struct State {
+    url: String,
+    gives_videos: bool,
     script: Box<Script>,
     asked: Mutex<Vec<Asked>>,
+    /// The addresses of videos that were asked for.
+    fetched: Mutex<Vec<String>>,
     tasks: AtomicUsize,
     connections: AtomicUsize,
 }
 
 /// A service that serves until the test process ends.
 pub struct Service {
-    port: u16,
     state: Arc<State>,
 }
 
@@ -73,13 +94,25 @@ impl Service {
         Self::scripted(|_| Answer::Well)
     }
 
-    /// One that does what the script says.
+    /// One that does what the script says, and gives every video that is asked for at its address.
     pub fn scripted(script: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> Self {
+        Self::start(true, script)
+    }
+
+    /// One that does what the script says, also about videos.
+    pub fn scripted_wholly(script: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> Self {
+        Self::start(false, script)
+    }
+
+    fn start(gives_videos: bool, script: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
         let state = Arc::new(State {
+            url: format!("http://127.0.0.1:{port}"),
+            gives_videos,
             script: Box::new(script),
             asked: Mutex::default(),
+            fetched: Mutex::default(),
             tasks: AtomicUsize::new(0),
             connections: AtomicUsize::new(0),
         });
@@ -91,7 +124,7 @@ impl Service {
                 std::thread::spawn(move || drop(state.serve(&stream)));
             }
         });
-        Self { port, state }
+        Self { state }
     }
 
     /// One whose tasks never end before the switch is thrown.
@@ -122,7 +155,7 @@ impl Service {
 
     /// The base address.
     pub fn url(&self) -> String {
-        format!("http://127.0.0.1:{}", self.port)
+        self.state.url.clone()
     }
 
     /// Every request so far.
@@ -133,6 +166,11 @@ impl Service {
     /// The bodies of all submissions so far.
     pub fn posts(&self) -> Vec<String> {
         self.asked().into_iter().filter(|asked| asked.method == "POST").map(|asked| asked.body).collect()
+    }
+
+    /// The addresses of videos that were asked for so far.
+    pub fn fetched(&self) -> Vec<String> {
+        self.state.fetched.lock().expect("no panic").clone()
     }
 
     /// How many looks there were so far.
@@ -147,9 +185,18 @@ impl State {
         let mut writer = stream;
         let connection = self.connections.fetch_add(1, Ordering::SeqCst);
         while let Some(asked) = self.read(connection, &mut reader)? {
+            if self.gives_videos && asked.path.starts_with("/videos/") {
+                let video = video(&asked.path);
+                write!(writer, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", video.len())?;
+                writer.write_all(&video)?;
+                self.fetched.lock().expect("no panic").push(asked.path);
+                continue;
+            }
+            self.asked.lock().expect("no panic").push(asked.clone());
             match (self.script)(&asked) {
                 Answer::Hangup => return Ok(()),
                 Answer::Bytes(bytes) => return writer.write_all(&bytes),
+                Answer::Stream(write) => return write(&mut stream.try_clone()?),
                 Answer::Well => {
                     let body = self.well(&asked).to_string();
                     let length = body.len();
@@ -178,11 +225,10 @@ impl State {
         let mut body = vec![0; length];
         reader.read_exact(&mut body)?;
         let body = String::from_utf8(body).expect("UTF-8");
-        let mut all = self.asked.lock().expect("no panic");
+        let all = self.asked.lock().expect("no panic");
         let earlier = all.iter().filter(|asked| asked.method == method && asked.path == path).count();
-        let asked = Asked { method, path, headers, body, earlier, connection };
-        all.push(asked.clone());
-        Ok(Some(asked))
+        drop(all);
+        Ok(Some(Asked { method, path, headers, body, earlier, connection }))
     }
 
     fn well(&self, asked: &Asked) -> Value {
@@ -191,6 +237,6 @@ impl State {
             return value!({ "id": id, "task_id": id, "status": "queued", "progress": 0 });
         }
         let id = asked.path.rsplit('/').next().unwrap_or_default();
-        value!({ "id": id, "status": "completed", "progress": 100, "video_url": format!("https://v.example/{id}.mp4") })
+        value!({ "id": id, "status": "completed", "progress": 100, "video_url": format!("{}/videos/{id}.mp4", self.url) })
     }
 }

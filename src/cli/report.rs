@@ -1,0 +1,34 @@
+//! `shotlist report`: writes all reports again, from the ledger alone.
+
+use std::sync::atomic::AtomicU64;
+
+use super::args::ReportCommandArgs;
+use super::destinations::destinations;
+use super::exit::Exit;
+use super::failure::Failure;
+use super::refresh::Reporter;
+use super::{manifest, paths, refusal};
+use crate::ui::{self, Terminal};
+
+/// Writes the reports of a manifest's batch. Asks nobody, and changes nothing but the reports.
+pub fn report(args: &ReportCommandArgs, terminal: &Terminal) -> Result<Exit, Failure> {
+    let everything = super::args::SelectArgs::default();
+    let chosen = manifest::load(&args.manifest, &everything, None, terminal, false)?;
+    let key = &chosen.manifest.key;
+    let out = paths::out(&args.manifest, args.reports.out.as_deref(), key);
+    let writer = destinations(&args.manifest, &args.reports, &out)?;
+    let reporter = Reporter {
+        key,
+        kind: paths::kind(&args.manifest),
+        jobs: chosen.manifest.jobs.clone().into(),
+        ledger: &paths::ledger(&args.manifest),
+        out: &out,
+        writer: &writer,
+        made: AtomicU64::new(1),
+    };
+    let report = reporter.write().map_err(|error| Failure { money: None, ..refusal::cannot_write(&error) })?;
+    if !terminal.is_quiet {
+        terminal.result(&ui::summary_text(&report, writer.paths()));
+    }
+    Ok(Exit::Done)
+}

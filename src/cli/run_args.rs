@@ -1,0 +1,158 @@
+//! What can be said to `run`, in headed groups.
+
+use std::time::Duration;
+
+use clap::builder::BoolishValueParser;
+use clap::{ArgAction, Args, ValueEnum};
+
+use super::args::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs, at_least_one};
+use crate::domain::Usd;
+
+/// Options of `run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub manifest: ManifestArgs,
+    #[command(flatten)]
+    pub selection: SelectArgs,
+    #[command(flatten)]
+    pub money: MoneyArgs,
+    #[command(flatten)]
+    pub again: AgainArgs,
+    #[command(flatten)]
+    pub pace: PaceArgs,
+    #[command(flatten)]
+    pub reports: ReportArgs,
+    #[command(flatten)]
+    pub videos: VideoArgs,
+    #[command(flatten)]
+    pub service: ServiceArgs,
+}
+
+/// What may be spent.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Money")]
+pub struct MoneyArgs {
+    /// Price and show; sends nothing, needs no key and no network, writes nothing
+    #[arg(long, env = "SHOTLIST_PLAN", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    pub plan: bool,
+    /// The form of the plan, and of what is wrong with the manifest, on stdout
+    #[arg(long, env = "SHOTLIST_FORMAT", hide_env_values = true, value_name = "FORMAT", default_value = "text")]
+    pub format: PlanFormat,
+    /// Spend without being asked
+    #[arg(long, env = "SHOTLIST_YES", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    pub yes: bool,
+    /// The most that this run may newly spend; counts as consent up to that sum [default: the manifest's budget.run]
+    #[arg(long, env = "SHOTLIST_MAX_COST", hide_env_values = true, value_name = "USD")]
+    pub max_cost: Option<Usd>,
+}
+
+/// Which jobs are paid for again.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Paying again")]
+pub struct AgainArgs {
+    /// New paid generations for a job whose task failed, in this run
+    #[arg(long, env = "SHOTLIST_RETRIES", hide_env_values = true, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u32).range(0..=100))]
+    pub retries: u32,
+    /// Failed jobs of earlier runs are due again
+    #[arg(long, env = "SHOTLIST_RETRY_FAILED", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    pub retry_failed: bool,
+    /// Completed jobs whose id matches are due again; repeatable
+    #[arg(long, env = "SHOTLIST_RETAKE", hide_env_values = true, value_name = "GLOB")]
+    pub retake: Vec<String>,
+    /// Treat 500, 502, 503 and 504 on submission as refused (for services known not to charge them)
+    #[arg(long, env = "SHOTLIST_RETRY_SERVER_ERRORS", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    pub retry_server_errors: bool,
+}
+
+/// The form of a plan.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum PlanFormat {
+    Text,
+    Json,
+    Markdown,
+}
+
+/// How fast.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Pace")]
+pub struct PaceArgs {
+    /// The most tasks outstanding at the service
+    #[arg(long, env = "SHOTLIST_CONCURRENCY", hide_env_values = true, value_name = "N", default_value = "8", value_parser = concurrency)]
+    pub concurrency: usize,
+    /// The longest pause between two looks at one task, once it may be ready [default: 10s]
+    #[arg(long, env = "SHOTLIST_POLL_INTERVAL", hide_env_values = true, value_name = "DURATION", value_parser = duration)]
+    pub poll_interval: Option<Duration>,
+    /// The shortest pause between two looks at one task [default: 1s]
+    #[arg(long, env = "SHOTLIST_POLL_FLOOR", hide_env_values = true, value_name = "DURATION", value_parser = duration)]
+    pub poll_floor: Option<Duration>,
+    /// When to look at a task for the first time [default: learned, starting from its family's typical minimum]
+    #[arg(long, env = "SHOTLIST_FIRST_POLL", hide_env_values = true, value_name = "DURATION", value_parser = duration)]
+    pub first_poll: Option<Duration>,
+    /// How long to wait for one task; then it is left at the service and picked up by the next run
+    #[arg(long, env = "SHOTLIST_DEADLINE", hide_env_values = true, value_name = "DURATION", default_value = "30m", value_parser = duration)]
+    pub deadline: Duration,
+    /// Time box: at its end nothing more is submitted, and what is not done is left for the next run
+    #[arg(long, env = "SHOTLIST_MAX_DURATION", hide_env_values = true, value_name = "DURATION", value_parser = duration)]
+    pub max_duration: Option<Duration>,
+    /// Stop submitting after this many failed or rejected jobs; what is at the service is still collected
+    #[arg(long, env = "SHOTLIST_MAX_FAILURES", hide_env_values = true, value_name = "N", value_parser = at_least_one)]
+    pub max_failures: Option<usize>,
+    /// The most requests a second, submissions and looks together [default: as many as the service takes]
+    #[arg(long, env = "SHOTLIST_RPS", hide_env_values = true, value_name = "X", value_parser = rps)]
+    pub rps: Option<f64>,
+}
+
+/// What is kept of the videos.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Files")]
+pub struct VideoArgs {
+    /// Leave the videos at their addresses, which expire
+    #[arg(long, env = "SHOTLIST_NO_DOWNLOAD", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    pub no_download: bool,
+}
+
+fn concurrency(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(count @ 1..=100_000) => Ok(count),
+        _ => Err("write a whole number from 1 to 100000".to_owned()),
+    }
+}
+
+/// `10s`, `500ms`, `1m30s`; a plain number is seconds.
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || "write a duration such as 500ms, 10s, 2m or 1h30m".to_owned();
+    let duration = if let Ok(seconds) = text.trim().parse::<f64>() {
+        Duration::try_from_secs_f64(seconds).map_err(|_| wrong())?
+    } else {
+        let parsed: jiff::SignedDuration = text.trim().parse().map_err(|_| wrong())?;
+        Duration::try_from(parsed).map_err(|_| wrong())?
+    };
+    if duration > Duration::from_hours(24 * 30) {
+        return Err("that is more than thirty days".to_owned());
+    }
+    Ok(duration)
+}
+
+fn rps(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|rps| (0.01..=100_000.0).contains(rps))
+        .ok_or_else(|| "write a number from 0.01 to 100000".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_written_as_people_do() {
+        assert_eq!(duration("10s"), Ok(Duration::from_secs(10)));
+        assert_eq!(duration("1h30m"), Ok(Duration::from_mins(90)));
+        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(duration("1.5"), Ok(Duration::from_millis(1500)));
+        for bad in ["", "-1s", "-1", "ten", "1 fortnight", "NaN", "inf", "1000d"] {
+            assert!(duration(bad).is_err(), "{bad:?}");
+        }
+    }
+}

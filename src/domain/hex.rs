@@ -1,0 +1,18 @@
+//! Bytes as hexadecimal digits.
+
+/// Two lower-case digits for each byte.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    let digit = |half: u8| char::from(b"0123456789abcdef"[usize::from(half)]);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_every_digit() {
+        assert_eq!(hex(&[0x00, 0x1f, 0xa5, 0xff]), "001fa5ff");
+    }
+}

@@ -1,0 +1,14 @@
+//! A video on this machine.
+
+use super::OutputPath;
+
+/// A video that was fetched whole.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct VideoFile {
+    /// Where it is inside the output folder.
+    pub path: OutputPath,
+    /// SHA-256 of its bytes, 64 hexadecimal digits.
+    pub sha256: String,
+    /// Its length.
+    pub bytes: u64,
+}

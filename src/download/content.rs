@@ -1,0 +1,77 @@
+//! What the content endpoint may answer instead of a video: JSON that holds its address. The interface shows no shape (§4), so
+//! every usual one is understood.
+
+use serde_json::Value;
+
+/// The most that is read of such an answer, in bytes.
+pub const LONGEST: usize = 64 << 10;
+/// The deepest place at which an address is looked for.
+const DEEPEST: usize = 4;
+
+/// Whether an answer of this type, or one that begins so, is JSON.
+pub fn is_json(content_type: Option<&str>) -> bool {
+    content_type.is_some_and(|kind| {
+        let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        kind == "application/json" || kind.ends_with("+json")
+    })
+}
+
+/// The address in a JSON answer: what `video_url` says, or else the first text that is an address under a name that speaks of
+/// one, or the answer itself.
+pub fn link(body: &[u8]) -> Option<String> {
+    let value: Value = serde_json::from_slice(body).ok()?;
+    let text = |value: &Value| value.as_str().filter(|text| is_address(text)).map(str::to_owned);
+    text(&value).or_else(|| named(&value, &|name| name == "video_url", 0)).or_else(|| {
+        named(
+            &value,
+            &|name| ["url", "uri", "link", "href"].iter().any(|word| name.to_ascii_lowercase().contains(word)),
+            0,
+        )
+    })
+}
+
+fn named(value: &Value, is_meant: &dyn Fn(&str) -> bool, depth: usize) -> Option<String> {
+    if depth > DEEPEST {
+        return None;
+    }
+    match value {
+        Value::Object(fields) => fields
+            .iter()
+            .find_map(|(name, value)| {
+                value.as_str().filter(|text| is_meant(name) && is_address(text)).map(str::to_owned)
+            })
+            .or_else(|| fields.values().find_map(|value| named(value, is_meant, depth + 1))),
+        Value::Array(values) => values.iter().find_map(|value| named(value, is_meant, depth + 1)),
+        _ => None,
+    }
+}
+
+fn is_address(text: &str) -> bool {
+    text.starts_with("https://") || text.starts_with("http://")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_address_in_every_usual_shape() {
+        for body in [
+            r#""https://v/a.mp4""#,
+            r#"{"url": "https://v/a.mp4"}"#,
+            r#"{"video_url": "https://v/a.mp4", "thumbnail_url": "https://v/a.jpg"}"#,
+            r#"{"data": {"cover_url": "https://v/a.jpg", "video_url": "https://v/a.mp4"}}"#,
+            r#"{"data": [{"downloadUrl": "https://v/a.mp4"}]}"#,
+            r#"{"code": 0, "result": {"videos": [{"href": "https://v/a.mp4"}]}}"#,
+        ] {
+            assert_eq!(link(body.as_bytes()).as_deref(), Some("https://v/a.mp4"), "{body}");
+        }
+        for body in
+            ["", "{}", "null", "[]", r#"{"url": "file:///etc/passwd"}"#, r#"{"message": "see https://v"}"#, "<html>"]
+        {
+            assert_eq!(link(body.as_bytes()), None, "{body}");
+        }
+        assert!(is_json(Some("Application/JSON; charset=utf-8")) && is_json(Some("application/problem+json")));
+        assert!(!is_json(Some("video/mp4")) && !is_json(None));
+    }
+}

@@ -1,0 +1,98 @@
+//! One GET, along its redirects.
+
+use reqwest::header::{ACCEPT_ENCODING, AUTHORIZATION, IF_RANGE, LOCATION, RANGE};
+use reqwest::{Response, StatusCode, Url};
+
+use super::part::Resume;
+use super::{Downloader, FetchError};
+
+/// The most redirects; a browser follows twenty.
+const MOST_REDIRECTS: usize = 10;
+
+/// What came of a GET.
+pub enum Arrival {
+    /// An answer that is no redirect.
+    Answer(Response),
+    /// None at all.
+    Lost(reqwest::Error),
+}
+
+/// Asks for a link, or for the rest of what was there before, and goes where it is sent.
+pub async fn get(downloader: &Downloader, link: &str, resume: Option<Resume<'_>>) -> Result<Arrival, FetchError> {
+    let mut url = address(link)?;
+    for _ in 0..=MOST_REDIRECTS {
+        // Whatever a video is packed into would be hashed and kept as it comes.
+        let mut request = downloader.client.get(url.clone()).header(ACCEPT_ENCODING, "identity");
+        if let Some(key) = (downloader.key_for)(&url) {
+            request = request.header(AUTHORIZATION, key);
+        }
+        if let Some(Resume { from, version }) = resume {
+            request = request.header(RANGE, format!("bytes={from}-")).header(IF_RANGE, version);
+        }
+        let response = match request.send().await {
+            Ok(response) => response,
+            Err(error) => return Ok(Arrival::Lost(error)),
+        };
+        if !is_redirect(response.status()) {
+            return Ok(Arrival::Answer(response));
+        }
+        url = next(&url, &response)?;
+    }
+    Err(FetchError::Astray(format!("more than {MOST_REDIRECTS} redirects")))
+}
+
+fn is_redirect(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
+}
+
+fn address(link: &str) -> Result<Url, FetchError> {
+    let url = Url::parse(link).map_err(|_| FetchError::Astray(format!("`{link}` is no address")))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+        return Err(FetchError::Astray(format!("`{}` is no address of the web", url.scheme())));
+    }
+    Ok(url)
+}
+
+fn next(from: &Url, response: &Response) -> Result<Url, FetchError> {
+    let location = response.headers().get(LOCATION).and_then(|location| std::str::from_utf8(location.as_bytes()).ok());
+    let location = location.ok_or_else(|| FetchError::Astray("a redirect that says no address".to_owned()))?;
+    let to = from.join(location).map_err(|_| FetchError::Astray(format!("a redirect to `{location}`")))?;
+    let to = address(to.as_str())?;
+    if from.scheme() == "https" && to.scheme() == "http" {
+        let host = to.host_str().unwrap_or_default();
+        return Err(FetchError::Astray(format!("a redirect from https to plain http, to {host}")));
+    }
+    Ok(to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn redirected(from: &str, location: &str) -> Result<Url, FetchError> {
+        let response =
+            axum::http::Response::builder().status(302).header(LOCATION, location).body("").expect("a response");
+        next(&Url::parse(from).expect("an address"), &response.into())
+    }
+
+    #[test]
+    fn a_redirect_never_leaves_https_or_the_web() {
+        for (from, location, to) in [
+            ("https://a/x/y", "z", "https://a/x/z"),
+            ("https://a/x", "https://b/y", "https://b/y"),
+            ("https://a/x", "//b/y", "https://b/y"),
+            ("http://a/x", "https://b/y", "https://b/y"),
+            ("http://a/x", "http://b/y", "http://b/y"),
+        ] {
+            assert_eq!(redirected(from, location).expect("it leads somewhere").as_str(), to);
+        }
+        for (from, location) in [
+            ("https://a/x", "http://a/x"),
+            ("https://a/x", "file:///etc/passwd"),
+            ("https://a/x", "data:video/mp4,x"),
+            ("http://a/x", "ftp://a/x"),
+        ] {
+            assert!(matches!(redirected(from, location), Err(FetchError::Astray(_))), "{from} to {location}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! A video that is on its way: a hidden file beside its place, and beside that a note of which version of the server's file
+//! it is a part of.
+//!
+//! A process may be killed, and a machine may lose power with bytes that were written and are not on the disk. So the note
+//! also says how much was synced, and another process goes on from there.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use tokio::fs::{self, File, OpenOptions};
+use tokio::io::AsyncWriteExt as _;
+
+/// After how many bytes a part is synced.
+const SYNC_EVERY: u64 = 4 << 20;
+
+/// A part of a video.
+#[derive(Debug)]
+pub struct Part {
+    path: PathBuf,
+    file: File,
+    /// How long it is.
+    length: u64,
+    note: Note,
+}
+
+/// What the next process needs to know.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Note {
+    /// The version of the server's file, as `If-Range` takes it; without one, nothing can be resumed.
+    version: Option<String>,
+    /// How many bytes of it are on the disk for certain.
+    synced: u64,
+}
+
+/// From where on the rest is asked for, and of which version.
+#[derive(Clone, Copy, Debug)]
+pub struct Resume<'p> {
+    /// The first byte that is missing.
+    pub from: u64,
+    /// For `If-Range`.
+    pub version: &'p str,
+}
+
+impl Part {
+    /// What an earlier process left, or nothing yet.
+    pub async fn open(path: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path).await?;
+        let note = fs::read(note_path(path)).await.ok().and_then(|note| serde_json::from_slice(&note).ok());
+        let note: Note = note.unwrap_or_default();
+        let length = if note.version.is_some() { note.synced.min(file.metadata().await?.len()) } else { 0 };
+        let mut part = Self { path: path.to_owned(), file, length, note };
+        part.cut(length).await?;
+        Ok(part)
+    }
+
+    /// How long it is.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// How the rest can be asked for, if it can.
+    pub fn resume(&self) -> Option<Resume<'_>> {
+        let version = self.note.version.as_deref().filter(|_| self.length > 0)?;
+        Some(Resume { from: self.length, version })
+    }
+
+    /// Begins anew, with a version of the file if the server named one.
+    pub async fn restart(&mut self, version: Option<String>) -> io::Result<()> {
+        self.cut(0).await?;
+        self.note = Note { version, synced: 0 };
+        self.write_note().await
+    }
+
+    /// Adds what came.
+    pub async fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes).await?;
+        self.length += bytes.len() as u64;
+        if self.note.version.is_some() && self.length >= self.note.synced + SYNC_EVERY {
+            self.file.flush().await?;
+            self.file.sync_data().await?;
+            self.note.synced = self.length;
+            self.write_note().await?;
+        }
+        Ok(())
+    }
+
+    /// Leaves everything to the file. What is not flushed is not there yet.
+    pub async fn close(mut self) -> io::Result<()> {
+        self.file.flush().await
+    }
+
+    async fn cut(&mut self, length: u64) -> io::Result<()> {
+        use tokio::io::AsyncSeekExt as _;
+        self.file.flush().await?;
+        self.file.set_len(length).await?;
+        self.file.seek(io::SeekFrom::Start(length)).await?;
+        self.length = length;
+        Ok(())
+    }
+
+    async fn write_note(&self) -> io::Result<()> {
+        let path = note_path(&self.path);
+        if self.note.version.is_none() {
+            return match fs::remove_file(path).await {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                _ => Ok(()),
+            };
+        }
+        fs::write(path, serde_json::to_vec(&self.note)?).await
+    }
+}
+
+/// Where the note of a part is.
+pub fn note_path(part: &Path) -> PathBuf {
+    let mut name = part.as_os_str().to_owned();
+    name.push(".json");
+    PathBuf::from(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn another_process_goes_on_from_what_was_synced_and_from_nothing_else() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("part");
+        let mut part = Part::open(&path).await.expect("a new one");
+        assert!(part.resume().is_none());
+        part.restart(Some("\"v1\"".into())).await.expect("a part");
+        let most = usize::try_from(SYNC_EVERY).expect("small");
+        part.append(&vec![1; most]).await.expect("synced");
+        part.append(&[2; 100]).await.expect("not synced");
+        assert_eq!(part.resume().map(|resume| resume.from), Some(SYNC_EVERY + 100), "the same process knows all of it");
+        part.close().await.expect("closed");
+
+        let mut part = Part::open(&path).await.expect("the same");
+        assert_eq!(part.resume().map(|resume| (resume.from, resume.version)), Some((SYNC_EVERY, "\"v1\"")));
+        assert_eq!(std::fs::metadata(&path).expect("a file").len(), SYNC_EVERY);
+        part.restart(None).await.expect("anew");
+        part.append(&[3; 10]).await.expect("written");
+        part.close().await.expect("closed");
+        let part = Part::open(&path).await.expect("the same");
+        assert!(part.resume().is_none() && part.length() == 0, "of an unknown version, nothing can be resumed");
+    }
+}

@@ -1,0 +1,276 @@
+//! The place of a video: inside the folder, reached through no link, and with nothing lost that was there before.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use sha2::{Digest as _, Sha256};
+
+use super::part::note_path;
+use super::sound::{digest, flaw};
+use super::{FetchError, Placed, Spot};
+use crate::domain::{OutputPath, TaskId, VideoFile, hex};
+
+/// The most versions of a name. Whoever has that many has another problem.
+const MOST_VERSIONS: u32 = 10_000;
+
+/// A place that was looked at.
+#[derive(Debug)]
+pub struct Target {
+    folder: PathBuf,
+    spot: Spot,
+    /// Where the video is on its way.
+    pub part: PathBuf,
+}
+
+/// Whether a video is still where it was put, with the length that it had.
+#[must_use]
+pub fn is_whole(folder: &Path, file: &VideoFile) -> bool {
+    let found = fs::symlink_metadata(folder.join(file.path.as_str()));
+    found.is_ok_and(|found| found.is_file() && found.len() == file.bytes)
+}
+
+/// Makes the folders on the way to a place, and refuses links among them.
+pub fn prepare(folder: &Path, spot: &Spot) -> Result<Target, FetchError> {
+    fs::create_dir_all(folder).map_err(FetchError::local(folder))?;
+    let mut way = folder.to_owned();
+    let path = spot.path.as_str();
+    let (folders, name) = path.rsplit_once('/').map_or((None, path), |(folders, name)| (Some(folders), name));
+    for part in folders.into_iter().flat_map(|folders| folders.split('/')) {
+        way.push(part);
+        match fs::create_dir(&way) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => no_link(&way)?,
+            made => made.map_err(FetchError::local(&way))?,
+        }
+    }
+    let part = way.join(format!(".{name}.{}.part", mark(&spot.task)));
+    no_link(&way.join(name))?;
+    no_link(&part)?;
+    no_link(&note_path(&part))?;
+    Ok(Target { folder: folder.to_owned(), spot: spot.clone(), part })
+}
+
+/// A mark of a task that every file system takes.
+fn mark(task: &TaskId) -> String {
+    hex(&Sha256::digest(task.as_str())[..8])
+}
+
+fn no_link(path: &Path) -> Result<(), FetchError> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_symlink() => {
+            let error = io::Error::other("it is a link, which may lead out of the output folder; remove the link");
+            Err(FetchError::local(path)(error))
+        }
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(FetchError::local(path)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Checks a video that has arrived, and puts it into its place.
+pub fn place(target: &Target, naming: &Mutex<()>) -> Result<Placed, FetchError> {
+    let part = &target.part;
+    let mut file = File::options().read(true).write(true).open(part).map_err(FetchError::local(part))?;
+    if let Some(flaw) = flaw(&mut file).map_err(FetchError::local(part))? {
+        forget(part);
+        return Err(FetchError::NotVideo(flaw));
+    }
+    let (bytes, sha256) = digest(&mut file).map_err(FetchError::local(part))?;
+    file.sync_all().map_err(FetchError::local(part))?;
+    drop(file);
+    let _only_one = naming.lock().unwrap_or_else(PoisonError::into_inner);
+    let (path, displaced) = target.make_room(&sha256, bytes)?;
+    let at = target.at(&path);
+    fs::rename(part, &at).and_then(|()| sync_folder(&at)).map_err(FetchError::local(&at))?;
+    forget(part);
+    Ok(Placed { file: VideoFile { path, sha256, bytes }, displaced })
+}
+
+impl Target {
+    fn at(&self, path: &OutputPath) -> PathBuf {
+        self.folder.join(path.as_str())
+    }
+
+    /// Where the new video goes, once nothing is there that would be lost; and where the occupant is then.
+    fn make_room(&self, sha256: &str, bytes: u64) -> Result<(OutputPath, Option<OutputPath>), FetchError> {
+        let own = &self.spot.path;
+        if self.spot.is_version {
+            return Ok((self.version_of(sha256, bytes)?.0, None));
+        }
+        let occupant = self.spot.occupant.as_ref().filter(|occupant| occupant.sha256 != sha256);
+        let there = self.digest_of(own)?;
+        let kept_as = match &there {
+            // Nothing is there, or this very video: an earlier run was stopped between placing it and writing that down.
+            None => None,
+            Some((_, found)) if found == sha256 => None,
+            Some((length, found)) => {
+                let (version, is_kept) = self.version_of(found, *length)?;
+                if !is_kept {
+                    self.keep(own, &version)?;
+                }
+                Some((version, found))
+            }
+        };
+        let displaced = match (kept_as, occupant) {
+            (Some((version, found)), Some(occupant)) if *found == occupant.sha256 => Some(version),
+            // A run that did not live to write it down may have moved it before.
+            (_, Some(occupant)) => match self.version_of(&occupant.sha256, occupant.bytes)? {
+                (version, true) => Some(version),
+                (_, false) => None,
+            },
+            (_, None) => None,
+        };
+        Ok((own.clone(), displaced))
+    }
+
+    /// The version of the path that holds these bytes, or else the first that is free; and whether it holds them.
+    fn version_of(&self, sha256: &str, bytes: u64) -> Result<(OutputPath, bool), FetchError> {
+        for number in 1..=MOST_VERSIONS {
+            let version = self.spot.path.version(number);
+            let at = self.at(&version);
+            match fs::symlink_metadata(&at) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((version, false)),
+                Err(error) => return Err(FetchError::local(&at)(error)),
+                Ok(found) if found.is_file() && found.len() == bytes => {
+                    if self.digest_of(&version)?.is_some_and(|(_, found)| found == sha256) {
+                        return Ok((version, true));
+                    }
+                }
+                Ok(_) => {}
+            }
+        }
+        let error = io::Error::other(format!("{MOST_VERSIONS} versions of it are there already"));
+        Err(FetchError::local(&self.at(&self.spot.path))(error))
+    }
+
+    fn digest_of(&self, path: &OutputPath) -> Result<Option<(u64, String)>, FetchError> {
+        let at = self.at(path);
+        match File::open(&at).and_then(|mut file| digest(&mut file)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            found => found.map(Some).map_err(FetchError::local(&at)),
+        }
+    }
+
+    /// Gives a file a second name, so that it survives when the first is taken. Never takes a name that is in use.
+    fn keep(&self, path: &OutputPath, version: &OutputPath) -> Result<(), FetchError> {
+        let (from, to) = (self.at(path), self.at(version));
+        match fs::hard_link(&from, &to) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(FetchError::local(&to)(error)),
+            // Some file systems have no second names: then the first is given up a moment before it is taken.
+            Err(_) => fs::rename(&from, &to).map_err(FetchError::local(&to)),
+            Ok(()) => Ok(()),
+        }
+    }
+}
+
+/// Removes what is left of a part. Whatever stays is hidden and small, and no reason to call a video lost.
+fn forget(part: &Path) {
+    for path in [part.to_owned(), note_path(part)] {
+        if let Err(error) = fs::remove_file(&path)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::warn!("{} can't be removed: {error}", path.display());
+        }
+    }
+}
+
+/// Makes a new name as durable as the file.
+fn sync_folder(file: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    if let Some(folder) = file.parent() {
+        File::open(folder)?.sync_all()?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The least that passes for a video; `word` tells one from another.
+    fn video(word: &str) -> Vec<u8> {
+        let mdat = [&u32::try_from(word.len() + 8).expect("short").to_be_bytes(), b"mdat".as_slice(), word.as_bytes()];
+        [b"\0\0\0\x08ftyp\0\0\0\x08moov".as_slice(), &mdat.concat()].concat()
+    }
+
+    fn spot(path: &str, occupant: Option<&VideoFile>) -> Spot {
+        Spot {
+            path: OutputPath::new(path).expect("a path"),
+            is_version: false,
+            occupant: occupant.cloned(),
+            task: TaskId::new("t").expect("an id"),
+        }
+    }
+
+    fn put(folder: &Path, spot: &Spot, word: &str) -> Placed {
+        let target = prepare(folder, spot).expect("a place");
+        fs::write(&target.part, video(word)).expect("a part");
+        place(&target, &Mutex::default()).expect("placed")
+    }
+
+    fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
+        let mut files: Vec<_> = fs::read_dir(folder)
+            .expect("a folder")
+            .map(|entry| entry.expect("an entry"))
+            .map(|entry| (entry.file_name().to_string_lossy().into_owned(), fs::read(entry.path()).expect("a file")))
+            .collect();
+        files.sort();
+        files
+    }
+
+    #[test]
+    fn what_was_there_is_kept_under_a_version_of_its_name() {
+        let root = tempfile::tempdir().expect("a folder");
+        let folder = root.path();
+        let first = put(folder, &spot("a.mp4", None), "first");
+        assert!(is_whole(folder, &first.file) && first.displaced.is_none());
+        let second = put(folder, &spot("a.mp4", Some(&first.file)), "second");
+        assert_eq!(second.displaced.as_ref().map(OutputPath::as_str), Some("a~1.mp4"));
+        // Something of which the ledger knows nothing: somebody put it there.
+        fs::write(folder.join("a.mp4"), "holiday").expect("a file");
+        let third = put(folder, &spot("a.mp4", Some(&second.file)), "third");
+        assert_eq!(third.displaced, None, "the second is gone, and nothing else is taken for it");
+        let expected = [("a.mp4", video("third")), ("a~1.mp4", video("first")), ("a~2.mp4", b"holiday".to_vec())];
+        assert_eq!(files(folder), expected.map(|(name, bytes)| (name.to_owned(), bytes)));
+        let spare = put(folder, &Spot { is_version: true, ..spot("a.mp4", None) }, "late");
+        assert_eq!(spare.file.path.as_str(), "a~3.mp4");
+    }
+
+    #[test]
+    fn a_run_that_dies_at_any_step_of_placing_is_finished_by_the_next() {
+        let root = tempfile::tempdir().expect("a folder");
+        let folder = root.path();
+        let first = put(folder, &spot("a.mp4", None), "first").file;
+        let expected = [("a.mp4", video("second")), ("a~1.mp4", video("first"))];
+        let expected = expected.map(|(name, bytes)| (name.to_owned(), bytes));
+        // Dead after the second name, before the new video took the first.
+        fs::hard_link(folder.join("a.mp4"), folder.join("a~1.mp4")).expect("a second name");
+        let placed = put(folder, &spot("a.mp4", Some(&first)), "second");
+        assert_eq!((files(folder), placed.displaced), (expected.to_vec(), OutputPath::new("a~1.mp4").ok()));
+        // Dead after that, before it was written down.
+        let placed = put(folder, &spot("a.mp4", Some(&first)), "second");
+        assert_eq!((files(folder), placed.displaced), (expected.to_vec(), OutputPath::new("a~1.mp4").ok()));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn no_link_leads_out() {
+        let (root, outside) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+        std::os::unix::fs::symlink(outside.path(), root.path().join("sub")).expect("a link");
+        std::os::unix::fs::symlink(outside.path().join("x"), root.path().join("a.mp4")).expect("a link");
+        for path in ["sub/a.mp4", "sub/deeper/a.mp4", "a.mp4"] {
+            let refused = prepare(root.path(), &spot(path, None)).expect_err(path);
+            assert!(refused.is_local(), "{refused}");
+        }
+        assert_eq!(files(outside.path()), []);
+    }
+
+    #[test]
+    fn what_is_no_video_is_placed_nowhere() {
+        let root = tempfile::tempdir().expect("a folder");
+        let target = prepare(root.path(), &spot("a.mp4", None)).expect("a place");
+        fs::write(&target.part, "<html>").expect("a part");
+        assert!(matches!(place(&target, &Mutex::default()), Err(FetchError::NotVideo(_))));
+        assert_eq!(files(root.path()), []);
+    }
+}

@@ -1,0 +1,277 @@
+//! Fills a part from a link: tries, resumes, and gives up in the end.
+
+use std::time::{Duration, Instant};
+
+use backon::{BackoffBuilder as _, ExponentialBuilder};
+use reqwest::header::{CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, LAST_MODIFIED, RETRY_AFTER};
+use reqwest::{Response, StatusCode};
+
+use super::content;
+use super::journey::{self, Arrival};
+use super::part::Part;
+use super::sound::{SIGNATURE_LENGTH, has_signature};
+use super::{Downloader, FetchError, Limits, Link};
+
+/// The longest pause between two tries.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// A try that brought as much as this is a step ahead, and is not counted.
+const STEP: u64 = 256 << 10;
+
+/// Why a try did not bring the rest.
+enum Miss {
+    /// It may be otherwise next time, after a wait that the server may have asked for.
+    Again(String, Option<Duration>),
+    /// It will not.
+    Never(FetchError),
+}
+
+impl From<FetchError> for Miss {
+    fn from(error: FetchError) -> Self {
+        Self::Never(error)
+    }
+}
+
+/// Fills the part until it is as long as the server says that the video is.
+pub async fn fill(downloader: &Downloader, link: &Link, part: &mut Part) -> Result<(), FetchError> {
+    let limits = &downloader.limits;
+    let filled = tokio::time::timeout(limits.whole, fill_in_tries(downloader, link, part)).await;
+    filled.unwrap_or_else(|_| {
+        let message = format!("it was not over after {} minutes; what arrived is kept", limits.whole.as_secs() / 60);
+        Err(FetchError::Trouble(message))
+    })
+}
+
+async fn fill_in_tries(downloader: &Downloader, link: &Link, part: &mut Part) -> Result<(), FetchError> {
+    let pauses = || {
+        let first = downloader.limits.first_pause;
+        ExponentialBuilder::new()
+            .with_min_delay(first)
+            .with_max_delay(LONGEST_PAUSE)
+            .with_jitter()
+            .without_max_times()
+            .build()
+    };
+    let (mut tried, mut pause) = (0, pauses());
+    loop {
+        let before = part.length();
+        let (message, wait) = match fill_once(downloader, link, part).await {
+            Ok(()) => return Ok(()),
+            Err(Miss::Never(error)) => return Err(error),
+            Err(Miss::Again(message, wait)) => (message, wait),
+        };
+        if part.length() >= before + STEP {
+            (tried, pause) = (0, pauses());
+        }
+        tried += 1;
+        if tried >= downloader.limits.tries {
+            return Err(FetchError::Trouble(message));
+        }
+        tracing::debug!("a download is tried again: {message}");
+        let asked = wait.unwrap_or_default().min(LONGEST_PAUSE);
+        tokio::time::sleep(asked.max(pause.next().unwrap_or(LONGEST_PAUSE))).await;
+    }
+}
+
+async fn fill_once(downloader: &Downloader, link: &Link, part: &mut Part) -> Result<(), Miss> {
+    let response = match link {
+        Link::Video(url) => answer(downloader, url, part).await?,
+        Link::Content(url) => {
+            let response = answer(downloader, url, part).await?;
+            if !content::is_json(text(response.headers(), &CONTENT_TYPE)) {
+                return take(downloader, response, part).await;
+            }
+            let body = short(response, &downloader.limits).await?;
+            let no_link = || FetchError::NotVideo("JSON in which there is no address".to_owned());
+            answer(downloader, &content::link(&body).ok_or_else(no_link)?, part).await?
+        }
+    };
+    take(downloader, response, part).await
+}
+
+/// An answer that holds a video, or the rest of one.
+async fn answer(downloader: &Downloader, url: &str, part: &mut Part) -> Result<Response, Miss> {
+    let response = match journey::get(downloader, url, part.resume()).await? {
+        Arrival::Answer(response) => response,
+        Arrival::Lost(error) => return Err(Miss::Again(lost(&error), None)),
+    };
+    let wait =
+        || text(response.headers(), &RETRY_AFTER).and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs);
+    match response.status() {
+        StatusCode::OK | StatusCode::PARTIAL_CONTENT => Ok(response),
+        StatusCode::RANGE_NOT_SATISFIABLE => {
+            part.restart(None).await.map_err(local)?;
+            Err(Miss::Again("the server has not as much as arrived before".to_owned(), None))
+        }
+        status if status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429) => {
+            Err(Miss::Again(format!("HTTP {}", status.as_u16()), wait()))
+        }
+        status if status.is_success() => {
+            Err(Miss::Never(FetchError::NotVideo(format!("HTTP {} without content", status.as_u16()))))
+        }
+        status => Err(Miss::Never(FetchError::Refused(status.as_u16()))),
+    }
+}
+
+/// Takes in a video, or the rest of it.
+async fn take(downloader: &Downloader, mut response: Response, part: &mut Part) -> Result<(), Miss> {
+    let limits = &downloader.limits;
+    let whole = begin(&response, part).await?;
+    if whole.is_some_and(|whole| whole > limits.longest) {
+        return Err(Miss::Never(FetchError::TooLong(limits.longest)));
+    }
+    // Of a part, the beginning was looked at when it came.
+    let mut start = (part.length() == 0).then(Vec::new);
+    let mut drip = Drip::new(limits);
+    loop {
+        let chunk = match tokio::time::timeout(limits.silence, response.chunk()).await {
+            Ok(Ok(Some(chunk))) => chunk,
+            Ok(Ok(None)) => break,
+            Ok(Err(error)) => return Err(Miss::Again(lost(&error), None)),
+            Err(_) => {
+                let message = format!("the server said nothing for {} s", limits.silence.as_secs_f64());
+                return Err(Miss::Again(message, None));
+            }
+        };
+        // Seen as soon as it can be: an endless page of something else is not read to its end.
+        if let Some(bytes) = &mut start {
+            bytes.extend(chunk.iter().take(SIGNATURE_LENGTH));
+            if bytes.len() >= SIGNATURE_LENGTH {
+                if !has_signature(bytes) {
+                    return Err(Miss::Never(FetchError::NotVideo(kind(&response))));
+                }
+                start = None;
+            }
+        }
+        if part.length() + chunk.len() as u64 > limits.longest {
+            part.restart(None).await.map_err(local)?;
+            return Err(Miss::Never(FetchError::TooLong(limits.longest)));
+        }
+        part.append(&chunk).await.map_err(local)?;
+        drip.take(chunk.len()).map_err(|message| Miss::Again(message, None))?;
+    }
+    match whole {
+        Some(whole) if part.length() != whole => {
+            Err(Miss::Again(format!("{} of {whole} bytes arrived", part.length()), None))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Begins anew unless the answer goes on exactly where the part ends. Returns how long the video is, if the server says.
+async fn begin(response: &Response, part: &mut Part) -> Result<Option<u64>, Miss> {
+    if response.status() == StatusCode::PARTIAL_CONTENT {
+        let range = text(response.headers(), &CONTENT_RANGE).and_then(content_range);
+        if let Some((from, whole)) = range
+            && from == part.length()
+            && from > 0
+        {
+            return Ok(whole);
+        }
+        part.restart(None).await.map_err(local)?;
+        return Err(Miss::Again("the server sent another part than it was asked for".to_owned(), None));
+    }
+    part.restart(version(response.headers())).await.map_err(local)?;
+    Ok(response.content_length())
+}
+
+/// The first byte of a range such as `bytes 10-19/100`, and the length of the whole if that is known.
+fn content_range(text: &str) -> Option<(u64, Option<u64>)> {
+    let (range, whole) = text.strip_prefix("bytes ")?.split_once('/')?;
+    Some((range.split_once('-')?.0.parse().ok()?, whole.parse().ok()))
+}
+
+/// What names this version of the file for certain: a strong `ETag`, or else a date (RFC 9110 §13.1.5).
+fn version(headers: &HeaderMap) -> Option<String> {
+    let strong = text(headers, &ETAG).filter(|tag| tag.starts_with('"'));
+    strong.or_else(|| text(headers, &LAST_MODIFIED)).map(str::to_owned)
+}
+
+fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
+    headers.get(name)?.to_str().ok()
+}
+
+fn kind(response: &Response) -> String {
+    text(response.headers(), &CONTENT_TYPE)
+        .map_or_else(|| "it has another signature".to_owned(), |kind| format!("it is {kind}"))
+}
+
+/// An answer that has to be short.
+async fn short(mut response: Response, limits: &Limits) -> Result<Vec<u8>, Miss> {
+    let mut body = Vec::new();
+    loop {
+        match tokio::time::timeout(limits.silence, response.chunk()).await {
+            Ok(Ok(Some(chunk))) if body.len() + chunk.len() <= content::LONGEST => body.extend_from_slice(&chunk),
+            Ok(Ok(Some(_))) => return Err(Miss::Never(FetchError::NotVideo("endless JSON".to_owned()))),
+            Ok(Ok(None)) => return Ok(body),
+            Ok(Err(error)) => return Err(Miss::Again(lost(&error), None)),
+            Err(_) => return Err(Miss::Again("the server said nothing".to_owned(), None)),
+        }
+    }
+}
+
+fn local(error: std::io::Error) -> Miss {
+    Miss::Never(FetchError::Local { path: "a part of the video".into(), source: error })
+}
+
+/// The error with everything under it, without the address, which may be signed.
+fn lost(error: &reqwest::Error) -> String {
+    let mut causes = Vec::new();
+    let mut next = std::error::Error::source(error);
+    while let Some(cause) = next {
+        causes.push(cause.to_string());
+        next = cause.source();
+    }
+    if causes.is_empty() { "the connection was lost".to_owned() } else { causes.join(": ") }
+}
+
+/// Whether enough arrives.
+struct Drip<'l> {
+    limits: &'l Limits,
+    since: Instant,
+    arrived: u64,
+}
+
+impl<'l> Drip<'l> {
+    fn new(limits: &'l Limits) -> Self {
+        Self { limits, since: Instant::now(), arrived: 0 }
+    }
+
+    fn take(&mut self, bytes: usize) -> Result<(), String> {
+        self.arrived += bytes as u64;
+        let window = self.since.elapsed();
+        if window < self.limits.window {
+            return Ok(());
+        }
+        if self.arrived < self.limits.least {
+            return Err(format!("only {} bytes came in {} s", self.arrived, window.as_secs()));
+        }
+        *self = Self::new(self.limits);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_ranges_and_versions() {
+        assert_eq!(content_range("bytes 10-19/100"), Some((10, Some(100))));
+        assert_eq!(content_range("bytes 10-19/*"), Some((10, None)));
+        for bad in ["", "bytes */100", "10-19/100", "bytes x-/9"] {
+            assert_eq!(content_range(bad), None, "{bad}");
+        }
+        let of = |pairs: &[(&HeaderName, &str)]| {
+            let headers = pairs.iter().map(|(name, value)| ((*name).clone(), value.parse().expect("a value")));
+            version(&headers.collect())
+        };
+        let date = "Fri, 20 Nov 2026 08:00:00 GMT";
+        assert_eq!(of(&[(&ETAG, "\"a\""), (&LAST_MODIFIED, date)]).as_deref(), Some("\"a\""));
+        assert_eq!(
+            of(&[(&ETAG, "W/\"a\""), (&LAST_MODIFIED, date)]).as_deref(),
+            Some(date),
+            "a weak tag is no version"
+        );
+        assert_eq!(of(&[(&ETAG, "W/\"a\"")]), None);
+    }
+}

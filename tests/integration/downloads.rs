@@ -1,0 +1,480 @@
+//! Videos on this machine: whole or not there, fetched once, and never at the price of a key, a file or another generation.
+
+use std::fs;
+use std::io::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use sha2::Digest as _;
+use shotlist::domain::{OutputPath, TaskId, hex};
+use shotlist::download::{Downloader, FetchError, Limits, Link, Spot, Videos as _};
+use shotlist::service::{ApiKey, Endpoint, HttpService};
+
+use crate::support::{
+    Answer, Asked, Ended, Service, Simulator, Workspace, answer_of_video, json as answer, kill, numbered_jobs, raw,
+    video, wait_until,
+};
+
+const ONE_JOB: &str = "version: 1\njobs:\n  - { id: one, model: alpha-2, prompt: x }\n";
+
+/// The head of an answer; what follows is up to the test.
+fn head(headers: &str) -> Vec<u8> {
+    format!("HTTP/1.1 200 OK\r\nconnection: close\r\n{headers}\r\n").into_bytes()
+}
+
+/// A downloader that loses its patience soon.
+fn downloader(folder: &Workspace) -> Downloader {
+    let limits = Limits {
+        longest: 1 << 20,
+        silence: Duration::from_millis(300),
+        window: Duration::from_millis(200),
+        least: 1 << 10,
+        whole: Duration::from_secs(20),
+        tries: 2,
+        first_pause: Duration::from_millis(1),
+    };
+    let endpoint = Endpoint::parse("http://127.0.0.1:9", false).expect("an address");
+    let service = HttpService::new(endpoint, &ApiKey::new("k").expect("a key"), false).expect("a service");
+    Downloader::new(service.stranger().expect("a client"), Box::new(|_| None), folder.path("out"), limits)
+}
+
+fn spot() -> Spot {
+    Spot {
+        path: OutputPath::new("one.mp4").expect("a path"),
+        is_version: false,
+        occupant: None,
+        task: TaskId::new("t0").expect("an id"),
+    }
+}
+
+/// What one server does, and what a downloader says to that.
+async fn fetch_from(answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> (Workspace, Result<u64, FetchError>) {
+    let (service, here) = (Service::scripted_wholly(answer), Workspace::new());
+    let link = Link::Video(format!("{}/videos/t0.mp4", service.url()));
+    let fetched = downloader(&here).fetch(&link, &spot()).await;
+    (here, fetched.map(|placed| placed.file.bytes))
+}
+
+fn stream(write: impl FnOnce(&mut std::net::TcpStream) -> std::io::Result<()> + Send + 'static) -> Answer {
+    Answer::Stream(Box::new(write))
+}
+
+type Script = Box<dyn Fn(&Asked) -> Answer + Send + Sync>;
+
+#[tokio::test]
+async fn no_hostile_server_makes_a_video_out_of_something_else_or_holds_the_run() {
+    let start = || video("begins well");
+    let table: [(&str, Script, &str); 13] = [
+        (
+            "an endless video",
+            Box::new(move |_| {
+                stream(move |to| {
+                    to.write_all(&[head(""), start()].concat())?;
+                    loop {
+                        to.write_all(&[0; 4096])?;
+                    }
+                })
+            }),
+            "longer than 1048576 bytes",
+        ),
+        (
+            "an endless page",
+            Box::new(|_| {
+                stream(|to| {
+                    to.write_all(&head("content-type: text/html\r\n"))?;
+                    loop {
+                        to.write_all(b"<p>One moment, please.</p>")?;
+                    }
+                })
+            }),
+            "it is text/html",
+        ),
+        (
+            "a page",
+            Box::new(|_| raw(200, &[("content-type", "text/html")], "<!doctype html><title>x")),
+            "it is text/html",
+        ),
+        ("JSON", Box::new(|_| answer(200, &json!({ "error": "expired" }))), "it is application/json"),
+        ("nothing", Box::new(|_| raw(200, &[], "")), "no whole MP4"),
+        (
+            "more announced than allowed",
+            Box::new(|_| Answer::Bytes(head("content-length: 99999999999\r\n"))),
+            "longer than 1048576 bytes",
+        ),
+        (
+            "less than announced",
+            Box::new(|_| Answer::Bytes([head("content-length: 5000\r\n"), video("x")].concat())),
+            "",
+        ),
+        (
+            "less announced than there is",
+            Box::new(|_| Answer::Bytes([head("content-length: 30\r\n"), video("a longer one")].concat())),
+            "cut short after 30 bytes",
+        ),
+        (
+            "a reset in the middle",
+            Box::new(|_| Answer::Bytes([head("content-length: 40\r\n"), video("x")[..20].to_vec()].concat())),
+            "",
+        ),
+        (
+            "a slow drip",
+            Box::new(|_| {
+                stream(|to| {
+                    to.write_all(&[head("content-length: 4000\r\n"), video("x")].concat())?;
+                    loop {
+                        std::thread::sleep(Duration::from_millis(50));
+                        to.write_all(&[0])?;
+                    }
+                })
+            }),
+            "bytes came in",
+        ),
+        (
+            "silence",
+            Box::new(|_| {
+                stream(|to| {
+                    to.write_all(&head("content-length: 4000\r\n"))?;
+                    std::thread::sleep(Duration::from_secs(20));
+                    Ok(())
+                })
+            }),
+            "said nothing",
+        ),
+        (
+            "a redirect to itself",
+            Box::new(|_| raw(302, &[("location", "/videos/t0.mp4")], "")),
+            "more than 10 redirects",
+        ),
+        (
+            "a redirect to a file",
+            Box::new(|_| raw(302, &[("location", "file:///etc/passwd")], "")),
+            "no address of the web",
+        ),
+    ];
+    for (what, script, expected) in table {
+        let (here, fetched) = fetch_from(script).await;
+        let error = fetched.expect_err(what).to_string();
+        assert!(error.contains(expected), "{what}: {error}");
+        let left: Vec<String> = fs::read_dir(here.path("out"))
+            .expect("the folder")
+            .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+            .filter(|name| !name.starts_with('.'))
+            .collect();
+        assert!(left.is_empty(), "{what} left {left:?}");
+    }
+}
+
+/// A video of this length, in which each byte tells its place.
+fn long_video(length: usize, seed: usize) -> Vec<u8> {
+    let start = b"\0\0\0\x08ftyp\0\0\0\x08moov\0\0\0\0mdat";
+    let rest = (start.len()..length).map(|at| u8::try_from((at / 256 + at + seed) % 251).expect("a byte"));
+    start.iter().copied().chain(rest).collect()
+}
+
+/// An answer that gives the part that was asked for, if it was asked for this version, and breaks off after so many bytes.
+fn resumable(asked: &Asked, whole: &[u8], tag: &str, most: usize) -> Answer {
+    let is_this = asked.headers.get("if-range").is_some_and(|wanted| wanted == tag);
+    let from = asked.headers.get("range").filter(|_| is_this).and_then(|range| range.strip_prefix("bytes="));
+    let from: usize = from.map_or(0, |from| from.trim_end_matches('-').parse().expect("a number"));
+    let part = &whole[from..];
+    let (status, length, last) = (if from == 0 { 200 } else { 206 }, part.len(), whole.len() - 1);
+    let head = format!(
+        "HTTP/1.1 {status} x\r\nconnection: close\r\netag: {tag}\r\ncontent-length: {length}\r\ncontent-range: bytes \
+         {from}-{last}/{}\r\n\r\n",
+        whole.len()
+    );
+    Answer::Bytes([head.as_bytes(), &part[..most.min(length)]].concat())
+}
+
+#[tokio::test]
+async fn what_broke_off_is_gone_on_with_and_nothing_is_fetched_twice() {
+    let whole = long_video(900_000, 0);
+    let given = whole.clone();
+    let service = Service::scripted_wholly(move |asked| resumable(asked, &given, "\"v1\"", 300_000));
+    let here = Workspace::new();
+    let link = Link::Video(format!("{}/videos/t0.mp4", service.url()));
+    let placed = downloader(&here).fetch(&link, &spot()).await.expect("fetched");
+    assert_eq!(fs::read(here.path("out/one.mp4")).expect("the video"), whole);
+    let ranges: Vec<Option<String>> = service.asked().iter().map(|asked| asked.headers.get("range").cloned()).collect();
+    assert_eq!(ranges, [None, Some("bytes=300000-".into()), Some("bytes=600000-".into())]);
+    let digest = hex(&sha2::Sha256::digest(&whole));
+    assert_eq!((placed.file.bytes, placed.file.sha256), (900_000, digest));
+    assert_eq!(fs::read_dir(here.path("out")).expect("the folder").count(), 1, "a part was left behind");
+}
+
+#[tokio::test]
+async fn a_video_that_changed_meanwhile_is_fetched_from_its_beginning() {
+    let (old, new) = (long_video(600_000, 0), long_video(500_000, 7));
+    let expected = new.clone();
+    let service = Service::scripted_wholly(move |asked| {
+        if asked.earlier == 0 {
+            resumable(asked, &old, "\"v1\"", 300_000)
+        } else {
+            resumable(asked, &new, "\"v2\"", 900_000)
+        }
+    });
+    let here = Workspace::new();
+    let link = Link::Video(format!("{}/videos/t0.mp4", service.url()));
+    downloader(&here).fetch(&link, &spot()).await.expect("fetched");
+    assert_eq!(fs::read(here.path("out/one.mp4")).expect("the video"), expected);
+    assert_eq!(service.asked()[1].headers["if-range"], "\"v1\"");
+}
+
+#[test]
+fn a_run_that_is_killed_while_it_fetches_goes_on_where_it_was() {
+    const PART: usize = 9 << 20;
+    let whole = long_video(12 << 20, 0);
+    let (given, cut) = (whole.clone(), Arc::new(AtomicBool::new(false)));
+    let arrived = Arc::clone(&cut);
+    let service = Service::scripted_wholly(move |asked| {
+        if !asked.path.starts_with("/videos/") {
+            return Answer::Well;
+        }
+        let Answer::Bytes(bytes) =
+            resumable(asked, &given, "\"v1\"", if asked.earlier == 0 { PART } else { usize::MAX })
+        else {
+            return Answer::Hangup;
+        };
+        if asked.earlier > 0 {
+            return Answer::Bytes(bytes);
+        }
+        let arrived = Arc::clone(&arrived);
+        stream(move |to| {
+            to.write_all(&bytes)?;
+            arrived.store(true, Ordering::SeqCst);
+            std::thread::sleep(Duration::from_mins(1));
+            Ok(())
+        })
+    });
+    let here = Workspace::with_manifest(ONE_JOB);
+    let child = here.run(&service, &[]).starts();
+    let mut synced = 0;
+    wait_until("most of it is synced", || {
+        let parts = fs::read_dir(here.path("shotlist-out/m")).into_iter().flatten().flatten();
+        let notes = parts.filter(|entry| entry.file_name().to_string_lossy().ends_with(".part.json"));
+        let notes = notes.filter_map(|entry| serde_json::from_slice::<Value>(&fs::read(entry.path()).ok()?).ok());
+        synced = notes.filter_map(|note| note["synced"].as_u64()).max().unwrap_or(0);
+        cut.load(Ordering::SeqCst) && synced >= 8 << 20
+    });
+    kill(&child, "-KILL");
+    Ended::of(child);
+    assert!(!here.path("shotlist-out/m/one.mp4").exists());
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!(fs::read(here.path("shotlist-out/m/one.mp4")).expect("the video"), whole);
+    let ranges = service.asked().into_iter().filter_map(|asked| asked.headers.get("range").cloned());
+    assert_eq!(ranges.collect::<Vec<_>>(), [format!("bytes={synced}-")], "not from what was synced");
+    assert_eq!(service.posts().len(), 1, "paid twice");
+}
+
+#[test]
+fn a_video_that_is_here_is_not_fetched_again_and_one_that_is_gone_is() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(ONE_JOB));
+    here.run(&service, &[]).ends_with(0);
+    let row = here.report()["jobs"][0].clone();
+    let file = here.path("shotlist-out/m/one.mp4");
+    let bytes = fs::read(&file).expect("the video");
+    assert_eq!((row["file"].as_str(), row["bytes"].as_u64()), (Some("one.mp4"), Some(bytes.len() as u64)));
+    assert_eq!(row["sha256"].as_str().map(str::len), Some(64));
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!(service.fetched().len(), 1);
+
+    fs::remove_file(&file).expect("gone");
+    let status = here.shotlist(&["status", "m.yaml", "--format", "json"]).ends_with(0);
+    assert!(!status.stdout.contains("one.mp4\","), "a file that is not there is named: {}", status.stdout);
+    here.run(&service, &["--no-download"]).ends_with(0);
+    assert!(!file.exists());
+    here.run(&service, &[]).ends_with(0);
+    // Cut short, as by a copy to a disk that was full.
+    fs::write(&file, &bytes[..10]).expect("written");
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!(fs::read(&file).expect("the video"), bytes);
+    assert_eq!((service.fetched().len(), service.posts().len()), (3, 1));
+    assert_eq!(fs::read(here.path("shotlist-out/m/one~1.mp4")).expect("kept"), &bytes[..10], "whatever it was");
+
+    let elsewhere = here.run(&service, &["--out", "elsewhere"]).ends_with(0);
+    assert!(here.path("elsewhere/one.mp4").exists(), "{}", elsewhere.stdout);
+}
+
+#[test]
+fn the_earlier_video_of_a_job_that_was_changed_or_taken_again_is_kept() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(ONE_JOB));
+    here.run(&service, &[]).ends_with(0);
+    here.write("m.yaml", ONE_JOB.replace("prompt: x", "prompt: y"));
+    here.run(&service, &[]).ends_with(0);
+    here.run(&service, &["--retake", "one"]).ends_with(0);
+    let file = |name: &str| fs::read(here.path("shotlist-out/m").join(name)).expect(name);
+    for (name, task) in [("one.mp4", "t2"), ("one~1.mp4", "t0"), ("one~2.mp4", "t1")] {
+        assert_eq!(file(name), video(&format!("/videos/{task}.mp4")), "{name}");
+    }
+    let files = here.ledger("SELECT file FROM attempt ORDER BY id");
+    assert_eq!(files.concat(), ["one~1.mp4", "one~2.mp4", "one.mp4"]);
+    assert_eq!(here.report()["jobs"][0]["file"], "one.mp4");
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!((service.posts().len(), service.fetched().len()), (3, 3));
+}
+
+#[test]
+fn the_video_of_a_task_that_was_superseded_while_it_was_made_is_kept_beside() {
+    let (service, done) = Service::slow();
+    let here = Workspace::with_manifest(ONE_JOB);
+    here.run(&service, &["--deadline", "200ms"]).ends_with(1);
+    done.store(true, Ordering::SeqCst);
+    here.write("m.yaml", ONE_JOB.replace("prompt: x", "prompt: y"));
+    here.run(&service, &[]).ends_with(0);
+    let file = |name: &str| fs::read(here.path("shotlist-out/m").join(name)).expect(name);
+    assert_eq!(file("one.mp4"), video("/videos/t1.mp4"));
+    assert_eq!(file("one~1.mp4"), video("/videos/t0.mp4"), "paid work was dropped");
+}
+
+/// A service whose links are no longer good until `good` says so of an address.
+fn expiring(
+    content: impl Fn() -> Answer + Send + Sync + 'static,
+    is_good: impl Fn(&str) -> bool + Send + Sync + 'static,
+) -> Service {
+    Service::scripted_wholly(move |asked| match asked.path.as_str() {
+        "/v1/videos" => Answer::Well,
+        "/v1/videos/t0/content" => content(),
+        "/v1/videos/t0" => {
+            let url = format!("http://{}/videos/{}.mp4", asked.headers["host"], asked.earlier);
+            answer(200, &json!({ "id": "t0", "status": "completed", "video_url": url }))
+        }
+        path if path.starts_with("/videos/") && is_good(path) => Answer::Bytes(answer_of_video("t0")),
+        _ => raw(403, &[], "expired"),
+    })
+}
+
+type Content = Box<dyn Fn() -> Answer + Send + Sync>;
+type IsGood = fn(&str) -> bool;
+
+#[test]
+fn a_link_that_expired_is_asked_for_again_and_then_the_content_endpoint_is() {
+    let refused = || raw(404, &[], "");
+    let table: [(&str, Content, IsGood); 5] = [
+        ("a new link of the task", Box::new(refused), |path| path == "/videos/1.mp4"),
+        ("bytes", Box::new(|| Answer::Bytes(answer_of_video("t0"))), |_| false),
+        ("a redirect", Box::new(|| raw(302, &[("location", "/videos/good.mp4")], "")), |path| path.contains("good")),
+        ("the link that it gave first", Box::new(refused), |_| true),
+        ("nothing", Box::new(refused), |_| false),
+    ];
+    for (what, content, is_good) in table {
+        let (service, here) = (expiring(content, is_good), Workspace::with_manifest(ONE_JOB));
+        if what == "nothing" {
+            let ended = here.run(&service, &[]).ends_with(1);
+            assert!(
+                ended.stderr.contains("its link: HTTP 403; a new link: HTTP 403; the content endpoint: HTTP 404"),
+                "{}",
+                ended.stderr
+            );
+            assert_eq!(here.states(), ["completed"], "a video that can't be had is paid for all the same");
+            here.run(&service, &[]).ends_with(1);
+        } else {
+            here.run(&service, &[]).ends_with(0);
+            assert_eq!(fs::read(here.path("shotlist-out/m/one.mp4")).expect(what), video("t0"));
+        }
+        assert_eq!(service.posts().len(), 1, "{what}: generated again");
+        if what == "a new link of the task" {
+            assert_eq!(here.report()["jobs"][0]["video_url"], format!("{}/videos/1.mp4", service.url()));
+        }
+    }
+}
+
+#[test]
+fn the_content_endpoint_may_answer_with_a_link() {
+    let host = Service::scripted_wholly(|_| Answer::Bytes(answer_of_video("t0")));
+    let link = json!({ "data": { "url": format!("{}/x.mp4", host.url()) } });
+    let service = expiring(move || answer(200, &link), |_| false);
+    let here = Workspace::with_manifest(ONE_JOB);
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!(fs::read(here.path("shotlist-out/m/one.mp4")).expect("the video"), video("t0"));
+    assert_eq!(host.asked()[0].headers.get("authorization"), None, "the key went to a video host");
+}
+
+#[test]
+fn the_key_reaches_the_services_own_origin_only() {
+    let host = Service::scripted_wholly(|asked| match asked.path.as_str() {
+        "/elsewhere.mp4" => Answer::Bytes(answer_of_video("t0")),
+        _ => raw(403, &[], ""),
+    });
+    let other = host.url();
+    let service = Service::scripted_wholly(move |asked| match asked.path.as_str() {
+        "/v1/videos" => Answer::Well,
+        // From the service to itself, and then to another port of the same machine.
+        "/v1/videos/t0/content" => raw(307, &[("location", "/inner")], ""),
+        "/inner" => raw(307, &[("location", &format!("{other}/elsewhere.mp4"))], ""),
+        _ => answer(200, &json!({ "id": "t0", "status": "completed", "video_url": format!("{other}/expired.mp4") })),
+    });
+    let here = Workspace::with_manifest(ONE_JOB);
+    here.run(&service, &[]).ends_with(0);
+    let keys = |service: &Service| -> Vec<(String, bool)> {
+        let gets = service.asked().into_iter().filter(|asked| asked.method == "GET");
+        gets.map(|asked| (asked.path, asked.headers.contains_key("authorization"))).collect()
+    };
+    assert_eq!(keys(&host), [("/expired.mp4".to_owned(), false), ("/elsewhere.mp4".to_owned(), false)]);
+    assert!(keys(&service).contains(&("/inner".to_owned(), true)));
+    assert!(keys(&service).iter().all(|(_, has_key)| *has_key), "{:?}", keys(&service));
+}
+
+#[test]
+fn a_video_that_can_not_be_kept_ends_submitting_and_says_where() {
+    let manifest = numbered_jobs(40) + "  - { id: last, prompt: y }\n";
+    let manifest = manifest.replace("{ id: j0,", "{ id: j0, file: sub/first.mp4,");
+    let (service, here) = (Service::well(), Workspace::with_manifest(&manifest));
+    fs::create_dir_all(here.path("shotlist-out/m")).expect("a folder");
+    here.write("shotlist-out/m/sub", "a file where a folder must be");
+    let ended = here.run(&service, &["--concurrency", "1"]).ends_with(74);
+    assert!(ended.stderr.contains("m/sub") && ended.stderr.contains("no more submissions"), "{}", ended.stderr);
+    assert!(service.posts().len() < 40, "more was paid for that there is no room for");
+    fs::remove_file(here.path("shotlist-out/m/sub")).expect("gone");
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!((service.posts().len(), here.path("shotlist-out/m/sub/first.mp4").exists()), (41, true));
+}
+
+#[cfg(unix)]
+#[test]
+fn no_link_leads_a_video_out_of_the_folder() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(ONE_JOB));
+    fs::create_dir_all(here.path("shotlist-out/m")).expect("a folder");
+    here.write("precious.mp4", "precious");
+    std::os::unix::fs::symlink(here.path("precious.mp4"), here.path("shotlist-out/m/one.mp4")).expect("a link");
+    let ended = here.run(&service, &[]).ends_with(74);
+    assert!(ended.stderr.contains("it is a link"), "{}", ended.stderr);
+    assert_eq!(fs::read(here.path("precious.mp4")).expect("the file"), b"precious");
+}
+
+#[test]
+fn the_simulators_links_expire_too_and_its_videos_arrive_all_the_same() {
+    let here = Workspace::with_manifest(ONE_JOB);
+    let simulator = Simulator::start(&here, &["--speed", "2000", "--fault", "expired-url=1"]);
+    let quick = ["run", "m.yaml", "--yes", "--first-poll", "0s", "--poll-interval", "50ms", "--poll-floor", "5ms"];
+    simulator.used_by(here.shotlist(&quick)).ends_with(0);
+    let row = here.report()["jobs"][0].clone();
+    let bytes = fs::read(here.path("shotlist-out/m/one.mp4")).expect("the video");
+    assert_eq!(row["bytes"], bytes.len());
+    assert_eq!(simulator.ledger()["charges"].as_array().map_or(1, Vec::len), 1);
+}
+
+#[test]
+fn an_interrupted_run_leaves_its_downloads_to_the_next() {
+    let (release, waits) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (held, waiting) = (Arc::clone(&release), Arc::clone(&waits));
+    let service = Service::scripted_wholly(move |asked| {
+        if !asked.path.starts_with("/videos/") {
+            return Answer::Well;
+        }
+        waiting.store(true, Ordering::SeqCst);
+        wait_until("the test lets go", || held.load(Ordering::SeqCst));
+        Answer::Bytes(answer_of_video("t0"))
+    });
+    let here = Workspace::with_manifest(ONE_JOB);
+    let child = here.run(&service, &[]).starts();
+    wait_until("the video is asked for", || waits.load(Ordering::SeqCst));
+    kill(&child, "-INT");
+    let ended = Ended::of(child);
+    assert_eq!(ended.code, Some(130), "{}", ended.stderr);
+    release.store(true, Ordering::SeqCst);
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!(fs::read(here.path("shotlist-out/m/one.mp4")).expect("the video"), video("t0"));
+    assert_eq!(service.posts().len(), 1);
+}
