@@ -8,7 +8,7 @@ use super::failure::Failure;
 use crate::report::{Form, Writer, form_of};
 
 /// The files in the output folder.
-const USUAL: [(&str, Form); 2] = [("report.csv", Form::Csv), ("report.json", Form::Json)];
+const USUAL: [(&str, Form); 3] = [("report.csv", Form::Csv), ("report.json", Form::Json), ("report.html", Form::Html)];
 
 /// All files that are written, or why one of them can't be.
 pub fn destinations(manifest: &ManifestArgs, reports: &ReportArgs, out: &Path) -> Result<Writer, Failure> {

@@ -28,7 +28,7 @@ pub struct ReportView<'r> {
     #[schemars(with = "Vec<Row>")]
     jobs: Rows<'r>,
     /// Tasks that no job above stands for: of jobs that were changed, taken again or removed since.
-    superseded: &'r [Superseded],
+    superseded: Vec<Superseded>,
     /// Sums over the batch.
     totals: &'r Totals,
 }
@@ -44,7 +44,7 @@ impl<'r> ReportView<'r> {
             simulated: report.simulated,
             written_at,
             jobs: Rows { report, folder },
-            superseded: &report.superseded,
+            superseded: report.superseded_seen_from(folder),
             totals: &report.totals,
         }
     }

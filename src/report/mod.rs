@@ -1,12 +1,14 @@
 //! Reports: views of the ledger that a person, a spreadsheet and a script can each read.
 //!
-//! [`row`] is the one model of a report: a row for each job of the manifest, in manifest order. [`csv`] and [`json`] turn
-//! it into bytes. [`writer`] owns the destinations, and replaces each file at once, so that a reader never sees half of
+//! [`row`] is the one model of a report: a row for each job of the manifest, in manifest order. [`csv`], [`json`] and [`html`]
+//! turn it into bytes. [`writer`] owns the destinations, and replaces each file at once, so that a reader never sees half of
 //! one and a run that is killed leaves a true one behind.
 
 mod csv;
+mod html;
 mod json;
 mod row;
+mod times;
 mod way;
 mod writer;
 

@@ -8,8 +8,9 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::times::Times;
 use super::way::way;
-use crate::domain::{Attempt, AttemptId, AttemptState, BatchKey, Charge, History, Job, Usd};
+use crate::domain::{Attempt, AttemptId, AttemptState, BatchKey, Charge, History, Job, Usd, VideoFile};
 use crate::download::is_whole;
 
 /// Where a job stands.
@@ -60,6 +61,12 @@ impl JobState {
             Self::Failed => "failed",
             Self::InDoubt => "in_doubt",
         }
+    }
+
+    /// The state's name for a person.
+    #[must_use]
+    pub fn label(self) -> String {
+        self.name().replace('_', " ")
     }
 }
 
@@ -120,6 +127,22 @@ pub struct Row {
     pub error: Option<serde_json::Value>,
     /// The prompt that was sent.
     pub prompt: Option<String>,
+    /// What only a page for people shows.
+    #[serde(skip)]
+    pub(super) detail: Detail,
+}
+
+/// What only a page for people shows.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Detail {
+    /// What one attempt costs.
+    pub price: Usd,
+    /// What is known of the money for the attempt that the row stands for.
+    pub charge: Charge,
+    /// When what happened to it.
+    pub times: Option<Times>,
+    /// The videos of earlier attempts that are still here.
+    pub versions: Vec<String>,
 }
 
 /// Sums over the batch.
@@ -155,6 +178,8 @@ pub struct Superseded {
     pub task_id: Option<String>,
     /// Where its video can be fetched.
     pub video_url: Option<String>,
+    /// Its video's file while it is there, relative to this report's folder.
+    pub file: Option<String>,
     /// The exact request.
     #[schemars(with = "serde_json::Value")]
     pub request: serde_json::Value,
@@ -197,7 +222,7 @@ impl Report {
             unknown_usd: history.unknown(),
             states,
         };
-        let superseded = superseded(&shown, &history);
+        let superseded = superseded(&shown, &history, folder);
         Self { key: key.clone(), simulated, superseded, totals, jobs, history, folder: folder.to_owned() }
     }
 
@@ -206,11 +231,24 @@ impl Report {
         self.jobs.iter().map(|job| row(&self.key.batch, job, &self.history, &self.folder))
     }
 
+    /// Tasks that no row stands for, with paths of videos as they are seen from a report in this folder.
+    #[must_use]
+    pub fn superseded_seen_from(&self, folder: &Path) -> Vec<Superseded> {
+        let way = way(folder, &self.folder);
+        let seen = self.superseded.iter().cloned().map(|mut superseded| {
+            superseded.file = superseded.file.map(|file| format!("{way}{file}"));
+            superseded
+        });
+        seen.collect()
+    }
+
     /// The jobs, in manifest order, with paths of videos as they are seen from a report in this folder.
     pub fn rows_seen_from(&self, folder: &Path) -> impl Iterator<Item = Row> {
         let way = way(folder, &self.folder);
         self.rows().map(move |mut row| {
-            row.file = row.file.map(|file| format!("{way}{file}"));
+            for file in row.file.iter_mut().chain(&mut row.detail.versions) {
+                file.insert_str(0, &way);
+            }
             row
         })
     }
@@ -241,7 +279,14 @@ fn row(batch: &str, job: &Job, history: &History, folder: &Path) -> Row {
     let accepted = shown.filter(|attempt| attempt.task.is_some());
     let submitted_at = accepted.and_then(|attempt| attempt.answered_at);
     let ended_at = shown.and_then(|attempt| attempt.ended_at);
-    let file = shown.and_then(|attempt| attempt.file.as_deref()).filter(|file| is_whole(folder, file));
+    let file = shown.and_then(|attempt| file_of(attempt, folder));
+    let others = attempts.iter().filter(|attempt| shown.is_none_or(|shown| shown.id != attempt.id));
+    let detail = Detail {
+        price: shown.map_or(job.price, |attempt| attempt.price),
+        charge: shown.map_or(Charge::None, Attempt::charge),
+        times: shown.map(Times::of),
+        versions: others.filter_map(|attempt| Some(file_of(attempt, folder)?.path.to_string())).collect(),
+    };
     Row {
         id: job.id.to_string(),
         batch: batch.to_owned(),
@@ -269,10 +314,16 @@ fn row(batch: &str, job: &Job, history: &History, folder: &Path) -> Row {
         error_message: error.map(|error| error.message.clone()),
         error: error.map(|error| error.raw.clone()),
         prompt: job.spec.prompt.clone(),
+        detail,
     }
 }
 
-fn superseded(shown: &HashSet<AttemptId>, history: &History) -> Vec<Superseded> {
+/// The video of an attempt, while it is here.
+fn file_of<'a>(attempt: &'a Attempt, folder: &Path) -> Option<&'a VideoFile> {
+    attempt.file.as_deref().filter(|file| is_whole(folder, file))
+}
+
+fn superseded(shown: &HashSet<AttemptId>, history: &History, folder: &Path) -> Vec<Superseded> {
     let others = history.attempts().filter(|attempt| !shown.contains(&attempt.id) && attempt.charge() != Charge::None);
     others
         .map(|attempt| Superseded {
@@ -282,6 +333,7 @@ fn superseded(shown: &HashSet<AttemptId>, history: &History) -> Vec<Superseded> 
             price_usd: attempt.price,
             task_id: attempt.task.as_ref().map(ToString::to_string),
             video_url: attempt.video_url.clone(),
+            file: file_of(attempt, folder).map(|file| file.path.to_string()),
             request: serde_json::from_str(&attempt.request).unwrap_or_default(),
         })
         .collect()

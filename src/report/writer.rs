@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jiff::Timestamp;
 
 use super::row::Report;
-use super::{csv, json};
+use super::{csv, html, json};
 
 /// The form of a report file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,6 +16,8 @@ pub enum Form {
     Csv,
     /// For scripts.
     Json,
+    /// For people.
+    Html,
 }
 
 /// The form that a file name asks for by its extension.
@@ -24,6 +26,7 @@ pub fn form_of(path: &Path) -> Option<Form> {
     match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
         "csv" => Some(Form::Csv),
         "json" => Some(Form::Json),
+        "html" | "htm" => Some(Form::Html),
         _ => None,
     }
 }
@@ -75,6 +78,7 @@ impl Writer {
             let written = replace(path, |folder, file| match form {
                 Form::Csv => csv::write(report, folder, file),
                 Form::Json => json::write(report, folder, now, file),
+                Form::Html => html::write(report, folder, now, file),
             });
             result = result.and(written.map_err(|source| ReportError { path: path.clone(), source }));
         }

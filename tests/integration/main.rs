@@ -20,6 +20,7 @@ mod run;
 mod sandbox;
 mod schema;
 mod service_faults;
+mod sheet;
 mod signals;
 mod support;
 mod terminal;

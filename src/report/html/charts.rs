@@ -1,0 +1,105 @@
+//! Sums as bars: where the jobs stand, and what each model costs. Widths are in thousandths of the drawing.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::text::plain;
+use crate::domain::{Charge, Usd};
+use crate::report::row::{JobState, Row, Superseded, Totals};
+
+/// One state's part of the bar.
+#[derive(Serialize)]
+pub struct StateBar {
+    name: &'static str,
+    label: String,
+    count: usize,
+    x: f64,
+    width: f64,
+}
+
+/// One model's bar.
+#[derive(Serialize)]
+pub struct ModelBar {
+    model: String,
+    charged: String,
+    unknown: String,
+    open: String,
+    charged_width: f64,
+    unknown_width: f64,
+    open_width: f64,
+}
+
+/// The states that any job is in, the good ones first.
+pub fn state_bars(totals: &Totals) -> Vec<StateBar> {
+    let mut before = 0;
+    let counts = JobState::ALL.into_iter().filter_map(|state| {
+        let count = totals.states.get(state.name()).copied().filter(|&count| count > 0)?;
+        let (x, width) = (share(before, totals.jobs), share(count, totals.jobs));
+        before += count;
+        Some(StateBar { name: state.name(), label: state.label(), count, x, width })
+    });
+    counts.collect()
+}
+
+/// What each model costs.
+#[derive(Default)]
+pub struct Sums(BTreeMap<String, Sum>);
+
+#[derive(Default)]
+struct Sum {
+    charged: Usd,
+    unknown: Usd,
+    open: Usd,
+}
+
+impl Sums {
+    /// Adds what all attempts that a row stands for cost.
+    pub fn add(&mut self, row: &Row) {
+        let sum = self.0.entry(plain(&row.model)).or_default();
+        match row.detail.charge {
+            Charge::Charged => sum.charged += row.detail.price,
+            Charge::Unknown => sum.unknown += row.detail.price,
+            Charge::None => sum.open += row.detail.price,
+        }
+    }
+
+    /// Adds a task that no row stands for.
+    pub fn add_superseded(&mut self, superseded: &Superseded) {
+        let model = superseded.request["model"].as_str().unwrap_or("another model");
+        let sum = self.0.entry(plain(model)).or_default();
+        match superseded.charge {
+            Charge::Charged => sum.charged += superseded.price_usd,
+            Charge::Unknown => sum.unknown += superseded.price_usd,
+            Charge::None => {}
+        }
+    }
+}
+
+/// The models by name; the one that costs most fills the drawing.
+pub fn model_bars(sums: &Sums) -> Vec<ModelBar> {
+    let whole = |sum: &Sum| sum.charged.micros() + sum.unknown.micros() + sum.open.micros();
+    let most = sums.0.values().map(whole).max().unwrap_or(0);
+    #[expect(clippy::cast_precision_loss, reason = "a width on a screen")]
+    let width = |part: Usd| if most == 0 { 0.0 } else { rounded(part.micros() as f64 * 1000.0 / most as f64) };
+    let bar = |(model, sum): (&String, &Sum)| ModelBar {
+        model: model.clone(),
+        charged: sum.charged.to_string(),
+        unknown: sum.unknown.to_string(),
+        open: sum.open.to_string(),
+        charged_width: width(sum.charged),
+        unknown_width: width(sum.unknown),
+        open_width: width(sum.open),
+    };
+    sums.0.iter().map(bar).collect()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a width on a screen")]
+fn share(part: usize, whole: usize) -> f64 {
+    if whole == 0 { 0.0 } else { rounded(part as f64 * 1000.0 / whole as f64) }
+}
+
+/// To a tenth of a unit.
+pub fn rounded(width: f64) -> f64 {
+    (width * 10.0).round() / 10.0
+}

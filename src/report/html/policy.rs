@@ -1,0 +1,67 @@
+//! What the page may do: run and look as written, and play videos from beside it or from where the service said.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use reqwest::Url;
+use sha2::{Digest as _, Sha256};
+
+/// From this many video hosts on, they are no longer named one by one.
+const MOST_HOSTS: usize = 20;
+
+/// A Content Security Policy.
+pub struct Policy {
+    style: String,
+    script: String,
+    hosts: BTreeSet<String>,
+}
+
+impl Policy {
+    /// For a page with one style and one script.
+    pub fn new(style: &str, script: &str) -> Self {
+        let hash = |text: &str| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)));
+        Self { style: hash(style), script: hash(script), hosts: BTreeSet::new() }
+    }
+
+    /// Lets videos come from where this address is.
+    pub fn allow_videos_of(&mut self, url: Option<&str>) {
+        let url = url.and_then(|url| Url::parse(url).ok()).filter(|url| matches!(url.scheme(), "http" | "https"));
+        self.hosts.extend(url.map(|url| url.origin().ascii_serialization()));
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { style, script, hosts } = self;
+        // `'self'` is the folder where a page was served from, and `file:` that of one that was opened from the disk.
+        write!(f, "default-src 'none'; base-uri 'none'; form-action 'none'; style-src {style}; script-src {script}; ")?;
+        write!(f, "media-src 'self' file:")?;
+        if hosts.len() > MOST_HOSTS {
+            return write!(f, " https: http:");
+        }
+        hosts.iter().try_for_each(|host| write!(f, " {host}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_what_may_run_and_where_videos_come_from() {
+        let mut policy = Policy::new("", "abc");
+        for url in [Some("https://v.example/a.mp4?sig=1"), Some("http://127.0.0.1:9/b"), Some("javascript:x"), None] {
+            policy.allow_videos_of(url);
+        }
+        insta::assert_snapshot!(policy.to_string().replace("; ", ";\n"), @r"
+        default-src 'none';
+        base-uri 'none';
+        form-action 'none';
+        style-src 'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=';
+        script-src 'sha256-ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=';
+        media-src 'self' file: http://127.0.0.1:9 https://v.example
+        ");
+    }
+}

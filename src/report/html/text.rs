@@ -1,0 +1,93 @@
+//! Outside text on a page: what no page can hold or what would turn its direction is shown, not done.
+
+/// The text without control characters and without those that turn the direction of what follows them (Unicode Bidirectional
+/// Algorithm §2); marks of direction that letters carry with them stay. The template escapes what means something in HTML.
+pub fn plain(text: &str) -> String {
+    let turns = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let shown = |c: char| if (c.is_control() && c != '\n' && c != '\t') || turns(c) { '\u{fffd}' } else { c };
+    text.chars().map(shown).collect()
+}
+
+/// A path as an address: everything but letters, digits and `-._~/` is escaped.
+pub fn path_as_link(path: &str) -> String {
+    path.bytes().fold(String::with_capacity(path.len()), |mut link, byte| {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => link.push(char::from(byte)),
+            _ => link.push_str(&format!("%{byte:02X}")),
+        }
+        link
+    })
+}
+
+/// An address that a page may lead to: nothing but the web, and nothing that would run.
+pub fn web_link(url: &str) -> Option<&str> {
+    let is_web = ["https://", "http://"].iter().any(|scheme| url.to_ascii_lowercase().starts_with(scheme));
+    (is_web && !url.chars().any(|c| c.is_control() || c.is_whitespace())).then_some(url)
+}
+
+/// A span of time for a person: `40 ms`, `0.4 s`, `12 s`, `1 min 32 s`, `2 h 5 min`.
+pub fn span(seconds: f64) -> String {
+    if seconds < 0.0995 {
+        return format!("{:.0} ms", seconds * 1000.0);
+    }
+    if seconds < 9.95 {
+        return format!("{seconds:.1} s");
+    }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive, and a run is no century")]
+    let whole = seconds.round() as u64;
+    match whole {
+        0..60 => format!("{whole} s"),
+        60..3600 => format!("{} min {} s", whole / 60, whole % 60),
+        _ => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_steers_is_shown_and_what_is_written_stays() {
+        assert_eq!(
+            plain("a\u{0}b\u{1b}[31mc\u{202e}d\u{2066}e\nf\tg"),
+            "a\u{fffd}b\u{fffd}[31mc\u{fffd}d\u{fffd}e\nf\tg"
+        );
+        for text in ["שלום \u{200f}!", "مرحبا", "Zoë 🎬", "<script>"] {
+            assert_eq!(plain(text), text);
+        }
+    }
+
+    #[test]
+    fn a_file_name_is_never_an_address_of_something_else() {
+        for (path, link) in [
+            ("a/b c.mp4", "a/b%20c.mp4"),
+            ("100%.mp4", "100%25.mp4"),
+            ("a#b?c.mp4", "a%23b%3Fc.mp4"),
+            ("javascript:alert(1)", "javascript%3Aalert%281%29"),
+            ("ü.mp4", "%C3%BC.mp4"),
+            ("../x/a~1.mp4", "../x/a~1.mp4"),
+        ] {
+            assert_eq!(path_as_link(path), link);
+        }
+        for bad in
+            ["javascript:alert(1)", "data:text/html,x", "file:///etc/passwd", "https://x/\u{0}", "https://x/ a", "//x"]
+        {
+            assert_eq!(web_link(bad), None, "{bad}");
+        }
+        assert_eq!(web_link("HTTPS://v.example/a.mp4?x=1"), Some("HTTPS://v.example/a.mp4?x=1"));
+    }
+
+    #[test]
+    fn spans_are_written_as_people_say_them() {
+        for (seconds, text) in [
+            (0.0, "0 ms"),
+            (0.0412, "41 ms"),
+            (0.44, "0.4 s"),
+            (9.96, "10 s"),
+            (92.4, "1 min 32 s"),
+            (7500.0, "2 h 5 min"),
+        ] {
+            assert_eq!(span(seconds), text);
+        }
+    }
+}

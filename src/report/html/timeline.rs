@@ -1,0 +1,190 @@
+//! The time line: each task as a bar of its phases, in as many lanes as were at the service at once, with the pauses cut out in
+//! which nothing was.
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::charts::rounded;
+use super::text::span;
+use crate::report::times::Times;
+
+/// The width of the drawing.
+const WIDTH: f64 = 1000.0;
+/// The height of a lane, and of all that is drawn at the most.
+const LANE: usize = 10;
+/// A time of this many seconds in which nothing is going on is cut out, and how wide its place is.
+const PAUSE_S: f64 = 180.0;
+const CUT: f64 = 4.0;
+/// The most tasks that are drawn; a page with more would be slow, and nobody could tell them apart.
+const MOST: usize = 3000;
+
+/// A time line as a drawing.
+#[derive(Serialize)]
+pub struct Timeline {
+    height: usize,
+    bars: Vec<Bar>,
+    /// Where pauses were cut out.
+    gaps: Vec<f64>,
+    from: String,
+    to: String,
+    /// What a task took in the middle.
+    typical: Option<String>,
+    /// Whether the begin of any generation is reckoned from progress.
+    estimated: bool,
+    left_out: usize,
+}
+
+#[derive(Serialize)]
+struct Bar {
+    job: String,
+    told: String,
+    y: usize,
+    parts: Vec<Part>,
+}
+
+#[derive(Serialize)]
+struct Part {
+    phase: &'static str,
+    x: f64,
+    width: f64,
+}
+
+impl Timeline {
+    /// Of tasks in any order; nothing if there are none.
+    pub fn of(mut tasks: Vec<(String, Times)>) -> Option<Self> {
+        tasks.sort_by_key(|(_, times)| times.asked);
+        let left_out = tasks.len().saturating_sub(MOST);
+        tasks.truncate(MOST);
+        let (first, last) = (tasks.first()?.1.asked, tasks.iter().map(|(_, times)| times.end()).max()?);
+        let axis = Axis::of(tasks.iter().map(|(_, times)| (times.asked, times.end())));
+        let mut lanes: Vec<Timestamp> = Vec::new();
+        let bars: Vec<Bar> = tasks
+            .iter()
+            .map(|(job, times)| {
+                let free = lanes.iter().position(|&until| until <= times.asked);
+                let lane = free.unwrap_or(lanes.len());
+                if free.is_none() {
+                    lanes.push(times.end());
+                }
+                // A slot is free when the task is over; its video comes beside the next one.
+                lanes[lane] = times.ended.unwrap_or_else(|| times.end());
+                bar(job, times, lane, &axis)
+            })
+            .collect();
+        let format = if first.as_second() / 86400 == last.as_second() / 86400 { "%H:%M:%S" } else { "%-d %b, %H:%M" };
+        Some(Self {
+            height: lanes.len().max(1) * LANE,
+            bars,
+            gaps: axis.cuts(),
+            from: first.strftime(format).to_string(),
+            to: format!("{} UTC", last.strftime(format)),
+            typical: typical(&tasks),
+            estimated: tasks.iter().any(|(_, times)| times.generating.is_some()),
+            left_out,
+        })
+    }
+}
+
+fn bar(job: &str, times: &Times, lane: usize, axis: &Axis) -> Bar {
+    let phases = times.phases();
+    let parts = phases.iter().map(|&(phase, from, to)| {
+        let (x, end) = (axis.at(from), axis.at(to));
+        // What took no time that can be seen is seen all the same.
+        Part { phase, x: rounded(x), width: rounded((end - x).max(0.4)) }
+    });
+    let told: Vec<String> =
+        phases.iter().map(|&(phase, from, to)| format!("{phase} {}", span(between(from, to)))).collect();
+    Bar { job: job.to_owned(), told: told.join(", "), y: lane * LANE + 1, parts: parts.collect() }
+}
+
+fn between(from: Timestamp, to: Timestamp) -> f64 {
+    to.duration_since(from).as_secs_f64().max(0.0)
+}
+
+/// The median of each phase over the tasks that have it, in words.
+fn typical(tasks: &[(String, Times)]) -> Option<String> {
+    let phases: Vec<_> = tasks.iter().map(|(_, times)| times.phases()).collect();
+    let told = ["submission", "queue", "generation", "fetch"].into_iter().filter_map(|name| {
+        let own = phases.iter().flatten().filter(|(phase, ..)| *phase == name);
+        let mut took: Vec<f64> = own.map(|&(_, from, to)| between(from, to)).collect();
+        took.sort_by(f64::total_cmp);
+        let median = *took.get(took.len() / 2)?;
+        Some(format!("{name} {}", span(median)))
+    });
+    let told: Vec<String> = told.collect();
+    (!told.is_empty()).then(|| format!("{} (median)", told.join(" · ")))
+}
+
+/// Time as a place in the drawing. Pieces are spans in which something was going on.
+struct Axis {
+    /// Begin, end, and where the begin is in the drawing.
+    pieces: Vec<(Timestamp, Timestamp, f64)>,
+    /// Units for a second.
+    scale: f64,
+}
+
+impl Axis {
+    /// Over spans in the order of their begins.
+    fn of(spans: impl Iterator<Item = (Timestamp, Timestamp)>) -> Self {
+        let mut pieces: Vec<(Timestamp, Timestamp, f64)> = Vec::new();
+        for (from, to) in spans {
+            match pieces.last_mut() {
+                Some((_, end, _)) if between(*end, from) < PAUSE_S => *end = (*end).max(to),
+                _ => pieces.push((from, to, 0.0)),
+            }
+        }
+        let whole: f64 = pieces.iter().map(|(from, to, _)| between(*from, *to)).sum();
+        #[expect(clippy::cast_precision_loss, reason = "as many as runs")]
+        let cuts = pieces.len().saturating_sub(1) as f64 * CUT;
+        let scale = if whole > 0.0 { (WIDTH - cuts).max(WIDTH / 2.0) / whole } else { 1.0 };
+        let mut x = 0.0;
+        for (from, to, place) in &mut pieces {
+            *place = x;
+            x += between(*from, *to) * scale + CUT;
+        }
+        Self { pieces, scale }
+    }
+
+    fn at(&self, time: Timestamp) -> f64 {
+        let piece = self.pieces.iter().rev().find(|(from, ..)| *from <= time);
+        piece.map_or(0.0, |(from, to, x)| x + between(*from, time.min(*to)) * self.scale)
+    }
+
+    fn cuts(&self) -> Vec<f64> {
+        self.pieces.iter().skip(1).map(|(_, _, x)| rounded(x - CUT)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(1_790_000_000 + second).expect("a time")
+    }
+
+    fn task(asked: i64, ended: i64) -> (String, Times) {
+        let times = Times {
+            asked: at(asked),
+            accepted: Some(at(asked)),
+            generating: None,
+            ended: Some(at(ended)),
+            fetched: None,
+        };
+        (format!("j{asked}"), times)
+    }
+
+    #[test]
+    fn a_lane_is_a_slot_and_a_pause_takes_no_room() {
+        let line = Timeline::of(vec![task(0, 100), task(10, 90), task(100, 190), task(5000, 5100)]).expect("a line");
+        assert_eq!(line.bars.iter().map(|bar| bar.y / LANE).collect::<Vec<_>>(), [0, 1, 0, 0]);
+        assert_eq!(line.height, 2 * LANE);
+        assert_eq!(line.gaps.len(), 1);
+        let last = line.bars.last().and_then(|bar| bar.parts.last()).expect("a bar");
+        assert!((last.x + last.width - WIDTH).abs() < 0.2, "the last ends at {}", last.x + last.width);
+        // 190 and 100 seconds share what the cut leaves.
+        assert!((line.bars[0].parts[1].width - 996.0 * 100.0 / 290.0).abs() < 0.1, "{}", line.bars[0].parts[1].width);
+        assert!(Timeline::of(Vec::new()).is_none());
+        assert_eq!(Timeline::of((0..4000).map(|n| task(n, n + 5)).collect()).expect("a line").left_out, 1000);
+    }
+}

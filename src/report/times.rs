@@ -1,0 +1,86 @@
+//! When what happened to a task: asked for, accepted, generating, over, fetched.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::domain::{Attempt, Sighting};
+
+/// The moments of a task, as far as they are known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Times {
+    /// The intent became durable.
+    pub asked: Timestamp,
+    /// The service's answer was recorded.
+    pub accepted: Option<Timestamp>,
+    /// Generation began, reckoned from the first look that saw how far it was.
+    pub generating: Option<Timestamp>,
+    /// Generation ended.
+    pub ended: Option<Timestamp>,
+    /// The video was here.
+    pub fetched: Option<Timestamp>,
+}
+
+impl Times {
+    /// Of an attempt.
+    pub fn of(attempt: &Attempt) -> Self {
+        let accepted = attempt.answered_at.filter(|_| attempt.task.is_some());
+        let began = |ended| generation_began(attempt.seen?, accepted?, ended);
+        Self {
+            asked: attempt.intended_at,
+            accepted,
+            generating: attempt.ended_at.and_then(began),
+            ended: attempt.ended_at,
+            fetched: attempt.fetched_at,
+        }
+    }
+
+    /// When the last of it was over.
+    pub fn end(&self) -> Timestamp {
+        [self.accepted, self.ended, self.fetched].into_iter().flatten().fold(self.asked, Timestamp::max)
+    }
+
+    /// Each phase with its begin and end. Without a moment at which generation began, all of it is generation.
+    pub fn phases(&self) -> Vec<(&'static str, Timestamp, Timestamp)> {
+        let mut phases = Vec::with_capacity(4);
+        let Some(accepted) = self.accepted else { return phases };
+        phases.push(("submission", self.asked, accepted));
+        let Some(ended) = self.ended.filter(|&ended| ended >= accepted) else { return phases };
+        let generating = self.generating.unwrap_or(accepted);
+        if generating > accepted {
+            phases.push(("queue", accepted, generating));
+        }
+        phases.push(("generation", generating, ended));
+        // One that was fetched much later waited for the next run, not for the network.
+        phases.extend(self.fetched.filter(|&fetched| fetched >= ended).map(|fetched| ("fetch", ended, fetched)));
+        phases
+    }
+}
+
+/// When generation began, if progress grows evenly from then to the end. A look that saw 40 % after 60 seconds of a task that
+/// took 90 says: after 40.
+fn generation_began(seen: Sighting, accepted: Timestamp, ended: Timestamp) -> Option<Timestamp> {
+    let percent = seen.percent.filter(|percent| (1..100).contains(percent))?;
+    let share = f64::from(percent) / 100.0;
+    let rest = ended.duration_since(seen.at).as_secs_f64();
+    if rest <= 0.0 {
+        return None;
+    }
+    let before = SignedDuration::try_from_secs_f64(rest * share / (1.0 - share)).ok()?;
+    Some(seen.at.checked_sub(before).ok()?.max(accepted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_begin_of_generation_is_reckoned_from_progress() {
+        let at = |second: i64| Timestamp::from_second(1_790_000_000 + second).expect("a time");
+        let began =
+            |seen: i64, percent, ended: i64| generation_began(Sighting { at: at(seen), percent }, at(0), at(ended));
+        assert_eq!(began(60, Some(40), 90), Some(at(40)));
+        assert_eq!(began(60, Some(90), 90), Some(at(0)), "not before it was accepted");
+        for (seen, percent, ended) in [(60, None, 90), (60, Some(0), 90), (60, Some(100), 90), (95, Some(50), 90)] {
+            assert_eq!(began(seen, percent, ended), None);
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! The contact sheet in a real browser: what a person does with it, and what hostile texts can't.
+
+use std::fs;
+use std::sync::OnceLock;
+
+use serde_json::json;
+
+use crate::support::{Answer, Browser, Service, Workspace, json as answer};
+
+const MANIFEST: &str = "
+version: 1
+name: sheet
+jobs:
+  - { id: hero, model: alpha-2, prompt: A paper crane unfolds, tags: [launch, paper] }
+  - { id: hero-upright, model: alpha-2, aspect_ratio: '9:16', prompt: A paper crane unfolds, tags: [launch] }
+  - { id: waves, model: beta-2.0-lite, duration: 6, prompt: Slow waves over black sand, file: 'sea/slow waves #1.mp4' }
+  - { id: mug, model: beta-2.0-lite-fast, prompt: A blue mug turns }
+";
+const REPORT: &str = "shotlist-sandbox/sheet/report.html";
+
+/// A finished run against the simulator, the same for all tests here: it takes seconds.
+fn finished() -> &'static Workspace {
+    static FINISHED: OnceLock<Workspace> = OnceLock::new();
+    FINISHED.get_or_init(|| {
+        let here = Workspace::with_manifest(MANIFEST);
+        here.shotlist(&["run", "m.yaml", "--sandbox"]).ends_with(0);
+        here
+    })
+}
+
+fn open(here: &Workspace, report: &str, width: u32, height: u32) -> Browser {
+    Browser::open(&format!("file://{}", here.path(report).display()), width, height)
+}
+
+/// The ids of the cards that are shown.
+const SHOWN: &str =
+    "[...document.querySelectorAll('.card')].filter((card) => card.checkVisibility()).map((card) => card.dataset.id)";
+
+#[test]
+fn a_person_plays_filters_picks_and_copies() {
+    let mut page = open(finished(), REPORT, 1440, 1000);
+    assert_eq!(page.eval("document.title"), "sheet — contact sheet");
+    assert_eq!(page.eval(SHOWN), json!(["hero", "hero-upright", "waves", "mug"]));
+
+    // The players are there, show the files beside the page, and play.
+    page.wait_for("[...document.querySelectorAll('video')].filter((video) => video.readyState >= 2).length === 4");
+    let sources =
+        page.eval("[...document.querySelectorAll('video')].map((video) => decodeURIComponent(video.currentSrc))");
+    assert!(
+        sources
+            .as_array()
+            .expect("a list")
+            .iter()
+            .all(|source| source.as_str().is_some_and(|url| url.starts_with("file://")))
+    );
+    assert!(sources[2].as_str().is_some_and(|url| url.contains("sea/slow waves #1.mp4")), "{sources}");
+    page.click("#job-waves .play");
+    page.wait_for("document.querySelector('#job-waves video').currentTime > 0.3");
+    let length = page.eval("Math.round(document.querySelector('#job-waves video').duration)");
+    assert_eq!(length, 6);
+
+    // Filters.
+    page.click("#text");
+    for key in ["p", "a", "p", "e", "r"] {
+        page.press(key);
+    }
+    assert_eq!(page.eval(SHOWN), json!(["hero", "hero-upright"]));
+    page.press("Escape");
+    page.eval("(() => { const model = document.querySelector('#model'); model.value = 'alpha-2'; model.dispatchEvent(new Event('change')); })()");
+    page.eval("(() => { const tag = document.querySelector('#tag'); tag.value = 'paper'; tag.dispatchEvent(new Event('change')); })()");
+    assert_eq!(page.eval(SHOWN), json!(["hero"]));
+    assert_eq!(page.eval("document.querySelector('#count').textContent"), "1 of 4 jobs");
+    page.eval("for (const id of ['model', 'tag']) { const it = document.querySelector('#' + id); it.value = ''; it.dispatchEvent(new Event('change')); }");
+    page.click(".chip[data-state=completed]");
+    assert_eq!(page.eval(SHOWN).as_array().map(Vec::len), Some(4));
+
+    // Keys, and what is copied.
+    page.eval("document.activeElement.blur()");
+    for key in ["j", "x", "ArrowRight", "ArrowRight", "x"] {
+        page.press(key);
+    }
+    assert_eq!(page.eval("document.querySelector('#how-many').textContent"), "2 picked");
+    page.call("Browser.grantPermissions", &json!({ "permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"] }));
+    for (button, copied) in [
+        ("[data-copy='--retake']", "--retake hero --retake waves"),
+        ("[data-copy='--select']", "--select hero --select waves"),
+        ("[data-copy='']", "hero waves"),
+    ] {
+        page.click(button);
+        page.wait_for(&format!("document.querySelector('#copied').value === {copied:?}"));
+        page.wait_for(&format!("navigator.clipboard.readText().then((text) => text === {copied:?})"));
+    }
+
+    // Side by side, and large.
+    page.press("c");
+    page.wait_for(
+        "[...document.querySelectorAll('#wall[open] video')].filter((video) => video.currentTime > 0).length === 2",
+    );
+    page.press("Escape");
+    page.eval("document.querySelector('#job-hero').focus()");
+    page.press("Enter");
+    page.wait_for("document.querySelector('#viewer[open] video')?.readyState >= 2");
+    page.press("ArrowRight");
+    page.wait_for("document.querySelector('#viewer h2').textContent === 'hero-upright'");
+    page.press("Escape");
+
+    // What was picked is picked after the page was read again.
+    page.call("Page.reload", &json!({}));
+    page.wait_for(
+        "document.readyState === 'complete' && document.querySelector('#how-many')?.textContent === '2 picked'",
+    );
+    assert_eq!(page.complaints(), Vec::<String>::new());
+}
+
+#[test]
+fn it_is_whole_on_a_phone_and_in_the_dark() {
+    let mut page = open(finished(), REPORT, 390, 844);
+    assert_eq!(page.eval("document.documentElement.scrollWidth"), 390, "it has to be pushed sideways");
+    let light = page.eval("getComputedStyle(document.body).backgroundColor");
+    let dark = json!({ "features": [{ "name": "prefers-color-scheme", "value": "dark" }] });
+    page.call("Emulation.setEmulatedMedia", &dark);
+    assert_ne!(page.eval("getComputedStyle(document.body).backgroundColor"), light);
+    page.call("Emulation.setEmulatedMedia", &json!({ "media": "print", "features": [] }));
+    assert_eq!(page.eval("document.querySelector('.tools').checkVisibility()"), false);
+    assert_eq!(page.complaints(), Vec::<String>::new());
+}
+
+#[test]
+fn without_the_files_it_plays_from_the_service_and_says_when_that_is_gone_too() {
+    let (service, here) =
+        (Service::well(), Workspace::with_manifest("version: 1\njobs: [{ id: one, model: alpha-2, prompt: x }]\n"));
+    here.run(&service, &[]).ends_with(0);
+    fs::remove_file(here.path("shotlist-out/m/one.mp4")).expect("gone");
+    let fetched = service.fetched().len();
+    let mut page = open(&here, "shotlist-out/m/report.html", 1000, 800);
+    // The test's service gives something that no browser can play: it is asked for, and the page says what that means.
+    page.wait_for("document.querySelector('.frame').textContent.includes('The next run fetches it')");
+    assert!(service.fetched().len() > fetched, "the address at the service was not tried");
+}
+
+#[test]
+fn texts_from_outside_stay_texts() {
+    let evil = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>\" onfocus=\"window.hacked = 3";
+    let long = "Ω".repeat(1500);
+    let prompts = [
+        evil.to_owned(),
+        "a\u{202e}gpj.exe\u{202c} b\u{2066}c \u{200f}שלום".to_owned(),
+        "{{ 7 * 7 }} {% raw %} <!-- ".to_owned(),
+        long.clone(),
+    ];
+    let mut manifest = json!({ "version": 1, "name": "<b>evil</b>", "jobs": [] });
+    for (number, prompt) in prompts.iter().enumerate() {
+        let job = json!({ "id": format!("j{number}"), "model": "beta-2.0-lite", "prompt": format!("{{% raw %}}{prompt}{{% endraw %}}"), "tags": [evil] });
+        manifest["jobs"].as_array_mut().expect("a list").push(job);
+    }
+    manifest["jobs"][2]["prompt"] = json!("{{ '{{ 7 * 7 }} {% raw %} <!-- ' }}");
+    let service = Service::scripted(move |asked| match (asked.method.as_str(), asked.earlier) {
+        ("GET", _) if asked.path.ends_with("t0") => {
+            let error = json!({ "message": "</p><script>window.hacked = 4</script>\u{0}\u{1b}[31m", "code": "<i>" });
+            answer(200, &json!({ "id": "t0", "status": "failed", "error": error }))
+        }
+        ("GET", _) if asked.path.ends_with("t1") => {
+            answer(200, &json!({ "id": "t1", "status": "completed", "video_url": "javascript:window.hacked=5" }))
+        }
+        _ => Answer::Well,
+    });
+    let here = Workspace::with_manifest(&manifest.to_string());
+    here.run(&service, &["--concurrency", "1", "--out", "out"]).ends_with(1);
+    let mut page = open(&here, "out/report.html", 1200, 1000);
+    page.wait_for("document.querySelectorAll('.card').length === 4");
+    // Somebody goes over everything.
+    page.eval("for (const it of document.querySelectorAll('*')) { it.focus?.(); it.dispatchEvent(new MouseEvent('mouseover', { bubbles: true })); }");
+    assert_eq!(page.eval("window.hacked ?? null"), json!(null));
+    assert_eq!(
+        page.eval(
+            "document.querySelectorAll('script').length + document.querySelectorAll('main img, main script').length"
+        ),
+        1
+    );
+    assert_eq!(page.eval("document.querySelector('#job-j0 .prompt').textContent"), evil);
+    assert_eq!(page.eval("document.querySelector('#job-j0 .tag').textContent"), evil);
+    assert_eq!(page.eval("document.querySelector('#job-j3 .prompt').textContent"), long);
+    assert_eq!(page.eval("document.querySelector('#job-j2 .prompt').textContent"), "{{ 7 * 7 }} {% raw %} <!-- ");
+    assert_eq!(
+        page.eval("document.querySelector('#job-j1 .prompt').textContent"),
+        "a\u{fffd}gpj.exe\u{fffd} b\u{fffd}c \u{200f}שלום"
+    );
+    assert_eq!(page.eval("document.querySelector('h1 bdi').textContent"), "<b>evil</b>");
+    let error = page.eval("document.querySelector('#job-j0 .error').textContent");
+    assert_eq!(error, "</p><script>window.hacked = 4</script>\u{fffd}\u{fffd}[31m (<i>)");
+    assert_eq!(
+        page.eval("[...document.querySelectorAll('a')].filter((link) => link.protocol === 'javascript:').length"),
+        0
+    );
+    // Even if an escape failed: what was slipped in later does not run, by the page's own policy.
+    page.eval("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.hacked = 6\">')");
+    page.eval("(() => { const script = document.createElement('script'); script.textContent = 'window.hacked = 7'; document.body.append(script); })()");
+    page.eval("new Promise((done) => setTimeout(done, 100))");
+    assert_eq!(page.eval("window.hacked ?? null"), json!(null));
+    // The texts byte for byte are in the other report.
+    assert_eq!(here.json("out/report.json")["jobs"][1]["prompt"], prompts[1]);
+}
+
+#[test]
+fn a_thousand_cards_have_players_only_where_somebody_looks() {
+    let manifest = crate::support::numbered_jobs(1000);
+    let (service, here) = (Service::well(), Workspace::with_manifest(&manifest));
+    here.run(&service, &["--concurrency", "64", "-q"]).ends_with(0);
+    let mut page = open(&here, "shotlist-out/m/report.html", 1440, 1000);
+    assert_eq!(page.eval("document.querySelectorAll('.card').length"), 1000);
+    let players = "document.querySelectorAll('.frame video, .frame p').length";
+    page.wait_for(&format!("{players} > 0"));
+    assert!(page.eval(players).as_u64().is_some_and(|count| count < 60), "{}", page.eval(players));
+    page.eval("scrollTo(0, document.documentElement.scrollHeight)");
+    page.wait_for("document.querySelector('#job-j999 video, #job-j999 .frame p') !== null");
+    page.click("#text");
+    for key in ["n", "u", "m", "b", "e", "r", " ", "7", "3", "1"] {
+        page.press(key);
+    }
+    assert_eq!(page.eval(SHOWN), json!(["j731"]));
+}
