@@ -79,15 +79,16 @@ fn terminal(args: &TerminalArgs) -> Terminal {
         When::Never => anstream::ColorChoice::Never,
     };
     color.write_global();
-    let shows_bar = match args.progress {
-        When::Auto => std::io::stderr().is_terminal() && !args.quiet && args.log_format == LogFormat::Text,
+    let is_wanted = match args.progress {
+        When::Auto => !args.quiet && args.log_format == LogFormat::Text,
         When::Always => true,
         When::Never => false,
     };
     Terminal {
         is_quiet: args.quiet,
         verbosity: args.verbose,
-        shows_bar,
+        // Nothing moves a cursor where there is none.
+        shows_bar: is_wanted && std::io::stderr().is_terminal(),
         logs_json: args.log_format == LogFormat::Json,
         has_lost_results: Arc::default(),
     }

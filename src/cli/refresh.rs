@@ -10,7 +10,7 @@ use crate::ledger::{Kind, OpenError, read_history};
 use crate::report::{Report, ReportError, Writer};
 
 /// The shortest pause between two writes.
-const PAUSE: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_secs(5);
 /// The most of the time that goes into writing: one part in this many.
 const SHARE: u32 = 20;
 

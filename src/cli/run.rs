@@ -229,7 +229,9 @@ impl Run<'_> {
         ended_badly: &Mutex<HashSet<JobId>>,
     ) -> Result<Ended, Failure> {
         let downloader = self.downloader(connection)?;
-        let (progress, news, stop) = (Progress::new(self.terminal), AtomicBool::new(false), Stop::default());
+        let settings = self.settings();
+        let progress = Progress::new(self.terminal, plan, settings.concurrency, settings.speed);
+        let (news, stop) = (AtomicBool::new(false), Stop::default());
         let tell = |event: RunEvent| {
             news.store(true, Ordering::Relaxed);
             note_ending(ended_badly, &event);
@@ -240,7 +242,7 @@ impl Run<'_> {
             account: &connection.account,
             caps: &self.caps(),
             ledger,
-            settings: &self.settings(),
+            settings: &settings,
             stop: &stop,
             keeping: shelf.map(|shelf| Keeping { videos: &downloader, shelf }),
             tell: &tell,
@@ -249,6 +251,7 @@ impl Run<'_> {
             outcome = engine.run(plan) => Ended::Whole(outcome),
             signal = signals::watch(&stop, &tell) => Ended::At(signal),
             never = reporter.keep_writing(&news) => match never {},
+            never = progress.keep_telling() => match never {},
         };
         progress.finish();
         Ok(ended)

@@ -4,8 +4,12 @@
 //! cursor movement. A reader that goes away (`| head -1`) ends no run: what can't be shown is passed over.
 
 mod diagnostics;
+mod event_log;
 mod lines;
+mod live;
 mod log;
+mod outlook;
+mod picture;
 mod plan_markdown;
 mod plan_text;
 mod progress;
@@ -15,6 +19,7 @@ mod terminal;
 
 pub use diagnostics::{findings_json, show_findings};
 pub use log::start_log;
+pub use picture::Picture;
 pub use plan_markdown::plan_markdown;
 pub use plan_text::{plan_text, renamed};
 pub use progress::Progress;

@@ -1,73 +1,45 @@
 //! A run as it goes: one bar on a terminal, plain lines elsewhere, events as JSON where the log is JSON.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
-
+use super::event_log::log;
 use super::lines::{count, size, span};
-use super::log::set_bars;
+use super::live;
+use super::picture::{Picture, SILENCE};
 use super::terminal::Terminal;
-use crate::domain::Usd;
 use crate::engine::{Leaving, RunEvent, StopReason};
+use crate::plan::Plan;
 
 /// How often the same trouble is told again.
 const REPEAT: Duration = Duration::from_secs(30);
-/// From when on a silence of the service is shown.
-const SILENCE: Duration = Duration::from_secs(15);
+/// How often it is said how far the run is, where no bar shows it.
+const MINUTE: Duration = Duration::from_mins(1);
+/// How often the picture is drawn.
+const FRAME: Duration = Duration::from_millis(200);
 
 /// Shows a run.
 #[derive(Debug)]
 pub struct Progress {
     terminal: Terminal,
-    bar: Option<ProgressBar>,
-    state: Arc<Mutex<State>>,
-}
-
-#[derive(Debug)]
-struct State {
-    started: Instant,
-    total: usize,
-    running: usize,
-    ended: usize,
-    committed: Usd,
-    planned: Usd,
-    last_trouble: Option<Instant>,
-    /// Since when nobody answers.
-    silent_since: Option<Instant>,
+    picture: Mutex<Picture>,
+    last_trouble: Mutex<Option<Instant>>,
 }
 
 impl Progress {
-    /// Nothing yet.
+    /// Of a plan, on so many slots, at a service that is so many times faster than documented.
     #[must_use]
-    pub fn new(terminal: &Terminal) -> Self {
-        let state = State {
-            started: Instant::now(),
-            total: 0,
-            running: 0,
-            ended: 0,
-            committed: Usd::ZERO,
-            planned: Usd::ZERO,
-            last_trouble: None,
-            silent_since: None,
-        };
-        let state = Arc::new(Mutex::new(state));
-        let bar = terminal.shows_bar.then(|| new_bar(&state));
-        Self { terminal: terminal.clone(), bar, state }
+    pub fn new(terminal: &Terminal, plan: &Plan, slots: usize, speed: f64) -> Self {
+        let picture = Picture::new(Instant::now());
+        // Without a terminal nobody looks at single tasks, and ten thousand need not be kept for it.
+        let picture = if terminal.shows_bar { picture.with_tasks(plan, slots, speed) } else { picture };
+        Self { terminal: terminal.clone(), picture: Mutex::new(picture), last_trouble: Mutex::default() }
     }
 
     /// Takes in something that happened, and shows it.
     pub fn tell(&self, event: &RunEvent) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.count(event);
-        let told = state.is_worth_telling(event);
-        let (total, ended) = (state.total, state.ended);
-        // Drawing the bar asks for the state.
-        drop(state);
-        if let Some(bar) = &self.bar {
-            bar.set_length(total as u64);
-            bar.set_position(ended as u64);
-        }
+        self.picture().note(event, Instant::now());
+        let told = self.is_worth_telling(event);
         if self.terminal.logs_json {
             log(event);
         } else if told {
@@ -75,11 +47,47 @@ impl Progress {
         }
     }
 
-    /// Takes the bar away; what comes next is the summary.
-    pub fn finish(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
+    /// Goes on showing how far the run is: as a picture where there is a terminal, and elsewhere in a line a minute. Never
+    /// returns.
+    pub async fn keep_telling(&self) -> std::convert::Infallible {
+        let pause = if self.terminal.shows_bar { FRAME } else { MINUTE };
+        loop {
+            tokio::time::sleep(pause).await;
+            let picture = self.picture();
+            if self.terminal.shows_bar {
+                let (width, height) = live::size();
+                // In the last column some terminals begin a new line.
+                let lines = picture.lines(width.saturating_sub(1), height, Instant::now());
+                drop(picture);
+                live::draw(lines);
+            } else if self.terminal.logs_json {
+                tracing::info!(event = "progress", message = picture.sentence(Instant::now()));
+            } else {
+                self.terminal.note(&picture.sentence(Instant::now()));
+            }
         }
+    }
+
+    fn picture(&self) -> MutexGuard<'_, Picture> {
+        self.picture.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The same trouble again and again is told once in a while.
+    fn is_worth_telling(&self, event: &RunEvent) -> bool {
+        if !matches!(event, RunEvent::Trouble { .. } | RunEvent::Waiting { .. }) {
+            return true;
+        }
+        let mut last = self.last_trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        let due = last.is_none_or(|last| last.elapsed() >= REPEAT);
+        if due {
+            *last = Some(Instant::now());
+        }
+        due
+    }
+
+    /// Takes the picture away; what comes next is the summary.
+    pub fn finish(&self) {
+        live::draw(Vec::new());
     }
 
     fn say(&self, event: &RunEvent) {
@@ -100,7 +108,9 @@ impl Progress {
             RunEvent::Completed { job } => self.detail(&format!("completed {job}")),
             RunEvent::Progressed { .. } | RunEvent::Fetching { .. } => {}
             RunEvent::Fetched { job, path, bytes } => {
-                self.detail(&format!("fetched {job}, {}: {path}", size(*bytes)));
+                if terminal.verbosity > 0 {
+                    terminal.note(&format!("fetched {job}, {}: {path}", size(*bytes)));
+                }
             }
             RunEvent::NotFetched { job, message } => terminal.warning(&format!(
                 "the video of {job} could not be fetched, and the next run tries again without a charge: {message}"
@@ -162,121 +172,10 @@ impl Progress {
         self.terminal.warning(&format!("no more submissions, {what}: {message}"));
     }
 
-    /// A line that a bar makes superfluous.
+    /// A line that a picture makes superfluous.
     fn detail(&self, text: &str) {
-        if self.bar.is_none() || self.terminal.verbosity > 0 {
+        if !self.terminal.shows_bar || self.terminal.verbosity > 0 {
             self.terminal.note(text);
         }
-    }
-}
-
-impl State {
-    fn count(&mut self, event: &RunEvent) {
-        match event {
-            RunEvent::Trouble { .. } => {
-                self.silent_since.get_or_insert_with(Instant::now);
-            }
-            RunEvent::Back { .. } => self.silent_since = None,
-            _ => {}
-        }
-        match event {
-            RunEvent::Started { submit, resume, planned } => {
-                (self.total, self.running, self.planned) = (submit + resume, *resume, *planned);
-            }
-            RunEvent::Submitted { price, .. } => {
-                self.running += 1;
-                self.committed += *price;
-            }
-            RunEvent::Completed { .. } | RunEvent::Failed { .. } | RunEvent::Left { .. } => {
-                self.running = self.running.saturating_sub(1);
-                self.ended += 1;
-            }
-            RunEvent::Retrying { .. } => self.ended = self.ended.saturating_sub(1),
-            RunEvent::Rejected { .. } => self.ended += 1,
-            RunEvent::InDoubt { price, .. } => {
-                self.ended += 1;
-                self.committed += *price;
-            }
-            _ => {}
-        }
-    }
-
-    fn message(&self) -> String {
-        let mut text = format!("{} running · ${} of ${}", self.running, self.committed, self.planned);
-        if let Some(silence) = self.silent_since.map(|since| since.elapsed()).filter(|silence| *silence >= SILENCE) {
-            return format!("{text} · no answer for {}", span(silence));
-        }
-        if let Some(left) = self.time_left() {
-            text = format!("{text} · about {} left", span(left));
-        }
-        text
-    }
-
-    /// By the pace so far; nothing before there is one.
-    fn time_left(&self) -> Option<Duration> {
-        let left = u32::try_from(self.total.checked_sub(self.ended)?).ok()?;
-        let ended = u32::try_from(self.ended).ok().filter(|&ended| ended > 0)?;
-        Some(self.started.elapsed() * left / ended)
-    }
-
-    /// The same trouble again and again is told once in a while.
-    fn is_worth_telling(&mut self, event: &RunEvent) -> bool {
-        if !matches!(event, RunEvent::Trouble { .. } | RunEvent::Waiting { .. }) {
-            return true;
-        }
-        let due = self.last_trouble.is_none_or(|last| last.elapsed() >= REPEAT);
-        if due {
-            self.last_trouble = Some(Instant::now());
-        }
-        due
-    }
-}
-
-/// A bar that asks for the state whenever it is drawn, which is some times a second, however much happens.
-fn new_bar(state: &Arc<Mutex<State>>) -> ProgressBar {
-    let bars = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(8));
-    set_bars(bars.clone());
-    let state = Arc::clone(state);
-    let run = move |_: &ProgressState, out: &mut dyn std::fmt::Write| {
-        let text = state.lock().unwrap_or_else(PoisonError::into_inner).message();
-        let _infallible = out.write_str(&text);
-    };
-    let style = ProgressStyle::with_template("{bar:24} {pos}/{len} done · {run}");
-    let bar = bars.add(ProgressBar::new(0));
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).with_key("run", run));
-    bar.enable_steady_tick(Duration::from_millis(500));
-    bar
-}
-
-/// An event as a line of the JSON log.
-fn log(event: &RunEvent) {
-    match event {
-        RunEvent::Started { submit, resume, planned } => {
-            tracing::info!(event = "started", submit, resume, planned_usd = %planned);
-        }
-        RunEvent::Submitted { job, task, price } => {
-            tracing::info!(event = "submitted", %job, %task, price_usd = %price);
-        }
-        RunEvent::Progressed { job, percent } => tracing::debug!(event = "progressed", %job, percent),
-        RunEvent::Completed { job } => tracing::info!(event = "completed", %job),
-        RunEvent::Fetching { job } => tracing::debug!(event = "fetching", %job),
-        RunEvent::Fetched { job, path, bytes } => tracing::info!(event = "fetched", %job, file = %path, bytes),
-        RunEvent::NotFetched { job, message } => tracing::warn!(event = "not_fetched", %job, error = message),
-        RunEvent::Failed { job, message } => tracing::warn!(event = "failed", %job, error = message),
-        RunEvent::Retrying { job, price } => tracing::warn!(event = "retrying", %job, price_usd = %price),
-        RunEvent::Rejected { job, message } => tracing::warn!(event = "rejected", %job, error = message),
-        RunEvent::InDoubt { job, message, price } => {
-            tracing::error!(event = "in_doubt", %job, error = message, at_risk_usd = %price);
-        }
-        RunEvent::Left { job, why } => tracing::warn!(event = "left", %job, why = ?why),
-        RunEvent::Waiting { wait, message } => {
-            tracing::warn!(event = "waiting", seconds = wait.as_secs_f64(), error = message);
-        }
-        RunEvent::Trouble { message } => tracing::warn!(event = "trouble", error = message),
-        RunEvent::Warned { message } => tracing::warn!(event = "warned", message),
-        RunEvent::Back { after } => tracing::info!(event = "back", seconds = after.as_secs_f64()),
-        RunEvent::UnknownStatus { status } => tracing::warn!(event = "unknown_status", status),
-        RunEvent::Rescue { job, task } => tracing::error!(event = "rescue", %job, %task),
-        RunEvent::Stopping { reason, message } => tracing::warn!(event = "stopping", reason = ?reason, error = message),
     }
 }

@@ -2,6 +2,7 @@
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// A table with a header in capitals; `right` are the columns whose cells are numbers.
 pub fn table(header: &[&str], right: &[usize], rows: impl IntoIterator<Item = Vec<String>>, width: u16) -> String {
@@ -22,11 +23,18 @@ pub fn table(header: &[&str], right: &[usize], rows: impl IntoIterator<Item = Ve
     text
 }
 
-/// A text of at most so many characters on one line; what is cut off is marked.
+/// A text of at most so many columns on one line; what is cut off is marked.
 pub fn shortened(text: &str, most: usize) -> String {
     let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if line.chars().count() <= most {
+    if line.width() <= most {
         return line;
     }
-    line.chars().take(most.saturating_sub(1)).chain(['…']).collect()
+    let mut room = most.saturating_sub(1);
+    let fits = line.chars().take_while(|c| {
+        let width = c.width().unwrap_or(0);
+        let fits = width <= room;
+        room = room.saturating_sub(width);
+        fits
+    });
+    fits.chain(['…']).collect()
 }

@@ -40,8 +40,11 @@ impl Terminal {
 
     /// A result, to stdout. A reader that is gone needs none; a result that can't be written is remembered.
     pub fn result(&self, text: &str) {
-        let mut stdout = anstream::stdout().lock();
-        let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+        // Both streams may go to the same terminal.
+        let written = super::live::above(|| {
+            let mut stdout = anstream::stdout().lock();
+            stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
+        });
         if written.is_err_and(|error| error.kind() != io::ErrorKind::BrokenPipe) {
             self.has_lost_results.store(true, Ordering::Relaxed);
         }
@@ -109,7 +112,7 @@ fn harmless(text: &str) -> String {
 
 /// A line to stderr, whatever was asked for. Nobody can be told that stderr is gone.
 fn line(text: &str) {
-    super::log::above_the_bar(|| {
+    super::live::above(|| {
         let _nobody_listens = writeln!(anstream::stderr().lock(), "{text}");
     });
 }

@@ -15,6 +15,7 @@ mod manifest;
 mod money;
 mod output;
 mod plan;
+mod progress;
 mod prompts;
 mod run;
 mod sandbox;

@@ -1,5 +1,7 @@
 //! Streams and files that are not as one would wish.
 
+use std::fs;
+
 use crate::run::TWO_JOBS;
 use crate::support::{Service, Workspace};
 
@@ -146,8 +148,75 @@ fn what_the_service_says_cannot_steer_a_terminal() {
 fn a_link_to_a_manifest_is_the_same_manifest() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     here.run(&service, &[]).ends_with(0);
-    std::fs::create_dir(here.path("elsewhere")).expect("a folder");
+    fs::create_dir(here.path("elsewhere")).expect("a folder");
     std::os::unix::fs::symlink(here.path("m.yaml"), here.path("elsewhere/m.yaml")).expect("a link");
     let plan = here.shotlist(&["run", "elsewhere/m.yaml", "--plan"]).ends_with(0).stdout;
     assert!(plan.contains("2 completed, nothing to do"), "{plan}");
+}
+
+#[test]
+fn all_reports_can_be_written_again_from_the_ledger_alone() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    here.run(&service, &[]).ends_with(0);
+    let out = here.path("shotlist-out/m");
+    let read = |name: &str| fs::read_to_string(out.join(name)).expect(name);
+    let undated = |name: &str| -> serde_json::Value {
+        let mut report: serde_json::Value = serde_json::from_str(&read(name)).expect("JSON");
+        report["written_at"].take();
+        report
+    };
+    let (csv, json) = (read("report.csv"), undated("report.json"));
+    for name in ["report.csv", "report.json", "report.html"] {
+        fs::remove_file(out.join(name)).expect("gone");
+    }
+    let asked = service.asked().len();
+    // No address, no key: nobody is asked.
+    let ended = here.shotlist(&["report", "m.yaml", "--report", "more/again.html"]).ends_with(0);
+    assert!(
+        ended.stdout.contains("2 jobs: 2 completed") && ended.stdout.contains("more/again.html"),
+        "{}",
+        ended.stdout
+    );
+    assert_eq!((read("report.csv"), undated("report.json")), (csv, json));
+    assert!(read("report.html").contains("id=\"job-one\""));
+    let again = fs::read_to_string(here.path("more/again.html")).expect("one more report");
+    assert!(
+        again.replace("&#x2f;", "/").contains("data-file=\"../shotlist-out/m/one.mp4\""),
+        "the way to the videos is another one from there"
+    );
+    assert_eq!(service.asked().len(), asked);
+
+    let nothing = Workspace::with_manifest(TWO_JOBS);
+    nothing.shotlist(&["report", "m.yaml", "-q"]).ends_with(0);
+    assert_eq!(nothing.states(), ["pending", "pending"]);
+    assert!(!nothing.path(".shotlist").exists(), "a report made a ledger");
+}
+
+#[test]
+fn the_json_report_fits_its_schema_whatever_happened() {
+    let service = Service::scripted(|asked| match (asked.method.as_str(), asked.body.contains("doubt")) {
+        ("POST", true) => crate::support::Answer::Hangup,
+        _ if asked.path.ends_with("t1") => crate::support::json(
+            200,
+            &serde_json::json!({ "id": "t1", "status": "failed", "error": { "message": "no", "code": 7, "more": [1] } }),
+        ),
+        _ => crate::support::Answer::Well,
+    });
+    let manifest = "version: 1\nfaces: { f: { review: pending } }\ndefaults: { model: beta-2.0-lite }\njobs:\n  \
+                    - { id: a, prompt: good, tags: [x] }\n  - { id: b, prompt: bad }\n  - { id: c, prompt: in doubt }\n  \
+                    - { id: d, prompt: face, face: f }\n  - { id: e, prompt: '=1+1' }\n";
+    let here = Workspace::with_manifest(manifest);
+    here.run(&service, &["--concurrency", "1"]).ends_with(7);
+    here.write("m.yaml", manifest.replace("prompt: good", "prompt: better"));
+    here.run(&service, &["--exclude", "e"]).ends_with(7);
+    let schema: serde_json::Value =
+        serde_json::from_str(include_str!("../../schemas/report.schema.json")).expect("JSON");
+    let validator = jsonschema::validator_for(&schema).expect("a schema");
+    let status = here.shotlist(&["status", "m.yaml", "--format", "json"]).ends_with(0);
+    for report in [here.report(), serde_json::from_str(&status.stdout).expect("JSON")] {
+        let errors: Vec<String> = validator.iter_errors(&report).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{errors:?}");
+        assert_eq!(report["superseded"][0]["file"], "a~1.mp4");
+    }
+    assert_eq!(here.states(), ["completed", "failed", "in_doubt", "held", "completed"]);
 }

@@ -214,7 +214,7 @@ fn a_thousand_cards_have_players_only_where_somebody_looks() {
     page.eval("scrollTo(0, document.documentElement.scrollHeight)");
     page.wait_for("document.querySelector('#job-j999 video, #job-j999 .frame p') !== null");
     page.click("#text");
-    for key in ["n", "u", "m", "b", "e", "r", " ", "7", "3", "1"] {
+    for key in ["n", "u", "m", "b", "e", "r", " ", "j", "7", "3", "1"] {
         page.press(key);
     }
     assert_eq!(page.eval(SHOWN), json!(["j731"]));

@@ -26,7 +26,7 @@ use self::card::Card;
 use self::charts::{ModelBar, StateBar, model_bars, state_bars};
 use self::policy::Policy;
 use self::text::plain;
-use self::timeline::Timeline;
+use self::timeline::{Tasks, Timeline};
 use super::row::{JobState, Report};
 
 const STYLE: &str = include_str!("style.css");
@@ -91,12 +91,14 @@ fn engine() -> Result<Environment<'static>, minijinja::Error> {
 fn page(report: &Report, folder: &Path, written_at: Timestamp) -> Page {
     let totals = &report.totals;
     let mut policy = Policy::new(STYLE, SCRIPT);
-    let (mut tags, mut tasks, mut models) = (BTreeSet::new(), Vec::new(), charts::Sums::default());
+    let (mut tags, mut tasks, mut models) = (BTreeSet::new(), Tasks::default(), charts::Sums::default());
     for row in report.rows_seen_from(folder) {
         policy.allow_videos_of(row.video_url.as_deref());
         models.add(&row);
         tags.extend(row.tags.iter().map(|tag| plain(tag)));
-        tasks.extend(row.detail.times.map(|times| (row.id, times)));
+        if let Some(times) = row.detail.times {
+            tasks.add(&row.id, times);
+        }
     }
     for superseded in &report.superseded {
         models.add_superseded(superseded);

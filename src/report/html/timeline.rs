@@ -16,7 +16,25 @@ const LANE: usize = 10;
 const PAUSE_S: f64 = 180.0;
 const CUT: f64 = 4.0;
 /// The most tasks that are drawn; a page with more would be slow, and nobody could tell them apart.
-const MOST: usize = 3000;
+const MOST: usize = 1000;
+
+/// The tasks that are drawn.
+#[derive(Default)]
+pub struct Tasks {
+    drawn: Vec<(String, Times)>,
+    left_out: usize,
+}
+
+impl Tasks {
+    /// One more, or one that is only counted: the first ones are drawn.
+    pub fn add(&mut self, job: &str, times: Times) {
+        if self.drawn.len() < MOST {
+            self.drawn.push((job.to_owned(), times));
+        } else {
+            self.left_out += 1;
+        }
+    }
+}
 
 /// A time line as a drawing.
 #[derive(Serialize)]
@@ -51,10 +69,9 @@ struct Part {
 
 impl Timeline {
     /// Of tasks in any order; nothing if there are none.
-    pub fn of(mut tasks: Vec<(String, Times)>) -> Option<Self> {
+    pub fn of(tasks: Tasks) -> Option<Self> {
+        let Tasks { drawn: mut tasks, left_out } = tasks;
         tasks.sort_by_key(|(_, times)| times.asked);
-        let left_out = tasks.len().saturating_sub(MOST);
-        tasks.truncate(MOST);
         let (first, last) = (tasks.first()?.1.asked, tasks.iter().map(|(_, times)| times.end()).max()?);
         let axis = Axis::of(tasks.iter().map(|(_, times)| (times.asked, times.end())));
         let mut lanes: Vec<Timestamp> = Vec::new();
@@ -163,6 +180,12 @@ mod tests {
         Timestamp::from_second(1_790_000_000 + second).expect("a time")
     }
 
+    fn line(tasks: impl IntoIterator<Item = (String, Times)>) -> Option<Timeline> {
+        let mut all = Tasks::default();
+        tasks.into_iter().for_each(|(job, times)| all.add(&job, times));
+        Timeline::of(all)
+    }
+
     fn task(asked: i64, ended: i64) -> (String, Times) {
         let times = Times {
             asked: at(asked),
@@ -176,15 +199,15 @@ mod tests {
 
     #[test]
     fn a_lane_is_a_slot_and_a_pause_takes_no_room() {
-        let line = Timeline::of(vec![task(0, 100), task(10, 90), task(100, 190), task(5000, 5100)]).expect("a line");
-        assert_eq!(line.bars.iter().map(|bar| bar.y / LANE).collect::<Vec<_>>(), [0, 1, 0, 0]);
-        assert_eq!(line.height, 2 * LANE);
-        assert_eq!(line.gaps.len(), 1);
-        let last = line.bars.last().and_then(|bar| bar.parts.last()).expect("a bar");
+        let drawn = line([task(0, 100), task(10, 90), task(100, 190), task(5000, 5100)]).expect("a line");
+        assert_eq!(drawn.bars.iter().map(|bar| bar.y / LANE).collect::<Vec<_>>(), [0, 1, 0, 0]);
+        assert_eq!(drawn.height, 2 * LANE);
+        assert_eq!(drawn.gaps.len(), 1);
+        let last = drawn.bars.last().and_then(|bar| bar.parts.last()).expect("a bar");
         assert!((last.x + last.width - WIDTH).abs() < 0.2, "the last ends at {}", last.x + last.width);
         // 190 and 100 seconds share what the cut leaves.
-        assert!((line.bars[0].parts[1].width - 996.0 * 100.0 / 290.0).abs() < 0.1, "{}", line.bars[0].parts[1].width);
-        assert!(Timeline::of(Vec::new()).is_none());
-        assert_eq!(Timeline::of((0..4000).map(|n| task(n, n + 5)).collect()).expect("a line").left_out, 1000);
+        assert!((drawn.bars[0].parts[1].width - 996.0 * 100.0 / 290.0).abs() < 0.1, "{}", drawn.bars[0].parts[1].width);
+        assert!(line([]).is_none());
+        assert_eq!(line((0..4000).map(|n| task(n, n + 5))).expect("a line").left_out, 3000);
     }
 }

@@ -1,0 +1,36 @@
+//! The events of a run as lines of the JSON log.
+
+use crate::engine::RunEvent;
+
+/// Logs an event.
+pub fn log(event: &RunEvent) {
+    match event {
+        RunEvent::Started { submit, resume, planned } => {
+            tracing::info!(event = "started", submit, resume, planned_usd = %planned);
+        }
+        RunEvent::Submitted { job, task, price } => {
+            tracing::info!(event = "submitted", %job, %task, price_usd = %price);
+        }
+        RunEvent::Progressed { job, percent } => tracing::debug!(event = "progressed", %job, percent),
+        RunEvent::Completed { job } => tracing::info!(event = "completed", %job),
+        RunEvent::Fetching { job } => tracing::debug!(event = "fetching", %job),
+        RunEvent::Fetched { job, path, bytes } => tracing::info!(event = "fetched", %job, file = %path, bytes),
+        RunEvent::NotFetched { job, message } => tracing::warn!(event = "not_fetched", %job, error = message),
+        RunEvent::Failed { job, message } => tracing::warn!(event = "failed", %job, error = message),
+        RunEvent::Retrying { job, price } => tracing::warn!(event = "retrying", %job, price_usd = %price),
+        RunEvent::Rejected { job, message } => tracing::warn!(event = "rejected", %job, error = message),
+        RunEvent::InDoubt { job, message, price } => {
+            tracing::error!(event = "in_doubt", %job, error = message, at_risk_usd = %price);
+        }
+        RunEvent::Left { job, why } => tracing::warn!(event = "left", %job, why = ?why),
+        RunEvent::Waiting { wait, message } => {
+            tracing::warn!(event = "waiting", seconds = wait.as_secs_f64(), error = message);
+        }
+        RunEvent::Trouble { message } => tracing::warn!(event = "trouble", error = message),
+        RunEvent::Warned { message } => tracing::warn!(event = "warned", message),
+        RunEvent::Back { after } => tracing::info!(event = "back", seconds = after.as_secs_f64()),
+        RunEvent::UnknownStatus { status } => tracing::warn!(event = "unknown_status", status),
+        RunEvent::Rescue { job, task } => tracing::error!(event = "rescue", %job, %task),
+        RunEvent::Stopping { reason, message } => tracing::warn!(event = "stopping", reason = ?reason, error = message),
+    }
+}
