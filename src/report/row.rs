@@ -161,6 +161,8 @@ pub struct Totals {
     pub unknown_usd: Usd,
     /// Jobs by state; every state is there.
     pub states: BTreeMap<&'static str, usize>,
+    /// Jobs whose video is on this machine.
+    pub videos: usize,
 }
 
 /// A task that was paid for, or perhaps, and that no row stands for: its job was changed, taken again or removed since.
@@ -208,10 +210,11 @@ impl Report {
     #[must_use]
     pub fn new(key: &BatchKey, simulated: bool, jobs: Arc<[Arc<Job>]>, history: History, folder: &Path) -> Self {
         let mut states: BTreeMap<&'static str, usize> = JobState::ALL.iter().map(|state| (state.name(), 0)).collect();
-        let mut shown = HashSet::with_capacity(jobs.len());
+        let (mut shown, mut videos) = (HashSet::with_capacity(jobs.len()), 0);
         for job in &*jobs {
             let (attempt, state) = standing(job, &attempts_of(job, &history));
             shown.extend(attempt.map(|attempt| attempt.id));
+            videos += usize::from(attempt.is_some_and(|attempt| file_of(attempt, folder).is_some()));
             *states.entry(state.name()).or_default() += 1;
         }
         let totals = Totals {
@@ -221,6 +224,7 @@ impl Report {
             at_risk_usd: history.at_risk(),
             unknown_usd: history.unknown(),
             states,
+            videos,
         };
         let superseded = superseded(&shown, &history, folder);
         Self { key: key.clone(), simulated, superseded, totals, jobs, history, folder: folder.to_owned() }
@@ -229,6 +233,12 @@ impl Report {
     /// The jobs, in manifest order, with paths of videos in their folder.
     pub fn rows(&self) -> impl Iterator<Item = Row> {
         self.jobs.iter().map(|job| row(&self.key.batch, job, &self.history, &self.folder))
+    }
+
+    /// The folder of the videos.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// Tasks that no row stands for, with paths of videos as they are seen from a report in this folder.

@@ -2,29 +2,34 @@
 
 use std::path::Path;
 
+use unicode_width::UnicodeWidthStr as _;
+
 use super::lines::count;
 use super::table::{shortened, table};
 use crate::report::{JobState, Report, Row};
 
 /// The most jobs that are listed one by one, unless more is asked for.
 const LISTED: usize = 40;
+/// The most columns of an id, unless more is asked for.
+const ID: usize = 24;
+/// The blanks around a cell, and the fewest columns that are worth having for what went wrong.
+const BLANKS: usize = 2;
+const LEAST_DETAIL: usize = 8;
 
-/// Where each job stands, as text of this width. With `all`, completed jobs are listed too.
+/// Where each job stands, as text of this width: a line each. Of many jobs, those are listed that are not completed; with
+/// `all`, every job is, and nothing is cut off.
 #[must_use]
 pub fn status_text(report: &Report, width: u16, all: bool) -> String {
     let mut text = format!("{}: {}\n\n", report.key, count(report.totals.jobs, "job"));
-    let rows: Vec<Row> = report.rows().filter(|row| all || row.state != JobState::Completed).collect();
+    let lists_completed = all || report.totals.jobs <= LISTED;
+    let rows: Vec<Row> = report.rows().filter(|row| lists_completed || row.state != JobState::Completed).collect();
     let most = if all { usize::MAX } else { LISTED };
-    let cells = rows.iter().take(most).map(|row| {
-        vec![
-            format!("  {}", row.state.name()),
-            shortened(&row.id, 32),
-            row.model.clone(),
-            row.cost_usd.map_or_else(|| "?".to_owned(), |cost| format!("${cost}")),
-            shortened(row.error_message.as_deref().or(row.task_id.as_deref()).unwrap_or(""), 60),
-        ]
-    });
+    let mut cells: Vec<[String; 5]> = rows.iter().take(most).map(|row| cells(row, all)).collect();
+    if !all {
+        fit(&mut cells, width.into());
+    }
     if !rows.is_empty() {
+        let cells = cells.into_iter().map(Vec::from);
         text.push_str(&table(&["  state", "job", "model", "cost", "detail"], &[3], cells, width));
         if rows.len() > most {
             text.push_str(&format!("  … and {} more (-v lists all)\n", rows.len() - most));
@@ -35,10 +40,37 @@ pub fn status_text(report: &Report, width: u16, all: bool) -> String {
     text
 }
 
+fn cells(row: &Row, all: bool) -> [String; 5] {
+    let detail = row.error_message.as_deref().or(row.file.as_deref()).or(row.task_id.as_deref()).unwrap_or("");
+    [
+        format!("  {}", row.state.name()),
+        shortened(&row.id, if all { usize::MAX } else { ID }),
+        row.model.clone(),
+        row.cost_usd.map_or_else(|| "?".to_owned(), |cost| format!("${cost}")),
+        shortened(detail, usize::MAX),
+    ]
+}
+
+/// Cuts what went wrong to what the other columns leave.
+fn fit(cells: &mut [[String; 5]], width: usize) {
+    let taken: usize =
+        (0..4).map(|column| cells.iter().map(|row| row[column].width()).max().unwrap_or(0).max(5) + BLANKS).sum();
+    let room = width.saturating_sub(taken + BLANKS).max(LEAST_DETAIL);
+    for row in cells {
+        row[4] = shortened(&row[4], room);
+    }
+}
+
 /// How a run ended, for stdout.
 #[must_use]
 pub fn summary_text<'p>(report: &Report, reports: impl Iterator<Item = &'p Path>) -> String {
     let mut text = sums(report);
+    let (videos, completed) = (report.totals.videos, report.totals.states.get(JobState::Completed.name()));
+    if videos > 0 {
+        let of = completed.copied().unwrap_or(0);
+        let missing = if videos < of { format!(" of {of}") } else { String::new() };
+        text.push_str(&format!("videos: {videos}{missing} in {}\n", report.folder().display()));
+    }
     for path in reports {
         text.push_str(&format!("report: {}\n", path.display()));
     }

@@ -204,6 +204,35 @@ fn status_reads_the_ledger_alone() {
 }
 
 #[test]
+fn status_gives_each_job_a_line_of_eighty_columns() {
+    let long = "x".repeat(100);
+    let manifest = format!(
+        "version: 1\ndefaults: {{ model: beta-2.0-lite-fast }}\njobs:\n  - {{ id: short, prompt: x }}\n  - {{ id: {long}, \
+         prompt: y }}\n"
+    );
+    let refusal = "the prompt was refused, 日本語, for reasons that take many words to tell, and then some more";
+    let service = Service::scripted(move |asked| match asked.body.contains("\"y\"") {
+        true => crate::support::json(400, &json!({ "error": { "message": refusal } })),
+        false => Answer::Well,
+    });
+    let here = Workspace::with_manifest(&manifest);
+    here.run(&service, &[]).ends_with(1);
+    let shown = here.shotlist(&["status", "m.yaml"]).ends_with(0).stdout;
+    insta::assert_snapshot!(shown, @r"
+    m: 2 jobs
+
+       STATE      JOB                       MODEL                COST  DETAIL
+       completed  short                     beta-2.0-lite-fast  $3.25  short.mp4
+       rejected   xxxxxxxxxxxxxxxxxxxxxxx…  beta-2.0-lite-fast  $0.00  the service…
+
+    2 jobs: 1 completed, 1 rejected
+    spent: $3.25 of $6.50 planned
+    ");
+    let all = here.shotlist(&["status", "m.yaml", "-v"]).ends_with(0).stdout;
+    assert!(all.contains("some more") && !all.contains('…'), "{all}");
+}
+
+#[test]
 fn the_sandbox_needs_no_key_and_keeps_to_itself() {
     let here = Workspace::with_manifest(TWO_JOBS);
     let ended = here.shotlist(&["run", "m.yaml", "--sandbox"]).ends_with(0);
