@@ -211,9 +211,9 @@ fn status_gives_each_job_a_line_of_eighty_columns() {
          prompt: y }}\n"
     );
     let refusal = "the prompt was refused, 日本語, for reasons that take many words to tell, and then some more";
-    let service = Service::scripted(move |asked| match asked.body.contains("\"y\"") {
-        true => crate::support::json(400, &json!({ "error": { "message": refusal } })),
-        false => Answer::Well,
+    let service = Service::scripted(move |asked| {
+        let error = json!({ "error": { "message": refusal } });
+        if asked.body.contains("\"y\"") { crate::support::json(400, &error) } else { Answer::Well }
     });
     let here = Workspace::with_manifest(&manifest);
     here.run(&service, &[]).ends_with(1);
