@@ -113,6 +113,17 @@ fn a_person_plays_filters_picks_and_copies() {
 }
 
 #[test]
+fn printing_waits_for_the_pictures() {
+    let mut page = open(finished(), REPORT, 700, 300);
+    let loaded = "[...document.querySelectorAll('video')].filter((video) => video.readyState >= 2).length";
+    page.eval(&format!("window.print = () => {{ window.printedWith = {loaded}; }}"));
+    page.click("#print");
+    page.wait_for("window.printedWith !== undefined");
+    assert_eq!(page.eval("window.printedWith"), 4);
+    assert_eq!(page.complaints(), Vec::<String>::new());
+}
+
+#[test]
 fn it_is_whole_on_a_phone_and_in_the_dark() {
     let mut page = open(finished(), REPORT, 390, 844);
     assert_eq!(page.eval("document.documentElement.scrollWidth"), 390, "it has to be pushed sideways");

@@ -190,6 +190,18 @@
   live.addEventListener("click", () => keepLive(live.getAttribute("aria-pressed") !== "true"));
   if (store.get("live")) { keepLive(true); scrollTo(0, store.get("scroll") ?? 0); }
 
+  // On paper nobody scrolls: every picture is there before the page is printed, or has had its time.
+  $("#print").addEventListener("click", async () => {
+    const loads = shown().filter(playable).map((card) => {
+      const frame = $(".frame", card);
+      if (!$("video", frame)) fill(frame);
+      const video = $("video", frame);
+      return video.readyState >= 2 || new Promise((done) => { video.addEventListener("loadeddata", done); video.addEventListener("error", done); });
+    });
+    await Promise.race([Promise.all(loads), new Promise((done) => setTimeout(done, 10000))]);
+    print();
+  });
+
   const before = new Set(store.get("picked") ?? []);
   for (const card of cards) $(".pick", card).checked = before.has(card.dataset.id);
   tellPicked();
