@@ -27,7 +27,7 @@
 //! | [`ledger`] | what was bought: the truth, and the argument why a crash never pays twice |
 //! | [`download`] | fetches one video safely |
 //! | [`engine`] | runs a plan: one bounded stream, one shared poller |
-//! | [`report`] | views of the ledger: CSV and JSON |
+//! | [`report`] | views of the ledger: CSV, JSON and a contact sheet |
 //! | [`sandbox`] | the simulator of the service |
 //! | [`ui`] | what people see |
 //! | [`cli`] | the command line, and the only room that knows all others |

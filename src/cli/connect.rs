@@ -1,9 +1,9 @@
 //! Who plays the service: the real one at its address, or the simulator in this process.
 
-use super::args::{ManifestArgs, ServiceArgs};
 use super::catalog::catalog;
 use super::exit::Exit;
 use super::failure::{Failure, chain};
+use super::groups::{ManifestArgs, ServiceArgs};
 use super::service;
 use crate::domain::{Account, Attempt};
 use crate::sandbox::{self, Sandbox};

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::args::{ManifestArgs, ReportArgs};
 use super::exit::Exit;
 use super::failure::Failure;
+use super::groups::{ManifestArgs, ReportArgs};
 use crate::report::{Form, Writer, form_of};
 
 /// The files in the output folder.

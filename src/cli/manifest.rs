@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::args::{ManifestArgs, SelectArgs};
 use super::catalog::catalog;
 use super::exit::Exit;
 use super::failure::Failure;
+use super::groups::{ManifestArgs, SelectArgs};
 use crate::domain::Job;
 use crate::manifest::{self, Diagnostic, Loaded, Manifest, Severity};
 use crate::plan::Selection;

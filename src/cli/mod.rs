@@ -7,6 +7,7 @@ mod connect;
 mod destinations;
 mod exit;
 mod failure;
+mod groups;
 mod init;
 mod limits;
 mod manifest;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
-use super::args::ManifestArgs;
+use super::groups::ManifestArgs;
 use crate::domain::BatchKey;
 use crate::ledger::Kind;
 

@@ -2,10 +2,11 @@
 
 use jiff::Timestamp;
 
-use super::args::{ManifestArgs, ResolveArgs, SelectArgs};
+use super::args::ResolveArgs;
 use super::connect::{self, connect};
 use super::exit::Exit;
 use super::failure::Failure;
+use super::groups::{ManifestArgs, SelectArgs};
 use super::{manifest, paths, refusal};
 use crate::domain::{Attempt, AttemptState, BatchKey, History, JobId, TaskId};
 use crate::ledger::{Event, Ledger as _, RunLock, SqliteLedger, read_history, read_spending};

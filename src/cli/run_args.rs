@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, ValueEnum};
 
-use super::args::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs, at_least_one};
+use super::groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs, at_least_one};
 use crate::domain::Usd;
 
 /// Options of `run`.

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::args::ServiceArgs;
 use super::exit::Exit;
 use super::failure::{Failure, chain};
+use super::groups::ServiceArgs;
 use crate::service::{ApiKey, Endpoint};
 
 const KEY_VARIABLE: &str = "SHOTLIST_API_KEY";

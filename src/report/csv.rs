@@ -7,7 +7,8 @@
 use std::io::Write;
 use std::path::Path;
 
-use super::row::{Report, Row};
+use super::row::Row;
+use super::rows::Report;
 
 /// The columns, in their order. Users script against them: they are never renamed or moved.
 pub const COLUMNS: [&str; 25] = [

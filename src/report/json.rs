@@ -7,7 +7,8 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
-use super::row::{Report, Row, Superseded, Totals};
+use super::row::{Row, Superseded, Totals};
+use super::rows::Report;
 
 /// How every job of a manifest stands.
 #[derive(Debug, Serialize, JsonSchema)]

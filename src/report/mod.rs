@@ -1,17 +1,19 @@
 //! Reports: views of the ledger that a person, a spreadsheet and a script can each read.
 //!
-//! [`row`] is the one model of a report: a row for each job of the manifest, in manifest order. [`csv`], [`json`] and [`html`]
-//! turn it into bytes. [`writer`] owns the destinations, and replaces each file at once, so that a reader never sees half of
-//! one and a run that is killed leaves a true one behind.
+//! [`row`] is the one model of a report: a row for each job of the manifest, in manifest order, and [`rows`] makes them. [`csv`],
+//! [`json`] and [`html`] turn them into bytes. [`writer`] owns the destinations, and replaces each file at once, so that a reader
+//! never sees half of one and a run that is killed leaves a true one behind.
 
 mod csv;
 mod html;
 mod json;
 mod row;
+mod rows;
 mod times;
 mod way;
 mod writer;
 
 pub use json::ReportView;
-pub use row::{JobState, Report, Row, Superseded, Totals};
+pub use row::{JobState, Row, Superseded, Totals};
+pub use rows::Report;
 pub use writer::{Form, ReportError, Writer, form_of};

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 
-use super::row::Report;
+use super::rows::Report;
 use super::{csv, html, json};
 
 /// The form of a report file.

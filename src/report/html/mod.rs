@@ -27,7 +27,8 @@ use self::charts::{ModelBar, StateBar, model_bars, state_bars};
 use self::policy::Policy;
 use self::text::plain;
 use self::timeline::{Tasks, Timeline};
-use super::row::{JobState, Report};
+use super::row::JobState;
+use super::rows::Report;
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");

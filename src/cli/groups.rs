@@ -1,0 +1,89 @@
+//! Groups of options that several commands share.
+
+use std::path::PathBuf;
+
+use clap::builder::{BoolishValueParser, NonEmptyStringValueParser};
+use clap::{ArgAction, Args};
+
+/// Which manifest, and what is added to it.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Manifest")]
+pub struct ManifestArgs {
+    /// The YAML file that lists the jobs
+    #[arg(help_heading = "Arguments")]
+    pub manifest: PathBuf,
+    /// Override a var of the manifest; repeatable
+    #[arg(long, env = "SHOTLIST_SET", hide_env_values = true, value_name = "NAME=VALUE", value_parser = name_and_value)]
+    pub set: Vec<(String, String)>,
+    /// Use this batch value instead of the manifest's
+    #[arg(long, env = "SHOTLIST_BATCH", hide_env_values = true, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
+    pub batch: Option<String>,
+    /// A catalogue that adds models or changes prices
+    #[arg(long, env = "SHOTLIST_CATALOG", hide_env_values = true, value_name = "FILE")]
+    pub catalog: Option<PathBuf>,
+    /// The ledger [default: .shotlist/ledger.db beside the manifest]
+    #[arg(long, env = "SHOTLIST_LEDGER", hide_env_values = true, value_name = "PATH")]
+    pub ledger: Option<PathBuf>,
+    /// Use the built-in simulator on loopback: no key, no money, a ledger and a folder of its own
+    #[arg(long, env = "SHOTLIST_SANDBOX", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    pub sandbox: bool,
+}
+
+/// Which jobs.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Which jobs")]
+pub struct SelectArgs {
+    /// Only jobs whose id matches; repeatable
+    #[arg(long, env = "SHOTLIST_SELECT", hide_env_values = true, value_name = "GLOB")]
+    pub select: Vec<String>,
+    /// No jobs whose id matches; repeatable
+    #[arg(long, env = "SHOTLIST_EXCLUDE", hide_env_values = true, value_name = "GLOB")]
+    pub exclude: Vec<String>,
+    /// Only jobs with this tag; repeatable
+    #[arg(long, env = "SHOTLIST_TAG", hide_env_values = true, value_name = "TAG")]
+    pub tag: Vec<String>,
+}
+
+/// Where reports and videos go.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Files")]
+pub struct ReportArgs {
+    /// The folder for reports and videos [default: shotlist-out/NAME[/BATCH] beside the manifest, with --sandbox
+    /// shotlist-sandbox/NAME[/BATCH]; with both, a folder `sandbox` in DIR]
+    #[arg(long, env = "SHOTLIST_OUT", hide_env_values = true, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// One more report, its form by extension (csv, json, html); repeatable
+    #[arg(long, env = "SHOTLIST_REPORT", hide_env_values = true, value_name = "PATH")]
+    pub report: Vec<PathBuf>,
+}
+
+/// The service. Its address and key never come from a manifest.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Service")]
+pub struct ServiceArgs {
+    /// The service's base address
+    #[arg(long, env = "SHOTLIST_BASE_URL", hide_env_values = true, value_name = "URL")]
+    pub base_url: Option<String>,
+    /// A file with the API key [default: the key in `SHOTLIST_API_KEY`]
+    #[arg(long, env = "SHOTLIST_API_KEY_FILE", hide_env_values = true, value_name = "PATH")]
+    pub api_key_file: Option<PathBuf>,
+    /// Let the key travel over plain http to other machines
+    #[arg(long, env = "SHOTLIST_ALLOW_HTTP", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    pub allow_http: bool,
+    /// Outstanding tasks belong to this address and key, though they were submitted with others
+    #[arg(long, env = "SHOTLIST_SAME_ACCOUNT", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    pub same_account: bool,
+}
+
+fn name_and_value(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
+    if name.is_empty() {
+        return Err("the name before the = is empty".to_owned());
+    }
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+/// A count that is not nothing.
+pub fn at_least_one(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|&count| count > 0).ok_or_else(|| "write a whole number from 1".to_owned())
+}

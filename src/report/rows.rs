@@ -1,0 +1,207 @@
+//! From the jobs of a manifest and what the ledger knows of them to the rows of a report.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::row::{Detail, JobState, Row, Superseded, Totals};
+use super::times::Times;
+use super::way::way;
+use crate::domain::{Attempt, AttemptId, AttemptState, BatchKey, Charge, History, Job, VideoFile};
+use crate::download::is_whole;
+
+/// A report before it has a form. Its rows are made when they are written: ten thousand at once would take more memory than
+/// the run itself.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// What the jobs belong to.
+    pub key: BatchKey,
+    /// Whether the simulator played the service, so that nothing real was made or paid.
+    pub simulated: bool,
+    /// Tasks that no row stands for.
+    pub superseded: Vec<Superseded>,
+    /// Sums.
+    pub totals: Totals,
+    jobs: Arc<[Arc<Job>]>,
+    history: History,
+    /// Where the videos are.
+    folder: PathBuf,
+}
+
+impl Report {
+    /// Of all jobs of a manifest and all that the ledger knows of its batch, with the videos that are in a folder.
+    #[must_use]
+    pub fn new(key: &BatchKey, simulated: bool, jobs: Arc<[Arc<Job>]>, history: History, folder: &Path) -> Self {
+        let mut states: BTreeMap<&'static str, usize> = JobState::ALL.iter().map(|state| (state.name(), 0)).collect();
+        let (mut shown, mut videos) = (HashSet::with_capacity(jobs.len()), 0);
+        for job in &*jobs {
+            let (attempt, state) = standing(job, &attempts_of(job, &history));
+            shown.extend(attempt.map(|attempt| attempt.id));
+            videos += usize::from(attempt.is_some_and(|attempt| file_of(attempt, folder).is_some()));
+            *states.entry(state.name()).or_default() += 1;
+        }
+        let totals = Totals {
+            jobs: jobs.len(),
+            planned_usd: jobs.iter().map(|job| job.price).sum(),
+            spent_usd: history.spent(),
+            at_risk_usd: history.at_risk(),
+            unknown_usd: history.unknown(),
+            states,
+            videos,
+        };
+        let superseded = superseded(&shown, &history, folder);
+        Self { key: key.clone(), simulated, superseded, totals, jobs, history, folder: folder.to_owned() }
+    }
+
+    /// The jobs, in manifest order, with paths of videos in their folder.
+    pub fn rows(&self) -> impl Iterator<Item = Row> {
+        self.jobs.iter().map(|job| row(&self.key.batch, job, &self.history, &self.folder))
+    }
+
+    /// The folder of the videos.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Tasks that no row stands for, with paths of videos as they are seen from a report in this folder.
+    #[must_use]
+    pub fn superseded_seen_from(&self, folder: &Path) -> Vec<Superseded> {
+        let way = way(folder, &self.folder);
+        let seen = self.superseded.iter().cloned().map(|mut superseded| {
+            superseded.file = superseded.file.map(|file| format!("{way}{file}"));
+            superseded
+        });
+        seen.collect()
+    }
+
+    /// The jobs, in manifest order, with paths of videos as they are seen from a report in this folder.
+    pub fn rows_seen_from(&self, folder: &Path) -> impl Iterator<Item = Row> {
+        let way = way(folder, &self.folder);
+        self.rows().map(move |mut row| {
+            for file in row.file.iter_mut().chain(&mut row.detail.versions) {
+                file.insert_str(0, &way);
+            }
+            row
+        })
+    }
+}
+
+/// The attempts of a job that may have reached the service, oldest first.
+fn attempts_of<'h>(job: &Job, history: &'h History) -> Vec<&'h Attempt> {
+    history.of(&job.id).filter(|attempt| attempt.state != AttemptState::Void).collect()
+}
+
+/// The attempt that stands for a job, and where the job stands.
+fn standing<'h>(job: &Job, attempts: &[&'h Attempt]) -> (Option<&'h Attempt>, JobState) {
+    let shown = representative(job, attempts);
+    let state = match shown {
+        Some(attempt) => state(attempt),
+        None if job.review.is_some() => JobState::Held,
+        None => JobState::Pending,
+    };
+    (shown, state)
+}
+
+fn row(batch: &str, job: &Job, history: &History, folder: &Path) -> Row {
+    let attempts = attempts_of(job, history);
+    let (shown, state) = standing(job, &attempts);
+    let charge = attempts.iter().map(|attempt| attempt.charge()).max().unwrap_or(Charge::None);
+    let charged = attempts.iter().filter(|attempt| attempt.charge() == Charge::Charged);
+    let error = shown.and_then(|attempt| attempt.error.as_ref());
+    let accepted = shown.filter(|attempt| attempt.task.is_some());
+    let submitted_at = accepted.and_then(|attempt| attempt.answered_at);
+    let ended_at = shown.and_then(|attempt| attempt.ended_at);
+    let file = shown.and_then(|attempt| file_of(attempt, folder));
+    let others = attempts.iter().filter(|attempt| shown.is_none_or(|shown| shown.id != attempt.id));
+    let detail = Detail {
+        price: shown.map_or(job.price, |attempt| attempt.price),
+        charge: shown.map_or(Charge::None, Attempt::charge),
+        times: shown.map(Times::of),
+        versions: others.filter_map(|attempt| Some(file_of(attempt, folder)?.path.to_string())).collect(),
+    };
+    Row {
+        id: job.id.to_string(),
+        batch: batch.to_owned(),
+        model: job.spec.model.clone(),
+        state,
+        charge,
+        cost_usd: (charge != Charge::Unknown).then(|| charged.map(|attempt| attempt.price).sum()),
+        task_id: shown.and_then(|attempt| attempt.task.as_ref()).map(ToString::to_string),
+        video_url: shown.and_then(|attempt| attempt.video_url.clone()),
+        file: file.map(|file| file.path.to_string()),
+        sha256: file.map(|file| file.sha256.clone()),
+        bytes: file.map(|file| file.bytes),
+        size: job.spec.size.clone(),
+        aspect_ratio: job.spec.aspect_ratio.clone(),
+        duration_s: job.spec.duration,
+        take: job.take,
+        tags: job.tags.clone(),
+        face: job.spec.face.clone(),
+        attempts: attempts.len(),
+        polls: shown.map_or(0, |attempt| attempt.polls),
+        submitted_at,
+        completed_at: ended_at.filter(|_| state == JobState::Completed),
+        generation_s: submitted_at.zip(ended_at).and_then(|(from, to)| seconds(from, to)),
+        error_code: error.and_then(|error| error.code.clone()),
+        error_message: error.map(|error| error.message.clone()),
+        error: error.map(|error| error.raw.clone()),
+        prompt: job.spec.prompt.clone(),
+        detail,
+    }
+}
+
+/// The video of an attempt, while it is here.
+fn file_of<'a>(attempt: &'a Attempt, folder: &Path) -> Option<&'a VideoFile> {
+    attempt.file.as_deref().filter(|file| is_whole(folder, file))
+}
+
+fn superseded(shown: &HashSet<AttemptId>, history: &History, folder: &Path) -> Vec<Superseded> {
+    let others = history.attempts().filter(|attempt| !shown.contains(&attempt.id) && attempt.charge() != Charge::None);
+    others
+        .map(|attempt| Superseded {
+            job: attempt.job.to_string(),
+            state: state(attempt),
+            charge: attempt.charge(),
+            price_usd: attempt.price,
+            task_id: attempt.task.as_ref().map(ToString::to_string),
+            video_url: attempt.video_url.clone(),
+            file: file_of(attempt, folder).map(|file| file.path.to_string()),
+            request: serde_json::from_str(&attempt.request).unwrap_or_default(),
+        })
+        .collect()
+}
+
+/// The attempt that stands for a job: one in doubt before all, else the completed one, else the latest of this wording.
+fn representative<'a>(job: &Job, attempts: &[&'a Attempt]) -> Option<&'a Attempt> {
+    let same = || {
+        let same = attempts.iter().rev().filter(|attempt| attempt.fingerprint == *job.request.fingerprint());
+        same.filter(|attempt| attempt.state != AttemptState::Void)
+    };
+    attempts
+        .iter()
+        .find(|attempt| attempt.state.is_doubtful())
+        .or_else(|| same().find(|attempt| attempt.state == AttemptState::Completed))
+        .or_else(|| same().next())
+        .copied()
+}
+
+fn state(attempt: &Attempt) -> JobState {
+    match attempt.state {
+        AttemptState::Intended | AttemptState::InDoubt => JobState::InDoubt,
+        AttemptState::Void => JobState::Pending,
+        AttemptState::Rejected => JobState::Rejected,
+        AttemptState::Queued => JobState::Queued,
+        AttemptState::InProgress => JobState::InProgress,
+        AttemptState::Completed => JobState::Completed,
+        AttemptState::Failed => JobState::Failed,
+    }
+}
+
+/// Seconds between two times, to the millisecond; unknown if the clock was set back between them.
+fn seconds(from: Timestamp, to: Timestamp) -> Option<f64> {
+    let millis = u32::try_from(to.duration_since(from).as_millis()).ok()?;
+    Some(f64::from(millis) / 1000.0)
+}
