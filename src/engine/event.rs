@@ -54,8 +54,8 @@ pub enum RunEvent {
         /// The job.
         job: JobId,
     },
-    /// A video is being fetched.
-    Fetching {
+    /// A video is to be fetched, as soon as it is its turn.
+    ToFetch {
         /// The job.
         job: JobId,
     },

@@ -63,6 +63,7 @@ impl<'r, S: VideoService, L: Ledger> Gatherer<'r, S, L> {
     }
 
     async fn fetch_in_turn(&self, errand: &Errand) -> bool {
+        (self.line.tell)(RunEvent::ToFetch { job: errand.job.clone() });
         // It is never closed.
         let _door = self.doors.acquire().await;
         let occupant = self.keeping.shelf.occupant(&errand.place, errand.attempt);
@@ -72,7 +73,6 @@ impl<'r, S: VideoService, L: Ledger> Gatherer<'r, S, L> {
             occupant: occupant.map(|(_, file)| file.clone()),
             task: errand.task.clone(),
         };
-        (self.line.tell)(RunEvent::Fetching { job: errand.job.clone() });
         match self.fetch_from_anywhere(errand, &spot).await {
             Ok((placed, link)) => {
                 self.write_down(errand, placed, link, occupant.map(|(attempt, _)| *attempt)).await;

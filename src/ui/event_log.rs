@@ -13,7 +13,7 @@ pub fn log(event: &RunEvent) {
         }
         RunEvent::Progressed { job, percent } => tracing::debug!(event = "progressed", %job, percent),
         RunEvent::Completed { job } => tracing::info!(event = "completed", %job),
-        RunEvent::Fetching { job } => tracing::debug!(event = "fetching", %job),
+        RunEvent::ToFetch { job } => tracing::debug!(event = "to_fetch", %job),
         RunEvent::Fetched { job, path, bytes } => tracing::info!(event = "fetched", %job, file = %path, bytes),
         RunEvent::NotFetched { job, message } => tracing::warn!(event = "not_fetched", %job, error = message),
         RunEvent::Failed { job, message } => tracing::warn!(event = "failed", %job, error = message),

@@ -29,7 +29,7 @@ pub struct Picture {
     failed: usize,
     in_doubt: usize,
     left: usize,
-    fetching: usize,
+    to_fetch: usize,
     committed: Usd,
     planned: Usd,
     /// Since when nobody answers.
@@ -52,7 +52,7 @@ impl Picture {
             failed: 0,
             in_doubt: 0,
             left: 0,
-            fetching: 0,
+            to_fetch: 0,
             committed: Usd::ZERO,
             planned: Usd::ZERO,
             silent_since: None,
@@ -95,8 +95,8 @@ impl Picture {
                 self.last_doubt = Some((job.clone(), *price));
             }
             RunEvent::Left { .. } => self.left += 1,
-            RunEvent::Fetching { .. } => self.fetching += 1,
-            RunEvent::Fetched { .. } | RunEvent::NotFetched { .. } => self.fetching = self.fetching.saturating_sub(1),
+            RunEvent::ToFetch { .. } => self.to_fetch += 1,
+            RunEvent::Fetched { .. } | RunEvent::NotFetched { .. } => self.to_fetch = self.to_fetch.saturating_sub(1),
             RunEvent::Trouble { .. } => {
                 self.silent_since.get_or_insert(now);
             }
@@ -152,7 +152,7 @@ impl Picture {
             counted(self.running, "running"),
             counted(self.failed, "failed"),
             counted(self.in_doubt, "in doubt"),
-            counted(self.fetching, "fetching"),
+            counted(self.to_fetch, "to fetch"),
         ];
         counts.into_iter().flatten().collect()
     }
@@ -233,7 +233,7 @@ mod tests {
             submitted("b"),
             submitted("c"),
             RunEvent::Completed { job: id("a") },
-            RunEvent::Fetching { job: id("a") },
+            RunEvent::ToFetch { job: id("a") },
             failed("b"),
             RunEvent::Retrying { job: id("b"), price },
             submitted("b"),
@@ -243,7 +243,7 @@ mod tests {
         ] {
             picture.note(&event, now);
         }
-        assert_eq!(picture.sentence(now), "1/6 done, $18.75 of $120.00, 1 running, 2 failed, 1 in doubt, 1 fetching");
+        assert_eq!(picture.sentence(now), "1/6 done, $18.75 of $120.00, 1 running, 2 failed, 1 in doubt, 1 to fetch");
         let later = now + Duration::from_secs(100);
         assert!(picture.sentence(later).contains("about 50 s left"), "{}", picture.sentence(later));
         picture.note(&RunEvent::Trouble { message: "gone".into() }, now);

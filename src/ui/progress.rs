@@ -106,7 +106,7 @@ impl Progress {
                 }
             }
             RunEvent::Completed { job } => self.detail(&format!("completed {job}")),
-            RunEvent::Progressed { .. } | RunEvent::Fetching { .. } => {}
+            RunEvent::Progressed { .. } | RunEvent::ToFetch { .. } => {}
             RunEvent::Fetched { job, path, bytes } => {
                 if terminal.verbosity > 0 {
                     terminal.note(&format!("fetched {job}, {}: {path}", size(*bytes)));

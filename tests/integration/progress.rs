@@ -59,7 +59,7 @@ fn campaign() -> (Picture, Instant) {
         }
     }
     tell(149, RunEvent::InDoubt { job: jobs[20].id.clone(), message: "lost".into(), price: jobs[20].price });
-    tell(149, RunEvent::Fetching { job: jobs[11].id.clone() });
+    tell(149, RunEvent::ToFetch { job: jobs[11].id.clone() });
     (picture, start + Duration::from_secs(150))
 }
 
@@ -76,7 +76,7 @@ fn a_narrow_terminal_shows_what_matters_most() {
     let (picture, now) = campaign();
     insta::assert_snapshot!(picture.lines(60, 24, now).join("\n"), @r"
     █████████░░░░░░░░░░░░░░░░░░░░░ 11/40 done · about 3 min left
-    $50.25 of $121.50 · 8 running · 1 failed · 1 in doubt · 1 f…
+    $50.25 of $121.50 · 8 running · 1 failed · 1 in doubt · 1 t…
       spin-2                52 %     for 68 s
       spin-3                48 %     for 67 s
       spin-10               in doubt, $3.75 at risk
