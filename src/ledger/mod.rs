@@ -21,6 +21,8 @@
 //! | after a refusal is committed | rejected or void | no task exists: due again |
 //! | after the final word arrived, before it is committed | queued or in progress | polled again, same answer |
 //! | after the final word is committed | completed or failed | nothing is due |
+//! | while a video is fetched | completed, without a file | the video is fetched, from where its part ends |
+//! | after a video got its name, before that is committed | completed, without a file | fetched again, found to be there, and written down |
 //!
 //! Only the runner that holds the batch's [`RunLock`] may draw the conclusion of lines two and three
 //! ([`Ledger::conclude`]): the kernel drops the lock with the process, so an intent that is found under the lock has

@@ -14,7 +14,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
 
-use crate::support::{Answer, Asked, Ended, Service, Workspace, json as answer, kill, numbered_jobs, raw, wait_until};
+use crate::support::{
+    Answer, Asked, Ended, Service, Workspace, json as answer, kill, numbered_jobs, raw, video, wait_until,
+};
 
 const THREE_JOBS: &str = "
 version: 1
@@ -45,9 +47,16 @@ fn check(here: &Workspace, service: &Service, what: &str) {
         assert!(["completed", "in_doubt"].contains(state), "{what}: {job}");
         // Completed: its task is one that the service gave out. In doubt: it may or may not have been taken.
         if *state == "completed" {
-            assert!(job["task_id"].as_str().is_some_and(|task| task.starts_with('t')), "{what}: {job}");
+            let task = job["task_id"].as_str().expect("a task");
+            assert!(task.starts_with('t'), "{what}: {job}");
+            // Its video is here, is its own, and was kept once.
+            let file = here.path("shotlist-out/m").join(job["file"].as_str().expect("a file"));
+            assert_eq!(fs::read(&file).expect("the video"), video(&format!("/videos/{task}.mp4")), "{what}: {job}");
         }
     }
+    let left: Vec<String> =
+        here.files().into_iter().filter(|file| file.contains('~') || file.contains(".part")).collect();
+    assert!(left.is_empty(), "{what}: {left:?}");
     let completed = states.iter().filter(|state| **state == "completed").count();
     let spent = format!("{:.2}", 0.90 * f64::from(u32::try_from(completed).expect("few")));
     assert_eq!(report["totals"]["spent_usd"], spent, "{what}");
