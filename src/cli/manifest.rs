@@ -11,7 +11,7 @@ use super::failure::Failure;
 use super::groups::{ManifestArgs, SelectArgs};
 use crate::domain::Job;
 use crate::manifest::{self, Diagnostic, Loaded, Manifest, Severity};
-use crate::plan::Selection;
+use crate::plan::{IdGlobs, Selection};
 use crate::ui::{self, Terminal};
 
 /// A manifest without errors in what is selected.
@@ -33,6 +33,7 @@ pub fn load(
     terminal: &Terminal,
     as_json: bool,
 ) -> Result<Chosen, Failure> {
+    let excluded = &selection.exclude;
     let selection = Selection::new(&selection.select, &selection.exclude, &selection.tag)
         .map_err(|error| Failure::before_sending(Exit::Usage, error.to_string()))?;
     let options = manifest::Options {
@@ -63,8 +64,22 @@ pub fn load(
         let failure = Failure::before_sending(Exit::Usage, "no job matches the selection");
         return Err(failure.with_help("`shotlist run MANIFEST --plan -v` lists every id"));
     }
+    for glob in excluded {
+        expect_match("--exclude", glob, manifest.jobs.iter())?;
+    }
     let warnings = findings.into_iter().map(|finding| finding.message).collect();
     Ok(Chosen { manifest, selected, warnings })
+}
+
+/// Refuses a glob that no job matches: it is a slip, and a slip there buys something else than was meant.
+pub fn expect_match<'j>(option: &str, glob: &str, mut jobs: impl Iterator<Item = &'j Arc<Job>>) -> Result<(), Failure> {
+    let globs = IdGlobs::new(&[glob.to_owned()]);
+    let globs = globs.map_err(|error| Failure::before_sending(Exit::Usage, error.to_string()))?;
+    if jobs.any(|job| globs.has(job.id.as_str())) {
+        return Ok(());
+    }
+    let failure = Failure::before_sending(Exit::Usage, format!("{option} {glob}: no job matches it"));
+    Err(failure.with_help("`shotlist run MANIFEST --plan -v` lists every id"))
 }
 
 /// What is wrong with a job that is not selected stops nobody.

@@ -51,18 +51,25 @@ impl Reporter<'_> {
     ///
     /// Reads through a connection of its own: the ledger's writer has better things to do.
     pub fn write(&self) -> Result<Report, RefreshError> {
+        let (report, written) = self.write_whatever_can_be()?;
+        written?;
+        Ok(report)
+    }
+
+    /// The same, with what could not be written told apart: how the jobs stand is known all the same.
+    pub fn write_whatever_can_be(&self) -> Result<(Report, Result<(), ReportError>), OpenError> {
         self.order()()
     }
 
     /// What it takes to write the reports, with their number, to be done on any thread.
-    fn order(&self) -> impl FnOnce() -> Result<Report, RefreshError> + Send + 'static {
+    fn order(&self) -> impl FnOnce() -> Result<(Report, Result<(), ReportError>), OpenError> + Send + 'static {
         let number = self.made.fetch_add(1, Ordering::Relaxed);
         let (key, kind, path) = (self.key.clone(), self.kind, self.ledger.to_owned());
         let (jobs, out, writer) = (Arc::clone(&self.jobs), self.out.to_owned(), self.writer.clone());
         move || {
             let report = Report::new(&key, kind == Kind::Simulated, jobs, read_history(&path, kind, &key)?, &out);
-            writer.write(number, &report)?;
-            Ok(report)
+            let written = writer.write(number, &report);
+            Ok((report, written))
         }
     }
 
@@ -76,7 +83,8 @@ impl Reporter<'_> {
             }
             let start = Instant::now();
             let written = tokio::task::spawn_blocking(self.order()).await;
-            if let Err(error) = written.unwrap_or(Err(RefreshError::Lost)) {
+            let written = written.map_err(|_| RefreshError::Lost).and_then(|read| Ok(read?.1?));
+            if let Err(error) = written {
                 // Tried again at the end of the run, where it decides the exit code.
                 tracing::warn!("{}", super::failure::chain(&error));
             }

@@ -8,7 +8,7 @@ use super::exit::Exit;
 use super::failure::Failure;
 use super::refresh::Reporter;
 use super::{manifest, paths, refusal};
-use crate::ui::{self, Terminal};
+use crate::ui::{self, Hints, Terminal};
 
 /// Writes the reports of a manifest's batch. Asks nobody, and changes nothing but the reports.
 pub fn report(args: &ReportCommandArgs, terminal: &Terminal) -> Result<Exit, Failure> {
@@ -16,7 +16,7 @@ pub fn report(args: &ReportCommandArgs, terminal: &Terminal) -> Result<Exit, Fai
     let chosen = manifest::load(&args.manifest, &everything, None, terminal, false)?;
     let key = &chosen.manifest.key;
     let out = paths::out(&args.manifest, args.reports.out.as_deref(), key);
-    let writer = destinations(&args.manifest, &args.reports, &out)?;
+    let writer = destinations(&args.reports, &out)?;
     let reporter = Reporter {
         key,
         kind: paths::kind(&args.manifest),
@@ -28,7 +28,8 @@ pub fn report(args: &ReportCommandArgs, terminal: &Terminal) -> Result<Exit, Fai
     };
     let report = reporter.write().map_err(|error| Failure { money: None, ..refusal::cannot_write(&error) })?;
     if !terminal.is_quiet {
-        terminal.result(&ui::summary_text(&report, writer.paths()));
+        let hints = Hints { manifest: &args.manifest.manifest, has_failed: true };
+        terminal.result(&ui::summary_text(&report, writer.paths(), hints));
     }
     Ok(Exit::Done)
 }

@@ -13,7 +13,7 @@ use super::connect::{self, Connection, SANDBOX_SPEED, connect};
 use super::destinations::destinations;
 use super::exit::Exit;
 use super::failure::Failure;
-use super::manifest::{Chosen, load};
+use super::manifest::{Chosen, expect_match, load};
 use super::refresh::Reporter;
 use super::run_args::{PlanFormat, RunArgs};
 use super::{limits, paths, refusal, signals};
@@ -23,7 +23,7 @@ use crate::engine::{Engine, Keeping, Outcome, RunEvent, Settings, Shelf, Stop, S
 use crate::ledger::{Cap, Ledger as _, RunLock, SqliteLedger, read_history, read_open_elsewhere};
 use crate::plan::{Given, IdGlobs, Plan, PlanView};
 use crate::report::{JobState, Report, Writer};
-use crate::ui::{self, Progress, Terminal};
+use crate::ui::{self, Hints, Progress, Terminal};
 
 /// The longest and the shortest pause between two looks with `--sandbox`.
 const SANDBOX_POLL: (Duration, Duration) = (Duration::from_millis(250), Duration::from_millis(50));
@@ -37,6 +37,9 @@ pub fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> {
         terminal,
         args.money.format == PlanFormat::Json,
     )?;
+    for glob in &args.again.retake {
+        expect_match("--retake", glob, chosen.selected.iter())?;
+    }
     let out = &paths::out(&args.manifest, args.reports.out.as_deref(), &chosen.manifest.key);
     let run = Run { args, terminal, chosen: &chosen, ledger: &paths::ledger(&args.manifest), out };
     let history = read_history(run.ledger, paths::kind(&args.manifest), &chosen.manifest.key);
@@ -47,7 +50,7 @@ pub fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> {
         std::mem::forget((plan, chosen));
         return shown;
     }
-    let writer = destinations(&args.manifest, &args.reports, out)?;
+    let writer = destinations(&args.reports, out)?;
     if plan.needs_service() {
         connect::check(&args.manifest, &args.service)?;
     }
@@ -131,7 +134,7 @@ impl Run<'_> {
         // What counts is what the ledger says now that nobody else can change it.
         let history = read_history(self.ledger, kind, key).map_err(|error| refusal::ledger(&error))?;
         let plan = self.plan(&history)?;
-        let shelf = self.keeps_videos().then(|| Shelf::new(&plan, &history, |file| download::is_whole(self.out, file)));
+        let mut shelf = self.keeps_videos().then(|| self.shelf(&plan, &history));
         drop(history);
         limits::check(&plan)?;
         self.warn(&plan)?;
@@ -154,6 +157,9 @@ impl Run<'_> {
             if self.args.service.same_account {
                 let adopted = ledger.adopt(key, &connection.account).await;
                 adopted.map_err(|error| refusal::cannot_write(&error))?;
+                if let Some(shelf) = &mut shelf {
+                    shelf.adopt(&connection.account);
+                }
             }
             outcome = match self.engage(&plan, shelf.as_ref(), &connection, &ledger, &reporter, &ended_badly).await? {
                 Ended::Whole(outcome) => outcome,
@@ -161,15 +167,22 @@ impl Run<'_> {
                 Ended::At(signal) => return Ok(Exit::Signal(signal)),
             };
         }
-        let report = reporter.write().map_err(|error| Failure {
+        let (report, written) = reporter.write_whatever_can_be().map_err(|error| Failure {
             money: Some("what was paid for is in the ledger, or named above"),
             ..refusal::cannot_write(&error)
         })?;
         let ended_badly = !ended_badly.into_inner().unwrap_or_else(PoisonError::into_inner).is_empty();
         let exit = self.exit(&report, &outcome, ended_badly);
-        if !(self.terminal.is_quiet && exit == Exit::Done) {
-            self.terminal.result(&ui::summary_text(&report, writer.paths()));
+        if !(self.terminal.is_quiet && exit == Exit::Done && written.is_ok()) {
+            let hints = Hints { manifest: &self.args.manifest.manifest, has_failed: exit == Exit::SomeFailed };
+            self.terminal.result(&ui::summary_text(&report, writer.paths(), hints));
         }
+        written.map_err(|error| Failure {
+            money: Some(
+                "what was paid for is in the ledger; the next run writes and fetches what is missing, without a charge",
+            ),
+            ..refusal::cannot_write(&error)
+        })?;
         Ok(exit)
     }
 
@@ -190,6 +203,13 @@ impl Run<'_> {
 
     fn keeps_videos(&self) -> bool {
         !self.args.videos.no_download
+    }
+
+    fn shelf(&self, plan: &Plan, history: &History) -> Shelf {
+        let chosen: HashSet<&JobId> = plan.jobs.iter().map(|planned| &planned.job.id).collect();
+        let left_out = self.chosen.manifest.jobs.iter().map(|job| &job.id).chain(&self.chosen.manifest.unsound);
+        let left_out: HashSet<&JobId> = left_out.filter(|id| !chosen.contains(id)).collect();
+        Shelf::new(plan, history, |id| left_out.contains(id), |file| download::is_whole(self.out, file))
     }
 
     /// The service, if there is anything to ask of it.
@@ -230,7 +250,7 @@ impl Run<'_> {
     ) -> Result<Ended, Failure> {
         let downloader = self.downloader(connection)?;
         let settings = self.settings();
-        let progress = Progress::new(self.terminal, plan, settings.concurrency, settings.speed);
+        let progress = Progress::new(self.terminal, &self.args.manifest.manifest, plan, &settings);
         let (news, stop) = (AtomicBool::new(false), Stop::default());
         let tell = |event: RunEvent| {
             news.store(true, Ordering::Relaxed);

@@ -12,6 +12,7 @@ mod job;
 mod money;
 mod output;
 mod request;
+mod retry_after;
 mod spec;
 mod video;
 
@@ -24,5 +25,6 @@ pub use job::{FaceReview, Job};
 pub use money::{InvalidUsd, Usd};
 pub use output::{InvalidPath, OutputPath};
 pub use request::{Fingerprint, Request};
+pub use retry_after::retry_after;
 pub use spec::{Field, Spec};
 pub use video::VideoFile;

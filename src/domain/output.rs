@@ -65,11 +65,22 @@ impl OutputPath {
     /// The same name with a version in it, `waves~2.mp4` for `waves.mp4`: where an earlier video is kept. No id has a `~`.
     #[must_use]
     pub fn version(&self, number: u32) -> Self {
-        let name = self.0.rfind('/').map_or(0, |slash| slash + 1);
-        // A dot at the begin of a name begins no extension.
-        let dot = self.0[name..].rfind('.').filter(|&dot| dot > 0).map_or(self.0.len(), |dot| name + dot);
-        let (stem, extension) = self.0.split_at(dot);
+        let (stem, extension) = self.split();
         Self(format!("{stem}~{number}{extension}"))
+    }
+
+    /// Whether it is one of the names that versions of other paths have.
+    #[must_use]
+    pub fn is_version(&self) -> bool {
+        let number = self.split().0.rsplit_once('~').map(|(_, number)| number);
+        number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+    }
+
+    /// The path up to its extension, and the extension with its dot; a dot at the begin of a name begins none.
+    fn split(&self) -> (&str, &str) {
+        let name = self.0.rfind('/').map_or(0, |slash| slash + 1);
+        let dot = self.0[name..].rfind('.').filter(|&dot| dot > 0).map_or(self.0.len(), |dot| name + dot);
+        self.0.split_at(dot)
     }
 
     /// The path, with `/` between its parts.
@@ -157,7 +168,9 @@ mod tests {
         for (path, version) in
             [("a.mp4", "a~2.mp4"), ("x.y/a.2.mp4", "x.y/a.2~2.mp4"), ("x.y/a", "x.y/a~2"), ("x/.a", "x/.a~2")]
         {
-            assert_eq!(OutputPath::new(path).expect("a path").version(2).as_str(), version);
+            let path = OutputPath::new(path).expect("a path");
+            assert_eq!(path.version(2).as_str(), version);
+            assert!(path.version(2).is_version() && !path.is_version(), "{path}");
         }
     }
 }

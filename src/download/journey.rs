@@ -1,5 +1,7 @@
 //! One GET, along its redirects.
 
+use std::time::Duration;
+
 use reqwest::header::{ACCEPT_ENCODING, AUTHORIZATION, IF_RANGE, LOCATION, RANGE};
 use reqwest::{Response, StatusCode, Url};
 
@@ -13,8 +15,29 @@ const MOST_REDIRECTS: usize = 10;
 pub enum Arrival {
     /// An answer that is no redirect.
     Answer(Response),
-    /// None at all.
-    Lost(reqwest::Error),
+    /// None at all, and why.
+    Lost(String),
+}
+
+/// The error with everything under it, without the address, which may be signed.
+pub fn lost(error: &reqwest::Error) -> String {
+    let mut causes = Vec::new();
+    let mut next = std::error::Error::source(error);
+    while let Some(cause) = next {
+        causes.push(cause.to_string());
+        next = cause.source();
+    }
+    if causes.is_empty() { "the connection was lost".to_owned() } else { causes.join(": ") }
+}
+
+/// What is told of a server that says nothing.
+pub fn silent(silence: Duration) -> String {
+    format!("the server said nothing for {} s", silence.as_secs_f64())
+}
+
+/// The host of an address, by which patience is counted and parts are told apart.
+pub fn host(link: &str) -> String {
+    Url::parse(link).ok().and_then(|url| Some(url.host_str()?.to_owned())).unwrap_or_default()
 }
 
 /// Asks for a link, or for the rest of what was there before, and goes where it is sent.
@@ -29,9 +52,11 @@ pub async fn get(downloader: &Downloader, link: &str, resume: Option<Resume<'_>>
         if let Some(Resume { from, version }) = resume {
             request = request.header(RANGE, format!("bytes={from}-")).header(IF_RANGE, version);
         }
-        let response = match request.send().await {
-            Ok(response) => response,
-            Err(error) => return Ok(Arrival::Lost(error)),
+        // A server that takes a request and never answers is as silent as one that stops in the middle.
+        let response = match tokio::time::timeout(downloader.limits.silence, request.send()).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => return Ok(Arrival::Lost(lost(&error))),
+            Err(_) => return Ok(Arrival::Lost(silent(downloader.limits.silence))),
         };
         if !is_redirect(response.status()) {
             return Ok(Arrival::Answer(response));
@@ -46,7 +71,7 @@ fn is_redirect(status: StatusCode) -> bool {
 }
 
 fn address(link: &str) -> Result<Url, FetchError> {
-    let url = Url::parse(link).map_err(|_| FetchError::Astray(format!("`{link}` is no address")))?;
+    let url = Url::parse(link).map_err(|_| FetchError::Astray("the link is no address".to_owned()))?;
     if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
         return Err(FetchError::Astray(format!("`{}` is no address of the web", url.scheme())));
     }
@@ -56,7 +81,7 @@ fn address(link: &str) -> Result<Url, FetchError> {
 fn next(from: &Url, response: &Response) -> Result<Url, FetchError> {
     let location = response.headers().get(LOCATION).and_then(|location| std::str::from_utf8(location.as_bytes()).ok());
     let location = location.ok_or_else(|| FetchError::Astray("a redirect that says no address".to_owned()))?;
-    let to = from.join(location).map_err(|_| FetchError::Astray(format!("a redirect to `{location}`")))?;
+    let to = from.join(location).map_err(|_| FetchError::Astray("a redirect to what is no address".to_owned()))?;
     let to = address(to.as_str())?;
     if from.scheme() == "https" && to.scheme() == "http" {
         let host = to.host_str().unwrap_or_default();

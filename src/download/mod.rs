@@ -20,6 +20,7 @@
 mod content;
 mod journey;
 mod part;
+mod patience;
 mod place;
 mod sound;
 mod stream;
@@ -72,8 +73,11 @@ pub struct Placed {
 
 /// Fetches videos into a folder.
 pub trait Videos: Sync {
-    /// Fetches a video and puts it into its place.
-    fn fetch<'a>(&'a self, link: &'a Link, spot: &'a Spot) -> BoxFuture<'a, Result<Placed, FetchError>>;
+    /// Fetches a video, to beside its place. May be given up at any moment: what arrived is kept for another time.
+    fn fetch<'a>(&'a self, link: &'a Link, spot: &'a Spot) -> BoxFuture<'a, Result<(), FetchError>>;
+
+    /// Puts a video that was fetched into its place. Short, and not to be given up: what has its name is to be written down.
+    fn place<'a>(&'a self, spot: &'a Spot) -> BoxFuture<'a, Result<Placed, FetchError>>;
 }
 
 /// How much is endured.
@@ -159,6 +163,7 @@ pub struct Downloader {
     key_for: KeyFor,
     folder: PathBuf,
     limits: Limits,
+    patience: patience::Patience,
     /// Names are chosen and taken by one at a time.
     naming: Arc<Mutex<()>>,
 }
@@ -167,20 +172,27 @@ impl Downloader {
     /// Into this folder. The client must carry no key and follow no redirect.
     #[must_use]
     pub fn new(client: Client, key_for: KeyFor, folder: PathBuf, limits: Limits) -> Self {
-        Self { client, key_for, folder, limits, naming: Arc::default() }
+        Self { client, key_for, folder, limits, patience: patience::Patience::default(), naming: Arc::default() }
     }
 }
 
 impl Videos for Downloader {
-    fn fetch<'a>(&'a self, link: &'a Link, spot: &'a Spot) -> BoxFuture<'a, Result<Placed, FetchError>> {
+    fn fetch<'a>(&'a self, link: &'a Link, spot: &'a Spot) -> BoxFuture<'a, Result<(), FetchError>> {
         Box::pin(async move {
             let (folder, wanted) = (self.folder.clone(), spot.clone());
             let target = on_a_thread(move || place::prepare(&folder, &wanted)).await?;
             let mut part = part::Part::open(&target.part).await.map_err(FetchError::local(&target.part))?;
-            stream::fill(self, link, &mut part).await?;
-            part.close().await.map_err(FetchError::local(&target.part))?;
-            let naming = Arc::clone(&self.naming);
-            on_a_thread(move || place::place(&target, &naming)).await
+            let filled = stream::fill(self, link, &mut part).await;
+            // Also of a part that is not whole: nothing may be written to it later, when another link has begun it anew.
+            let closed = part.close().await.map_err(FetchError::local(&target.part));
+            filled.and(closed)
+        })
+    }
+
+    fn place<'a>(&'a self, spot: &'a Spot) -> BoxFuture<'a, Result<Placed, FetchError>> {
+        Box::pin(async move {
+            let (folder, wanted, naming) = (self.folder.clone(), spot.clone(), Arc::clone(&self.naming));
+            on_a_thread(move || place::place(&place::prepare(&folder, &wanted)?, &naming)).await
         })
     }
 }

@@ -29,6 +29,8 @@ pub struct Part {
 struct Note {
     /// The version of the server's file, as `If-Range` takes it; without one, nothing can be resumed.
     version: Option<String>,
+    /// Where it is from: another host may call another file by the same version.
+    host: String,
     /// How many bytes of it are on the disk for certain.
     synced: u64,
 }
@@ -59,16 +61,16 @@ impl Part {
         self.length
     }
 
-    /// How the rest can be asked for, if it can.
-    pub fn resume(&self) -> Option<Resume<'_>> {
-        let version = self.note.version.as_deref().filter(|_| self.length > 0)?;
+    /// How the rest can be asked for at a host, if it can.
+    pub fn resume(&self, host: &str) -> Option<Resume<'_>> {
+        let version = self.note.version.as_deref().filter(|_| self.length > 0 && self.note.host == host)?;
         Some(Resume { from: self.length, version })
     }
 
-    /// Begins anew, with a version of the file if the server named one.
-    pub async fn restart(&mut self, version: Option<String>) -> io::Result<()> {
+    /// Begins anew, with a version of the file if its host named one.
+    pub async fn restart(&mut self, version: Option<String>, host: &str) -> io::Result<()> {
         self.cut(0).await?;
-        self.note = Note { version, synced: 0 };
+        self.note = Note { version, host: host.to_owned(), synced: 0 };
         self.write_note().await
     }
 
@@ -85,9 +87,14 @@ impl Part {
         Ok(())
     }
 
-    /// Leaves everything to the file. What is not flushed is not there yet.
+    /// Leaves everything to the file, which must be as long as what came. What is not flushed is not there yet.
     pub async fn close(mut self) -> io::Result<()> {
-        self.file.flush().await
+        self.file.flush().await?;
+        let length = self.file.metadata().await?.len();
+        if length == self.length {
+            return Ok(());
+        }
+        Err(io::Error::other(format!("it has {length} bytes where {} were written", self.length)))
     }
 
     async fn cut(&mut self, length: u64) -> io::Result<()> {
@@ -127,21 +134,26 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("part");
         let mut part = Part::open(&path).await.expect("a new one");
-        assert!(part.resume().is_none());
-        part.restart(Some("\"v1\"".into())).await.expect("a part");
+        assert!(part.resume("h").is_none());
+        part.restart(Some("\"v1\"".into()), "h").await.expect("a part");
         let most = usize::try_from(SYNC_EVERY).expect("small");
         part.append(&vec![1; most]).await.expect("synced");
         part.append(&[2; 100]).await.expect("not synced");
-        assert_eq!(part.resume().map(|resume| resume.from), Some(SYNC_EVERY + 100), "the same process knows all of it");
+        assert_eq!(
+            part.resume("h").map(|resume| resume.from),
+            Some(SYNC_EVERY + 100),
+            "the same process knows all of it"
+        );
         part.close().await.expect("closed");
 
         let mut part = Part::open(&path).await.expect("the same");
-        assert_eq!(part.resume().map(|resume| (resume.from, resume.version)), Some((SYNC_EVERY, "\"v1\"")));
+        assert_eq!(part.resume("h").map(|resume| (resume.from, resume.version)), Some((SYNC_EVERY, "\"v1\"")));
         assert_eq!(std::fs::metadata(&path).expect("a file").len(), SYNC_EVERY);
-        part.restart(None).await.expect("anew");
+        assert!(part.resume("elsewhere").is_none(), "another host may call another file by the same version");
+        part.restart(None, "h").await.expect("anew");
         part.append(&[3; 10]).await.expect("written");
         part.close().await.expect("closed");
         let part = Part::open(&path).await.expect("the same");
-        assert!(part.resume().is_none() && part.length() == 0, "of an unknown version, nothing can be resumed");
+        assert!(part.resume("h").is_none() && part.length() == 0, "of an unknown version, nothing can be resumed");
     }
 }

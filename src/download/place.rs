@@ -15,6 +15,9 @@ use crate::domain::{OutputPath, TaskId, VideoFile, hex};
 /// The most versions of a name. Whoever has that many has another problem.
 const MOST_VERSIONS: u32 = 10_000;
 
+/// How often a name is looked for anew because another process took it.
+const MOST_RACES: usize = 10;
+
 /// A place that was looked at.
 #[derive(Debug)]
 pub struct Target {
@@ -79,11 +82,21 @@ pub fn place(target: &Target, naming: &Mutex<()>) -> Result<Placed, FetchError> 
     file.sync_all().map_err(FetchError::local(part))?;
     drop(file);
     let _only_one = naming.lock().unwrap_or_else(PoisonError::into_inner);
-    let (path, displaced) = target.make_room(&sha256, bytes)?;
-    let at = target.at(&path);
-    fs::rename(part, &at).and_then(|()| sync_folder(&at)).map_err(FetchError::local(&at))?;
+    let (path, displaced) = target.take_a_name(&sha256, bytes)?;
+    sync_folder(&target.at(&path)).map_err(FetchError::local(&target.at(&path)))?;
     forget(part);
     Ok(Placed { file: VideoFile { path, sha256, bytes }, displaced })
+}
+
+/// Gives a file a name that nobody has: never takes one that somebody took meanwhile, another process for example.
+fn name_anew(file: &Path, name: &Path) -> io::Result<()> {
+    match fs::hard_link(file, name) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
+        // Some file systems have no second names. There, a name that was free a moment ago is taken.
+        Err(_) if !name.exists() => fs::rename(file, name),
+        Err(error) => Err(error),
+    }
 }
 
 impl Target {
@@ -91,11 +104,27 @@ impl Target {
         self.folder.join(path.as_str())
     }
 
-    /// Where the new video goes, once nothing is there that would be lost; and where the occupant is then.
-    fn make_room(&self, sha256: &str, bytes: u64) -> Result<(OutputPath, Option<OutputPath>), FetchError> {
+    /// Gives the video its name, once nothing has it that would be lost; and says where the occupant is then.
+    fn take_a_name(&self, sha256: &str, bytes: u64) -> Result<(OutputPath, Option<OutputPath>), FetchError> {
+        for _ in 0..MOST_RACES {
+            let (path, displaced, is_free) = self.make_room(sha256, bytes)?;
+            let at = self.at(&path);
+            let named = if is_free { name_anew(&self.part, &at) } else { fs::rename(&self.part, &at) };
+            match named {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                named => return named.map(|()| (path, displaced)).map_err(FetchError::local(&at)),
+            }
+        }
+        let error = io::Error::other("somebody else takes its name again and again");
+        Err(FetchError::local(&self.at(&self.spot.path))(error))
+    }
+
+    /// Where the video goes once nothing is there that would be lost, where the occupant is then, and whether nothing is there.
+    fn make_room(&self, sha256: &str, bytes: u64) -> Result<(OutputPath, Option<OutputPath>, bool), FetchError> {
         let own = &self.spot.path;
         if self.spot.is_version {
-            return Ok((self.version_of(sha256, bytes)?.0, None));
+            let (version, is_kept) = self.version_of(sha256, bytes)?;
+            return Ok((version, None, !is_kept));
         }
         let occupant = self.spot.occupant.as_ref().filter(|occupant| occupant.sha256 != sha256);
         let there = self.digest_of(own)?;
@@ -106,7 +135,8 @@ impl Target {
             Some((length, found)) => {
                 let (version, is_kept) = self.version_of(found, *length)?;
                 if !is_kept {
-                    self.keep(own, &version)?;
+                    let to = self.at(&version);
+                    name_anew(&self.at(own), &to).map_err(FetchError::local(&to))?;
                 }
                 Some((version, found))
             }
@@ -120,7 +150,7 @@ impl Target {
             },
             (_, None) => None,
         };
-        Ok((own.clone(), displaced))
+        Ok((own.clone(), displaced, there.is_none()))
     }
 
     /// The version of the path that holds these bytes, or else the first that is free; and whether it holds them.
@@ -148,17 +178,6 @@ impl Target {
         match File::open(&at).and_then(|mut file| digest(&mut file)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             found => found.map(Some).map_err(FetchError::local(&at)),
-        }
-    }
-
-    /// Gives a file a second name, so that it survives when the first is taken. Never takes a name that is in use.
-    fn keep(&self, path: &OutputPath, version: &OutputPath) -> Result<(), FetchError> {
-        let (from, to) = (self.at(path), self.at(version));
-        match fs::hard_link(&from, &to) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(FetchError::local(&to)(error)),
-            // Some file systems have no second names: then the first is given up a moment before it is taken.
-            Err(_) => fs::rename(&from, &to).map_err(FetchError::local(&to)),
-            Ok(()) => Ok(()),
         }
     }
 }

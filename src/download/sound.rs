@@ -15,11 +15,12 @@ pub fn has_signature(start: &[u8]) -> bool {
     start.get(4..8) == Some(b"ftyp")
 }
 
-/// What is wrong with a file, if anything is: it begins otherwise, a box at the top is longer than the file, or nothing in it
-/// says how the pictures are stored. What follows the last box is left alone: some encoders add something.
+/// What is wrong with a file, if anything is: it begins otherwise, a box at the top is longer than the file, nothing in it says
+/// how the pictures are stored, or there are none. What follows the last box is left alone: some encoders add something. A box
+/// that goes on to the end of the file has no length to be held against; then only the server's word counts.
 pub fn flaw(file: &mut (impl Read + Seek)) -> io::Result<Option<String>> {
     let length = file.seek(SeekFrom::End(0))?;
-    let (mut at, mut has_index) = (0, false);
+    let (mut at, mut has_index, mut has_pictures) = (0, false, false);
     while at + 8 <= length {
         file.seek(SeekFrom::Start(at))?;
         let mut head = [0; 8];
@@ -32,6 +33,7 @@ pub fn flaw(file: &mut (impl Read + Seek)) -> io::Result<Option<String>> {
             break;
         }
         has_index |= matches!(name, b"moov" | b"moof");
+        has_pictures |= name == b"mdat";
         let size = match u32::from_be_bytes([head[0], head[1], head[2], head[3]]) {
             // To the end of the file.
             0 => length - at,
@@ -53,7 +55,11 @@ pub fn flaw(file: &mut (impl Read + Seek)) -> io::Result<Option<String>> {
             _ => return Ok(Some(format!("it is cut short after {length} bytes"))),
         };
     }
-    Ok((!has_index).then(|| "it has no `moov`, which says how its pictures are stored".to_owned()))
+    Ok(match (has_index, has_pictures) {
+        (false, _) => Some("it has no `moov`, which says how its pictures are stored".to_owned()),
+        (true, false) => Some("it has no `mdat`, which holds its pictures".to_owned()),
+        (true, true) => None,
+    })
 }
 
 /// Length and SHA-256 of a file.
@@ -92,10 +98,12 @@ mod tests {
 
     #[test]
     fn a_file_that_is_cut_anywhere_is_not_whole() {
-        let whole = [atom("ftyp", b"isom"), atom("mdat", &[7; 100]), atom("moov", &[0; 30])].concat();
-        assert_eq!(found(&whole), None);
-        for end in 0..whole.len() {
-            assert!(found(&whole[..end]).is_some(), "cut after {end}");
+        let (ftyp, mdat, moov) = (atom("ftyp", b"isom"), atom("mdat", &[7; 100]), atom("moov", &[0; 30]));
+        for whole in [[&*ftyp, &mdat, &moov].concat(), [&*ftyp, &moov, &mdat].concat()] {
+            assert_eq!(found(&whole), None);
+            for end in 0..whole.len() {
+                assert!(found(&whole[..end]).is_some(), "cut after {end}");
+            }
         }
         let long = [atom("ftyp", b"isom"), atom("moov", b""), vec![0, 0, 0, 1], b"mdat".to_vec()].concat();
         let long = |size: u64| [long.as_slice(), &size.to_be_bytes(), b"abc"].concat();
@@ -107,7 +115,7 @@ mod tests {
 
     #[test]
     fn what_an_encoder_does_is_taken() {
-        let start = [atom("ftyp", b"isom"), atom("moov", b"x")].concat();
+        let start = [atom("ftyp", b"isom"), atom("moov", b"x"), atom("mdat", b"y")].concat();
         let to_the_end = [start.as_slice(), &[0, 0, 0, 0], b"mdat", b"pictures"].concat();
         assert_eq!(found(&to_the_end), None);
         assert_eq!(found(&[start.as_slice(), &[0; 20]].concat()), None, "zeros at the end");

@@ -3,17 +3,21 @@
 use std::time::{Duration, Instant};
 
 use backon::{BackoffBuilder as _, ExponentialBuilder};
+use jiff::Timestamp;
 use reqwest::header::{CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, LAST_MODIFIED, RETRY_AFTER};
 use reqwest::{Response, StatusCode};
 
 use super::content;
-use super::journey::{self, Arrival};
+use super::journey::{self, Arrival, host, lost, silent};
 use super::part::Part;
 use super::sound::{SIGNATURE_LENGTH, has_signature};
 use super::{Downloader, FetchError, Limits, Link};
+use crate::domain::retry_after;
 
 /// The longest pause between two tries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// The longest wait that a server can ask for before a link is tried again.
+const LONGEST_WAIT: Duration = Duration::from_mins(10);
 /// A try that brought as much as this is a step ahead, and is not counted.
 const STEP: u64 = 256 << 10;
 
@@ -51,11 +55,18 @@ async fn fill_in_tries(downloader: &Downloader, link: &Link, part: &mut Part) ->
             .without_max_times()
             .build()
     };
+    let address = match link {
+        Link::Video(url) | Link::Content(url) => url,
+    };
+    let tries = downloader.patience.tries(&host(address), downloader.limits.tries);
     let (mut tried, mut pause) = (0, pauses());
     loop {
         let before = part.length();
         let (message, wait) = match fill_once(downloader, link, part).await {
-            Ok(()) => return Ok(()),
+            Ok(()) => {
+                downloader.patience.answered(&host(address));
+                return Ok(());
+            }
             Err(Miss::Never(error)) => return Err(error),
             Err(Miss::Again(message, wait)) => (message, wait),
         };
@@ -63,43 +74,44 @@ async fn fill_in_tries(downloader: &Downloader, link: &Link, part: &mut Part) ->
             (tried, pause) = (0, pauses());
         }
         tried += 1;
-        if tried >= downloader.limits.tries {
+        if tried >= tries {
+            downloader.patience.failed(&host(address));
             return Err(FetchError::Trouble(message));
         }
         tracing::debug!("a download is tried again: {message}");
-        let asked = wait.unwrap_or_default().min(LONGEST_PAUSE);
+        let asked = wait.unwrap_or_default().min(LONGEST_WAIT);
         tokio::time::sleep(asked.max(pause.next().unwrap_or(LONGEST_PAUSE))).await;
     }
 }
 
 async fn fill_once(downloader: &Downloader, link: &Link, part: &mut Part) -> Result<(), Miss> {
-    let response = match link {
-        Link::Video(url) => answer(downloader, url, part).await?,
+    let url = match link {
+        Link::Video(url) => url,
         Link::Content(url) => {
             let response = answer(downloader, url, part).await?;
             if !content::is_json(text(response.headers(), &CONTENT_TYPE)) {
-                return take(downloader, response, part).await;
+                return take(downloader, url, response, part).await;
             }
             let body = short(response, &downloader.limits).await?;
             let no_link = || FetchError::NotVideo("JSON in which there is no address".to_owned());
-            answer(downloader, &content::link(&body).ok_or_else(no_link)?, part).await?
+            &content::link(&body).ok_or_else(no_link)?
         }
     };
-    take(downloader, response, part).await
+    let response = answer(downloader, url, part).await?;
+    take(downloader, url, response, part).await
 }
 
 /// An answer that holds a video, or the rest of one.
 async fn answer(downloader: &Downloader, url: &str, part: &mut Part) -> Result<Response, Miss> {
-    let response = match journey::get(downloader, url, part.resume()).await? {
+    let response = match journey::get(downloader, url, part.resume(&host(url))).await? {
         Arrival::Answer(response) => response,
-        Arrival::Lost(error) => return Err(Miss::Again(lost(&error), None)),
+        Arrival::Lost(why) => return Err(Miss::Again(why, None)),
     };
-    let wait =
-        || text(response.headers(), &RETRY_AFTER).and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs);
+    let wait = || text(response.headers(), &RETRY_AFTER).and_then(|value| retry_after(value, Timestamp::now()));
     match response.status() {
         StatusCode::OK | StatusCode::PARTIAL_CONTENT => Ok(response),
         StatusCode::RANGE_NOT_SATISFIABLE => {
-            part.restart(None).await.map_err(local)?;
+            part.restart(None, "").await.map_err(local)?;
             Err(Miss::Again("the server has not as much as arrived before".to_owned(), None))
         }
         status if status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429) => {
@@ -113,9 +125,9 @@ async fn answer(downloader: &Downloader, url: &str, part: &mut Part) -> Result<R
 }
 
 /// Takes in a video, or the rest of it.
-async fn take(downloader: &Downloader, mut response: Response, part: &mut Part) -> Result<(), Miss> {
+async fn take(downloader: &Downloader, url: &str, mut response: Response, part: &mut Part) -> Result<(), Miss> {
     let limits = &downloader.limits;
-    let whole = begin(&response, part).await?;
+    let whole = begin(url, &response, part).await?;
     if whole.is_some_and(|whole| whole > limits.longest) {
         return Err(Miss::Never(FetchError::TooLong(limits.longest)));
     }
@@ -127,10 +139,7 @@ async fn take(downloader: &Downloader, mut response: Response, part: &mut Part) 
             Ok(Ok(Some(chunk))) => chunk,
             Ok(Ok(None)) => break,
             Ok(Err(error)) => return Err(Miss::Again(lost(&error), None)),
-            Err(_) => {
-                let message = format!("the server said nothing for {} s", limits.silence.as_secs_f64());
-                return Err(Miss::Again(message, None));
-            }
+            Err(_) => return Err(Miss::Again(silent(limits.silence), None)),
         };
         // Seen as soon as it can be: an endless page of something else is not read to its end.
         if let Some(bytes) = &mut start {
@@ -143,7 +152,7 @@ async fn take(downloader: &Downloader, mut response: Response, part: &mut Part) 
             }
         }
         if part.length() + chunk.len() as u64 > limits.longest {
-            part.restart(None).await.map_err(local)?;
+            part.restart(None, "").await.map_err(local)?;
             return Err(Miss::Never(FetchError::TooLong(limits.longest)));
         }
         part.append(&chunk).await.map_err(local)?;
@@ -158,7 +167,7 @@ async fn take(downloader: &Downloader, mut response: Response, part: &mut Part) 
 }
 
 /// Begins anew unless the answer goes on exactly where the part ends. Returns how long the video is, if the server says.
-async fn begin(response: &Response, part: &mut Part) -> Result<Option<u64>, Miss> {
+async fn begin(url: &str, response: &Response, part: &mut Part) -> Result<Option<u64>, Miss> {
     if response.status() == StatusCode::PARTIAL_CONTENT {
         let range = text(response.headers(), &CONTENT_RANGE).and_then(content_range);
         if let Some((from, whole)) = range
@@ -167,10 +176,10 @@ async fn begin(response: &Response, part: &mut Part) -> Result<Option<u64>, Miss
         {
             return Ok(whole);
         }
-        part.restart(None).await.map_err(local)?;
+        part.restart(None, "").await.map_err(local)?;
         return Err(Miss::Again("the server sent another part than it was asked for".to_owned(), None));
     }
-    part.restart(version(response.headers())).await.map_err(local)?;
+    part.restart(version(response.headers()), &host(url)).await.map_err(local)?;
     Ok(response.content_length())
 }
 
@@ -204,24 +213,13 @@ async fn short(mut response: Response, limits: &Limits) -> Result<Vec<u8>, Miss>
             Ok(Ok(Some(_))) => return Err(Miss::Never(FetchError::NotVideo("endless JSON".to_owned()))),
             Ok(Ok(None)) => return Ok(body),
             Ok(Err(error)) => return Err(Miss::Again(lost(&error), None)),
-            Err(_) => return Err(Miss::Again("the server said nothing".to_owned(), None)),
+            Err(_) => return Err(Miss::Again(silent(limits.silence), None)),
         }
     }
 }
 
 fn local(error: std::io::Error) -> Miss {
     Miss::Never(FetchError::Local { path: "a part of the video".into(), source: error })
-}
-
-/// The error with everything under it, without the address, which may be signed.
-fn lost(error: &reqwest::Error) -> String {
-    let mut causes = Vec::new();
-    let mut next = std::error::Error::source(error);
-    while let Some(cause) = next {
-        causes.push(cause.to_string());
-        next = cause.source();
-    }
-    if causes.is_empty() { "the connection was lost".to_owned() } else { causes.join(": ") }
 }
 
 /// Whether enough arrives.

@@ -16,6 +16,8 @@ pub enum RunEvent {
         resume: usize,
         /// What the submissions cost.
         planned: Usd,
+        /// Videos of earlier runs that are fetched.
+        fetch: usize,
     },
     /// There is a task for a job.
     Submitted {

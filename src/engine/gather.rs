@@ -4,6 +4,8 @@
 //! no longer good, the task is asked for another one; and if that is no good either, the content endpoint is. All of it only
 //! reads: whatever goes wrong here, nothing is generated again.
 
+use std::time::Duration;
+
 use tokio::sync::Semaphore;
 
 use super::event::RunEvent;
@@ -11,13 +13,17 @@ use super::line::Line;
 use super::shelf::{Errand, Place, Shelf};
 use super::stop::StopReason;
 use super::submit::with_cause;
-use crate::domain::{Account, AttemptId, JobId, TaskId};
+use crate::domain::{Account, AttemptId, JobId, TaskId, VideoFile};
 use crate::download::{FetchError, Link, Placed, Spot, Videos};
 use crate::ledger::{Event, Ledger};
 use crate::service::{Look, VideoService};
 
-/// The most downloads at once.
+/// The most downloads at once: of this run's videos, and of earlier ones.
 const AT_ONCE: usize = 4;
+const EARLIER_AT_ONCE: usize = 2;
+/// How often a task is asked for a new link, and the pause in between.
+const MOST_LOOKS: usize = 3;
+const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
 
 /// What it takes to keep videos.
 #[derive(Clone, Copy)]
@@ -35,11 +41,19 @@ pub struct Gatherer<'r, S, L> {
     account: &'r Account,
     keeping: Keeping<'r>,
     doors: Semaphore,
+    back_doors: Semaphore,
 }
 
 impl<'r, S: VideoService, L: Ledger> Gatherer<'r, S, L> {
     pub fn new(line: &'r Line<'r, S>, ledger: &'r L, account: &'r Account, keeping: Keeping<'r>) -> Self {
-        Self { line, ledger, account, keeping, doors: Semaphore::new(AT_ONCE) }
+        Self {
+            line,
+            ledger,
+            account,
+            keeping,
+            doors: Semaphore::new(AT_ONCE),
+            back_doors: Semaphore::new(EARLIER_AT_ONCE),
+        }
     }
 
     /// Where the video of a task goes that was at the service before the run.
@@ -47,38 +61,23 @@ impl<'r, S: VideoService, L: Ledger> Gatherer<'r, S, L> {
         self.keeping.shelf
     }
 
-    /// Fetches a video of this run's account.
+    /// Fetches a video of this run's account. False if it could not be had.
     pub async fn bring(&self, job: &JobId, attempt: AttemptId, task: TaskId, video_url: String, place: Place) -> bool {
         let account = self.account.clone();
-        self.fetch(&Errand { job: job.clone(), attempt, task, account, video_url, place }).await
+        self.fetch(&Errand { job: job.clone(), attempt, task, account, video_url, place }, &self.doors).await
     }
 
-    /// Fetches a video, unless the run is being left: then the next one does. False if it could not be had.
-    pub async fn fetch(&self, errand: &Errand) -> bool {
-        tokio::select! {
-            biased;
-            () = self.line.stop.leaving() => true,
-            is_here = self.fetch_in_turn(errand) => is_here,
-        }
+    /// Fetches a video of an earlier run. Those have doors of their own: a fresh link does not wait behind one that may be gone.
+    pub async fn run_errand(&self, errand: &Errand) -> bool {
+        self.fetch(errand, &self.back_doors).await
     }
 
-    async fn fetch_in_turn(&self, errand: &Errand) -> bool {
+    async fn fetch(&self, errand: &Errand, doors: &Semaphore) -> bool {
         (self.line.tell)(RunEvent::ToFetch { job: errand.job.clone() });
-        // It is never closed.
-        let _door = self.doors.acquire().await;
-        let occupant = self.keeping.shelf.occupant(&errand.place, errand.attempt);
-        let spot = Spot {
-            path: errand.place.path.clone(),
-            is_version: errand.place.is_version,
-            occupant: occupant.map(|(_, file)| file.clone()),
-            task: errand.task.clone(),
-        };
-        match self.fetch_from_anywhere(errand, &spot).await {
-            Ok((placed, link)) => {
-                self.write_down(errand, placed, link, occupant.map(|(attempt, _)| *attempt)).await;
-                true
-            }
-            Err(Unfetched { message, is_local }) => {
+        match self.fetch_in_turn(errand, doors).await {
+            // If the run is being left, the next one fetches it.
+            Ok(()) | Err(Unfetched::Left) => true,
+            Err(Unfetched::Missed { message, is_local }) => {
                 (self.line.tell)(RunEvent::NotFetched { job: errand.job.clone(), message: message.clone() });
                 if is_local {
                     // More would be paid for that there is no room for.
@@ -89,60 +88,119 @@ impl<'r, S: VideoService, L: Ledger> Gatherer<'r, S, L> {
         }
     }
 
+    async fn fetch_in_turn(&self, errand: &Errand, doors: &Semaphore) -> Result<(), Unfetched> {
+        // It is never closed.
+        let _door = self.unless_leaving(doors.acquire()).await?;
+        let occupants = self.keeping.shelf.occupants(&errand.place, errand.attempt);
+        let spot = Spot {
+            path: errand.place.path.clone(),
+            is_version: errand.place.is_version,
+            occupant: occupants.first().map(|(_, file)| file.clone()),
+            task: errand.task.clone(),
+        };
+        let (placed, link) = self.fetch_from_anywhere(errand, &spot).await?;
+        self.write_down(errand, placed, link, &occupants).await;
+        Ok(())
+    }
+
+    /// What comes of waiting, unless the run is left first.
+    async fn unless_leaving<T>(&self, wait: impl Future<Output = T>) -> Result<T, Unfetched> {
+        tokio::select! {
+            biased;
+            () = self.line.stop.leaving() => Err(Unfetched::Left),
+            value = wait => Ok(value),
+        }
+    }
+
     /// The video, and the link that was good if it was not the one that was known.
     async fn fetch_from_anywhere(&self, errand: &Errand, spot: &Spot) -> Result<(Placed, Option<String>), Unfetched> {
         let content = self.line.service.content_url(&errand.task);
-        let is_content = errand.video_url == content;
-        let mut misses = Misses::default();
-        if !is_content {
-            match self.keeping.videos.fetch(&Link::Video(errand.video_url.clone()), spot).await {
+        let mut told = Vec::new();
+        if errand.video_url != content {
+            match self.fetch_from(Link::Video(errand.video_url.clone()), spot).await? {
                 Ok(placed) => return Ok((placed, None)),
-                Err(error) => misses.note("its link", &error)?,
+                Err(miss) => told.push(format!("its link: {miss}")),
             }
         }
         if errand.account != *self.account {
-            misses.told.push(format!("a new link can be had from {} only", errand.account));
-            return Err(misses.into());
+            let owner = &errand.account;
+            told.push(format!(
+                "a new link can be had from {owner} only, whose task it is; if this key belongs to the same account, say so \
+                 with --same-account"
+            ));
+            return Err(Unfetched::missed(&told));
         }
-        match self.ask_again(&errand.task).await {
+        match self.unless_leaving(self.ask_again(&errand.task)).await? {
             Ok(url) if url != errand.video_url && url != content => {
-                match self.keeping.videos.fetch(&Link::Video(url.clone()), spot).await {
+                match self.fetch_from(Link::Video(url.clone()), spot).await? {
                     Ok(placed) => return Ok((placed, Some(url))),
-                    Err(error) => misses.note("a new link", &error)?,
+                    Err(miss) => told.push(format!("a new link: {miss}")),
                 }
             }
             Ok(_) => {}
-            Err(message) => misses.told.push(format!("asked for a new link: {message}")),
+            Err(message) => told.push(format!("asked for a new link: {message}")),
         }
-        match self.keeping.videos.fetch(&Link::Content(content.clone()), spot).await {
-            // The link has done its duty; a good one that answers to everybody is not known.
+        match self.fetch_from(Link::Content(content), spot).await? {
+            // The content endpoint is not noted as the link: it answers to the key only.
             Ok(placed) => Ok((placed, None)),
-            Err(error) => {
-                misses.note("the content endpoint", &error)?;
-                Err(misses.into())
+            Err(miss) => {
+                told.push(format!("the content endpoint: {miss}"));
+                Err(Unfetched::missed(&told))
             }
         }
     }
 
-    /// Where the task says that its video is now.
-    async fn ask_again(&self, task: &TaskId) -> Result<String, String> {
-        self.line.pace.turn_to_look().await;
-        match self.line.service.look(task).await {
-            Look::Report(report) => report.video_url.ok_or_else(|| "the task names none".to_owned()),
-            Look::Missing => Err("the service does not know the task".to_owned()),
-            Look::KeyRefused(error) => Err(error.message),
-            Look::Wait(_, message) | Look::Trouble(message) => Err(message),
+    /// The video in its place, or what is wrong with this link if another may be better.
+    async fn fetch_from(&self, link: Link, spot: &Spot) -> Result<Result<Placed, FetchError>, Unfetched> {
+        let fetched = self.unless_leaving(self.keeping.videos.fetch(&link, spot)).await?;
+        let placed = match fetched {
+            Ok(()) => self.keeping.videos.place(spot).await,
+            Err(error) => Err(error),
+        };
+        match placed {
+            Err(error) if error.is_local() => Err(Unfetched::Missed { message: with_cause(&error), is_local: true }),
+            placed => Ok(placed),
         }
     }
 
-    async fn write_down(&self, errand: &Errand, placed: Placed, link: Option<String>, occupant: Option<AttemptId>) {
+    /// Where the task says that its video is now. Asked again a few times, because nothing else can tell.
+    async fn ask_again(&self, task: &TaskId) -> Result<String, String> {
+        let mut trouble = String::new();
+        for _ in 0..MOST_LOOKS {
+            self.line.pace.turn_to_look().await;
+            match self.line.service.look(task).await {
+                Look::Report(report) => return report.video_url.ok_or_else(|| "the task names none".to_owned()),
+                Look::Missing => return Err("the service does not know the task".to_owned()),
+                Look::KeyRefused(error) => return Err(error.message),
+                Look::Wait(wait, message) => {
+                    self.line.pace.pause(wait.unwrap_or(BETWEEN_LOOKS));
+                    trouble = message;
+                }
+                Look::Trouble(message) => {
+                    tokio::time::sleep(BETWEEN_LOOKS).await;
+                    trouble = message;
+                }
+            }
+        }
+        Err(trouble)
+    }
+
+    async fn write_down(
+        &self,
+        errand: &Errand,
+        placed: Placed,
+        link: Option<String>,
+        occupants: &[&(AttemptId, VideoFile)],
+    ) {
         let Placed { file, displaced } = placed;
         let (path, bytes) = (file.path.clone(), file.bytes);
-        let moved = occupant.zip(displaced).map(|(attempt, path)| (attempt, Event::Moved(path)));
+        let moved = displaced
+            .into_iter()
+            .flat_map(|path| occupants.iter().map(move |(attempt, _)| (*attempt, Event::Moved(path.clone()))));
         let linked = link.map(|video_url| (errand.attempt, Event::Relinked { video_url }));
         let fetched = (errand.attempt, Event::Fetched(file));
         // What can't be written is done again by the next run, which finds the file in its place.
-        for (attempt, event) in moved.into_iter().chain(linked).chain([fetched]) {
+        for (attempt, event) in moved.chain(linked).chain([fetched]) {
             if let Err(error) = self.ledger.record(attempt, event).await {
                 return self.line.stop_because(StopReason::LedgerFailed, with_cause(&error));
             }
@@ -152,31 +210,19 @@ impl<'r, S: VideoService, L: Ledger> Gatherer<'r, S, L> {
 }
 
 /// Why a video is not here.
-struct Unfetched {
-    message: String,
-    /// Whether this machine is at fault.
-    is_local: bool,
+enum Unfetched {
+    /// The run is being left.
+    Left,
+    /// It could not be had.
+    Missed {
+        message: String,
+        /// Whether this machine is at fault.
+        is_local: bool,
+    },
 }
 
-/// What went wrong at each link.
-#[derive(Default)]
-struct Misses {
-    told: Vec<String>,
-}
-
-impl Misses {
-    /// Notes what is wrong with a link, if another may be better.
-    fn note(&mut self, link: &str, error: &FetchError) -> Result<(), Unfetched> {
-        if error.is_local() {
-            return Err(Unfetched { message: with_cause(error), is_local: true });
-        }
-        self.told.push(format!("{link}: {error}"));
-        Ok(())
-    }
-}
-
-impl From<Misses> for Unfetched {
-    fn from(misses: Misses) -> Self {
-        Self { message: misses.told.join("; "), is_local: false }
+impl Unfetched {
+    fn missed(told: &[String]) -> Self {
+        Self::Missed { message: told.join("; "), is_local: false }
     }
 }

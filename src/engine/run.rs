@@ -71,7 +71,12 @@ impl<S: VideoService, L: Ledger> Engine<'_, S, L> {
     pub async fn run(&self, plan: &Plan) -> Outcome {
         let totals = plan.totals();
         let outstanding = || plan.resume.iter().chain(&plan.collect);
-        (self.tell)(RunEvent::Started { submit: totals.submit, resume: outstanding().count(), planned: totals.cost });
+        (self.tell)(RunEvent::Started {
+            submit: totals.submit,
+            resume: outstanding().count(),
+            planned: totals.cost,
+            fetch: self.keeping.map_or(0, |keeping| keeping.shelf.errands.len()),
+        });
         let left = plan.limits().map(Limit::left).min();
         let budget = Budget::new(left, totals.cost);
         let line = Line {
@@ -127,7 +132,7 @@ impl<S: VideoService, L: Ledger> Engine<'_, S, L> {
         let errands = async {
             let Some(gatherer) = &gatherer else { return };
             let errands = stream::iter(&gatherer.shelf().errands);
-            errands.for_each_concurrent(None, async |errand| tally.note_fetch(gatherer.fetch(errand).await)).await;
+            errands.for_each_concurrent(None, async |errand| tally.note_fetch(gatherer.run_errand(errand).await)).await;
         };
         let work = async { futures::join!(jobs, poller.run(watches), errands) };
         tokio::select! {

@@ -12,8 +12,9 @@ pub struct Shelf {
     pub errands: Vec<Errand>,
     /// Where the videos of tasks go that are at the service already.
     outstanding: HashMap<AttemptId, Place>,
-    /// By path: the attempt whose video is there by the ledger's word.
-    occupants: HashMap<OutputPath, (AttemptId, VideoFile)>,
+    /// By path in small letters, because some file systems make no difference: the attempts whose video is there by the
+    /// ledger's word, the latest first.
+    occupants: HashMap<String, Vec<(AttemptId, VideoFile)>>,
 }
 
 /// Where a video goes.
@@ -43,13 +44,18 @@ pub struct Errand {
 }
 
 impl Shelf {
-    /// What the plan's jobs and their earlier attempts ask for. `is_here` says whether a video that was fetched once is still
-    /// there.
+    /// What the plan's jobs and their earlier attempts ask for. `is_left_out` says whether a job is in the manifest and was not
+    /// selected, `is_here` whether a video that was fetched once is still there.
     ///
     /// The video of a job that is done is fetched again when it is missing. One that was paid for and that another took the
-    /// place of is fetched once: whoever removes it then does not want it.
+    /// place of, or whose job is gone, is fetched once: whoever removes it then does not want it.
     #[must_use]
-    pub fn new(plan: &Plan, history: &History, is_here: impl Fn(&VideoFile) -> bool) -> Self {
+    pub fn new(
+        plan: &Plan,
+        history: &History,
+        is_left_out: impl Fn(&JobId) -> bool,
+        is_here: impl Fn(&VideoFile) -> bool,
+    ) -> Self {
         let done = plan.jobs.iter().filter(|planned| planned.action == Action::Done);
         let done: HashSet<AttemptId> = done.filter_map(|planned| planned.attempt).collect();
         let completed = || history.attempts().filter(|attempt| attempt.state == AttemptState::Completed);
@@ -65,7 +71,7 @@ impl Shelf {
         };
         let wanted = completed().filter(|attempt| match &attempt.file {
             Some(file) => done.contains(&attempt.id) && !is_here(file),
-            None => jobs.contains_key(&attempt.job),
+            None => !is_left_out(&attempt.job),
         });
         let errands = wanted.filter_map(|attempt| {
             Some(Errand {
@@ -79,15 +85,12 @@ impl Shelf {
         });
         let resumed = plan.resume.iter().map(|attempt| (attempt.id, place(attempt, false)));
         let collected = plan.collect.iter().map(|attempt| (attempt.id, place(attempt, true)));
-        let occupants = completed().filter_map(|attempt| {
-            let file = attempt.file.as_deref()?;
-            Some((file.path.clone(), (attempt.id, file.clone())))
-        });
-        Self {
-            errands: errands.collect(),
-            outstanding: resumed.chain(collected).collect(),
-            occupants: occupants.collect(),
+        let mut occupants: HashMap<String, Vec<(AttemptId, VideoFile)>> = HashMap::new();
+        for attempt in completed() {
+            let Some(file) = attempt.file.as_deref() else { continue };
+            occupants.entry(file.path.as_str().to_lowercase()).or_default().insert(0, (attempt.id, file.clone()));
         }
+        Self { errands: errands.collect(), outstanding: resumed.chain(collected).collect(), occupants }
     }
 
     /// Where the video of a task goes that was at the service before the run.
@@ -97,9 +100,22 @@ impl Shelf {
         self.outstanding.get(&attempt.id).cloned().unwrap_or_else(unknown)
     }
 
-    /// The attempt whose video is where another's goes, by the ledger's word.
-    pub(super) fn occupant(&self, place: &Place, newcomer: AttemptId) -> Option<&(AttemptId, VideoFile)> {
-        let occupant = self.occupants.get(&place.path).filter(|_| !place.is_version)?;
-        (occupant.0 != newcomer).then_some(occupant)
+    /// The tasks of earlier runs belong to this account, after a key was changed.
+    pub fn adopt(&mut self, account: &Account) {
+        for errand in &mut self.errands {
+            errand.account = account.clone();
+        }
+    }
+
+    /// The attempts whose video, one and the same, is where another's goes, by the ledger's word.
+    pub(super) fn occupants(&self, place: &Place, newcomer: AttemptId) -> Vec<&(AttemptId, VideoFile)> {
+        let there = self.occupants.get(&place.path.as_str().to_lowercase()).filter(|_| !place.is_version);
+        let there = there.into_iter().flatten().filter(|(attempt, _)| *attempt != newcomer);
+        let mut there: Vec<_> = there.collect();
+        if let Some((_, latest)) = there.first() {
+            let sha256 = latest.sha256.clone();
+            there.retain(|(_, file)| file.sha256 == sha256);
+        }
+        there
     }
 }

@@ -127,6 +127,11 @@ mod tests {
             Event::Completed { video_url: "u".into(), ended_at, polls: 1 },
             Event::Failed { error, ended_at, polls: 1 },
             Event::Relinked { video_url: "u".into() },
+            Event::Fetched(VideoFile {
+                path: OutputPath::new("a.mp4").expect("a path"),
+                sha256: String::new(),
+                bytes: 1,
+            }),
             Event::Moved(OutputPath::new("a~1.mp4").expect("a path")),
         ])
     }

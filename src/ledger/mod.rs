@@ -148,6 +148,6 @@ pub trait Ledger: Sync {
     /// of the batch's lock.
     fn conclude(&self, batch: &BatchKey) -> impl Future<Output = Result<usize, LedgerError>> + Send;
 
-    /// Says that the outstanding tasks of a batch belong to this account, after a key was changed.
+    /// Says that the tasks of a batch that can still be asked about belong to this account, after a key was changed.
     fn adopt(&self, batch: &BatchKey, account: &Account) -> impl Future<Output = Result<(), LedgerError>> + Send;
 }

@@ -121,7 +121,8 @@ pub(super) fn record(
             connection.prepare_cached(sql)?.execute(params![attempt.0, video_url])?;
         }
         Event::Fetched(VideoFile { path, sha256, bytes }) => {
-            let sql = "UPDATE attempt SET file = ?2, sha256 = ?3, bytes = ?4, fetched_us = ?5 WHERE id = ?1";
+            let sql = "UPDATE attempt SET file = ?2, sha256 = ?3, bytes = ?4, fetched_us = coalesce(fetched_us, ?5)
+                 WHERE id = ?1";
             // No file system has files of more than 2^63 bytes.
             let bytes = i64::try_from(*bytes).unwrap_or(i64::MAX);
             connection.prepare_cached(sql)?.execute(params![attempt.0, path.as_str(), sha256, bytes, now])?;
@@ -151,7 +152,8 @@ pub(super) fn conclude(connection: &Connection, batch: &BatchKey) -> Result<usiz
 }
 
 pub(super) fn adopt(connection: &Connection, batch: &BatchKey, account: &Account) -> Result<(), LedgerError> {
-    let sql = "UPDATE attempt SET service = ?3, key = ?4 WHERE state IN ('queued', 'in_progress', 'in_doubt')
+    let sql =
+        "UPDATE attempt SET service = ?3, key = ?4 WHERE state IN ('queued', 'in_progress', 'in_doubt', 'completed')
          AND batch = (SELECT id FROM batch WHERE name = ?1 AND batch = ?2)";
     connection.prepare_cached(sql)?.execute(params![batch.name, batch.batch, account.service, account.key])?;
     Ok(())

@@ -146,6 +146,11 @@ impl Finisher<'_> {
             let path = file.unwrap_or_else(|| job.output().as_str().to_owned());
             let place = place(origin, "file");
             match OutputPath::new(&path) {
+                Ok(path) if path.is_version() => {
+                    let message = format!("`{path}` is a name that earlier videos are kept under");
+                    let finding = Diagnostic::error("file-invalid", message, place);
+                    list.push(finding.with_help("write it without `~` and a number in front of the extension"));
+                }
                 Ok(path) => {
                     list.extend(self.taken.file(&job.id, &path, place));
                     job.file = Some(path);

@@ -133,8 +133,9 @@ pub struct Row {
 pub(super) struct Detail {
     /// What one attempt costs.
     pub price: Usd,
-    /// What is known of the money for the attempt that the row stands for.
-    pub charge: Charge,
+    /// What all attempts certainly cost, and what they perhaps cost on top of that.
+    pub charged: Usd,
+    pub perhaps: Usd,
     /// When what happened to it.
     pub times: Option<Times>,
     /// The videos of earlier attempts that are still here.

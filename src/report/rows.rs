@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::row::{Detail, JobState, Row, Superseded, Totals};
 use super::times::Times;
 use super::way::way;
-use crate::domain::{Attempt, AttemptId, AttemptState, BatchKey, Charge, History, Job, VideoFile};
+use crate::domain::{Attempt, AttemptId, AttemptState, BatchKey, Charge, History, Job, JobId, Usd, VideoFile};
 use crate::download::is_whole;
 
 /// A report before it has a form. Its rows are made when they are written: ten thousand at once would take more memory than
@@ -58,6 +58,12 @@ impl Report {
     /// The jobs, in manifest order, with paths of videos in their folder.
     pub fn rows(&self) -> impl Iterator<Item = Row> {
         self.jobs.iter().map(|job| row(&self.key.batch, job, &self.history, &self.folder))
+    }
+
+    /// The attempts of jobs that are gone from the manifest.
+    pub(super) fn gone(&self) -> impl Iterator<Item = &Attempt> {
+        let known: HashSet<&JobId> = self.jobs.iter().map(|job| &job.id).collect();
+        self.history.attempts().filter(move |attempt| !known.contains(&attempt.job))
     }
 
     /// The folder of the videos.
@@ -109,7 +115,10 @@ fn row(batch: &str, job: &Job, history: &History, folder: &Path) -> Row {
     let attempts = attempts_of(job, history);
     let (shown, state) = standing(job, &attempts);
     let charge = attempts.iter().map(|attempt| attempt.charge()).max().unwrap_or(Charge::None);
-    let charged = attempts.iter().filter(|attempt| attempt.charge() == Charge::Charged);
+    let sum = |wanted: Charge| -> Usd {
+        attempts.iter().filter(|attempt| attempt.charge() == wanted).map(|attempt| attempt.price).sum()
+    };
+    let (charged, perhaps) = (sum(Charge::Charged), sum(Charge::Unknown));
     let error = shown.and_then(|attempt| attempt.error.as_ref());
     let accepted = shown.filter(|attempt| attempt.task.is_some());
     let submitted_at = accepted.and_then(|attempt| attempt.answered_at);
@@ -118,9 +127,15 @@ fn row(batch: &str, job: &Job, history: &History, folder: &Path) -> Row {
     let others = attempts.iter().filter(|attempt| shown.is_none_or(|shown| shown.id != attempt.id));
     let detail = Detail {
         price: shown.map_or(job.price, |attempt| attempt.price),
-        charge: shown.map_or(Charge::None, Attempt::charge),
+        charged,
+        perhaps,
         times: shown.map(Times::of),
-        versions: others.filter_map(|attempt| Some(file_of(attempt, folder)?.path.to_string())).collect(),
+        versions: others
+            .filter_map(|attempt| file_of(attempt, folder))
+            // Two takes that are the same to the byte are one file.
+            .filter(|earlier| file.is_none_or(|file| file.path != earlier.path))
+            .map(|earlier| earlier.path.to_string())
+            .collect(),
     };
     Row {
         id: job.id.to_string(),
@@ -128,7 +143,7 @@ fn row(batch: &str, job: &Job, history: &History, folder: &Path) -> Row {
         model: job.spec.model.clone(),
         state,
         charge,
-        cost_usd: (charge != Charge::Unknown).then(|| charged.map(|attempt| attempt.price).sum()),
+        cost_usd: (charge != Charge::Unknown).then_some(charged),
         task_id: shown.and_then(|attempt| attempt.task.as_ref()).map(ToString::to_string),
         video_url: shown.and_then(|attempt| attempt.video_url.clone()),
         file: file.map(|file| file.path.to_string()),

@@ -4,6 +4,9 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::domain::{Attempt, Sighting};
 
+/// A video that was fetched later than this after its end waited for another run, not for the network.
+const LATE: SignedDuration = SignedDuration::from_mins(30);
+
 /// The moments of a task, as far as they are known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Times {
@@ -29,7 +32,7 @@ impl Times {
             accepted,
             generating: attempt.ended_at.and_then(began),
             ended: attempt.ended_at,
-            fetched: attempt.fetched_at,
+            fetched: attempt.fetched_at.filter(|&fetched| is_in_time(attempt.ended_at, fetched)),
         }
     }
 
@@ -49,10 +52,13 @@ impl Times {
             phases.push(("queue", accepted, generating));
         }
         phases.push(("generation", generating, ended));
-        // One that was fetched much later waited for the next run, not for the network.
-        phases.extend(self.fetched.filter(|&fetched| fetched >= ended).map(|fetched| ("fetch", ended, fetched)));
+        phases.extend(self.fetched.map(|fetched| ("fetch", ended, fetched)));
         phases
     }
+}
+
+fn is_in_time(ended: Option<Timestamp>, fetched: Timestamp) -> bool {
+    ended.is_some_and(|ended| fetched >= ended && fetched.duration_since(ended) <= LATE)
 }
 
 /// When generation began, if progress grows evenly from then to the end. A look that saw 40 % after 60 seconds of a task that
@@ -71,6 +77,15 @@ fn generation_began(seen: Sighting, accepted: Timestamp, ended: Timestamp) -> Op
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_video_that_was_fetched_days_later_makes_no_bar_of_days() {
+        let at = |second: i64| Timestamp::from_second(1_790_000_000 + second).expect("a time");
+        for (fetched, counts) in [(90, true), (120, true), (89, false), (86400, false)] {
+            assert_eq!(is_in_time(Some(at(90)), at(fetched)), counts, "{fetched}");
+        }
+        assert!(!is_in_time(None, at(1)));
+    }
 
     #[test]
     fn the_begin_of_generation_is_reckoned_from_progress() {

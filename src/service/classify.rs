@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::wire::{TaskReport, service_error};
 use super::{Look, Submission};
-use crate::domain::ServiceError;
+use crate::domain::{ServiceError, retry_after};
 
 /// An answer that arrived whole.
 pub struct Answer<'a> {
@@ -18,9 +18,6 @@ pub struct Answer<'a> {
     /// The body.
     pub body: &'a [u8],
 }
-
-/// The longest wait that `Retry-After` can impose: a day. A service that asks for more is told so by the next answer.
-const LONGEST_WAIT: Duration = Duration::from_hours(24);
 
 /// What an answer to `POST /v1/videos` means.
 ///
@@ -72,17 +69,8 @@ fn asked_to_wait(answer: &Answer<'_>) -> String {
     format!("the service asked to wait (HTTP {})", answer.status)
 }
 
-/// `Retry-After` as seconds or as an HTTP date (RFC 9110 §10.2.3).
 fn wait(answer: &Answer<'_>, now: Timestamp) -> Option<Duration> {
-    let value = answer.retry_after?.trim();
-    let wait = if let Ok(seconds) = value.parse::<u64>() {
-        Duration::from_secs(seconds)
-    } else {
-        let date = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(value).ok()?;
-        // A date in the past means: now.
-        Duration::try_from(date.duration_since(now)).unwrap_or_default()
-    };
-    Some(wait.min(LONGEST_WAIT))
+    retry_after(answer.retry_after?, now)
 }
 
 /// The service's own message where the body has one, and otherwise what happened; the raw answer is kept.
@@ -166,7 +154,7 @@ mod tests {
         assert_eq!(wait("7"), Some(Duration::from_secs(7)));
         assert_eq!(wait("Fri, 20 Nov 2026 12:01:30 GMT"), Some(Duration::from_secs(90)));
         assert_eq!(wait("Fri, 20 Nov 2026 11:00:00 GMT"), Some(Duration::ZERO));
-        assert_eq!(wait("99999999999"), Some(LONGEST_WAIT));
+        assert_eq!(wait("99999999999"), Some(Duration::from_hours(24)));
         assert_eq!(wait("soon"), None);
     }
 

@@ -5,8 +5,8 @@ use crate::engine::RunEvent;
 /// Logs an event.
 pub fn log(event: &RunEvent) {
     match event {
-        RunEvent::Started { submit, resume, planned } => {
-            tracing::info!(event = "started", submit, resume, planned_usd = %planned);
+        RunEvent::Started { submit, resume, planned, fetch } => {
+            tracing::info!(event = "started", submit, resume, fetch, planned_usd = %planned);
         }
         RunEvent::Submitted { job, task, price } => {
             tracing::info!(event = "submitted", %job, %task, price_usd = %price);

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::lines::{count, span};
 use super::outlook::Outlook;
-use super::table::shortened;
+use super::table::{shortened, shortened_inside};
 use crate::domain::{JobId, Usd};
 use crate::engine::RunEvent;
 use crate::plan::Plan;
@@ -72,7 +72,7 @@ impl Picture {
     /// Takes in something that happened.
     pub fn note(&mut self, event: &RunEvent, now: Instant) {
         match event {
-            RunEvent::Started { submit, resume, planned } => {
+            RunEvent::Started { submit, resume, planned, .. } => {
                 (self.total, self.running, self.planned) = (submit + resume, *resume, *planned);
             }
             RunEvent::Submitted { price, .. } => {
@@ -169,7 +169,7 @@ impl Picture {
 
     /// The few tasks that are worth a line.
     fn tasks(&self, now: Instant) -> Vec<String> {
-        let line = |job: &JobId, told: &str| format!("  {:<ID$}  {told}", shortened(job.as_str(), ID));
+        let line = |job: &JobId, told: &str| format!("  {:<ID$}  {told}", shortened_inside(job.as_str(), ID));
         let oldest = self.outlook.iter().flat_map(|outlook| outlook.oldest(OLDEST, now));
         let mut lines: Vec<String> = oldest
             .map(|(job, age, percent)| {
@@ -217,7 +217,7 @@ mod tests {
         let now = Instant::now();
         let mut picture = Picture::new(now);
         let planned = "120".parse().expect("money");
-        picture.note(&RunEvent::Started { submit: total, resume: 0, planned }, now);
+        picture.note(&RunEvent::Started { submit: total, resume: 0, planned, fetch: 0 }, now);
         (picture, now)
     }
 

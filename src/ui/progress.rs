@@ -1,5 +1,6 @@
 //! A run as it goes: one bar on a terminal, plain lines elsewhere, events as JSON where the log is JSON.
 
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,7 @@ use super::lines::{count, size, span};
 use super::live;
 use super::picture::{Picture, SILENCE};
 use super::terminal::Terminal;
-use crate::engine::{Leaving, RunEvent, StopReason};
+use crate::engine::{Leaving, RunEvent, Settings, StopReason};
 use crate::plan::Plan;
 
 /// How often the same trouble is told again.
@@ -22,18 +23,22 @@ const FRAME: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub struct Progress {
     terminal: Terminal,
+    /// As the user wrote it, for commands to copy.
+    manifest: PathBuf,
     picture: Mutex<Picture>,
     last_trouble: Mutex<Option<Instant>>,
 }
 
 impl Progress {
-    /// Of a plan, on so many slots, at a service that is so many times faster than documented.
+    /// Of a manifest's plan.
     #[must_use]
-    pub fn new(terminal: &Terminal, plan: &Plan, slots: usize, speed: f64) -> Self {
+    pub fn new(terminal: &Terminal, manifest: &Path, plan: &Plan, settings: &Settings) -> Self {
         let picture = Picture::new(Instant::now());
         // Without a terminal nobody looks at single tasks, and ten thousand need not be kept for it.
-        let picture = if terminal.shows_bar { picture.with_tasks(plan, slots, speed) } else { picture };
-        Self { terminal: terminal.clone(), picture: Mutex::new(picture), last_trouble: Mutex::default() }
+        let picture =
+            if terminal.shows_bar { picture.with_tasks(plan, settings.concurrency, settings.speed) } else { picture };
+        let (terminal, manifest) = (terminal.clone(), manifest.to_owned());
+        Self { terminal, manifest, picture: Mutex::new(picture), last_trouble: Mutex::default() }
     }
 
     /// Takes in something that happened, and shows it.
@@ -91,10 +96,13 @@ impl Progress {
     }
 
     fn say(&self, event: &RunEvent) {
-        let terminal = &self.terminal;
+        let (terminal, manifest) = (&self.terminal, self.manifest.display());
         match event {
-            RunEvent::Started { submit, resume, planned } => {
+            RunEvent::Started { submit, resume, planned, fetch } => {
                 let mut text = format!("{} to submit for ${planned}", count(*submit, "job"));
+                if *fetch > 0 {
+                    text = format!("{text}, {} of earlier runs to fetch", count(*fetch, "video"));
+                }
                 if *resume > 0 {
                     text = format!("{text}, {} at the service already", count(*resume, "task"));
                 }
@@ -122,7 +130,10 @@ impl Progress {
             }
             RunEvent::InDoubt { job, message, price } => terminal.error(
                 &format!("{job} is in doubt: {message}"),
-                Some("it is never sent again by itself: look it up at the service, then settle it with `shotlist resolve`"),
+                Some(&format!(
+                    "it is never sent again by itself. If the service has a task for it: shotlist resolve {manifest} {job} \
+                     --task ID; if it has none: shotlist resolve {manifest} {job} --never-created"
+                )),
                 Some(&format!("${price} may have been charged")),
             ),
             RunEvent::Left { job, why } => match why {
@@ -149,7 +160,9 @@ impl Progress {
             )),
             RunEvent::Rescue { job, task } => {
                 let line = format!("RESCUE: the task of {job} is {task}, and it could not be written down");
-                let help = format!("keep this line; when the ledger can be written: shotlist resolve MANIFEST {job} --task {task}");
+                let help = format!(
+                    "keep this line; when the ledger can be written: shotlist resolve {manifest} {job} --task {task}"
+                );
                 terminal.error(&line, Some(&help), Some("the task is paid for"));
                 // On both streams: one of them may go to the very disk that is full.
                 terminal.result(&format!("{line}\n"));
@@ -163,7 +176,7 @@ impl Progress {
             StopReason::TooManyFailures => "too much goes wrong",
             StopReason::TimeBox => "the run's time is over",
             StopReason::SpendLimit => "the limit on spending is reached",
-            StopReason::Unreachable => "the service can't be reached",
+            StopReason::Unreachable => "the service can't be reached (is the address right, and is there a network?)",
             StopReason::KeyRefused => "the key is refused",
             StopReason::FilesFailed => "videos can't be kept",
             StopReason::LedgerFailed => "what is bought can't be written down",

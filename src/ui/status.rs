@@ -5,12 +5,13 @@ use std::path::Path;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::lines::count;
-use super::table::{shortened, table};
+use super::table::{shortened, shortened_inside, table};
+use crate::domain::{Charge, Usd};
 use crate::report::{JobState, Report, Row};
 
 /// The most jobs that are listed one by one, unless more is asked for.
 const LISTED: usize = 40;
-/// The most columns of an id, unless more is asked for.
+/// The most columns of an id in a terminal of eighty; a wider one has room for more.
 const ID: usize = 24;
 /// The blanks around a cell, and the fewest columns that are worth having for what went wrong.
 const BLANKS: usize = 2;
@@ -24,7 +25,8 @@ pub fn status_text(report: &Report, width: u16, all: bool) -> String {
     let lists_completed = all || report.totals.jobs <= LISTED;
     let rows: Vec<Row> = report.rows().filter(|row| lists_completed || row.state != JobState::Completed).collect();
     let most = if all { usize::MAX } else { LISTED };
-    let mut cells: Vec<[String; 5]> = rows.iter().take(most).map(|row| cells(row, all)).collect();
+    let longest_id = if all { usize::MAX } else { ID + usize::from(width.saturating_sub(80)) / 2 };
+    let mut cells: Vec<[String; 5]> = rows.iter().take(most).map(|row| cells(row, longest_id)).collect();
     if !all {
         fit(&mut cells, width.into());
     }
@@ -40,11 +42,16 @@ pub fn status_text(report: &Report, width: u16, all: bool) -> String {
     text
 }
 
-fn cells(row: &Row, all: bool) -> [String; 5] {
-    let detail = row.error_message.as_deref().or(row.file.as_deref()).or(row.task_id.as_deref()).unwrap_or("");
+fn cells(row: &Row, longest_id: usize) -> [String; 5] {
+    let is_missing = row.state == JobState::Completed && row.file.is_none();
+    let detail = match row.error_message.as_deref().or(row.file.as_deref()) {
+        Some(detail) => detail,
+        None if is_missing => "the video is not here",
+        None => row.task_id.as_deref().unwrap_or(""),
+    };
     [
         format!("  {}", row.state.name()),
-        shortened(&row.id, if all { usize::MAX } else { ID }),
+        shortened_inside(&row.id, longest_id),
         row.model.clone(),
         row.cost_usd.map_or_else(|| "?".to_owned(), |cost| format!("${cost}")),
         shortened(detail, usize::MAX),
@@ -61,15 +68,24 @@ fn fit(cells: &mut [[String; 5]], width: usize) {
     }
 }
 
+/// What a summary may point at.
+#[derive(Clone, Copy, Debug)]
+pub struct Hints<'h> {
+    /// The manifest, as the user wrote it.
+    pub manifest: &'h Path,
+    /// Whether jobs failed.
+    pub has_failed: bool,
+}
+
 /// How a run ended, for stdout.
 #[must_use]
-pub fn summary_text<'p>(report: &Report, reports: impl Iterator<Item = &'p Path>) -> String {
+pub fn summary_text<'p>(report: &Report, reports: impl Iterator<Item = &'p Path>, hints: Hints<'_>) -> String {
     let mut text = sums(report);
-    let (videos, completed) = (report.totals.videos, report.totals.states.get(JobState::Completed.name()));
-    if videos > 0 {
-        let of = completed.copied().unwrap_or(0);
-        let missing = if videos < of { format!(" of {of}") } else { String::new() };
-        text.push_str(&format!("videos: {videos}{missing} in {}\n", report.folder().display()));
+    if hints.has_failed && report.totals.states.get(JobState::Failed.name()).is_some_and(|&failed| failed > 0) {
+        let manifest = hints.manifest.display();
+        text.push_str(&format!(
+            "failed: `shotlist status {manifest}` says why; --retry-failed tries again, and costs again\n"
+        ));
     }
     for path in reports {
         text.push_str(&format!("report: {}\n", path.display()));
@@ -91,16 +107,30 @@ fn sums(report: &Report) -> String {
     let totals = &report.totals;
     let mut text = format!("{}: {}\n", count(totals.jobs, "job"), states.join(", "));
     let simulated = if report.simulated { " (simulated)" } else { "" };
-    text.push_str(&format!("spent: ${}{simulated} of ${} planned\n", totals.spent_usd, totals.planned_usd));
+    let superseded: Usd = report
+        .superseded
+        .iter()
+        .filter(|superseded| superseded.charge == Charge::Charged)
+        .map(|superseded| superseded.price_usd)
+        .sum();
+    // Without it, what was paid for takes that are gone would read like an overrun.
+    let besides =
+        if superseded.is_zero() { String::new() } else { format!(", ${superseded} of it for superseded tasks") };
+    text.push_str(&format!("spent: ${}{simulated} of ${} planned{besides}\n", totals.spent_usd, totals.planned_usd));
     if !totals.at_risk_usd.is_zero() {
         text.push_str(&format!("at risk: ${} in doubt, settle it with `shotlist resolve`\n", totals.at_risk_usd));
     }
     if !totals.unknown_usd.is_zero() {
         text.push_str(&format!("unknown: ${} for tasks that may or may not be charged\n", totals.unknown_usd));
     }
+    let completed = totals.states.get(JobState::Completed.name()).copied().unwrap_or(0);
+    if completed > 0 {
+        let missing = if totals.videos < completed { format!(" of {completed}") } else { String::new() };
+        text.push_str(&format!("videos: {}{missing} in {}\n", totals.videos, report.folder().display()));
+    }
     if !report.superseded.is_empty() {
         text.push_str(&format!(
-            "superseded: {} of changed, retaken or removed jobs\n",
+            "superseded: {} of jobs that were changed, taken or tried again, or removed\n",
             count(report.superseded.len(), "task")
         ));
     }

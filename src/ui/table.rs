@@ -38,3 +38,31 @@ pub fn shortened(text: &str, most: usize) -> String {
     });
     fits.chain(['…']).collect()
 }
+
+/// An id of at most so many columns: what is cut out of its middle is marked, because ids differ at their ends.
+pub fn shortened_inside(id: &str, most: usize) -> String {
+    // Ids are ASCII.
+    if id.len() <= most || most < 3 {
+        return shortened(id, most);
+    }
+    let end = (most - 1) / 2;
+    format!("{}…{}", &id[..most - 1 - end], &id[id.len() - end..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_cut_is_marked_and_fits() {
+        for (text, most, expected) in
+            [("abcdef", 6, "abcdef"), ("abcdef", 4, "abc…"), ("日本語", 5, "日本…"), ("a\nb", 9, "a b")]
+        {
+            assert_eq!(shortened(text, most), expected);
+        }
+        for (id, most, expected) in [("spin-17", 9, "spin-17"), ("a-long-name-17", 9, "a-lo…e-17"), ("abcdef", 2, "a…")]
+        {
+            assert_eq!(shortened_inside(id, most), expected);
+        }
+    }
+}

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use sha2::Digest as _;
 use shotlist::domain::{OutputPath, TaskId, hex};
-use shotlist::download::{Downloader, FetchError, Limits, Link, Spot, Videos as _};
+use shotlist::download::{Downloader, FetchError, Limits, Link, Placed, Spot, Videos as _};
 use shotlist::service::{ApiKey, Endpoint, HttpService};
 
 use crate::support::{
@@ -53,8 +53,13 @@ fn spot() -> Spot {
 async fn fetch_from(answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> (Workspace, Result<u64, FetchError>) {
     let (service, here) = (Service::scripted_wholly(answer), Workspace::new());
     let link = Link::Video(format!("{}/videos/t0.mp4", service.url()));
-    let fetched = downloader(&here).fetch(&link, &spot()).await;
+    let fetched = fetch_and_place(&downloader(&here), &link).await;
     (here, fetched.map(|placed| placed.file.bytes))
+}
+
+async fn fetch_and_place(downloader: &Downloader, link: &Link) -> Result<Placed, FetchError> {
+    downloader.fetch(link, &spot()).await?;
+    downloader.place(&spot()).await
 }
 
 fn stream(write: impl FnOnce(&mut std::net::TcpStream) -> std::io::Result<()> + Send + 'static) -> Answer {
@@ -63,10 +68,12 @@ fn stream(write: impl FnOnce(&mut std::net::TcpStream) -> std::io::Result<()> + 
 
 type Script = Box<dyn Fn(&Asked) -> Answer + Send + Sync>;
 
-#[tokio::test]
-async fn no_hostile_server_makes_a_video_out_of_something_else_or_holds_the_run() {
+/// What a server does, and what is told of it.
+type Hostile = Vec<(&'static str, Script, &'static str)>;
+
+fn servers_that_send_something_else() -> Hostile {
     let start = || video("begins well");
-    let table: [(&str, Script, &str); 13] = [
+    vec![
         (
             "an endless video",
             Box::new(move |_| {
@@ -103,10 +110,15 @@ async fn no_hostile_server_makes_a_video_out_of_something_else_or_holds_the_run(
             Box::new(|_| Answer::Bytes(head("content-length: 99999999999\r\n"))),
             "longer than 1048576 bytes",
         ),
+    ]
+}
+
+fn servers_that_send_too_little() -> Hostile {
+    vec![
         (
             "less than announced",
             Box::new(|_| Answer::Bytes([head("content-length: 5000\r\n"), video("x")].concat())),
-            "",
+            "end of file before message length reached",
         ),
         (
             "less announced than there is",
@@ -116,7 +128,7 @@ async fn no_hostile_server_makes_a_video_out_of_something_else_or_holds_the_run(
         (
             "a reset in the middle",
             Box::new(|_| Answer::Bytes([head("content-length: 40\r\n"), video("x")[..20].to_vec()].concat())),
-            "",
+            "end of file before message length reached",
         ),
         (
             "a slow drip",
@@ -130,6 +142,16 @@ async fn no_hostile_server_makes_a_video_out_of_something_else_or_holds_the_run(
                 })
             }),
             "bytes came in",
+        ),
+        (
+            "no answer at all",
+            Box::new(|_| {
+                stream(|_| {
+                    std::thread::sleep(Duration::from_secs(20));
+                    Ok(())
+                })
+            }),
+            "said nothing",
         ),
         (
             "silence",
@@ -152,8 +174,13 @@ async fn no_hostile_server_makes_a_video_out_of_something_else_or_holds_the_run(
             Box::new(|_| raw(302, &[("location", "file:///etc/passwd")], "")),
             "no address of the web",
         ),
-    ];
-    for (what, script, expected) in table {
+    ]
+}
+
+#[tokio::test]
+async fn no_hostile_server_makes_a_video_out_of_something_else_or_holds_the_run() {
+    for (what, script, expected) in servers_that_send_something_else().into_iter().chain(servers_that_send_too_little())
+    {
         let (here, fetched) = fetch_from(script).await;
         let error = fetched.expect_err(what).to_string();
         assert!(error.contains(expected), "{what}: {error}");
@@ -195,7 +222,7 @@ async fn what_broke_off_is_gone_on_with_and_nothing_is_fetched_twice() {
     let service = Service::scripted_wholly(move |asked| resumable(asked, &given, "\"v1\"", 300_000));
     let here = Workspace::new();
     let link = Link::Video(format!("{}/videos/t0.mp4", service.url()));
-    let placed = downloader(&here).fetch(&link, &spot()).await.expect("fetched");
+    let placed = fetch_and_place(&downloader(&here), &link).await.expect("fetched");
     assert_eq!(fs::read(here.path("out/one.mp4")).expect("the video"), whole);
     let ranges: Vec<Option<String>> = service.asked().iter().map(|asked| asked.headers.get("range").cloned()).collect();
     assert_eq!(ranges, [None, Some("bytes=300000-".into()), Some("bytes=600000-".into())]);
@@ -217,7 +244,7 @@ async fn a_video_that_changed_meanwhile_is_fetched_from_its_beginning() {
     });
     let here = Workspace::new();
     let link = Link::Video(format!("{}/videos/t0.mp4", service.url()));
-    downloader(&here).fetch(&link, &spot()).await.expect("fetched");
+    fetch_and_place(&downloader(&here), &link).await.expect("fetched");
     assert_eq!(fs::read(here.path("out/one.mp4")).expect("the video"), expected);
     assert_eq!(service.asked()[1].headers["if-range"], "\"v1\"");
 }
@@ -477,4 +504,56 @@ fn an_interrupted_run_leaves_its_downloads_to_the_next() {
     here.run(&service, &[]).ends_with(0);
     assert_eq!(fs::read(here.path("shotlist-out/m/one.mp4")).expect("the video"), video("t0"));
     assert_eq!(service.posts().len(), 1);
+}
+
+#[test]
+fn the_video_of_a_job_that_is_gone_is_fetched_all_the_same() {
+    let is_good = Arc::new(AtomicBool::new(false));
+    let good = Arc::clone(&is_good);
+    let service = expiring(|| raw(404, &[], ""), move |_| good.load(Ordering::SeqCst));
+    let here = Workspace::with_manifest(ONE_JOB);
+    here.run(&service, &[]).ends_with(1);
+    here.write("m.yaml", ONE_JOB.replace("id: one", "id: other").replace("prompt: x", "prompt: y"));
+    is_good.store(true, Ordering::SeqCst);
+    // Nothing is bought: only what is paid for is looked after.
+    here.run(&service, &["--exclude", "other"]).ends_with(2);
+    here.run(&service, &[]).ends();
+    assert_eq!(fs::read(here.path("shotlist-out/m/one~1.mp4")).expect("paid work"), video("t0"));
+    // A job that is only left out by the selection keeps its turn.
+    let two =
+        "version: 1\njobs:\n  - { id: one, model: alpha-2, prompt: x }\n  - { id: two, model: alpha-2, prompt: y }\n";
+    let (service, here) = (Service::well(), Workspace::with_manifest(two));
+    here.run(&service, &["--no-download"]).ends_with(0);
+    here.run(&service, &["--select", "two"]).ends_with(0);
+    assert_eq!(service.fetched(), ["/videos/t1.mp4"]);
+}
+
+#[test]
+fn after_a_key_was_changed_the_same_account_is_asked_for_new_links() {
+    let is_good = Arc::new(AtomicBool::new(false));
+    let good = Arc::clone(&is_good);
+    let service = expiring(|| raw(404, &[], ""), move |path| path != "/videos/0.mp4" && good.load(Ordering::SeqCst));
+    let here = Workspace::with_manifest(ONE_JOB);
+    here.run(&service, &[]).ends_with(1);
+    is_good.store(true, Ordering::SeqCst);
+    let other = |args: &[&str]| here.run(&service, args).env("SHOTLIST_API_KEY", "rotated");
+    let refused = other(&[]).ends_with(1);
+    assert!(refused.stderr.contains("--same-account"), "{}", refused.stderr);
+    other(&["--same-account"]).ends_with(0);
+    other(&[]).ends_with(0);
+    assert_eq!(fs::read(here.path("shotlist-out/m/one.mp4")).expect("the video"), video("t0"));
+}
+
+#[test]
+fn a_file_of_somebody_else_is_never_replaced() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(ONE_JOB));
+    fs::create_dir_all(here.path("shotlist-out/m")).expect("a folder");
+    here.write("shotlist-out/m/one.mp4", "my holiday");
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!(fs::read(here.path("shotlist-out/m/one~1.mp4")).expect("the holiday"), b"my holiday");
+    here.write("products.csv", "sku,name\n1,mug\n");
+    let ended = here.run(&service, &["--report", "products.csv"]).ends_with(2);
+    assert!(ended.stderr.contains("no report of shotlist"), "{}", ended.stderr);
+    assert_eq!(fs::read_to_string(here.path("products.csv")).expect("a table"), "sku,name\n1,mug\n");
+    here.run(&service, &["--report", "shotlist-out/m/report.csv"]).ends_with(0);
 }

@@ -566,7 +566,7 @@ struct Hours {
 }
 
 impl Videos for Hours {
-    fn fetch<'a>(&'a self, _: &'a Link, spot: &'a Spot) -> BoxFuture<'a, Result<Placed, FetchError>> {
+    fn fetch<'a>(&'a self, _: &'a Link, _: &'a Spot) -> BoxFuture<'a, Result<(), FetchError>> {
         Box::pin(async move {
             let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
             {
@@ -575,9 +575,13 @@ impl Videos for Hours {
             }
             tokio::time::sleep(3600 * SECOND).await;
             self.now.fetch_sub(1, Ordering::SeqCst);
-            let file = VideoFile { path: spot.path.clone(), sha256: "0".repeat(64), bytes: 1 };
-            Ok(Placed { file, displaced: None })
+            Ok(())
         })
+    }
+
+    fn place<'a>(&'a self, spot: &'a Spot) -> BoxFuture<'a, Result<Placed, FetchError>> {
+        let file = VideoFile { path: spot.path.clone(), sha256: "0".repeat(64), bytes: 1 };
+        Box::pin(std::future::ready(Ok(Placed { file, displaced: None })))
     }
 }
 

@@ -35,7 +35,7 @@ fn a_disk_that_is_full_after_the_submission_gives_a_rescue_line_and_stops() {
     for stream in [&ended.stdout, &ended.stderr] {
         assert!(stream.contains("RESCUE: the task of one is t1"), "{stream}");
     }
-    assert!(ended.stderr.contains("resolve MANIFEST one --task t1"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("resolve m.yaml one --task t1"), "{}", ended.stderr);
     // The line is enough to go on once the disk has room.
     let connection = rusqlite::Connection::open(here.path(".shotlist/ledger.db")).expect("the ledger");
     connection.execute_batch("DROP TRIGGER full_INSERT; DROP TRIGGER full_UPDATE").expect("no triggers");

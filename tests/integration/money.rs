@@ -318,3 +318,13 @@ fn a_service_that_charges_no_server_errors_can_be_said_to() {
         assert_eq!(here.report()["jobs"][0]["attempts"], 1);
     }
 }
+
+#[test]
+fn a_slip_in_a_glob_buys_nothing() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    for option in ["--retake", "--exclude"] {
+        let ended = here.run(&service, &[option, "typo*"]).ends_with(2);
+        assert!(ended.stderr.contains(&format!("{option} typo*: no job matches it")), "{}", ended.stderr);
+    }
+    assert_eq!(service.asked().len(), 0);
+}

@@ -38,7 +38,7 @@ fn campaign() -> (Picture, Instant) {
     let start = Instant::now();
     let mut picture = Picture::new(start).with_tasks(&plan, 8, 1.0);
     let mut tell = |second: u64, event: RunEvent| picture.note(&event, start + Duration::from_secs(second));
-    tell(0, RunEvent::Started { submit: 40, resume: 0, planned: plan.totals().cost });
+    tell(0, RunEvent::Started { submit: 40, resume: 0, planned: plan.totals().cost, fetch: 0 });
     for (number, job) in jobs.iter().enumerate().take(20) {
         let begun = if number < 8 { 0 } else { 70 + number as u64 };
         tell(begun, submitted(job));
@@ -96,7 +96,7 @@ fn the_time_left_is_learned_from_what_is_finished() {
     let start = Instant::now();
     let at = |second: u64| start + Duration::from_secs(second);
     let mut picture = Picture::new(start).with_tasks(&plan, 1, 1.0);
-    picture.note(&RunEvent::Started { submit: 9, resume: 0, planned: Usd::ZERO }, start);
+    picture.note(&RunEvent::Started { submit: 9, resume: 0, planned: Usd::ZERO, fetch: 0 }, start);
     // By the document: nine times two minutes.
     assert!(picture.sentence(start).contains("about 18 min left"), "{}", picture.sentence(start));
     for (number, job) in (0..).zip(&jobs[..8]) {

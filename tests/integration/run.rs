@@ -223,10 +223,11 @@ fn status_gives_each_job_a_line_of_eighty_columns() {
 
        STATE      JOB                       MODEL                COST  DETAIL
        completed  short                     beta-2.0-lite-fast  $3.25  short.mp4
-       rejected   xxxxxxxxxxxxxxxxxxxxxxx…  beta-2.0-lite-fast  $0.00  the service…
+       rejected   xxxxxxxxxxxx…xxxxxxxxxxx  beta-2.0-lite-fast  $0.00  the service…
 
     2 jobs: 1 completed, 1 rejected
     spent: $3.25 of $6.50 planned
+    videos: 1 in shotlist-out/m
     ");
     let all = here.shotlist(&["status", "m.yaml", "-v"]).ends_with(0).stdout;
     assert!(all.contains("some more") && !all.contains('…'), "{all}");

@@ -180,6 +180,10 @@ fn texts_from_outside_stay_texts() {
     let mut page = open(&here, "out/report.html", 1200, 1000);
     page.wait_for("document.querySelectorAll('.card').length === 4");
     // Somebody goes over everything.
+    assert!(
+        !fs::read_to_string(here.path("out/report.html")).expect("the page").contains("\"None\""),
+        "nothing became a word"
+    );
     page.eval("for (const it of document.querySelectorAll('*')) { it.focus?.(); it.dispatchEvent(new MouseEvent('mouseover', { bubbles: true })); }");
     assert_eq!(page.eval("window.hacked ?? null"), json!(null));
     assert_eq!(

@@ -3,8 +3,7 @@
 use serde::Serialize;
 
 use super::text::{path_as_link, plain, span, web_link};
-use crate::domain::Charge;
-use crate::report::row::{JobState, Row};
+use crate::report::row::{Detail, JobState, Row};
 
 /// A card, in words.
 #[derive(Serialize)]
@@ -79,12 +78,14 @@ fn version(path: &str) -> Version {
     Version { name: plain(path.rsplit('/').next().unwrap_or(path)), link: path_as_link(path) }
 }
 
-/// What the job cost, or would; a price that is not known to be paid says so.
+/// What the job cost, what it perhaps cost on top, or what it would.
 fn price(row: &Row) -> String {
-    match (row.charge, row.cost_usd) {
-        (Charge::Charged, Some(cost)) => format!("${cost}"),
-        (Charge::Unknown, _) | (Charge::Charged, None) => format!("${} perhaps", row.detail.price),
-        (Charge::None, _) => format!("${} not spent", row.detail.price),
+    let Detail { price, charged, perhaps, .. } = &row.detail;
+    match (charged.is_zero(), perhaps.is_zero()) {
+        (true, true) => format!("${price} not spent"),
+        (false, true) => format!("${charged}"),
+        (true, false) => format!("${perhaps} perhaps"),
+        (false, false) => format!("${charged} + ${perhaps} perhaps"),
     }
 }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::text::plain;
-use crate::domain::{Charge, Usd};
-use crate::report::row::{JobState, Row, Superseded, Totals};
+use crate::domain::{Attempt, Charge, Usd};
+use crate::report::row::{Detail, JobState, Row, Totals};
 
 /// One state's part of the bar.
 #[derive(Serialize)]
@@ -54,23 +54,23 @@ struct Sum {
 }
 
 impl Sums {
-    /// Adds what all attempts that a row stands for cost.
+    /// Adds what a job cost, or would.
     pub fn add(&mut self, row: &Row) {
         let sum = self.0.entry(plain(&row.model)).or_default();
-        match row.detail.charge {
-            Charge::Charged => sum.charged += row.detail.price,
-            Charge::Unknown => sum.unknown += row.detail.price,
-            Charge::None => sum.open += row.detail.price,
+        let Detail { price, charged, perhaps, .. } = &row.detail;
+        sum.charged += *charged;
+        sum.unknown += *perhaps;
+        if charged.is_zero() && perhaps.is_zero() {
+            sum.open += *price;
         }
     }
 
-    /// Adds a task that no row stands for.
-    pub fn add_superseded(&mut self, superseded: &Superseded) {
-        let model = superseded.request["model"].as_str().unwrap_or("another model");
-        let sum = self.0.entry(plain(model)).or_default();
-        match superseded.charge {
-            Charge::Charged => sum.charged += superseded.price_usd,
-            Charge::Unknown => sum.unknown += superseded.price_usd,
+    /// Adds an attempt of a job that is gone from the manifest.
+    pub fn add_gone(&mut self, attempt: &Attempt) {
+        let sum = self.0.entry(plain(&attempt.model)).or_default();
+        match attempt.charge() {
+            Charge::Charged => sum.charged += attempt.price,
+            Charge::Unknown => sum.unknown += attempt.price,
             Charge::None => {}
         }
     }

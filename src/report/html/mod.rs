@@ -101,9 +101,7 @@ fn page(report: &Report, folder: &Path, written_at: Timestamp) -> Page {
             tasks.add(&row.id, times);
         }
     }
-    for superseded in &report.superseded {
-        models.add_superseded(superseded);
-    }
+    report.gone().for_each(|attempt| models.add_gone(attempt));
     Page {
         policy: policy.to_string(),
         version: env!("CARGO_PKG_VERSION"),

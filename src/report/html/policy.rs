@@ -16,29 +16,41 @@ pub struct Policy {
     style: String,
     script: String,
     hosts: BTreeSet<String>,
+    /// Whether some host can't be named.
+    is_open: bool,
 }
 
 impl Policy {
     /// For a page with one style and one script.
     pub fn new(style: &str, script: &str) -> Self {
         let hash = |text: &str| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)));
-        Self { style: hash(style), script: hash(script), hosts: BTreeSet::new() }
+        Self { style: hash(style), script: hash(script), hosts: BTreeSet::new(), is_open: false }
     }
 
     /// Lets videos come from where this address is.
+    ///
+    /// A policy's own grammar takes names and IPv4 addresses for hosts. A name with anything else in it would end the list, and
+    /// what follows would be read as another rule.
     pub fn allow_videos_of(&mut self, url: Option<&str>) {
         let url = url.and_then(|url| Url::parse(url).ok()).filter(|url| matches!(url.scheme(), "http" | "https"));
-        self.hosts.extend(url.map(|url| url.origin().ascii_serialization()));
+        let Some(url) = url else { return };
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-');
+        match url.host_str() {
+            Some(host) if host.chars().all(is_plain) => {
+                self.hosts.insert(url.origin().ascii_serialization());
+            }
+            _ => self.is_open = true,
+        }
     }
 }
 
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { style, script, hosts } = self;
+        let Self { style, script, hosts, is_open } = self;
         // `'self'` is the folder where a page was served from, and `file:` that of one that was opened from the disk.
         write!(f, "default-src 'none'; base-uri 'none'; form-action 'none'; style-src {style}; script-src {script}; ")?;
         write!(f, "media-src 'self' file:")?;
-        if hosts.len() > MOST_HOSTS {
+        if *is_open || hosts.len() > MOST_HOSTS {
             return write!(f, " https: http:");
         }
         hosts.iter().try_for_each(|host| write!(f, " {host}"))
@@ -63,5 +75,16 @@ mod tests {
         script-src 'sha256-ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=';
         media-src 'self' file: http://127.0.0.1:9 https://v.example
         ");
+    }
+
+    #[test]
+    fn no_host_can_add_a_rule() {
+        for url in ["https://a;script-src-elem/v", "https://a,b/v", "http://[::1]:9/v"] {
+            let mut policy = Policy::new("", "");
+            policy.allow_videos_of(Some(url));
+            let policy = policy.to_string();
+            assert!(policy.ends_with("media-src 'self' file: https: http:"), "{url}: {policy}");
+            assert_eq!(policy.matches("script-src").count(), 1, "{url}: {policy}");
+        }
     }
 }
