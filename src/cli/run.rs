@@ -43,11 +43,12 @@ pub fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let out = &paths::out(&args.manifest, args.reports.out.as_deref(), &chosen.manifest.key);
     let run = Run { args, terminal, chosen: &chosen, ledger: &paths::ledger(&args.manifest), out };
     let history = read_history(run.ledger, paths::kind(&args.manifest), &chosen.manifest.key);
-    let plan = run.plan(&history.map_err(|error| refusal::ledger(&error))?)?;
+    let history = history.map_err(|error| refusal::ledger(&error))?;
+    let plan = run.plan(&history)?;
     if args.money.plan {
-        let shown = run.show(&plan);
+        let shown = run.show(&plan, &history);
         // The process ends here: the system takes a hundred thousand jobs back faster than they can be freed one by one.
-        std::mem::forget((plan, chosen));
+        std::mem::forget((plan, history, chosen));
         return shown;
     }
     let writer = destinations(&args.reports, out)?;
@@ -55,7 +56,7 @@ pub fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> {
         connect::check(&args.manifest, &args.service)?;
     }
     // It is made anew under the lock, of what the ledger says then.
-    drop(plan);
+    drop((plan, history));
     // One thread: the program waits, and waking another thread for each answer costs more than all the rest.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -106,13 +107,18 @@ impl Run<'_> {
         Ok(Plan::new(&self.chosen.selected, given))
     }
 
-    fn show(&self, plan: &Plan) -> Result<Exit, Failure> {
+    fn show(&self, plan: &Plan, history: &History) -> Result<Exit, Failure> {
+        let missing = if self.keeps_videos() { self.shelf(plan, history).errands.len() } else { 0 };
+        let missing = (missing > 0).then(|| ui::to_fetch(missing));
         let text = match self.args.money.format {
-            PlanFormat::Text => ui::plan_text(plan, self.terminal.width(), self.terminal.verbosity > 0),
+            PlanFormat::Text => {
+                let text = ui::plan_text(plan, self.terminal.width(), self.terminal.verbosity > 0);
+                text + &missing.map(|missing| missing + "\n").unwrap_or_default()
+            }
             PlanFormat::Markdown => ui::plan_markdown(plan),
             PlanFormat::Json => {
                 let renamed = plan.renamed.iter().map(|(new, old)| ui::renamed(new, old));
-                let warnings = self.chosen.warnings.iter().cloned().chain(renamed).collect();
+                let warnings = self.chosen.warnings.iter().cloned().chain(renamed).chain(missing).collect();
                 let view = PlanView::new(plan, warnings);
                 let json = view.and_then(|view| serde_json::to_string_pretty(&view));
                 json.map_err(|error| Failure::before_sending(Exit::Usage, error.to_string()))? + "\n"

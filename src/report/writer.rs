@@ -92,7 +92,10 @@ fn replace(
     write: impl FnOnce(&Path, &mut BufWriter<&std::fs::File>) -> std::io::Result<()>,
 ) -> std::io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder)?;
+    std::fs::create_dir_all(folder).map_err(|error| {
+        let message = format!("its folder {} can't be made: {error}", folder.display());
+        std::io::Error::new(error.kind(), message)
+    })?;
     let mut builder = tempfile::Builder::new();
     builder.prefix(".shotlist-");
     #[cfg(unix)]

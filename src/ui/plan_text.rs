@@ -140,6 +140,12 @@ pub fn renamed(new: &JobId, old: &JobId) -> String {
     format!("{new} asks for the same as {old}, which was submitted and is gone: if it was renamed, rename it back")
 }
 
+/// What is said of videos that are not here.
+#[must_use]
+pub fn to_fetch(missing: usize) -> String {
+    format!("{} that earlier runs paid for will be fetched, without a charge", count(missing, "video"))
+}
+
 fn count_requests(requests: u64) -> String {
     count(usize::try_from(requests).unwrap_or(usize::MAX), "request")
 }

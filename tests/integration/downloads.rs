@@ -310,6 +310,8 @@ fn a_video_that_is_here_is_not_fetched_again_and_one_that_is_gone_is() {
     fs::remove_file(&file).expect("gone");
     let status = here.shotlist(&["status", "m.yaml", "--format", "json"]).ends_with(0);
     assert!(!status.stdout.contains("one.mp4\","), "a file that is not there is named: {}", status.stdout);
+    let plan = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0).stdout;
+    assert!(plan.contains("1 video that earlier runs paid for will be fetched, without a charge"), "{plan}");
     here.run(&service, &["--no-download"]).ends_with(0);
     assert!(!file.exists());
     here.run(&service, &[]).ends_with(0);
