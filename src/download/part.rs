@@ -47,10 +47,15 @@ pub struct Resume<'p> {
 impl Part {
     /// What an earlier process left, or nothing yet.
     pub async fn open(path: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path).await?;
         let note = fs::read(note_path(path)).await.ok().and_then(|note| serde_json::from_slice(&note).ok());
         let note: Note = note.unwrap_or_default();
-        let length = if note.version.is_some() { note.synced.min(file.metadata().await?.len()) } else { 0 };
+        if note.version.is_none() {
+            // Never cut short where it is: without a note it may be a video that has its name already, and this is a second
+            // name that a process did not live to take away.
+            remove(path).await?;
+        }
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path).await?;
+        let length = note.synced.min(file.metadata().await?.len());
         let mut part = Self { path: path.to_owned(), file, length, note };
         part.cut(length).await?;
         Ok(part)
@@ -109,12 +114,16 @@ impl Part {
     async fn write_note(&self) -> io::Result<()> {
         let path = note_path(&self.path);
         if self.note.version.is_none() {
-            return match fs::remove_file(path).await {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-                _ => Ok(()),
-            };
+            return remove(&path).await;
         }
         fs::write(path, serde_json::to_vec(&self.note)?).await
+    }
+}
+
+async fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path).await {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
 }
 
@@ -128,6 +137,19 @@ pub fn note_path(part: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_part_that_has_its_name_already_is_not_cut() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (part, video) = (folder.path().join("part"), folder.path().join("a.mp4"));
+        std::fs::write(&part, "a whole video").expect("written");
+        std::fs::hard_link(&part, &video).expect("named");
+        let mut anew = Part::open(&part).await.expect("a new one");
+        anew.restart(Some("\"v1\"".into()), "h").await.expect("begun");
+        anew.append(b"other").await.expect("written");
+        anew.close().await.expect("closed");
+        assert_eq!(std::fs::read(&video).expect("the video"), b"a whole video");
+    }
 
     #[tokio::test]
     async fn another_process_goes_on_from_what_was_synced_and_from_nothing_else() {

@@ -81,6 +81,11 @@ pub fn place(target: &Target, naming: &Mutex<()>) -> Result<Placed, FetchError> 
     let (bytes, sha256) = digest(&mut file).map_err(FetchError::local(part))?;
     file.sync_all().map_err(FetchError::local(part))?;
     drop(file);
+    // From here on it is no part any more that another process could go on with, or cut.
+    match fs::remove_file(note_path(part)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(FetchError::local(part)(error)),
+        _ => {}
+    }
     let _only_one = naming.lock().unwrap_or_else(PoisonError::into_inner);
     let (path, displaced) = target.take_a_name(&sha256, bytes)?;
     sync_folder(&target.at(&path)).map_err(FetchError::local(&target.at(&path)))?;
