@@ -525,7 +525,7 @@ fn the_video_of_a_job_that_is_gone_is_fetched_all_the_same() {
     let two =
         "version: 1\njobs:\n  - { id: one, model: alpha-2, prompt: x }\n  - { id: two, model: alpha-2, prompt: y }\n";
     let (service, here) = (Service::well(), Workspace::with_manifest(two));
-    here.run(&service, &["--no-download"]).ends_with(0);
+    here.run(&service, &["--no-download", "--concurrency", "1"]).ends_with(0);
     here.run(&service, &["--select", "two"]).ends_with(0);
     assert_eq!(service.fetched(), ["/videos/t1.mp4"]);
 }
