@@ -61,6 +61,11 @@ impl Part {
         Ok(part)
     }
 
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// How long it is.
     pub fn length(&self) -> u64 {
         self.length

@@ -111,7 +111,7 @@ async fn answer(downloader: &Downloader, url: &str, part: &mut Part) -> Result<R
     match response.status() {
         StatusCode::OK | StatusCode::PARTIAL_CONTENT => Ok(response),
         StatusCode::RANGE_NOT_SATISFIABLE => {
-            part.restart(None, "").await.map_err(local)?;
+            part.restart(None, "").await.map_err(|error| local(part, error))?;
             Err(Miss::Again("the server has not as much as arrived before".to_owned(), None))
         }
         status if status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429) => {
@@ -152,10 +152,10 @@ async fn take(downloader: &Downloader, url: &str, mut response: Response, part: 
             }
         }
         if part.length() + chunk.len() as u64 > limits.longest {
-            part.restart(None, "").await.map_err(local)?;
+            part.restart(None, "").await.map_err(|error| local(part, error))?;
             return Err(Miss::Never(FetchError::TooLong(limits.longest)));
         }
-        part.append(&chunk).await.map_err(local)?;
+        part.append(&chunk).await.map_err(|error| local(part, error))?;
         drip.take(chunk.len()).map_err(|message| Miss::Again(message, None))?;
     }
     match whole {
@@ -176,10 +176,10 @@ async fn begin(url: &str, response: &Response, part: &mut Part) -> Result<Option
         {
             return Ok(whole);
         }
-        part.restart(None, "").await.map_err(local)?;
+        part.restart(None, "").await.map_err(|error| local(part, error))?;
         return Err(Miss::Again("the server sent another part than it was asked for".to_owned(), None));
     }
-    part.restart(version(response.headers()), &host(url)).await.map_err(local)?;
+    part.restart(version(response.headers()), &host(url)).await.map_err(|error| local(part, error))?;
     Ok(response.content_length())
 }
 
@@ -218,8 +218,8 @@ async fn short(mut response: Response, limits: &Limits) -> Result<Vec<u8>, Miss>
     }
 }
 
-fn local(error: std::io::Error) -> Miss {
-    Miss::Never(FetchError::Local { path: "a part of the video".into(), source: error })
+fn local(part: &Part, error: std::io::Error) -> Miss {
+    Miss::Never(FetchError::local(part.path())(error))
 }
 
 /// Whether enough arrives.

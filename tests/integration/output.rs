@@ -220,3 +220,29 @@ fn the_json_report_fits_its_schema_whatever_happened() {
     }
     assert_eq!(here.states(), ["completed", "failed", "in_doubt", "held", "completed"]);
 }
+
+/// The sums of money on the contact sheet are those of the ledger, whatever became of the jobs.
+#[test]
+fn the_sheet_adds_up_to_what_the_ledger_says() {
+    let service = Service::scripted(|asked| {
+        if asked.path.ends_with("t0") {
+            let error = serde_json::json!({ "message": "no" });
+            return crate::support::json(200, &serde_json::json!({ "id": "t0", "status": "failed", "error": error }));
+        }
+        crate::support::Answer::Well
+    });
+    let here = Workspace::with_manifest(TWO_JOBS);
+    // One fails and is tried again, two is changed, and then it is gone.
+    here.run(&service, &["--concurrency", "1"]).ends_with(1);
+    here.run(&service, &["--retry-failed"]).ends_with(0);
+    here.write("m.yaml", TWO_JOBS.replace("a dog", "a wolf"));
+    here.run(&service, &[]).ends_with(0);
+    here.write("m.yaml", "version: 1\njobs:\n  - { id: one, model: beta-2.0-lite, prompt: a cat }\n");
+    here.shotlist(&["report", "m.yaml", "-q"]).ends_with(0);
+    let totals = here.report()["totals"].clone();
+    assert_eq!((totals["spent_usd"].as_str(), totals["unknown_usd"].as_str()), (Some("18.75"), Some("3.75")));
+    let page = fs::read_to_string(here.path("shotlist-out/m/report.html")).expect("the page");
+    let all = page.split("class=\"sum\">").nth(1).expect("a model");
+    assert!(all.starts_with("$18.75 <small>+ $3.75 perhaps"), "{}", &all[..60]);
+    assert!(page.contains("<li class=\"price\">$3.75 + $3.75 perhaps</li>"), "the card of one");
+}
