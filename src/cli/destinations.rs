@@ -1,7 +1,7 @@
 //! Where reports go: three in the output folder, and those that `--report` names.
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _};
 use std::path::Path;
 
 use super::exit::Exit;
@@ -32,23 +32,30 @@ pub fn destinations(reports: &ReportArgs, out: &Path) -> Result<Writer, Failure>
     Ok(Writer::new(files))
 }
 
-/// How a report of each form begins, or what is in its first lines.
-fn mark(form: Form) -> &'static str {
+/// What is in the first lines of a report of each form, and of nothing else.
+fn marks(form: Form) -> &'static [&'static str] {
     match form {
-        Form::Csv => "id,batch,model,state,charge",
-        Form::Json => "\"schema_version\"",
-        Form::Html => "name=\"generator\" content=\"shotlist",
+        Form::Csv => &["id,batch,model,state,charge"],
+        Form::Json => &["\"schema_version\"", "\"simulated\"", "\"written_at\"", "\"jobs\""],
+        Form::Html => &["name=\"generator\" content=\"shotlist"],
     }
 }
 
 /// Refuses to replace a file that is no report: a table of products, the manifest, anything that somebody made.
 fn spare(path: &Path, form: Form) -> Result<(), Failure> {
     let mut start = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(FIRST_LINES).read_to_end(&mut start));
-    // What can't be read is found out when it is written.
-    if read.is_err() || start.is_empty() || String::from_utf8_lossy(&start).contains(mark(form)) {
-        return Ok(());
-    }
-    let message = format!("{} is there already, and is no report of shotlist", path.display());
-    Err(Failure::before_sending(Exit::Usage, message).with_help("name another file, or move that one away"))
+    let why = match File::open(path).and_then(|file| file.take(FIRST_LINES).read_to_end(&mut start)) {
+        // What hinders it from being made is told when it is.
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(()),
+        Err(error) => format!("can't be read to see whether it is a report: {error}"),
+        Ok(_) => {
+            let start = String::from_utf8_lossy(&start);
+            if start.is_empty() || marks(form).iter().all(|mark| start.contains(mark)) {
+                return Ok(());
+            }
+            "is there already, and is no report of shotlist".to_owned()
+        }
+    };
+    let failure = Failure::before_sending(Exit::Usage, format!("{} {why}", path.display()));
+    Err(failure.with_help("name another file, or move that one away"))
 }

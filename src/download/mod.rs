@@ -49,6 +49,14 @@ pub enum Link {
     Content(String),
 }
 
+impl Link {
+    fn address(&self) -> &str {
+        match self {
+            Self::Video(url) | Self::Content(url) => url,
+        }
+    }
+}
+
 /// Where a video goes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Spot {
@@ -75,6 +83,9 @@ pub struct Placed {
 pub trait Videos: Sync {
     /// Fetches a video, to beside its place. May be given up at any moment: what arrived is kept for another time.
     fn fetch<'a>(&'a self, link: &'a Link, spot: &'a Spot) -> BoxFuture<'a, Result<(), FetchError>>;
+
+    /// Where a video that was here once is kept now, if another one took its path.
+    fn find<'a>(&'a self, spot: &'a Spot, known: &'a VideoFile) -> BoxFuture<'a, Option<OutputPath>>;
 
     /// Puts a video that was fetched into its place. Short, and not to be given up: what has its name is to be written down.
     fn place<'a>(&'a self, spot: &'a Spot) -> BoxFuture<'a, Result<Placed, FetchError>>;
@@ -181,11 +192,22 @@ impl Videos for Downloader {
         Box::pin(async move {
             let (folder, wanted) = (self.folder.clone(), spot.clone());
             let target = on_a_thread(move || place::prepare(&folder, &wanted)).await?;
+            if target.whole.exists() {
+                return Ok(());
+            }
             let mut part = part::Part::open(&target.part).await.map_err(FetchError::local(&target.part))?;
             let filled = stream::fill(self, link, &mut part).await;
             // Also of a part that is not whole: nothing may be written to it later, when another link has begun it anew.
             let closed = part.close().await.map_err(FetchError::local(&target.part));
             filled.and(closed)
+        })
+    }
+
+    fn find<'a>(&'a self, spot: &'a Spot, known: &'a VideoFile) -> BoxFuture<'a, Option<OutputPath>> {
+        Box::pin(async move {
+            let (folder, wanted, known) = (self.folder.clone(), spot.clone(), known.clone());
+            // What can't be looked at is fetched, and told then.
+            on_a_thread(move || place::find(&place::prepare(&folder, &wanted)?, &known)).await.unwrap_or(None)
         })
     }
 

@@ -25,6 +25,8 @@ pub struct Target {
     spot: Spot,
     /// Where the video is on its way.
     pub part: PathBuf,
+    /// Where it is once it is whole, and waits for its name.
+    pub whole: PathBuf,
 }
 
 /// Whether a video is still where it was put, with the length that it had.
@@ -44,14 +46,15 @@ pub fn prepare(folder: &Path, spot: &Spot) -> Result<Target, FetchError> {
         way.push(part);
         match fs::create_dir(&way) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => no_link(&way)?,
-            made => made.map_err(FetchError::local(&way))?,
+            made => made.and_then(|()| sync_folder(&way)).map_err(FetchError::local(&way))?,
         }
     }
-    let part = way.join(format!(".{name}.{}.part", mark(&spot.task)));
-    no_link(&way.join(name))?;
-    no_link(&part)?;
-    no_link(&note_path(&part))?;
-    Ok(Target { folder: folder.to_owned(), spot: spot.clone(), part })
+    let mark = mark(&spot.task);
+    let (part, whole) = (way.join(format!(".{name}.{mark}.part")), way.join(format!(".{name}.{mark}.whole")));
+    for path in [&way.join(name), &part, &note_path(&part), &whole] {
+        no_link(path)?;
+    }
+    Ok(Target { folder: folder.to_owned(), spot: spot.clone(), part, whole })
 }
 
 /// A mark of a task that every file system takes.
@@ -71,26 +74,26 @@ fn no_link(path: &Path) -> Result<(), FetchError> {
 }
 
 /// Checks a video that has arrived, and puts it into its place.
+///
+/// Once it is known to be whole it has a name of its own, under which nobody goes on with it or cuts it, and from which it is
+/// put into its place later if that can't be done now.
 pub fn place(target: &Target, naming: &Mutex<()>) -> Result<Placed, FetchError> {
-    let part = &target.part;
-    let mut file = File::options().read(true).write(true).open(part).map_err(FetchError::local(part))?;
-    if let Some(flaw) = flaw(&mut file).map_err(FetchError::local(part))? {
-        forget(part);
-        return Err(FetchError::NotVideo(flaw));
+    let whole = &target.whole;
+    if !whole.exists() {
+        target.find_whole()?;
     }
-    let (bytes, sha256) = digest(&mut file).map_err(FetchError::local(part))?;
-    file.sync_all().map_err(FetchError::local(part))?;
-    drop(file);
-    // From here on it is no part any more that another process could go on with, or cut.
-    match fs::remove_file(note_path(part)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(FetchError::local(part)(error)),
-        _ => {}
-    }
+    let (bytes, sha256) = File::open(whole).and_then(|mut file| digest(&mut file)).map_err(FetchError::local(whole))?;
     let _only_one = naming.lock().unwrap_or_else(PoisonError::into_inner);
     let (path, displaced) = target.take_a_name(&sha256, bytes)?;
     sync_folder(&target.at(&path)).map_err(FetchError::local(&target.at(&path)))?;
-    forget(part);
+    forget(&[whole.clone(), target.part.clone(), note_path(&target.part)]);
     Ok(Placed { file: VideoFile { path, sha256, bytes }, displaced })
+}
+
+/// Where a video that was here once is kept now, under a version of its path.
+pub fn find(target: &Target, known: &VideoFile) -> Result<Option<OutputPath>, FetchError> {
+    let (version, is_kept) = target.version_of(&known.sha256, known.bytes)?;
+    Ok(is_kept.then_some(version))
 }
 
 /// Gives a file a name that nobody has: never takes one that somebody took meanwhile, another process for example.
@@ -109,12 +112,27 @@ impl Target {
         self.folder.join(path.as_str())
     }
 
+    /// Looks whether the part is a whole video, and says so by its name.
+    fn find_whole(&self) -> Result<(), FetchError> {
+        let mut file =
+            File::options().read(true).write(true).open(&self.part).map_err(FetchError::local(&self.part))?;
+        if let Some(flaw) = flaw(&mut file).map_err(FetchError::local(&self.part))? {
+            forget(&[self.part.clone(), note_path(&self.part)]);
+            return Err(FetchError::NotVideo(flaw));
+        }
+        let named = file.sync_all().and_then(|()| fs::rename(&self.part, &self.whole));
+        named.map_err(FetchError::local(&self.whole))
+    }
+
     /// Gives the video its name, once nothing has it that would be lost; and says where the occupant is then.
     fn take_a_name(&self, sha256: &str, bytes: u64) -> Result<(OutputPath, Option<OutputPath>), FetchError> {
         for _ in 0..MOST_RACES {
-            let (path, displaced, is_free) = self.make_room(sha256, bytes)?;
+            let (path, displaced, is_free) = match self.make_room(sha256, bytes) {
+                Err(FetchError::Trouble(_)) => continue,
+                room => room?,
+            };
             let at = self.at(&path);
-            let named = if is_free { name_anew(&self.part, &at) } else { fs::rename(&self.part, &at) };
+            let named = if is_free { name_anew(&self.whole, &at) } else { fs::rename(&self.whole, &at) };
             match named {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 named => return named.map(|()| (path, displaced)).map_err(FetchError::local(&at)),
@@ -140,8 +158,7 @@ impl Target {
             Some((length, found)) => {
                 let (version, is_kept) = self.version_of(found, *length)?;
                 if !is_kept {
-                    let to = self.at(&version);
-                    name_anew(&self.at(own), &to).map_err(FetchError::local(&to))?;
+                    self.keep(own, &version)?;
                 }
                 Some((version, found))
             }
@@ -156,6 +173,18 @@ impl Target {
             (_, None) => None,
         };
         Ok((own.clone(), displaced, there.is_none()))
+    }
+
+    /// Gives a file the name of a version, too, so that it survives when its own is taken. If another process takes that name
+    /// first, the next one is looked for.
+    fn keep(&self, own: &OutputPath, version: &OutputPath) -> Result<(), FetchError> {
+        let to = self.at(version);
+        match name_anew(&self.at(own), &to) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Err(FetchError::Trouble(format!("{} was taken by another process", to.display())))
+            }
+            named => named.map_err(FetchError::local(&to)),
+        }
     }
 
     /// The version of the path that holds these bytes, or else the first that is free; and whether it holds them.
@@ -187,10 +216,10 @@ impl Target {
     }
 }
 
-/// Removes what is left of a part. Whatever stays is hidden and small, and no reason to call a video lost.
-fn forget(part: &Path) {
-    for path in [part.to_owned(), note_path(part)] {
-        if let Err(error) = fs::remove_file(&path)
+/// Removes what is left over. Whatever stays is hidden, and no reason to call a video lost.
+fn forget(paths: &[PathBuf]) {
+    for path in paths {
+        if let Err(error) = fs::remove_file(path)
             && error.kind() != io::ErrorKind::NotFound
         {
             tracing::warn!("{} can't be removed: {error}", path.display());
@@ -274,6 +303,24 @@ mod tests {
         // Dead after that, before it was written down.
         let placed = put(folder, &spot("a.mp4", Some(&first)), "second");
         assert_eq!((files(folder), placed.displaced), (expected.to_vec(), OutputPath::new("a~1.mp4").ok()));
+    }
+
+    #[test]
+    fn a_whole_video_waits_for_a_place_that_is_in_the_way() {
+        let root = tempfile::tempdir().expect("a folder");
+        let folder = root.path();
+        fs::create_dir(folder.join("a.mp4")).expect("a folder in the way");
+        let target = prepare(folder, &spot("a.mp4", None)).expect("a place");
+        fs::write(&target.part, video("first")).expect("a part");
+        place(&target, &Mutex::default()).expect_err("a folder is there");
+        assert!(target.whole.exists() && !target.part.exists(), "{:?}", target.part);
+        fs::remove_dir(folder.join("a.mp4")).expect("gone");
+        place(&target, &Mutex::default()).expect("nothing is fetched again");
+        assert_eq!(files(folder), [("a.mp4".to_owned(), video("first"))]);
+        // Dead after it got its name and before the other one was removed.
+        fs::hard_link(folder.join("a.mp4"), &target.whole).expect("a second name");
+        place(&target, &Mutex::default()).expect("placed");
+        assert_eq!(files(folder), [("a.mp4".to_owned(), video("first"))]);
     }
 
     #[cfg(unix)]

@@ -16,7 +16,7 @@ use crate::domain::retry_after;
 
 /// The longest pause between two tries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// The longest wait that a server can ask for before a link is tried again.
+/// The longest wait that a server can ask for; one that asks for more is asked by the next run.
 const LONGEST_WAIT: Duration = Duration::from_mins(10);
 /// A try that brought as much as this is a step ahead, and is not counted.
 const STEP: u64 = 256 << 10;
@@ -37,50 +37,52 @@ impl From<FetchError> for Miss {
 
 /// Fills the part until it is as long as the server says that the video is.
 pub async fn fill(downloader: &Downloader, link: &Link, part: &mut Part) -> Result<(), FetchError> {
-    let limits = &downloader.limits;
-    let filled = tokio::time::timeout(limits.whole, fill_in_tries(downloader, link, part)).await;
-    filled.unwrap_or_else(|_| {
-        let message = format!("it was not over after {} minutes; what arrived is kept", limits.whole.as_secs() / 60);
-        Err(FetchError::Trouble(message))
-    })
+    let whole = downloader.limits.whole;
+    let host = host(link.address());
+    let deadline = tokio::time::Instant::now() + whole;
+    let filled = tokio::time::timeout_at(deadline, fill_in_tries(downloader, link, &host, deadline, part)).await;
+    let filled = filled.unwrap_or_else(|_| {
+        Err(FetchError::Trouble(format!("it was not over after {} min; what arrived is kept", whole.as_secs() / 60)))
+    });
+    match &filled {
+        Ok(()) => downloader.patience.answered(&host),
+        Err(FetchError::Trouble(_)) => downloader.patience.failed(&host),
+        Err(_) => {}
+    }
+    filled
 }
 
-async fn fill_in_tries(downloader: &Downloader, link: &Link, part: &mut Part) -> Result<(), FetchError> {
+async fn fill_in_tries(
+    downloader: &Downloader,
+    link: &Link,
+    host: &str,
+    deadline: tokio::time::Instant,
+    part: &mut Part,
+) -> Result<(), FetchError> {
     let pauses = || {
         let first = downloader.limits.first_pause;
-        ExponentialBuilder::new()
-            .with_min_delay(first)
-            .with_max_delay(LONGEST_PAUSE)
-            .with_jitter()
-            .without_max_times()
-            .build()
+        let pauses = ExponentialBuilder::new().with_min_delay(first).with_max_delay(LONGEST_PAUSE);
+        pauses.with_jitter().without_max_times().build()
     };
-    let address = match link {
-        Link::Video(url) | Link::Content(url) => url,
-    };
-    let tries = downloader.patience.tries(&host(address), downloader.limits.tries);
+    let tries = downloader.patience.tries(host, downloader.limits.tries);
     let (mut tried, mut pause) = (0, pauses());
     loop {
         let before = part.length();
         let (message, wait) = match fill_once(downloader, link, part).await {
-            Ok(()) => {
-                downloader.patience.answered(&host(address));
-                return Ok(());
-            }
+            Ok(()) => return Ok(()),
             Err(Miss::Never(error)) => return Err(error),
-            Err(Miss::Again(message, wait)) => (message, wait),
+            Err(Miss::Again(message, wait)) => (message, wait.unwrap_or_default()),
         };
         if part.length() >= before + STEP {
             (tried, pause) = (0, pauses());
         }
         tried += 1;
-        if tried >= tries {
-            downloader.patience.failed(&host(address));
+        // To wait for longer than there is time would only keep others waiting.
+        if tried >= tries || wait > LONGEST_WAIT || tokio::time::Instant::now() + wait >= deadline {
             return Err(FetchError::Trouble(message));
         }
         tracing::debug!("a download is tried again: {message}");
-        let asked = wait.unwrap_or_default().min(LONGEST_WAIT);
-        tokio::time::sleep(asked.max(pause.next().unwrap_or(LONGEST_PAUSE))).await;
+        tokio::time::sleep(wait.max(pause.next().unwrap_or(LONGEST_PAUSE))).await;
     }
 }
 

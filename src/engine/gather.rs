@@ -13,7 +13,7 @@ use super::line::Line;
 use super::shelf::{Errand, Place, Shelf};
 use super::stop::StopReason;
 use super::submit::with_cause;
-use crate::domain::{Account, AttemptId, JobId, TaskId, VideoFile};
+use crate::domain::{Account, AttemptId, JobId, OutputPath, TaskId, VideoFile};
 use crate::download::{FetchError, Link, Placed, Spot, Videos};
 use crate::ledger::{Event, Ledger};
 use crate::service::{Look, VideoService};
@@ -24,6 +24,8 @@ const EARLIER_AT_ONCE: usize = 2;
 /// How often a task is asked for a new link, and the pause in between.
 const MOST_LOOKS: usize = 3;
 const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
+/// The longest pause that is waited out for that.
+const LONGEST_PAUSE: Duration = Duration::from_mins(10);
 
 /// What it takes to keep videos.
 #[derive(Clone, Copy)]
@@ -64,7 +66,8 @@ impl<'r, S: VideoService, L: Ledger> Gatherer<'r, S, L> {
     /// Fetches a video of this run's account. False if it could not be had.
     pub async fn bring(&self, job: &JobId, attempt: AttemptId, task: TaskId, video_url: String, place: Place) -> bool {
         let account = self.account.clone();
-        self.fetch(&Errand { job: job.clone(), attempt, task, account, video_url, place }, &self.doors).await
+        let errand = Errand { job: job.clone(), attempt, task, account, video_url, place, known: None };
+        self.fetch(&errand, &self.doors).await
     }
 
     /// Fetches a video of an earlier run. Those have doors of their own: a fresh link does not wait behind one that may be gone.
@@ -98,6 +101,12 @@ impl<'r, S: VideoService, L: Ledger> Gatherer<'r, S, L> {
             occupant: occupants.first().map(|(_, file)| file.clone()),
             task: errand.task.clone(),
         };
+        if let Some(known) = &errand.known
+            && let Some(path) = self.keeping.videos.find(&spot, known).await
+        {
+            self.write_moved(errand, known, path).await;
+            return Ok(());
+        }
         let (placed, link) = self.fetch_from_anywhere(errand, &spot).await?;
         self.write_down(errand, placed, link, &occupants).await;
         Ok(())
@@ -167,6 +176,13 @@ impl<'r, S: VideoService, L: Ledger> Gatherer<'r, S, L> {
     async fn ask_again(&self, task: &TaskId) -> Result<String, String> {
         let mut trouble = String::new();
         for _ in 0..MOST_LOOKS {
+            // Nobody asks during a pause. One that is longer than a link may take is left to the next run.
+            while let Some(pause) = self.line.pace.pending() {
+                if pause > LONGEST_PAUSE {
+                    return Err("the service asked everybody to wait".to_owned());
+                }
+                tokio::time::sleep(pause).await;
+            }
             self.line.pace.turn_to_look().await;
             match self.line.service.look(task).await {
                 Look::Report(report) => return report.video_url.ok_or_else(|| "the task names none".to_owned()),
@@ -183,6 +199,14 @@ impl<'r, S: VideoService, L: Ledger> Gatherer<'r, S, L> {
             }
         }
         Err(trouble)
+    }
+
+    /// The video is here, and another one took its path: another batch in the same folder, for example.
+    async fn write_moved(&self, errand: &Errand, known: &VideoFile, path: OutputPath) {
+        if let Err(error) = self.ledger.record(errand.attempt, Event::Moved(path.clone())).await {
+            return self.line.stop_because(StopReason::LedgerFailed, with_cause(&error));
+        }
+        (self.line.tell)(RunEvent::Fetched { job: errand.job.clone(), path, bytes: known.bytes });
     }
 
     async fn write_down(

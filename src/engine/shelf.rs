@@ -41,6 +41,8 @@ pub struct Errand {
     pub video_url: String,
     /// Where it goes.
     pub place: Place,
+    /// The video as it was when it was here.
+    pub known: Option<VideoFile>,
 }
 
 impl Shelf {
@@ -81,6 +83,7 @@ impl Shelf {
                 account: attempt.account.clone(),
                 video_url: attempt.video_url.clone()?,
                 place: place(attempt, !done.contains(&attempt.id)),
+                known: attempt.file.as_deref().cloned(),
             })
         });
         let resumed = plan.resume.iter().map(|attempt| (attempt.id, place(attempt, false)));

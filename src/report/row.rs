@@ -59,6 +59,12 @@ impl JobState {
         }
     }
 
+    /// Whether the job as it is now was not bought yet.
+    #[must_use]
+    pub fn is_unbought(self) -> bool {
+        matches!(self, Self::Pending | Self::Held | Self::Rejected)
+    }
+
     /// The state's name for a person.
     #[must_use]
     pub fn label(self) -> String {
@@ -131,8 +137,8 @@ pub struct Row {
 /// What only a page for people shows.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Detail {
-    /// What one attempt costs.
-    pub price: Usd,
+    /// What the job costs as it is now.
+    pub job_price: Usd,
     /// What all attempts certainly cost, and what they perhaps cost on top of that.
     pub charged: Usd,
     pub perhaps: Usd,

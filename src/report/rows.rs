@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::row::{Detail, JobState, Row, Superseded, Totals};
 use super::times::Times;
 use super::way::way;
-use crate::domain::{Attempt, AttemptId, AttemptState, BatchKey, Charge, History, Job, JobId, Usd, VideoFile};
+use crate::domain::{Attempt, AttemptId, AttemptState, BatchKey, Charge, History, Job, Usd, VideoFile};
 use crate::download::is_whole;
 
 /// A report before it has a form. Its rows are made when they are written: ten thousand at once would take more memory than
@@ -60,10 +60,9 @@ impl Report {
         self.jobs.iter().map(|job| row(&self.key.batch, job, &self.history, &self.folder))
     }
 
-    /// The attempts of jobs that are gone from the manifest.
-    pub(super) fn gone(&self) -> impl Iterator<Item = &Attempt> {
-        let known: HashSet<&JobId> = self.jobs.iter().map(|job| &job.id).collect();
-        self.history.attempts().filter(move |attempt| !known.contains(&attempt.job))
+    /// All that was ever submitted for the batch.
+    pub(super) fn attempts(&self) -> impl Iterator<Item = &Attempt> {
+        self.history.attempts()
     }
 
     /// The folder of the videos.
@@ -126,7 +125,7 @@ fn row(batch: &str, job: &Job, history: &History, folder: &Path) -> Row {
     let file = shown.and_then(|attempt| file_of(attempt, folder));
     let others = attempts.iter().filter(|attempt| shown.is_none_or(|shown| shown.id != attempt.id));
     let detail = Detail {
-        price: shown.map_or(job.price, |attempt| attempt.price),
+        job_price: job.price,
         charged,
         perhaps,
         times: shown.map(Times::of),

@@ -559,3 +559,27 @@ fn a_file_of_somebody_else_is_never_replaced() {
     assert_eq!(fs::read_to_string(here.path("products.csv")).expect("a table"), "sku,name\n1,mug\n");
     here.run(&service, &["--report", "shotlist-out/m/report.csv"]).ends_with(0);
 }
+
+#[test]
+fn batches_that_share_a_folder_keep_all_their_videos_and_fetch_none_twice() {
+    // Videos of different lengths: by that, and not by reading all of it, a file is known to be the right one.
+    let word = |path: &str| if path.contains("t0") { "the first".to_owned() } else { "another one".to_owned() };
+    let service = Service::scripted_wholly(move |asked| {
+        if asked.path.starts_with("/videos/") {
+            Answer::Bytes(answer_of_video(&word(&asked.path)))
+        } else {
+            Answer::Well
+        }
+    });
+    let here = Workspace::with_manifest(ONE_JOB);
+    for batch in ["mon", "tue", "mon", "tue"] {
+        here.run(&service, &["--out", "videos", "--batch", batch]).ends_with(0);
+        let report = here.json("videos/report.json");
+        let row = &report["jobs"][0];
+        let file = here.path("videos").join(row["file"].as_str().expect("a file"));
+        let task = row["task_id"].as_str().expect("a task");
+        assert_eq!(fs::read(file).expect("the video"), video(&word(task)), "{batch}");
+    }
+    let fetched = service.asked().iter().filter(|asked| asked.path.starts_with("/videos/")).count();
+    assert_eq!((service.posts().len(), fetched), (2, 2));
+}

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
-use shotlist::domain::{Attempt, AttemptId, AttemptState, History, Job, ServiceError, TaskId, Usd, VideoFile};
+use shotlist::domain::{
+    Attempt, AttemptId, AttemptState, History, Job, OutputPath, ServiceError, TaskId, Usd, VideoFile,
+};
 use shotlist::download::{FetchError, Link, Placed, Spot, Videos};
 use shotlist::engine::{Keeping, Outcome, RunEvent, Settings, Shelf, Stop, StopReason};
 use shotlist::plan::{Limit, Plan};
@@ -577,6 +579,10 @@ impl Videos for Hours {
             self.now.fetch_sub(1, Ordering::SeqCst);
             Ok(())
         })
+    }
+
+    fn find<'a>(&'a self, _: &'a Spot, _: &'a VideoFile) -> BoxFuture<'a, Option<OutputPath>> {
+        Box::pin(std::future::ready(None))
     }
 
     fn place<'a>(&'a self, spot: &'a Spot) -> BoxFuture<'a, Result<Placed, FetchError>> {

@@ -78,15 +78,16 @@ fn version(path: &str) -> Version {
     Version { name: plain(path.rsplit('/').next().unwrap_or(path)), link: path_as_link(path) }
 }
 
-/// What the job cost, what it perhaps cost on top, or what it would.
+/// What the job cost, what it perhaps cost on top, and what it is still to cost.
 fn price(row: &Row) -> String {
-    let Detail { price, charged, perhaps, .. } = &row.detail;
-    match (charged.is_zero(), perhaps.is_zero()) {
-        (true, true) => format!("${price} not spent"),
+    let Detail { job_price, charged, perhaps, .. } = &row.detail;
+    let paid = match (charged.is_zero(), perhaps.is_zero()) {
+        (true, true) => return format!("${job_price} not spent"),
         (false, true) => format!("${charged}"),
         (true, false) => format!("${perhaps} perhaps"),
         (false, false) => format!("${charged} + ${perhaps} perhaps"),
-    }
+    };
+    if row.state.is_unbought() { format!("{paid}, ${job_price} to come") } else { paid }
 }
 
 /// What went wrong, with the service's code.

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::text::plain;
 use crate::domain::{Attempt, Charge, Usd};
-use crate::report::row::{Detail, JobState, Row, Totals};
+use crate::report::row::{JobState, Row, Totals};
 
 /// One state's part of the bar.
 #[derive(Serialize)]
@@ -54,19 +54,15 @@ struct Sum {
 }
 
 impl Sums {
-    /// Adds what a job cost, or would.
-    pub fn add(&mut self, row: &Row) {
-        let sum = self.0.entry(plain(&row.model)).or_default();
-        let Detail { price, charged, perhaps, .. } = &row.detail;
-        sum.charged += *charged;
-        sum.unknown += *perhaps;
-        if charged.is_zero() && perhaps.is_zero() {
-            sum.open += *price;
+    /// Adds what a job is still to cost, if it is.
+    pub fn add_open(&mut self, row: &Row) {
+        if row.state.is_unbought() {
+            self.0.entry(plain(&row.model)).or_default().open += row.detail.job_price;
         }
     }
 
-    /// Adds an attempt of a job that is gone from the manifest.
-    pub fn add_gone(&mut self, attempt: &Attempt) {
+    /// Adds what an attempt cost, under the model that made it.
+    pub fn add(&mut self, attempt: &Attempt) {
         let sum = self.0.entry(plain(&attempt.model)).or_default();
         match attempt.charge() {
             Charge::Charged => sum.charged += attempt.price,

@@ -95,13 +95,13 @@ fn page(report: &Report, folder: &Path, written_at: Timestamp) -> Page {
     let (mut tags, mut tasks, mut models) = (BTreeSet::new(), Tasks::default(), charts::Sums::default());
     for row in report.rows_seen_from(folder) {
         policy.allow_videos_of(row.video_url.as_deref());
-        models.add(&row);
+        models.add_open(&row);
         tags.extend(row.tags.iter().map(|tag| plain(tag)));
         if let Some(times) = row.detail.times {
             tasks.add(&row.id, times);
         }
     }
-    report.gone().for_each(|attempt| models.add_gone(attempt));
+    report.attempts().for_each(|attempt| models.add(attempt));
     Page {
         policy: policy.to_string(),
         version: env!("CARGO_PKG_VERSION"),
