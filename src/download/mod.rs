@@ -3,7 +3,8 @@
 //! # What it promises
 //!
 //! - **Whole or not at all.** A video is streamed into a hidden file beside its place, checked (length, MP4 signature, no
-//!   box cut short), hashed, synced, and renamed. What carries a video's name was once whole.
+//!   box cut short), hashed, synced, and renamed. What carries a video's name was once whole. One that is whole and can't be put
+//!   into its place, because something is in the way, waits beside it under a hidden name and is not fetched again.
 //! - **Nothing is lost to it.** A file that is in the way is kept under a version of its name, `waves~1.mp4`, unless the
 //!   same bytes are kept there already.
 //! - **Nothing leaves the folder.** A path is checked when the manifest is read ([`crate::domain::OutputPath`]); here, no
@@ -11,7 +12,8 @@
 //!   there without shotlist, too, and is not guarded against.
 //! - **The key goes home only.** Each request of a journey, redirects included, asks anew whether its address is the
 //!   service's own origin. From https no redirect leads to http.
-//! - **It ends.** Redirects, silence, drips, length, tries and time are all bounded by [`Limits`].
+//! - **It ends.** Redirects, silence, drips, length, tries and time are all bounded by [`Limits`], and a host where nothing works
+//!   out is given less of them.
 //! - **It resumes.** What arrived is kept and asked for no second time, if the server named a version of the file that it
 //!   can be asked for (`ETag`, `Last-Modified`; RFC 9110 §13.1.5). Of a process that was killed, what had been synced.
 //!

@@ -54,8 +54,11 @@ fn check(here: &Workspace, service: &Service, what: &str) {
             assert_eq!(fs::read(&file).expect("the video"), video(&format!("/videos/{task}.mp4")), "{what}: {job}");
         }
     }
-    let left: Vec<String> =
-        here.files().into_iter().filter(|file| file.contains('~') || file.contains(".part")).collect();
+    let left: Vec<String> = here
+        .files()
+        .into_iter()
+        .filter(|file| ["~", ".part", ".whole"].iter().any(|mark| file.contains(mark)))
+        .collect();
     assert!(left.is_empty(), "{what}: {left:?}");
     let completed = states.iter().filter(|state| **state == "completed").count();
     let spent = format!("{:.2}", 0.90 * f64::from(u32::try_from(completed).expect("few")));
