@@ -15,6 +15,8 @@ use crate::domain::{OutputPath, TaskId, VideoFile, hex};
 /// The most versions of a name. Whoever has that many has another problem.
 const MOST_VERSIONS: u32 = 10_000;
 
+/// The file that is locked while names are chosen.
+const LOCK: &str = ".shotlist.lock";
 /// How often a name is looked for anew because another process took it.
 const MOST_RACES: usize = 10;
 
@@ -84,10 +86,20 @@ pub fn place(target: &Target, naming: &Mutex<()>) -> Result<Placed, FetchError> 
     }
     let (bytes, sha256) = File::open(whole).and_then(|mut file| digest(&mut file)).map_err(FetchError::local(whole))?;
     let _only_one = naming.lock().unwrap_or_else(PoisonError::into_inner);
+    let _only_process = lock(&target.folder);
     let (path, displaced) = target.take_a_name(&sha256, bytes)?;
     sync_folder(&target.at(&path)).map_err(FetchError::local(&target.at(&path)))?;
     forget(&[whole.clone(), target.part.clone(), note_path(&target.part)]);
     Ok(Placed { file: VideoFile { path, sha256, bytes }, displaced })
+}
+
+/// One process at a time chooses names in a folder: two batches may share it, and neither may replace what the other just
+/// looked at. A file system that has no locks has none here either; what is lost there is a moment's certainty.
+fn lock(folder: &Path) -> Option<File> {
+    let path = folder.join(LOCK);
+    no_link(&path).ok()?;
+    let file = File::options().write(true).create(true).truncate(false).open(path).ok()?;
+    file.lock().ok().map(|()| file)
 }
 
 /// Where a video that was here once is kept now, under a version of its path.
@@ -265,6 +277,7 @@ mod tests {
         let mut files: Vec<_> = fs::read_dir(folder)
             .expect("a folder")
             .map(|entry| entry.expect("an entry"))
+            .filter(|entry| entry.file_name() != LOCK)
             .map(|entry| (entry.file_name().to_string_lossy().into_owned(), fs::read(entry.path()).expect("a file")))
             .collect();
         files.sort();
@@ -321,6 +334,21 @@ mod tests {
         fs::hard_link(folder.join("a.mp4"), &target.whole).expect("a second name");
         place(&target, &Mutex::default()).expect("placed");
         assert_eq!(files(folder), [("a.mp4".to_owned(), video("first"))]);
+    }
+
+    #[test]
+    fn another_process_is_waited_for() {
+        let root = tempfile::tempdir().expect("a folder");
+        let folder = root.path().to_owned();
+        let held = lock(&folder).expect("a lock");
+        let placing = std::thread::spawn(move || put(&folder, &spot("a.mp4", None), "first"));
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        // Somebody else takes the name, and is not replaced.
+        fs::write(root.path().join("a.mp4"), video("theirs")).expect("a file");
+        drop(held);
+        placing.join().expect("placed");
+        let expected = [("a.mp4", video("first")), ("a~1.mp4", video("theirs"))];
+        assert_eq!(files(root.path()), expected.map(|(name, bytes)| (name.to_owned(), bytes)));
     }
 
     #[cfg(unix)]
