@@ -20,7 +20,7 @@ use super::line::Line;
 use super::pace::Pace;
 use super::poller::{DENIED, Poller, Watch, Word};
 use super::settings::Settings;
-use super::shelf::Place;
+use super::shelf::{Errand, Place};
 use super::slots::{Slot, Slots};
 use super::stop::{Stop, StopReason};
 use super::submit::{Submitted, Submitter, with_cause};
@@ -131,8 +131,12 @@ impl<S: VideoService, L: Ledger> Engine<'_, S, L> {
         // Videos that earlier runs could not fetch, or that are gone.
         let errands = async {
             let Some(gatherer) = &gatherer else { return };
-            let errands = stream::iter(&gatherer.shelf().errands);
-            errands.for_each_concurrent(None, async |errand| tally.note_fetch(gatherer.run_errand(errand).await)).await;
+            let run = async |errand: &Errand| {
+                let is_here = gatherer.run_errand(errand).await;
+                // An old take whose link is dead is told each time, and is no reason to call every later run a failure.
+                tally.note_fetch(is_here || errand.place.is_version);
+            };
+            stream::iter(&gatherer.shelf().errands).for_each_concurrent(None, run).await;
         };
         let work = async { futures::join!(jobs, poller.run(watches), errands) };
         tokio::select! {

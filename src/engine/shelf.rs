@@ -61,9 +61,7 @@ impl Shelf {
         let done = plan.jobs.iter().filter(|planned| planned.action == Action::Done);
         let done: HashSet<AttemptId> = done.filter_map(|planned| planned.attempt).collect();
         let completed = || history.attempts().filter(|attempt| attempt.state == AttemptState::Completed);
-        let has_files = completed().any(|attempt| attempt.file.is_some());
-        let lacks_files = completed().any(|attempt| attempt.file.as_ref().is_none_or(|file| !is_here(file)));
-        if !has_files && !lacks_files && plan.resume.is_empty() && plan.collect.is_empty() {
+        if completed().next().is_none() && plan.resume.is_empty() && plan.collect.is_empty() {
             return Self::default();
         }
         let jobs: HashMap<&JobId, &Job> = plan.jobs.iter().map(|planned| (&planned.job.id, &*planned.job)).collect();

@@ -584,3 +584,21 @@ fn batches_that_share_a_folder_keep_all_their_videos_and_fetch_none_twice() {
     let fetched = service.asked().iter().filter(|asked| asked.path.starts_with("/videos/")).count();
     assert_eq!((service.posts().len(), fetched), (2, 2));
 }
+
+#[test]
+fn an_old_take_whose_link_is_dead_is_told_and_fails_no_later_run() {
+    let service = Service::scripted_wholly(|asked| match asked.path.as_str() {
+        "/videos/t0.mp4" => raw(403, &[], ""),
+        path if path.ends_with("/content") => raw(404, &[], ""),
+        path if path.starts_with("/videos/") => Answer::Bytes(answer_of_video(path)),
+        _ => Answer::Well,
+    });
+    let here = Workspace::with_manifest(ONE_JOB);
+    here.run(&service, &[]).ends_with(1);
+    here.write("m.yaml", ONE_JOB.replace("prompt: x", "prompt: y"));
+    for _ in 0..2 {
+        let ended = here.run(&service, &[]).ends_with(0);
+        assert!(ended.stderr.contains("the video of one could not be fetched"), "{}", ended.stderr);
+        assert!(here.path("shotlist-out/m/one.mp4").exists());
+    }
+}
