@@ -42,6 +42,14 @@ const REPORTS: [&str; 3] = ["report.csv", "report.json", "report.html"];
 impl OutputPath {
     /// Takes a path that stays inside the output folder and can be written on every system.
     pub fn new(text: &str) -> Result<Self, InvalidPath> {
+        if text.split('/').any(|part| part.len() > MOST_BYTES) {
+            return Err(InvalidPath::TooLong);
+        }
+        Self::stored(text)
+    }
+
+    /// A path that the ledger stored earlier: it may be a version, whose name is longer than what a manifest may ask for.
+    pub fn stored(text: &str) -> Result<Self, InvalidPath> {
         if text.starts_with(['/', '\\']) || text.get(1..2) == Some(":") {
             return Err(InvalidPath::Absolute);
         }
@@ -108,9 +116,6 @@ fn check_part(part: &str) -> Result<(), InvalidPath> {
     if is_device || part.ends_with(['.', ' ']) || part.starts_with([' ']) {
         return Err(InvalidPath::Name(part.to_owned()));
     }
-    if part.len() > MOST_BYTES {
-        return Err(InvalidPath::TooLong);
-    }
     Ok(())
 }
 
@@ -162,6 +167,10 @@ mod tests {
 
     #[test]
     fn every_id_has_a_file_and_every_file_has_versions() {
+        let longest = OutputPath::new(&"x".repeat(MOST_BYTES)).expect("a path");
+        let version = longest.version(10_000);
+        assert_eq!(OutputPath::stored(version.as_str()).as_ref(), Ok(&version), "the ledger could not be read again");
+        assert!(OutputPath::stored("../x").is_err());
         for (id, file) in [("hero", "hero.mp4"), ("a.2", "a.2.mp4"), ("con", "_con.mp4"), ("Nul.x", "_Nul.x.mp4")] {
             assert_eq!(OutputPath::of(&JobId::new(id).expect("an id")).as_str(), file);
         }

@@ -302,7 +302,7 @@ fn attempt(row: &Row<'_>, before: Option<&Account>) -> rusqlite::Result<Attempt>
 
 fn video_file(row: &Row<'_>) -> rusqlite::Result<Option<VideoFile>> {
     let Some(path) = row.get::<_, Option<String>>("file")? else { return Ok(None) };
-    let path = OutputPath::new(&path).map_err(|error| unreadable(13, error))?;
+    let path = OutputPath::stored(&path).map_err(|error| unreadable(13, error))?;
     let bytes = u64::try_from(row.get::<_, i64>("bytes")?).map_err(|error| unreadable(15, error))?;
     Ok(Some(VideoFile { path, sha256: row.get("sha256")?, bytes }))
 }
