@@ -1,9 +1,10 @@
 //! The place of a video: inside the folder, reached through no link, and with nothing lost that was there before.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use sha2::{Digest as _, Sha256};
 
@@ -17,6 +18,9 @@ const MOST_VERSIONS: u32 = 10_000;
 
 /// The file that is locked while names are chosen.
 const LOCK: &str = ".shotlist.lock";
+/// How long another process is waited for: choosing a name takes as long as reading the file that is in the way.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 /// How often a name is looked for anew because another process took it.
 const MOST_RACES: usize = 10;
 
@@ -94,12 +98,20 @@ pub fn place(target: &Target, naming: &Mutex<()>) -> Result<Placed, FetchError> 
 }
 
 /// One process at a time chooses names in a folder: two batches may share it, and neither may replace what the other just
-/// looked at. A file system that has no locks has none here either; what is lost there is a moment's certainty.
+/// looked at. Where there is no lock to be had, on a file system without locks or from a process that stands still, the only loss is
+/// a moment's certainty, and that is no reason to hang.
 fn lock(folder: &Path) -> Option<File> {
     let path = folder.join(LOCK);
     no_link(&path).ok()?;
     let file = File::options().write(true).create(true).truncate(false).open(path).ok()?;
-    file.lock().ok().map(|()| file)
+    let start = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Some(file),
+            Err(TryLockError::WouldBlock) if start.elapsed() < LONGEST_WAIT => std::thread::sleep(BETWEEN_TRIES),
+            Err(_) => return None,
+        }
+    }
 }
 
 /// Where a video that was here once is kept now, under a version of its path.
@@ -342,7 +354,9 @@ mod tests {
         let folder = root.path().to_owned();
         let held = lock(&folder).expect("a lock");
         let placing = std::thread::spawn(move || put(&folder, &spot("a.mp4", None), "first"));
-        std::thread::sleep(std::time::Duration::from_millis(50));
+        // Time for one that does not wait to take the name. Who waits is right however long this is.
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(!root.path().join("a.mp4").exists(), "it did not wait");
         // Somebody else takes the name, and is not replaced.
         fs::write(root.path().join("a.mp4"), video("theirs")).expect("a file");
         drop(held);
