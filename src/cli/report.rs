@@ -8,7 +8,7 @@ use super::exit::Exit;
 use super::failure::Failure;
 use super::refresh::Reporter;
 use super::{manifest, paths, refusal};
-use crate::ui::{self, Hints, Terminal};
+use crate::ui::{self, Terminal};
 
 /// Writes the reports of a manifest's batch. Asks nobody, and changes nothing but the reports.
 pub fn report(args: &ReportCommandArgs, terminal: &Terminal) -> Result<Exit, Failure> {
@@ -28,8 +28,7 @@ pub fn report(args: &ReportCommandArgs, terminal: &Terminal) -> Result<Exit, Fai
     };
     let report = reporter.write().map_err(|error| Failure { money: None, ..refusal::cannot_write(&error) })?;
     if !terminal.is_quiet {
-        let hints = Hints { manifest: &args.manifest.manifest, has_failed: true };
-        terminal.result(&ui::summary_text(&report, writer.paths(), hints));
+        terminal.result(&ui::summary_text(&report, &args.manifest.manifest, writer.paths()));
     }
     Ok(Exit::Done)
 }

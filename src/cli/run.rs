@@ -23,7 +23,7 @@ use crate::engine::{Engine, Keeping, Outcome, RunEvent, Settings, Shelf, Stop, S
 use crate::ledger::{Cap, Ledger as _, RunLock, SqliteLedger, read_history, read_open_elsewhere};
 use crate::plan::{Given, IdGlobs, Plan, PlanView};
 use crate::report::{JobState, Report, Writer};
-use crate::ui::{self, Hints, Progress, Terminal};
+use crate::ui::{self, Progress, Terminal};
 
 /// The longest and the shortest pause between two looks with `--sandbox`.
 const SANDBOX_POLL: (Duration, Duration) = (Duration::from_millis(250), Duration::from_millis(50));
@@ -180,8 +180,7 @@ impl Run<'_> {
         let ended_badly = !ended_badly.into_inner().unwrap_or_else(PoisonError::into_inner).is_empty();
         let exit = self.exit(&report, &outcome, ended_badly);
         if !(self.terminal.is_quiet && exit == Exit::Done && written.is_ok()) {
-            let hints = Hints { manifest: &self.args.manifest.manifest, has_failed: exit == Exit::SomeFailed };
-            self.terminal.result(&ui::summary_text(&report, writer.paths(), hints));
+            self.terminal.result(&ui::summary_text(&report, &self.args.manifest.manifest, writer.paths()));
         }
         written.map_err(|error| Failure {
             money: Some(

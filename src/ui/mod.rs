@@ -23,6 +23,6 @@ pub use picture::Picture;
 pub use plan_markdown::plan_markdown;
 pub use plan_text::{plan_text, renamed, to_fetch};
 pub use progress::Progress;
-pub use status::{Hints, status_text, summary_text};
+pub use status::{status_text, summary_text};
 pub use table::table;
 pub use terminal::Terminal;

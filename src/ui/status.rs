@@ -68,21 +68,12 @@ fn fit(cells: &mut [[String; 5]], width: usize) {
     }
 }
 
-/// What a summary may point at.
-#[derive(Clone, Copy, Debug)]
-pub struct Hints<'h> {
-    /// The manifest, as the user wrote it.
-    pub manifest: &'h Path,
-    /// Whether jobs failed.
-    pub has_failed: bool,
-}
-
-/// How a run ended, for stdout.
+/// How a run of a manifest ended, for stdout.
 #[must_use]
-pub fn summary_text<'p>(report: &Report, reports: impl Iterator<Item = &'p Path>, hints: Hints<'_>) -> String {
+pub fn summary_text<'p>(report: &Report, manifest: &Path, reports: impl Iterator<Item = &'p Path>) -> String {
     let mut text = sums(report);
-    if hints.has_failed && report.totals.states.get(JobState::Failed.name()).is_some_and(|&failed| failed > 0) {
-        let manifest = hints.manifest.display();
+    if report.totals.states.get(JobState::Failed.name()).is_some_and(|&failed| failed > 0) {
+        let manifest = manifest.display();
         text.push_str(&format!(
             "failed: `shotlist status {manifest}` says why; --retry-failed tries again, and costs again\n"
         ));
