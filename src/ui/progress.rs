@@ -55,21 +55,26 @@ impl Progress {
     /// Goes on showing how far the run is: as a picture where there is a terminal, and elsewhere in a line a minute. Never
     /// returns.
     pub async fn keep_telling(&self) -> std::convert::Infallible {
-        let pause = if self.terminal.shows_bar { FRAME } else { MINUTE };
-        loop {
-            tokio::time::sleep(pause).await;
-            let picture = self.picture();
-            if self.terminal.shows_bar {
-                let (width, height) = live::size();
-                // In the last column some terminals begin a new line.
-                let lines = picture.lines(width.saturating_sub(1), height, Instant::now());
-                drop(picture);
-                live::draw(lines);
-            } else if self.terminal.logs_json {
-                tracing::info!(event = "progress", message = picture.sentence(Instant::now()));
-            } else {
-                self.terminal.note(&picture.sentence(Instant::now()));
-            }
+        if self.terminal.shows_bar {
+            again_and_again(FRAME, || self.draw()).await
+        } else {
+            again_and_again(MINUTE, || self.say_how_far()).await
+        }
+    }
+
+    fn draw(&self) {
+        let (width, height) = live::size();
+        // In the last column some terminals begin a new line.
+        let lines = self.picture().lines(width.saturating_sub(1), height, Instant::now());
+        live::draw(lines);
+    }
+
+    fn say_how_far(&self) {
+        let sentence = self.picture().sentence(Instant::now());
+        if self.terminal.logs_json {
+            tracing::info!(event = "progress", message = sentence);
+        } else {
+            self.terminal.note(&sentence);
         }
     }
 
@@ -190,5 +195,31 @@ impl Progress {
         if !self.terminal.shows_bar || self.terminal.verbosity > 0 {
             self.terminal.note(text);
         }
+    }
+}
+
+/// Does something after each pause. Never returns.
+async fn again_and_again(pause: Duration, act: impl Fn()) -> std::convert::Infallible {
+    loop {
+        tokio::time::sleep(pause).await;
+        act();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn without_a_terminal_there_is_a_line_a_minute() {
+        let said = Cell::new(0);
+        let telling = again_and_again(MINUTE, || said.set(said.get() + 1));
+        tokio::select! {
+            never = telling => match never {},
+            () = tokio::time::sleep(Duration::from_secs(3 * 60 + 30)) => {}
+        }
+        assert_eq!(said.get(), 3);
     }
 }

@@ -28,7 +28,8 @@ fn head(headers: &str) -> Vec<u8> {
 fn downloader(folder: &Workspace) -> Downloader {
     let limits = Limits {
         longest: 1 << 20,
-        silence: Duration::from_millis(300),
+        // Far longer than the pauses of the slow drip below, also on a machine that is busy.
+        silence: Duration::from_millis(1500),
         window: Duration::from_millis(200),
         least: 1 << 10,
         whole: Duration::from_secs(20),
