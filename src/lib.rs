@@ -20,6 +20,7 @@
 //! | room | what it is for |
 //! |---|---|
 //! | [`domain`] | plain types: job, attempt, money, history |
+//! | [`files`] | the doors to the disk: no link followed, whole or not at all |
 //! | [`catalog`] | limits, defaults and prices of the model families, as data |
 //! | [`manifest`] | from a YAML file to checked and priced jobs, with the place of everything that is wrong |
 //! | [`plan`] | what is due, why, and what it costs |
@@ -37,6 +38,7 @@ pub mod cli;
 pub mod domain;
 pub mod download;
 pub mod engine;
+pub mod files;
 pub mod ledger;
 pub mod manifest;
 pub mod plan;

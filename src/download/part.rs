@@ -8,11 +8,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use tokio::fs::{self, File, OpenOptions};
+use tokio::fs::{self, File};
 use tokio::io::AsyncWriteExt as _;
+
+use crate::files::{open_plain, read_at_most};
 
 /// After how many bytes a part is synced.
 const SYNC_EVERY: u64 = 4 << 20;
+
+/// The longest note, in bytes: a version is a header of an answer.
+const LONGEST_NOTE: u64 = 64 << 10;
 
 /// A part of a video.
 #[derive(Debug)]
@@ -47,14 +52,16 @@ pub struct Resume<'p> {
 impl Part {
     /// What an earlier process left, or nothing yet.
     pub async fn open(path: &Path) -> io::Result<Self> {
-        let note = fs::read(note_path(path)).await.ok().and_then(|note| serde_json::from_slice(&note).ok());
+        let note =
+            read_at_most(&note_path(path), LONGEST_NOTE).ok().and_then(|note| serde_json::from_slice(&note).ok());
         let note: Note = note.unwrap_or_default();
         if note.version.is_none() {
             // Never cut short where it is: without a note it may be a video that has its name already, and this is a second
             // name that a process did not live to take away.
             remove(path).await?;
         }
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path).await?;
+        let file = open_plain(path, std::fs::File::options().write(true).create(true).truncate(false))?;
+        let file = File::from_std(file);
         let length = note.synced.min(file.metadata().await?.len());
         let mut part = Self { path: path.to_owned(), file, length, note };
         part.cut(length).await?;

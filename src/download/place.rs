@@ -12,6 +12,7 @@ use super::part::note_path;
 use super::sound::{digest, flaw};
 use super::{FetchError, Placed, Spot};
 use crate::domain::{OutputPath, TaskId, VideoFile, hex};
+use crate::files::{make_folders, no_link, no_links_below, open_plain, sync_folder};
 
 /// The most versions of a name. Whoever has that many has another problem.
 const MOST_VERSIONS: u32 = 10_000;
@@ -44,21 +45,14 @@ pub fn is_whole(folder: &Path, file: &VideoFile) -> bool {
 
 /// Makes the folders on the way to a place, and refuses links among them.
 pub fn prepare(folder: &Path, spot: &Spot) -> Result<Target, FetchError> {
-    fs::create_dir_all(folder).map_err(FetchError::local(folder))?;
-    let mut way = folder.to_owned();
     let path = spot.path.as_str();
-    let (folders, name) = path.rsplit_once('/').map_or((None, path), |(folders, name)| (Some(folders), name));
-    for part in folders.into_iter().flat_map(|folders| folders.split('/')) {
-        way.push(part);
-        match fs::create_dir(&way) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => no_link(&way)?,
-            made => made.and_then(|()| sync_folder(&way)).map_err(FetchError::local(&way))?,
-        }
-    }
+    let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let way = folder.join(folders);
+    no_links_below(folder, &way).and_then(|()| make_folders(&way)).map_err(FetchError::local(&way))?;
     let mark = mark(&spot.task);
     let (part, whole) = (way.join(format!(".{name}.{mark}.part")), way.join(format!(".{name}.{mark}.whole")));
     for path in [&way.join(name), &part, &note_path(&part), &whole] {
-        no_link(path)?;
+        no_link(path).map_err(FetchError::local(path))?;
     }
     Ok(Target { folder: folder.to_owned(), spot: spot.clone(), part, whole })
 }
@@ -66,17 +60,6 @@ pub fn prepare(folder: &Path, spot: &Spot) -> Result<Target, FetchError> {
 /// A mark of a task that every file system takes.
 fn mark(task: &TaskId) -> String {
     hex(&Sha256::digest(task.as_str())[..8])
-}
-
-fn no_link(path: &Path) -> Result<(), FetchError> {
-    match fs::symlink_metadata(path) {
-        Ok(found) if found.is_symlink() => {
-            let error = io::Error::other("it is a link, which may lead out of the output folder; remove the link");
-            Err(FetchError::local(path)(error))
-        }
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(FetchError::local(path)(error)),
-        _ => Ok(()),
-    }
 }
 
 /// Checks a video that has arrived, and puts it into its place.
@@ -102,8 +85,7 @@ pub fn place(target: &Target, naming: &Mutex<()>) -> Result<Placed, FetchError> 
 /// a moment's certainty, and that is no reason to hang.
 fn lock(folder: &Path) -> Option<File> {
     let path = folder.join(LOCK);
-    no_link(&path).ok()?;
-    let file = File::options().write(true).create(true).truncate(false).open(path).ok()?;
+    let file = open_plain(&path, File::options().write(true).create(true).truncate(false)).ok()?;
     let start = Instant::now();
     loop {
         match file.try_lock() {
@@ -249,15 +231,6 @@ fn forget(paths: &[PathBuf]) {
             tracing::warn!("{} can't be removed: {error}", path.display());
         }
     }
-}
-
-/// Makes a new name as durable as the file.
-fn sync_folder(file: &Path) -> io::Result<()> {
-    #[cfg(unix)]
-    if let Some(folder) = file.parent() {
-        File::open(folder)?.sync_all()?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The destinations of a report, each replaced at once.
 
-use std::io::{BufWriter, Write as _};
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,6 +8,7 @@ use jiff::Timestamp;
 
 use super::rows::Report;
 use super::{csv, html, json};
+use crate::files::{make_folders, replace};
 
 /// The form of a report file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,7 +76,7 @@ impl Writer {
         let now = Timestamp::now();
         let mut result = Ok(());
         for (path, form) in &self.files {
-            let written = replace(path, |folder, file| match form {
+            let written = put(path, |folder, file| match form {
                 Form::Csv => csv::write(report, folder, file),
                 Form::Json => json::write(report, folder, now, file),
                 Form::Html => html::write(report, folder, now, file),
@@ -86,34 +87,17 @@ impl Writer {
     }
 }
 
-/// Replaces a file: a reader sees the old one or the new one, whole, also after the power was lost in between.
-fn replace(
+/// Replaces a file whose folder may have to be made.
+fn put(
     path: &Path,
     write: impl FnOnce(&Path, &mut BufWriter<&std::fs::File>) -> std::io::Result<()>,
 ) -> std::io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder).map_err(|error| {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    make_folders(folder).map_err(|error| {
         let message = format!("its folder {} can't be made: {error}", folder.display());
         std::io::Error::new(error.kind(), message)
     })?;
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".shotlist-");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        // The umask takes away what the user does not want; a temporary file would be for its owner only.
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
-    }
-    let file = builder.tempfile_in(folder)?;
-    let mut buffer = BufWriter::new(file.as_file());
-    write(folder, &mut buffer)?;
-    buffer.flush()?;
-    drop(buffer);
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
-    #[cfg(unix)]
-    std::fs::File::open(folder)?.sync_all()?;
-    Ok(())
+    replace(path, write)
 }
 
 #[cfg(test)]
@@ -121,14 +105,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replaces_at_once_and_leaves_nothing_else_behind() {
+    fn a_folder_that_is_missing_is_made() {
+        use std::io::Write as _;
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("new/folder/report.csv");
-        replace(&path, |_, file| file.write_all(b"old")).expect("written");
-        replace(&path, |_, file| file.write_all(b"new")).expect("written");
-        replace(&path, |_, file| file.write_all(b"half").and(Err(std::io::ErrorKind::StorageFull.into())))
-            .expect_err("full");
-        assert_eq!(std::fs::read(&path).expect("the file"), b"new");
-        assert_eq!(std::fs::read_dir(path.parent().expect("a folder")).expect("a folder").count(), 1);
+        put(&path, |_, file| file.write_all(b"rows")).expect("written");
+        assert_eq!(std::fs::read(&path).expect("the file"), b"rows");
     }
 }

@@ -1,0 +1,65 @@
+//! Folders that last: each is synced into the one above, and none that is made or used below a given one is a link.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+
+use super::open::no_link;
+
+/// Makes a folder and those above it that are missing, each as durable as a file in it.
+pub fn make_folders(path: &Path) -> io::Result<()> {
+    if path.as_os_str().is_empty() || path.is_dir() {
+        return Ok(());
+    }
+    if let Some(above) = path.parent() {
+        make_folders(above)?;
+    }
+    match fs::create_dir(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        made => made.and_then(|()| sync_folder(path)),
+    }
+}
+
+/// Refuses a path on which anything below this folder is a link. What is not there yet is fine.
+pub fn no_links_below(top: &Path, path: &Path) -> io::Result<()> {
+    let mut way = top.to_owned();
+    for part in path.strip_prefix(top).unwrap_or(path) {
+        way.push(part);
+        no_link(&way).map_err(|error| {
+            let message = format!("{}: {error}", way.display());
+            io::Error::new(error.kind(), message)
+        })?;
+    }
+    Ok(())
+}
+
+/// Makes the name of a file or folder as durable as what it names.
+pub fn sync_folder(file: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    if let Some(folder) = file.parent() {
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        fs::File::open(folder)?.sync_all()?;
+    }
+    Ok(())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_is_found_wherever_it_is_on_the_way() {
+        let root = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| root.path().join(name);
+        make_folders(&at("a/b/c")).expect("made");
+        make_folders(&at("a/b/c")).expect("there");
+        std::os::unix::fs::symlink(at("a"), at("link")).expect("a link");
+        make_folders(&at("link/d")).expect("a person's own link");
+        assert!(at("a/d").is_dir());
+        for (path, is_fine) in [("a/b/c", true), ("a/new/x", true), ("link", false), ("link/b/c", false)] {
+            assert_eq!(no_links_below(root.path(), &at(path)).is_ok(), is_fine, "{path}");
+        }
+        // What lies above the folder is the person's own affair.
+        no_links_below(&at("link"), &at("link/b")).expect("below the link there is none");
+    }
+}

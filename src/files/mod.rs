@@ -1,0 +1,23 @@
+//! The doors to this machine's disk: how a file is opened, read, replaced and made to last.
+//!
+//! # What it promises
+//!
+//! - **No link is followed** by what writes, truncates or locks ([`open_plain`], [`no_links_below`]). A folder that somebody
+//!   else made, a downloaded project for example, may hold a link under any name that this program uses; what it leads
+//!   to is not ours. Somebody who swaps a file for a link while it is being opened can write there without us, too, and
+//!   is not guarded against where the system has no `O_NOFOLLOW`.
+//! - **Nothing is waited for that may never come.** A pipe in the place of a file is refused, not read ([`open_plain`],
+//!   [`read_at_most`]), and what is read is bounded in length.
+//! - **Whole or not at all.** [`replace`] lets a reader see the old file or the new one, also after the power was lost.
+//! - **A new name lasts** as its file does: the folder is synced ([`sync_folder`], [`make_folders`]).
+//!
+//! [`open`] opens and reads, [`replace`](mod@replace) replaces and takes away what a killed process left, [`folder`] makes
+//! folders and syncs them. Nothing here imports another room.
+
+mod folder;
+mod open;
+mod replace;
+
+pub use folder::{make_folders, no_links_below, sync_folder};
+pub use open::{ReadError, no_link, open_plain, read_at_most};
+pub use replace::{replace, sweep};

@@ -1,0 +1,92 @@
+//! Opens a plain file and nothing else: no link, no pipe, no device.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read as _};
+use std::path::Path;
+
+/// Opens the plain file of this name itself. A link is refused, and so is what is no file; nothing is truncated before
+/// that is known.
+pub fn open_plain(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    no_link(path)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        // A pipe without a writer would be waited for.
+        options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    }
+    let file = options.open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(not_plain()) }
+}
+
+/// Refuses a link, whatever it leads to. A name that is free is fine.
+pub fn no_link(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_symlink() => {
+            Err(io::Error::other("it is a link, and shotlist writes through none; remove the link"))
+        }
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Why a file can't be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The system would not hand it over.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It holds more bytes than it may.
+    #[error("it is larger than {0} bytes")]
+    TooLarge(u64),
+}
+
+/// The bytes of a file that a person named, of at most so many; links are followed. A pipe is refused.
+pub fn read_at_most(path: &Path, most: u64) -> Result<Vec<u8>, ReadError> {
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.custom_flags(libc::O_NONBLOCK);
+    }
+    let file = options.open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(not_plain().into());
+    }
+    let mut bytes = Vec::new();
+    // Some systems show files of no length that never end.
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most { Err(ReadError::TooLarge(most)) } else { Ok(bytes) }
+}
+
+fn not_plain() -> io::Error {
+    io::Error::other("it is no plain file")
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn opens_plain_files_only_and_waits_for_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("file"), "text").expect("a file");
+        std::os::unix::fs::symlink(at("file"), at("link")).expect("a link");
+        std::os::unix::fs::symlink(at("nothing"), at("dangling")).expect("a link");
+        let made = std::process::Command::new("mkfifo").arg(at("pipe")).status().expect("mkfifo is there");
+        assert!(made.success());
+        let open = |name: &str| open_plain(&at(name), File::options().read(true).write(true).create(true));
+        open("file").expect("a plain file");
+        open("new").expect("a new file");
+        for name in ["link", "dangling", "pipe", "."] {
+            assert!(open(name).is_err(), "{name} was opened");
+        }
+        assert!(!at("nothing").exists(), "a file was made through a link");
+        assert_eq!(read_at_most(&at("link"), 4).expect("a person's own link"), b"text");
+        assert!(matches!(read_at_most(&at("file"), 3), Err(ReadError::TooLarge(3))));
+        for name in ["pipe", ".", "/dev/zero"] {
+            assert!(matches!(read_at_most(&at(name), 9), Err(ReadError::Io(_))), "{name} was read");
+        }
+    }
+}
