@@ -37,6 +37,8 @@ pub enum Command {
     Resolve(ResolveArgs),
     /// Show money by day, batch and model, from the ledger
     Spend(SpendArgs),
+    /// Copy the ledger whole, or verify it
+    Ledger(LedgerArgs),
     /// Write a commented starter manifest
     Init(InitArgs),
     /// Serve the local simulator of the service
@@ -180,6 +182,39 @@ pub struct SpendArgs {
     /// The form of the answer
     #[arg(long, env = "SHOTLIST_FORMAT", hide_env_values = true, value_name = "FORMAT", default_value = "text")]
     pub format: StatusFormat,
+}
+
+/// Options of `ledger`.
+#[derive(Debug, Args)]
+pub struct LedgerArgs {
+    /// What to do with it
+    #[command(subcommand)]
+    pub command: LedgerCommand,
+    /// The ledger
+    #[arg(
+        long,
+        global = true,
+        env = "SHOTLIST_LEDGER",
+        hide_env_values = true,
+        value_name = "PATH",
+        default_value = ".shotlist/ledger.db"
+    )]
+    pub ledger: PathBuf,
+    /// It is one of the simulator
+    #[arg(long, global = true, env = "SHOTLIST_SANDBOX", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    pub sandbox: bool,
+}
+
+/// What can be done with a ledger.
+#[derive(Debug, Subcommand)]
+pub enum LedgerCommand {
+    /// Copy it whole to a new file, also while a run is at it
+    Backup {
+        /// The copy; an existing file is never replaced
+        file: PathBuf,
+    },
+    /// Verify the file, each attempt in it, its sums, and that it did not go back in time
+    Check,
 }
 
 /// Options of `init`.

@@ -7,6 +7,7 @@ use std::path::Path;
 use super::exit::Exit;
 use super::failure::Failure;
 use super::groups::ReportArgs;
+use crate::files::open_plain;
 use crate::report::{Form, Writer, form_of};
 
 /// As many bytes of a report as tell that it is one.
@@ -44,7 +45,9 @@ fn marks(form: Form) -> &'static [&'static str] {
 /// Refuses to replace a file that is no report: a table of products, the manifest, anything that somebody made.
 fn spare(path: &Path, form: Form) -> Result<(), Failure> {
     let mut start = Vec::new();
-    let why = match File::open(path).and_then(|file| file.take(FIRST_LINES).read_to_end(&mut start)) {
+    let why = match open_plain(path, File::options().read(true))
+        .and_then(|file| file.take(FIRST_LINES).read_to_end(&mut start))
+    {
         // What hinders it from being made is told when it is.
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(()),
         Err(error) => format!("can't be read to see whether it is a report: {error}"),

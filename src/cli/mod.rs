@@ -9,6 +9,7 @@ mod exit;
 mod failure;
 mod groups;
 mod init;
+mod ledger;
 mod limits;
 mod manifest;
 mod paths;
@@ -56,6 +57,7 @@ pub fn main() -> ExitCode {
         Command::Report(args) => report::report(&args, &terminal),
         Command::Resolve(args) => resolve::resolve(&args, &terminal),
         Command::Spend(args) => spend::spend(&args, &terminal),
+        Command::Ledger(args) => ledger::ledger(&args, &terminal),
         Command::Init(args) => init::init(&args, &terminal),
         Command::Sandbox(args) => sandbox::serve(&args, &terminal),
         Command::Schema(args) => schema::print(&args, &terminal),

@@ -4,8 +4,11 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
+use super::exit::Exit;
+use super::failure::Failure;
 use super::groups::ManifestArgs;
 use crate::domain::BatchKey;
+use crate::files::no_links_below;
 use crate::ledger::Kind;
 
 /// The folder of the manifest's own file. A link to it is not another manifest: with a ledger of its own, everything
@@ -21,23 +24,39 @@ pub fn kind(args: &ManifestArgs) -> Kind {
 }
 
 /// The ledger. The simulator has one of its own: what was never paid must not look as if it was.
-pub fn ledger(args: &ManifestArgs) -> PathBuf {
+///
+/// Beside the manifest, nothing on the way may be a link: a project from somewhere else must not choose which file of this
+/// machine is written.
+pub fn ledger(args: &ManifestArgs) -> Result<PathBuf, Failure> {
+    if let Some(given) = &args.ledger {
+        return Ok(given.clone());
+    }
     let name = if args.sandbox { "sandbox.db" } else { "ledger.db" };
-    args.ledger.clone().unwrap_or_else(|| beside(&args.manifest).join(".shotlist").join(name))
+    let folder = beside(&args.manifest);
+    let path = folder.join(".shotlist").join(name);
+    no_links_below(&folder, &path).map_err(|error| through_a_link("the ledger", &error, "--ledger"))?;
+    Ok(path)
 }
 
-/// The folder for reports; the simulator has one of its own.
-pub fn out(args: &ManifestArgs, given: Option<&Path>, key: &BatchKey) -> PathBuf {
+/// The folder for reports; the simulator has one of its own. Nothing on the way may be a link, unless the user chose it.
+pub fn out(args: &ManifestArgs, given: Option<&Path>, key: &BatchKey) -> Result<PathBuf, Failure> {
     if let Some(given) = given {
         // The environment may name the folder of the real reports; a rehearsal must not replace them.
-        return if args.sandbox { given.join("sandbox") } else { given.to_owned() };
+        return Ok(if args.sandbox { given.join("sandbox") } else { given.to_owned() });
     }
     let top = if args.sandbox { "shotlist-sandbox" } else { "shotlist-out" };
-    let mut folder = beside(&args.manifest).join(top).join(folder_name(&key.name));
+    let beside = beside(&args.manifest);
+    let mut folder = beside.join(top).join(folder_name(&key.name));
     if !key.batch.is_empty() {
         folder.push(folder_name(&key.batch));
     }
-    folder
+    no_links_below(&beside, &folder).map_err(|error| through_a_link("the output folder", &error, "--out"))?;
+    Ok(folder)
+}
+
+fn through_a_link(what: &str, error: &std::io::Error, option: &str) -> Failure {
+    let failure = Failure::before_sending(Exit::CannotWrite, format!("{what} is not to be had: {error}"));
+    failure.with_help(format!("a link that you made yourself can be named: {option}"))
 }
 
 /// A name as a folder that every system takes. One that had to be altered gets a mark of the original, so that two

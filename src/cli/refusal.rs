@@ -22,6 +22,15 @@ pub fn ledger(error: &OpenError) -> Failure {
             "bring it back, or remove its lock files if you mean to start anew: everything would then be paid for again"
         }
         OpenError::Damaged(_) => "bring back a copy of it; without its ledger, shotlist can't know what was paid for",
+        OpenError::Older { .. } => {
+            "an older copy took its place, or its log (`-wal`) was left behind. Bring the newer one back; if it is lost for \
+             good, look up at the service what was bought since, and remove the file that ends in `.witness` to go on \
+             without it: what this copy does not know would then be paid for again"
+        }
+        OpenError::TwoNames(_) => "remove the other name (`find . -samefile` finds it), or copy the file",
+        OpenError::Link(_) => "name the file itself with --ledger, or remove the link",
+        OpenError::NoLog(_) => "put the ledger on a local disk with --ledger",
+        OpenError::Thread(_) => "too many processes or threads are running: try again when there are fewer",
         OpenError::Folder { .. } | OpenError::Store { .. } | OpenError::Unreachable { .. } => WRITABLE,
     };
     Failure::before_sending(Exit::CannotWrite, chain(error)).with_help(help)

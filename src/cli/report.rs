@@ -15,13 +15,13 @@ pub fn report(args: &ReportCommandArgs, terminal: &Terminal) -> Result<Exit, Fai
     let everything = super::groups::SelectArgs::default();
     let chosen = manifest::load(&args.manifest, &everything, None, terminal, false)?;
     let key = &chosen.manifest.key;
-    let out = paths::out(&args.manifest, args.reports.out.as_deref(), key);
+    let out = paths::out(&args.manifest, args.reports.out.as_deref(), key)?;
     let writer = destinations(&args.reports, &out)?;
     let reporter = Reporter {
         key,
         kind: paths::kind(&args.manifest),
         jobs: chosen.manifest.jobs.clone().into(),
-        ledger: &paths::ledger(&args.manifest),
+        ledger: &paths::ledger(&args.manifest)?,
         out: &out,
         writer: &writer,
         made: AtomicU64::new(1),

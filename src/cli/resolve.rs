@@ -1,7 +1,5 @@
 //! `shotlist resolve`: a person settles a job in doubt.
 
-use jiff::Timestamp;
-
 use super::args::ResolveArgs;
 use super::connect::{self, connect};
 use super::exit::Exit;
@@ -9,7 +7,7 @@ use super::failure::Failure;
 use super::groups::{ManifestArgs, SelectArgs};
 use super::{manifest, paths, refusal};
 use crate::domain::{Attempt, AttemptState, BatchKey, History, JobId, TaskId};
-use crate::ledger::{Event, Ledger as _, RunLock, SqliteLedger, read_history, read_spending};
+use crate::ledger::{Event, Ledger as _, RunLock, SqliteLedger, read_history, read_owner};
 use crate::service::{Look, Status, VideoService as _};
 use crate::ui::Terminal;
 
@@ -25,7 +23,7 @@ pub fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, Failure>
         .build()
         .map_err(|error| refusal::cannot_write(&error))?;
     runtime.block_on(async {
-        let path = paths::ledger(&args.manifest);
+        let path = paths::ledger(&args.manifest)?;
         let kind = paths::kind(&args.manifest);
         // Read before it is opened: a ledger that is not there must not be made here, and one that is gone is told.
         let known = read_history(&path, kind, &key).map_err(|error| refusal::ledger(&error))?;
@@ -64,11 +62,10 @@ async fn confirmed(
 ) -> Result<TaskId, Failure> {
     let usage = |message: String| Failure::before_sending(Exit::Usage, message);
     let task = TaskId::new(task.trim()).ok_or_else(|| usage("--task is blank".to_owned()))?;
-    let path = paths::ledger(&args.manifest);
-    let books = read_spending(&path, paths::kind(&args.manifest), Timestamp::MIN);
-    let books = books.map_err(|error| refusal::ledger(&error))?;
-    if let Some(owner) = books.iter().find(|entry| entry.attempt.task.as_ref() == Some(&task)) {
-        return Err(usage(format!("the task {task} belongs to {} of {} already", owner.attempt.job, owner.batch)));
+    let path = paths::ledger(&args.manifest)?;
+    let owner = read_owner(&path, paths::kind(&args.manifest), &task).map_err(|error| refusal::ledger(&error))?;
+    if let Some((job, batch)) = owner {
+        return Err(usage(format!("the task {task} belongs to {job} of {batch} already")));
     }
     let connection = connect(&args.manifest, &args.service, false).await?;
     if !args.service.same_account {

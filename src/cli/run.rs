@@ -40,8 +40,8 @@ pub fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     for glob in &args.again.retake {
         expect_match("--retake", glob, chosen.selected.iter())?;
     }
-    let out = &paths::out(&args.manifest, args.reports.out.as_deref(), &chosen.manifest.key);
-    let run = Run { args, terminal, chosen: &chosen, ledger: &paths::ledger(&args.manifest), out };
+    let out = &paths::out(&args.manifest, args.reports.out.as_deref(), &chosen.manifest.key)?;
+    let run = Run { args, terminal, chosen: &chosen, ledger: &paths::ledger(&args.manifest)?, out };
     let history = read_history(run.ledger, paths::kind(&args.manifest), &chosen.manifest.key);
     let history = history.map_err(|error| refusal::ledger(&error))?;
     let plan = run.plan(&history)?;
@@ -307,6 +307,7 @@ impl Run<'_> {
             deadline: pace.deadline,
             max_duration: pace.max_duration,
             max_failures: pace.max_failures,
+            max_doubts: pace.max_doubts,
             rps: pace.rps,
             speed,
         }
@@ -327,6 +328,7 @@ impl Run<'_> {
         let late = late.then_some(Exit::SomeFailed);
         let stopped = outcome.stopped.iter().map(|reason| match reason {
             StopReason::TooManyFailures | StopReason::TimeBox => Exit::SomeFailed,
+            StopReason::TooManyDoubts => Exit::InDoubt,
             StopReason::SpendLimit => Exit::NotAllowed,
             StopReason::Unreachable => Exit::Unreachable,
             StopReason::KeyRefused => Exit::KeyRefused,

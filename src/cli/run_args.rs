@@ -95,9 +95,12 @@ pub struct PaceArgs {
     /// Time box: at its end nothing more is submitted, and what is not done is left for the next run
     #[arg(long, env = "SHOTLIST_MAX_DURATION", hide_env_values = true, value_name = "DURATION", value_parser = duration)]
     pub max_duration: Option<Duration>,
-    /// Stop submitting after this many failed or rejected jobs; what is at the service is still collected
+    /// Stop submitting after this many jobs that failed, were rejected or are in doubt; what is at the service is still collected
     #[arg(long, env = "SHOTLIST_MAX_FAILURES", hide_env_values = true, value_name = "N", value_parser = at_least_one)]
     pub max_failures: Option<usize>,
+    /// Stop submitting after this many doubts in a row
+    #[arg(long, env = "SHOTLIST_MAX_DOUBTS", hide_env_values = true, value_name = "N", default_value = "3", value_parser = at_least_one)]
+    pub max_doubts: usize,
     /// The most requests a second, submissions and looks together [default: as many as the service takes]
     #[arg(long, env = "SHOTLIST_RPS", hide_env_values = true, value_name = "X", value_parser = rps)]
     pub rps: Option<f64>,

@@ -21,7 +21,7 @@ struct Line {
     name: String,
     batch: String,
     model: String,
-    attempts: usize,
+    attempts: u32,
     spent_usd: Usd,
     at_risk_usd: Usd,
     unknown_usd: Usd,
@@ -57,9 +57,9 @@ pub fn spend(args: &SpendArgs, terminal: &Terminal) -> Result<Exit, Failure> {
 
 fn lines(spending: &[Spending], zone: &TimeZone) -> Vec<Line> {
     let mut lines: BTreeMap<(Date, String, String, String), Line> = BTreeMap::new();
-    for Spending { batch, attempt } in spending.iter().filter(|spending| spending.attempt.charge() != Charge::None) {
-        let day = attempt.intended_at.to_zoned(zone.clone()).date();
-        let key = (day, batch.name.clone(), batch.batch.clone(), attempt.model.clone());
+    for spending in spending.iter().filter(|spending| spending.charge != Charge::None) {
+        let day = spending.at.to_zoned(zone.clone()).date();
+        let key = (day, spending.batch.name.clone(), spending.batch.batch.clone(), spending.model.clone());
         let line = lines.entry(key).or_insert_with_key(|(day, name, batch, model)| Line {
             day: *day,
             name: name.clone(),
@@ -70,12 +70,12 @@ fn lines(spending: &[Spending], zone: &TimeZone) -> Vec<Line> {
             at_risk_usd: Usd::ZERO,
             unknown_usd: Usd::ZERO,
         });
-        line.attempts += 1;
-        *match attempt.charge() {
-            Charge::Unknown if attempt.state.is_doubtful() => &mut line.at_risk_usd,
+        line.attempts += spending.attempts;
+        *match spending.charge {
+            Charge::Unknown if spending.is_doubtful => &mut line.at_risk_usd,
             Charge::Unknown => &mut line.unknown_usd,
             _ => &mut line.spent_usd,
-        } += attempt.price;
+        } += spending.price;
     }
     lines.into_values().collect()
 }
@@ -83,7 +83,7 @@ fn lines(spending: &[Spending], zone: &TimeZone) -> Vec<Line> {
 fn totals(lines: &[Line]) -> serde_json::Value {
     let sum = |amount: fn(&Line) -> Usd| lines.iter().map(amount).sum::<Usd>();
     serde_json::json!({
-        "attempts": lines.iter().map(|line| line.attempts).sum::<usize>(),
+        "attempts": lines.iter().map(|line| line.attempts).sum::<u32>(),
         "spent_usd": sum(|line| line.spent_usd),
         "at_risk_usd": sum(|line| line.at_risk_usd),
         "unknown_usd": sum(|line| line.unknown_usd),

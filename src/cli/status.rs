@@ -15,9 +15,9 @@ pub fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let as_json = args.format == StatusFormat::Json;
     let chosen = manifest::load(&args.manifest, &args.selection, None, terminal, as_json)?;
     let key = &chosen.manifest.key;
-    let history = read_history(&paths::ledger(&args.manifest), paths::kind(&args.manifest), key)
+    let history = read_history(&paths::ledger(&args.manifest)?, paths::kind(&args.manifest), key)
         .map_err(|error| Failure::plain(Exit::CannotWrite, chain(&error)))?;
-    let out = paths::out(&args.manifest, args.out.as_deref(), key);
+    let out = paths::out(&args.manifest, args.out.as_deref(), key)?;
     let report = Report::new(key, args.manifest.sandbox, chosen.selected.clone().into(), history, &out);
     if as_json {
         let json = serde_json::to_string_pretty(&ReportView::new(&report, &out, Timestamp::now()));

@@ -169,11 +169,19 @@ impl Attempt {
     /// What is known of its money (spec §4, column "charge").
     #[must_use]
     pub fn charge(&self) -> Charge {
-        match (self.state, self.charging) {
-            (AttemptState::Void | AttemptState::Rejected, _) => Charge::None,
-            (AttemptState::Intended | AttemptState::InDoubt, _) => Charge::Unknown,
-            (AttemptState::Completed, _) | (_, Charging::AtSubmission) => Charge::Charged,
-            (_, Charging::Undocumented) => Charge::Unknown,
+        Charge::of(self.state, self.charging)
+    }
+}
+
+impl Charge {
+    /// What is known of the money of an attempt in this state, of a family that charges so (spec §4, column "charge").
+    #[must_use]
+    pub fn of(state: AttemptState, charging: Charging) -> Self {
+        match (state, charging) {
+            (AttemptState::Void | AttemptState::Rejected, _) => Self::None,
+            (AttemptState::Intended | AttemptState::InDoubt, _) => Self::Unknown,
+            (AttemptState::Completed, _) | (_, Charging::AtSubmission) => Self::Charged,
+            (_, Charging::Undocumented) => Self::Unknown,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How many requests may be under way at once: bounds sockets, whatever the number of tasks.
+//! How many looks may be under way at once: bounds sockets, whatever the number of tasks.
 //!
 //! A connection that is slow or dead gives its lane to another after a while, and is waited for beside it. So a few of
 //! them hold up nobody, and many of them still open no more than a bounded number of sockets.
@@ -11,8 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The most requests under way that are not slow.
 const LANES: usize = 48;
-/// The most requests under way altogether. Looks and submissions have this many each; a process may usually open 1024
-/// files.
+/// The most requests under way altogether; a process may usually open 1024 files.
 const SOCKETS: usize = 256;
 /// After this long a request is slow.
 const SLOW: Duration = Duration::from_secs(2);

@@ -10,9 +10,10 @@
 //!
 //! # What holds it back
 //!
-//! [`budget`] reserves a price before its submission, so that concurrency can't overshoot. [`slots`] bounds what is
+//! [`budget`] reserves a price before its submission, so that concurrency can't overshoot. [`trust`] bounds what one bad
+//! moment can put in doubt, and stops when doubts come in a row. [`slots`] bounds what is
 //! outstanding, and learns how much of it the service takes. [`pace`] holds a wait that the service asked for, for
-//! everybody, and [`lanes`] the number of requests under way; [`contact`] knows whether there is an answer at all.
+//! everybody, and [`lanes`] the number of looks under way; [`contact`] knows whether there is an answer at all.
 //! [`stop`] is the reason to submit no more, and whether to go on looking. [`line`] is what submissions and looks share
 //! of these.
 //!
@@ -33,6 +34,7 @@ mod shelf;
 mod slots;
 mod stop;
 mod submit;
+mod trust;
 
 pub use event::{Leaving, RunEvent};
 pub use gather::Keeping;

@@ -15,7 +15,6 @@ use super::cadence::Class;
 use super::contact::Contact;
 use super::event::{Leaving, RunEvent};
 use super::gather::{Gatherer, Keeping};
-use super::lanes::Lanes;
 use super::line::Line;
 use super::pace::Pace;
 use super::poller::{DENIED, Poller, Watch, Word};
@@ -24,6 +23,7 @@ use super::shelf::{Errand, Place};
 use super::slots::{Slot, Slots};
 use super::stop::{Stop, StopReason};
 use super::submit::{Submitted, Submitter, with_cause};
+use super::trust::Trust;
 use crate::domain::{Account, Attempt, AttemptId, Job, JobId, TaskId};
 use crate::ledger::{Cap, Event, Ledger};
 use crate::plan::{Limit, Plan};
@@ -91,7 +91,7 @@ impl<S: VideoService, L: Ledger> Engine<'_, S, L> {
         let submitter = Submitter {
             line: &line,
             slots: &slots,
-            lanes: Lanes::new(),
+            trust: Trust::new(self.settings.concurrency, self.settings.max_doubts),
             account: self.account,
             caps: self.caps,
             ledger: self.ledger,
@@ -189,7 +189,7 @@ fn video_url(word: &Word) -> Option<String> {
 #[derive(Default)]
 struct Tally {
     past_deadline: AtomicUsize,
-    /// Failed or rejected for good.
+    /// Failed, rejected for good, or in doubt.
     failures: AtomicUsize,
     /// Videos that could not be fetched.
     unfetched: AtomicUsize,
@@ -254,7 +254,7 @@ impl<'r, S: VideoService, L: Ledger> Life<'r, '_, S, L> {
             (retries, slot) = (retries - 1, place);
             submitted = Box::pin(self.submitter.submit_again(job, attempt, &mut slot)).await;
         }
-        self.count_failure(failed || matches!(submitted, Submitted::Rejected));
+        self.count_failure(failed || matches!(submitted, Submitted::Rejected | Submitted::Doubt));
     }
 
     /// Fetches the video of a task that is completed, if videos are kept.
@@ -271,12 +271,14 @@ impl<'r, S: VideoService, L: Ledger> Life<'r, '_, S, L> {
         self.tally.note_fetch(gatherer.bring(job, attempt, task, video_url, place).await);
     }
 
-    /// Stops submitting when too many jobs have failed.
+    /// Stops submitting when too many jobs have failed, or may have.
     fn count_failure(&self, failed: bool) {
         let Some(most) = self.engine.settings.max_failures.filter(|_| failed) else { return };
         let failures = self.tally.failures.fetch_add(1, Ordering::Relaxed) + 1;
         if failures >= most {
-            let message = format!("{failures} jobs failed or were rejected; what is at the service is still collected");
+            let message = format!(
+                "{failures} jobs failed, were rejected or are in doubt; what is at the service is still collected"
+            );
             self.line.stop_because(StopReason::TooManyFailures, message);
         }
     }

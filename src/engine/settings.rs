@@ -17,8 +17,10 @@ pub struct Settings {
     pub deadline: Duration,
     /// How long the run may take; then it submits no more and leaves the rest for the next one.
     pub max_duration: Option<Duration>,
-    /// How many jobs may fail or be rejected before nothing more is submitted.
+    /// How many jobs may fail, be rejected or end in doubt before nothing more is submitted.
     pub max_failures: Option<usize>,
+    /// How many submissions in a row may end in doubt before nothing more is submitted.
+    pub max_doubts: usize,
     /// The most requests a second, submissions and looks together.
     pub rps: Option<f64>,
     /// How much faster than documented the service runs: 1, or more for the simulator.
@@ -35,6 +37,7 @@ impl Default for Settings {
             deadline: Duration::from_mins(30),
             max_duration: None,
             max_failures: None,
+            max_doubts: 3,
             rps: None,
             speed: 1.0,
         }

@@ -39,7 +39,7 @@ struct State {
     sending: usize,
     /// How many tasks the service takes, as far as it has said so.
     capacity: Option<usize>,
-    /// With how many tasks it was last full, and how often on end with just as many.
+    /// With how many tasks it was last full, and how often in a row with just as many.
     full_with: usize,
     refusals: u32,
     probe_at: Instant,
@@ -131,6 +131,8 @@ impl Slot<'_> {
             state.tasks += 1;
         }
         state.moved_at = Instant::now();
+        // It takes something: what it was full with before says nothing of how long it will be full next.
+        state.refusals = 0;
         if let Some(capacity) = state.capacity.filter(|&capacity| state.tasks > capacity || state.may_probe()) {
             let capacity = capacity.max(state.tasks);
             let more = capacity + 1 + capacity / 8;

@@ -10,6 +10,8 @@ use tokio_util::sync::CancellationToken;
 pub enum StopReason {
     /// As many jobs failed as `--max-failures` allows.
     TooManyFailures,
+    /// As many submissions in a row ended in doubt as `--max-doubts` allows.
+    TooManyDoubts,
     /// `--max-duration` is over.
     TimeBox,
     /// The limit on new spending would be passed.
@@ -32,12 +34,19 @@ impl StopReason {
     fn leaves(self) -> bool {
         matches!(self, Self::Signal(_) | Self::TimeBox)
     }
+
+    /// Whether a submission that has its money already, and is just about to leave, may leave: only what comes after it has
+    /// none.
+    fn spares_reserved(self) -> bool {
+        self == Self::SpendLimit
+    }
 }
 
 /// Shared by everything that can end a run.
 #[derive(Debug, Default)]
 pub struct Stop {
     submitting: CancellationToken,
+    sending: CancellationToken,
     looking: CancellationToken,
     reasons: Mutex<BTreeSet<StopReason>>,
 }
@@ -47,6 +56,9 @@ impl Stop {
     pub fn because(&self, reason: StopReason) -> bool {
         let new = self.reasons.lock().unwrap_or_else(PoisonError::into_inner).insert(reason);
         self.submitting.cancel();
+        if !reason.spares_reserved() {
+            self.sending.cancel();
+        }
         if reason.leaves() {
             self.looking.cancel();
         }
@@ -63,6 +75,12 @@ impl Stop {
     #[must_use]
     pub fn is_stopping(&self) -> bool {
         self.submitting.is_cancelled()
+    }
+
+    /// Whether not even what has its money reserved may leave any more.
+    #[must_use]
+    pub fn forbids_sending(&self) -> bool {
+        self.sending.is_cancelled()
     }
 
     /// Returns once nothing may be submitted any more.
@@ -84,6 +102,7 @@ mod tests {
     fn only_who_wants_the_end_now_leaves_paid_work_behind() {
         for reason in [
             StopReason::TooManyFailures,
+            StopReason::TooManyDoubts,
             StopReason::SpendLimit,
             StopReason::Unreachable,
             StopReason::KeyRefused,
@@ -94,6 +113,7 @@ mod tests {
             assert!(stop.because(reason));
             assert!(!stop.because(reason), "told twice");
             assert!(stop.is_stopping() && !stop.looking.is_cancelled(), "{reason:?}");
+            assert_eq!(stop.forbids_sending(), reason != StopReason::SpendLimit, "{reason:?}");
         }
         for reason in [StopReason::Signal(2), StopReason::TimeBox] {
             let stop = Stop::default();

@@ -5,6 +5,8 @@
 //! of its own, and none is open while the submission waits: a process that dies while the service is busy leaves no
 //! doubt behind. Before each request the run is asked once more whether it is to stop.
 //!
+//! Few submissions are open at once, and fewer after a doubt ([`trust`](super::trust)).
+//!
 //! A service that is full is asked again when it may have a place ([`slots`](super::slots)). One that can't be reached
 //! ends the run only if it never answered; if it did, the network is down, and the run goes on when it returns.
 
@@ -12,11 +14,11 @@ use std::time::Duration;
 
 use super::budget::Budget;
 use super::event::RunEvent;
-use super::lanes::{Lane, Lanes};
 use super::line::Line;
 use super::slots::{Slot, Slots, Turn};
 use super::stop::StopReason;
-use crate::domain::{Account, AttemptId, BatchKey, Job, TaskId};
+use super::trust::{Permit, Trust};
+use crate::domain::{Account, AttemptId, BatchKey, Job, ServiceError, TaskId};
 use crate::ledger::{Cap, Event, Intent, Ledger, LedgerError};
 use crate::service::{Submission, VideoService};
 
@@ -39,8 +41,8 @@ pub struct Submitter<'e, S, L> {
     pub line: &'e Line<'e, S>,
     /// The places at the service.
     pub slots: &'e Slots,
-    /// The lanes of submissions.
-    pub lanes: Lanes,
+    /// How many submissions may be open.
+    pub trust: Trust,
     /// Whose tasks they will be.
     pub account: &'e Account,
     /// Limits over all batches, which the ledger keeps.
@@ -70,11 +72,7 @@ pub enum Submitted {
 impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
     /// Submits a job at most once, in a slot that a task then occupies. `known` is the newest attempt that the plan knew of.
     pub async fn submit(&self, job: &Job, known: Option<AttemptId>, slot: &mut Slot<'_>) -> Submitted {
-        if !self.budget.reserve(job.price) {
-            self.line.stop_because(StopReason::SpendLimit, format!("{} would pass the limit on spending", job.id));
-            return Submitted::Nothing;
-        }
-        self.submit_reserved(job, known, slot).await
+        self.try_until_answered(job, known, slot, false).await
     }
 
     /// Submits a job whose task failed once more; nothing if the run stops or there is no money left for retries.
@@ -83,22 +81,42 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
             return Submitted::Nothing;
         }
         (self.line.tell)(RunEvent::Retrying { job: job.id.clone(), price: job.price });
-        self.submit_reserved(job, Some(failed), slot).await
+        self.try_until_answered(job, Some(failed), slot, true).await
     }
 
-    /// Tries until there is an answer that is more than "wait" or "no connection", or until the run stops.
-    async fn submit_reserved(&self, job: &Job, known: Option<AttemptId>, slot: &mut Slot<'_>) -> Submitted {
-        let submitted = self.try_until_answered(job, known, slot).await;
-        if matches!(submitted, Submitted::Nothing | Submitted::Rejected) {
+    /// Tries until there is an answer that is more than "wait" or "no connection", or until the run stops. What was reserved
+    /// and certainly not spent is given back.
+    async fn try_until_answered(
+        &self,
+        job: &Job,
+        known: Option<AttemptId>,
+        slot: &mut Slot<'_>,
+        mut is_reserved: bool,
+    ) -> Submitted {
+        let submitted = self.try_until(job, known, slot, &mut is_reserved).await;
+        if is_reserved && matches!(submitted, Submitted::Nothing | Submitted::Rejected) {
             self.budget.release(job.price);
         }
         submitted
     }
 
-    async fn try_until_answered(&self, job: &Job, known: Option<AttemptId>, slot: &mut Slot<'_>) -> Submitted {
+    async fn try_until(
+        &self,
+        job: &Job,
+        known: Option<AttemptId>,
+        slot: &mut Slot<'_>,
+        is_reserved: &mut bool,
+    ) -> Submitted {
         let (mut turn, mut unsent) = (self.slots.turn(), 0);
         loop {
-            let Some(lane) = self.may_send(&mut turn).await else { return Submitted::Nothing };
+            // Held until the answer is written down: a process that dies leaves no more doubts than there are permits.
+            let Some(permit) = self.may_send(&mut turn).await else { return Submitted::Nothing };
+            // Reserved when it is its turn and not before: the first one without money ends all that still wait.
+            *is_reserved = *is_reserved || self.budget.reserve(job.price);
+            if !*is_reserved {
+                self.line.stop_because(StopReason::SpendLimit, format!("{} would pass the limit on spending", job.id));
+                return Submitted::Nothing;
+            }
             let attempt = match self.ledger.intend(self.intent(job, known)).await {
                 Ok(attempt) => attempt,
                 Err(error) => {
@@ -107,12 +125,12 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
                 }
             };
             // Writing took its time, and a signal may have come meanwhile.
-            if self.line.stop.is_stopping() {
+            if self.line.stop.forbids_sending() {
                 self.write(attempt, Event::Withdrawn).await;
                 return Submitted::Nothing;
             }
             // Boxed: it is large, and every job that waits would otherwise keep room for it.
-            match lane.run(Box::pin(self.line.service.submit(&job.request))).await {
+            match Box::pin(self.line.service.submit(&job.request)).await {
                 Submission::NotSent(message) => {
                     unsent += 1;
                     self.was_not_sent(&mut turn, unsent, message);
@@ -130,13 +148,13 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
                         slot.occupy();
                     }
                     turn.is_over();
-                    return self.write_answer(job, attempt, answer).await;
+                    return self.write_answer(job, attempt, answer, &permit).await;
                 }
             }
         }
     }
 
-    /// Not a byte was written, for the so many-th time on end. The first tries find out whether the service can be reached
+    /// Not a byte was written, this many times in a row. The first tries find out whether the service can be reached
     /// at all; later the network may be down for a while, and comes back.
     fn was_not_sent(&self, turn: &mut Turn<'_>, unsent: u32, message: String) {
         self.line.lost(message.clone());
@@ -161,28 +179,28 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
         (self.line.tell)(RunEvent::Waiting { wait, message });
     }
 
-    /// Waits for a place at the service, for the end of a pause and for a lane; nothing if the run stops, or if the
+    /// Waits for a place at the service, for the end of a pause and for a permit; nothing if the run stops, or if the
     /// service takes nothing for longer than there is patience.
-    async fn may_send(&self, turn: &mut Turn<'_>) -> Option<Lane> {
+    async fn may_send(&self, turn: &mut Turn<'_>) -> Option<Permit<'_>> {
         let ready = async {
             loop {
                 turn.ready().await;
                 self.line.pace.turn().await;
-                let lane = self.lanes.enter().await;
-                // The service may have said that it is full while this one waited for its lane.
+                let permit = self.trust.permit().await;
+                // The service may have said that it is full while this one waited for its permit.
                 if turn.is_still_ready() && !self.line.pace.holds_submissions() {
-                    return lane;
+                    return permit;
                 }
                 turn.steps_back();
             }
         };
-        let lane = tokio::select! {
+        let permit = tokio::select! {
             biased;
             () = self.line.stop.stopping() => return None,
-            lane = ready => lane,
+            permit = ready => permit,
             () = self.lose_patience() => return None,
         };
-        (!self.line.stop.is_stopping()).then_some(lane)
+        (!self.line.stop.is_stopping()).then_some(permit)
     }
 
     /// Returns when the service has taken nothing for longer than there is patience, and stops the run.
@@ -222,17 +240,24 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
         }
     }
 
-    async fn write_answer(&self, job: &Job, attempt: AttemptId, answer: Submission) -> Submitted {
+    async fn write_answer(&self, job: &Job, attempt: AttemptId, answer: Submission, permit: &Permit<'_>) -> Submitted {
         let id = job.id.clone();
         match answer {
-            Submission::Accepted(task, _) => {
-                if let Err(error) = self.write_task(job, attempt, &task).await {
-                    self.ledger_failed(&error);
-                    return Submitted::Doubt;
+            Submission::Accepted(task, _) => match self.write_task(job, attempt, &task).await {
+                Ok(()) => {
+                    permit.was_taken();
+                    (self.line.tell)(RunEvent::Submitted { job: id, task: task.clone(), price: job.price });
+                    Submitted::Task(attempt, task)
                 }
-                (self.line.tell)(RunEvent::Submitted { job: id, task: task.clone(), price: job.price });
-                Submitted::Task(attempt, task)
-            }
+                Err(taken @ LedgerError::TaskTaken { .. }) => {
+                    let error = ServiceError { message: taken.to_string(), code: None, raw: task.as_str().into() };
+                    self.doubt(job, attempt, error, permit).await
+                }
+                Err(error) => {
+                    self.ledger_failed(&error);
+                    Submitted::Doubt
+                }
+            },
             Submission::KeyRefused(error) => {
                 self.line.stop_because(StopReason::KeyRefused, error.message);
                 self.write(attempt, Event::Withdrawn).await;
@@ -244,20 +269,33 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
                 (self.line.tell)(RunEvent::Rejected { job: id, message });
                 Submitted::Rejected
             }
-            Submission::Unknown(error) => {
-                let message = error.message.clone();
-                self.write(attempt, Event::Doubted(error)).await;
-                (self.line.tell)(RunEvent::InDoubt { job: id, message, price: job.price });
-                Submitted::Doubt
-            }
+            Submission::Unknown(error) => self.doubt(job, attempt, error, permit).await,
             // Answered where they are met: no request follows them under this intent.
             Submission::NotSent(_) | Submission::Wait(..) => Submitted::Nothing,
         }
     }
 
+    /// Nobody knows what came of it. Too many of these in a row end submitting.
+    async fn doubt(&self, job: &Job, attempt: AttemptId, error: ServiceError, permit: &Permit<'_>) -> Submitted {
+        let message = error.message.clone();
+        self.write(attempt, Event::Doubted(error)).await;
+        (self.line.tell)(RunEvent::InDoubt { job: job.id.clone(), message, price: job.price });
+        if let Some(doubts) = permit.was_doubted() {
+            let doubts = if doubts == 1 { "1 doubt".to_owned() } else { format!("{doubts} doubts in a row") };
+            let message =
+                format!("{doubts}, and nothing was taken in between; what is at the service is still collected");
+            self.line.stop_because(StopReason::TooManyDoubts, message);
+        }
+        Submitted::Doubt
+    }
+
     /// Writes a task id. If that fails it is told at once, before anything else can happen, and tried again for a while.
     async fn write_task(&self, job: &Job, attempt: AttemptId, task: &TaskId) -> Result<(), LedgerError> {
         let mut written = self.ledger.record(attempt, Event::Accepted(task.clone())).await;
+        if matches!(written, Err(LedgerError::TaskTaken { .. })) {
+            // It is written down already, with another attempt.
+            return written;
+        }
         if written.is_err() {
             (self.line.tell)(RunEvent::Rescue { job: job.id.clone(), task: task.clone() });
         }

@@ -69,15 +69,17 @@ pub struct IllegalEvent {
 impl Event {
     /// The state after this event.
     ///
-    /// An answer is recorded only for an intent, and a final word only for a task. Only a person settles a doubt: no order
-    /// of other events can turn one into "never bought", or lose a task id.
+    /// An answer is recorded only for an intent, and a final word only for a task. A doubt is settled by a person, or by the
+    /// answer to that very attempt: where a lock is of no use, as on some network file systems, another run may have put it
+    /// in doubt while its own was still waiting. No order of other events can turn a doubt into "never bought", or lose
+    /// a task id.
     pub fn after(&self, state: AttemptState) -> Result<AttemptState, IllegalEvent> {
         use AttemptState as S;
         match (state, self) {
-            (S::Intended, Self::Withdrawn) | (S::InDoubt, Self::Denied) => Ok(S::Void),
-            (S::Intended, Self::Refused(_)) => Ok(S::Rejected),
-            (S::Intended, Self::Doubted(_)) => Ok(S::InDoubt),
-            (S::Intended, Self::Accepted(_)) | (S::InDoubt, Self::Found(_)) => Ok(S::Queued),
+            (S::Intended | S::InDoubt, Self::Withdrawn) | (S::InDoubt, Self::Denied) => Ok(S::Void),
+            (S::Intended | S::InDoubt, Self::Refused(_)) => Ok(S::Rejected),
+            (S::Intended | S::InDoubt, Self::Doubted(_)) => Ok(S::InDoubt),
+            (S::Intended | S::InDoubt, Self::Accepted(_)) | (S::InDoubt, Self::Found(_)) => Ok(S::Queued),
             (S::Queued | S::InProgress, Self::Started { .. }) => Ok(S::InProgress),
             (S::Queued | S::InProgress, Self::Left { .. }) => Ok(state),
             (S::Queued | S::InProgress, Self::Completed { .. })
@@ -146,6 +148,8 @@ mod tests {
                 accepted |= matches!(event, Event::Accepted(_) | Event::Found(_));
                 doubted |= matches!(event, Event::Doubted(_));
                 settled |= matches!(event, Event::Found(_) | Event::Denied);
+                // The answer to the attempt itself, however late.
+                settled |= matches!(event, Event::Accepted(_) | Event::Refused(_) | Event::Withdrawn);
             }
             let free = matches!(state, AttemptState::Void | AttemptState::Rejected);
             prop_assert!(!free || !accepted);

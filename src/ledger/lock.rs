@@ -4,13 +4,14 @@
 //! clean up after a crash and no stale lock to remove by hand. The file itself stays, because removing it would let
 //! two runs hold locks on two files of one name.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
 use crate::domain::{BatchKey, hex};
+use crate::files::{open_plain, sweep};
 
 /// The right to run a batch, for as long as it lives.
 #[derive(Debug)]
@@ -47,9 +48,10 @@ impl RunLock {
         let real =
             std::fs::canonicalize(ledger).map_err(|source| LockError::File { path: ledger.to_owned(), source })?;
         let path = lock_path(&real, batch);
+        sweep(real.parent().unwrap_or(Path::new(".")));
         let fault = |source| LockError::File { path: path.clone(), source };
-        let mut file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(fault)?;
+        let mut options = File::options();
+        let mut file = open_plain(&path, options.read(true).write(true).create(true).truncate(false)).map_err(fault)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {

@@ -22,6 +22,7 @@
 //! | after the final word arrived, before it is committed | queued or in progress | polled again, same answer |
 //! | after the final word is committed | completed or failed | nothing is due |
 //! | while a video is fetched | completed, without a file | the video is fetched, from where its part ends |
+//! | while the ledger is first made | nothing, beside a hidden file | a new one is made: nothing was sent before it had its name |
 //! | after a video got its name, before that is committed | completed, without a file | fetched again, found to be there, and written down |
 //!
 //! Only the runner that holds the batch's [`RunLock`] may draw the conclusion of lines two and three
@@ -34,16 +35,23 @@
 //!
 //! # The rooms inside
 //!
-//! [`event`] is the life of an attempt as a pure state machine. [`schema`] makes and recognises the file. [`store`] is the
-//! SQL. [`writer`] groups commits on a thread of its own, so that a slow disk never stalls the stream. [`lock`] lets
-//! one runner at a batch. [`crash`] holds the places at which the tests kill. Everything outside speaks to the [`Ledger`]
+//! [`event`] is the life of an attempt as a pure state machine. [`schema`] makes and recognises the tables, [`mod@open`] the
+//! file. [`store`] is the SQL of one batch, [`books`] that of sums over all of them, [`purchases`] that of who bought what.
+//! [`writer`] groups commits on a thread of its own, so that a slow disk never stalls the stream. [`lock`] lets one runner
+//! at a batch, and [`witness`] notices a ledger that went back in time. [`backup`](mod@backup) copies and verifies. [`crash`] holds the
+//! places at which the tests kill. Everything outside speaks to the [`Ledger`]
 //! trait in the words of the domain, because a second store for runners on several machines is to come.
 
+mod backup;
+mod books;
 mod crash;
 mod event;
 mod lock;
+mod open;
+mod purchases;
 mod schema;
 mod store;
+mod witness;
 mod writer;
 
 use std::future::Future;
@@ -51,12 +59,20 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::domain::{Account, AttemptId, BatchKey, Charging, Fingerprint, JobId, Usd};
+use crate::domain::{Account, AttemptId, BatchKey, Charging, Fingerprint, JobId, TaskId, Usd};
 
+pub use backup::{CheckError, Contents, backup, check};
+pub use books::{Spending, read_spending, used_since};
 pub use event::{Event, IllegalEvent};
 pub use lock::{LockError, RunLock};
-pub use schema::{Kind, OpenError};
-pub use store::{OpenElsewhere, Spending, read_history, read_open_elsewhere, read_spending, used_since};
+pub use open::OpenError;
+#[cfg(test)]
+use open::open;
+pub use purchases::{
+    BoughtElsewhere, OpenElsewhere, read_bought_under_other_names, read_known_tasks, read_open_elsewhere, read_owner,
+};
+pub use schema::Kind;
+pub use store::read_history;
 pub use writer::SqliteLedger;
 
 /// What is about to be submitted.
@@ -119,6 +135,16 @@ pub enum LedgerError {
     /// Another attempt of the job is open; nothing was written.
     #[error("{0} was submitted by another run meanwhile")]
     Claimed(JobId),
+    /// Another attempt at the same service has this task; nothing was written.
+    #[error("the service named the task {task}, which is that of {job} in {batch} already")]
+    TaskTaken {
+        /// The task.
+        task: TaskId,
+        /// Whose it is.
+        job: String,
+        /// The batch of that job.
+        batch: BatchKey,
+    },
     /// The event does not fit the attempt's state.
     #[error(transparent)]
     Illegal(#[from] IllegalEvent),

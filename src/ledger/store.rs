@@ -6,8 +6,9 @@ use jiff::Timestamp;
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use super::schema::{Kind, OpenError, open_to_read};
-use super::{Event, Intent, LedgerError};
+use super::open::{OpenError, open_to_read, store_error};
+use super::schema::Kind;
+use super::{Event, Intent, LedgerError, books, purchases};
 use crate::domain::{
     Account, Attempt, AttemptId, AttemptState, BatchKey, Charging, Fingerprint, History, JobId, OutputPath,
     ServiceError, Sighting, TaskId, Usd, VideoFile,
@@ -16,12 +17,12 @@ use crate::domain::{
 /// Everything that a ledger file knows of a batch; nothing at all if there is no file.
 pub fn read_history(path: &Path, kind: Kind, batch: &BatchKey) -> Result<History, OpenError> {
     let Some(connection) = open_to_read(path, kind)? else { return Ok(History::default()) };
-    history(&connection, batch).map_err(|source| OpenError::Store { path: path.to_owned(), source })
+    history(&connection, batch).map_err(|error| store_error(path, error))
 }
 
 pub(super) fn intend(connection: &Connection, intent: &Intent, now: Timestamp) -> Result<AttemptId, LedgerError> {
     for cap in &intent.caps {
-        let used = used(connection, cap.since)?;
+        let used = books::used(connection, cap.since)?;
         if used + intent.price > cap.limit {
             return Err(LedgerError::OverCap { name: cap.name, limit: cap.limit, used });
         }
@@ -72,14 +73,19 @@ pub(super) fn record(
     event: &Event,
     now: Timestamp,
 ) -> Result<(), LedgerError> {
-    let before: String = connection
-        .prepare_cached("SELECT state FROM attempt WHERE id = ?1")?
-        .query_row([attempt.0], |row| row.get(0))?;
-    let before = AttemptState::named(&before).ok_or_else(|| unreadable(0, format!("unknown state {before}")))?;
+    let before =
+        connection.prepare_cached("SELECT state FROM attempt WHERE id = ?1")?.query_row([attempt.0], |row| {
+            let name: String = row.get("state")?;
+            AttemptState::named(&name).ok_or_else(|| unreadable(row, "state", format!("unknown state {name}")))
+        })?;
     let after = event.after(before)?.name();
     let now = now.as_microsecond();
     match event {
-        Event::Withdrawn | Event::Denied => {
+        Event::Withdrawn => {
+            let sql = "UPDATE attempt SET state = ?2, error = NULL WHERE id = ?1";
+            connection.prepare_cached(sql)?.execute(params![attempt.0, after])?;
+        }
+        Event::Denied => {
             let sql = "UPDATE attempt SET state = ?2 WHERE id = ?1";
             connection.prepare_cached(sql)?.execute(params![attempt.0, after])?;
         }
@@ -94,12 +100,15 @@ pub(super) fn record(
             connection.prepare_cached(sql)?.execute(params![attempt.0, after, error_text(error), now])?;
         }
         Event::Found(task) => {
+            purchases::claim_task(connection, attempt, task)?;
             // When it was answered stays unknown, and the story of the doubt is over.
             let sql = "UPDATE attempt SET state = ?2, task = ?3, error = NULL, answered_us = NULL WHERE id = ?1";
             connection.prepare_cached(sql)?.execute(params![attempt.0, after, task.as_str()])?;
         }
         Event::Accepted(task) => {
-            let sql = "UPDATE attempt SET state = ?2, task = ?3, answered_us = ?4 WHERE id = ?1";
+            purchases::claim_task(connection, attempt, task)?;
+            // The story of a doubt that another run put it in meanwhile is over.
+            let sql = "UPDATE attempt SET state = ?2, task = ?3, error = NULL, answered_us = ?4 WHERE id = ?1";
             connection.prepare_cached(sql)?.execute(params![attempt.0, after, task.as_str(), now])?;
         }
         Event::Left { polls } => {
@@ -159,86 +168,8 @@ pub(super) fn adopt(connection: &Connection, batch: &BatchKey, account: &Account
     Ok(())
 }
 
-/// What all batches spent since a moment, or may have spent: everything but what is known to have bought nothing.
-fn used(connection: &Connection, since: Timestamp) -> rusqlite::Result<Usd> {
-    let sql = "SELECT coalesce(sum(price_micros), 0) FROM attempt
-         WHERE intended_us >= ?1 AND state NOT IN ('void', 'rejected')";
-    let micros = connection.prepare_cached(sql)?.query_row([since.as_microsecond()], |row| row.get(0))?;
-    Ok(Usd::from_micros(micros))
-}
-
-/// What all batches of a ledger file spent since a moment, or may have spent.
-pub fn used_since(path: &Path, kind: Kind, since: Timestamp) -> Result<Usd, OpenError> {
-    let Some(connection) = open_to_read(path, kind)? else { return Ok(Usd::ZERO) };
-    used(&connection, since).map_err(|source| OpenError::Store { path: path.to_owned(), source })
-}
-
-/// What is open in another batch of the same name.
-#[derive(Clone, Debug)]
-pub struct OpenElsewhere {
-    /// The batch.
-    pub batch: BatchKey,
-    /// Tasks at the service.
-    pub outstanding: u32,
-    /// Attempts in doubt.
-    pub doubtful: u32,
-    /// The price of both.
-    pub price: Usd,
-}
-
-fn open_elsewhere(connection: &Connection, batch: &BatchKey) -> rusqlite::Result<Vec<OpenElsewhere>> {
-    let sql = "SELECT batch.batch, sum(state IN ('queued', 'in_progress')), sum(state IN ('intended', 'in_doubt')),
-             sum(price_micros)
-         FROM attempt JOIN batch ON batch.id = attempt.batch
-         WHERE name = ?1 AND batch.batch <> ?2 AND state IN ('queued', 'in_progress', 'intended', 'in_doubt')
-         GROUP BY batch.batch ORDER BY batch.batch";
-    let mut statement = connection.prepare_cached(sql)?;
-    let rows = statement.query_map(params![batch.name, batch.batch], |row| {
-        Ok(OpenElsewhere {
-            batch: BatchKey { name: batch.name.clone(), batch: row.get(0)? },
-            outstanding: row.get(1)?,
-            doubtful: row.get(2)?,
-            price: Usd::from_micros(row.get(3)?),
-        })
-    })?;
-    rows.collect()
-}
-
-/// What is open in other batches of the same name, in a ledger file.
-pub fn read_open_elsewhere(path: &Path, kind: Kind, batch: &BatchKey) -> Result<Vec<OpenElsewhere>, OpenError> {
-    let Some(connection) = open_to_read(path, kind)? else { return Ok(Vec::new()) };
-    open_elsewhere(&connection, batch).map_err(|source| OpenError::Store { path: path.to_owned(), source })
-}
-
-/// One attempt as it counts in the books.
-#[derive(Clone, Debug)]
-pub struct Spending {
-    /// The batch.
-    pub batch: BatchKey,
-    /// The attempt.
-    pub attempt: Attempt,
-}
-
-/// Every attempt of every batch of a ledger file since a moment, oldest first; none if there is no file.
-pub fn read_spending(path: &Path, kind: Kind, since: Timestamp) -> Result<Vec<Spending>, OpenError> {
-    let Some(connection) = open_to_read(path, kind)? else { return Ok(Vec::new()) };
-    let sql = format!(
-        "SELECT {ATTEMPT}, batch.name, batch.batch AS batch_value FROM attempt JOIN batch ON batch.id = attempt.batch
-         WHERE intended_us >= ?1 ORDER BY attempt.id"
-    );
-    let read = || -> rusqlite::Result<Vec<Spending>> {
-        let mut statement = connection.prepare(&sql)?;
-        let rows = statement.query_map([since.as_microsecond()], |row| {
-            let batch = BatchKey { name: row.get("name")?, batch: row.get("batch_value")? };
-            Ok(Spending { batch, attempt: attempt(row, None)? })
-        })?;
-        rows.collect()
-    };
-    read().map_err(|source| OpenError::Store { path: path.to_owned(), source })
-}
-
 /// The columns of an attempt, as [`attempt`] reads them.
-const ATTEMPT: &str = "attempt.id, job, fingerprint, request, model, price_micros, charging, typical_min_s,
+pub(super) const ATTEMPT: &str = "attempt.id, job, fingerprint, request, model, price_micros, charging, typical_min_s,
     typical_max_s, service, key, state, task, video_url, error, polls, intended_us, answered_us, seen_us, seen_percent,
     ended_us, file, sha256, bytes, fetched_us";
 
@@ -262,11 +193,13 @@ pub(super) fn history(connection: &Connection, batch: &BatchKey) -> rusqlite::Re
 }
 
 /// One attempt. Most belong to the account of the one before, and share its name.
-fn attempt(row: &Row<'_>, before: Option<&Account>) -> rusqlite::Result<Attempt> {
+pub(super) fn attempt(row: &Row<'_>, before: Option<&Account>) -> rusqlite::Result<Attempt> {
     let state: String = row.get("state")?;
     let charging: String = row.get("charging")?;
-    let time = |micros: i64| Timestamp::from_microsecond(micros).map_err(|error| unreadable(0, error));
-    let optional_time = |column: &str| row.get::<_, Option<i64>>(column)?.map(time).transpose();
+    let time =
+        |column: &str, micros: i64| Timestamp::from_microsecond(micros).map_err(|error| unreadable(row, column, error));
+    let optional_time =
+        |column: &str| row.get::<_, Option<i64>>(column)?.map(|micros| time(column, micros)).transpose();
     let error: Option<String> = row.get("error")?;
     let (service, key) = (row.get_ref("service")?.as_str()?, row.get_ref("key")?.as_str()?);
     let account = match before {
@@ -275,20 +208,21 @@ fn attempt(row: &Row<'_>, before: Option<&Account>) -> rusqlite::Result<Attempt>
     };
     Ok(Attempt {
         id: AttemptId(row.get("id")?),
-        job: JobId::new(row.get::<_, String>("job")?).map_err(|error| unreadable(1, error))?,
+        job: JobId::new(row.get::<_, String>("job")?).map_err(|error| unreadable(row, "job", error))?,
         fingerprint: Fingerprint::stored(row.get("fingerprint")?),
         request: row.get("request")?,
         model: row.get("model")?,
         price: Usd::from_micros(row.get("price_micros")?),
-        charging: charging_named(&charging).ok_or_else(|| unreadable(6, format!("unknown charging {charging}")))?,
+        charging: charging_named(&charging)
+            .ok_or_else(|| unreadable(row, "charging", format!("unknown charging {charging}")))?,
         typical_s: (row.get("typical_min_s")?, row.get("typical_max_s")?),
         account,
-        state: AttemptState::named(&state).ok_or_else(|| unreadable(9, format!("unknown state {state}")))?,
+        state: AttemptState::named(&state).ok_or_else(|| unreadable(row, "state", format!("unknown state {state}")))?,
         task: row.get::<_, Option<String>>("task")?.and_then(TaskId::new),
         video_url: row.get("video_url")?,
-        error: error.map(|text| serde_json::from_str(&text)).transpose().map_err(|error| unreadable(12, error))?,
+        error: error.map(|text| Box::new(error_of(text))),
         polls: row.get("polls")?,
-        intended_at: time(row.get("intended_us")?)?,
+        intended_at: time("intended_us", row.get("intended_us")?)?,
         answered_at: optional_time("answered_us")?,
         seen: match optional_time("seen_us")? {
             Some(at) => Some(Sighting { at, percent: row.get("seen_percent")? }),
@@ -300,15 +234,32 @@ fn attempt(row: &Row<'_>, before: Option<&Account>) -> rusqlite::Result<Attempt>
     })
 }
 
-fn video_file(row: &Row<'_>) -> rusqlite::Result<Option<VideoFile>> {
-    let Some(path) = row.get::<_, Option<String>>("file")? else { return Ok(None) };
-    let path = OutputPath::stored(&path).map_err(|error| unreadable(13, error))?;
-    let bytes = u64::try_from(row.get::<_, i64>("bytes")?).map_err(|error| unreadable(15, error))?;
-    Ok(Some(VideoFile { path, sha256: row.get("sha256")?, bytes }))
+/// What the service said of a failure. Whatever it said must not keep this attempt, or any other, from being read: what
+/// can't be taken apart is kept as the text that it is.
+fn error_of(text: String) -> ServiceError {
+    serde_json::from_str(&text).unwrap_or_else(|_| ServiceError {
+        message: "what was written down of the error can't be read".to_owned(),
+        code: None,
+        raw: text.into(),
+    })
 }
 
-fn unreadable(column: usize, error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(column, Type::Text, error.into())
+/// The video on this machine. Where the row says nothing that could be one, it is fetched again, which costs nothing.
+fn video_file(row: &Row<'_>) -> rusqlite::Result<Option<VideoFile>> {
+    let (path, sha256): (Option<String>, Option<String>) = (row.get("file")?, row.get("sha256")?);
+    let bytes = row.get::<_, Option<i64>>("bytes")?.and_then(|bytes| u64::try_from(bytes).ok());
+    let path = path.and_then(|path| OutputPath::stored(&path).ok());
+    Ok(path.zip(sha256).zip(bytes).map(|((path, sha256), bytes)| VideoFile { path, sha256, bytes }))
+}
+
+/// A value of our own that makes no sense: the file was changed by somebody else, and guessing would cost money.
+pub(super) fn unreadable(
+    row: &Row<'_>,
+    column: &str,
+    error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> rusqlite::Error {
+    let index = row.as_ref().column_index(column).unwrap_or_default();
+    rusqlite::Error::FromSqlConversionFailure(index, Type::Text, error.into())
 }
 
 fn error_text(error: &ServiceError) -> String {
@@ -322,6 +273,115 @@ fn charging_name(charging: Charging) -> &'static str {
     }
 }
 
-fn charging_named(name: &str) -> Option<Charging> {
+pub(super) fn charging_named(name: &str) -> Option<Charging> {
     [Charging::AtSubmission, Charging::Undocumented].into_iter().find(|charging| charging_name(*charging) == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::ledger::open;
+
+    fn any_json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            ".*".prop_map(Value::from)
+        ];
+        leaf.prop_recursive(6, 32, 4, |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                proptest::collection::hash_map(".{0,8}", inner, 0..4)
+                    .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+            ]
+        })
+    }
+
+    /// JSON in so many lists.
+    fn deep(depth: usize) -> Value {
+        (0..depth).fold(json!("in the middle"), |inner, _| json!([inner]))
+    }
+
+    fn any_error() -> impl Strategy<Value = ServiceError> {
+        let raw = prop_oneof![4 => any_json(), 1 => (100..140_usize).prop_map(deep)];
+        (".*", proptest::option::of(".*"), raw).prop_map(|(message, code, raw)| ServiceError { message, code, raw })
+    }
+
+    /// The ways of an attempt that write what came from outside.
+    fn any_life() -> impl Strategy<Value = Vec<Event>> {
+        let task = || ".*[a-z]".prop_map(|id| TaskId::new(id).expect("an id"));
+        let ended_at = Timestamp::UNIX_EPOCH;
+        prop_oneof![
+            any_error().prop_map(|error| vec![Event::Refused(error)]),
+            any_error().prop_map(|error| vec![Event::Doubted(error)]),
+            (any_error(), task()).prop_map(|(error, task)| vec![Event::Doubted(error), Event::Found(task)]),
+            (any_error(), task()).prop_map(|(error, task)| vec![Event::Doubted(error), Event::Accepted(task)]),
+            (task(), proptest::option::of(any::<u8>())).prop_map(|(task, percent)| vec![
+                Event::Accepted(task),
+                Event::Started { percent },
+                Event::Left { polls: 1 }
+            ]),
+            (task(), any_error()).prop_map(move |(task, error)| vec![
+                Event::Accepted(task),
+                Event::Failed { error, ended_at, polls: 1 }
+            ]),
+            (task(), ".*", ".*").prop_map(move |(task, url, other)| vec![
+                Event::Accepted(task),
+                Event::Completed { video_url: url, ended_at, polls: 1 },
+                Event::Relinked { video_url: other },
+            ]),
+        ]
+    }
+
+    fn intent(number: usize) -> Intent {
+        Intent {
+            batch: BatchKey { name: "n".into(), batch: String::new() },
+            job: JobId::new(format!("j{number}")).expect("an id"),
+            fingerprint: Fingerprint::stored("f".into()),
+            request: "{}".into(),
+            model: "alpha-2".into(),
+            price: Usd::from_micros(900_000),
+            charging: Charging::AtSubmission,
+            typical_s: (60, 180),
+            account: Account { service: "s".into(), key: "k".into() },
+            known: None,
+            caps: Vec::new(),
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        /// One answer of the service must never make a ledger unreadable, whatever is in it.
+        #[test]
+        fn whatever_the_service_says_is_read_back_and_keeps_nothing_else_from_being_read(
+            lives in proptest::collection::vec(any_life(), 1..12),
+        ) {
+            let folder = tempfile::tempdir().expect("a folder");
+            let connection = open(&folder.path().join("ledger.db"), Kind::Real).expect("a ledger");
+            let now = Timestamp::UNIX_EPOCH;
+            for (number, life) in lives.iter().enumerate() {
+                let attempt = intend(&connection, &intent(number), now).expect("an intent");
+                for event in life {
+                    match record(&connection, attempt, event, now) {
+                        // Two of these tasks have the same name by chance.
+                        Err(LedgerError::TaskTaken { .. }) => break,
+                        recorded => recorded.expect("recorded"),
+                    }
+                }
+            }
+            let read = history(&connection, &intent(0).batch).expect("every attempt can be read");
+            prop_assert_eq!(read.attempts().count(), lives.len());
+            for (attempt, life) in read.attempts().zip(&lives) {
+                if let [Event::Refused(error)] | [Event::Doubted(error)] | [_, Event::Failed { error, .. }] = life.as_slice()
+                    && let Some(told) = &attempt.error
+                {
+                    let is_kept = **told == *error || told.raw.as_str().is_some_and(|raw| raw.contains("in the middle"));
+                    prop_assert!(is_kept, "{:?} became {:?}", error, told);
+                }
+            }
+        }
+    }
 }

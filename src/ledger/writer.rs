@@ -13,7 +13,9 @@ use jiff::Timestamp;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
-use super::schema::{self, Kind, OpenError};
+use super::open::{OpenError, open};
+use super::schema::Kind;
+use super::witness::{self, Witness};
 use super::{Event, Intent, Ledger, LedgerError, crash, store};
 use crate::domain::{Account, AttemptId, BatchKey};
 
@@ -42,12 +44,14 @@ pub struct SqliteLedger {
 impl SqliteLedger {
     /// Opens the ledger, and makes it if it is not there.
     pub fn open(path: &Path, kind: Kind) -> Result<Self, OpenError> {
-        let connection = schema::open(path, kind)?;
+        let connection = open(path, kind)?;
+        let unreachable = |source| OpenError::Unreachable { path: path.to_owned(), source };
+        let witness = Witness::open(path).map_err(unreachable)?;
         let (orders, inbox) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name("ledger".to_owned())
-            .spawn(move || write(connection, &inbox))
-            .map_err(|source| OpenError::Folder { path: path.to_owned(), source })?;
+            .spawn(move || write(connection, witness, &inbox))
+            .map_err(OpenError::Thread)?;
         Ok(Self { orders: Some(orders), thread: Some(thread) })
     }
 
@@ -92,19 +96,21 @@ impl Ledger for SqliteLedger {
 /// Answers that are sent when the commit has succeeded, or with its error.
 type Pending = Vec<Box<dyn FnOnce(Result<(), LedgerError>) + Send>>;
 
-fn write(mut connection: Connection, inbox: &mpsc::Receiver<Order>) {
+fn write(mut connection: Connection, mut witness: Witness, inbox: &mpsc::Receiver<Order>) {
     while let Ok(first) = inbox.recv() {
         std::thread::sleep(GATHERING);
         let group = std::iter::once(first).chain(inbox.try_iter()).take(LARGEST_GROUP).collect();
         let mut pending = Pending::new();
         let committed = commit(&mut connection, group, &mut pending);
+        // Before anybody goes on: what was bought on the strength of this commit must not outlive it unseen.
+        let committed = committed.map(|commits| witness.note(commits));
         for answer in pending {
             answer(committed.clone());
         }
     }
 }
 
-fn commit(connection: &mut Connection, group: Vec<Order>, pending: &mut Pending) -> Result<(), LedgerError> {
+fn commit(connection: &mut Connection, group: Vec<Order>, pending: &mut Pending) -> Result<i64, LedgerError> {
     let now = Timestamp::now();
     // Dropped without a commit, a transaction is rolled back.
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate);
@@ -135,10 +141,12 @@ fn commit(connection: &mut Connection, group: Vec<Order>, pending: &mut Pending)
     if transaction.is_autocommit() {
         return Err(LedgerError::RolledBack);
     }
+    let commits = witness::count(&transaction)?;
     crash::point("before-commit");
     let committed = transaction.commit();
     crash::point("after-commit");
-    Ok(committed?)
+    committed?;
+    Ok(commits)
 }
 
 /// An answer that says what was done once it is durable. A caller that is gone needs none.

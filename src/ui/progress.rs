@@ -179,6 +179,7 @@ impl Progress {
     fn say_stop(&self, reason: StopReason, message: &str) {
         let what = match reason {
             StopReason::TooManyFailures => "too much goes wrong",
+            StopReason::TooManyDoubts => "nobody knows what the service does with them",
             StopReason::TimeBox => "the run's time is over",
             StopReason::SpendLimit => "the limit on spending is reached",
             StopReason::Unreachable => "the service can't be reached (is the address right, and is there a network?)",

@@ -404,8 +404,8 @@ async fn a_service_that_was_never_reached_ends_the_run_soon() {
     let (outcome, _) = run(&service, &ledger, &Settings::default(), &Stop::default(), &plan).await;
     assert!(outcome.stopped.contains(&StopReason::Unreachable));
     assert!(start.elapsed() < 60 * SECOND, "{:?}", start.elapsed());
-    // Eight go together at first, and one of them tries four times more.
-    assert!(service.submissions().len() >= 8 + 4, "{} tries", service.submissions().len());
+    // One goes at first, and tries four times more; the others wait for it.
+    assert!(service.submissions().len() >= 1 + 4, "{} tries", service.submissions().len());
     assert!(ledger.states().iter().all(|state| *state == AttemptState::Void));
 }
 

@@ -25,3 +25,4 @@ mod sheet;
 mod signals;
 mod support;
 mod terminal;
+mod trust;

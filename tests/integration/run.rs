@@ -98,11 +98,12 @@ jobs:
             crate::support::json(400, &json!({ "error": { "message": "no such thing", "code": 17 } }))
         }
         "POST" if asked.body.contains("fails") => {
-            crate::support::json(200, &json!({ "id": "bad", "status": "queued" }))
+            let id = if asked.body.contains("beta") { "bad-beta" } else { "bad" };
+            crate::support::json(200, &json!({ "id": id, "status": "queued" }))
         }
-        "GET" if asked.path.ends_with("/bad") => crate::support::json(
+        "GET" if asked.path.contains("/bad") => crate::support::json(
             200,
-            &json!({ "id": "bad", "status": "failed", "error": { "message": "moderated", "code": { "kind": "x" } } }),
+            &json!({ "status": "failed", "error": { "message": "moderated", "code": { "kind": "x" } } }),
         ),
         _ => Answer::Well,
     });

@@ -1,0 +1,38 @@
+//! `shotlist ledger`: copies a ledger whole, and verifies one.
+
+use super::args::{LedgerArgs, LedgerCommand};
+use super::exit::Exit;
+use super::failure::{Failure, chain};
+use super::refusal;
+use crate::ledger::{self, CheckError, Contents, Kind};
+use crate::ui::Terminal;
+
+/// Copies or verifies a ledger. Changes nothing in it.
+pub fn ledger(args: &LedgerArgs, terminal: &Terminal) -> Result<Exit, Failure> {
+    let kind = if args.sandbox { Kind::Simulated } else { Kind::Real };
+    let (done, contents) = match &args.command {
+        LedgerCommand::Backup { file } => {
+            (format!("copied to {}", file.display()), ledger::backup(&args.ledger, kind, file))
+        }
+        LedgerCommand::Check => ("is whole".to_owned(), ledger::check(&args.ledger, kind)),
+    };
+    let Contents { batches, attempts, price } = contents.map_err(|error| refuse(&error))?;
+    if !terminal.is_quiet {
+        let path = args.ledger.display();
+        terminal.result(&format!("{path} {done}: {batches} batches, {attempts} attempts, ${price} spent or at risk\n"));
+    }
+    Ok(Exit::Done)
+}
+
+fn refuse(error: &CheckError) -> Failure {
+    let help = match error {
+        CheckError::Open(error) => return Failure { money: None, ..refusal::ledger(error) },
+        CheckError::Missing(_) => "name it with --ledger; it lies in .shotlist beside the manifest",
+        CheckError::Damaged { .. } => {
+            "bring back a copy that `shotlist ledger check` finds whole; without its ledger, shotlist can't know what was paid for"
+        }
+        CheckError::Copy { .. } => "name a new file, in a folder that can be written and on a disk with room",
+    };
+    let exit = if matches!(error, CheckError::Missing(_)) { Exit::Usage } else { Exit::CannotWrite };
+    Failure::plain(exit, chain(error)).with_help(help)
+}

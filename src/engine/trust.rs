@@ -1,0 +1,171 @@
+//! How many submissions may be open at once: the most that one bad moment can put in doubt.
+//!
+//! An open submission is one whose intent is durable and whose answer is not. A crash, a cut cable or a service that
+//! fails turns each of them into a doubt that only a person can settle. So trust has to be earned: one submission is open
+//! at a time until the service has taken one in this run; then each one that it takes allows one more, which doubles
+//! them in the time of an answer, up to a sixteenth of the slots and at least four. A doubt takes the trust away again,
+//! and so many of them in a row, with nothing taken in between, end submitting: something systematic is wrong, and each
+//! further try would cost.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Mutex as FairMutex, Notify};
+
+/// The fewest open submissions that full trust allows, and the share of the slots otherwise (spec §3, "Trust grows").
+const LEAST_MOST: usize = 4;
+const SHARE: usize = 16;
+
+/// The trust in the service, during one run.
+#[derive(Debug)]
+pub struct Trust {
+    most: usize,
+    most_doubts: usize,
+    state: Mutex<State>,
+    /// Whoever holds it is next.
+    head: FairMutex<()>,
+    changed: Notify,
+}
+
+#[derive(Debug)]
+struct State {
+    allowed: usize,
+    open: usize,
+    /// Doubts since something was taken.
+    doubts: usize,
+}
+
+/// Leave to have one submission open, from before its intent until its answer is written down.
+#[derive(Debug)]
+pub struct Permit<'t>(&'t Trust);
+
+impl Trust {
+    /// None yet, in a run with this many slots that ends submitting after this many doubts in a row.
+    pub fn new(slots: usize, most_doubts: usize) -> Self {
+        Self {
+            most: LEAST_MOST.max(slots / SHARE),
+            most_doubts,
+            state: Mutex::new(State { allowed: 1, open: 0, doubts: 0 }),
+            head: FairMutex::new(()),
+            changed: Notify::new(),
+        }
+    }
+
+    /// The next permit, in the order of asking.
+    pub async fn permit(&self) -> Permit<'_> {
+        let _first_in_line = self.head.lock().await;
+        loop {
+            let changed = self.changed.notified();
+            {
+                let mut state = self.lock();
+                if state.open < state.allowed {
+                    state.open += 1;
+                    return Permit(self);
+                }
+            }
+            changed.await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Permit<'_> {
+    /// The service took it: there is a task.
+    pub fn was_taken(&self) {
+        let mut state = self.0.lock();
+        state.doubts = 0;
+        state.allowed = (state.allowed + 1).min(self.0.most);
+        drop(state);
+        self.0.changed.notify_waiters();
+    }
+
+    /// Nobody knows what came of it. Returns how many doubts there are in a row, once they are too many.
+    pub fn was_doubted(&self) -> Option<usize> {
+        let mut state = self.0.lock();
+        state.allowed = 1;
+        state.doubts += 1;
+        (state.doubts >= self.0.most_doubts).then_some(state.doubts)
+    }
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        self.0.lock().open -= 1;
+        self.0.changed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::time::Duration;
+
+    use futures::StreamExt as _;
+    use futures::stream::FuturesUnordered;
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+
+    /// The most submissions that are open in each second, each of which takes a second and ends so.
+    async fn open_by_second(slots: usize, submissions: usize, end: impl Fn(&Permit<'_>, usize)) -> Vec<usize> {
+        let (trust, start, open) = (Trust::new(slots, 3), Instant::now(), Cell::new(0));
+        let all: FuturesUnordered<_> = (0..submissions)
+            .map(|number| {
+                let (trust, open, end) = (&trust, &open, &end);
+                async move {
+                    let permit = trust.permit().await;
+                    open.set(open.get() + 1);
+                    let second = start.elapsed().as_secs();
+                    let now_open = open.get();
+                    sleep(Duration::from_secs(1)).await;
+                    end(&permit, number);
+                    open.set(open.get() - 1);
+                    drop(permit);
+                    (second, now_open)
+                }
+            })
+            .collect();
+        let mut most = vec![0; submissions];
+        for (second, open) in all.collect::<Vec<_>>().await {
+            let second = usize::try_from(second).expect("few");
+            most[second] = most[second].max(open);
+        }
+        most.retain(|open| *open > 0);
+        most
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn trust_begins_with_one_and_doubles_up_to_its_bound() {
+        let taken = |permit: &Permit<'_>, _| permit.was_taken();
+        assert_eq!(open_by_second(1000, 200, taken).await[..7], [1, 2, 4, 8, 16, 32, 62]);
+        assert_eq!(open_by_second(8, 30, taken).await[..5], [1, 2, 4, 4, 4]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_refused_earns_nothing_and_a_doubt_takes_it_all_away() {
+        assert_eq!(open_by_second(1000, 5, |_, _| {}).await, [1; 5]);
+        let doubted_at = |bad: usize| {
+            move |permit: &Permit<'_>, number: usize| {
+                if number == bad {
+                    permit.was_doubted();
+                } else {
+                    permit.was_taken();
+                }
+            }
+        };
+        // The eighth is the first of those that are open in the fourth second.
+        assert_eq!(open_by_second(1000, 24, doubted_at(14)).await[..5], [1, 2, 4, 8, 1]);
+    }
+
+    #[test]
+    fn doubts_count_until_something_is_taken() {
+        let trust = Trust::new(8, 3);
+        let permit = Permit(&trust);
+        assert_eq!([permit.was_doubted(), permit.was_doubted()], [None, None]);
+        permit.was_taken();
+        assert_eq!([permit.was_doubted(), permit.was_doubted(), permit.was_doubted()], [None, None, Some(3)]);
+        std::mem::forget(permit);
+    }
+}

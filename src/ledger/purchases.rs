@@ -1,0 +1,142 @@
+//! Who bought what: the owner of a task, the same request under other names, and what is open in other batches.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::LedgerError;
+use super::open::{OpenError, open_to_read, store_error};
+use super::schema::Kind;
+use super::store::{ATTEMPT, attempt};
+use crate::domain::{Attempt, AttemptId, BatchKey, Fingerprint, JobId, TaskId, Usd};
+
+/// Refuses a task that another attempt at the same service has: one of the two was told wrong, and nobody knows which.
+pub(super) fn claim_task(connection: &Connection, attempt: AttemptId, task: &TaskId) -> Result<(), LedgerError> {
+    let sql = "SELECT job, name, batch.batch FROM attempt JOIN batch ON batch.id = attempt.batch
+         WHERE task = ?2 AND attempt.id <> ?1 AND service = (SELECT service FROM attempt WHERE id = ?1) LIMIT 1";
+    let owner = connection.prepare_cached(sql)?.query_row(params![attempt.0, task.as_str()], |row| {
+        Ok((row.get::<_, String>(0)?, BatchKey { name: row.get(1)?, batch: row.get(2)? }))
+    });
+    match owner.optional()? {
+        Some((job, batch)) => Err(LedgerError::TaskTaken { task: task.clone(), job, batch }),
+        None => Ok(()),
+    }
+}
+
+/// Which of these tasks a ledger file knows; none if there is no file.
+pub fn read_known_tasks(path: &Path, kind: Kind, tasks: &[TaskId]) -> Result<HashSet<TaskId>, OpenError> {
+    let Some(connection) = open_to_read(path, kind)? else { return Ok(HashSet::new()) };
+    let read = || -> rusqlite::Result<HashSet<TaskId>> {
+        let mut statement = connection.prepare("SELECT EXISTS (SELECT 1 FROM attempt WHERE task = ?1)")?;
+        let mut known = HashSet::new();
+        for task in tasks {
+            if statement.query_row([task.as_str()], |row| row.get(0))? {
+                known.insert(task.clone());
+            }
+        }
+        Ok(known)
+    };
+    read().map_err(|error| store_error(path, error))
+}
+
+/// An attempt of another batch.
+#[derive(Clone, Debug)]
+pub struct BoughtElsewhere {
+    /// The batch.
+    pub batch: BatchKey,
+    /// The attempt.
+    pub attempt: Attempt,
+}
+
+/// The newest attempts under other names of a ledger file that asked for one of these requests, and that were charged or
+/// may have been; none if there is no file. Another batch of the same name is meant to buy again, and is not looked at.
+pub fn read_bought_under_other_names<'f>(
+    path: &Path,
+    kind: Kind,
+    name: &str,
+    requests: impl Iterator<Item = &'f Fingerprint>,
+) -> Result<Vec<BoughtElsewhere>, OpenError> {
+    let Some(connection) = open_to_read(path, kind)? else { return Ok(Vec::new()) };
+    bought_under_other_names(&connection, name, requests).map_err(|error| store_error(path, error))
+}
+
+fn bought_under_other_names<'f>(
+    connection: &Connection,
+    name: &str,
+    requests: impl Iterator<Item = &'f Fingerprint>,
+) -> rusqlite::Result<Vec<BoughtElsewhere>> {
+    let others: bool =
+        connection.query_row("SELECT EXISTS (SELECT 1 FROM batch WHERE name <> ?1)", [name], |row| row.get(0))?;
+    if !others {
+        return Ok(Vec::new());
+    }
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.execute_batch("CREATE TEMP TABLE wanted (wanted TEXT PRIMARY KEY) WITHOUT ROWID")?;
+    let mut insert = connection.prepare("INSERT INTO wanted VALUES (?1) ON CONFLICT DO NOTHING")?;
+    for request in requests {
+        insert.execute([request.as_str()])?;
+    }
+    // In this order: a ledger has many more attempts than a plan has jobs.
+    let sql = format!(
+        "SELECT {ATTEMPT}, batch.name AS batch_name, batch.batch AS batch_value, max(attempt.id)
+         FROM wanted CROSS JOIN attempt ON fingerprint = wanted JOIN batch ON batch.id = attempt.batch
+         WHERE name <> ?1 AND state NOT IN ('void', 'rejected') GROUP BY fingerprint"
+    );
+    let mut statement = connection.prepare(&sql)?;
+    let rows = statement.query_map([name], |row| {
+        let batch = BatchKey { name: row.get("batch_name")?, batch: row.get("batch_value")? };
+        Ok(BoughtElsewhere { batch, attempt: attempt(row, None)? })
+    })?;
+    rows.collect()
+}
+
+/// What is open in another batch of the same name.
+#[derive(Clone, Debug)]
+pub struct OpenElsewhere {
+    /// The batch.
+    pub batch: BatchKey,
+    /// Tasks at the service.
+    pub outstanding: u32,
+    /// Attempts in doubt.
+    pub doubtful: u32,
+    /// The price of both.
+    pub price: Usd,
+}
+
+fn open_elsewhere(connection: &Connection, batch: &BatchKey) -> rusqlite::Result<Vec<OpenElsewhere>> {
+    let sql = "SELECT batch.batch, sum(state IN ('queued', 'in_progress')), sum(state IN ('intended', 'in_doubt')),
+             sum(price_micros)
+         FROM attempt JOIN batch ON batch.id = attempt.batch
+         WHERE name = ?1 AND batch.batch <> ?2 AND state IN ('queued', 'in_progress', 'intended', 'in_doubt')
+         GROUP BY batch.batch ORDER BY batch.batch";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map(params![batch.name, batch.batch], |row| {
+        Ok(OpenElsewhere {
+            batch: BatchKey { name: batch.name.clone(), batch: row.get(0)? },
+            outstanding: row.get(1)?,
+            doubtful: row.get(2)?,
+            price: Usd::from_micros(row.get(3)?),
+        })
+    })?;
+    rows.collect()
+}
+
+/// What is open in other batches of the same name, in a ledger file.
+pub fn read_open_elsewhere(path: &Path, kind: Kind, batch: &BatchKey) -> Result<Vec<OpenElsewhere>, OpenError> {
+    let Some(connection) = open_to_read(path, kind)? else { return Ok(Vec::new()) };
+    open_elsewhere(&connection, batch).map_err(|error| store_error(path, error))
+}
+
+/// Whose task this is by a ledger file's word: the job and its batch.
+pub fn read_owner(path: &Path, kind: Kind, task: &TaskId) -> Result<Option<(JobId, BatchKey)>, OpenError> {
+    let Some(connection) = open_to_read(path, kind)? else { return Ok(None) };
+    let sql = format!(
+        "SELECT {ATTEMPT}, batch.name AS batch_name, batch.batch AS batch_value
+         FROM attempt JOIN batch ON batch.id = attempt.batch WHERE task = ?1 LIMIT 1"
+    );
+    let owner = connection.query_row(&sql, [task.as_str()], |row| {
+        Ok((attempt(row, None)?.job, BatchKey { name: row.get("batch_name")?, batch: row.get("batch_value")? }))
+    });
+    owner.optional().map_err(|error| store_error(path, error))
+}

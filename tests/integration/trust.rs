@@ -1,0 +1,135 @@
+//! The brake: what a service that fails, or gives one task twice, can put in doubt.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+use shotlist::domain::{AttemptState, History, ServiceError};
+use shotlist::engine::{Settings, Stop, StopReason};
+use shotlist::service::Submission;
+use tokio::time::Instant;
+
+use crate::support::fake::{FakeService, MemoryLedger, jobs, plan_of, run};
+use crate::support::{Answer, Service, Workspace, kill, numbered_jobs, wait_until};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn unknown() -> Submission {
+    Submission::Unknown(ServiceError::default())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_fails_every_submission_leaves_three_doubts_whatever_the_concurrency() {
+    for concurrency in [1, 8, 50, 1000] {
+        let mut service = FakeService::taking(|_| 30 * SECOND);
+        service.refuses = Box::new(|_| Some(unknown()));
+        let (ledger, settings) = (MemoryLedger::default(), Settings { concurrency, ..Settings::default() });
+        let plan = plan_of(&jobs(200), &History::default());
+        let (outcome, _) = run(&service, &ledger, &settings, &Stop::default(), &plan).await;
+        assert_eq!(ledger.states(), [AttemptState::InDoubt; 3], "{concurrency}");
+        assert_eq!(outcome.stopped.into_iter().collect::<Vec<_>>(), [StopReason::TooManyDoubts]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_begins_to_fail_leaves_no_more_doubts_than_are_open() {
+    for (concurrency, most) in [(8, 4), (50, 4), (1000, 62)] {
+        let mut service = FakeService::taking(|_| 30 * SECOND);
+        service.refuses = Box::new(|number| (number >= 120).then(unknown));
+        let (ledger, settings) = (MemoryLedger::default(), Settings { concurrency, ..Settings::default() });
+        let plan = plan_of(&jobs(400), &History::default());
+        run(&service, &ledger, &settings, &Stop::default(), &plan).await;
+        let doubts = ledger.states().iter().filter(|state| **state == AttemptState::InDoubt).count();
+        assert!((3..=most).contains(&doubts), "{doubts} doubts with {concurrency} slots");
+        let completed = ledger.states().iter().filter(|state| **state == AttemptState::Completed).count();
+        assert_eq!(completed, 120, "what was taken is collected");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_doubt_now_and_then_stops_nothing_and_counts_as_a_failure() {
+    let mut service = FakeService::taking(|_| 30 * SECOND);
+    service.refuses = Box::new(|number| (number % 3 == 2).then(unknown));
+    let plan = plan_of(&jobs(30), &History::default());
+    let (ledger, settings) = (MemoryLedger::default(), Settings::default());
+    let (outcome, _) = run(&service, &ledger, &settings, &Stop::default(), &plan).await;
+    assert!(outcome.stopped.is_empty() && ledger.states().len() == 30, "{outcome:?}");
+
+    let settings = Settings { max_failures: Some(5), ..settings };
+    let ledger = MemoryLedger::default();
+    let (outcome, _) = run(&service, &ledger, &settings, &Stop::default(), &plan).await;
+    assert!(outcome.stopped.contains(&StopReason::TooManyFailures), "{outcome:?}");
+    let doubts = ledger.states().iter().filter(|state| **state == AttemptState::InDoubt).count();
+    assert!(doubts <= 5 + 3, "{doubts}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_wait_after_a_refusal_is_short_again_once_something_was_taken() {
+    // Every fifth submission is asked to wait a second, by a service with tasks of a fifth of a second.
+    let mut service = FakeService::taking(|_| SECOND / 5);
+    service.refuses = Box::new(|number| (number % 5 == 4).then(|| Submission::Wait(Some(SECOND), "wait".into())));
+    let settings = Settings { concurrency: 1, first_poll: Some(SECOND / 5), ..Settings::default() };
+    let (ledger, start) = (MemoryLedger::default(), Instant::now());
+    let plan = plan_of(&jobs(30), &History::default());
+    run(&service, &ledger, &settings, &Stop::default(), &plan).await;
+    let completed = ledger.states().iter().filter(|state| **state == AttemptState::Completed).count();
+    assert_eq!(completed, 30);
+    assert!(start.elapsed() < 60 * SECOND, "{:?}", start.elapsed());
+}
+
+#[test]
+fn a_service_that_answers_500_costs_three_doubts_and_says_what_to_do() {
+    let service = Service::scripted(|asked| match asked.method.as_str() {
+        "POST" => crate::support::raw(500, &[], "oops"),
+        _ => Answer::Well,
+    });
+    let here = Workspace::with_manifest(&numbered_jobs(200));
+    let ended = here.run(&service, &["--concurrency", "50"]).ends_with(7);
+    assert_eq!(service.posts().len(), 3);
+    assert!(
+        ended.stderr.contains("no more submissions") && ended.stderr.contains("3 doubts in a row"),
+        "{}",
+        ended.stderr
+    );
+    assert!(ended.stderr.contains("shotlist resolve"), "{}", ended.stderr);
+    assert_eq!(here.report()["totals"]["at_risk_usd"], "2.70");
+    // Whoever knows better may say so.
+    let here = Workspace::with_manifest(&numbered_jobs(20));
+    here.run(&service, &["--max-doubts", "7"]).ends_with(7);
+    assert_eq!(service.posts().len(), 10);
+}
+
+#[test]
+fn a_kill_at_a_submission_leaves_no_more_doubts_than_are_open() {
+    // The service takes some and then answers nothing more.
+    let taken = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&taken);
+    let service = Service::scripted(move |asked| {
+        if asked.method == "POST" && count.fetch_add(1, Ordering::SeqCst) >= 20 {
+            std::thread::park();
+        }
+        Answer::Well
+    });
+    let here = Workspace::with_manifest(&numbered_jobs(200));
+    let child = here.run(&service, &["--concurrency", "40"]).starts();
+    wait_until("submissions hang", || taken.load(Ordering::SeqCst) >= 24);
+    kill(&child, "-KILL");
+    drop(crate::support::Ended::of(child));
+    let doubts = here.ledger("SELECT job FROM attempt WHERE state = 'intended'").len();
+    assert!((1..=4).contains(&doubts), "{doubts} submissions were open");
+}
+
+#[test]
+fn one_task_for_several_jobs_is_believed_once() {
+    let service = Service::scripted(|asked| match asked.method.as_str() {
+        "POST" => crate::support::json(200, &json!({ "id": "same", "status": "queued" })),
+        _ => Answer::Well,
+    });
+    let here = Workspace::with_manifest(&numbered_jobs(3));
+    let ended = here.run(&service, &[]).ends_with(7);
+    assert_eq!(here.states(), ["completed", "in_doubt", "in_doubt"]);
+    assert!(ended.stderr.contains("the task same, which is that of j0 in m already"), "{}", ended.stderr);
+    let report = here.report();
+    assert_eq!((&report["totals"]["spent_usd"], &report["totals"]["at_risk_usd"]), (&json!("0.90"), &json!("1.80")));
+}
