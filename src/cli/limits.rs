@@ -47,6 +47,25 @@ pub fn check(plan: &Plan) -> Result<(), Failure> {
     Err(Failure::before_sending(Exit::NotAllowed, message).with_help(help))
 }
 
+/// Asks before anything is bought that seems to have been bought before. No consent to a sum is consent to that.
+pub fn consent_to_repurchases(args: &RunArgs, plan: &Plan, terminal: &Terminal) -> Result<(), Failure> {
+    if plan.repurchases.is_empty() || args.again.buy_again || args.manifest.sandbox {
+        return Ok(());
+    }
+    let jobs = if plan.repurchases.len() == 1 { "1 job was" } else { "some jobs were" };
+    terminal.question(&ui::repurchases(plan));
+    if terminal.can_ask() {
+        let cost = plan.repurchase_cost();
+        if terminal.ask(&format!("Buy again for ${cost} what was bought before?")) {
+            return Ok(());
+        }
+        return Err(Failure::before_sending(Exit::NotAllowed, "not confirmed"));
+    }
+    let message = format!("{jobs} bought before, and nobody agreed to buy that again");
+    let help = "if it is meant, give --buy-again; otherwise do what stands beside each job above, or leave it out with --exclude";
+    Err(Failure::before_sending(Exit::NotAllowed, message).with_help(help))
+}
+
 /// Asks once before money is spent. What was said on the command line needs no question; a limit on the run in the
 /// manifest is consent where nobody can be asked.
 pub fn consent(args: &RunArgs, plan: &Plan, terminal: &Terminal) -> Result<(), Failure> {

@@ -1,6 +1,7 @@
 //! The command line: the only room that knows all others, and the only one that turns outcomes into exit codes.
 
 mod args;
+mod bought_before;
 mod catalog;
 mod completions;
 mod connect;

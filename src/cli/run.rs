@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use super::bought_before::bought_before;
 use super::connect::{self, Connection, SANDBOX_SPEED, connect};
 use super::destinations::destinations;
 use super::exit::Exit;
@@ -104,7 +105,10 @@ impl Run<'_> {
             retry_failed: self.args.again.retry_failed,
             retake: retake.map_err(|error| Failure::before_sending(Exit::Usage, error.to_string()))?,
         };
-        Ok(Plan::new(&self.chosen.selected, given))
+        let mut plan = Plan::new(&self.chosen.selected, given);
+        let bought = bought_before(&self.args.manifest, self.ledger, self.out, &plan, history)?;
+        plan.repurchases.extend(bought);
+        Ok(plan)
     }
 
     fn show(&self, plan: &Plan, history: &History) -> Result<Exit, Failure> {
@@ -117,8 +121,8 @@ impl Run<'_> {
             }
             PlanFormat::Markdown => ui::plan_markdown(plan),
             PlanFormat::Json => {
-                let renamed = plan.renamed.iter().map(|(new, old)| ui::renamed(new, old));
-                let warnings = self.chosen.warnings.iter().cloned().chain(renamed).chain(missing).collect();
+                let bought = plan.repurchases.iter().map(ui::bought_before);
+                let warnings = self.chosen.warnings.iter().cloned().chain(bought).chain(missing).collect();
                 let view = PlanView::new(plan, warnings);
                 let json = view.and_then(|view| serde_json::to_string_pretty(&view));
                 json.map_err(|error| Failure::before_sending(Exit::Usage, error.to_string()))? + "\n"
@@ -145,6 +149,8 @@ impl Run<'_> {
         limits::check(&plan)?;
         self.warn(&plan)?;
         let connection = self.connection(&plan, shelf.as_ref()).await?;
+        // Before the reports are written anew: the old one may be all that is left of what was bought.
+        limits::consent_to_repurchases(self.args, &plan, self.terminal)?;
 
         let reporter = Reporter {
             key,
@@ -191,11 +197,8 @@ impl Run<'_> {
         Ok(exit)
     }
 
-    /// Tells what costs money without being part of this batch: likely renames, and what is open in other batches.
+    /// Tells what costs money without being part of this batch: what is open in other batches.
     fn warn(&self, plan: &Plan) -> Result<(), Failure> {
-        for (new, old) in &plan.renamed {
-            self.terminal.warning(&ui::renamed(new, old));
-        }
         let open = read_open_elsewhere(self.ledger, paths::kind(&self.args.manifest), &plan.key);
         for other in open.map_err(|error| refusal::ledger(&error))? {
             self.terminal.warning(&format!(

@@ -60,6 +60,10 @@ pub struct AgainArgs {
     /// Completed jobs whose id matches are due again; repeatable
     #[arg(long, env = "SHOTLIST_RETAKE", hide_env_values = true, value_name = "GLOB")]
     pub retake: Vec<String>,
+    /// Buy also what seems to have been bought before: under another name of the ledger, under an id that is gone, or by a
+    /// report whose ledger is not here
+    #[arg(long, env = "SHOTLIST_BUY_AGAIN", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    pub buy_again: bool,
     /// Treat 500, 502, 503 and 504 on submission as refused (for services known not to charge them)
     #[arg(long, env = "SHOTLIST_RETRY_SERVER_ERRORS", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub retry_server_errors: bool,

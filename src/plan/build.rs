@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::decide::{Action, Wish, decide};
 use super::estimate::Estimate;
+use super::repurchase::{Before, Repurchase};
 use super::select::IdGlobs;
 use crate::domain::{Attempt, AttemptId, BatchKey, Charge, Fingerprint, History, Job, JobId, Usd};
 
@@ -76,8 +77,9 @@ pub struct Plan {
     pub collect: Vec<Attempt>,
     /// Tasks at the service that selected jobs resume.
     pub resume: Vec<Attempt>,
-    /// New ids that ask for the same as an id that is gone: probably renamed, and then paid for already.
-    pub renamed: Vec<(JobId, JobId)>,
+    /// Due jobs that seem to have been bought before. The plan itself finds those whose id was probably changed; what other
+    /// names of the ledger and earlier reports know is added to them.
+    pub repurchases: Vec<Repurchase>,
     /// The limit on what this run may newly spend, if there is one.
     pub run_limit: Option<Limit>,
     /// Limits over all batches.
@@ -135,10 +137,10 @@ impl Plan {
         let due: Vec<(u32, u32)> =
             jobs.iter().filter(|planned| planned.action.buys()).map(|planned| planned.job.typical_s).collect();
         let estimate = Estimate::of(&due, resume.len() + collect.len(), given.concurrency);
-        let renamed = renamed(&jobs, &given);
+        let repurchases = renamed(&jobs, &given);
         let newest = given.history.attempts().map(|attempt| attempt.id).max();
         let Given { key, run_limit, caps, retries, .. } = given;
-        Self { key, jobs, collect, resume, renamed, run_limit, caps, retries, newest, estimate }
+        Self { key, jobs, collect, resume, repurchases, run_limit, caps, retries, newest, estimate }
     }
 
     /// Counts and sums.
@@ -188,6 +190,13 @@ impl Plan {
         self.passed_limits().next().is_none()
     }
 
+    /// What it costs to buy again what seems to have been bought before.
+    #[must_use]
+    pub fn repurchase_cost(&self) -> Usd {
+        let again: HashSet<&JobId> = self.repurchases.iter().map(|before| &before.job).collect();
+        self.jobs.iter().filter(|planned| again.contains(&planned.job.id)).map(|planned| planned.cost).sum()
+    }
+
     /// Whether the run has anything to ask of the service.
     #[must_use]
     pub fn needs_service(&self) -> bool {
@@ -209,16 +218,23 @@ fn plan_job(job: &Arc<Job>, given: &Given<'_>) -> Planned {
 }
 
 /// New jobs that ask for what a job did that is gone from the manifest, and that was paid for.
-fn renamed(jobs: &[Planned], given: &Given<'_>) -> Vec<(JobId, JobId)> {
+fn renamed(jobs: &[Planned], given: &Given<'_>) -> Vec<Repurchase> {
     let gone = given.history.attempts().filter(|attempt| !given.manifest_ids.contains(&attempt.job));
-    let paid: HashMap<&Fingerprint, &JobId> = gone
+    let paid: HashMap<&Fingerprint, &Attempt> = gone
         .filter(|attempt| attempt.charge() != Charge::None)
-        .map(|attempt| (&attempt.fingerprint, &attempt.job))
+        .map(|attempt| (&attempt.fingerprint, attempt))
         .collect();
     let new = jobs.iter().filter(|planned| planned.action == Action::Submit);
     new.filter_map(|planned| {
         let old = *paid.get(planned.job.request.fingerprint())?;
-        Some((planned.job.id.clone(), old.clone()))
+        Some(Repurchase {
+            job: planned.job.id.clone(),
+            before: Before::Gone(old.job.clone()),
+            state: old.state.name().to_owned(),
+            price: Some(old.price),
+            task: old.task.clone(),
+            video: old.file.as_ref().map(|file| file.path.to_string()).or_else(|| old.video_url.clone()),
+        })
     })
     .collect()
 }

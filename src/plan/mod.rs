@@ -6,11 +6,13 @@
 mod build;
 mod decide;
 mod estimate;
+mod repurchase;
 mod select;
 mod view;
 
 pub use build::{Given, Limit, Plan, Planned, Totals};
 pub use decide::{Action, Decision, Wish, decide};
 pub use estimate::Estimate;
+pub use repurchase::{Before, Repurchase};
 pub use select::{IdGlobs, InvalidGlob, Selection};
 pub use view::{ModelView, PlanView, by_model};

@@ -8,7 +8,8 @@ use serde_json::value::RawValue;
 
 use super::build::Plan;
 use super::decide::Action;
-use crate::domain::Usd;
+use super::repurchase::{Before, Repurchase};
+use crate::domain::{BatchKey, TaskId, Usd};
 
 /// What a run would do.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -26,6 +27,8 @@ pub struct PlanView<'p> {
     pub totals: TotalsView,
     /// Limits on spending.
     pub budget: BudgetView,
+    /// Jobs that are due although something says that the same was bought before: bought only with `--buy-again`.
+    pub bought_before: Vec<RepurchaseView<'p>>,
     /// What the run is expected to take.
     pub estimate: EstimateView,
     /// What a person should know, in sentences.
@@ -95,6 +98,48 @@ pub struct LimitView {
     left_usd: Usd,
 }
 
+/// A due job that seems to have been bought before.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RepurchaseView<'p> {
+    job: &'p str,
+    /// Where that is known from: `gone` (an id that is gone from the manifest), `other_name` (another name of the ledger), `report`
+    /// (a report in the output folder, of which the ledger knows nothing).
+    known_from: &'static str,
+    /// The name, batch and id of the earlier purchase.
+    name: &'p str,
+    batch: &'p str,
+    id: &'p str,
+    /// Where it stands.
+    state: &'p str,
+    /// What it cost, or may have; null where nobody knows.
+    price_usd: Option<Usd>,
+    task_id: Option<&'p str>,
+    /// Where its video is: a file, or else an address.
+    video: Option<&'p str>,
+}
+
+impl<'p> RepurchaseView<'p> {
+    fn new(key: &'p BatchKey, repurchase: &'p Repurchase) -> Self {
+        let own = &repurchase.job;
+        let (known_from, key, id) = match &repurchase.before {
+            Before::Gone(id) => ("gone", key, id),
+            Before::OtherName(key, id) => ("other_name", key, id),
+            Before::Reported(_) => ("report", key, own),
+        };
+        Self {
+            job: own.as_str(),
+            known_from,
+            name: &key.name,
+            batch: &key.batch,
+            id: id.as_str(),
+            state: &repurchase.state,
+            price_usd: repurchase.price,
+            task_id: repurchase.task.as_ref().map(TaskId::as_str),
+            video: repurchase.video.as_deref(),
+        }
+    }
+}
+
 /// What a run is expected to take.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct EstimateView {
@@ -105,7 +150,7 @@ pub struct EstimateView {
 }
 
 impl<'p> PlanView<'p> {
-    /// Of a plan, with warnings to go along.
+    /// The view of a plan, with warnings beside it.
     ///
     /// Fails only if a request body were no JSON, which it is by its making.
     pub fn new(plan: &'p Plan, warnings: Vec<String>) -> Result<Self, serde_json::Error> {
@@ -149,6 +194,7 @@ impl<'p> PlanView<'p> {
                     .collect(),
                 within: plan.is_within_limits(),
             },
+            bought_before: plan.repurchases.iter().map(|before| RepurchaseView::new(&plan.key, before)).collect(),
             estimate: EstimateView { wall_s: plan.estimate.wall_s, requests: plan.estimate.requests },
             warnings,
         })

@@ -2,9 +2,11 @@
 //!
 //! [`row`] is the one model of a report: a row for each job of the manifest, in manifest order, and [`rows`] makes them. [`csv`],
 //! [`json`] and [`html`] turn them into bytes. [`writer`] owns the destinations, and replaces each file at once, so that a reader
-//! never sees half of one and a run that is killed leaves a true one behind.
+//! never sees half of one and a run that is killed leaves a true one behind. [`earlier`] reads one back, for the day on which its
+//! ledger is not there.
 
 mod csv;
+mod earlier;
 mod html;
 mod json;
 mod row;
@@ -13,6 +15,7 @@ mod times;
 mod way;
 mod writer;
 
+pub use earlier::{EarlierJob, earlier_jobs};
 pub use json::ReportView;
 pub use row::{JobState, Row, Superseded, Totals};
 pub use rows::Report;

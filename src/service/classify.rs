@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::bounds;
 use super::wire::{TaskReport, service_error};
 use super::{Look, Submission};
 use crate::domain::{ServiceError, retry_after};
@@ -82,7 +83,7 @@ fn describe(answer: &Answer<'_>, what: &str) -> ServiceError {
         Some(error) if !error.is_null() => Some(service_error(error)),
         _ => json.get("message").map(|_| service_error(json)),
     });
-    let raw = json.clone().unwrap_or_else(|| text.chars().take(2000).collect::<String>().into());
+    let raw = json.as_ref().map_or_else(|| bounds::raw_text(&text), bounds::raw);
     match error {
         Some(error) => {
             ServiceError { message: format!("{what} (HTTP {status}): {}", error.message), code: error.code, raw }

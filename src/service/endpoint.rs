@@ -62,14 +62,27 @@ impl Endpoint {
         self.0.origin() == url.origin()
     }
 
-    /// The address of a path such as `v1/videos`.
+    /// The address of a path such as `v1/videos`. Each part is escaped on its own: a task id can't climb out of its place,
+    /// and no character of it is passed over.
     #[must_use]
     pub fn at(&self, path: &[&str]) -> Url {
-        let mut url = self.0.clone();
-        if let Ok(mut segments) = url.path_segments_mut() {
-            // Each part is escaped on its own: a task id can't climb out of its place.
-            segments.pop_if_empty().extend(path);
+        let mut whole = self.0.path().trim_end_matches('/').to_owned();
+        for part in path {
+            whole.push('/');
+            for byte in part.bytes() {
+                match byte {
+                    b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' => whole.push(char::from(byte)),
+                    // What a part may hold as it is (RFC 3986 §3.3, `pchar`).
+                    b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' => {
+                        whole.push(char::from(byte))
+                    }
+                    b'*' | b'+' | b',' | b';' | b'=' | b':' | b'@' => whole.push(char::from(byte)),
+                    _ => whole.push_str(&format!("%{byte:02X}")),
+                }
+            }
         }
+        let mut url = self.0.clone();
+        url.set_path(&whole);
         url
     }
 }
@@ -124,5 +137,20 @@ mod tests {
             "https://x/base/v1/videos/..%2F..%2Fa%3Fb%23c"
         );
         assert_eq!(endpoint.at(&["v1", "videos"]).as_str(), "https://x/base/v1/videos");
+        for (id, last) in [
+            ("a\nb", "a%0Ab"),
+            ("\t\r", "%09%0D"),
+            ("a\\b", "a%5Cb"),
+            ("100%", "100%25"),
+            ("é+/=", "%C3%A9+%2F="),
+            ("..%2e", "..%252e"),
+            ("...", "..."),
+        ] {
+            assert_eq!(
+                endpoint.at(&["v1", "videos", id]).as_str(),
+                format!("https://x/base/v1/videos/{last}"),
+                "{id:?}"
+            );
+        }
     }
 }

@@ -35,6 +35,7 @@ pub struct ClientError(#[source] reqwest::Error);
 #[derive(Clone, Debug)]
 pub struct HttpService {
     endpoint: Endpoint,
+    key: ApiKey,
     bearer: Option<HeaderValue>,
     submit: Client,
     look: Client,
@@ -56,6 +57,7 @@ impl HttpService {
             submit: build(|| base().retry(reqwest::retry::never()).pool_max_idle_per_host(0))?,
             look: build(|| base().timeout(LOOK_TIMEOUT))?,
             bearer: headers.get(AUTHORIZATION).cloned(),
+            key: key.clone(),
             endpoint,
             submit_timeout: SUBMIT_TIMEOUT,
             free_server_errors,
@@ -71,6 +73,12 @@ impl HttpService {
     /// A client for other hosts: without a key, and without redirects of its own.
     pub fn stranger(&self) -> Result<Client, ClientError> {
         build(|| base(&self.endpoint))
+    }
+
+    /// An answer's body, without the key.
+    async fn read(&self, response: Response) -> Result<Vec<u8>, (reqwest::Error, Vec<u8>)> {
+        let body = read(response).await;
+        body.map(|body| self.key.masked(body)).map_err(|(error, arrived)| (error, self.key.masked(arrived)))
     }
 
     /// With another time to wait for the answer to a submission than three minutes.
@@ -120,7 +128,7 @@ impl VideoService for HttpService {
             Err(error) => return Submission::Unknown(lost(&error, &[])),
         };
         let (status, retry_after) = (response.status().as_u16(), retry_after(&response));
-        match read(response).await {
+        match self.read(response).await {
             Ok(body) => {
                 let answer = Answer { status, retry_after: retry_after.as_deref(), body: &body };
                 classify::submission(&answer, self.free_server_errors, Timestamp::now())
@@ -142,7 +150,7 @@ impl VideoService for HttpService {
             Err(error) => return Look::Trouble(causes(&error)),
         };
         let (status, retry_after) = (response.status().as_u16(), retry_after(&response));
-        match read(response).await {
+        match self.read(response).await {
             Ok(body) => {
                 let answer = Answer { status, retry_after: retry_after.as_deref(), body: &body };
                 match classify::look(&answer, Timestamp::now()) {

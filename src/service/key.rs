@@ -7,6 +7,9 @@ use sha2::{Digest, Sha256};
 
 use crate::domain::hex;
 
+/// The shortest key that is looked for in answers, in bytes.
+const SHORTEST_SECRET: usize = 8;
+
 /// The key that every request carries (interface §5).
 #[derive(Clone)]
 pub struct ApiKey(SecretString);
@@ -43,6 +46,24 @@ impl ApiKey {
         hex(&digest[..8])
     }
 
+    /// An answer without the key, which some services echo in what they say of it. A key too short to be a secret is left alone:
+    /// its letters stand anywhere.
+    pub(super) fn masked(&self, answer: Vec<u8>) -> Vec<u8> {
+        let key = self.0.expose_secret().as_bytes();
+        if key.len() < SHORTEST_SECRET || !answer.windows(key.len()).any(|part| part == key) {
+            return answer;
+        }
+        let mut masked = Vec::with_capacity(answer.len());
+        let mut rest = answer.as_slice();
+        while let Some(at) = rest.windows(key.len()).position(|part| part == key) {
+            masked.extend_from_slice(&rest[..at]);
+            masked.extend_from_slice(b"***");
+            rest = &rest[at + key.len()..];
+        }
+        masked.extend_from_slice(rest);
+        masked
+    }
+
     /// The value of the header `Authorization`.
     pub(super) fn bearer(&self) -> String {
         format!("Bearer {}", self.0.expose_secret())
@@ -64,6 +85,14 @@ mod tests {
         let key = ApiKey::new("secret-key\n").expect("a key");
         assert_eq!(format!("{key:?}"), "***");
         assert_eq!(key.bearer(), "Bearer secret-key");
+    }
+
+    #[test]
+    fn a_key_that_is_echoed_is_taken_out() {
+        let masked = |key: &str, answer: &str| ApiKey::new(key).expect("a key").masked(answer.as_bytes().to_vec());
+        assert_eq!(masked("secret-key", "Bearer secret-key, secret-key!"), b"Bearer ***, ***!");
+        assert_eq!(masked("secret-key", "another"), b"another");
+        assert_eq!(masked("k", "task"), b"task");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::bounds;
 use crate::domain::{ServiceError, TaskId};
 
 /// A task's state by the service's word (interface §3).
@@ -54,8 +55,8 @@ impl TaskReport {
         let fields = value.as_object()?;
         let text = |name: &str| fields.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
         let id = |name: &str| match fields.get(name)? {
-            Value::String(text) => TaskId::new(text.clone()),
-            Value::Number(number) => TaskId::new(number.to_string()),
+            Value::String(text) => bounds::task_id(text),
+            Value::Number(number) => bounds::task_id(&number.to_string()),
             _ => None,
         };
         let progress = fields.get("progress").and_then(Value::as_f64).filter(|p| (0.0..=100.0).contains(p));
@@ -66,7 +67,7 @@ impl TaskReport {
             // Within 0 to 100, so the cast loses only a fraction.
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be 0 to 100")]
             progress: progress.map(|percent| percent as u8),
-            video_url: text("video_url").map(str::to_owned),
+            video_url: text("video_url").and_then(bounds::address),
             completed_at: fields.get("completed_at").and_then(Value::as_i64).and_then(timestamp),
             error: fields.get("error").filter(|error| !error.is_null()).map(service_error),
         })
@@ -88,7 +89,7 @@ impl Status {
             "in_progress" => Self::InProgress,
             "completed" => Self::Completed,
             "failed" => Self::Failed,
-            other => Self::Unknown(other.to_owned()),
+            other => Self::Unknown(bounds::word(other)),
         }
     }
 }
@@ -105,15 +106,15 @@ fn timestamp(number: i64) -> Option<Timestamp> {
 pub fn service_error(error: &Value) -> ServiceError {
     let code = match error.get("code") {
         None | Some(Value::Null) => None,
-        Some(Value::String(code)) => Some(code.clone()),
-        Some(other) => Some(other.to_string()),
+        Some(Value::String(code)) => Some(bounds::word(code)),
+        Some(other) => Some(bounds::word(&other.to_string())),
     };
     let message = match (error.get("message").and_then(Value::as_str), error) {
-        (Some(message), _) => message.to_owned(),
-        (None, Value::String(message)) => message.clone(),
-        (None, _) => format!("no message; the error is {error}"),
+        (Some(message), _) => bounds::message(message),
+        (None, Value::String(message)) => bounds::message(message),
+        (None, _) => bounds::message(&format!("no message; the error is {error}")),
     };
-    ServiceError { message, code, raw: error.clone() }
+    ServiceError { message, code, raw: bounds::raw(error) }
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ pub use diagnostics::{findings_json, show_findings};
 pub use log::start_log;
 pub use picture::Picture;
 pub use plan_markdown::plan_markdown;
-pub use plan_text::{plan_text, renamed, to_fetch};
+pub use plan_text::{bought_before, plan_text, repurchases, to_fetch};
 pub use progress::Progress;
 pub use status::{status_text, summary_text};
 pub use table::table;

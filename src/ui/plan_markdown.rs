@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::lines::{count, span};
-use super::plan_text::{action_name, held, renamed};
+use super::plan_text::{action_name, bought_before, held};
 use crate::domain::Usd;
 use crate::plan::{Action, Plan, Planned, by_model};
 
@@ -28,8 +28,14 @@ pub fn plan_markdown(plan: &Plan) -> String {
     if totals.held > 0 {
         put(format!("{}.", held(&totals)));
     }
-    for (new, old) in &plan.renamed {
-        put(escaped(&renamed(new, old)));
+    if !plan.repurchases.is_empty() {
+        let (jobs, cost) = (count(plan.repurchases.len(), "job"), plan.repurchase_cost());
+        put(format!(
+            "\n**{jobs} seem to have been bought before**; buying again costs ${cost}, and wants `--buy-again`:\n"
+        ));
+        for before in &plan.repurchases {
+            put(format!("- {}", escaped(&bought_before(before))));
+        }
     }
     put(String::new());
     let models = by_model(plan);

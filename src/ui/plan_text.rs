@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::lines::{count, span};
 use super::table::{shortened, table};
-use crate::domain::{JobId, Usd};
-use crate::plan::{Action, Plan, Planned, Totals, by_model};
+use crate::domain::Usd;
+use crate::plan::{Action, Before, Plan, Planned, Repurchase, Totals, by_model};
 
 /// The most jobs that are listed one by one, unless more is asked for.
 const LISTED: usize = 20;
@@ -122,8 +122,27 @@ fn sums(plan: &Plan) -> String {
         let used = if limit.used.is_zero() { String::new() } else { format!(", ${} of it used", limit.used) };
         text.push_str(&format!("{verdict} the limit of ${} ({}){used}\n", limit.usd, limit.source));
     }
-    for (new, old) in &plan.renamed {
-        text.push_str(&format!("{}\n", renamed(new, old)));
+    text.push_str(&repurchases(plan));
+    text
+}
+
+/// The jobs that seem to have been bought before, a line each, and what it takes to buy them again.
+#[must_use]
+pub fn repurchases(plan: &Plan) -> String {
+    let number = plan.repurchases.len();
+    let lines = plan.repurchases.iter().take(LISTED).map(|before| format!("  {}\n", bought_before(before)));
+    let mut text: String = lines.collect();
+    if number > LISTED {
+        text.push_str(&format!("  … and {} more\n", number - LISTED));
+    }
+    if number > 0 {
+        let they = if number == 1 {
+            "was bought before; with --buy-again it is"
+        } else {
+            "were bought before; with --buy-again they are"
+        };
+        let head = format!("{} {they} bought again, for ${}\n", count(number, "job"), plan.repurchase_cost());
+        text.insert_str(0, &head);
     }
     text
 }
@@ -134,10 +153,32 @@ pub fn held(totals: &Totals) -> String {
     format!("{} held for face reviews: ${} once, outside the interface", count(totals.held, "job"), totals.face_reviews)
 }
 
-/// What a likely rename means for the money.
+/// What was bought before, and what to do if it is the same.
 #[must_use]
-pub fn renamed(new: &JobId, old: &JobId) -> String {
-    format!("{new} asks for the same as {old}, which was submitted and is gone: if it was renamed, rename it back")
+pub fn bought_before(repurchase: &Repurchase) -> String {
+    let Repurchase { job, before, state, price, task, video } = repurchase;
+    let price = price.map_or_else(|| "an unknown sum".to_owned(), |price| format!("${price}"));
+    let video = video.as_ref().map_or_else(String::new, |video| format!("; its video: {video}"));
+    let state = state.replace('_', " ");
+    match before {
+        Before::Gone(old) => format!(
+            "{job} asks for the same as {old}, which was submitted and is gone ({state}, {price}{video}): if it was renamed, \
+             rename it back"
+        ),
+        Before::OtherName(batch, old) => format!(
+            "{job} asks for the same as {old} of `{batch}` ({state}, {price}{video}): if the manifest was renamed, write \
+             `name: {}` in it",
+            batch.name
+        ),
+        Before::Reported(report) => {
+            let task = task.as_ref().map_or_else(String::new, |task| format!(" as the task {task}"));
+            format!(
+                "{job} was bought{task} by {} ({state}, {price}{video}), and this ledger does not know it: bring its ledger \
+                 back (the folder .shotlist)",
+                report.display()
+            )
+        }
+    }
 }
 
 /// What is said of videos that are not here.

@@ -17,6 +17,7 @@ mod output;
 mod plan;
 mod progress;
 mod prompts;
+mod repurchases;
 mod run;
 mod sandbox;
 mod schema;

@@ -81,7 +81,7 @@ fn without_a_terminal_nothing_is_spent_unless_somebody_agreed() {
     run(&["--max-cost", "16"]).ends_with(0);
 
     // A limit in the manifest counts as consent.
-    here.write("m.yaml", MANIFEST.replace("name: spring", "name: other"));
+    here.write("m.yaml", MANIFEST.replace("name: spring", "name: spring\nbatch: second"));
     run(&[]).ends_with(0);
 }
 

@@ -74,3 +74,18 @@ fn a_bar_shows_how_far_the_run_is() {
     let (_, shown) = on_a_terminal(&here, &service, "--yes --batch b --progress never", "");
     assert!(!shown.contains("/2 done"), "{shown}");
 }
+
+#[test]
+fn what_was_bought_before_is_a_question_of_its_own_whatever_was_agreed_to() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    on_a_terminal(&here, &service, "--yes", "");
+    here.write("m.yaml", format!("{TWO_JOBS}name: other\n"));
+    let (code, shown) = on_a_terminal(&here, &service, "--yes", "n\n");
+    assert_eq!(code, Some(3), "{shown}");
+    assert!(shown.contains("Buy again for $11.25 what was bought before? [y/N]"), "{shown}");
+    assert_eq!(service.posts().len(), 2);
+    let (code, shown) = on_a_terminal(&here, &service, "", "y\ny\n");
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains("Spend up to $11.25?"), "{shown}");
+    assert_eq!(service.posts().len(), 4);
+}

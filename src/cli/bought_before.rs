@@ -1,0 +1,97 @@
+//! Looks whether what a run would buy was bought before: under another name of the ledger, or by a report whose ledger
+//! is not there.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use super::failure::Failure;
+use super::groups::ManifestArgs;
+use super::{paths, refusal};
+use crate::domain::{Fingerprint, History, JobId, TaskId};
+use crate::ledger::{BoughtElsewhere, read_bought_under_other_names, read_known_tasks};
+use crate::plan::{Action, Before, Plan, Repurchase};
+use crate::report::{EarlierJob, earlier_jobs};
+
+/// The jobs of a plan that were bought before. What a person asked to buy again is not among them, and neither is what the
+/// simulator would make: that costs nothing.
+pub fn bought_before(
+    args: &ManifestArgs,
+    ledger: &Path,
+    out: &Path,
+    plan: &Plan,
+    history: &History,
+) -> Result<Vec<Repurchase>, Failure> {
+    let due = || plan.jobs.iter().filter(|planned| planned.action.buys() && planned.action != Action::Retry);
+    if args.sandbox || due().next().is_none() {
+        return Ok(Vec::new());
+    }
+    let requests = due().map(|planned| planned.job.request.fingerprint());
+    let elsewhere = read_bought_under_other_names(ledger, paths::kind(args), &plan.key.name, requests);
+    let elsewhere = elsewhere.map_err(|error| refusal::ledger(&error))?;
+    let elsewhere: HashMap<&Fingerprint, &BoughtElsewhere> =
+        elsewhere.iter().map(|bought| (&bought.attempt.fingerprint, bought)).collect();
+    let known_from_ledger =
+        due().filter_map(|planned| Some((&planned.job.id, *elsewhere.get(planned.job.request.fingerprint())?)));
+    let mut found: Vec<Repurchase> =
+        known_from_ledger.map(|(job, bought)| under_another_name(args, job, bought)).collect();
+
+    let reported = reported(args, ledger, &out.join("report.json"), history)?;
+    let told: HashSet<JobId> = found.iter().map(|before| before.job.clone()).collect();
+    let unknown = due().filter(|planned| !told.contains(&planned.job.id));
+    let unknown: Vec<Repurchase> = unknown
+        .filter_map(|planned| Some(by_report(out, &planned.job.id, reported.get(planned.job.id.as_str())?)))
+        .collect();
+    found.extend(unknown);
+    Ok(found)
+}
+
+fn under_another_name(args: &ManifestArgs, job: &JobId, bought: &BoughtElsewhere) -> Repurchase {
+    let BoughtElsewhere { batch, attempt } = bought;
+    let file =
+        attempt.file.as_ref().and_then(|file| Some(paths::out(args, None, batch).ok()?.join(file.path.as_str())));
+    let file = file.filter(|path| path.exists()).map(|path| path.display().to_string());
+    Repurchase {
+        job: job.clone(),
+        before: Before::OtherName(batch.clone(), attempt.job.clone()),
+        state: attempt.state.name().to_owned(),
+        price: Some(attempt.price),
+        task: attempt.task.clone(),
+        video: file.or_else(|| attempt.video_url.clone()),
+    }
+}
+
+/// The jobs of a report that it calls bought, or perhaps, and of which the ledger knows nothing, by id.
+fn reported(
+    args: &ManifestArgs,
+    ledger: &Path,
+    report: &Path,
+    history: &History,
+) -> Result<HashMap<String, EarlierJob>, Failure> {
+    let rows = earlier_jobs(report);
+    let tasks: Vec<TaskId> = rows.iter().filter_map(task).collect();
+    let known = read_known_tasks(ledger, paths::kind(args), &tasks).map_err(|error| refusal::ledger(&error))?;
+    let is_unknown = |row: &EarlierJob| match task(row) {
+        Some(task) => !known.contains(&task),
+        // One in doubt has no task. Where the ledger has any attempt of the job, it knows better.
+        None => {
+            row.state == "in_doubt" && JobId::new(row.id.as_str()).is_ok_and(|job| history.of(&job).next().is_none())
+        }
+    };
+    Ok(rows.into_iter().filter(is_unknown).map(|row| (row.id.clone(), row)).collect())
+}
+
+fn task(row: &EarlierJob) -> Option<TaskId> {
+    TaskId::new(row.task_id.as_deref()?)
+}
+
+fn by_report(out: &Path, job: &JobId, row: &EarlierJob) -> Repurchase {
+    let file = row.file.as_ref().map(|file| out.join(file)).filter(|path| path.exists());
+    Repurchase {
+        job: job.clone(),
+        before: Before::Reported(out.join("report.json")),
+        state: row.state.clone(),
+        price: row.cost_usd,
+        task: task(row),
+        video: file.map(|path| path.display().to_string()).or_else(|| row.video_url.clone()),
+    }
+}

@@ -1,0 +1,37 @@
+//! Jobs that are due although something says that the same was bought before.
+//!
+//! The ledger knows a job by its name, its batch and its id. Whoever renames a manifest, gives it a name, renames a job, or
+//! leaves the ledger behind, has bought something that the plan would buy again. No rule can tell that from the wish to
+//! buy again; so it is told, job by job, and wants a word of its own.
+
+use std::path::PathBuf;
+
+use crate::domain::{BatchKey, JobId, TaskId, Usd};
+
+/// A job that a run would buy, and what was bought before.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Repurchase {
+    /// The job that is due.
+    pub job: JobId,
+    /// Where the earlier purchase is known from.
+    pub before: Before,
+    /// Where that one stands, in a report's words.
+    pub state: String,
+    /// What it cost, or may have; nothing where nobody knows.
+    pub price: Option<Usd>,
+    /// Its task.
+    pub task: Option<TaskId>,
+    /// Where its video is: a file on this machine, or else an address.
+    pub video: Option<String>,
+}
+
+/// Where an earlier purchase is known from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Before {
+    /// The ledger has it in the same batch under an id that is gone from the manifest.
+    Gone(JobId),
+    /// The ledger has the same request under another name.
+    OtherName(BatchKey, JobId),
+    /// A report in the output folder has it, and the ledger does not.
+    Reported(PathBuf),
+}
