@@ -5,7 +5,7 @@ use clap::CommandFactory as _;
 use super::args::{Cli, CompletionsArgs};
 use super::exit::Exit;
 use super::failure::Failure;
-use crate::ui::Terminal;
+use crate::ui::{Page, Terminal};
 
 /// Prints the completions of a shell.
 pub fn print(args: &CompletionsArgs, terminal: &Terminal) -> Result<Exit, Failure> {
@@ -13,6 +13,6 @@ pub fn print(args: &CompletionsArgs, terminal: &Terminal) -> Result<Exit, Failur
     clap_complete::generate(args.shell, &mut Cli::command(), "shotlist", &mut script);
     let script = String::from_utf8(script);
     let script = script.map_err(|error| Failure::plain(Exit::CannotWrite, error.to_string()))?;
-    terminal.result(&script);
+    terminal.result(&Page::own(script));
     Ok(Exit::Done)
 }

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use super::args::InitArgs;
 use super::exit::Exit;
 use super::failure::Failure;
-use crate::ui::Terminal;
+use crate::ui::{Again, Terminal};
 
 /// What is written.
 const STARTER: &str = include_str!("starter.yaml");
@@ -22,6 +22,7 @@ pub fn init(args: &InitArgs, terminal: &Terminal) -> Result<Exit, Failure> {
         }
         Failure::plain(Exit::CannotWrite, format!("{path} can't be written: {error}"))
     })?;
-    terminal.note(&format!("wrote {path}; next: `shotlist run {path} --plan`, then `shotlist run {path} --sandbox`"));
+    let run = |option: &str| Again::about(&args.file).command("run", &[option]);
+    terminal.note(&format!("wrote {path}; next: `{}`, then `{}`", run("--plan"), run("--sandbox")));
     Ok(Exit::Done)
 }

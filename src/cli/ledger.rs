@@ -5,7 +5,7 @@ use super::exit::Exit;
 use super::failure::{Failure, chain};
 use super::refusal;
 use crate::ledger::{self, CheckError, Contents, Kind};
-use crate::ui::Terminal;
+use crate::ui::{Page, Terminal};
 
 /// Copies or verifies a ledger. Changes nothing in it.
 pub fn ledger(args: &LedgerArgs, terminal: &Terminal) -> Result<Exit, Failure> {
@@ -19,7 +19,9 @@ pub fn ledger(args: &LedgerArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let Contents { batches, attempts, price } = contents.map_err(|error| refuse(&error))?;
     if !terminal.is_quiet {
         let path = args.ledger.display();
-        terminal.result(&format!("{path} {done}: {batches} batches, {attempts} attempts, ${price} spent or at risk\n"));
+        let mut page = Page::new();
+        page.line(format_args!("{path} {done}: {batches} batches, {attempts} attempts, ${price} spent or at risk"));
+        terminal.result(&page);
     }
     Ok(Exit::Done)
 }

@@ -48,7 +48,8 @@ pub fn load(
     spare_unselected(&mut loaded.findings, &selection);
     let errors = loaded.errors();
     if as_json && errors > 0 {
-        terminal.result(&ui::findings_json(&loaded.findings, &loaded.sources));
+        let json = ui::findings_json(&loaded.findings, &loaded.sources);
+        terminal.result(&json.map_err(|error| Failure::before_sending(Exit::Usage, error.to_string()))?);
     } else {
         ui::show_findings(terminal, &loaded.findings, &loaded.sources);
     }

@@ -10,6 +10,7 @@ use super::groups::ManifestArgs;
 use crate::domain::BatchKey;
 use crate::files::no_links_below;
 use crate::ledger::Kind;
+use crate::ui::Again;
 
 /// The folder of the manifest's own file. A link to it is not another manifest: with a ledger of its own, everything
 /// would be paid for again.
@@ -57,6 +58,24 @@ pub fn out(args: &ManifestArgs, given: Option<&Path>, key: &BatchKey) -> Result<
 fn through_a_link(what: &str, error: &std::io::Error, option: &str) -> Failure {
     let failure = Failure::before_sending(Exit::CannotWrite, format!("{what} is not to be had: {error}"));
     failure.with_help(format!("a link that you made yourself can be named: {option}"))
+}
+
+/// What leads another command back to this manifest, batch and ledger.
+pub fn again(args: &ManifestArgs, key: &BatchKey) -> Again {
+    let mut again = Again::about(&args.manifest);
+    // Said in full: a template of today gives another batch tomorrow.
+    if !key.batch.is_empty() {
+        again = again.with("--batch", &key.batch);
+    }
+    for (option, path) in [("--ledger", &args.ledger), ("--catalog", &args.catalog)] {
+        if let Some(path) = path {
+            again = again.with(option, &path.to_string_lossy());
+        }
+    }
+    for (name, value) in &args.set {
+        again = again.with("--set", &format!("{name}={value}"));
+    }
+    if args.sandbox { again.with_switch("--sandbox") } else { again }
 }
 
 /// A name as a folder that every system takes. One that had to be altered gets a mark of the original, so that two

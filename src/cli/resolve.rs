@@ -4,12 +4,12 @@ use super::args::ResolveArgs;
 use super::connect::{self, connect};
 use super::exit::Exit;
 use super::failure::Failure;
-use super::groups::{ManifestArgs, SelectArgs};
+use super::groups::SelectArgs;
 use super::{manifest, paths, refusal};
 use crate::domain::{Attempt, AttemptState, BatchKey, History, JobId, TaskId};
 use crate::ledger::{Event, Ledger as _, RunLock, SqliteLedger, read_history, read_owner};
 use crate::service::{Look, Status, VideoService as _};
-use crate::ui::Terminal;
+use crate::ui::{Again, Terminal};
 
 /// Settles the doubt about one job. A task id is believed only after the service has confirmed it.
 pub fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, Failure> {
@@ -39,7 +39,7 @@ pub fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, Failure>
             Some(task) => Event::Found(confirmed(args, &ledger, &key, task, &doubtful).await?),
             None => Event::Denied,
         };
-        let settled = settled(&event, &doubtful, &args.manifest);
+        let settled = settled(&event, &doubtful, &paths::again(&args.manifest, &key));
         ledger.record(doubtful.id, event).await.map_err(|error| refusal::cannot_write(&error))?;
         terminal.note(&settled);
         Ok(Exit::Done)
@@ -93,11 +93,11 @@ async fn confirmed(
     }
 }
 
-fn settled(event: &Event, doubtful: &Attempt, manifest: &ManifestArgs) -> String {
-    let (job, price, path) = (&doubtful.job, doubtful.price, manifest.manifest.display());
+fn settled(event: &Event, doubtful: &Attempt, again: &Again) -> String {
+    let (job, price, run) = (&doubtful.job, doubtful.price, again.command("run", &[]));
     match event {
         Event::Found(task) => {
-            format!("{job} is at the service as {task}; `shotlist run {path}` goes on with it and pays nothing new")
+            format!("{job} is at the service as {task}; `{run}` goes on with it and pays nothing new")
         }
         _ => format!("{job} is due again; the next run submits it for ${price}"),
     }

@@ -24,7 +24,7 @@ use crate::engine::{Engine, Keeping, Outcome, RunEvent, Settings, Shelf, Stop, S
 use crate::ledger::{Cap, Ledger as _, RunLock, SqliteLedger, read_history, read_open_elsewhere};
 use crate::plan::{Given, IdGlobs, Plan, PlanView};
 use crate::report::{JobState, Report, Writer};
-use crate::ui::{self, Progress, Terminal};
+use crate::ui::{self, Again, Page, Progress, Terminal};
 
 /// The longest and the shortest pause between two looks with `--sandbox`.
 const SANDBOX_POLL: (Duration, Duration) = (Duration::from_millis(250), Duration::from_millis(50));
@@ -114,21 +114,22 @@ impl Run<'_> {
     fn show(&self, plan: &Plan, history: &History) -> Result<Exit, Failure> {
         let missing = if self.keeps_videos() { self.shelf(plan, history).errands.len() } else { 0 };
         let missing = (missing > 0).then(|| ui::to_fetch(missing));
-        let text = match self.args.money.format {
+        let page = match self.args.money.format {
             PlanFormat::Text => {
-                let text = ui::plan_text(plan, self.terminal.width(), self.terminal.verbosity > 0);
-                text + &missing.map(|missing| missing + "\n").unwrap_or_default()
+                let mut page = ui::plan_text(plan, self.terminal.width(), self.terminal.verbosity > 0);
+                missing.iter().for_each(|missing| page.line(missing));
+                page
             }
             PlanFormat::Markdown => ui::plan_markdown(plan),
             PlanFormat::Json => {
                 let bought = plan.repurchases.iter().map(ui::bought_before);
                 let warnings = self.chosen.warnings.iter().cloned().chain(bought).chain(missing).collect();
                 let view = PlanView::new(plan, warnings);
-                let json = view.and_then(|view| serde_json::to_string_pretty(&view));
-                json.map_err(|error| Failure::before_sending(Exit::Usage, error.to_string()))? + "\n"
+                let json = view.and_then(|view| Page::json(&view));
+                json.map_err(|error| Failure::before_sending(Exit::Usage, error.to_string()))?
             }
         };
-        self.terminal.result(&text);
+        self.terminal.result(&page);
         Ok(if plan.is_within_limits() { Exit::Done } else { Exit::NotAllowed })
     }
 
@@ -186,7 +187,7 @@ impl Run<'_> {
         let ended_badly = !ended_badly.into_inner().unwrap_or_else(PoisonError::into_inner).is_empty();
         let exit = self.exit(&report, &outcome, ended_badly);
         if !(self.terminal.is_quiet && exit == Exit::Done && written.is_ok()) {
-            self.terminal.result(&ui::summary_text(&report, &self.args.manifest.manifest, writer.paths()));
+            self.terminal.result(&ui::summary_text(&report, &self.again(), writer.paths()));
         }
         written.map_err(|error| Failure {
             money: Some(
@@ -207,6 +208,10 @@ impl Run<'_> {
             ));
         }
         Ok(())
+    }
+
+    fn again(&self) -> Again {
+        paths::again(&self.args.manifest, &self.chosen.manifest.key)
     }
 
     fn keeps_videos(&self) -> bool {
@@ -258,7 +263,7 @@ impl Run<'_> {
     ) -> Result<Ended, Failure> {
         let downloader = self.downloader(connection)?;
         let settings = self.settings();
-        let progress = Progress::new(self.terminal, &self.args.manifest.manifest, plan, &settings);
+        let progress = Progress::new(self.terminal, &self.again(), plan, &settings);
         let (news, stop) = (AtomicBool::new(false), Stop::default());
         let tell = |event: RunEvent| {
             news.store(true, Ordering::Relaxed);

@@ -5,7 +5,7 @@ use super::catalog::catalog;
 use super::exit::Exit;
 use super::failure::Failure;
 use crate::sandbox::{Options, start};
-use crate::ui::Terminal;
+use crate::ui::{Page, Terminal};
 
 /// Serves until the process is ended.
 pub fn serve(args: &SandboxArgs, terminal: &Terminal) -> Result<Exit, Failure> {
@@ -27,7 +27,9 @@ pub fn serve(args: &SandboxArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(cannot)?;
     runtime.block_on(async {
         let sandbox = start(options).await.map_err(cannot)?;
-        terminal.result(&format!("{}\n", sandbox.base_url()));
+        let mut page = Page::new();
+        page.line(sandbox.base_url());
+        terminal.result(&page);
         terminal.note("The simulator takes any key, makes no real video and charges nothing.");
         terminal.note(&format!("What it would have charged: {}/_sandbox/ledger", sandbox.base_url()));
         sandbox.serve().await;

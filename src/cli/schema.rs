@@ -9,7 +9,7 @@ use super::failure::Failure;
 use crate::manifest::RawManifest;
 use crate::plan::PlanView;
 use crate::report::ReportView;
-use crate::ui::Terminal;
+use crate::ui::{Page, Terminal};
 
 /// Prints a schema.
 pub fn print(args: &SchemaArgs, terminal: &Terminal) -> Result<Exit, Failure> {
@@ -20,8 +20,7 @@ pub fn print(args: &SchemaArgs, terminal: &Terminal) -> Result<Exit, Failure> {
         SchemaOf::Plan => generator.into_root_schema_for::<PlanView<'static>>(),
         SchemaOf::Report => generator.into_root_schema_for::<ReportView<'static>>(),
     };
-    let json = serde_json::to_string_pretty(&schema);
-    let json = json.map_err(|error| Failure::plain(Exit::CannotWrite, error.to_string()))?;
-    terminal.result(&(json + "\n"));
+    let json = Page::json(&schema);
+    terminal.result(&json.map_err(|error| Failure::plain(Exit::CannotWrite, error.to_string()))?);
     Ok(Exit::Done)
 }

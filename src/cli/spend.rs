@@ -12,7 +12,7 @@ use super::exit::Exit;
 use super::failure::{Failure, chain};
 use crate::domain::{Charge, Usd};
 use crate::ledger::{Kind, Spending, read_spending};
-use crate::ui::{self, Terminal};
+use crate::ui::{Page, Terminal};
 
 /// One line of the books.
 #[derive(Debug, Serialize)]
@@ -46,8 +46,8 @@ pub fn spend(args: &SpendArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let lines = lines(&spending, &zone);
     let text = match args.format {
         StatusFormat::Json => {
-            let json = serde_json::to_string_pretty(&serde_json::json!({ "lines": lines, "totals": totals(&lines) }));
-            json.map_err(|error| Failure::plain(Exit::CannotWrite, error.to_string()))? + "\n"
+            let json = Page::json(&serde_json::json!({ "lines": lines, "totals": totals(&lines) }));
+            json.map_err(|error| Failure::plain(Exit::CannotWrite, error.to_string()))?
         }
         StatusFormat::Text => text(&lines, terminal),
     };
@@ -90,7 +90,7 @@ fn totals(lines: &[Line]) -> serde_json::Value {
     })
 }
 
-fn text(lines: &[Line], terminal: &Terminal) -> String {
+fn text(lines: &[Line], terminal: &Terminal) -> Page {
     let rows = lines.iter().map(|line| {
         let batch = if line.batch.is_empty() { line.name.clone() } else { format!("{} / {}", line.name, line.batch) };
         vec![
@@ -104,12 +104,15 @@ fn text(lines: &[Line], terminal: &Terminal) -> String {
         ]
     });
     let header = ["day", "batch", "model", "tasks", "spent", "at risk", "unknown"];
-    let table = ui::table(&header, &[3, 4, 5, 6], rows, terminal.width());
+    let mut page = Page::new();
+    page.table(&header, &[3, 4, 5, 6], rows, terminal.width());
     let sum = |amount: fn(&Line) -> Usd| lines.iter().map(amount).sum::<Usd>();
-    format!(
-        "{table}\nspent: ${}, at risk: ${}, unknown: ${}\n",
+    page.line("");
+    page.line(format_args!(
+        "spent: ${}, at risk: ${}, unknown: ${}",
         sum(|line| line.spent_usd),
         sum(|line| line.at_risk_usd),
         sum(|line| line.unknown_usd)
-    )
+    ));
+    page
 }

@@ -8,7 +8,7 @@ use super::failure::{Failure, chain};
 use super::{manifest, paths};
 use crate::ledger::read_history;
 use crate::report::{Report, ReportView};
-use crate::ui::{self, Terminal};
+use crate::ui::{self, Page, Terminal};
 
 /// Shows where each selected job stands. Asks nobody, writes nothing.
 pub fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Failure> {
@@ -20,9 +20,8 @@ pub fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let out = paths::out(&args.manifest, args.out.as_deref(), key)?;
     let report = Report::new(key, args.manifest.sandbox, chosen.selected.clone().into(), history, &out);
     if as_json {
-        let json = serde_json::to_string_pretty(&ReportView::new(&report, &out, Timestamp::now()));
-        let json = json.map_err(|error| Failure::plain(Exit::CannotWrite, error.to_string()))?;
-        terminal.result(&(json + "\n"));
+        let json = Page::json(&ReportView::new(&report, &out, Timestamp::now()));
+        terminal.result(&json.map_err(|error| Failure::plain(Exit::CannotWrite, error.to_string()))?);
     } else {
         terminal.result(&ui::status_text(&report, terminal.width(), terminal.verbosity > 0));
     }

@@ -11,6 +11,7 @@ mod ids;
 mod job;
 mod money;
 mod output;
+pub mod printable;
 mod request;
 mod retry_after;
 mod spec;

@@ -4,11 +4,13 @@
 //! over it. Unknown is an empty cell. A cell that a spreadsheet would run as a formula gets an apostrophe in front;
 //! the byte-exact text is in the JSON report.
 
+use std::borrow::Cow;
 use std::io::Write;
 use std::path::Path;
 
 use super::row::Row;
 use super::rows::Report;
+use crate::domain::printable;
 
 /// The columns, in their order. Users script against them: they are never renamed or moved.
 pub const COLUMNS: [&str; 25] = [
@@ -45,7 +47,7 @@ pub fn write(report: &Report, folder: &Path, to: &mut impl Write) -> std::io::Re
     let mut writer = csv::Writer::from_writer(to);
     writer.write_record(COLUMNS)?;
     for row in report.rows_seen_from(folder) {
-        writer.write_record(cells(&row).iter().map(|cell| harmless(cell)))?;
+        writer.write_record(cells(&row).iter().map(|cell| harmless(cell).into_owned()))?;
     }
     writer.flush()
 }
@@ -94,9 +96,28 @@ fn charge_name(row: &Row) -> String {
     .to_owned()
 }
 
-/// A cell that no spreadsheet takes for a formula.
-fn harmless(cell: &str) -> String {
-    if cell.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{cell}") } else { cell.to_owned() }
+/// What a spreadsheet takes for the beginning of a formula, in the letters of either width.
+const FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
+/// What ends a cell for some reader: a quote in the middle of a line protects nothing from one with another separator.
+const ENDS: [char; 4] = [';', '\t', '\n', '\r'];
+
+/// A cell of which no spreadsheet takes any part for a formula, whatever it separates cells by, and that holds nothing that
+/// steers: some readers drop such a character, and with it what stood before a formula.
+fn harmless(cell: &str) -> Cow<'_, str> {
+    let is_risky = |c: char| FORMULA.contains(&c) || ENDS.contains(&c) || printable::steers(c);
+    if !cell.contains(is_risky) {
+        return cell.into();
+    }
+    let mut safe = String::with_capacity(cell.len() + 2);
+    let mut begins = true;
+    for (at, c) in cell.char_indices() {
+        if begins && (FORMULA.contains(&c) || (at == 0 && ENDS[1..].contains(&c))) {
+            safe.push('\'');
+        }
+        begins = ENDS.contains(&c);
+        safe.push(if printable::steers(c) && !begins { '\u{fffd}' } else { c });
+    }
+    safe.into()
 }
 
 #[cfg(test)]
@@ -105,11 +126,21 @@ mod tests {
 
     #[test]
     fn no_cell_is_run_as_a_formula() {
-        for formula in ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "=HYPERLINK(\"http://x\")"] {
+        for formula in ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", "\nx", "=HYPERLINK(\"http://x\")", "＝1+1"] {
             assert_eq!(harmless(formula), format!("'{formula}"));
         }
-        for plain in ["", "a=b", "9:16", "é", " =1"] {
+        for plain in ["", "a=b", "9:16", "é", " =1", "a; b", "two\nlines", "1-2"] {
             assert_eq!(harmless(plain), plain);
+        }
+        // Behind what another reader takes for the end of a cell, and behind what some readers drop.
+        for (cell, safe) in [
+            ("a;=1+2;b", "a;'=1+2;b"),
+            ("a\n-1\t@x", "a\n'-1\t'@x"),
+            ("\t=1", "'\t'=1"),
+            ("\u{0}=1+1", "\u{fffd}=1+1"),
+            ("a\u{1b}[31m\u{202e}b", "a\u{fffd}[31m\u{fffd}b"),
+        ] {
+            assert_eq!(harmless(cell), safe);
         }
     }
 }

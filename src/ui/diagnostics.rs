@@ -6,7 +6,9 @@ use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use serde_json::json;
 
+use super::page::Page;
 use super::terminal::Terminal;
+use crate::domain::printable::one_line;
 use crate::manifest::{Diagnostic, Located, Place, Severity, Sources};
 
 /// How many of the jobs that share a finding are named.
@@ -47,8 +49,8 @@ fn render<'s>(group: &[&'s Diagnostic], sources: &'s Sources) -> Group<'s> {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
     };
-    let path = sources.path().display().to_string();
-    let shown = level.primary_title(first.message.as_str()).id(first.code);
+    let path = one_line(&sources.path().display().to_string());
+    let shown = level.primary_title(one_line(&first.message)).id(first.code);
     let mut shown = match sources.locate(&first.place) {
         Some(located) => shown.element(snippet(sources, &located, &path, AnnotationKind::Primary, None)),
         None => shown.element(Origin::path(path.clone())),
@@ -59,10 +61,10 @@ fn render<'s>(group: &[&'s Diagnostic], sources: &'s Sources) -> Group<'s> {
         shown = shown.element(snippet(sources, &located, &path, AnnotationKind::Context, Some(label)));
     }
     if let Some(origin) = origin(group) {
-        shown = shown.element(Level::NOTE.message(origin));
+        shown = shown.element(Level::NOTE.message(one_line(&origin)));
     }
     if let Some(help) = &first.help {
-        shown = shown.element(Level::HELP.message(help.as_str()));
+        shown = shown.element(Level::HELP.message(one_line(help)));
     }
     shown
 }
@@ -108,8 +110,7 @@ fn origin_of(finding: &Diagnostic) -> Option<String> {
 }
 
 /// Findings as data: each on its own, in file order.
-#[must_use]
-pub fn findings_json(findings: &[Diagnostic], sources: &Sources) -> String {
+pub fn findings_json(findings: &[Diagnostic], sources: &Sources) -> Result<Page, serde_json::Error> {
     let list: Vec<_> = findings
         .iter()
         .map(|finding| {
@@ -131,7 +132,5 @@ pub fn findings_json(findings: &[Diagnostic], sources: &Sources) -> String {
             })
         })
         .collect();
-    let mut text = serde_json::to_string_pretty(&json!({ "diagnostics": list })).unwrap_or_default();
-    text.push('\n');
-    text
+    Page::json(&json!({ "diagnostics": list }))
 }

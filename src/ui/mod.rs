@@ -2,13 +2,19 @@
 //!
 //! Results go to stdout, everything else to stderr. On a stream that is no terminal there is no colour, no bar and no
 //! cursor movement. A reader that goes away (`| head -1`) ends no run: what can't be shown is passed over.
+//!
+//! Much of what is shown came from outside: from a manifest, a spreadsheet, a file's name, the service. [`Terminal`] shows
+//! single lines, which it makes harmless itself, and [`Page`]s, which are harmless by their making; commands to copy are
+//! quoted by [`Again`]. There is no third way.
 
+mod command;
 mod diagnostics;
 mod event_log;
 mod lines;
 mod live;
 mod log;
 mod outlook;
+mod page;
 mod picture;
 mod plan_markdown;
 mod plan_text;
@@ -17,12 +23,13 @@ mod status;
 mod table;
 mod terminal;
 
+pub use command::{Again, quoted};
 pub use diagnostics::{findings_json, show_findings};
 pub use log::start_log;
+pub use page::Page;
 pub use picture::Picture;
 pub use plan_markdown::plan_markdown;
 pub use plan_text::{bought_before, plan_text, repurchases, to_fetch};
 pub use progress::Progress;
 pub use status::{status_text, summary_text};
-pub use table::table;
 pub use terminal::Terminal;

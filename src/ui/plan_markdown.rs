@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::lines::{count, span};
+use super::page::Page;
 use super::plan_text::{action_name, bought_before, held};
 use crate::domain::Usd;
 use crate::plan::{Action, Plan, Planned, by_model};
@@ -13,7 +14,7 @@ const UNFOLDED: usize = 10;
 
 /// The plan as GitHub-flavoured Markdown.
 #[must_use]
-pub fn plan_markdown(plan: &Plan) -> String {
+pub fn plan_markdown(plan: &Plan) -> Page {
     let totals = plan.totals();
     let mut text = format!("### Video plan: {}\n\n", escaped(&plan.key.to_string()));
     let wall = span(Duration::from_secs(plan.estimate.wall_s));
@@ -61,7 +62,10 @@ pub fn plan_markdown(plan: &Plan) -> String {
             put(section(action, &jobs));
         }
     }
-    text
+    // What came from outside was escaped, and has no line of its own.
+    let mut page = Page::new();
+    text.lines().for_each(|line| page.line(line));
+    page
 }
 
 fn section(action: Action, jobs: &[&Planned]) -> String {

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::lines::{count, span};
-use super::table::{shortened, table};
+use super::page::Page;
+use super::table::shortened;
 use crate::domain::Usd;
 use crate::plan::{Action, Before, Plan, Planned, Repurchase, Totals, by_model};
 
@@ -13,10 +14,12 @@ const LISTED: usize = 20;
 
 /// The plan as text of this width. With `all`, every job is listed.
 #[must_use]
-pub fn plan_text(plan: &Plan, width: u16, all: bool) -> String {
-    let mut text = format!("{}: {}\n\n", plan.key, count(plan.jobs.len(), "job"));
-    text.push_str(&jobs(plan, width, all));
-    text.push('\n');
+pub fn plan_text(plan: &Plan, width: u16, all: bool) -> Page {
+    let mut page = Page::new();
+    page.line(format_args!("{}: {}", plan.key, count(plan.jobs.len(), "job")));
+    page.line("");
+    list_jobs(&mut page, plan, width, all);
+    page.line("");
     let models = by_model(plan);
     if !models.is_empty() {
         let rows = models.iter().map(|model| {
@@ -27,14 +30,14 @@ pub fn plan_text(plan: &Plan, width: u16, all: bool) -> String {
                 format!("${}", model.cost_usd),
             ]
         });
-        text.push_str(&table(&["  model", "jobs", "seconds", "cost"], &[1, 2, 3], rows, width));
-        text.push('\n');
+        page.table(&["  model", "jobs", "seconds", "cost"], &[1, 2, 3], rows, width);
+        page.line("");
     }
-    text.push_str(&sums(plan));
-    text
+    sum_up(&mut page, plan);
+    page
 }
 
-fn jobs(plan: &Plan, width: u16, all: bool) -> String {
+fn list_jobs(page: &mut Page, plan: &Plan, width: u16, all: bool) {
     // What asks for attention or money comes before what is done.
     let (shown, done): (Vec<&Planned>, Vec<&Planned>) =
         plan.jobs.iter().partition(|planned| all || planned.action != Action::Done);
@@ -43,20 +46,18 @@ fn jobs(plan: &Plan, width: u16, all: bool) -> String {
     let most = if all { usize::MAX } else { LISTED };
     let hidden: usize = groups.iter().skip(most).map(Vec::len).sum();
     groups.truncate(most);
-    let mut text = String::new();
     if !groups.is_empty() {
         let header = ["  action", "job", "model", "length", "cost", "why"];
-        text.push_str(&table(&header, &[3, 4], groups.iter().map(|group| cells(group)), width));
+        page.table(&header, &[3, 4], groups.iter().map(|group| cells(group)), width);
     }
     if hidden > 0 {
-        text.push_str(&format!("  … and {hidden} more (-v lists all)\n"));
+        page.line(format_args!("  … and {hidden} more (-v lists all)"));
     } else if is_grouped {
-        text.push_str("  -v lists every job\n");
+        page.line("  -v lists every job");
     }
     if !done.is_empty() {
-        text.push_str(&format!("  {} completed, nothing to do\n", done.len()));
+        page.line(format_args!("  {} completed, nothing to do", done.len()));
     }
-    text
 }
 
 /// Jobs of which the same is to be said, in the order of their first ones.
@@ -93,58 +94,57 @@ fn cells(group: &[&Planned]) -> Vec<String> {
     ]
 }
 
-fn sums(plan: &Plan) -> String {
+fn sum_up(page: &mut Page, plan: &Plan) {
     let totals = plan.totals();
-    let mut text = format!("{} to submit for ${}", count(totals.submit, "job"), totals.cost);
+    let mut head = format!("{} to submit for ${}", count(totals.submit, "job"), totals.cost);
     if totals.submit > 0 {
         let wall = span(Duration::from_secs(plan.estimate.wall_s));
-        text.push_str(&format!(": about {wall}, about {}", count_requests(plan.estimate.requests)));
+        head.push_str(&format!(": about {wall}, about {}", count_requests(plan.estimate.requests)));
     }
-    text.push('\n');
+    page.line(head);
     let outstanding = plan.resume.len() + plan.collect.len();
     if outstanding > 0 {
-        text.push_str(&format!("{} at the service already, submitted before\n", count(outstanding, "task")));
+        page.line(format_args!("{} at the service already, submitted before", count(outstanding, "task")));
     }
     if totals.held > 0 {
-        text.push_str(&format!("{}\n", held(&totals)));
+        page.line(held(&totals));
     }
     if totals.in_doubt > 0 {
-        text.push_str(&format!(
-            "{} in doubt: perhaps charged, never sent again by itself\n",
+        page.line(format_args!(
+            "{} in doubt: perhaps charged, never sent again by itself",
             count(totals.in_doubt, "job")
         ));
     }
     if plan.worst_case() > totals.cost {
-        text.push_str(&format!("at most ${} with every paid retry\n", plan.worst_case()));
+        page.line(format_args!("at most ${} with every paid retry", plan.worst_case()));
     }
     for limit in plan.limits() {
         let verdict = if totals.cost <= limit.left() { "within" } else { "OVER" };
         let used = if limit.used.is_zero() { String::new() } else { format!(", ${} of it used", limit.used) };
-        text.push_str(&format!("{verdict} the limit of ${} ({}){used}\n", limit.usd, limit.source));
+        page.line(format_args!("{verdict} the limit of ${} ({}){used}", limit.usd, limit.source));
     }
-    text.push_str(&repurchases(plan));
-    text
+    page.add(&repurchases(plan));
 }
 
 /// The jobs that seem to have been bought before, a line each, and what it takes to buy them again.
 #[must_use]
-pub fn repurchases(plan: &Plan) -> String {
-    let number = plan.repurchases.len();
-    let lines = plan.repurchases.iter().take(LISTED).map(|before| format!("  {}\n", bought_before(before)));
-    let mut text: String = lines.collect();
-    if number > LISTED {
-        text.push_str(&format!("  … and {} more\n", number - LISTED));
-    }
+pub fn repurchases(plan: &Plan) -> Page {
+    let (mut page, number) = (Page::new(), plan.repurchases.len());
     if number > 0 {
         let they = if number == 1 {
             "was bought before; with --buy-again it is"
         } else {
             "were bought before; with --buy-again they are"
         };
-        let head = format!("{} {they} bought again, for ${}\n", count(number, "job"), plan.repurchase_cost());
-        text.insert_str(0, &head);
+        page.line(format_args!("{} {they} bought again, for ${}", count(number, "job"), plan.repurchase_cost()));
     }
-    text
+    for before in plan.repurchases.iter().take(LISTED) {
+        page.line(format_args!("  {}", bought_before(before)));
+    }
+    if number > LISTED {
+        page.line(format_args!("  … and {} more", number - LISTED));
+    }
+    page
 }
 
 /// What is held, and what that costs besides.

@@ -1,12 +1,13 @@
 //! A run as it goes: one bar on a terminal, plain lines elsewhere, events as JSON where the log is JSON.
 
-use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::command::Again;
 use super::event_log::log;
 use super::lines::{count, size, span};
 use super::live;
+use super::page::Page;
 use super::picture::{Picture, SILENCE};
 use super::terminal::Terminal;
 use crate::engine::{Leaving, RunEvent, Settings, StopReason};
@@ -23,22 +24,22 @@ const FRAME: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub struct Progress {
     terminal: Terminal,
-    /// As the user wrote it, for commands to copy.
-    manifest: PathBuf,
+    /// For commands to copy.
+    again: Again,
     picture: Mutex<Picture>,
     last_trouble: Mutex<Option<Instant>>,
 }
 
 impl Progress {
-    /// Of a manifest's plan.
+    /// Shows the run of a plan; `again` is what leads back to it.
     #[must_use]
-    pub fn new(terminal: &Terminal, manifest: &Path, plan: &Plan, settings: &Settings) -> Self {
+    pub fn new(terminal: &Terminal, again: &Again, plan: &Plan, settings: &Settings) -> Self {
         let picture = Picture::new(Instant::now());
         // Without a terminal nobody looks at single tasks, and ten thousand need not be kept for it.
         let picture =
             if terminal.shows_bar { picture.with_tasks(plan, settings.concurrency, settings.speed) } else { picture };
-        let (terminal, manifest) = (terminal.clone(), manifest.to_owned());
-        Self { terminal, manifest, picture: Mutex::new(picture), last_trouble: Mutex::default() }
+        let (terminal, again) = (terminal.clone(), again.clone());
+        Self { terminal, again, picture: Mutex::new(picture), last_trouble: Mutex::default() }
     }
 
     /// Takes in something that happened, and shows it.
@@ -101,7 +102,7 @@ impl Progress {
     }
 
     fn say(&self, event: &RunEvent) {
-        let (terminal, manifest) = (&self.terminal, self.manifest.display());
+        let (terminal, again) = (&self.terminal, &self.again);
         match event {
             RunEvent::Started { submit, resume, planned, fetch } => {
                 let mut text = format!("{} to submit for ${planned}", count(*submit, "job"));
@@ -125,29 +126,30 @@ impl Progress {
                     terminal.note(&format!("fetched {job}, {}: {path}", size(*bytes)));
                 }
             }
-            RunEvent::NotFetched { job, message } => terminal.warning(&format!(
+            RunEvent::NotFetched { job, message } => terminal.failure(&format!(
                 "the video of {job} could not be fetched, and the next run tries again without a charge: {message}"
             )),
-            RunEvent::Failed { job, message } => terminal.warning(&format!("{job} failed: {message}")),
+            RunEvent::Failed { job, message } => terminal.failure(&format!("{job} failed: {message}")),
             RunEvent::Retrying { job, price } => terminal.note(&format!("{job} is tried again, for ${price} more")),
             RunEvent::Rejected { job, message } => {
-                terminal.warning(&format!("{job} was rejected, without a charge: {message}"));
+                terminal.failure(&format!("{job} was rejected, without a charge: {message}"));
             }
             RunEvent::InDoubt { job, message, price } => terminal.error(
                 &format!("{job} is in doubt: {message}"),
                 Some(&format!(
-                    "it is never sent again by itself. If the service has a task for it: shotlist resolve {manifest} {job} \
-                     --task ID; if it has none: shotlist resolve {manifest} {job} --never-created"
+                    "it is never sent again by itself. If the service has a task for it: {}; if it has none: {}",
+                    again.command("resolve", &[job.as_str(), "--task", "ID"]),
+                    again.command("resolve", &[job.as_str(), "--never-created"])
                 )),
                 Some(&format!("${price} may have been charged")),
             ),
             RunEvent::Left { job, why } => match why {
-                Leaving::Deadline => terminal.warning(&format!(
+                Leaving::Deadline => terminal.failure(&format!(
                     "{job} took longer than the deadline: it stays at the service, and the next run goes on with it"
                 )),
                 Leaving::Interrupted => self.detail(&format!("left {job} at the service")),
                 Leaving::KeyRefused => {
-                    terminal.warning(&format!("{job} stays at the service: the key is refused"));
+                    terminal.failure(&format!("{job} stays at the service: the key is refused"));
                 }
             },
             RunEvent::Waiting { wait, message } => {
@@ -165,12 +167,13 @@ impl Progress {
             )),
             RunEvent::Rescue { job, task } => {
                 let line = format!("RESCUE: the task of {job} is {task}, and it could not be written down");
-                let help = format!(
-                    "keep this line; when the ledger can be written: shotlist resolve {manifest} {job} --task {task}"
-                );
+                let command = again.command("resolve", &[job.as_str(), "--task", task.as_str()]);
+                let help = format!("keep this line; when the ledger can be written: {command}");
                 terminal.error(&line, Some(&help), Some("the task is paid for"));
                 // On both streams: one of them may go to the very disk that is full.
-                terminal.result(&format!("{line}\n"));
+                let mut page = Page::new();
+                page.line(&line);
+                terminal.result(&page);
             }
             RunEvent::Stopping { reason, message } => self.say_stop(*reason, message),
         }
@@ -188,7 +191,12 @@ impl Progress {
             StopReason::LedgerFailed => "what is bought can't be written down",
             StopReason::Signal(_) => "interrupted",
         };
-        self.terminal.warning(&format!("no more submissions, {what}: {message}"));
+        let text = format!("no more submissions, {what}: {message}");
+        if matches!(reason, StopReason::Signal(_)) {
+            self.terminal.warning(&text)
+        } else {
+            self.terminal.failure(&text)
+        }
     }
 
     /// A line that a picture makes superfluous.

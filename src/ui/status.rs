@@ -4,8 +4,10 @@ use std::path::Path;
 
 use unicode_width::UnicodeWidthStr as _;
 
+use super::command::Again;
 use super::lines::count;
-use super::table::{shortened, shortened_inside, table};
+use super::page::Page;
+use super::table::{shortened, shortened_inside};
 use crate::domain::{Charge, Usd};
 use crate::report::{JobState, Report, Row};
 
@@ -20,8 +22,10 @@ const LEAST_DETAIL: usize = 8;
 /// Where each job stands, as text of this width: a line each. Of many jobs, those are listed that are not completed; with
 /// `all`, every job is, and nothing is cut off.
 #[must_use]
-pub fn status_text(report: &Report, width: u16, all: bool) -> String {
-    let mut text = format!("{}: {}\n\n", report.key, count(report.totals.jobs, "job"));
+pub fn status_text(report: &Report, width: u16, all: bool) -> Page {
+    let mut page = Page::new();
+    page.line(format_args!("{}: {}", report.key, count(report.totals.jobs, "job")));
+    page.line("");
     let lists_completed = all || report.totals.jobs <= LISTED;
     let rows: Vec<Row> = report.rows().filter(|row| lists_completed || row.state != JobState::Completed).collect();
     let most = if all { usize::MAX } else { LISTED };
@@ -32,14 +36,14 @@ pub fn status_text(report: &Report, width: u16, all: bool) -> String {
     }
     if !rows.is_empty() {
         let cells = cells.into_iter().map(Vec::from);
-        text.push_str(&table(&["  state", "job", "model", "cost", "detail"], &[3], cells, width));
+        page.table(&["  state", "job", "model", "cost", "detail"], &[3], cells, width);
         if rows.len() > most {
-            text.push_str(&format!("  … and {} more (-v lists all)\n", rows.len() - most));
+            page.line(format_args!("  … and {} more (-v lists all)", rows.len() - most));
         }
-        text.push('\n');
+        page.line("");
     }
-    text.push_str(&sums(report));
-    text
+    sum_up(&mut page, report);
+    page
 }
 
 fn cells(row: &Row, longest_id: usize) -> [String; 5] {
@@ -68,26 +72,25 @@ fn fit(cells: &mut [[String; 5]], width: usize) {
     }
 }
 
-/// How a run of a manifest ended, for stdout.
+/// How a run ended, for stdout; `again` is what leads back to it.
 #[must_use]
-pub fn summary_text<'p>(report: &Report, manifest: &Path, reports: impl Iterator<Item = &'p Path>) -> String {
-    let mut text = sums(report);
+pub fn summary_text<'p>(report: &Report, again: &Again, reports: impl Iterator<Item = &'p Path>) -> Page {
+    let mut page = Page::new();
+    sum_up(&mut page, report);
     if report.totals.states.get(JobState::Failed.name()).is_some_and(|&failed| failed > 0) {
-        let manifest = manifest.display();
-        text.push_str(&format!(
-            "failed: `shotlist status {manifest}` says why; --retry-failed tries again, and costs again\n"
-        ));
+        let status = again.command("status", &[]);
+        page.line(format_args!("failed: `{status}` says why; --retry-failed tries again, and costs again"));
     }
     for path in reports {
-        text.push_str(&format!("report: {}\n", path.display()));
+        page.line(format_args!("report: {}", path.display()));
     }
     if report.simulated {
-        text.push_str("This was the simulator: no video was made by a real service, and nothing was paid.\n");
+        page.line("This was the simulator: no video was made by a real service, and nothing was paid.");
     }
-    text
+    page
 }
 
-fn sums(report: &Report) -> String {
+fn sum_up(page: &mut Page, report: &Report) {
     let states: Vec<String> = JobState::ALL
         .into_iter()
         .filter_map(|state| {
@@ -96,7 +99,7 @@ fn sums(report: &Report) -> String {
         })
         .collect();
     let totals = &report.totals;
-    let mut text = format!("{}: {}\n", count(totals.jobs, "job"), states.join(", "));
+    page.line(format_args!("{}: {}", count(totals.jobs, "job"), states.join(", ")));
     let simulated = if report.simulated { " (simulated)" } else { "" };
     let superseded: Usd = report
         .superseded
@@ -107,23 +110,22 @@ fn sums(report: &Report) -> String {
     // Without it, what was paid for takes that are gone would read like an overrun.
     let besides =
         if superseded.is_zero() { String::new() } else { format!(", ${superseded} of it for superseded tasks") };
-    text.push_str(&format!("spent: ${}{simulated} of ${} planned{besides}\n", totals.spent_usd, totals.planned_usd));
+    page.line(format_args!("spent: ${}{simulated} of ${} planned{besides}", totals.spent_usd, totals.planned_usd));
     if !totals.at_risk_usd.is_zero() {
-        text.push_str(&format!("at risk: ${} in doubt, settle it with `shotlist resolve`\n", totals.at_risk_usd));
+        page.line(format_args!("at risk: ${} in doubt, settle it with `shotlist resolve`", totals.at_risk_usd));
     }
     if !totals.unknown_usd.is_zero() {
-        text.push_str(&format!("unknown: ${} for tasks that may or may not be charged\n", totals.unknown_usd));
+        page.line(format_args!("unknown: ${} for tasks that may or may not be charged", totals.unknown_usd));
     }
     let completed = totals.states.get(JobState::Completed.name()).copied().unwrap_or(0);
     if completed > 0 {
         let missing = if totals.videos < completed { format!(" of {completed}") } else { String::new() };
-        text.push_str(&format!("videos: {}{missing} in {}\n", totals.videos, report.folder().display()));
+        page.line(format_args!("videos: {}{missing} in {}", totals.videos, report.folder().display()));
     }
     if !report.superseded.is_empty() {
-        text.push_str(&format!(
-            "superseded: {} of jobs that were changed, taken or tried again, or removed\n",
+        page.line(format_args!(
+            "superseded: {} of jobs that were changed, taken or tried again, or removed",
             count(report.superseded.len(), "task")
         ));
     }
-    text
 }

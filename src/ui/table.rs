@@ -4,6 +4,8 @@ use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
+use crate::domain::printable::one_line;
+
 /// A table with a header in capitals; `right` are the columns whose cells are numbers.
 pub fn table(header: &[&str], right: &[usize], rows: impl IntoIterator<Item = Vec<String>>, width: u16) -> String {
     let mut table = Table::new();
@@ -25,7 +27,7 @@ pub fn table(header: &[&str], right: &[usize], rows: impl IntoIterator<Item = Ve
 
 /// A text of at most so many columns on one line; what is cut off is marked.
 pub fn shortened(text: &str, most: usize) -> String {
-    let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let line = one_line(text);
     if line.width() <= most {
         return line;
     }

@@ -6,6 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstyle::{AnsiColor, Style};
 
+use super::page::Page;
+use crate::domain::printable::one_line;
+
 /// How the user wants things shown, and where they go.
 #[derive(Clone, Debug)]
 pub struct Terminal {
@@ -39,11 +42,11 @@ impl Terminal {
     }
 
     /// A result, to stdout. A reader that is gone needs none; a result that can't be written is remembered.
-    pub fn result(&self, text: &str) {
+    pub fn result(&self, page: &Page) {
         // Both streams may go to the same terminal.
         let written = super::live::above(|| {
             let mut stdout = anstream::stdout().lock();
-            stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
+            stdout.write_all(page.as_str().as_bytes()).and_then(|()| stdout.flush())
         });
         if written.is_err_and(|error| error.kind() != io::ErrorKind::BrokenPipe) {
             self.has_lost_results.store(true, Ordering::Relaxed);
@@ -59,55 +62,54 @@ impl Terminal {
     /// A line for whoever looks, to stderr; not when quiet.
     pub fn note(&self, text: &str) {
         if !self.is_quiet {
-            line(&harmless(text));
+            line(&one_line(text));
         }
     }
 
     /// A warning, to stderr; not when quiet.
     pub fn warning(&self, text: &str) {
         if !self.is_quiet {
-            line(&format!("{WARNING}warning{WARNING:#}: {}", harmless(text)));
+            line(&format!("{WARNING}warning{WARNING:#}: {}", one_line(text)));
         }
+    }
+
+    /// Something that keeps a job from being done, to stderr, also when quiet: that is what a person has to know.
+    pub fn failure(&self, text: &str) {
+        line(&format!("{WARNING}warning{WARNING:#}: {}", one_line(text)));
     }
 
     /// An error, to stderr: what happened, how to mend it, what it means for the money.
     pub fn error(&self, message: &str, help: Option<&str>, money: Option<&str>) {
-        line(&format!("{ERROR}error{ERROR:#}: {}", harmless(message)));
+        line(&format!("{ERROR}error{ERROR:#}: {}", one_line(message)));
         for (name, text) in [("help", help), ("money", money)] {
             if let Some(text) = text {
-                line(&format!("  {HELP}{name}{HELP:#}: {}", harmless(text)));
+                line(&format!("  {HELP}{name}{HELP:#}: {}", one_line(text)));
             }
         }
     }
 
-    /// A rendered finding, to stderr, with an empty line behind it.
-    pub fn problem(&self, text: &str) {
-        line(&format!("{text}\n"));
+    /// A rendered finding, to stderr, with an empty line behind it. Its renderer makes harmless what it shows, and adds the
+    /// colours, which a [`Page`] has none of.
+    pub(super) fn problem(&self, rendered: &str) {
+        line(&format!("{rendered}\n"));
     }
 
     /// What a question is about, to stderr, also when quiet: nobody can agree to what was not shown.
-    pub fn question(&self, text: &str) {
-        line(text);
+    pub fn question(&self, page: &Page) {
+        line(page.as_str());
     }
 
     /// Asks a question that wants a yes; everything but `y` and `yes` is a no, and so is the end of input.
     #[must_use]
     pub fn ask(&self, question: &str) -> bool {
         let mut stderr = anstream::stderr().lock();
-        if write!(stderr, "{question} [y/N] ").and_then(|()| stderr.flush()).is_err() {
+        if write!(stderr, "{} [y/N] ", one_line(question)).and_then(|()| stderr.flush()).is_err() {
             return false;
         }
         let mut answer = String::new();
         io::stdin().lock().read_line(&mut answer).is_ok()
             && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
     }
-}
-
-/// A text without what steers a terminal or turns the direction of writing: it may come from the service.
-fn harmless(text: &str) -> String {
-    let steers =
-        |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    text.chars().map(|c| if steers(c) { '\u{fffd}' } else { c }).collect()
 }
 
 /// A line to stderr, whatever was asked for. Nobody can be told that stderr is gone.

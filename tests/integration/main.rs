@@ -14,6 +14,7 @@ mod ledger_faults;
 mod manifest;
 mod money;
 mod output;
+mod outside;
 mod plan;
 mod progress;
 mod prompts;

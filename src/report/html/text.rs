@@ -1,11 +1,10 @@
 //! Outside text on a page: what no page can hold or what would turn its direction is shown, not done.
 
-/// The text without control characters and without those that turn the direction of what follows them (Unicode Bidirectional
-/// Algorithm §2); marks of direction that letters carry with them stay. The template escapes what means something in HTML.
+use crate::domain::printable;
+
+/// The text without what steers; the template escapes what means something in HTML.
 pub fn plain(text: &str) -> String {
-    let turns = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let shown = |c: char| if (c.is_control() && c != '\n' && c != '\t') || turns(c) { '\u{fffd}' } else { c };
-    text.chars().map(shown).collect()
+    printable::lines(text)
 }
 
 /// A path as an address: everything but letters, digits and `-._~/` is escaped.

@@ -1,0 +1,67 @@
+//! Texts that did not come from this program, as a person may see them: the one rule that terminal, log, table and page
+//! share about what must never be passed on as it is.
+
+/// Whether a character steers what shows it instead of being shown: control characters (escape sequences begin with one), and
+/// those that turn the direction of what follows them (Unicode Bidirectional Algorithm §2). Marks of direction that letters
+/// carry with them are none.
+#[must_use]
+pub fn steers(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A text on one line: it can neither steer nor begin a line that looks like one of ours.
+#[must_use]
+pub fn one_line(text: &str) -> String {
+    let shown = |c: char| match c {
+        '\n' | '\t' | '\u{2028}' | '\u{2029}' => ' ',
+        c if steers(c) => '\u{fffd}',
+        c => c,
+    };
+    text.replace("\r\n", "\n").chars().map(shown).collect()
+}
+
+/// A text with the lines and tabs that it has.
+#[must_use]
+pub fn lines(text: &str) -> String {
+    text.chars().map(|c| if steers(c) && !matches!(c, '\n' | '\t') { '\u{fffd}' } else { c }).collect()
+}
+
+/// JSON in which every character that steers is written as its number: the same value, and nothing happens to who looks.
+#[must_use]
+pub fn json(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for c in text.chars() {
+        // Such a character stands inside a text and nowhere else, but for the breaks between values.
+        if steers(c) && c != '\n' {
+            plain.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            plain.push(c);
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_steers_is_shown_and_what_is_written_stays() {
+        let text = "a\u{0}b\u{1b}[31mc\u{202e}d\u{2066}e\r\nf\tg\u{9b}h";
+        assert_eq!(one_line(text), "a\u{fffd}b\u{fffd}[31mc\u{fffd}d\u{fffd}e f g\u{fffd}h");
+        assert_eq!(lines("a\u{1b}b\nc\td"), "a\u{fffd}b\nc\td");
+        for text in ["שלום \u{200f}!", "مرحبا", "Zoë 🎬", "<script>"] {
+            assert_eq!((one_line(text), lines(text)), (text.to_owned(), text.to_owned()));
+        }
+    }
+
+    #[test]
+    fn json_stays_the_same_value() {
+        for text in ["a\u{202e}b\u{9b}\u{7f}", "plain"] {
+            let written = serde_json::to_string_pretty(&[text]).expect("JSON");
+            let plain = json(&written);
+            assert!(!plain.chars().any(|c| steers(c) && c != '\n'), "{plain}");
+            assert_eq!(serde_json::from_str::<Vec<String>>(&plain).expect("JSON"), [text]);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Commands to copy: quoted for the shell, with all that it takes to find the same manifest, batch and ledger again.
+
+use std::path::Path;
+
+/// What every command about a manifest's batch begins with.
+#[derive(Clone, Debug, Default)]
+pub struct Again {
+    words: Vec<String>,
+}
+
+impl Again {
+    /// About this manifest.
+    #[must_use]
+    pub fn about(manifest: &Path) -> Self {
+        Self { words: vec![manifest.to_string_lossy().into_owned()] }
+    }
+
+    /// With one more option.
+    #[must_use]
+    pub fn with(mut self, option: &str, value: &str) -> Self {
+        self.words.extend([option.to_owned(), value.to_owned()]);
+        self
+    }
+
+    /// With one more switch.
+    #[must_use]
+    pub fn with_switch(mut self, switch: &str) -> Self {
+        self.words.push(switch.to_owned());
+        self
+    }
+
+    /// A command with what follows it, to be pasted as it is.
+    #[must_use]
+    pub fn command(&self, name: &str, rest: &[&str]) -> String {
+        let (manifest, options) =
+            self.words.split_first().map_or(("MANIFEST", [].as_slice()), |(m, o)| (m.as_str(), o));
+        let words = [manifest].into_iter().chain(rest.iter().copied()).chain(options.iter().map(String::as_str));
+        words.fold(format!("shotlist {name}"), |mut command, word| {
+            command.push(' ');
+            command.push_str(&quoted(word));
+            command
+        })
+    }
+}
+
+/// A word as a POSIX shell takes it for one, whatever is in it. Control characters are written by their numbers, as bash, zsh and
+/// ksh read them: a terminal would not show them, and would not take them back.
+#[must_use]
+pub fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    if !word.chars().any(crate::domain::printable::steers) {
+        return format!("'{}'", word.replace('\'', "'\\''"));
+    }
+    let escaped = word.bytes().fold(String::new(), |mut text, byte| {
+        match byte {
+            b'\'' | b'\\' => text.extend(['\\', char::from(byte)]),
+            b' '..=b'~' => text.push(char::from(byte)),
+            _ => text.push_str(&format!("\\x{byte:02x}")),
+        }
+        text
+    });
+    format!("$'{escaped}'")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_reads_every_word_as_it_was() {
+        let words =
+            ["a.yaml", "my list.yaml", "it's", "", "$(touch x)", "t1; touch y #", "ü", "a\nb", "\u{1b}[2J\\'", "*"];
+        for word in words {
+            let shown = quoted(word);
+            assert!(!shown.contains(|c: char| c.is_control()), "{shown:?}");
+            // `$'…'` is of bash; the others are of every shell.
+            let shell = if shown.starts_with('$') { "bash" } else { "sh" };
+            let script = format!("printf '%s|' {shown}");
+            let output = std::process::Command::new(shell).args(["-c", &script]).output().expect("a shell");
+            assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{word}|"), "{shown}");
+        }
+    }
+
+    #[test]
+    fn a_command_finds_the_same_batch_again() {
+        let again = Again::about(Path::new("my list.yaml")).with("--batch", "2026-11-21").with("--ledger", "x.db");
+        let command = again.command("resolve", &["hero", "--task", "t1"]);
+        assert_eq!(command, "shotlist resolve 'my list.yaml' hero --task t1 --batch 2026-11-21 --ledger x.db");
+    }
+}
