@@ -15,6 +15,9 @@ pub struct ManifestArgs {
     /// Override a var of the manifest; repeatable
     #[arg(long, env = "SHOTLIST_SET", hide_env_values = true, value_name = "NAME=VALUE", value_parser = name_and_value)]
     pub set: Vec<(String, String)>,
+    /// Let the manifest read files in this folder and below, and not only in its own
+    #[arg(long, env = "SHOTLIST_ROOT", hide_env_values = true, value_name = "DIR")]
+    pub root: Option<PathBuf>,
     /// Use this batch value instead of the manifest's
     #[arg(long, env = "SHOTLIST_BATCH", hide_env_values = true, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
     pub batch: Option<String>,

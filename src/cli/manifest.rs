@@ -1,6 +1,6 @@
 //! Loads a manifest for a command: shows what is wrong with it, and chooses the selected jobs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -13,6 +13,9 @@ use crate::domain::Job;
 use crate::manifest::{self, Diagnostic, Loaded, Manifest, Severity};
 use crate::plan::{IdGlobs, Selection};
 use crate::ui::{self, Terminal};
+
+/// Where the environment names the file of the key.
+const KEY_FILE_VARIABLE: &str = "SHOTLIST_API_KEY_FILE";
 
 /// A manifest without errors in what is selected.
 pub struct Chosen {
@@ -36,12 +39,15 @@ pub fn load(
     let excluded = &selection.exclude;
     let selection = Selection::new(&selection.select, &selection.exclude, &selection.tag)
         .map_err(|error| Failure::before_sending(Exit::Usage, error.to_string()))?;
+    // Also for commands that need no key: what they print or write must not hold it.
+    let from_environment = std::env::var_os(KEY_FILE_VARIABLE).map(PathBuf::from);
     let options = manifest::Options {
         path: &args.manifest,
         set: &args.set,
         batch: args.batch.as_deref(),
         now: Timestamp::now(),
-        secret,
+        root: args.root.as_deref(),
+        secret: secret.or(from_environment.as_deref()),
         env: &|name| std::env::var(name).ok(),
     };
     let mut loaded = manifest::load(&options, catalog(args.catalog.as_deref())?);

@@ -104,6 +104,7 @@ impl Run<'_> {
             retries: self.args.again.retries,
             retry_failed: self.args.again.retry_failed,
             retake: retake.map_err(|error| Failure::before_sending(Exit::Usage, error.to_string()))?,
+            inputs: manifest.inputs.clone(),
         };
         let mut plan = Plan::new(&self.chosen.selected, given);
         let bought = bought_before(&self.args.manifest, self.ledger, self.out, &plan, history)?;

@@ -8,6 +8,7 @@ mod attempt;
 mod hex;
 mod history;
 mod ids;
+mod inputs;
 mod job;
 mod money;
 mod output;
@@ -22,6 +23,7 @@ pub use attempt::{Attempt, AttemptId, AttemptState, Charge, Charging, ServiceErr
 pub use hex::hex;
 pub use history::History;
 pub use ids::{BatchKey, InvalidJobId, JobId, TaskId};
+pub use inputs::Inputs;
 pub use job::{FaceReview, Job};
 pub use money::{InvalidUsd, Usd};
 pub use output::{InvalidPath, OutputPath};

@@ -9,6 +9,9 @@ use super::diagnostic::Diagnostic;
 use super::place::{Part, Place, Pointer};
 use super::suggest;
 
+/// The most unknown keys of one mapping for which a known one is looked for.
+const MOST_SUGGESTIONS: usize = 100;
+
 /// A mapping that is being taken apart.
 pub struct Table<'f> {
     map: Mapping,
@@ -111,6 +114,7 @@ impl<'f> Table<'f> {
 
     /// Tells every key that nobody took.
     pub fn close(self, known: &[&str]) {
+        let mut unknown = 0;
         for key in self.map.keys() {
             let Value::String(name) = key else {
                 let message = format!("a key must be a text, and this is {}", kind(key));
@@ -122,8 +126,13 @@ impl<'f> Table<'f> {
                 continue;
             }
             let place = Place::Value(self.at.key(name), Part::Key);
-            let finding = Diagnostic::error("unknown-key", format!("unknown key `{name}`"), place);
-            self.found.push(finding.with_help(suggest::help(name, "keys known here", known)));
+            let mut finding = Diagnostic::error("unknown-key", format!("unknown key `{name}`"), place);
+            unknown += 1;
+            // No more than that are shown.
+            if unknown <= MOST_SUGGESTIONS {
+                finding.help = Some(suggest::help(name, "keys known here", known));
+            }
+            self.found.push(finding);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A finding, with its place, the rule, and how to mend it.
 
+use std::cell::OnceCell;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -84,7 +85,9 @@ impl Diagnostic {
 pub struct Sources {
     path: PathBuf,
     text: String,
-    marks: std::cell::OnceCell<Marks>,
+    marks: OnceCell<Marks>,
+    /// Where each line begins.
+    lines: OnceCell<Vec<usize>>,
 }
 
 /// A place as an editor names it.
@@ -102,7 +105,7 @@ impl Sources {
     /// Of a manifest that was read.
     #[must_use]
     pub fn new(path: &Path, text: String) -> Self {
-        Self { path: path.to_owned(), text, marks: std::cell::OnceCell::new() }
+        Self { path: path.to_owned(), text, marks: OnceCell::new(), lines: OnceCell::new() }
     }
 
     /// The manifest's path as it was given.
@@ -125,29 +128,39 @@ impl Sources {
     /// Where a place is; nothing for a finding about the file as a whole.
     #[must_use]
     pub fn locate(&self, place: &Place) -> Option<Located> {
-        let range = match place {
-            Place::File => return None,
-            Place::Value(pointer, part) => self.marks().find(pointer, part, &self.text)?,
-            Place::At(line, column) => self.range_at(*line, *column),
-        };
-        let before = self.text.get(..range.start)?;
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let range = self.range(place)?;
+        let lines = self.lines();
+        let line = lines.partition_point(|start| *start <= range.start);
+        let line_start = lines.get(line.checked_sub(1)?).copied()?;
         Some(Located {
-            line: before.matches('\n').count() + 1,
-            column: before[line_start..].chars().count() + 1,
+            line,
+            column: self.text.get(line_start..range.start)?.chars().count() + 1,
             range: range.start..text_end(&self.text, &range),
         })
+    }
+
+    fn range(&self, place: &Place) -> Option<Range<usize>> {
+        match place {
+            Place::File => None,
+            Place::Value(pointer, part) => self.marks().find(pointer, part, &self.text),
+            Place::At(line, column) => Some(self.range_at(*line, *column)),
+        }
+    }
+
+    fn lines(&self) -> &[usize] {
+        let starts = || [0].into_iter().chain(self.text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        self.lines.get_or_init(starts)
     }
 
     /// Findings in file order, each once.
     pub fn sort(&self, findings: &mut [Diagnostic]) {
         findings.sort_by_cached_key(|finding| {
-            (self.locate(&finding.place).map(|place| place.range.start), finding.row.as_ref().map(|row| row.line))
+            (self.range(&finding.place).map(|range| range.start), finding.row.as_ref().map(|row| row.line))
         });
     }
 
     fn range_at(&self, line: usize, column: usize) -> Range<usize> {
-        let start: usize = self.text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
+        let start = self.lines().get(line.saturating_sub(1)).copied().unwrap_or(self.text.len());
         let rest = &self.text[start..];
         let within = rest.char_indices().nth(column.saturating_sub(1)).map_or(rest.len(), |(at, _)| at);
         let at = start + within;

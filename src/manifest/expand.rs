@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use super::beside::undocumented;
+use super::bounds::Room;
 use super::diagnostic::Diagnostic;
 use super::fields::Fields;
 use super::finish::{Finisher, Origin};
@@ -46,7 +47,8 @@ impl Expander<'_> {
             jobs: Vec::with_capacity(raw.jobs.len()),
         };
         let mut passed_over: BTreeMap<(Field, &str), usize> = BTreeMap::new();
-        for (number, raw_job) in raw.jobs.iter().enumerate().filter(|(_, job)| job.id.is_some()) {
+        let mut room = Room::new();
+        'entries: for (number, raw_job) in raw.jobs.iter().enumerate().filter(|(_, job)| job.id.is_some()) {
             let at = Pointer::top().key("jobs").index(number);
             let before = found.len();
             let own = Fields::of_job(self.templates, self.prompts, raw_job, at.clone(), found);
@@ -58,7 +60,14 @@ impl Expander<'_> {
             let (templates, catalog, prompts) = (self.templates, self.catalog, self.prompts);
             let entry = Entry { templates, catalog, prompts, own: &own, defaults: &defaults };
             let combinations = combinations_of(raw_job, &at, found);
-            for row in self.rows_of(raw_job, &at, found) {
+            let rows = self.rows_of(raw_job, &at, found);
+            let takes = own.whole("takes").and_then(|takes| usize::try_from(takes).ok()).unwrap_or(1);
+            let asked_for = rows.len().saturating_mul(combinations.len()).saturating_mul(takes);
+            if let Some(finding) = room.expect(asked_for, &at) {
+                found.push(finding);
+                break;
+            }
+            for row in rows {
                 for combination in &combinations {
                     let rendered = render(entry, row.as_ref(), combination);
                     if let Some(model) = rendered.model {
@@ -67,7 +76,12 @@ impl Expander<'_> {
                         }
                     }
                     let place = row.as_ref().and_then(|row| row.place.as_ref());
+                    let before = finisher.jobs.len();
                     finisher.finish(rendered, &Origin { number, raw_job, entry, combination, row: place }, found);
+                    if let Some(finding) = room.take(finisher.jobs[before..].iter().map(Arc::as_ref), &at) {
+                        found.push(finding);
+                        break 'entries;
+                    }
                 }
             }
         }

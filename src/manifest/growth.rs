@@ -4,16 +4,23 @@
 //! without a bound is not there (`namespace`, macros, recursive loops), joining is allowed a handful of times in one text,
 //! and filters that multiply say so before they do it.
 
-use minijinja::{Environment, Error, ErrorKind, Value};
+use minijinja::value::{Rest, ValueOrKwargs};
+use minijinja::{Environment, Error, ErrorKind, State, Value};
 
 use super::template::TemplateError;
 
 /// The most `~` and `+` in one text: each can double what it is given at the most.
 const MOST_JOINS: usize = 12;
-/// The longest text that a filter may make, in bytes; a prompt has 1500 characters.
-const LONGEST: usize = 1024 * 1024;
+/// The longest text that a template may make, in bytes; a prompt has 1500 characters.
+pub const LONGEST: usize = 1024 * 1024;
+/// The longest expression between braces, in bytes, and the most of them in one text: the engine goes a step deeper into its
+/// stack for each operator and each statement inside another.
+const LONGEST_TAG: usize = 4 * 1024;
+const MOST_TAGS: usize = 500;
+/// The most columns that `format` may pad to.
+const WIDEST: usize = 1000;
 /// Statements that a template has no use for and could grow by without a bound.
-const REFUSED: [&str; 5] = ["macro", "call", "recursive", "include", "import"];
+const REFUSED: [&str; 6] = ["macro", "call", "recursive", "include", "import", "filter"];
 
 /// Replaces what multiplies by what looks first.
 pub fn bound(engine: &mut Environment<'_>) {
@@ -34,6 +41,15 @@ pub fn bound(engine: &mut Environment<'_>) {
         within(text.len().saturating_add(times.saturating_mul(to.len())))?;
         Ok::<_, Error>(text.replace(&from, &to))
     });
+    engine.add_filter("format", |state: &mut State<'_, '_>, text: Value, values: Rest<ValueOrKwargs>| {
+        if let Some(pattern) = text.as_str()
+            && !is_narrow(pattern)
+        {
+            let message = format!("`format` pads to at most {WIDEST} columns, and takes no width from a value");
+            return Err(Error::new(ErrorKind::InvalidOperation, message));
+        }
+        minijinja::filters::format(state, &text, values)
+    });
     engine.add_filter("join", |items: Value, between: Option<String>| {
         let between = between.unwrap_or_default();
         let mut text = String::new();
@@ -48,6 +64,15 @@ pub fn bound(engine: &mut Environment<'_>) {
     });
 }
 
+/// Whether every width in a pattern of `format` is said in it, and small.
+fn is_narrow(pattern: &str) -> bool {
+    pattern.split('%').skip(1).all(|rest| {
+        let flags = rest.find(|c: char| c.is_ascii_alphabetic()).map_or(rest, |end| &rest[..end]);
+        let mut widths = flags.split(|c: char| !c.is_ascii_digit()).filter(|digits| !digits.is_empty());
+        !flags.contains('*') && widths.all(|digits| digits.parse().is_ok_and(|width: usize| width <= WIDEST))
+    })
+}
+
 fn within(length: usize) -> Result<(), Error> {
     if length <= LONGEST {
         return Ok(());
@@ -57,8 +82,24 @@ fn within(length: usize) -> Result<(), Error> {
 
 /// What a text does that could grow without measure.
 pub fn refuse(source: &str) -> Option<TemplateError> {
-    let mut joins = 0;
-    for tag in tags(source) {
+    let (mut joins, tags) = (0, tags(source));
+    if tags.len() > MOST_TAGS || tags.iter().any(|tag| tag.code.len() > LONGEST_TAG) {
+        let message =
+            format!("a text may have {MOST_TAGS} templates of {LONGEST_TAG} bytes each, and this one has more");
+        return Some(TemplateError { message, help: Some("use fewer and shorter ones".to_owned()), fragment: None });
+    }
+    for tag in tags {
+        if tag.is_statement
+            && tag.code.trim_start_matches(['-', '+', ' ']).starts_with("set ")
+            && !tag.code.contains('=')
+        {
+            let message = "`set` without `=` is not for the templates of a manifest".to_owned();
+            return Some(TemplateError {
+                message,
+                help: Some("write {% set name = value %}".to_owned()),
+                fragment: None,
+            });
+        }
         let words = || tag.code.split(|c: char| !c.is_alphanumeric() && c != '_');
         if let Some(word) = words().find(|word| tag.is_statement && REFUSED.contains(word)) {
             let message = format!("`{word}` is not for the templates of a manifest");
@@ -115,6 +156,7 @@ mod tests {
             "import {{ row.call }} {{ \"{% macro %}\" }}",
             "{% for c in 'a+b+c+d+e+f+g+h+i+j+k+l+m+n' %}{{ c ~ \" + \" }}{% endfor %}",
             "{{ a + b }} + + + + + + + + + + + + + +",
+            "{% set a = b %}{{ '%03d%%, %.2f' | format(a, b) }} filter",
         ] {
             assert!(refuse(good).is_none(), "{good}");
         }
@@ -123,9 +165,26 @@ mod tests {
             "{%- for x in y recursive %}",
             "{% import 'x' as y %}",
             "{{ \"}\" ~ a~a~a~a~a~a~a~a~a~a~a~a~a }}",
+            "{% set a %}{{ a }}{{ a }}{% endset %}",
+            "{%- set a -%}{{ a }}{% endset %}",
+            "{% filter upper %}x{% endfilter %}",
             "{{ '}}' }}{% set a = a+a+a+a+a+a+a+a+a+a+a+a+a+a %}",
         ] {
             assert!(refuse(bad).is_some(), "{bad}");
+        }
+        for deep in ["not ".repeat(50_000), "-".repeat(5_000), "a".to_owned() + &".a".repeat(50_000)] {
+            assert!(refuse(&format!("{{{{ {deep} }}}}")).is_some(), "{deep:.20}");
+        }
+        assert!(refuse(&"{% if a %}".repeat(50_000)).is_some());
+    }
+
+    #[test]
+    fn a_width_is_said_and_small() {
+        for good in ["%s", "%03d of %d", "%-10s|", "100%", "%%", "%(name)s", "%.3f"] {
+            assert!(is_narrow(good), "{good}");
+        }
+        for bad in ["%1000000000d", "%*d", "%.99999f", "%d %99999999999999999999s"] {
+            assert!(!is_narrow(bad), "{bad}");
         }
     }
 }

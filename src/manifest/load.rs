@@ -8,6 +8,7 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use serde_yaml::{Mapping, Value};
 
+use super::bounds;
 use super::diagnostic::{Diagnostic, Severity, Sources, unreadable};
 use super::expand::Expander;
 use super::place::{Part, Place, Pointer};
@@ -18,7 +19,7 @@ use super::suggest;
 use super::template::{RESERVED, Scope, Templates};
 use super::text::{self, Reach};
 use crate::catalog::Catalog;
-use crate::domain::{BatchKey, Job, JobId, Usd};
+use crate::domain::{BatchKey, Inputs, Job, JobId, Usd};
 
 /// What the command line and the environment add to a manifest.
 pub struct Options<'o> {
@@ -30,6 +31,8 @@ pub struct Options<'o> {
     pub batch: Option<&'o str>,
     /// Now, for `today`.
     pub now: Timestamp,
+    /// The folder that the manifest may read files of, if it is not the manifest's own.
+    pub root: Option<&'o Path>,
     /// The file of the key, which no manifest may read.
     pub secret: Option<&'o Path>,
     /// Reads an environment variable that the manifest lists.
@@ -47,6 +50,8 @@ pub struct Manifest {
     pub budget: Budget,
     /// The ids of jobs with a mistake, as far as they are ids: they are part of the manifest all the same.
     pub unsound: Vec<JobId>,
+    /// What was read besides the manifest.
+    pub inputs: Inputs,
 }
 
 /// Limits on spending that a manifest sets.
@@ -97,6 +102,9 @@ pub fn load(options: &Options<'_>, catalog: &Catalog) -> Loaded {
             };
         }
     };
+    if let Some(finding) = bounds::precheck(&text) {
+        return Loaded { manifest: None, findings: vec![finding], sources: Sources::new(options.path, text) };
+    }
     let mut findings = Vec::new();
     let raw = decode(&text, &mut findings);
     let sources = Sources::new(options.path, text);
@@ -133,7 +141,7 @@ fn build(raw: &RawManifest, options: &Options<'_>, catalog: &Catalog, found: &mu
     let batch = options.batch.map_or_else(|| batch(raw, &templates, found), str::to_owned);
     let stem = || options.path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     let folder = options.path.parent().unwrap_or(Path::new(""));
-    let reach = Reach::new(folder, options.secret);
+    let reach = Reach::new(folder, options.root, options.secret);
     let prompts = PromptFiles::read(raw, &reach);
     let jobs = Expander { templates: &templates, catalog, reach: &reach, prompts: &prompts }.expand(raw, found);
     Manifest {
@@ -141,6 +149,7 @@ fn build(raw: &RawManifest, options: &Options<'_>, catalog: &Catalog, found: &mu
         jobs,
         budget: budget(raw, &now),
         unsound: unsound(found),
+        inputs: Inputs { files: reach.names(), variables: raw.env.clone() },
     }
 }
 

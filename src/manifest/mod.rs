@@ -7,10 +7,13 @@
 //! there is one to show does [`place`] parse the file a second time for byte ranges. Values come from the first parser
 //! alone and marks from the second alone, so the two can't disagree about what a manifest means.
 //!
-//! This room reads the manifest and the CSV files that it names, and nothing else: no network, no clock (the date is
-//! passed in), no ledger.
+//! How much a manifest may become is bounded: [`bounds`] holds jobs, text and depth, [`growth`] what templates make.
+//!
+//! This room reads the manifest and the files that it names in its own folder, and nothing else: no network, no clock (the
+//! date is passed in), no ledger.
 
 mod beside;
+mod bounds;
 mod decode;
 mod diagnostic;
 mod expand;

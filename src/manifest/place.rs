@@ -4,6 +4,7 @@
 //! range: it runs an event parser over the text and keeps only ranges, never values. It is made when the first finding
 //! has to be shown, and only then.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
@@ -112,7 +113,32 @@ struct Node {
 enum Kind {
     Scalar,
     List(Vec<Rc<Node>>),
-    Map(Vec<Entry>),
+    Map(Entries),
+}
+
+/// The entries of a mapping, and where each key stands among them. A manifest may have a hundred thousand wrong keys in one.
+#[derive(Debug, Default)]
+struct Entries {
+    list: Vec<Entry>,
+    index: OnceCell<HashMap<String, Vec<usize>>>,
+}
+
+impl Entries {
+    fn of(list: Vec<Entry>) -> Self {
+        Self { list, index: OnceCell::new() }
+    }
+
+    /// The entry of a key, or that of the key's second occurrence.
+    fn of_key(&self, key: &str, again: bool) -> Option<&Entry> {
+        let index = self.index.get_or_init(|| {
+            let mut index: HashMap<String, Vec<usize>> = HashMap::with_capacity(self.list.len());
+            for (at, entry) in self.list.iter().enumerate() {
+                index.entry(entry.key.clone()).or_default().push(at);
+            }
+            index
+        });
+        self.list.get(*index.get(key)?.get(usize::from(again))?)
+    }
 }
 
 #[derive(Debug)]
@@ -186,16 +212,15 @@ impl Marks {
 /// The entry of a key: the mapping's own, or one that a merge key (`<<`) brings in.
 fn lookup<'n>(node: &'n Node, key: &str, again: bool) -> Option<&'n Entry> {
     let Kind::Map(entries) = &node.kind else { return None };
-    let mut own = entries.iter().filter(|entry| entry.key == key);
-    if let Some(entry) = own.nth(usize::from(again)) {
+    if let Some(entry) = entries.of_key(key, again) {
         return Some(entry);
     }
-    let merged = entries.iter().filter(|entry| entry.key == "<<").flat_map(|entry| match &entry.value.kind {
+    let merged = entries.list.iter().filter(|entry| entry.key == "<<").flat_map(|entry| match &entry.value.kind {
         Kind::List(items) => items.iter().map(Rc::as_ref).collect(),
         _ => vec![entry.value.as_ref()],
     });
     merged.into_iter().find_map(|base| match &base.kind {
-        Kind::Map(entries) => entries.iter().find(|entry| entry.key == key),
+        Kind::Map(entries) => entries.of_key(key, false),
         _ => None,
     })
 }
@@ -214,7 +239,7 @@ fn collect_duplicates(node: &Node, at: &Pointer, found: &mut Vec<Pointer>) {
         }
         Kind::Map(entries) => {
             let mut seen: HashMap<&str, usize> = HashMap::new();
-            for entry in entries {
+            for entry in &entries.list {
                 let times = seen.entry(&entry.key).or_default();
                 *times += 1;
                 if *times == 2 && entry.key != "<<" {
@@ -273,7 +298,7 @@ impl Builder {
             Event::MappingEnd => {
                 if let Some(Open::Map(start, anchor, entries, _)) = self.open.pop() {
                     self.close(
-                        Node { range: start..range.end, kind: Kind::Map(entries), is_alias: false },
+                        Node { range: start..range.end, kind: Kind::Map(Entries::of(entries)), is_alias: false },
                         anchor,
                         None,
                     );
@@ -306,16 +331,14 @@ fn share(kind: &Kind) -> Kind {
     match kind {
         Kind::Scalar => Kind::Scalar,
         Kind::List(items) => Kind::List(items.clone()),
-        Kind::Map(entries) => Kind::Map(
-            entries
-                .iter()
-                .map(|entry| Entry {
-                    key: entry.key.clone(),
-                    key_range: entry.key_range.clone(),
-                    value: Rc::clone(&entry.value),
-                })
-                .collect(),
-        ),
+        Kind::Map(entries) => {
+            let copy = |entry: &Entry| Entry {
+                key: entry.key.clone(),
+                key_range: entry.key_range.clone(),
+                value: Rc::clone(&entry.value),
+            };
+            Kind::Map(Entries::of(entries.list.iter().map(copy).collect()))
+        }
     }
 }
 

@@ -35,7 +35,7 @@ impl PromptFiles {
 
     /// Reads the prompt of a file, without the line break that editors end a file with.
     pub fn read_one(&self, path: &str) -> Result<String, TextError> {
-        let text = self.reach.read_inside(path, LARGEST)?;
+        let text = self.reach.read(path, LARGEST)?;
         Ok(text.trim_end().to_owned())
     }
 }

@@ -8,11 +8,12 @@ use minijinja::Value;
 use minijinja::value::{Enumerator, Object, Serde};
 use serde_yaml::Mapping;
 
+use super::bounds::MOST_JOBS;
 use super::decode::wrong_type;
 use super::diagnostic::{Diagnostic, RowPlace, unreadable};
 use super::place::{Place, Pointer};
 use super::raw::RawForEach;
-use super::text::{Reach, TextError};
+use super::text::{LARGEST, Reach, TextError};
 
 /// One row, for the template engine and for messages.
 pub struct Row {
@@ -36,7 +37,7 @@ pub fn read(from: &RawForEach, reach: &Reach, at: &Pointer, found: &mut Vec<Diag
                 None
             })
             .collect(),
-        RawForEach::File(file) => match reach.read(file) {
+        RawForEach::File(file) => match reach.read(file, LARGEST) {
             Ok(csv) => parse(&csv, file, at, found),
             Err(error) => {
                 let finding = unreadable("the CSV file", &reach.path_of(file), &error, at.clone().value());
@@ -133,6 +134,12 @@ fn parse(csv: &str, file: &str, at: &Pointer, found: &mut Vec<Diagnostic>) -> Ve
             let finding = Diagnostic::error("csv-ragged", message, place()).with_job(None, Some(row));
             found.push(finding.with_help("put cells that contain the separator or a quote into double quotes"));
             continue;
+        }
+        if rows.len() >= MOST_JOBS {
+            let message = format!("{file} has more than {MOST_JOBS} rows");
+            let finding = Diagnostic::error("csv-too-long", message, place()).with_job(None, Some(row));
+            found.push(finding.with_help("split it, and give each part an entry or a manifest of its own"));
+            break;
         }
         let value = Value::from_object(CsvRow { header: Arc::clone(&header), cells });
         rows.push(Row { value, place: Some(row) });

@@ -70,6 +70,23 @@ pub struct Scope {
     pub matrix: Vec<(String, Value)>,
 }
 
+/// A text that is being made, up to a bound.
+struct Bounded(Vec<u8>);
+
+impl std::io::Write for &mut Bounded {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.0.len() + bytes.len() > growth::LONGEST {
+            return Err(std::io::ErrorKind::FileTooLarge.into());
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 impl Object for Scope {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
         self.get_value_by_str(key.as_str()?)
@@ -132,14 +149,22 @@ impl Templates {
     pub fn render(&self, text: &Text<'_>, scope: &Scope) -> Result<String, TemplateError> {
         match text {
             Text::Plain(source) => Ok((*source).to_owned()),
-            Text::Template(template, _) => template
-                .render(Value::from_object(scope.clone()))
-                .map_err(|error| self.explain(&error, template.source(), scope)),
+            Text::Template(template, _) => {
+                let mut text = Bounded(Vec::new());
+                match template.render_captured_to(Value::from_object(scope.clone()), &mut text) {
+                    Ok(_) => Ok(String::from_utf8(text.0).unwrap_or_default()),
+                    Err(error) => Err(self.explain(&error, template.source(), scope)),
+                }
+            }
         }
     }
 
     fn explain(&self, error: &minijinja::Error, source: &str, scope: &Scope) -> TemplateError {
         let fragment = error.range().and_then(|range| source.get(range)).map(str::to_owned);
+        if error.kind() == ErrorKind::WriteFailure {
+            let message = format!("the text would be longer than {} KiB", growth::LONGEST / 1024);
+            return TemplateError { message, help: Some("no prompt is as long as that".to_owned()), fragment };
+        }
         if error.kind() == ErrorKind::OutOfFuel {
             let message = format!("the template takes more than {MOST_STEPS} steps");
             return TemplateError { message, help: Some("write shorter loops".to_owned()), fragment: None };

@@ -1,8 +1,11 @@
 //! Reads a text file within bounds.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 /// The most that is read of a manifest or of a CSV file, in bytes: three times what a hundred thousand jobs need.
 pub const LARGEST: u64 = 64 * 1024 * 1024;
@@ -20,7 +23,7 @@ pub enum TextError {
     #[error("a manifest may read plain files only, and neither the key's nor the system's own")]
     NotForManifests,
     /// It lies elsewhere.
-    #[error("it lies outside the manifest's folder")]
+    #[error("it lies outside the manifest's folder (--root DIR widens what a manifest may read)")]
     Outside,
     /// Its bytes are no UTF-8.
     #[error("it is not UTF-8: line {line} holds the byte 0x{byte:02x}")]
@@ -39,16 +42,63 @@ pub enum TextError {
 #[derive(Clone, Debug)]
 pub struct Reach {
     folder: PathBuf,
-    secret: Option<PathBuf>,
+    /// What a file must lie below: the manifest's folder, or the one that `--root` names.
+    top: PathBuf,
+    secret: Option<Identity>,
+    /// The names that were read.
+    read: Rc<RefCell<BTreeSet<String>>>,
+}
+
+/// What tells a file from any other, whatever it is called: two names of one file have one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Identity {
+    path: PathBuf,
+    /// The device and the number on it.
+    #[cfg(unix)]
+    number: (u64, u64),
+}
+
+impl Identity {
+    /// The identity of a file that is there; links are followed.
+    fn of(path: &Path) -> std::io::Result<Self> {
+        let path = path.canonicalize()?;
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt as _;
+            let found = path.metadata()?;
+            Ok(Self { path, number: (found.dev(), found.ino()) })
+        }
+        #[cfg(not(unix))]
+        Ok(Self { path })
+    }
+
+    fn is_same_file(&self, other: &Self) -> bool {
+        #[cfg(unix)]
+        if self.number == other.number {
+            return true;
+        }
+        self.path == other.path
+    }
 }
 
 /// Where systems show themselves as files.
 const OF_THE_SYSTEM: [&str; 3] = ["/proc", "/sys", "/dev"];
 
 impl Reach {
-    /// From the manifest's folder on, without the file of the key.
-    pub fn new(folder: &Path, secret: Option<&Path>) -> Self {
-        Self { folder: folder.to_owned(), secret: secret.and_then(|path| path.canonicalize().ok()) }
+    /// From the manifest's folder on, or from the one that `--root` names, without the file of the key.
+    pub fn new(folder: &Path, root: Option<&Path>, secret: Option<&Path>) -> Self {
+        let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        Self {
+            folder: folder.to_owned(),
+            top: root.unwrap_or(here).to_owned(),
+            secret: secret.and_then(|path| Identity::of(path).ok()),
+            read: Rc::default(),
+        }
+    }
+
+    /// The names of all files that were read, in alphabetic order.
+    pub fn names(&self) -> Vec<String> {
+        self.read.borrow().iter().cloned().collect()
     }
 
     /// Where a name is.
@@ -56,18 +106,13 @@ impl Reach {
         self.folder.join(name)
     }
 
-    /// The text of a plain file, wherever it is.
-    pub fn read(&self, name: &str) -> Result<String, TextError> {
-        read(&self.allowed(name)?)
-    }
-
-    /// The text of a plain file in the manifest's folder or below, of at most so many bytes.
-    pub fn read_inside(&self, name: &str, largest: u64) -> Result<String, TextError> {
+    /// The text of a plain file below the top, of at most so many bytes.
+    pub fn read(&self, name: &str, largest: u64) -> Result<String, TextError> {
         let path = self.allowed(name)?;
-        let folder = if self.folder.as_os_str().is_empty() { Path::new(".") } else { &self.folder };
-        if !path.starts_with(folder.canonicalize()?) {
+        if !path.starts_with(self.top.canonicalize()?) {
             return Err(TextError::Outside);
         }
+        self.read.borrow_mut().insert(name.to_owned());
         read_at_most(&path, largest)
     }
 
@@ -75,7 +120,11 @@ impl Reach {
         // Links are followed first: what counts is where they lead.
         let path = self.folder.join(name).canonicalize()?;
         let is_of_the_system = OF_THE_SYSTEM.iter().any(|top| path.starts_with(top));
-        if is_of_the_system || !path.is_file() || self.secret.as_ref() == Some(&path) {
+        if is_of_the_system || !path.is_file() {
+            return Err(TextError::NotForManifests);
+        }
+        let own = Identity::of(&path)?;
+        if self.secret.as_ref().is_some_and(|secret| secret.is_same_file(&own)) {
             return Err(TextError::NotForManifests);
         }
         Ok(path)

@@ -7,7 +7,7 @@ use super::decide::{Action, Wish, decide};
 use super::estimate::Estimate;
 use super::repurchase::{Before, Repurchase};
 use super::select::IdGlobs;
-use crate::domain::{Attempt, AttemptId, BatchKey, Charge, Fingerprint, History, Job, JobId, Usd};
+use crate::domain::{Attempt, AttemptId, BatchKey, Charge, Fingerprint, History, Inputs, Job, JobId, Usd};
 
 /// A selected job and what is done about it.
 #[derive(Clone, Debug)]
@@ -63,6 +63,8 @@ pub struct Given<'g> {
     pub retry_failed: bool,
     /// Completed jobs that are due again.
     pub retake: IdGlobs,
+    /// What the manifest was made of besides itself.
+    pub inputs: Inputs,
 }
 
 /// What a run will do.
@@ -90,6 +92,8 @@ pub struct Plan {
     pub newest: Option<AttemptId>,
     /// What the run will take.
     pub estimate: Estimate,
+    /// What the manifest was made of besides itself.
+    pub inputs: Inputs,
 }
 
 /// Counts and sums of a plan.
@@ -139,8 +143,8 @@ impl Plan {
         let estimate = Estimate::of(&due, resume.len() + collect.len(), given.concurrency);
         let repurchases = renamed(&jobs, &given);
         let newest = given.history.attempts().map(|attempt| attempt.id).max();
-        let Given { key, run_limit, caps, retries, .. } = given;
-        Self { key, jobs, collect, resume, repurchases, run_limit, caps, retries, newest, estimate }
+        let Given { key, run_limit, caps, retries, inputs, .. } = given;
+        Self { key, jobs, collect, resume, repurchases, run_limit, caps, retries, newest, estimate, inputs }
     }
 
     /// Counts and sums.

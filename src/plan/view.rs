@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::build::Plan;
 use super::decide::Action;
 use super::repurchase::{Before, Repurchase};
-use crate::domain::{BatchKey, TaskId, Usd};
+use crate::domain::{BatchKey, Inputs, TaskId, Usd};
 
 /// What a run would do.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -31,6 +31,8 @@ pub struct PlanView<'p> {
     pub bought_before: Vec<RepurchaseView<'p>>,
     /// What the run is expected to take.
     pub estimate: EstimateView,
+    /// What the manifest read besides itself: it may be in what is sent.
+    pub inputs: &'p Inputs,
     /// What a person should know, in sentences.
     pub warnings: Vec<String>,
 }
@@ -196,6 +198,7 @@ impl<'p> PlanView<'p> {
             },
             bought_before: plan.repurchases.iter().map(|before| RepurchaseView::new(&plan.key, before)).collect(),
             estimate: EstimateView { wall_s: plan.estimate.wall_s, requests: plan.estimate.requests },
+            inputs: &plan.inputs,
             warnings,
         })
     }

@@ -11,18 +11,42 @@ use super::terminal::Terminal;
 use crate::domain::printable::one_line;
 use crate::manifest::{Diagnostic, Located, Place, Severity, Sources};
 
+/// How many findings are shown, those of one rule at one place counted as one: whoever has more mends these first.
+const SHOWN: usize = 100;
 /// How many of the jobs that share a finding are named.
 const NAMED: usize = 3;
 
-/// Shows findings on stderr, those of one rule at one place together.
+/// Shows findings on stderr, those of one rule at one place together, and counts what is not shown.
 pub fn show_findings(terminal: &Terminal, findings: &[Diagnostic], sources: &Sources) {
     let renderer = Renderer::styled().decor_style(DecorStyle::Ascii).term_width(terminal.width().into());
-    for group in groups(findings) {
-        if terminal.is_quiet && group.iter().all(|finding| finding.severity == Severity::Warning) {
-            continue;
-        }
+    let mut groups = groups(findings);
+    if terminal.is_quiet {
+        groups.retain(|group| group[0].severity == Severity::Error);
+    }
+    let (shown, left) = worst(groups, |group| group[0].severity);
+    for group in shown {
         terminal.problem(&renderer.render(&[render(&group, sources)]));
     }
+    if left > 0 {
+        terminal.failure(&format!("… and {left} more findings, which are not shown"));
+    }
+}
+
+/// As many findings as are shown, in their order, errors before warnings where there are too many; and how many are left out.
+fn worst<T>(findings: Vec<T>, severity: impl Fn(&T) -> Severity) -> (Vec<T>, usize) {
+    let count = findings.len();
+    if count <= SHOWN {
+        return (findings, 0);
+    }
+    let errors = findings.iter().filter(|finding| severity(finding) == Severity::Error).count().min(SHOWN);
+    let (mut errors, mut warnings) = (errors, SHOWN - errors);
+    let shown = findings.into_iter().filter(|finding| {
+        let room = if severity(finding) == Severity::Error { &mut errors } else { &mut warnings };
+        let fits = *room > 0;
+        *room = room.saturating_sub(1);
+        fits
+    });
+    (shown.collect(), count - SHOWN)
 }
 
 /// Findings with the same rule and place, in the order of the first of each.
@@ -109,10 +133,11 @@ fn origin_of(finding: &Diagnostic) -> Option<String> {
     }
 }
 
-/// Findings as data: each on its own, in file order.
+/// Findings as data: each on its own, in file order, and how many more there are.
 pub fn findings_json(findings: &[Diagnostic], sources: &Sources) -> Result<Page, serde_json::Error> {
-    let list: Vec<_> = findings
-        .iter()
+    let (shown, left) = worst(findings.iter().collect(), |finding: &&Diagnostic| finding.severity);
+    let list: Vec<_> = shown
+        .into_iter()
         .map(|finding| {
             let located = sources.locate(&finding.place);
             let severity = match finding.severity {
@@ -132,5 +157,5 @@ pub fn findings_json(findings: &[Diagnostic], sources: &Sources) -> Result<Page,
             })
         })
         .collect();
-    Page::json(&json!({ "diagnostics": list }))
+    Page::json(&json!({ "diagnostics": list, "more": left }))
 }

@@ -11,6 +11,8 @@ use crate::plan::{Action, Before, Plan, Planned, Repurchase, Totals, by_model};
 
 /// The most jobs that are listed one by one, unless more is asked for.
 const LISTED: usize = 20;
+/// The most names in one line.
+const NAMED: usize = 5;
 
 /// The plan as text of this width. With `all`, every job is listed.
 #[must_use]
@@ -123,7 +125,18 @@ fn sum_up(page: &mut Page, plan: &Plan) {
         let used = if limit.used.is_zero() { String::new() } else { format!(", ${} of it used", limit.used) };
         page.line(format_args!("{verdict} the limit of ${} ({}){used}", limit.usd, limit.source));
     }
+    for (what, names) in [("file", &plan.inputs.files), ("variable", &plan.inputs.variables)] {
+        if !names.is_empty() {
+            page.line(format_args!("reads {}: {}", count(names.len(), what), listed(names)));
+        }
+    }
     page.add(&repurchases(plan));
+}
+
+/// The first few of some names.
+fn listed(names: &[String]) -> String {
+    let first = names.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    if names.len() > NAMED { format!("{first}, …") } else { first }
 }
 
 /// The jobs that seem to have been bought before, a line each, and what it takes to buy them again.

@@ -1,6 +1,7 @@
 //! What a user sees: stdout, stderr, exit codes and files, of the real program against a real server on loopback.
 //! The engine is tested on Tokio's paused clock, with a service and a ledger of its own.
 
+mod bounds;
 mod cadence;
 mod crash;
 mod diagnostics;

@@ -186,8 +186,15 @@ impl Team {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("m.yaml");
         std::fs::write(&path, self.yaml()).expect("a manifest");
-        let options =
-            Options { path: &path, set: &[], batch: None, now: Timestamp::UNIX_EPOCH, secret: None, env: &|_| None };
+        let options = Options {
+            path: &path,
+            set: &[],
+            batch: None,
+            now: Timestamp::UNIX_EPOCH,
+            root: None,
+            secret: None,
+            env: &|_| None,
+        };
         let loaded = load(&options, Catalog::embedded());
         assert_eq!(loaded.findings, [], "{}", self.yaml());
         loaded.manifest.expect("a manifest").jobs

@@ -216,6 +216,7 @@ pub fn plan_of(jobs: &[Arc<Job>], history: &History) -> Plan {
         retries: 0,
         retry_failed: false,
         retake: IdGlobs::default(),
+        inputs: shotlist::domain::Inputs::default(),
     };
     Plan::new(jobs, given)
 }

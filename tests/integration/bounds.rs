@@ -1,0 +1,175 @@
+//! Small manifests that ask for more than any machine holds: each ends in a clear error, within a memory that is given to
+//! it, and what a manifest may read.
+#![cfg(unix)]
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::support::{Ended, Program, Workspace};
+
+/// Plans with an address space of so many KiB.
+fn plan_within(here: &Workspace, kib: u32) -> Ended {
+    Program::script(here.root(), &format!("ulimit -v {kib}; exec \"$0\" run m.yaml --plan --format json")).ends()
+}
+
+#[track_caller]
+fn refused(here: &Workspace, code: &str) {
+    let Ended { code: exit, stdout, stderr } = plan_within(here, 900_000);
+    assert_eq!(exit, Some(2), "{code}: {stderr}");
+    let found: Value = serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("{code}: {error}: {stdout}"));
+    let codes: Vec<&str> = found["diagnostics"]
+        .as_array()
+        .expect("findings")
+        .iter()
+        .filter_map(|finding| finding["code"].as_str())
+        .collect();
+    assert!(codes.contains(&code), "{code} is not among {codes:?}");
+}
+
+fn rows(count: usize) -> String {
+    (0..count).fold("n\n".to_owned(), |csv, row| csv + &row.to_string() + "\n")
+}
+
+fn entry(fields: &str) -> String {
+    format!("version: 1\njobs:\n  - {{ id: \"a{{{{ row.n }}}}\", model: alpha-2, for_each: rows.csv, {fields} }}\n")
+}
+
+#[test]
+fn takes_rows_and_texts_that_multiply_are_refused_before_they_do() {
+    let with_rows = |count, manifest: String| Workspace::with_manifest(&manifest).file("rows.csv", rows(count));
+    refused(&with_rows(100_000, entry("prompt: x, takes: 1000")), "too-many-jobs");
+    refused(&with_rows(250_000, entry("prompt: x")), "csv-too-long");
+    refused(&with_rows(1000, entry("prompt: x, takes: \"{{ 900 }}\"")), "too-many-jobs");
+    let large = "y".repeat(1_000_000);
+    refused(&with_rows(20_000, format!("{}vars: {{ t: {large} }}\n", entry("prompt: \"{{ t }}\""))), "too-much-text");
+    refused(&with_rows(100_000, entry(&format!("prompt: x, extra: {{ z: {} }}", "z".repeat(20_000)))), "too-much-text");
+    let jobs = (0..5000).fold(String::new(), |jobs, n| format!("{jobs}  - {{ id: j{n}, prompt: *t }}\n"));
+    let aliases = format!("version: 1\nvars: {{ t: &t {large} }}\ndefaults: {{ model: alpha-2 }}\njobs:\n{jobs}");
+    refused(&Workspace::with_manifest(&aliases), "yaml-limit");
+    let merged =
+        aliases.replace("jobs:\n", "x: &m { prompt: *t }\njobs:\n").replace("prompt: *t }\n  ", "<<: *m }\n  ");
+    refused(&Workspace::with_manifest(&merged), "yaml-limit");
+}
+
+#[test]
+fn templates_that_grow_or_go_too_deep_are_refused() {
+    let manifest = |template: &str| {
+        let template = template.replace('"', "\\\"");
+        Workspace::with_manifest(&format!(
+            "version: 1\nvars: {{ a: b }}\njobs:\n  - {{ id: a, model: alpha-2, prompt: \"{template}\" }}\n"
+        ))
+    };
+    for template in [
+        "{{ '%1000000000d' | format(1) }}".to_owned(),
+        "{{ '%*d' | format(1000000000, 1) }}".to_owned(),
+        format!("{{{{ {}a }}}}", "not ".repeat(50_000)),
+        format!("{{{{ {}1 }}}}", "-".repeat(50_000)),
+        format!("{{{{ a{} }}}}", ".a".repeat(50_000)),
+        format!("{{{{ a{} }}}}", "|upper".repeat(50_000)),
+        format!("{{{{ 1{} }}}}", " or 1".repeat(50_000)),
+        format!("{}{}", "{% if a %}".repeat(50_000), "{% endif %}".repeat(50_000)),
+        format!("{}{{{{ a }}}}", "{% set a %}{{ a }}{{ a }}{% endset %}".repeat(40)),
+        "{% for i in '0123456789' %}{% for j in '0123456789' %}{% for k in '0123456789' %}{{ '%999s' | format(i) }}\
+         {{ '%999s' | format(j) }}{% endfor %}{% endfor %}{% endfor %}"
+            .to_owned(),
+    ] {
+        refused(&manifest(&template), "template");
+    }
+    let fine = "{{ '%03d' | format(7) }} {{ '%s of %s' | format(a, 'x') }}{% set c = a %}{{ c }}";
+    let plan = plan_within(&manifest(fine), 900_000);
+    assert!(plan.stdout.contains("007 b of xb"), "{}", plan.stdout);
+}
+
+#[test]
+fn nesting_beyond_every_measure_is_refused_at_its_place() {
+    for jobs in ["[".repeat(100_000), format!("{}{}", "[".repeat(100_000), "]".repeat(100_000)), "{a: ".repeat(100_000)]
+    {
+        let here = Workspace::with_manifest(&format!("version: 1\njobs: {jobs}\n"));
+        refused(&here, "yaml-limit");
+        let Ended { stderr, .. } = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(2);
+        assert!(stderr.contains("m.yaml:2:") && stderr.contains("nested this deep"), "{stderr}");
+    }
+}
+
+#[test]
+fn a_hundred_findings_are_shown_and_the_others_are_counted() {
+    let jobs = |count: usize| {
+        (0..count).fold(String::new(), |jobs, n| format!("{jobs}  - {{ id: j{n}, model: alpha-3, prompt: x }}\n"))
+    };
+    let keys = (0..30_000).fold(String::new(), |keys, n| format!("{keys}key{n}: 1\n"));
+    for (manifest, count) in [
+        (format!("version: 1\njobs:\n{}", jobs(20_000)), 20_000),
+        (format!("version: 1\n{keys}jobs:\n  - {{ id: a, model: alpha-2, prompt: x }}\n"), 30_000),
+    ] {
+        let here = Workspace::with_manifest(&manifest);
+        let Ended { stdout, stderr, .. } = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(2);
+        assert_eq!(stdout, "");
+        assert_eq!(stderr.matches("error[").count(), 100);
+        assert!(stderr.contains(&format!("… and {} more findings", count - 100)), "{}", &stderr[stderr.len() - 300..]);
+        assert!(stderr.contains(&format!("m.yaml has {count} errors")));
+        let found = here.shotlist(&["run", "m.yaml", "--plan", "--format", "json"]).ends_with(2).stdout;
+        let found: Value = serde_json::from_str(&found).expect("JSON");
+        assert_eq!(found["diagnostics"].as_array().map(Vec::len), Some(100));
+        assert_eq!(found["more"], count - 100);
+    }
+    // What stops the run is shown before what does not.
+    let extras = (0..200).fold(String::new(), |jobs, n| {
+        format!("{jobs}  - {{ id: j{n}, model: alpha-2, prompt: x, extra: {{ seed: 1 }} }}\n")
+    });
+    let here = Workspace::with_manifest(&format!("version: 1\njobs:\n{extras}{}", jobs(1).replace("j0", "wrong")));
+    let Ended { stderr, .. } = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(2);
+    assert!(stderr.contains("alpha-3") && stderr.contains("more findings"), "{stderr}");
+}
+
+#[test]
+fn a_manifest_reads_files_of_its_own_folder_and_says_which() {
+    let manifest = "version: 1\nenv: [HOME_TOWN]\ndefaults: { model: alpha-2 }\njobs:\n  - { id: \"{{ row.n }}\", for_each: sub/rows.csv, prompt_file: p.txt }\n";
+    let here = Workspace::new().file("p.txt", "{{ env.HOME_TOWN }} {{ row.n }}");
+    fs::create_dir_all(here.path("in/sub")).expect("a folder");
+    for (name, content) in [("in/m.yaml", manifest), ("in/sub/rows.csv", "n\n1\n"), ("in/p.txt", "{{ env.HOME_TOWN }}")]
+    {
+        here.write(name, content);
+    }
+    let plan = |args: &[&str]| here.shotlist(&[&["run", "in/m.yaml", "--plan"], args].concat()).env("HOME_TOWN", "Ulm");
+    let shown = plan(&[]).ends_with(0).stdout;
+    assert!(shown.contains("reads 2 files: p.txt, sub/rows.csv\nreads 1 variable: HOME_TOWN\n"), "{shown}");
+    let json: Value = serde_json::from_str(&plan(&["--format", "json"]).ends_with(0).stdout).expect("JSON");
+    assert_eq!(json["inputs"], json!({ "files": ["p.txt", "sub/rows.csv"], "variables": ["HOME_TOWN"] }));
+
+    // Neither a path nor a link leads out, but where the command line says so.
+    std::os::unix::fs::symlink(here.path("p.txt"), here.path("in/link.txt")).expect("a link");
+    here.write("rows.csv", "n\n1\n");
+    let outside = [
+        manifest.replace("sub/rows.csv", "../rows.csv"),
+        manifest.replace("sub/rows.csv", here.path("rows.csv").to_str().expect("UTF-8")),
+        manifest.replace("p.txt", "../p.txt"),
+        manifest.replace("p.txt", "link.txt"),
+        manifest.replace("p.txt", "\"{{ '../p' }}.txt\""),
+    ];
+    for manifest in &outside {
+        here.write("in/m.yaml", manifest);
+        let stderr = plan(&[]).ends_with(2).stderr;
+        assert!(stderr.contains("outside the manifest's folder"), "{stderr}");
+        plan(&["--root", "."]).ends_with(0);
+        plan(&["--root", "in/sub"]).ends_with(2);
+    }
+}
+
+#[test]
+fn no_command_lets_a_manifest_read_the_key() {
+    let here = Workspace::with_manifest("version: 1\njobs:\n  - { id: a, model: alpha-2, prompt_file: copy.txt }\n")
+        .file("key", "sk-secret-123456");
+    fs::hard_link(here.path("key"), here.path("copy.txt")).expect("a second name");
+    for args in [
+        ["run", "m.yaml", "--plan"].as_slice(),
+        &["run", "m.yaml", "--sandbox"],
+        &["report", "m.yaml"],
+        &["status", "m.yaml"],
+    ] {
+        let ended = here.shotlist(args).env("SHOTLIST_API_KEY_FILE", "key").ends_with(2);
+        assert!(ended.stderr.contains("neither the key's"), "{args:?}: {}", ended.stderr);
+        assert!(!ended.stderr.contains("sk-secret") && !ended.stdout.contains("sk-secret"), "{args:?}");
+    }
+    assert_eq!(here.files(), ["copy.txt", "key", "m.yaml"]);
+}
