@@ -5,6 +5,7 @@ use std::path::Path;
 use super::exit::Exit;
 use super::failure::{Failure, chain};
 use crate::catalog::Catalog;
+use crate::files::read_at_most;
 
 /// Larger than this is no catalogue, in bytes.
 const LARGEST: u64 = 1024 * 1024;
@@ -16,11 +17,8 @@ pub fn catalog(path: Option<&Path>) -> Result<&'static Catalog, Failure> {
         let failure = Failure::before_sending(Exit::Usage, format!("--catalog {}: {why}", path.display()));
         failure.with_help("its form is that of src/catalog/catalog.yaml; it may leave out what it does not change")
     };
-    let length = std::fs::metadata(path).map_err(|error| refused(error.to_string()))?.len();
-    if length > LARGEST {
-        return Err(refused("the file is too large for a catalogue".to_owned()));
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
+    let bytes = read_at_most(path, LARGEST).map_err(|error| refused(error.to_string()))?;
+    let text = String::from_utf8(bytes).map_err(|error| refused(error.to_string()))?;
     let catalog = Catalog::extended_by(&text).map_err(|error| refused(chain(&error)))?;
     // There is one for the whole process, and it is needed to its end.
     Ok(Box::leak(Box::new(catalog)))

@@ -70,9 +70,12 @@ pub struct ServiceArgs {
     /// A file with the API key [default: the key in `SHOTLIST_API_KEY`]
     #[arg(long, env = "SHOTLIST_API_KEY_FILE", hide_env_values = true, value_name = "PATH")]
     pub api_key_file: Option<PathBuf>,
-    /// Let the key travel over plain http to other machines
+    /// Let the key travel over plain http to other machines, and take videos over it
     #[arg(long, env = "SHOTLIST_ALLOW_HTTP", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub allow_http: bool,
+    /// Follow links of videos into this machine's own network, also when the service is elsewhere
+    #[arg(long, env = "SHOTLIST_ALLOW_PRIVATE_HOSTS", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    pub allow_private_hosts: bool,
     /// Outstanding tasks belong to this address and key, though they were submitted with others
     #[arg(long, env = "SHOTLIST_SAME_ACCOUNT", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub same_account: bool,

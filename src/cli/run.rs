@@ -19,8 +19,9 @@ use super::refresh::Reporter;
 use super::run_args::{PlanFormat, RunArgs};
 use super::{limits, paths, refusal, signals};
 use crate::domain::{History, JobId};
-use crate::download::{self, Downloader};
+use crate::download::{self, Downloader, HostPolicy};
 use crate::engine::{Engine, Keeping, Outcome, RunEvent, Settings, Shelf, Stop, StopReason};
+use crate::files::sweep;
 use crate::ledger::{Cap, Ledger as _, RunLock, SqliteLedger, read_history, read_open_elsewhere};
 use crate::plan::{Given, IdGlobs, Plan, PlanView};
 use crate::report::{JobState, Report, Writer};
@@ -163,6 +164,8 @@ impl Run<'_> {
             writer,
             made: AtomicU64::new(1),
         };
+        // What reports of killed runs left on their way.
+        writer.paths().filter_map(Path::parent).for_each(sweep);
         reporter.write().map_err(|error| refusal::cannot_write(&error))?;
         limits::consent(self.args, &plan, self.terminal)?;
         let mut outcome = Outcome::default();
@@ -292,12 +295,13 @@ impl Run<'_> {
     }
 
     fn downloader(&self, connection: &Connection) -> Result<Downloader, Failure> {
-        let client = connection.service.stranger().map_err(|error| refusal::cannot_write(&error))?;
-        let service = connection.service.clone();
+        let (service, args) = (connection.service.clone(), &self.args.service);
+        let hosts = HostPolicy::new(service.base_url(), args.allow_private_hosts, args.allow_http);
+        let client = service.stranger(hosts.clone()).map_err(|error| refusal::cannot_write(&error))?;
         // What waits a second for a task waits a second for its video.
         let first_pause = self.settings().poll_floor;
         let limits = download::Limits { first_pause, ..download::Limits::default() };
-        Ok(Downloader::new(client, Box::new(move |url| service.key_for(url)), self.out.to_owned(), limits))
+        Ok(Downloader::new(client, Box::new(move |url| service.key_for(url)), hosts, self.out.to_owned(), limits))
     }
 
     fn settings(&self) -> Settings {

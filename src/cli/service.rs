@@ -8,8 +8,8 @@ use super::groups::ServiceArgs;
 use crate::service::{ApiKey, Endpoint};
 
 const KEY_VARIABLE: &str = "SHOTLIST_API_KEY";
-/// A key file of more than this is no key file.
-const LARGEST_KEY_FILE: u64 = 64 * 1024;
+/// A key file of more bytes than this is no key file.
+const LARGEST_KEY_FILE: u64 = 8 * 1024;
 
 /// The address that the user gave.
 pub fn endpoint(args: &ServiceArgs) -> Result<Endpoint, Failure> {
@@ -43,13 +43,41 @@ pub fn key(args: &ServiceArgs) -> Result<ApiKey, Failure> {
     })
 }
 
+/// The text of a key file. A pipe is fine: whoever keeps a key elsewhere hands it over so.
 fn read(path: &Path) -> Result<String, Failure> {
     use std::io::Read as _;
+    let failure = |why: String, help: &str| {
+        let message = format!("the key file {} can't be read: {why}", path.display());
+        Failure::before_sending(Exit::Usage, message).with_help(help)
+    };
     let mut text = String::new();
-    let read = std::fs::File::open(path).and_then(|file| file.take(LARGEST_KEY_FILE).read_to_string(&mut text));
-    read.map_err(|error| {
-        let message = format!("the key file {} can't be read: {}", path.display(), chain(&error));
-        Failure::before_sending(Exit::Usage, message).with_help("check the path and its permissions")
-    })?;
+    let read = std::fs::File::open(path).and_then(|file| {
+        warn_of_readers(path, &file);
+        file.take(LARGEST_KEY_FILE + 1).read_to_string(&mut text)
+    });
+    read.map_err(|error| failure(chain(&error), "check the path and its permissions"))?;
+    if text.len() as u64 > LARGEST_KEY_FILE {
+        return Err(failure(
+            "no key is as long as that".to_owned(),
+            "name the file that holds the key and nothing else",
+        ));
+    }
     Ok(text)
+}
+
+/// Says so if everybody on this machine may read the key.
+fn warn_of_readers(path: &Path, file: &std::fs::File) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let is_open = file.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o004 != 0);
+        if is_open {
+            tracing::warn!(
+                "everybody on this machine may read the key file {}: `chmod 600` mends that",
+                path.display()
+            );
+        }
+    }
+    #[cfg(not(unix))]
+    let _nobody_else_by_default = (path, file);
 }

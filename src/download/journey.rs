@@ -42,7 +42,7 @@ pub fn host(link: &str) -> String {
 
 /// Asks for a link, or for the rest of what was there before, and goes where it is sent.
 pub async fn get(downloader: &Downloader, link: &str, resume: Option<Resume<'_>>) -> Result<Arrival, FetchError> {
-    let mut url = address(link)?;
+    let mut url = downloader.hosts.admit(address(link)?).await?;
     for _ in 0..=MOST_REDIRECTS {
         // Whatever a video is packed into would be hashed and kept as it comes.
         let mut request = downloader.client.get(url.clone()).header(ACCEPT_ENCODING, "identity");
@@ -61,7 +61,7 @@ pub async fn get(downloader: &Downloader, link: &str, resume: Option<Resume<'_>>
         if !is_redirect(response.status()) {
             return Ok(Arrival::Answer(response));
         }
-        url = next(&url, &response)?;
+        url = downloader.hosts.admit(next(&url, &response)?).await?;
     }
     Err(FetchError::Astray(format!("more than {MOST_REDIRECTS} redirects")))
 }

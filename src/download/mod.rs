@@ -12,6 +12,7 @@
 //!   there without shotlist, too, and is not guarded against.
 //! - **The key goes home only.** Each request of a journey, redirects included, asks anew whether its address is the
 //!   service's own origin. From https no redirect leads to http.
+//! - **No link leads into the neighbourhood** of this machine, where a service far away has no business ([`HostPolicy`]).
 //! - **It ends.** Redirects, silence, drips, length, tries and time are all bounded by [`Limits`], and a host where nothing works
 //!   out is given less of them.
 //! - **It resumes.** What arrived is kept and asked for no second time, if the server named a version of the file that it
@@ -20,6 +21,7 @@
 //! Where a link comes from when one is no longer good is decided by the engine: this room knows one link and one place.
 
 mod content;
+mod hosts;
 mod journey;
 mod part;
 mod patience;
@@ -39,6 +41,7 @@ use reqwest::header::HeaderValue;
 
 use crate::domain::{OutputPath, TaskId, VideoFile};
 
+pub use hosts::HostPolicy;
 pub use place::is_whole;
 
 /// Where a video can be had.
@@ -174,6 +177,7 @@ pub struct Downloader {
     /// One without a key and without redirects of its own.
     client: Client,
     key_for: KeyFor,
+    hosts: HostPolicy,
     folder: PathBuf,
     limits: Limits,
     patience: patience::Patience,
@@ -182,10 +186,10 @@ pub struct Downloader {
 }
 
 impl Downloader {
-    /// Into this folder. The client must carry no key and follow no redirect.
+    /// Into this folder. The client must carry no key, follow no redirect, and resolve names by the same policy.
     #[must_use]
-    pub fn new(client: Client, key_for: KeyFor, folder: PathBuf, limits: Limits) -> Self {
-        Self { client, key_for, folder, limits, patience: patience::Patience::default(), naming: Arc::default() }
+    pub fn new(client: Client, key_for: KeyFor, hosts: HostPolicy, folder: PathBuf, limits: Limits) -> Self {
+        Self { client, key_for, hosts, folder, limits, patience: patience::Patience::default(), naming: Arc::default() }
     }
 }
 
@@ -199,6 +203,10 @@ impl Videos for Downloader {
             }
             let mut part = part::Part::open(&target.part).await.map_err(FetchError::local(&target.part))?;
             let filled = stream::fill(self, link, &mut part).await;
+            if filled.is_err() && part.length() == 0 {
+                // Nothing came of this link, and nothing of it stays.
+                return part.forget().await.map_err(FetchError::local(&target.part)).and(filled);
+            }
             // Also of a part that is not whole: nothing may be written to it later, when another link has begun it anew.
             let closed = part.close().await.map_err(FetchError::local(&target.part));
             filled.and(closed)

@@ -114,6 +114,12 @@ impl Part {
         Err(io::Error::other(format!("it has {length} bytes where {} were written", self.length)))
     }
 
+    /// Takes it away, with its note.
+    pub async fn forget(self) -> io::Result<()> {
+        remove(&note_path(&self.path)).await?;
+        remove(&self.path).await
+    }
+
     async fn cut(&mut self, length: u64) -> io::Result<()> {
         use tokio::io::AsyncSeekExt as _;
         self.file.flush().await?;

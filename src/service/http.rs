@@ -70,9 +70,15 @@ impl HttpService {
         self.bearer.clone().filter(|_| self.endpoint.is_origin_of(url))
     }
 
-    /// A client for other hosts: without a key, and without redirects of its own.
-    pub fn stranger(&self) -> Result<Client, ClientError> {
-        build(|| base(&self.endpoint))
+    /// A client for other hosts: without a key, without redirects of its own, and with a resolver that knows which may be asked.
+    pub fn stranger(&self, resolver: impl reqwest::dns::Resolve + Clone + 'static) -> Result<Client, ClientError> {
+        build(|| base(&self.endpoint).dns_resolver(resolver.clone()))
+    }
+
+    /// The service's base address.
+    #[must_use]
+    pub fn base_url(&self) -> Url {
+        self.endpoint.at(&[])
     }
 
     /// An answer's body, without the key.

@@ -20,6 +20,9 @@ pub enum InvalidKey {
     /// There is nothing in it.
     #[error("it is empty")]
     Empty,
+    /// It stands in quotes, as in a file of settings.
+    #[error("it stands in quotes")]
+    Quoted,
     /// It has a character that no HTTP header may carry.
     #[error("it contains a space, a line break or another character that no key has")]
     BadCharacter,
@@ -32,6 +35,9 @@ impl ApiKey {
         let text = text.trim_start_matches('\u{feff}').trim();
         if text.is_empty() {
             return Err(InvalidKey::Empty);
+        }
+        if text.starts_with(['"', '\'']) && text.ends_with(['"', '\'']) {
+            return Err(InvalidKey::Quoted);
         }
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(InvalidKey::BadCharacter);
@@ -99,6 +105,7 @@ mod tests {
     fn refuses_what_no_header_carries() {
         assert_eq!(ApiKey::new(" \n").map(drop), Err(InvalidKey::Empty));
         assert_eq!(ApiKey::new("a b").map(drop), Err(InvalidKey::BadCharacter));
+        assert_eq!(ApiKey::new("\"secret-key\"").map(drop), Err(InvalidKey::Quoted));
         assert_eq!(ApiKey::new("ключ").map(drop), Err(InvalidKey::BadCharacter));
     }
 }

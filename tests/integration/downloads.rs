@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use sha2::Digest as _;
 use shotlist::domain::{OutputPath, TaskId, hex};
-use shotlist::download::{Downloader, FetchError, Limits, Link, Placed, Spot, Videos as _};
+use shotlist::download::{Downloader, FetchError, HostPolicy, Limits, Link, Placed, Spot, Videos as _};
 use shotlist::service::{ApiKey, Endpoint, HttpService};
 
 use crate::support::{
@@ -38,7 +38,9 @@ fn downloader(folder: &Workspace) -> Downloader {
     };
     let endpoint = Endpoint::parse("http://127.0.0.1:9", false).expect("an address");
     let service = HttpService::new(endpoint, &ApiKey::new("k").expect("a key"), false).expect("a service");
-    Downloader::new(service.stranger().expect("a client"), Box::new(|_| None), folder.path("out"), limits)
+    let hosts = HostPolicy::new(service.base_url(), false, false);
+    let client = service.stranger(hosts.clone()).expect("a client");
+    Downloader::new(client, Box::new(|_| None), hosts, folder.path("out"), limits)
 }
 
 fn spot() -> Spot {
@@ -601,5 +603,23 @@ fn an_old_take_whose_link_is_dead_is_told_and_fails_no_later_run() {
         let ended = here.run(&service, &[]).ends_with(0);
         assert!(ended.stderr.contains("the video of one could not be fetched"), "{}", ended.stderr);
         assert!(here.path("shotlist-out/m/one.mp4").exists());
+    }
+}
+
+#[test]
+fn a_link_into_the_neighbourhood_is_not_followed_and_leaves_nothing_behind() {
+    for link in ["http://169.254.169.254/latest/meta-data", "http://10.255.255.1/x.mp4", "http://user:pw@127.0.0.1:1/x"]
+    {
+        let service = Service::scripted(move |asked| match asked.method.as_str() {
+            "POST" => Answer::Well,
+            _ if asked.path.ends_with("/content") => raw(404, &[], ""),
+            _ => answer(200, &json!({ "status": "completed", "video_url": link })),
+        });
+        let here = Workspace::with_manifest("version: 1\njobs: [{ id: a, model: alpha-2, prompt: a }]\n");
+        let ended = here.run(&service, &[]).ends_with(1);
+        let told = if link.contains('@') { "a user name or a password" } else { "--allow-private-hosts follows it" };
+        assert!(ended.stderr.contains(told), "{link}: {}", ended.stderr);
+        let left: Vec<String> = here.files().into_iter().filter(|file| file.contains(".part")).collect();
+        assert!(left.is_empty(), "{left:?}");
     }
 }

@@ -12,6 +12,7 @@ mod faults;
 mod kills;
 mod layering;
 mod ledger_faults;
+mod ledger_file;
 mod manifest;
 mod money;
 mod output;

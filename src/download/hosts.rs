@@ -1,0 +1,212 @@
+//! Which hosts a link may lead to.
+//!
+//! A link comes from the service, and this machine follows it: without a rule, a service far away could make it ask any port
+//! of its own, of its network, or of the place where a cloud keeps a machine's secrets (169.254.169.254). So an address
+//! of this machine or its network is asked only when the service itself is at such an address, or when the user says so.
+//! What counts is the address that is connected to, and not the name: [`HostPolicy`] is the resolver of the client.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use reqwest::Url;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use tokio::sync::OnceCell;
+
+use super::FetchError;
+
+/// Where the variables of the environment name proxies, which are the user's own.
+const PROXIES: [&str; 6] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
+
+/// Which part of the neighbourhood an address is in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Near {
+    /// This machine.
+    Loopback,
+    /// What is on the same wire (RFC 3927, RFC 4291 §2.5.6).
+    Link,
+    /// A network of its own (RFC 1918, RFC 6598, RFC 4193), or no address of a host at all.
+    Private,
+}
+
+fn near(address: IpAddr) -> Option<Near> {
+    match address.to_canonical() {
+        address if address.is_loopback() => Some(Near::Loopback),
+        IpAddr::V4(v4) if v4.is_link_local() => Some(Near::Link),
+        IpAddr::V6(v6) if v6.is_unicast_link_local() => Some(Near::Link),
+        IpAddr::V4(v4) => {
+            let [a, b, ..] = v4.octets();
+            let is_shared = a == 100 && (64..128).contains(&b);
+            let is_none = v4.is_unspecified() || v4.is_broadcast() || v4.is_multicast() || a == 0;
+            (v4.is_private() || is_shared || is_none).then_some(Near::Private)
+        }
+        IpAddr::V6(v6) => (v6.is_unique_local() || v6.is_unspecified() || v6.is_multicast()).then_some(Near::Private),
+    }
+}
+
+/// What links are held against.
+#[derive(Clone, Debug)]
+pub struct HostPolicy(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    service: Url,
+    allows_private: bool,
+    allows_http: bool,
+    /// The service's own part of the neighbourhood, looked up when it first matters.
+    own: OnceCell<Vec<Near>>,
+    /// Names that are not the service's word: its own, and those of proxies.
+    trusted: Vec<String>,
+}
+
+impl HostPolicy {
+    /// For links of the service at this address.
+    #[must_use]
+    pub fn new(service: Url, allows_private: bool, allows_http: bool) -> Self {
+        let proxies = PROXIES.iter().filter_map(|name| std::env::var(name).ok());
+        let proxies = proxies.filter_map(|proxy| {
+            let url = if proxy.contains("://") { Url::parse(&proxy) } else { Url::parse(&format!("http://{proxy}")) };
+            Some(url.ok()?.host_str()?.to_owned())
+        });
+        let trusted = proxies.chain(service.host_str().map(str::to_owned)).collect();
+        Self(Arc::new(Inner { service, allows_private, allows_http, own: OnceCell::new(), trusted }))
+    }
+
+    /// A link as it may be followed: of the web, without a password, and not in the clear where the service is not.
+    pub(super) async fn admit(&self, mut url: Url) -> Result<Url, FetchError> {
+        let astray = |message: String| Err(FetchError::Astray(message));
+        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+            return astray(format!("`{}` is no address of the web", url.scheme()));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return astray("the link holds a user name or a password".to_owned());
+        }
+        if url.scheme() == "http" && self.0.service.scheme() == "https" && !self.0.allows_http {
+            let host = url.host_str().unwrap_or_default().to_owned();
+            // Most hosts have the same by https. One that was named with a port of its own is asked as it is, or not at all.
+            if url.port().is_some() || url.set_scheme("https").is_err() {
+                return astray(format!("the link to {host} is plain http; --allow-http takes it as it is"));
+            }
+        }
+        // An address in figures, however it was written, is asked without a resolver.
+        match url.host_str().and_then(|host| host.trim_matches(['[', ']']).parse::<IpAddr>().ok()) {
+            Some(address) if !self.permits(address).await => astray(refusal(&address.to_string())),
+            _ => Ok(url),
+        }
+    }
+
+    async fn permits(&self, address: IpAddr) -> bool {
+        let Some(near) = near(address) else { return true };
+        self.0.allows_private || self.own().await.contains(&near)
+    }
+
+    async fn own(&self) -> &[Near] {
+        let look_up = || async {
+            let service = &self.0.service;
+            let (host, port) = (service.host_str().unwrap_or_default(), service.port_or_known_default().unwrap_or(443));
+            let found = tokio::net::lookup_host((host.trim_matches(['[', ']']), port)).await;
+            // A service that can't be found is nowhere near.
+            found.map(|addresses| addresses.filter_map(|address| near(address.ip())).collect()).unwrap_or_default()
+        };
+        self.0.own.get_or_init(look_up).await
+    }
+}
+
+fn refusal(what: &str) -> String {
+    format!(
+        "the link leads into this machine's own network ({what}), where the service is not; --allow-private-hosts follows it"
+    )
+}
+
+impl Resolve for HostPolicy {
+    fn resolve(&self, name: Name) -> Resolving {
+        let policy = self.clone();
+        Box::pin(async move {
+            let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
+            if policy.0.trusted.iter().any(|trusted| trusted.eq_ignore_ascii_case(name.as_str())) {
+                return Ok(Box::new(found.into_iter()) as Addrs);
+            }
+            let mut permitted = Vec::with_capacity(found.len());
+            for address in found {
+                if policy.permits(address.ip()).await {
+                    permitted.push(address);
+                }
+            }
+            if permitted.is_empty() {
+                return Err(refusal(name.as_str()).into());
+            }
+            Ok(Box::new(permitted.into_iter()) as Addrs)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy(service: &str, private: bool, http: bool) -> HostPolicy {
+        HostPolicy::new(Url::parse(service).expect("an address"), private, http)
+    }
+
+    #[tokio::test]
+    async fn only_a_service_that_is_near_sends_anybody_near() {
+        let far = policy("https://93.184.216.34", false, false);
+        let home = policy("http://127.0.0.1:9", false, false);
+        let intranet = policy("https://10.1.2.3", false, false);
+        let told = policy("https://93.184.216.34", true, false);
+        for (address, by_far, by_home, by_intranet) in [
+            ("93.184.216.34", true, true, true),
+            ("127.0.0.1", false, true, false),
+            ("127.9.9.9", false, true, false),
+            ("::1", false, true, false),
+            ("::ffff:127.0.0.1", false, true, false),
+            ("169.254.169.254", false, false, false),
+            ("fe80::1", false, false, false),
+            ("10.9.9.9", false, false, true),
+            ("172.16.0.1", false, false, true),
+            ("192.168.1.1", false, false, true),
+            ("100.64.0.1", false, false, true),
+            ("fd00::1", false, false, true),
+            ("0.0.0.0", false, false, true),
+        ] {
+            let ip: IpAddr = address.parse().expect("an address");
+            assert_eq!(far.permits(ip).await, by_far, "{address}");
+            assert_eq!(home.permits(ip).await, by_home, "{address}");
+            assert_eq!(intranet.permits(ip).await, by_intranet, "{address}");
+            assert!(told.permits(ip).await, "{address}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_link_is_of_the_web_without_a_password_and_not_in_the_clear() {
+        let far = policy("https://93.184.216.34", false, false);
+        let admitted = |policy: HostPolicy, link: &'static str| async move {
+            policy.admit(Url::parse(link).expect("an address")).await.map(String::from)
+        };
+        for (link, as_followed) in
+            [("https://v.example/a", "https://v.example/a"), ("http://v.example/a?b", "https://v.example/a?b")]
+        {
+            assert_eq!(admitted(far.clone(), link).await.expect("admitted"), as_followed);
+        }
+        for bad in [
+            "http://v.example:8080/a",
+            "https://user:pw@v.example/a",
+            "ftp://v.example/a",
+            "https://127.0.0.1/a",
+            "https://[::1]/a",
+            "https://2130706433/a",
+            "https://0x7f.1/a",
+        ] {
+            assert!(matches!(admitted(far.clone(), bad).await, Err(FetchError::Astray(_))), "{bad}");
+        }
+        let told = policy("https://93.184.216.34", false, true);
+        assert_eq!(admitted(told, "http://v.example:8080/a").await.expect("admitted"), "http://v.example:8080/a");
+    }
+
+    #[tokio::test]
+    async fn a_name_that_leads_home_is_refused_when_it_is_resolved() {
+        use std::str::FromStr as _;
+        let name = || Name::from_str("localhost").expect("a name");
+        assert!(policy("https://93.184.216.34", false, false).resolve(name()).await.is_err());
+        assert!(policy("http://127.0.0.1:9", false, false).resolve(name()).await.is_ok());
+    }
+}
