@@ -14,6 +14,7 @@ use super::schema::{Found, Kind, VERSION, create_or_upgrade, read_as_current, re
 use super::witness;
 use crate::files::{make_folders, sync_folder};
 
+const READ_ONLY: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY.union(OpenFlags::SQLITE_OPEN_URI);
 /// The page cache of a connection that only reads; negative, as SQLite has it, for KiB.
 const READERS_CACHE: i32 = -256;
 /// How long to wait for another run's commit before giving up.
@@ -139,8 +140,7 @@ pub fn open_to_read(path: &Path, kind: Kind) -> Result<Option<Connection>, OpenE
             .and_then(|connection| connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())));
         repaired.map_err(|error| store_error(path, error))?;
     }
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-    let connection = connect(Path::new(&uri(&real, !beside("-wal").exists())), flags).and_then(|connection| {
+    let connection = connect(Path::new(&uri(&real, !beside("-wal").exists())), READ_ONLY).and_then(|connection| {
         // It is read once, from one end to the other.
         connection.pragma_update(None, "cache_size", READERS_CACHE)?;
         Ok(connection)
@@ -176,12 +176,18 @@ fn create(path: &Path, kind: Kind) -> Result<(), OpenError> {
         builder.permissions(std::fs::Permissions::from_mode(0o660));
     }
     let file = builder.tempfile_in(folder).map_err(failed)?;
-    let made = connect(file.path(), OpenFlags::default()).and_then(|mut connection| {
-        connection.pragma_update(None, "journal_mode", "WAL")?;
-        create_or_upgrade(&mut connection, kind)?;
-        connection.close().map_err(|(_, error)| error)
-    });
-    made.map_err(|error| store_error(path, error))?;
+    // The tables first, with a journal, and the log only then: it is empty at the end, and all that there is is in the file.
+    let store = |error| store_error(path, error);
+    let mut connection = connect(file.path(), OpenFlags::default()).map_err(store)?;
+    create_or_upgrade(&mut connection, kind).map_err(store)?;
+    demand_log(&connection, path)?;
+    connection.close().map_err(|(_, error)| store(error))?;
+    // What goes wrong while a file is closed is told to nobody, so it is looked at once more, alone.
+    let alone = connect(Path::new(&uri(file.path(), true)), READ_ONLY).map_err(store)?;
+    if found(&alone, path, kind)? != Found::Ledger(VERSION) {
+        return Err(OpenError::Damaged(path.to_owned()));
+    }
+    drop(alone);
     file.as_file().sync_all().map_err(failed)?;
     match file.persist_noclobber(path) {
         Err(error) if error.error.kind() == ErrorKind::AlreadyExists => Ok(()),

@@ -167,7 +167,9 @@ fn nothing_is_written_truncated_or_locked_through_a_link_of_a_downloaded_project
     names.retain(|name| name != "m.yaml" && !name.contains("/.shotlist-"));
     assert!(names.len() >= 16 && names.iter().any(|name| name.ends_with(".lock")), "{names:?}");
     for name in &names {
-        for (target, content) in [("victims/precious.txt", Some("precious")), ("victims/new.txt", None)] {
+        let targets = [("victims/precious.txt", Some("precious")), ("victims/new.txt", None)];
+        // In a folder that was never used, and in one that was.
+        for ((target, content), is_used) in targets.into_iter().flat_map(|target| [(target, false), (target, true)]) {
             let service = Service::well();
             let here = Workspace::with_manifest(TWO_JOBS);
             fs::create_dir_all(here.path("victims/folder")).expect("a folder");
@@ -178,20 +180,33 @@ fn nothing_is_written_truncated_or_locked_through_a_link_of_a_downloaded_project
             let target = if is_folder { "victims/folder" } else { target };
             let at = here.path(name);
             fs::create_dir_all(at.parent().expect("a folder")).expect("folders");
+            if is_used {
+                here.run(&service, &["--select", "one"]).ends_with(0);
+                let _was_not_there = fs::remove_file(&at).or_else(|_| fs::remove_dir_all(&at));
+            }
             symlink(here.path(target), &at).expect("a link");
             let before = planted(&here);
-            let started = std::time::Instant::now();
-            for ended in [
-                here.run(&service, &["--report", "more.csv"]).ends(),
-                here.shotlist(&["run", "m.yaml", "--sandbox"]).ends(),
-            ] {
-                assert!(!ended.stderr.contains("panicked"), "{name}: {}", ended.stderr);
-            }
-            eprintln!("TIMING {name} {target} {:?}", started.elapsed());
+            let ended = here.run(&service, &["--report", "more.csv"]).ends();
+            assert!(!ended.stderr.contains("panicked"), "{name}: {}", ended.stderr);
             assert_eq!(planted(&here), before, "{name} was written through");
             assert_eq!(fs::read_dir(here.path("victims/folder")).expect("a folder").count(), 0, "{name}");
         }
     }
+}
+
+#[test]
+fn the_simulator_writes_through_no_link_either() {
+    let manifest = "version: 1\njobs: [{ id: a, model: beta-2.0-lite, prompt: a }]\n";
+    let here = Workspace::with_manifest(manifest);
+    here.shotlist(&["run", "m.yaml", "--sandbox"]).ends_with(0);
+    let is_lock = |file: &String| file.ends_with(".lock") && file.starts_with(".shotlist");
+    let lock = here.files().into_iter().find(is_lock).expect("a lock");
+    here.write("precious.txt", "precious");
+    fs::remove_file(here.path(&lock)).expect("the lock");
+    symlink("../precious.txt", here.path(&lock)).expect("a link");
+    let ended = here.shotlist(&["run", "m.yaml", "--sandbox"]).ends_with(74);
+    assert!(ended.stderr.contains("writes through none"), "{}", ended.stderr);
+    assert_eq!(fs::read(here.path("precious.txt")).expect("the file"), b"precious");
 }
 
 #[test]

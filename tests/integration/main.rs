@@ -25,7 +25,6 @@ mod run;
 mod sandbox;
 mod schema;
 mod service_faults;
-mod sheet;
 mod signals;
 mod support;
 mod terminal;

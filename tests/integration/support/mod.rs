@@ -1,6 +1,5 @@
 //! What the tests share: the program with a scrubbed environment, a temporary workspace, and a scripted service.
 
-mod browser;
 pub mod fake;
 mod http;
 mod program;
@@ -9,7 +8,6 @@ mod service;
 mod simulator;
 mod workspace;
 
-pub use browser::Browser;
 pub use http::request;
 pub use program::{Ended, Program, kill, wait_until};
 pub use service::{Answer, Asked, Service, answer_of_video, json, raw, video};

@@ -5,7 +5,8 @@ use std::sync::OnceLock;
 
 use serde_json::json;
 
-use crate::support::{Answer, Browser, Service, Workspace, json as answer};
+use crate::browser::Browser;
+use crate::support::{Answer, Service, Workspace, json as answer};
 
 const MANIFEST: &str = "
 version: 1

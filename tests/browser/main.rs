@@ -1,0 +1,7 @@
+//! The contact sheet in a real browser. A target of its own, because it needs Chromium: `cargo test --test browser`.
+
+mod browser;
+mod sheet;
+#[expect(dead_code, unused_imports, reason = "the other tests use the rest")]
+#[path = "../integration/support/mod.rs"]
+mod support;

@@ -1,0 +1,102 @@
+//! A run in which one system call fails, or during which the process is killed at one: at every call that changes a file, in
+//! the order in which a first start makes them. A target of its own, because it needs strace: `cargo test --test
+//! system_calls`. That takes every eleventh call; `-- --ignored` takes them all.
+#![cfg(target_os = "linux")]
+
+use std::collections::HashSet;
+
+use support::{Ended, Service, Workspace};
+
+#[expect(dead_code, unused_imports, reason = "the other tests use the rest")]
+#[path = "../integration/support/mod.rs"]
+mod support;
+
+const MANIFEST: &str = "version: 1\ndefaults: { model: alpha-2 }\njobs: [{ id: a, prompt: a }, { id: b, prompt: b }, { id: c, prompt: c }]\n";
+
+/// What is done at a call, and at which calls. Reports and the witness are written by `write`, which also wakes the program's own
+/// threads: there it is only killed.
+const FAULTS: [(&str, &[&str]); 4] = [
+    (
+        "signal=SIGKILL",
+        &["pwrite64", "fdatasync", "fsync", "openat", "write", "rename", "linkat", "ftruncate", "unlink", "mkdir"],
+    ),
+    ("error=ENOSPC", &["pwrite64", "mkdir", "linkat", "rename"]),
+    ("error=EIO", &["fdatasync", "fsync", "ftruncate", "pread64"]),
+    ("error=EACCES", &["flock", "unlink"]),
+];
+
+/// Runs into a fault at the nth call, or from the nth on; true if it was met.
+fn meet(call: &str, fault: &str, when: &str) -> bool {
+    let what = format!("{fault} at {call} {when}");
+    let (service, here) = (Service::well(), Workspace::with_manifest(MANIFEST));
+    let pace = "--first-poll 0s --poll-interval 20ms --poll-floor 5ms --max-duration 20s --concurrency 2";
+    let trace = format!("strace -f -qq -o trace.log -e trace={call} -e inject={call}:{fault}:when={when}");
+    let script = format!("{trace} \"$0\" run m.yaml --yes {pace}");
+    let Ended { stdout, stderr, code } = here.script(&service, &script).ends();
+    assert!(!stderr.contains("panicked") && !stderr.contains("strace:"), "{what}: {stderr}");
+    let trace = std::fs::read_to_string(here.path("trace.log")).expect("a trace");
+    let is_met = trace.contains("(INJECTED)") || code.is_none() || code == Some(137);
+
+    // The next run works, whatever was left behind.
+    let again = here.run(&service, &[]).ends();
+    assert!(
+        [Some(0), Some(7)].contains(&again.code),
+        "{what}: exit {:?}\n{stderr}\nthen\n{}",
+        again.code,
+        again.stderr
+    );
+    let posts = service.posts();
+    let distinct: HashSet<&String> = posts.iter().collect();
+    assert_eq!(posts.len(), distinct.len(), "{what}: a job was paid twice");
+    let report = here.report();
+    let jobs = report["jobs"].as_array().expect("jobs");
+    for job in jobs {
+        let state = job["state"].as_str().expect("a state");
+        assert!(["completed", "in_doubt"].contains(&state), "{what}: {job}");
+        let bought = posts.iter().filter(|post| post.contains(&format!("\"prompt\":{}", job["prompt"]))).count();
+        assert!(bought == 1 || state == "in_doubt", "{what}: {job}");
+        if state == "completed" {
+            let file = here.path("shotlist-out/m").join(job["file"].as_str().expect("a file"));
+            let video = support::video(&format!("/videos/{}.mp4", job["task_id"].as_str().expect("a task")));
+            assert_eq!(std::fs::read(file).expect("the video"), video, "{what}: {job}");
+        }
+    }
+    // Each task that was made is known, or was told, or its job is in doubt.
+    let doubts = jobs.iter().filter(|job| job["state"] == "in_doubt").count();
+    let known = |task: &str| jobs.iter().any(|job| job["task_id"] == task) || stdout.contains(&format!("is {task},"));
+    let lost = (0..posts.len()).filter(|number| !known(&format!("t{number}"))).count();
+    assert!(lost <= doubts, "{what}: {lost} tasks are lost, {doubts} jobs in doubt\n{stderr}");
+    is_met
+}
+
+/// Every so many calls of each kind, each fault once; failures also from there on. Returns how many faults were met.
+fn sweep(stride: usize) -> usize {
+    let mut met = 0;
+    for (fault, calls) in FAULTS {
+        for call in calls {
+            for end in if fault.starts_with("error") { ["", "+"].as_slice() } else { &[""] } {
+                // No run makes as many.
+                for number in (1..5000).step_by(stride) {
+                    if !meet(call, fault, &format!("{number}{end}")) {
+                        break;
+                    }
+                    met += 1;
+                }
+            }
+        }
+    }
+    met
+}
+
+#[test]
+fn nothing_is_paid_twice_or_lost_at_a_system_call_that_fails_or_is_the_last() {
+    let met = sweep(11);
+    assert!(met > 25, "only {met} faults were met");
+}
+
+#[test]
+#[ignore = "takes a quarter of an hour: every single call; the test above takes every eleventh"]
+fn nothing_is_paid_twice_or_lost_at_any_system_call() {
+    let met = sweep(1);
+    assert!(met > 300, "only {met} faults were met");
+}
