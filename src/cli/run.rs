@@ -119,7 +119,9 @@ impl Run<'_> {
         let page = match self.args.money.format {
             PlanFormat::Text => {
                 let mut page = ui::plan_text(plan, self.terminal.width(), self.terminal.verbosity > 0);
-                missing.iter().for_each(|missing| page.line(missing));
+                if let Some(missing) = &missing {
+                    page.line(missing);
+                }
                 page
             }
             PlanFormat::Markdown => ui::plan_markdown(plan),
@@ -297,7 +299,7 @@ impl Run<'_> {
     fn downloader(&self, connection: &Connection) -> Result<Downloader, Failure> {
         let (service, args) = (connection.service.clone(), &self.args.service);
         let hosts = HostPolicy::new(service.base_url(), args.allow_private_hosts, args.allow_http);
-        let client = service.stranger(hosts.clone()).map_err(|error| refusal::cannot_write(&error))?;
+        let client = service.stranger(&hosts).map_err(|error| refusal::cannot_write(&error))?;
         // What waits a second for a task waits a second for its video.
         let first_pause = self.settings().poll_floor;
         let limits = download::Limits { first_pause, ..download::Limits::default() };

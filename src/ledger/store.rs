@@ -375,7 +375,7 @@ mod tests {
             let read = history(&connection, &intent(0).batch).expect("every attempt can be read");
             prop_assert_eq!(read.attempts().count(), lives.len());
             for (attempt, life) in read.attempts().zip(&lives) {
-                if let [Event::Refused(error)] | [Event::Doubted(error)] | [_, Event::Failed { error, .. }] = life.as_slice()
+                if let [Event::Refused(error) | Event::Doubted(error)] | [_, Event::Failed { error, .. }] = life.as_slice()
                     && let Some(told) = &attempt.error
                 {
                     let is_kept = **told == *error || told.raw.as_str().is_some_and(|raw| raw.contains("in the middle"));

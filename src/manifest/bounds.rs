@@ -155,7 +155,7 @@ mod tests {
             format!("jobs: {}", "[".repeat(100_000)),
             format!("jobs: {}1{}", "{a: ".repeat(40_000), "}".repeat(40_000)),
         ] {
-            assert!(precheck(&bad).is_some_and(|finding| finding.code == "yaml-limit"), "{:.60}", bad);
+            assert!(precheck(&bad).is_some_and(|finding| finding.code == "yaml-limit"), "{bad:.60}");
         }
         let smileys = format!("jobs:\n{}", "  - 'a text with :[ and :{'\n".repeat(1000));
         for good in [smileys, "a: &a 1\nb: *a\n".to_owned(), "a: *\n".to_owned(), "a: [[[1]]]\n".to_owned()] {

@@ -32,6 +32,7 @@ pub struct Answer<'a> {
 ///
 /// With `free_server_errors` the user vouches that the service charges nothing for what it answers with 500, 502, 503 or
 /// 504; these are then refusals.
+#[must_use]
 pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp) -> Submission {
     match answer.status {
         500 | 502 | 503 | 504 if free_server_errors => Submission::Wait(wait(answer, now), asked_to_wait(answer)),

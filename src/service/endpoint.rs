@@ -70,14 +70,11 @@ impl Endpoint {
         for part in path {
             whole.push('/');
             for byte in part.bytes() {
-                match byte {
-                    b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' => whole.push(char::from(byte)),
-                    // What a part may hold as it is (RFC 3986 §3.3, `pchar`).
-                    b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' => {
-                        whole.push(char::from(byte))
-                    }
-                    b'*' | b'+' | b',' | b';' | b'=' | b':' | b'@' => whole.push(char::from(byte)),
-                    _ => whole.push_str(&format!("%{byte:02X}")),
+                // What a part may hold as it is (RFC 3986 §3.3, `pchar`).
+                if byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@".contains(&byte) {
+                    whole.push(char::from(byte));
+                } else {
+                    whole.push_str(&format!("%{byte:02X}"));
                 }
             }
         }

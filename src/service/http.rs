@@ -71,7 +71,7 @@ impl HttpService {
     }
 
     /// A client for other hosts: without a key, without redirects of its own, and with a resolver that knows which may be asked.
-    pub fn stranger(&self, resolver: impl reqwest::dns::Resolve + Clone + 'static) -> Result<Client, ClientError> {
+    pub fn stranger(&self, resolver: &(impl reqwest::dns::Resolve + Clone + 'static)) -> Result<Client, ClientError> {
         build(|| base(&self.endpoint).dns_resolver(resolver.clone()))
     }
 

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use crate::domain::{Request, ServiceError, TaskId};
 
+pub use classify::{Answer, submission};
 pub use endpoint::{Endpoint, InvalidEndpoint};
 pub use http::{ClientError, HttpService};
 pub use key::{ApiKey, InvalidKey};

@@ -25,7 +25,7 @@ pub fn show_findings(terminal: &Terminal, findings: &[Diagnostic], sources: &Sou
     }
     let (shown, left) = worst(groups, |group| group[0].severity);
     for group in shown {
-        terminal.problem(&renderer.render(&[render(&group, sources)]));
+        Terminal::problem(&renderer.render(&[render(&group, sources)]));
     }
     if left > 0 {
         terminal.failure(&format!("… and {left} more findings, which are not shown"));

@@ -193,9 +193,9 @@ impl Progress {
         };
         let text = format!("no more submissions, {what}: {message}");
         if matches!(reason, StopReason::Signal(_)) {
-            self.terminal.warning(&text)
+            self.terminal.warning(&text);
         } else {
-            self.terminal.failure(&text)
+            self.terminal.failure(&text);
         }
     }
 

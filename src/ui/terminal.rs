@@ -90,7 +90,7 @@ impl Terminal {
 
     /// A rendered finding, to stderr, with an empty line behind it. Its renderer makes harmless what it shows, and adds the
     /// colours, which a [`Page`] has none of.
-    pub(super) fn problem(&self, rendered: &str) {
+    pub(super) fn problem(rendered: &str) {
         line(&format!("{rendered}\n"));
     }
 

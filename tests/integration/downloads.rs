@@ -39,7 +39,7 @@ fn downloader(folder: &Workspace) -> Downloader {
     let endpoint = Endpoint::parse("http://127.0.0.1:9", false).expect("an address");
     let service = HttpService::new(endpoint, &ApiKey::new("k").expect("a key"), false).expect("a service");
     let hosts = HostPolicy::new(service.base_url(), false, false);
-    let client = service.stranger(hosts.clone()).expect("a client");
+    let client = service.stranger(&hosts).expect("a client");
     Downloader::new(client, Box::new(|_| None), hosts, folder.path("out"), limits)
 }
 

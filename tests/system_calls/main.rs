@@ -1,6 +1,6 @@
 //! A run in which one system call fails, or during which the process is killed at one: at every call that changes a file, in
 //! the order in which a first start makes them. A target of its own, because it needs strace: `cargo test --test
-//! system_calls`. That takes every eleventh call; `-- --ignored` takes them all.
+//! system_calls`. That takes every eleventh call, in a minute; `-- --ignored` takes them all.
 #![cfg(target_os = "linux")]
 
 use std::collections::HashSet;
@@ -95,7 +95,7 @@ fn nothing_is_paid_twice_or_lost_at_a_system_call_that_fails_or_is_the_last() {
 }
 
 #[test]
-#[ignore = "takes a quarter of an hour: every single call; the test above takes every eleventh"]
+#[ignore = "takes ten minutes: every single call; the test above takes every eleventh"]
 fn nothing_is_paid_twice_or_lost_at_any_system_call() {
     let met = sweep(1);
     assert!(met > 300, "only {met} faults were met");

@@ -1,0 +1,99 @@
+//! What old books cost: a limit of a day and a month in a ledger of 100,000 attempts, and the questions `spend` and `status` in one
+//! of 1,000,000. Whole processes, as a user has them; each figure beside its limit, or beside what the same costs without the
+//! books.
+//!
+//! `cargo bench --bench ledger`
+
+#[path = "../tests/integration/support/mod.rs"]
+#[expect(dead_code, unused_imports, reason = "the tests use the rest")]
+mod support;
+
+use std::time::Instant;
+
+use support::{Service, Workspace, numbered_jobs};
+
+/// Counted runs of each, taken in turn; the median is told.
+const RUNS: usize = 5;
+/// What a month holds, in microseconds.
+const MONTH_US: i64 = 30 * 24 * 3_600_000_000;
+
+fn main() {
+    report(&format!("{:<58} {:>10} {:>10}", "", "median ms", "limit"));
+    limits();
+    questions();
+}
+
+/// A run of 1,000 jobs with both limits, in an old ledger and in a new one.
+fn limits() {
+    let manifest = format!("{}budget: {{ day: 1000000, month: 1000000 }}\n", numbered_jobs(1000));
+    let run = |here: &Workspace| {
+        let service = Service::well();
+        let start = Instant::now();
+        here.run(&service, &["-q", "--no-download", "--concurrency", "200"]).ends_with(0);
+        start.elapsed().as_secs_f64() * 1000.0
+    };
+    let (mut old, mut new) = (Vec::new(), Vec::new());
+    for _ in 0..RUNS {
+        let here = Workspace::with_manifest(&manifest);
+        new.push(run(&here));
+        let here = with_books(&manifest, 100_000, 1);
+        old.push(run(&here));
+    }
+    let (old, new) = (median(&mut old), median(&mut new));
+    report(&format!("{:<58} {new:>10.0} {:>10}", "1,000 jobs, limits of day and month, new ledger", "-"));
+    report(&format!("{:<58} {old:>10.0} {:>10}", "the same, 100,000 attempts this month", "-"));
+    report(&format!("{:<58} {:>10.2} {:>10}", "ratio", old / new, "1.2"));
+}
+
+/// Questions about one batch and one month, of a year of a thousand batches.
+fn questions() {
+    let here = with_books(&numbered_jobs(1000), 1_000_000, 1000);
+    let since = (jiff::Zoned::now().date() - jiff::Span::new().days(30)).to_string();
+    for (what, args) in [
+        ("status of one batch of 1,000 jobs, 1,000,000 attempts", ["status", "m.yaml", "--batch", "b7"]),
+        ("spend of a month, 1,000,000 attempts in twelve", ["spend", "--since", &since, "--format=json"]),
+    ] {
+        let mut times: Vec<f64> = (0..=RUNS)
+            .map(|_| {
+                let start = Instant::now();
+                here.shotlist(&args).ends_with(0);
+                start.elapsed().as_secs_f64() * 1000.0
+            })
+            .skip(1)
+            .collect();
+        report(&format!("{what:<58} {:>10.0} {:>10}", median(&mut times), "100"));
+    }
+}
+
+/// A workspace whose ledger has so many completed attempts in so many batches: over a month, or over a year if there are several.
+fn with_books(manifest: &str, attempts: i64, batches: i64) -> Workspace {
+    let here = Workspace::with_manifest(manifest);
+    // The program makes the file; a run of nothing is enough.
+    here.run(&Service::well(), &["-q", "--no-download", "--select", "j0", "--batch", "first"]).ends_with(0);
+    let mut ledger = rusqlite::Connection::open(here.path(".shotlist/ledger.db")).expect("the ledger");
+    let transaction = ledger.transaction().expect("a transaction");
+    for batch in 0..batches {
+        transaction.execute("INSERT INTO batch (name, batch) VALUES ('m', 'b' || ?1)", [batch]).expect("a batch");
+    }
+    let span = if batches > 1 { 12 * MONTH_US } else { MONTH_US };
+    let insert = "INSERT INTO attempt (batch, job, fingerprint, request, model, price_micros, charging, typical_min_s, typical_max_s,
+            service, key, state, task, video_url, intended_us, answered_us, ended_us)
+        WITH RECURSIVE n (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM n WHERE n < ?1 - 1)
+        SELECT 2 + n * ?2 / ?1, 'j' || n % 1000, lower(hex(zeroblob(28))) || printf('%08x', n), '{\"prompt\":\"' || hex(zeroblob(100)) || '\"}',
+            'alpha-2', 900000, 'at-submission', 60, 180, 's', 'k', 'completed', 'task' || n, 'https://v.example/' || n,
+            ?3 - ?4 + n * (?4 / ?1), 0, 0 FROM n";
+    let now = jiff::Timestamp::now().as_microsecond();
+    transaction.execute(insert, [attempts, batches, now, span]).expect("attempts");
+    transaction.commit().expect("a commit");
+    here
+}
+
+fn median(times: &mut [f64]) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+fn report(line: &str) {
+    use std::io::Write as _;
+    writeln!(std::io::stdout(), "{line}").expect("stdout");
+}

@@ -1,0 +1,58 @@
+//! Any bytes as the service's answer to a submission: what it means for the money is written into a real ledger, and read back.
+//! The first byte chooses the status, the second whether there is a `Retry-After`; the rest is the body.
+
+#![no_main]
+
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures::executor::block_on;
+use libfuzzer_sys::fuzz_target;
+use shotlist::domain::{Account, AttemptState, BatchKey, Charging, Fingerprint, JobId, Usd};
+use shotlist::ledger::{Event, Intent, Kind, Ledger as _, LedgerError, SqliteLedger, read_history};
+use shotlist::service::{Answer, Submission, submission};
+
+const STATUS: [u16; 12] = [200, 201, 202, 204, 302, 400, 401, 408, 422, 429, 500, 503];
+
+static LEDGER: LazyLock<(tempfile::TempDir, SqliteLedger)> = LazyLock::new(|| {
+    let folder = tempfile::tempdir().expect("a folder");
+    let ledger = SqliteLedger::open(&folder.path().join("ledger.db"), Kind::Real).expect("a ledger");
+    (folder, ledger)
+});
+static NEXT: AtomicUsize = AtomicUsize::new(0);
+
+fuzz_target!(|bytes: &[u8]| {
+    let [status, wait, body @ ..] = bytes else { return };
+    let answer = Answer { status: STATUS[usize::from(*status) % STATUS.len()], retry_after: (wait % 2 == 1).then_some("1"), body };
+    let (folder, ledger) = &*LEDGER;
+    // A batch of its own, so that a ledger of a million answers is read as quickly as an empty one.
+    let batch = BatchKey { name: "fuzz".into(), batch: NEXT.fetch_add(1, Ordering::Relaxed).to_string() };
+    let intent = Intent {
+        batch: batch.clone(),
+        job: JobId::new("a").expect("an id"),
+        fingerprint: Fingerprint::stored("f".into()),
+        request: "{}".into(),
+        model: "alpha-2".into(),
+        price: Usd::from_micros(900_000),
+        charging: Charging::AtSubmission,
+        typical_s: (60, 180),
+        account: Account { service: "s".into(), key: "k".into() },
+        known: None,
+        caps: Vec::new(),
+    };
+    let attempt = block_on(ledger.intend(intent)).expect("an intent");
+    let (event, expected) = match submission(&answer, false, jiff::Timestamp::UNIX_EPOCH) {
+        Submission::Accepted(task, _) => (Event::Accepted(task), AttemptState::Queued),
+        Submission::Rejected(error) => (Event::Refused(error), AttemptState::Rejected),
+        Submission::Unknown(error) => (Event::Doubted(error), AttemptState::InDoubt),
+        Submission::NotSent(_) | Submission::Wait(..) | Submission::KeyRefused(_) => (Event::Withdrawn, AttemptState::Void),
+    };
+    match block_on(ledger.record(attempt, event)) {
+        // An earlier input named the same task.
+        Err(LedgerError::TaskTaken { .. }) => return,
+        recorded => recorded.expect("recorded"),
+    }
+    let history = read_history(&folder.path().join("ledger.db"), Kind::Real, &batch).expect("it can be read");
+    let states: Vec<AttemptState> = history.attempts().map(|attempt| attempt.state).collect();
+    assert_eq!(states, [expected]);
+});
