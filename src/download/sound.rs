@@ -135,6 +135,13 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_file_of_endless_boxes_is_given_up_soon() {
+        let boxes = atom("free", b"").repeat(2 * MOST_BOXES);
+        let told = found(&[atom("ftyp", b""), boxes].concat()).expect("a flaw");
+        assert!(told.contains("10000 boxes"), "{told}");
+    }
+
     proptest! {
         #[test]
         fn no_bytes_make_it_loop_or_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {

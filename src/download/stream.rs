@@ -203,7 +203,7 @@ fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
 
 fn kind(response: &Response) -> String {
     text(response.headers(), &CONTENT_TYPE)
-        .map_or_else(|| "it has another signature".to_owned(), |kind| format!("it is {kind}"))
+        .map_or_else(|| "it has another signature".to_owned(), |kind| format!("it is {kind:.100}"))
 }
 
 /// An answer that has to be short.

@@ -14,7 +14,7 @@
 //! moment can put in doubt, and stops when doubts come in a row. [`slots`] bounds what is
 //! outstanding, and learns how much of it the service takes. [`pace`] holds a wait that the service asked for, for
 //! everybody, and [`lanes`] the number of looks under way; [`contact`] knows whether there is an answer at all.
-//! [`stop`] is the reason to submit no more, and whether to go on looking. [`line`] is what submissions and looks share
+//! [`stop`] is the reason to submit no more, and whether to go on looking. [`mod@line`] is what submissions and looks share
 //! of these.
 //!
 //! Nothing here prints: what happens is told as [`RunEvent`]s, the one language of progress, log and tests.

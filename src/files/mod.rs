@@ -8,7 +8,7 @@
 //!   is not guarded against where the system has no `O_NOFOLLOW`.
 //! - **Nothing is waited for that may never come.** A pipe in the place of a file is refused, not read ([`open_plain`],
 //!   [`read_at_most`]), and what is read is bounded in length.
-//! - **Whole or not at all.** [`replace`] lets a reader see the old file or the new one, also after the power was lost.
+//! - **Whole or not at all.** [`replace()`] lets a reader see the old file or the new one, also after the power was lost.
 //! - **A new name lasts** as its file does: the folder is synced ([`sync_folder`], [`make_folders`]).
 //!
 //! [`open`] opens and reads, [`replace`](mod@replace) replaces and takes away what a killed process left, [`folder`] makes

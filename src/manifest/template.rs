@@ -1,7 +1,7 @@
 //! Strict Jinja: the only place that knows the template engine.
 //!
 //! An undefined name is an error at its place, never an empty string. A template may use a bounded number of steps, so
-//! that no manifest can keep the loader busy for ever, and [`growth`](super::growth) keeps its texts in proportion.
+//! that no manifest can keep the loader busy for ever, and [`growth`] keeps its texts in proportion.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -69,6 +69,23 @@ fn meet(call: &str, fault: &str, when: &str) -> bool {
     is_met
 }
 
+#[test]
+fn every_folder_that_was_made_is_on_the_disk_before_anything_is_sent() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(MANIFEST));
+    let trace = "strace -f -y -qq -o trace.log -e trace=fsync,fdatasync,connect";
+    here.script(&service, &format!("{trace} \"$0\" run m.yaml --yes --first-poll 0s --poll-floor 5ms")).ends_with(0);
+    let log = std::fs::read_to_string(here.path("trace.log")).expect("a trace");
+    let (before, _) = log.split_once("connect(").expect("it was sent");
+    let root = here.root().canonicalize().expect("a folder").display().to_string();
+    // The folder of the ledger, the one above it, and the log with the first intent.
+    for synced in ["/.shotlist>", ">", "/.shotlist/ledger.db-wal>"] {
+        assert!(before.contains(&format!("<{root}{synced}")), "{root}{synced} was not synced before: {before}");
+    }
+    for synced in ["/shotlist-out>", "/shotlist-out/m>"] {
+        assert!(log.contains(&format!("<{root}{synced}")), "{root}{synced} was never synced: {log}");
+    }
+}
+
 /// Every so many calls of each kind, each fault once; failures also from there on. Returns how many faults were met.
 fn sweep(stride: usize) -> usize {
     let mut met = 0;
