@@ -23,7 +23,7 @@ static NEXT: AtomicUsize = AtomicUsize::new(0);
 
 fuzz_target!(|bytes: &[u8]| {
     let [status, wait, body @ ..] = bytes else { return };
-    let answer = Answer { status: STATUS[usize::from(*status) % STATUS.len()], retry_after: (wait % 2 == 1).then_some("1"), body };
+    let answer = Answer { status: STATUS[usize::from(*status) % STATUS.len()], retry_after: (wait % 2 == 1).then_some("1"), location: None, body };
     let (folder, ledger) = &*LEDGER;
     // A batch of its own, so that a ledger of a million answers is read as quickly as an empty one.
     let batch = BatchKey { name: "fuzz".into(), batch: NEXT.fetch_add(1, Ordering::Relaxed).to_string() };
@@ -45,7 +45,7 @@ fuzz_target!(|bytes: &[u8]| {
         Submission::Accepted(task, _) => (Event::Accepted(task), AttemptState::Queued),
         Submission::Rejected(error) => (Event::Refused(error), AttemptState::Rejected),
         Submission::Unknown(error) => (Event::Doubted(error), AttemptState::InDoubt),
-        Submission::NotSent(_) | Submission::Wait(..) | Submission::KeyRefused(_) => (Event::Withdrawn, AttemptState::Void),
+        Submission::NotSent(_) | Submission::Wait(..) | Submission::Moved(_) | Submission::KeyRefused(_) => (Event::Withdrawn, AttemptState::Void),
     };
     match block_on(ledger.record(attempt, event)) {
         // An earlier input named the same task.

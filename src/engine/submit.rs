@@ -258,6 +258,11 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
                     Submitted::Doubt
                 }
             },
+            Submission::Moved(message) => {
+                self.line.stop_because(StopReason::Unreachable, message);
+                self.write(attempt, Event::Withdrawn).await;
+                Submitted::Nothing
+            }
             Submission::KeyRefused(error) => {
                 self.line.stop_because(StopReason::KeyRefused, error.message);
                 self.write(attempt, Event::Withdrawn).await;

@@ -16,6 +16,8 @@ pub struct Answer<'a> {
     pub status: u16,
     /// The header `Retry-After` as it came.
     pub retry_after: Option<&'a str>,
+    /// The header `Location` as it came.
+    pub location: Option<&'a str>,
     /// The body.
     pub body: &'a [u8],
 }
@@ -25,10 +27,12 @@ pub struct Answer<'a> {
 /// | answer | meaning |
 /// |---|---|
 /// | 2xx with a task id | accepted |
-/// | 429, 408, 425; 503 with `Retry-After` | refused, asked to wait |
+/// | 429, 425; 503 with `Retry-After` | refused, asked to wait: said by rate limits (nginx, gateways) before anything is passed on |
+/// | 301, 302, 307, 308 | another address: said by web servers and gateways in front of a service (a missing `https`, `www` or slash), which made nothing |
 /// | 401, 403 | the key |
+/// | 408 | nobody knows: RFC 9110 §15.5.9 means a request that never came whole, but gateways (LiteLLM, Ray Serve) say it when what is behind them took too long, and one was seen to have bought five tasks |
 /// | other 4xx | refused for good |
-/// | everything else: other 5xx, 3xx, a 2xx without a task id | nobody knows |
+/// | everything else | nobody knows: other 5xx (502 and 504 are a gateway's words for a lost answer), 303 (RFC 9110 §15.4.4: it is done, look elsewhere), a 2xx without a task id |
 ///
 /// With `free_server_errors` the user vouches that the service charges nothing for what it answers with 500, 502, 503 or
 /// 504; these are then refusals.
@@ -43,9 +47,11 @@ pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp)
             },
             None => Submission::Unknown(describe(answer, "the service said yes in a form that can't be read")),
         },
-        429 | 408 | 425 => Submission::Wait(wait(answer, now), asked_to_wait(answer)),
+        429 | 425 => Submission::Wait(wait(answer, now), asked_to_wait(answer)),
         503 if answer.retry_after.is_some() => Submission::Wait(wait(answer, now), asked_to_wait(answer)),
+        301 | 302 | 307 | 308 => Submission::Moved(moved(answer)),
         401 | 403 => Submission::KeyRefused(describe(answer, "the service refused the key")),
+        408 => Submission::Unknown(describe(answer, "something on the way timed out while it had the request")),
         400..=499 => Submission::Rejected(describe(answer, "the service refused the submission")),
         300..=399 => {
             Submission::Unknown(describe(answer, "the service answered with a redirect, which is not followed"))
@@ -65,6 +71,11 @@ pub fn look(answer: &Answer<'_>, now: Timestamp) -> Look {
         503 if answer.retry_after.is_some() => Look::Wait(wait(answer, now), asked_to_wait(answer)),
         status => Look::Trouble(format!("the service answered {status}")),
     }
+}
+
+fn moved(answer: &Answer<'_>) -> String {
+    let to = answer.location.map_or_else(|| "without saying where".to_owned(), |to| format!("to {}", bounds::word(to)));
+    format!("the address leads elsewhere, {to} (HTTP {}); nothing was made there", answer.status)
 }
 
 fn asked_to_wait(answer: &Answer<'_>) -> String {
@@ -102,7 +113,7 @@ mod tests {
     }
 
     fn answer(status: u16, retry_after: Option<&'static str>, body: &'static str) -> Answer<'static> {
-        Answer { status, retry_after, body: body.as_bytes() }
+        Answer { status, retry_after, location: None, body: body.as_bytes() }
     }
 
     fn kind(answer: &Answer<'_>) -> &'static str {
@@ -110,6 +121,7 @@ mod tests {
             Submission::Accepted(..) => "accepted",
             Submission::NotSent(_) => "not sent",
             Submission::Wait(..) => "wait",
+            Submission::Moved(_) => "moved",
             Submission::KeyRefused(_) => "key",
             Submission::Rejected(_) => "rejected",
             Submission::Unknown(_) => "unknown",
@@ -125,14 +137,19 @@ mod tests {
             (200, None, r#"{"id": "t"#, "unknown"),
             (204, None, "", "unknown"),
             (200, None, "<html>", "unknown"),
-            (301, None, "", "unknown"),
-            (307, None, "", "unknown"),
+            (301, None, "", "moved"),
+            (302, None, "", "moved"),
+            (303, None, "", "unknown"),
+            (304, None, "", "unknown"),
+            (307, None, "", "moved"),
+            (308, None, "", "moved"),
             (400, None, "", "rejected"),
             (401, None, "", "key"),
             (402, None, "", "rejected"),
             (403, None, "", "key"),
             (404, None, "", "rejected"),
-            (408, None, "", "wait"),
+            (408, None, "", "unknown"),
+            (408, Some("1"), "", "unknown"),
             (409, None, "", "rejected"),
             (422, None, "", "rejected"),
             (425, None, "", "wait"),

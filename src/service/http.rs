@@ -7,7 +7,9 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::header::{
+    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER,
+};
 use reqwest::{Client, ClientBuilder, Response, Url, redirect};
 
 use super::classify::{self, Answer};
@@ -120,6 +122,8 @@ fn headers(key: &ApiKey) -> HeaderMap {
         headers.insert(AUTHORIZATION, bearer);
     }
     headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+    // Without it a server may pack the answer (RFC 9110 §12.5.3), and the task id in it could not be read.
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     headers
 }
 
@@ -133,15 +137,18 @@ impl VideoService for HttpService {
             Err(error) if error.is_connect() || error.is_builder() => return Submission::NotSent(causes(&error)),
             Err(error) => return Submission::Unknown(lost(&error, &[])),
         };
-        let (status, retry_after) = (response.status().as_u16(), retry_after(&response));
+        let status = response.status().as_u16();
+        let (retry_after, location) = (header(&response, &RETRY_AFTER), header(&response, &LOCATION));
         match self.read(response).await {
             Ok(body) => {
-                let answer = Answer { status, retry_after: retry_after.as_deref(), body: &body };
+                let answer =
+                    Answer { status, retry_after: retry_after.as_deref(), location: location.as_deref(), body: &body };
                 classify::submission(&answer, self.free_server_errors, Timestamp::now())
             }
             // The status of a refusal is a refusal even if its explanation is cut short.
             Err((_, body)) if (400..500).contains(&status) => {
-                let answer = Answer { status, retry_after: retry_after.as_deref(), body: &body };
+                let answer =
+                    Answer { status, retry_after: retry_after.as_deref(), location: location.as_deref(), body: &body };
                 classify::submission(&answer, self.free_server_errors, Timestamp::now())
             }
             // What did arrive may hold the task id, which a person can look up.
@@ -155,10 +162,12 @@ impl VideoService for HttpService {
             Ok(response) => response,
             Err(error) => return Look::Trouble(causes(&error)),
         };
-        let (status, retry_after) = (response.status().as_u16(), retry_after(&response));
+        let status = response.status().as_u16();
+        let (retry_after, location) = (header(&response, &RETRY_AFTER), header(&response, &LOCATION));
         match self.read(response).await {
             Ok(body) => {
-                let answer = Answer { status, retry_after: retry_after.as_deref(), body: &body };
+                let answer =
+                    Answer { status, retry_after: retry_after.as_deref(), location: location.as_deref(), body: &body };
                 match classify::look(&answer, Timestamp::now()) {
                     // A mixed-up or cached answer about another task must not become this one's final word.
                     Look::Report(report) if !report.may_be_about(task) => {
@@ -176,8 +185,8 @@ impl VideoService for HttpService {
     }
 }
 
-fn retry_after(response: &Response) -> Option<String> {
-    response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned)
+fn header(response: &Response, name: &HeaderName) -> Option<String> {
+    response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
 }
 
 /// The body, up to a bound; what lies beyond is not read, and a task object that long can't be read as one. If it breaks

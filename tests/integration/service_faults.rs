@@ -97,6 +97,7 @@ fn a_lost_answer_puts_the_job_in_doubt_and_it_is_never_sent_again() {
         ("502", Box::new(|| raw(502, &[], "bad gateway"))),
         ("503 without Retry-After", Box::new(|| raw(503, &[], ""))),
         ("504", Box::new(|| raw(504, &[], ""))),
+        ("408 of a gateway", Box::new(|| raw(408, &[("retry-after", "0")], "upstream request timeout"))),
     ];
     for (what, fault) in faults {
         let (service, here, ended) = one_job(7, move |asked| if is_post(asked) { fault() } else { Answer::Well });
@@ -116,17 +117,23 @@ fn a_lost_answer_puts_the_job_in_doubt_and_it_is_never_sent_again() {
 fn a_redirect_of_a_submission_is_not_followed() {
     let elsewhere = Service::well();
     let target = format!("{}/v1/videos", elsewhere.url());
-    for status in [301, 302, 303, 307, 308] {
-        let target = target.clone();
-        let (_, here, _) = one_job(7, move |_| raw(status, &[("location", &target)], ""));
-        assert_eq!(here.states(), ["in_doubt"], "{status}");
+    for status in [301, 302, 307, 308] {
+        let to = target.clone();
+        let (service, here, ended) = one_job(6, move |_| raw(status, &[("location", &to)], ""));
+        assert_eq!(here.states(), ["pending"], "{status}");
+        assert!(ended.stderr.contains(&format!("leads elsewhere, to {target}")), "{status}: {}", ended.stderr);
+        assert_eq!((service.posts().len(), &here.report()["totals"]["at_risk_usd"]), (1, &json!("0.00")), "{status}");
     }
+    // "It is done, look elsewhere" may have bought something.
+    let to = target.clone();
+    let (_, here, _) = one_job(7, move |_| raw(303, &[("location", &to)], ""));
+    assert_eq!(here.states(), ["in_doubt"]);
     assert_eq!(elsewhere.asked().len(), 0, "a redirect was followed");
 }
 
 #[test]
 fn a_request_to_wait_is_obeyed_and_costs_no_attempt() {
-    for (status, retry_after) in [(429, Some("0")), (429, None), (503, Some("0")), (408, Some("0")), (425, Some("0"))] {
+    for (status, retry_after) in [(429, Some("0")), (429, None), (503, Some("0")), (425, Some("0"))] {
         // Without a header the pause is some seconds, so only one of these is waited for.
         let headers: Vec<(&str, &str)> = retry_after.map(|wait| ("retry-after", wait)).into_iter().collect();
         let headers: Vec<(String, String)> =
@@ -258,4 +265,12 @@ fn a_submission_without_an_answer_in_time_is_in_doubt() {
     assert!(error.message.starts_with("no answer in time"), "{}", error.message);
     assert_eq!(service.posts().len(), 1);
     release.store(true, Ordering::SeqCst);
+}
+
+#[test]
+fn nothing_is_asked_for_in_a_form_that_could_hide_a_task_id() {
+    let (service, ..) = one_job(0, |_| Answer::Well);
+    for asked in service.asked() {
+        assert_eq!(asked.headers.get("accept-encoding").map(String::as_str), Some("identity"), "{}", asked.path);
+    }
 }
