@@ -16,8 +16,18 @@ pub struct Catalog {
     version: u32,
     /// The day on which the prices were taken.
     pub prices_taken_on: String,
+    /// Words for the end of a task that the interface does not have.
+    pub final_words: FinalWords,
     families: BTreeMap<String, Family>,
     models: BTreeMap<String, ModelEntry>,
+}
+
+/// Words for the end of a task that gateways use, in small letters.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FinalWords {
+    /// There is no video, if an error comes with the word.
+    pub failed: Vec<String>,
 }
 
 /// A model family: what its requests may say, and how it behaves.
@@ -108,6 +118,7 @@ static EMBEDDED: LazyLock<Catalog> =
 struct Extension {
     version: u32,
     prices_taken_on: String,
+    final_words: Option<FinalWords>,
     #[serde(default)]
     families: BTreeMap<String, Family>,
     #[serde(default)]
@@ -141,10 +152,13 @@ impl Catalog {
 
     /// The embedded catalogue with what a file adds to it or says otherwise: models, prices, whole families.
     pub fn extended_by(text: &str) -> Result<Self, CatalogError> {
-        let Extension { version, prices_taken_on, families, models } = serde_yaml::from_str(text)?;
+        let Extension { version, prices_taken_on, final_words, families, models } = serde_yaml::from_str(text)?;
         let mut catalog = Self::parse(EMBEDDED_TEXT)?;
         catalog.version = version;
         catalog.prices_taken_on = prices_taken_on;
+        if let Some(words) = final_words {
+            catalog.final_words = words;
+        }
         catalog.families.extend(families);
         catalog.models.extend(models);
         catalog.check_itself()?;

@@ -52,6 +52,7 @@ pub async fn connect(
         (endpoint, key, account, None)
     };
     let service = HttpService::new(endpoint, &key, free_server_errors).map_err(|error| refused(&error))?;
+    let service = service.with_failed_words(&catalog(manifest.catalog.as_deref())?.final_words.failed);
     Ok(Connection { service, account, _simulator: simulator })
 }
 

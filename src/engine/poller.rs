@@ -322,7 +322,9 @@ impl<'e, S: VideoService> Poller<'e, S> {
                 }
                 let video_url = report.video_url.or_else(|| {
                     watched.urlless += 1;
-                    (watched.urlless >= URLLESS_LOOKS).then(|| self.line.service.content_url(&watched.watch.task))
+                    // A service that has no such field will not have it the next time.
+                    (watched.urlless >= URLLESS_LOOKS || !report.names_video_url)
+                        .then(|| self.line.service.content_url(&watched.watch.task))
                 });
                 match video_url {
                     Some(video_url) => Next::Last(Word::Final(Event::Completed { video_url, ended_at, polls })),

@@ -5,9 +5,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::bounds;
-use super::wire::{TaskReport, service_error};
-use super::{Look, Submission};
+use super::wire::TaskReport;
+use super::{Look, Submission, bounds, reason};
 use crate::domain::{ServiceError, retry_after};
 
 /// An answer that arrived whole.
@@ -20,6 +19,8 @@ pub struct Answer<'a> {
     pub location: Option<&'a str>,
     /// The body.
     pub body: &'a [u8],
+    /// Words of gateways for the end of a task, in small letters.
+    pub failed_words: &'a [String],
 }
 
 /// What an answer to `POST /v1/videos` means.
@@ -40,7 +41,7 @@ pub struct Answer<'a> {
 pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp) -> Submission {
     match answer.status {
         500 | 502 | 503 | 504 if free_server_errors => Submission::Wait(wait(answer, now), asked_to_wait(answer)),
-        200..=299 => match TaskReport::parse(answer.body) {
+        200..=299 => match TaskReport::parse(answer.body, answer.failed_words) {
             Some(report) => match report.id.clone() {
                 Some(id) => Submission::Accepted(id, report),
                 None => Submission::Unknown(describe(answer, "the service said yes without a task id")),
@@ -63,7 +64,7 @@ pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp)
 /// What an answer to `GET /v1/videos/{id}` means. A look costs nothing, so whatever is unclear is asked again.
 pub fn look(answer: &Answer<'_>, now: Timestamp) -> Look {
     match answer.status {
-        200..=299 => TaskReport::parse(answer.body)
+        200..=299 => TaskReport::parse(answer.body, answer.failed_words)
             .map_or_else(|| Look::Trouble("the service's answer can't be read as a task".to_owned()), Look::Report),
         404 => Look::Missing,
         401 | 403 => Look::KeyRefused(describe(answer, "the service refused the key")),
@@ -91,16 +92,16 @@ fn describe(answer: &Answer<'_>, what: &str) -> ServiceError {
     let status = answer.status;
     let text = String::from_utf8_lossy(answer.body);
     let json: Option<Value> = serde_json::from_slice(answer.body).ok();
-    let error = json.as_ref().and_then(|json| match json.get("error") {
-        Some(error) if !error.is_null() => Some(service_error(error)),
-        _ => json.get("message").map(|_| service_error(json)),
-    });
+    let error = json.as_ref().and_then(reason::of_refusal);
     let raw = json.as_ref().map_or_else(|| bounds::raw_text(&text), bounds::raw);
     match error {
         Some(error) => {
             ServiceError { message: format!("{what} (HTTP {status}): {}", error.message), code: error.code, raw }
         }
-        None => ServiceError { message: format!("{what} (HTTP {status})"), code: None, raw },
+        None => {
+            let said = reason::beginning(&text).map(|said| format!(": {said}")).unwrap_or_default();
+            ServiceError { message: format!("{what} (HTTP {status}){said}"), code: None, raw }
+        }
     }
 }
 
@@ -113,7 +114,7 @@ mod tests {
     }
 
     fn answer(status: u16, retry_after: Option<&'static str>, body: &'static str) -> Answer<'static> {
-        Answer { status, retry_after, location: None, body: body.as_bytes() }
+        Answer { status, retry_after, location: None, body: body.as_bytes(), failed_words: &[] }
     }
 
     fn kind(answer: &Answer<'_>) -> &'static str {

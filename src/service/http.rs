@@ -4,6 +4,7 @@
 //! request on a pooled connection that the server is just closing would be lost half-way, and nobody could know
 //! whether it was read. Looks share a pool, because they are safe to repeat.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -43,6 +44,7 @@ pub struct HttpService {
     look: Client,
     submit_timeout: Duration,
     free_server_errors: bool,
+    failed_words: Arc<[String]>,
 }
 
 impl HttpService {
@@ -63,6 +65,7 @@ impl HttpService {
             endpoint,
             submit_timeout: SUBMIT_TIMEOUT,
             free_server_errors,
+            failed_words: Arc::default(),
         })
     }
 
@@ -87,6 +90,13 @@ impl HttpService {
     async fn read(&self, response: Response) -> Result<Vec<u8>, (reqwest::Error, Vec<u8>)> {
         let body = read(response).await;
         body.map(|body| self.key.masked(body)).map_err(|(error, arrived)| (error, self.key.masked(arrived)))
+    }
+
+    /// With words of gateways for the end of a task, in small letters.
+    #[must_use]
+    pub fn with_failed_words(mut self, words: &[String]) -> Self {
+        self.failed_words = words.into();
+        self
     }
 
     /// With another time to wait for the answer to a submission than three minutes.
@@ -141,14 +151,24 @@ impl VideoService for HttpService {
         let (retry_after, location) = (header(&response, &RETRY_AFTER), header(&response, &LOCATION));
         match self.read(response).await {
             Ok(body) => {
-                let answer =
-                    Answer { status, retry_after: retry_after.as_deref(), location: location.as_deref(), body: &body };
+                let answer = Answer {
+                    status,
+                    retry_after: retry_after.as_deref(),
+                    location: location.as_deref(),
+                    body: &body,
+                    failed_words: &self.failed_words,
+                };
                 classify::submission(&answer, self.free_server_errors, Timestamp::now())
             }
             // The status of a refusal is a refusal even if its explanation is cut short.
             Err((_, body)) if (400..500).contains(&status) => {
-                let answer =
-                    Answer { status, retry_after: retry_after.as_deref(), location: location.as_deref(), body: &body };
+                let answer = Answer {
+                    status,
+                    retry_after: retry_after.as_deref(),
+                    location: location.as_deref(),
+                    body: &body,
+                    failed_words: &self.failed_words,
+                };
                 classify::submission(&answer, self.free_server_errors, Timestamp::now())
             }
             // What did arrive may hold the task id, which a person can look up.
@@ -166,8 +186,13 @@ impl VideoService for HttpService {
         let (retry_after, location) = (header(&response, &RETRY_AFTER), header(&response, &LOCATION));
         match self.read(response).await {
             Ok(body) => {
-                let answer =
-                    Answer { status, retry_after: retry_after.as_deref(), location: location.as_deref(), body: &body };
+                let answer = Answer {
+                    status,
+                    retry_after: retry_after.as_deref(),
+                    location: location.as_deref(),
+                    body: &body,
+                    failed_words: &self.failed_words,
+                };
                 match classify::look(&answer, Timestamp::now()) {
                     // A mixed-up or cached answer about another task must not become this one's final word.
                     Look::Report(report) if !report.may_be_about(task) => {

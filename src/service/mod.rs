@@ -10,6 +10,7 @@ mod classify;
 mod endpoint;
 mod http;
 mod key;
+mod reason;
 mod wire;
 
 use std::future::Future;

@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::bounds;
+use super::{bounds, reason};
 use crate::domain::{ServiceError, TaskId};
 
 /// A task's state by the service's word (interface §3).
@@ -35,8 +35,10 @@ pub struct TaskReport {
     pub status: Status,
     /// `progress`, 0 to 100.
     pub progress: Option<u8>,
-    /// `video_url`.
+    /// Where the video is.
     pub video_url: Option<String>,
+    /// Whether there is a `video_url` at all, null or not: a service that has none is asked for the content instead.
+    pub names_video_url: bool,
     /// `completed_at`.
     pub completed_at: Option<Timestamp>,
     /// `error`.
@@ -48,9 +50,10 @@ pub struct TaskReport {
 const SECONDS_BELOW: i64 = 100_000_000_000;
 
 impl TaskReport {
-    /// Reads an answer's body; nothing if it is no JSON object.
+    /// Reads an answer's body; nothing if it is no JSON object. `failed_words` are words of gateways for the end of a task,
+    /// in small letters.
     #[must_use]
-    pub fn parse(body: &[u8]) -> Option<Self> {
+    pub fn parse(body: &[u8], failed_words: &[String]) -> Option<Self> {
         let value: Value = serde_json::from_slice(body).ok()?;
         let fields = value.as_object()?;
         let text = |name: &str| fields.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
@@ -60,21 +63,36 @@ impl TaskReport {
             _ => None,
         };
         let progress = fields.get("progress").and_then(Value::as_f64).filter(|p| (0.0..=100.0).contains(p));
+        let error = reason::of_task(&value);
+        let result = result_url(&value);
+        let completed_at = fields.get("completed_at").and_then(Value::as_i64).and_then(timestamp);
+        let has_ended = result.is_some() || (completed_at.is_some() && progress == Some(100.0));
+        let status = match Status::named(text("status").unwrap_or("(none)")) {
+            Status::Unknown(word) if failed_words.contains(&word.to_lowercase()) => {
+                if error.is_some() {
+                    Status::Failed
+                } else {
+                    Status::Unknown(word)
+                }
+            }
+            Status::Unknown(_) if has_ended => Status::Completed,
+            known => known,
+        };
         Some(Self {
             id: id("id").or_else(|| id("task_id")),
             second_id: id("task_id"),
-            status: Status::named(text("status").unwrap_or("(none)")),
             // Within 0 to 100, so the cast loses only a fraction.
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be 0 to 100")]
             progress: progress.map(|percent| percent as u8),
-            video_url: text("video_url").and_then(bounds::address),
-            completed_at: fields.get("completed_at").and_then(Value::as_i64).and_then(timestamp),
-            error: fields.get("error").filter(|error| !error.is_null()).map(service_error),
+            // A bare `url` may as well be the task's own address: it counts only once the task is completed.
+            video_url: result.or_else(|| address(&value["url"]).filter(|_| status == Status::Completed)),
+            names_video_url: fields.contains_key("video_url"),
+            completed_at,
+            error,
+            status,
         })
     }
-}
 
-impl TaskReport {
     /// Whether an answer to a look may be about this task: one of its names is the task's, or it names none.
     #[must_use]
     pub fn may_be_about(&self, task: &TaskId) -> bool {
@@ -83,15 +101,30 @@ impl TaskReport {
 }
 
 impl Status {
+    /// The state of a word of the interface, whatever the case of its letters.
     fn named(name: &str) -> Self {
-        match name {
+        match name.to_ascii_lowercase().as_str() {
             "queued" => Self::Queued,
             "in_progress" => Self::InProgress,
             "completed" => Self::Completed,
             "failed" => Self::Failed,
-            other => Self::Unknown(bounds::word(other)),
+            _ => Self::Unknown(bounds::word(name)),
         }
     }
+}
+
+/// Where a video is: as the interface has it, or else where gateways and services of the same shape put it.
+fn result_url(task: &Value) -> Option<String> {
+    if let Some(text) = task["video_url"].as_str().filter(|text| !text.trim().is_empty()) {
+        return bounds::address(text);
+    }
+    let places = [&task["metadata"]["url"], &task["video"]["url"], &task["data"][0]["url"], &task["result_url"]];
+    places.into_iter().find_map(address)
+}
+
+fn address(value: &Value) -> Option<String> {
+    let is_web = |text: &&str| ["https://", "http://"].iter().any(|scheme| text.starts_with(scheme));
+    value.as_str().filter(is_web).and_then(bounds::address)
 }
 
 fn timestamp(number: i64) -> Option<Timestamp> {
@@ -102,21 +135,6 @@ fn timestamp(number: i64) -> Option<Timestamp> {
     }
 }
 
-/// An error object `{message, code}`; `code` may be of any JSON type, because its values are not documented.
-pub fn service_error(error: &Value) -> ServiceError {
-    let code = match error.get("code") {
-        None | Some(Value::Null) => None,
-        Some(Value::String(code)) => Some(bounds::word(code)),
-        Some(other) => Some(bounds::word(&other.to_string())),
-    };
-    let message = match (error.get("message").and_then(Value::as_str), error) {
-        (Some(message), _) => bounds::message(message),
-        (None, Value::String(message)) => bounds::message(message),
-        (None, _) => bounds::message(&format!("no message; the error is {error}")),
-    };
-    ServiceError { message, code, raw: bounds::raw(error) }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -124,7 +142,8 @@ mod tests {
     use super::*;
 
     fn parse(value: &Value) -> TaskReport {
-        TaskReport::parse(value.to_string().as_bytes()).expect("an object")
+        TaskReport::parse(value.to_string().as_bytes(), &["cancelled".to_owned(), "error".to_owned()])
+            .expect("an object")
     }
 
     #[test]
@@ -148,8 +167,8 @@ mod tests {
         }
         assert_eq!(parse(&json!({"id": 42})).id, TaskId::new("42"));
         assert_eq!(parse(&json!({"id": " ", "task_id": []})).id, None);
-        assert_eq!(TaskReport::parse(b"[]"), None);
-        assert_eq!(TaskReport::parse(b"{\"id\": \"t\""), None);
+        assert_eq!(TaskReport::parse(b"[]", &[]), None);
+        assert_eq!(TaskReport::parse(b"{\"id\": \"t\"", &[]), None);
     }
 
     #[test]
@@ -165,6 +184,52 @@ mod tests {
             (json!({ "id": "other", "task_id": "other" }), false),
         ] {
             assert_eq!(parse(&body).may_be_about(&task), about, "{body}");
+        }
+    }
+
+    #[test]
+    fn final_words_of_gateways_are_understood() {
+        let unknown = |word: &str| Status::Unknown(word.to_owned());
+        let url = "https://v.example/a.mp4";
+        for (body, status) in [
+            (json!({ "status": "COMPLETED" }), Status::Completed),
+            (json!({ "status": "In_Progress" }), Status::InProgress),
+            (json!({ "status": "succeeded" }), unknown("succeeded")),
+            (json!({ "status": "succeeded", "video_url": url }), Status::Completed),
+            (json!({ "status": "done", "video": { "url": url } }), Status::Completed),
+            (json!({ "status": "success", "progress": 100, "completed_at": 1_790_000_000 }), Status::Completed),
+            (json!({ "status": "success", "progress": 99, "completed_at": 1_790_000_000 }), unknown("success")),
+            (json!({ "status": "rendering", "url": "https://api.example/v1/videos/t" }), unknown("rendering")),
+            (json!({ "status": "queued", "video_url": url }), Status::Queued),
+            (json!({ "status": "Cancelled" }), unknown("Cancelled")),
+            (json!({ "status": "cancelled", "video_url": url }), unknown("cancelled")),
+            (json!({ "status": "Cancelled", "error": { "message": "by you" } }), Status::Failed),
+            (json!({ "status": "error", "fail_reason": "moderated" }), Status::Failed),
+            (json!({ "status": "expired", "error": "too late" }), unknown("expired")),
+        ] {
+            assert_eq!(parse(&body).status, status, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_video_is_found_where_gateways_put_it() {
+        let url = "https://v.example/a.mp4";
+        for body in [
+            json!({ "status": "completed", "video_url": url, "url": "https://other" }),
+            json!({ "status": "completed", "video_url": null, "metadata": { "url": url } }),
+            json!({ "status": "completed", "video": { "url": url } }),
+            json!({ "status": "completed", "data": [{ "url": url }] }),
+            json!({ "status": "completed", "result_url": url }),
+            json!({ "status": "completed", "url": url }),
+        ] {
+            assert_eq!(parse(&body).video_url.as_deref(), Some(url), "{body}");
+        }
+        for body in [
+            json!({ "status": "in_progress", "url": url }),
+            json!({ "status": "completed", "url": "file:///etc/passwd" }),
+            json!({ "status": "completed", "data": { "url": url }, "metadata": [url] }),
+        ] {
+            assert_eq!(parse(&body).video_url, None, "{body}");
         }
     }
 

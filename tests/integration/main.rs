@@ -5,6 +5,7 @@ mod bounds;
 mod cadence;
 mod crash;
 mod diagnostics;
+mod dialects;
 mod documents;
 mod downloads;
 mod engine;

@@ -118,7 +118,17 @@ impl VideoService for FakeService {
 /// What the service says of a task in this state.
 pub fn report(status: Status) -> TaskReport {
     let video_url = (status == Status::Completed).then(|| "https://v.example/x.mp4".to_owned());
-    TaskReport { id: None, second_id: None, status, progress: None, video_url, completed_at: None, error: None }
+    let names_video_url = true;
+    TaskReport {
+        id: None,
+        second_id: None,
+        status,
+        progress: None,
+        video_url,
+        names_video_url,
+        completed_at: None,
+        error: None,
+    }
 }
 
 /// A ledger in memory that holds the same states as the real one, and can be told to break.

@@ -1,0 +1,90 @@
+//! Why the service says no: as the interface has it, or where frameworks and gateways put it. The interface shows one form
+//! (§2.3, `error: {message, code}`) and leaves validation failures open (§7).
+
+use serde_json::Value;
+
+use super::bounds;
+use crate::domain::ServiceError;
+
+/// The most of an answer without a reason that is shown, in characters.
+const BEGINNING: usize = 200;
+
+/// Why a task failed: its `error`, or else `fail_reason`.
+pub fn of_task(task: &Value) -> Option<ServiceError> {
+    let said = |name: &str| task.get(name).filter(|value| is_said(value));
+    said("error").or_else(|| said("fail_reason")).map(service_error)
+}
+
+/// Why a request was refused: the first of the usual places that says something.
+pub fn of_refusal(answer: &Value) -> Option<ServiceError> {
+    let said = |value: Option<&Value>| value.filter(|value| is_said(value)).map(service_error);
+    said(answer.get("error"))
+        .or_else(|| answer.get("message").filter(|message| is_said(message)).map(|_| service_error(answer)))
+        .or_else(|| said(answer.get("fail_reason")))
+        // FastAPI says a text, or a list of what is wrong with each field.
+        .or_else(|| said(answer.get("detail").filter(|detail| !detail.is_array())))
+        .or_else(|| said(answer.get("detail").and_then(|list| list.get(0))))
+        // RFC 9457 has both, and the detail says more.
+        .or_else(|| said(answer.get("title")))
+        .or_else(|| said(answer.get("errors").and_then(|list| list.get(0))))
+}
+
+/// The beginning of an answer that gives no reason in any usual place.
+pub fn beginning(answer: &str) -> Option<String> {
+    let words = answer.split_whitespace().collect::<Vec<_>>().join(" ");
+    (!words.is_empty()).then(|| words.chars().take(BEGINNING).collect())
+}
+
+fn is_said(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::String(text) => !text.trim().is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+        _ => true,
+    }
+}
+
+/// An error object `{message, code}`; `code` may be of any JSON type, because its values are not documented.
+fn service_error(error: &Value) -> ServiceError {
+    let code = match error.get("code") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(code)) => Some(bounds::word(code)),
+        Some(other) => Some(bounds::word(&other.to_string())),
+    };
+    let said = ["message", "msg", "detail"].iter().find_map(|name| error.get(*name)?.as_str());
+    let message = match said.or(error.as_str()) {
+        Some(message) => bounds::message(message),
+        None => bounds::message(&format!("no message; the error is {error}")),
+    };
+    ServiceError { message, code, raw: bounds::raw(error) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_reason_is_found_where_it_is_usual() {
+        for (answer, reason) in [
+            (json!({ "error": { "message": "a", "code": 1 }, "detail": "b" }), Some("a")),
+            (json!({ "error": "a" }), Some("a")),
+            (json!({ "error": null, "message": "a" }), Some("a")),
+            (json!({ "fail_reason": "a" }), Some("a")),
+            (json!({ "detail": "a", "title": "b" }), Some("a")),
+            (json!({ "detail": [{ "loc": ["body", "prompt"], "msg": "field required" }] }), Some("field required")),
+            (json!({ "title": "a", "status": 400 }), Some("a")),
+            (json!({ "errors": [{ "message": "a" }, { "message": "b" }] }), Some("a")),
+            (json!({ "errors": ["a"] }), Some("a")),
+            (json!({ "error": {}, "errors": [], "detail": "" }), None),
+            (json!({ "ok": false }), None),
+            (json!("a"), None),
+        ] {
+            assert_eq!(of_refusal(&answer).map(|error| error.message).as_deref(), reason, "{answer}");
+        }
+        assert_eq!(beginning("  <html>\n <h1>Bad  Gateway</h1>").as_deref(), Some("<html> <h1>Bad Gateway</h1>"));
+        assert_eq!((beginning(" \n"), beginning(&"x".repeat(1000)).map(|text| text.len())), (None, Some(BEGINNING)));
+    }
+}
