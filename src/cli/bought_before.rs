@@ -7,10 +7,10 @@ use std::path::Path;
 use super::failure::Failure;
 use super::groups::ManifestArgs;
 use super::{paths, refusal};
-use crate::domain::{Fingerprint, History, JobId, TaskId};
+use crate::domain::{BatchKey, Fingerprint, History, JobId, TaskId};
 use crate::ledger::{BoughtElsewhere, read_bought_under_other_names, read_known_tasks};
 use crate::plan::{Action, Before, Plan, Repurchase};
-use crate::report::{EarlierJob, earlier_jobs};
+use crate::report::{EarlierJob, earlier_jobs, set_aside};
 
 /// The jobs of a plan that were bought before. What a person asked to buy again is not among them, and neither is what the
 /// simulator would make: that costs nothing.
@@ -32,11 +32,14 @@ pub fn bought_before(
         elsewhere.iter().map(|bought| (&bought.attempt.fingerprint, bought)).collect();
     let known_from_ledger =
         due().filter_map(|planned| Some((&planned.job.id, *elsewhere.get(planned.job.request.fingerprint())?)));
+    let renamed: HashSet<&JobId> = plan.repurchases.iter().map(|before| &before.job).collect();
+    let known_from_ledger = known_from_ledger.filter(|(job, _)| !renamed.contains(job));
     let mut found: Vec<Repurchase> =
         known_from_ledger.map(|(job, bought)| under_another_name(args, job, bought)).collect();
 
-    let reported = reported(args, ledger, &out.join("report.json"), history)?;
-    let told: HashSet<JobId> = found.iter().map(|before| before.job.clone()).collect();
+    let reported = reported(args, ledger, out, &plan.key, history)?;
+    let reported: HashMap<&str, &EarlierJob> = reported.iter().map(|row| (row.id.as_str(), row)).collect();
+    let told: HashSet<JobId> = plan.repurchases.iter().chain(&found).map(|before| before.job.clone()).collect();
     let unknown = due().filter(|planned| !told.contains(&planned.job.id));
     let unknown: Vec<Repurchase> = unknown
         .filter_map(|planned| Some(by_report(out, &planned.job.id, reported.get(planned.job.id.as_str())?)))
@@ -60,24 +63,45 @@ fn under_another_name(args: &ManifestArgs, job: &JobId, bought: &BoughtElsewhere
     }
 }
 
-/// The jobs of a report that it calls bought, or perhaps, and of which the ledger knows nothing, by id.
+/// The jobs of an earlier report in the folder that it calls bought, or perhaps, and of which the ledger knows nothing.
 fn reported(
     args: &ManifestArgs,
     ledger: &Path,
-    report: &Path,
+    out: &Path,
+    key: &BatchKey,
     history: &History,
-) -> Result<HashMap<String, EarlierJob>, Failure> {
-    let rows = earlier_jobs(report);
+) -> Result<Vec<EarlierJob>, Failure> {
+    let rows = earlier_jobs(out, key);
     let tasks: Vec<TaskId> = rows.iter().filter_map(task).collect();
     let known = read_known_tasks(ledger, paths::kind(args), &tasks).map_err(|error| refusal::ledger(&error))?;
+    // Where the ledger has any attempt of a job, it was bought with this ledger, and knowingly.
+    let is_strange = |row: &EarlierJob| JobId::new(row.id.as_str()).is_ok_and(|job| history.of(&job).next().is_none());
     let is_unknown = |row: &EarlierJob| match task(row) {
         Some(task) => !known.contains(&task),
-        // One in doubt has no task. Where the ledger has any attempt of the job, it knows better.
-        None => {
-            row.state == "in_doubt" && JobId::new(row.id.as_str()).is_ok_and(|job| history.of(&job).next().is_none())
-        }
+        // One in doubt has no task.
+        None => row.state == "in_doubt",
     };
-    Ok(rows.into_iter().filter(is_unknown).map(|row| (row.id.clone(), row)).collect())
+    Ok(rows.into_iter().filter(|row| is_strange(row) && is_unknown(row)).collect())
+}
+
+/// Sets aside what only the report knows, which is about to be written anew from the ledger.
+pub fn keep_what_only_the_report_knows(
+    args: &ManifestArgs,
+    ledger: &Path,
+    out: &Path,
+    key: &BatchKey,
+    history: &History,
+) -> Result<(), Failure> {
+    if args.sandbox {
+        return Ok(());
+    }
+    let mut seen = HashSet::new();
+    let mut rows = reported(args, ledger, out, key, history)?;
+    rows.retain(|row| seen.insert((row.id.clone(), row.task_id.clone())));
+    if rows.is_empty() {
+        return Ok(());
+    }
+    set_aside(out, key, rows).map_err(|error| refusal::cannot_write(&error))
 }
 
 fn task(row: &EarlierJob) -> Option<TaskId> {

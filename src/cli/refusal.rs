@@ -19,7 +19,7 @@ pub fn ledger(error: &OpenError) -> Failure {
         OpenError::Newer { .. } => "use the newer shotlist, or another ledger with --ledger",
         OpenError::Foreign(_) | OpenError::OtherKind { .. } => "name another file with --ledger",
         OpenError::Gone(_) => {
-            "bring it back, or remove its lock files if you mean to start anew: everything would then be paid for again"
+            "bring it back, or remove those files if you mean to start anew: everything would then be paid for again"
         }
         OpenError::Damaged(_) => "bring back a copy of it; without its ledger, shotlist can't know what was paid for",
         OpenError::Older { .. } => {
@@ -31,7 +31,10 @@ pub fn ledger(error: &OpenError) -> Failure {
         OpenError::Link(_) => "name the file itself with --ledger, or remove the link",
         OpenError::NoLog(_) => "put the ledger on a local disk with --ledger",
         OpenError::Thread(_) => "too many processes or threads are running: try again when there are fewer",
-        OpenError::Folder { .. } | OpenError::Store { .. } | OpenError::Unreachable { .. } => WRITABLE,
+        OpenError::Folder { .. }
+        | OpenError::Store { .. }
+        | OpenError::Unreachable { .. }
+        | OpenError::Witness { .. } => WRITABLE,
     };
     Failure::before_sending(Exit::CannotWrite, chain(error)).with_help(help)
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::bought_before::bought_before;
+use super::bought_before::{bought_before, keep_what_only_the_report_knows};
 use super::connect::{self, Connection, SANDBOX_SPEED, connect};
 use super::destinations::destinations;
 use super::exit::Exit;
@@ -150,12 +150,13 @@ impl Run<'_> {
         let history = read_history(self.ledger, kind, key).map_err(|error| refusal::ledger(&error))?;
         let plan = self.plan(&history)?;
         let mut shelf = self.keeps_videos().then(|| self.shelf(&plan, &history));
-        drop(history);
         limits::check(&plan)?;
         self.warn(&plan)?;
         let connection = self.connection(&plan, shelf.as_ref()).await?;
         // Before the reports are written anew: the old one may be all that is left of what was bought.
         limits::consent_to_repurchases(self.args, &plan, self.terminal)?;
+        keep_what_only_the_report_knows(&self.args.manifest, self.ledger, self.out, key, &history)?;
+        drop(history);
 
         let reporter = Reporter {
             key,

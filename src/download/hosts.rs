@@ -5,7 +5,7 @@
 //! of this machine or its network is asked only when the service itself is at such an address, or when the user says so.
 //! What counts is the address that is connected to, and not the name: [`HostPolicy`] is the resolver of the client.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use reqwest::Url;
@@ -29,7 +29,7 @@ enum Near {
 }
 
 fn near(address: IpAddr) -> Option<Near> {
-    match address.to_canonical() {
+    match embedded(address).map_or(address.to_canonical(), IpAddr::V4) {
         address if address.is_loopback() => Some(Near::Loopback),
         IpAddr::V4(v4) if v4.is_link_local() => Some(Near::Link),
         IpAddr::V6(v6) if v6.is_unicast_link_local() => Some(Near::Link),
@@ -40,6 +40,18 @@ fn near(address: IpAddr) -> Option<Near> {
             (v4.is_private() || is_shared || is_none).then_some(Near::Private)
         }
         IpAddr::V6(v6) => (v6.is_unique_local() || v6.is_unspecified() || v6.is_multicast()).then_some(Near::Private),
+    }
+}
+
+/// The address that a translator or a tunnel makes of one (RFC 6052 §2.1, RFC 3056 §2).
+fn embedded(address: IpAddr) -> Option<Ipv4Addr> {
+    let IpAddr::V6(v6) = address else { return None };
+    let [a, b, c, d, e, f, g, h] = v6.segments();
+    let joined = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
+    match (a, b, c, d, e, f) {
+        (0x64, 0xff9b, 0, 0, 0, 0) => Some(joined(g, h)),
+        (0x2002, high, low, ..) => Some(joined(high, low)),
+        _ => None,
     }
 }
 
@@ -104,10 +116,10 @@ impl HostPolicy {
             let service = &self.0.service;
             let (host, port) = (service.host_str().unwrap_or_default(), service.port_or_known_default().unwrap_or(443));
             let found = tokio::net::lookup_host((host.trim_matches(['[', ']']), port)).await;
-            // A service that can't be found is nowhere near.
-            found.map(|addresses| addresses.filter_map(|address| near(address.ip())).collect()).unwrap_or_default()
+            found.map(|addresses| addresses.filter_map(|address| near(address.ip())).collect())
         };
-        self.0.own.get_or_init(look_up).await
+        // A service that can't be found now is nowhere near now, and is looked up again the next time.
+        self.0.own.get_or_try_init(look_up).await.map_or(&[], |own: &Vec<Near>| own.as_slice())
     }
 }
 
@@ -166,6 +178,9 @@ mod tests {
             ("192.168.1.1", false, false, true),
             ("100.64.0.1", false, false, true),
             ("fd00::1", false, false, true),
+            ("64:ff9b::a9fe:a9fe", false, false, false),
+            ("64:ff9b::5db8:d822", true, true, true),
+            ("2002:7f00:1::1", false, true, false),
             ("0.0.0.0", false, false, true),
         ] {
             let ip: IpAddr = address.parse().expect("an address");

@@ -201,6 +201,9 @@ impl Turn<'_> {
     pub fn steps_back(&mut self) {
         let mut state = self.slots.lock();
         self.end(&mut state);
+        drop(state);
+        // Whoever goes alone may have waited for this one.
+        self.slots.changed.notify_waiters();
     }
 
     /// The service said that it is full, and to wait this long.

@@ -7,7 +7,8 @@
 //!   to is not ours. Somebody who swaps a file for a link while it is being opened can write there without us, too, and
 //!   is not guarded against where the system has no `O_NOFOLLOW`.
 //! - **Nothing is waited for that may never come.** A pipe in the place of a file is refused, not read ([`open_plain`],
-//!   [`read_at_most`]), and what is read is bounded in length.
+//!   [`read_at_most`]), and what is read is bounded in length. Only the manifest and the key may come through a pipe, because
+//!   their owner says so on the command line.
 //! - **Whole or not at all.** [`replace()`] lets a reader see the old file or the new one, also after the power was lost.
 //! - **A new name lasts** as its file does: the folder is synced ([`sync_folder`], [`make_folders`]).
 //!

@@ -1,16 +1,20 @@
 //! A copy of a ledger that is whole, and a look whether one is.
 
-use std::io;
+use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use super::books;
 use super::open::{OpenError, open_to_read, store_error};
 use super::schema::Kind;
 use super::store::{ATTEMPT, attempt};
+use super::{books, witness};
 use crate::domain::Usd;
 use crate::files::sync_folder;
+
+/// How often a ledger is read anew because a run began meanwhile; from the second time on, it has a log.
+const TRIES: usize = 5;
 
 /// Why a ledger could not be copied or verified.
 #[derive(Debug, thiserror::Error)]
@@ -52,8 +56,10 @@ pub struct Contents {
 
 /// Verifies a ledger: the file itself, each attempt in it, the sums that are kept, and that it did not go back in time.
 pub fn check(path: &Path, kind: Kind) -> Result<Contents, CheckError> {
-    let connection = open_to_read(path, kind)?.ok_or_else(|| CheckError::Missing(path.to_owned()))?;
-    verify(&connection, path)
+    at_one_moment(path, || {
+        let connection = open_to_read(path, kind)?.ok_or_else(|| CheckError::Missing(path.to_owned()))?;
+        verify(&connection, path)
+    })
 }
 
 /// Copies a ledger to a new file, whole, also while a run is at it; what is in the log is in the copy. An existing file is
@@ -61,25 +67,53 @@ pub fn check(path: &Path, kind: Kind) -> Result<Contents, CheckError> {
 pub fn backup(path: &Path, kind: Kind, to: &Path) -> Result<Contents, CheckError> {
     let failed = |source| CheckError::Copy { path: to.to_owned(), source };
     if to.symlink_metadata().is_ok() {
-        return Err(failed(io::ErrorKind::AlreadyExists.into()));
+        return Err(failed(ErrorKind::AlreadyExists.into()));
     }
-    let connection = open_to_read(path, kind)?.ok_or_else(|| CheckError::Missing(path.to_owned()))?;
     let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let on_its_way = tempfile::Builder::new().prefix(".shotlist-").tempdir_in(folder).map_err(failed)?;
     let copy = on_its_way.path().join("ledger.db");
-    let copied = connection.execute("VACUUM INTO ?1", [copy.to_string_lossy()]);
-    copied.map_err(|error| store_error(to, error))?;
-    drop(connection);
-    let contents = check(&copy, kind)?;
-    let named = std::fs::File::open(&copy)
-        .and_then(|file| file.sync_all())
-        .and_then(|()| std::fs::hard_link(&copy, to).or_else(|_| std::fs::rename(&copy, to)))
+    let contents = at_one_moment(path, || {
+        let connection = open_to_read(path, kind)?.ok_or_else(|| CheckError::Missing(path.to_owned()))?;
+        // What an earlier try left.
+        let _was_not_there = fs::remove_file(&copy);
+        let copied = connection.execute("VACUUM INTO ?1", [copy.to_string_lossy()]);
+        copied.map_err(|error| store_error(to, error))?;
+        check(&copy, kind)
+    })?;
+    let named = fs::metadata(path)
+        .and_then(|found| fs::set_permissions(&copy, found.permissions()))
+        .and_then(|()| fs::File::open(&copy)?.sync_all())
+        .and_then(|()| match fs::hard_link(&copy, to) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(error),
+            // Some file systems have no second names. There, a name that was free a moment ago is taken.
+            Err(_) if to.symlink_metadata().is_err() => fs::rename(&copy, to),
+            named => named,
+        })
         .and_then(|()| sync_folder(to));
     named.map_err(failed)?;
     Ok(contents)
 }
 
+/// Does something with a ledger that is read without its log, because there is none, once more if a run began meanwhile: then
+/// pages of two moments may have been read.
+fn at_one_moment<T>(path: &Path, read: impl Fn() -> Result<T, CheckError>) -> Result<T, CheckError> {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    let moment = || (witness::read(path), Path::new(&log).exists());
+    for _ in 1..TRIES {
+        let before = moment();
+        let done = read();
+        // With a log there is a snapshot, whatever is written meanwhile.
+        if before.1 || before == moment() {
+            return done;
+        }
+    }
+    read()
+}
+
 fn verify(connection: &Connection, path: &Path) -> Result<Contents, CheckError> {
+    // All of it at one moment: a run may be writing.
+    let connection = &connection.unchecked_transaction().map_err(|error| store_error(path, error))?;
     let damaged = |what: String| CheckError::Damaged { path: path.to_owned(), what };
     let store = |error| CheckError::Open(store_error(path, error));
     let verdict: String =

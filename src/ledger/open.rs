@@ -34,7 +34,7 @@ pub enum OpenError {
         source: std::io::Error,
     },
     /// It is not there, and runs have used it before.
-    #[error("the ledger {} is gone: runs have locked it before, and their lock files are still there", .0.display())]
+    #[error("the ledger {} is gone: runs have used it before, and their files beside it (`.lock`, `.witness`) are still there", .0.display())]
     Gone(PathBuf),
     /// Whether it is there can't be told, or it is a link that leads nowhere.
     #[error("the ledger {} can't be reached", path.display())]
@@ -88,6 +88,14 @@ pub enum OpenError {
         /// Its format.
         found: i32,
     },
+    /// What notices a ledger that goes back in time can't be opened.
+    #[error("the ledger's witness, {}.{}, can't be opened", path.display(), witness::EXTENSION)]
+    Witness {
+        /// The ledger.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
     /// The thread that writes it can't be started.
     #[error("the ledger's thread can't be started")]
     Thread(#[source] std::io::Error),
@@ -109,6 +117,10 @@ pub fn open(path: &Path, kind: Kind) -> Result<Connection, OpenError> {
     let known = witness::read(path);
     let mut connection = connect(path, OpenFlags::default()).map_err(|error| store_error(path, error))?;
     if found(&connection, path, kind)? != Found::Ledger(VERSION) {
+        // One of an earlier version counted nothing, and never had a witness: it is a copy from before.
+        if let Some(known) = known.filter(|known| *known > 0) {
+            return Err(OpenError::Older { path: path.to_owned(), known, found: 0 });
+        }
         create_or_upgrade(&mut connection, kind).map_err(|error| store_error(path, error))?;
     }
     demand_log(&connection, path)?;
@@ -355,6 +367,18 @@ mod tests {
         drop(open(&path, Kind::Real).expect("once"));
         assert_eq!(version(), VERSION);
         assert_eq!(history().attempts().next(), Some(old), "the upgrade changed what was known");
+    }
+
+    #[test]
+    fn a_copy_of_an_earlier_version_beside_a_witness_has_gone_back_in_time_and_stays_as_it_is() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("ledger.db");
+        Connection::open(&path).and_then(|c| c.execute_batch(include_str!("version_1.sql"))).expect("an old ledger");
+        let before = std::fs::read(&path).expect("the file");
+        std::fs::write(folder.path().join("ledger.db.witness"), format!("commits {:020}\n", 7)).expect("a witness");
+        assert!(matches!(open_to_read(&path, Kind::Real), Err(OpenError::Older { known: 7, found: 0, .. })));
+        assert!(matches!(open(&path, Kind::Real), Err(OpenError::Older { known: 7, found: 0, .. })));
+        assert_eq!(std::fs::read(&path).expect("the file"), before);
     }
 
     #[test]

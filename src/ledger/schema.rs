@@ -111,7 +111,7 @@ CREATE TEMP VIEW attempt AS SELECT *, NULL AS seen_us, NULL AS seen_percent, NUL
 const READ_2_AS_3: &str = "
 CREATE TEMP VIEW spent AS SELECT intended_us / 3600000000 AS hour, sum(price_micros) AS micros FROM main.attempt
     WHERE state NOT IN ('void', 'rejected') GROUP BY hour;
-CREATE TEMP VIEW ledger AS SELECT 1 AS id, 9223372036854775807 AS commits;
+CREATE TEMP VIEW ledger AS SELECT 1 AS id, 0 AS commits;
 ";
 
 /// What a file is, as far as its header and its list of tables tell.

@@ -4,7 +4,8 @@
 //! copy in its place, or its log was left behind when it was copied. Nothing in the file itself shows that, and
 //! everything that it forgot would be paid for again. So each commit counts itself in the ledger, and is counted here
 //! once it is durable. The witness never knows more than the ledger did: it is written after the commit, and it is not
-//! synced, because after the loss of power it may know less, and must not know more.
+//! synced, because after the loss of power it may know less, and must not know more. Of two runs at once, the slower may
+//! note the older number last, which makes it know less for a moment, too.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
@@ -23,6 +24,8 @@ const PREFIX: &str = "commits ";
 pub struct Witness {
     file: File,
     newest: i64,
+    /// Whether it was told that it can't be written.
+    is_mute: bool,
 }
 
 impl Witness {
@@ -30,7 +33,7 @@ impl Witness {
     pub fn open(ledger: &Path) -> std::io::Result<Self> {
         let path = beside(&std::fs::canonicalize(ledger)?);
         let file = open_plain(&path, File::options().read(true).write(true).create(true).truncate(false))?;
-        Ok(Self { file, newest: read(ledger).unwrap_or(0) })
+        Ok(Self { file, newest: read(ledger).unwrap_or(0), is_mute: false })
     }
 
     /// Notes a commit that is durable.
@@ -42,7 +45,9 @@ impl Witness {
         let line = format!("{PREFIX}{commits:020}\n");
         // Always of one length, and written at once: a reader never sees half of it.
         let noted = self.file.rewind().and_then(|()| self.file.write_all(line.as_bytes()));
-        if let Err(error) = noted {
+        if let Err(error) = noted
+            && !std::mem::replace(&mut self.is_mute, true)
+        {
             tracing::warn!(
                 "the ledger's witness can't be written, and a ledger that goes back in time is not noticed: {error}"
             );

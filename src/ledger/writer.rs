@@ -45,8 +45,8 @@ impl SqliteLedger {
     /// Opens the ledger, and makes it if it is not there.
     pub fn open(path: &Path, kind: Kind) -> Result<Self, OpenError> {
         let connection = open(path, kind)?;
-        let unreachable = |source| OpenError::Unreachable { path: path.to_owned(), source };
-        let witness = Witness::open(path).map_err(unreachable)?;
+        let unopened = |source| OpenError::Witness { path: path.to_owned(), source };
+        let witness = Witness::open(path).map_err(unopened)?;
         let (orders, inbox) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name("ledger".to_owned())

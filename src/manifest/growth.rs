@@ -25,6 +25,9 @@ const REFUSED: [&str; 6] = ["macro", "call", "recursive", "include", "import", "
 /// Replaces what multiplies by what looks first.
 pub fn bound(engine: &mut Environment<'_>) {
     engine.remove_global("namespace");
+    // Lists of as many lists as somebody writes.
+    engine.remove_filter("slice");
+    engine.remove_filter("batch");
     engine.add_filter("indent", |text: String, width: usize, first: Option<bool>| {
         within(text.len().saturating_add(width.saturating_mul(text.lines().count() + 1)))?;
         let indent = " ".repeat(width);
@@ -125,7 +128,12 @@ fn tags(source: &str) -> Vec<Tag> {
     let (mut tags, mut rest) = (Vec::new(), source);
     while let Some(at) = rest.find('{') {
         rest = &rest[at + 1..];
-        let Some(kind) = rest.chars().next().filter(|kind| matches!(kind, '{' | '%')) else { continue };
+        let Some(kind) = rest.chars().next().filter(|kind| matches!(kind, '{' | '%' | '#')) else { continue };
+        if kind == '#' {
+            // What stands in a comment opens nothing, and closes nothing.
+            rest = rest.find("#}").map_or("", |end| &rest[end + 2..]);
+            continue;
+        }
         let close = if kind == '%' { "%}" } else { "}}" };
         let (mut code, mut quote, mut end) = (String::new(), None, rest.len());
         for (at, c) in rest.char_indices().skip(1) {
@@ -141,6 +149,9 @@ fn tags(source: &str) -> Vec<Tag> {
             }
         }
         rest = &rest[end..];
+        if kind == '%' && code.trim_matches(['-', '+', ' ']) == "raw" {
+            rest = rest.find("endraw").map_or("", |end| &rest[end..]);
+        }
         tags.push(Tag { is_statement: kind == '%', code });
     }
     tags
@@ -156,6 +167,7 @@ mod tests {
             "import {{ row.call }} {{ \"{% macro %}\" }}",
             "{% for c in 'a+b+c+d+e+f+g+h+i+j+k+l+m+n' %}{{ c ~ \" + \" }}{% endfor %}",
             "{{ a + b }} + + + + + + + + + + + + + +",
+            "{% raw %}{% macro f() %} {{ ' {% endraw %} {# {% macro g() %} #}",
             "{% set a = b %}{{ '%03d%%, %.2f' | format(a, b) }} filter",
         ] {
             assert!(refuse(good).is_none(), "{good}");
@@ -168,6 +180,9 @@ mod tests {
             "{% set a %}{{ a }}{{ a }}{% endset %}",
             "{%- set a -%}{{ a }}{% endset %}",
             "{% filter upper %}x{% endfilter %}",
+            "{# {{ ' #}{% macro f() %}x{% endmacro %}",
+            "{# it's {{ x' #}{% set a %}{{ a }}{{ a }}{% endset %}",
+            "{% raw %}{{ ' {% endraw %}{% macro f() %}{% endmacro %}",
             "{{ '}}' }}{% set a = a+a+a+a+a+a+a+a+a+a+a+a+a+a %}",
         ] {
             assert!(refuse(bad).is_some(), "{bad}");

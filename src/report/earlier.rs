@@ -1,26 +1,28 @@
 //! What an earlier report says was bought: a witness for the day on which its ledger is not there.
 
 use std::fs::File;
-use std::io::{BufReader, Read as _};
+use std::io::{self, BufReader, Read as _};
 use std::path::Path;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use crate::domain::Usd;
-use crate::files::open_plain;
+use crate::domain::{BatchKey, Usd};
+use crate::files::{open_plain, replace};
 
 /// The longest report that is read, in bytes: a hundred thousand jobs take half of it.
 const LONGEST: u64 = 512 << 20;
 
 /// A report that was written earlier, as far as it tells of purchases.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 struct Earlier {
+    name: String,
+    batch: String,
     simulated: bool,
     jobs: Vec<EarlierJob>,
 }
 
 /// One job of such a report.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct EarlierJob {
     /// The job.
     pub id: String,
@@ -41,19 +43,33 @@ fn usd<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Usd>,
     Ok(Option::<String>::deserialize(deserializer)?.and_then(|text| text.parse().ok()))
 }
 
-/// The jobs of the JSON report of this name; none if there is no report, or one of the simulator.
+/// What is set aside of a report that is about to be replaced, beside it.
+const SET_ASIDE: &str = ".bought-before.json";
+
+/// The jobs of a batch that the JSON report in this folder tells of, and those that were set aside; none if there is no report, or
+/// one of the simulator or of another batch.
 #[must_use]
-pub fn earlier_jobs(path: &Path) -> Vec<EarlierJob> {
+pub fn earlier_jobs(folder: &Path, key: &BatchKey) -> Vec<EarlierJob> {
+    ["report.json", SET_ASIDE].into_iter().flat_map(|name| read(&folder.join(name), key)).collect()
+}
+
+/// Sets jobs of an earlier report aside, whose purchase nobody else knows of, before the report is replaced.
+pub fn set_aside(folder: &Path, key: &BatchKey, jobs: Vec<EarlierJob>) -> io::Result<()> {
+    let earlier = Earlier { name: key.name.clone(), batch: key.batch.clone(), simulated: false, jobs };
+    replace(&folder.join(SET_ASIDE), |_, file| Ok(serde_json::to_writer(file, &earlier)?))
+}
+
+fn read(path: &Path, key: &BatchKey) -> Vec<EarlierJob> {
     let file = match open_plain(path, File::options().read(true)) {
         Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Vec::new(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
         Err(error) => {
             tracing::warn!("{} can't be read, and can't tell what was bought before: {error}", path.display());
             return Vec::new();
         }
     };
     match serde_json::from_reader::<_, Earlier>(BufReader::new(file.take(LONGEST))) {
-        Ok(Earlier { simulated: false, jobs }) => jobs,
+        Ok(Earlier { name, batch, simulated: false, jobs }) if name == key.name && batch == key.batch => jobs,
         Ok(_) => Vec::new(),
         Err(error) => {
             tracing::warn!("{} is no report, and can't tell what was bought before: {error}", path.display());

@@ -15,7 +15,7 @@ mod times;
 mod way;
 mod writer;
 
-pub use earlier::{EarlierJob, earlier_jobs};
+pub use earlier::{EarlierJob, earlier_jobs, set_aside};
 pub use json::ReportView;
 pub use row::{JobState, Row, Superseded, Totals};
 pub use rows::Report;

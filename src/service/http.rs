@@ -14,7 +14,7 @@ use reqwest::header::{
 use reqwest::{Client, ClientBuilder, Response, Url, redirect};
 
 use super::classify::{self, Answer};
-use super::{ApiKey, Endpoint, Look, Submission, VideoService};
+use super::{ApiKey, Endpoint, Look, Submission, VideoService, mask};
 use crate::domain::{Request, ServiceError, TaskId};
 
 /// How long to wait for a connection. Nothing is written before it stands, so running out of it costs nothing.
@@ -86,12 +86,6 @@ impl HttpService {
         self.endpoint.at(&[])
     }
 
-    /// An answer's body, without the key.
-    async fn read(&self, response: Response) -> Result<Vec<u8>, (reqwest::Error, Vec<u8>)> {
-        let body = read(response).await;
-        body.map(|body| self.key.masked(body)).map_err(|(error, arrived)| (error, self.key.masked(arrived)))
-    }
-
     /// With words of gateways for the end of a task, in small letters.
     #[must_use]
     pub fn with_failed_words(mut self, words: &[String]) -> Self {
@@ -139,6 +133,20 @@ fn headers(key: &ApiKey) -> HeaderMap {
 
 impl VideoService for HttpService {
     async fn submit(&self, request: &Request) -> Submission {
+        mask::submission(&self.key, self.post(request).await)
+    }
+
+    async fn look(&self, task: &TaskId) -> Look {
+        mask::look(&self.key, self.get(task).await)
+    }
+
+    fn content_url(&self, task: &TaskId) -> String {
+        self.endpoint.at(&["v1", "videos", task.as_str(), "content"]).into()
+    }
+}
+
+impl HttpService {
+    async fn post(&self, request: &Request) -> Submission {
         let post = self.submit.post(self.endpoint.at(&["v1", "videos"])).timeout(self.submit_timeout);
         let sent = post.header(CONTENT_TYPE, "application/json").body(request.body().to_owned()).send().await;
         let response = match sent {
@@ -149,7 +157,7 @@ impl VideoService for HttpService {
         };
         let status = response.status().as_u16();
         let (retry_after, location) = (header(&response, &RETRY_AFTER), header(&response, &LOCATION));
-        match self.read(response).await {
+        match read(response).await {
             Ok(body) => {
                 let answer = Answer {
                     status,
@@ -176,7 +184,7 @@ impl VideoService for HttpService {
         }
     }
 
-    async fn look(&self, task: &TaskId) -> Look {
+    async fn get(&self, task: &TaskId) -> Look {
         let get = self.look.get(self.endpoint.at(&["v1", "videos", task.as_str()]));
         let response = match get.send().await {
             Ok(response) => response,
@@ -184,7 +192,7 @@ impl VideoService for HttpService {
         };
         let status = response.status().as_u16();
         let (retry_after, location) = (header(&response, &RETRY_AFTER), header(&response, &LOCATION));
-        match self.read(response).await {
+        match read(response).await {
             Ok(body) => {
                 let answer = Answer {
                     status,
@@ -203,10 +211,6 @@ impl VideoService for HttpService {
             }
             Err((error, _)) => Look::Trouble(causes(&error)),
         }
-    }
-
-    fn content_url(&self, task: &TaskId) -> String {
-        self.endpoint.at(&["v1", "videos", task.as_str(), "content"]).into()
     }
 }
 

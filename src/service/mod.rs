@@ -3,13 +3,14 @@
 //! [`VideoService`] is the whole of it as the engine sees it. [`HttpService`] speaks to the real one; the engine's tests
 //! have one of their own. What an answer means is decided in [`classify`], a pure function with a test for each line
 //! of the table "Which POST failures are safe to send again". However much the service says, [`bounds`] holds it to what a
-//! ledger and a person can keep, and the key itself is taken out of it if it is echoed.
+//! ledger and a person can keep, and [`mask`] takes the key itself out of it if it is echoed.
 
 mod bounds;
 mod classify;
 mod endpoint;
 mod http;
 mod key;
+mod mask;
 mod reason;
 mod wire;
 

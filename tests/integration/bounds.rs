@@ -63,6 +63,8 @@ fn templates_that_grow_or_go_too_deep_are_refused() {
     for template in [
         "{{ '%1000000000d' | format(1) }}".to_owned(),
         "{{ '%*d' | format(1000000000, 1) }}".to_owned(),
+        "{{ ([1] | slice(1000000000)) | length }}".to_owned(),
+        "{{ ([1] | batch(1000000000, 1)) | length }}".to_owned(),
         format!("{{{{ {}a }}}}", "not ".repeat(50_000)),
         format!("{{{{ {}1 }}}}", "-".repeat(50_000)),
         format!("{{{{ a{} }}}}", ".a".repeat(50_000)),

@@ -94,6 +94,22 @@ fn a_backup_is_whole_also_while_a_run_is_at_it_and_a_check_says_so() {
 }
 
 #[test]
+fn a_ledger_that_is_being_written_is_whole_at_every_moment() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(300)));
+    let mut child = here.run(&service, &["-q", "--concurrency", "100"]).starts();
+    wait_until("it is under way", || service.posts().len() > 3);
+    let mut checks = 0;
+    while child.try_wait().expect("a status").is_none() || checks == 0 {
+        here.shotlist(&["ledger", "check"]).ends_with(0);
+        here.shotlist(&["ledger", "backup", &format!("copy{checks}.db")]).ends_with(0);
+        checks += 1;
+    }
+    assert_eq!(Ended::of(child).code, Some(0));
+    let mode = |name: &str| fs::metadata(here.path(name)).expect("a file").permissions().mode() & 0o777;
+    assert_eq!(mode("copy0.db"), mode(LEDGER), "a copy holds the same prompts and links");
+}
+
+#[test]
 fn a_check_finds_what_is_damaged() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     here.run(&service, &[]).ends_with(0);

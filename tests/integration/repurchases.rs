@@ -92,6 +92,39 @@ fn a_ledger_that_was_left_behind_is_missed() {
 }
 
 #[test]
+fn a_run_of_other_jobs_does_not_make_it_forgotten() {
+    let three = format!("{TWO_JOBS}  - {{ id: three, model: alpha-2, prompt: a bird }}\n");
+    let (service, here) = (Service::well(), Workspace::with_manifest(&three));
+    here.run(&service, &["--exclude", "three"]).ends_with(0);
+    fs::remove_dir_all(here.path(".shotlist")).expect("removed");
+    // Each of these writes the report anew, from a ledger that does not know.
+    here.run(&service, &["--select", "three"]).ends_with(0);
+    here.shotlist(&["report", "m.yaml"]).ends_with(0);
+    let ended = here.run(&service, &[]).ends_with(3);
+    assert!(ended.stderr.contains("one was bought as the task t0"), "{}", ended.stderr);
+    assert_eq!(service.posts().len(), 3);
+    here.run(&service, &["--buy-again", "--select", "one"]).ends_with(0);
+    let ended = here.run(&service, &[]).ends_with(3);
+    assert!(
+        ended.stderr.contains("1 job was bought before") && ended.stderr.contains("two was bought"),
+        "{}",
+        ended.stderr
+    );
+    here.run(&service, &["--buy-again"]).ends_with(0);
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!(service.posts().len(), 5);
+}
+
+#[test]
+fn the_report_of_another_manifest_in_the_same_folder_says_nothing() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    here.run(&service, &["--out", "shared"]).ends_with(0);
+    here.write("other.yaml", TWO_JOBS.replace("a cat", "a cow").replace("a dog", "a pig"));
+    run(&here, &service, "other.yaml", &["--out", "shared", "--ledger", "other.db"]).ends_with(0);
+    assert_eq!(service.posts().len(), 4);
+}
+
+#[test]
 fn a_doubt_whose_ledger_is_gone_is_missed_and_one_that_was_settled_is_not() {
     let lossy = |asked: &crate::support::Asked| match (asked.method.as_str(), asked.earlier) {
         ("POST", 0) => crate::support::Answer::Hangup,
