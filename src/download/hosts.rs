@@ -46,11 +46,9 @@ fn near(address: IpAddr) -> Option<Near> {
 /// The address that a translator or a tunnel makes of one (RFC 6052 §2.1, RFC 3056 §2).
 fn embedded(address: IpAddr) -> Option<Ipv4Addr> {
     let IpAddr::V6(v6) = address else { return None };
-    let [a, b, c, d, e, f, g, h] = v6.segments();
-    let joined = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
-    match (a, b, c, d, e, f) {
-        (0x64, 0xff9b, 0, 0, 0, 0) => Some(joined(g, h)),
-        (0x2002, high, low, ..) => Some(joined(high, low)),
+    let joined = |high: u16, low: u16| Some(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)));
+    match v6.segments() {
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => joined(high, low),
         _ => None,
     }
 }

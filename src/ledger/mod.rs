@@ -177,3 +177,23 @@ pub trait Ledger: Sync {
     /// Says that the tasks of a batch that can still be asked about belong to this account, after a key was changed.
     fn adopt(&self, batch: &BatchKey, account: &Account) -> impl Future<Output = Result<(), LedgerError>> + Send;
 }
+
+#[cfg(test)]
+impl Intent {
+    /// An intent of a job on alpha-2, for tests.
+    fn of_job(job: &str) -> Self {
+        Self {
+            batch: BatchKey { name: "n".into(), batch: String::new() },
+            job: JobId::new(job).expect("an id"),
+            fingerprint: Fingerprint::stored("f".into()),
+            request: "{}".into(),
+            model: "alpha-2".into(),
+            price: Usd::from_micros(900_000),
+            charging: Charging::AtSubmission,
+            typical_s: (60, 180),
+            account: Account { service: "s".into(), key: "k".into() },
+            known: None,
+            caps: Vec::new(),
+        }
+    }
+}

@@ -336,22 +336,6 @@ mod tests {
         ]
     }
 
-    fn intent(number: usize) -> Intent {
-        Intent {
-            batch: BatchKey { name: "n".into(), batch: String::new() },
-            job: JobId::new(format!("j{number}")).expect("an id"),
-            fingerprint: Fingerprint::stored("f".into()),
-            request: "{}".into(),
-            model: "alpha-2".into(),
-            price: Usd::from_micros(900_000),
-            charging: Charging::AtSubmission,
-            typical_s: (60, 180),
-            account: Account { service: "s".into(), key: "k".into() },
-            known: None,
-            caps: Vec::new(),
-        }
-    }
-
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         /// One answer of the service must never make a ledger unreadable, whatever is in it.
@@ -363,7 +347,7 @@ mod tests {
             let connection = open(&folder.path().join("ledger.db"), Kind::Real).expect("a ledger");
             let now = Timestamp::UNIX_EPOCH;
             for (number, life) in lives.iter().enumerate() {
-                let attempt = intend(&connection, &intent(number), now).expect("an intent");
+                let attempt = intend(&connection, &Intent::of_job(&format!("j{number}")), now).expect("an intent");
                 for event in life {
                     match record(&connection, attempt, event, now) {
                         // Two of these tasks have the same name by chance.
@@ -372,7 +356,7 @@ mod tests {
                     }
                 }
             }
-            let read = history(&connection, &intent(0).batch).expect("every attempt can be read");
+            let read = history(&connection, &Intent::of_job("j0").batch).expect("every attempt can be read");
             prop_assert_eq!(read.attempts().count(), lives.len());
             for (attempt, life) in read.attempts().zip(&lives) {
                 if let [Event::Refused(error) | Event::Doubted(error)] | [_, Event::Failed { error, .. }] = life.as_slice()

@@ -171,22 +171,10 @@ fn refuse(order: Order, error: LedgerError) -> Box<dyn FnOnce(Result<(), LedgerE
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{Account, AttemptId, Charging, Fingerprint, JobId, TaskId, Usd};
+    use crate::domain::{AttemptId, TaskId};
 
     fn intent(known: Option<AttemptId>) -> Intent {
-        Intent {
-            batch: BatchKey { name: "n".into(), batch: String::new() },
-            job: JobId::new("a").expect("an id"),
-            fingerprint: Fingerprint::stored("f".into()),
-            request: "{}".into(),
-            model: "alpha-2".into(),
-            price: Usd::from_micros(900_000),
-            charging: Charging::AtSubmission,
-            typical_s: (60, 180),
-            account: Account { service: "s".into(), key: "k".into() },
-            known,
-            caps: Vec::new(),
-        }
+        Intent { known, ..Intent::of_job("a") }
     }
 
     /// Two runners of one batch, as where a lock is of no use: the second buys nothing that the first is at, or has bought

@@ -31,7 +31,7 @@ pub struct Answer<'a> {
 /// | 429, 425; 503 with `Retry-After` | refused, asked to wait: said by rate limits (nginx, gateways) before anything is passed on |
 /// | 301, 302, 307, 308 | another address: said by web servers and gateways in front of a service (a missing `https`, `www` or slash), which made nothing |
 /// | 401, 403 | the key |
-/// | 408 | nobody knows: RFC 9110 §15.5.9 means a request that never came whole, but gateways (LiteLLM, Ray Serve) say it when what is behind them took too long, and one was seen to have bought five tasks |
+/// | 408 | nobody knows: RFC 9110 §15.5.9 means a request that never came whole, but gateways (`LiteLLM`, Ray Serve) say it when what is behind them took too long, and one was seen to have bought five tasks |
 /// | other 4xx | refused for good |
 /// | everything else | nobody knows: other 5xx (502 and 504 are a gateway's words for a lost answer), 303 (RFC 9110 §15.4.4: it is done, look elsewhere), a 2xx without a task id |
 ///
@@ -94,15 +94,12 @@ fn describe(answer: &Answer<'_>, what: &str) -> ServiceError {
     let json: Option<Value> = serde_json::from_slice(answer.body).ok();
     let error = json.as_ref().and_then(reason::of_refusal);
     let raw = json.as_ref().map_or_else(|| bounds::raw_text(&text), bounds::raw);
-    match error {
-        Some(error) => {
-            ServiceError { message: format!("{what} (HTTP {status}): {}", error.message), code: error.code, raw }
-        }
-        None => {
-            let said = reason::beginning(&text).map(|said| format!(": {said}")).unwrap_or_default();
-            ServiceError { message: format!("{what} (HTTP {status}){said}"), code: None, raw }
-        }
-    }
+    let (said, code) = match error {
+        Some(error) => (Some(error.message), error.code),
+        None => (reason::beginning(&text), None),
+    };
+    let said = said.map(|said| format!(": {said}")).unwrap_or_default();
+    ServiceError { message: format!("{what} (HTTP {status}){said}"), code, raw }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use reqwest::header::{
-    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER,
+    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER,
 };
 use reqwest::{Client, ClientBuilder, Response, Url, redirect};
 
@@ -155,33 +155,18 @@ impl HttpService {
             Err(error) if error.is_connect() || error.is_builder() => return Submission::NotSent(causes(&error)),
             Err(error) => return Submission::Unknown(lost(&error, &[])),
         };
-        let status = response.status().as_u16();
-        let (retry_after, location) = (header(&response, &RETRY_AFTER), header(&response, &LOCATION));
+        let head = Head::of(&response);
         match read(response).await {
-            Ok(body) => {
-                let answer = Answer {
-                    status,
-                    retry_after: retry_after.as_deref(),
-                    location: location.as_deref(),
-                    body: &body,
-                    failed_words: &self.failed_words,
-                };
-                classify::submission(&answer, self.free_server_errors, Timestamp::now())
-            }
+            Ok(body) => self.meaning(&head, &body),
             // The status of a refusal is a refusal even if its explanation is cut short.
-            Err((_, body)) if (400..500).contains(&status) => {
-                let answer = Answer {
-                    status,
-                    retry_after: retry_after.as_deref(),
-                    location: location.as_deref(),
-                    body: &body,
-                    failed_words: &self.failed_words,
-                };
-                classify::submission(&answer, self.free_server_errors, Timestamp::now())
-            }
+            Err((_, body)) if (400..500).contains(&head.status) => self.meaning(&head, &body),
             // What did arrive may hold the task id, which a person can look up.
             Err((error, body)) => Submission::Unknown(lost(&error, &body)),
         }
+    }
+
+    fn meaning(&self, head: &Head, body: &[u8]) -> Submission {
+        classify::submission(&head.answer(body, &self.failed_words), self.free_server_errors, Timestamp::now())
     }
 
     async fn get(&self, task: &TaskId) -> Look {
@@ -190,32 +175,37 @@ impl HttpService {
             Ok(response) => response,
             Err(error) => return Look::Trouble(causes(&error)),
         };
-        let status = response.status().as_u16();
-        let (retry_after, location) = (header(&response, &RETRY_AFTER), header(&response, &LOCATION));
+        let head = Head::of(&response);
         match read(response).await {
-            Ok(body) => {
-                let answer = Answer {
-                    status,
-                    retry_after: retry_after.as_deref(),
-                    location: location.as_deref(),
-                    body: &body,
-                    failed_words: &self.failed_words,
-                };
-                match classify::look(&answer, Timestamp::now()) {
-                    // A mixed-up or cached answer about another task must not become this one's final word.
-                    Look::Report(report) if !report.may_be_about(task) => {
-                        Look::Trouble("the service answered about another task".to_owned())
-                    }
-                    seen => seen,
+            Ok(body) => match classify::look(&head.answer(&body, &self.failed_words), Timestamp::now()) {
+                // A mixed-up or cached answer about another task must not become this one's final word.
+                Look::Report(report) if !report.may_be_about(task) => {
+                    Look::Trouble("the service answered about another task".to_owned())
                 }
-            }
+                seen => seen,
+            },
             Err((error, _)) => Look::Trouble(causes(&error)),
         }
     }
 }
 
-fn header(response: &Response, name: &HeaderName) -> Option<String> {
-    response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+/// What an answer says before its body.
+struct Head {
+    status: u16,
+    retry_after: Option<String>,
+    location: Option<String>,
+}
+
+impl Head {
+    fn of(response: &Response) -> Self {
+        let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        Self { status: response.status().as_u16(), retry_after: header(RETRY_AFTER), location: header(LOCATION) }
+    }
+
+    fn answer<'a>(&'a self, body: &'a [u8], failed_words: &'a [String]) -> Answer<'a> {
+        let (retry_after, location) = (self.retry_after.as_deref(), self.location.as_deref());
+        Answer { status: self.status, retry_after, location, body, failed_words }
+    }
 }
 
 /// The body, up to a bound; what lies beyond is not read, and a task object that long can't be read as one. If it breaks
