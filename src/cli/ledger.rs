@@ -19,8 +19,10 @@ pub fn ledger(args: &LedgerArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let Contents { batches, attempts, price } = contents.map_err(|error| refuse(&error))?;
     if !terminal.is_quiet {
         let path = args.ledger.display();
+        let batches = if batches == 1 { "1 batch".to_owned() } else { format!("{batches} batches") };
+        let attempts = if attempts == 1 { "1 attempt".to_owned() } else { format!("{attempts} attempts") };
         let mut page = Page::new();
-        page.line(format_args!("{path} {done}: {batches} batches, {attempts} attempts, ${price} spent or at risk"));
+        page.line(format_args!("{path} {done}: {batches}, {attempts}, ${price} spent or at risk"));
         terminal.result(&page);
     }
     Ok(Exit::Done)

@@ -287,8 +287,10 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
         (self.line.tell)(RunEvent::InDoubt { job: job.id.clone(), message, price: job.price });
         if let Some(doubts) = permit.was_doubted() {
             let doubts = if doubts == 1 { "1 doubt".to_owned() } else { format!("{doubts} doubts in a row") };
-            let message =
-                format!("{doubts}, and nothing was taken in between; what is at the service is still collected");
+            let message = format!(
+                "{doubts}, and nothing was taken in between. What is at the service is still collected; look the doubts up there \
+                 and settle them with `shotlist resolve` before the next run"
+            );
             self.line.stop_because(StopReason::TooManyDoubts, message);
         }
         Submitted::Doubt

@@ -79,12 +79,12 @@ fn a_backup_is_whole_also_while_a_run_is_at_it_and_a_check_says_so() {
     let child = here.run(&service, &[]).starts();
     wait_until("all are taken", || service.looks() > 3);
     let backup = here.shotlist(&["ledger", "backup", "copy.db"]).ends_with(0);
-    assert!(backup.stdout.contains("copied to copy.db: 1 batches, 3 attempts, $2.70"), "{}", backup.stdout);
+    assert!(backup.stdout.contains("copied to copy.db: 1 batch, 3 attempts, $2.70"), "{}", backup.stdout);
     kill(&child, "-KILL");
     drop(Ended::of(child));
     done.store(true, std::sync::atomic::Ordering::SeqCst);
     let check = here.shotlist(&["ledger", "check", "--ledger", "copy.db"]).ends_with(0);
-    assert!(check.stdout.contains("copy.db is whole: 1 batches, 3 attempts, $2.70"), "{}", check.stdout);
+    assert!(check.stdout.contains("copy.db is whole: 1 batch, 3 attempts, $2.70"), "{}", check.stdout);
     // What is in it is enough to go on.
     here.run(&service, &["--ledger", "copy.db"]).ends_with(0);
     assert_eq!(service.posts().len(), 3);
