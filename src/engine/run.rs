@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::channel::mpsc::unbounded;
 use futures::stream::{self, StreamExt as _};
 use jiff::Timestamp;
-use tokio::sync::mpsc;
+use tokio::sync::{SemaphorePermit, mpsc};
 
 use super::budget::Budget;
 use super::cadence::Class;
@@ -61,8 +61,9 @@ pub struct Outcome {
 }
 
 /// One job's way through the run: with a new submission, or with a task that is at the service already.
-enum Work {
-    Submit(Arc<Job>),
+enum Work<'r> {
+    /// With its place in the line of submissions.
+    Submit(Arc<Job>, Option<SemaphorePermit<'r>>),
     Resume(Box<Attempt>),
 }
 
@@ -122,7 +123,8 @@ impl<S: VideoService, L: Ledger> Engine<'_, S, L> {
             let due = stream::iter(plan.jobs.iter().filter(|planned| planned.action.buys()))
                 .then(|planned| async {
                     let slot = self.unless_stopping(slots.take()).await?;
-                    Some((slot, Work::Submit(Arc::clone(&planned.job))))
+                    let place = self.unless_stopping(submitter.trust.place_in_line()).await?;
+                    Some((slot, Work::Submit(Arc::clone(&planned.job), place)))
                 })
                 .take_while(|next| std::future::ready(next.is_some()))
                 .filter_map(std::future::ready);
@@ -218,9 +220,9 @@ struct Life<'r, 'e, S, L> {
 
 impl<'r, S: VideoService, L: Ledger> Life<'r, '_, S, L> {
     /// From the intent to the final word.
-    async fn live(&self, slot: Slot<'r>, work: Work) {
+    async fn live(&self, slot: Slot<'r>, work: Work<'_>) {
         match work {
-            Work::Submit(job) => self.buy(slot, &job).await,
+            Work::Submit(job, place) => self.buy(slot, &job, place).await,
             Work::Resume(attempt) => {
                 let Some(task) = attempt.task.clone() else { return };
                 let since = attempt.answered_at.unwrap_or(attempt.intended_at);
@@ -237,9 +239,10 @@ impl<'r, S: VideoService, L: Ledger> Life<'r, '_, S, L> {
     }
 
     /// A submission, and as many more as were agreed to while its tasks fail.
-    async fn buy(&self, mut slot: Slot<'r>, job: &Job) {
+    async fn buy(&self, mut slot: Slot<'r>, job: &Job, place: Option<SemaphorePermit<'_>>) {
         // Boxed, like all that is over sooner than a task: ten thousand jobs wait here, and each would keep room for it.
         let mut submitted = Box::pin(self.submitter.submit(job, self.known, &mut slot)).await;
+        drop(place);
         let (mut retries, mut failed) = (self.retries, false);
         while let Submitted::Task(attempt, task) = submitted {
             let word = self.attend(slot, &job.id, attempt, task.clone(), Duration::ZERO, class_of_job(job)).await;

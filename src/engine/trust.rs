@@ -9,7 +9,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{Mutex as FairMutex, Notify};
+use tokio::sync::{Mutex as FairMutex, Notify, Semaphore, SemaphorePermit};
 
 /// The fewest open submissions that full trust allows, and the share of the slots otherwise (spec §3, "Trust grows").
 const LEAST_MOST: usize = 4;
@@ -24,6 +24,8 @@ pub struct Trust {
     /// Whoever holds it is next.
     head: FairMutex<()>,
     changed: Notify,
+    /// Places in the line for a permit.
+    line: Semaphore,
 }
 
 #[derive(Debug)]
@@ -47,7 +49,15 @@ impl Trust {
             state: Mutex::new(State { allowed: 1, open: 0, doubts: 0 }),
             head: FairMutex::new(()),
             changed: Notify::new(),
+            line: Semaphore::new(2 * LEAST_MOST.max(slots / SHARE)),
         }
+    }
+
+    /// A place in the line for a permit, for as long as it is kept. The line is short: ten thousand jobs in it would each keep
+    /// room for a submission of which only a few can be open.
+    pub async fn place_in_line(&self) -> Option<SemaphorePermit<'_>> {
+        // It is never closed.
+        self.line.acquire().await.ok()
     }
 
     /// The next permit, in the order of asking.
