@@ -7,7 +7,7 @@ use std::path::Path;
 use super::failure::Failure;
 use super::groups::ManifestArgs;
 use super::{paths, refusal};
-use crate::domain::{BatchKey, Fingerprint, History, JobId, TaskId};
+use crate::domain::{BatchKey, Charge, Fingerprint, History, JobId, TaskId};
 use crate::ledger::{BoughtElsewhere, read_bought_under_other_names, read_known_tasks};
 use crate::plan::{Action, Before, Plan, Repurchase};
 use crate::report::{EarlierJob, earlier_jobs, set_aside};
@@ -74,14 +74,18 @@ fn reported(
     let rows = earlier_jobs(out, key);
     let tasks: Vec<TaskId> = rows.iter().filter_map(task).collect();
     let known = read_known_tasks(ledger, paths::kind(args), &tasks).map_err(|error| refusal::ledger(&error))?;
-    // Where the ledger has any attempt of a job, it was bought with this ledger, and knowingly.
-    let is_strange = |row: &EarlierJob| JobId::new(row.id.as_str()).is_ok_and(|job| history.of(&job).next().is_none());
-    let is_unknown = |row: &EarlierJob| match task(row) {
-        Some(task) => !known.contains(&task),
-        // One in doubt has no task.
-        None => row.state == "in_doubt",
+    let attempts = |row: &EarlierJob| JobId::new(row.id.as_str()).map(|job| history.of(&job).collect::<Vec<_>>());
+    let is_unknown = |row: &EarlierJob| {
+        let Ok(attempts) = attempts(row) else { return false };
+        match task(row) {
+            // Set aside, it stays after it was knowingly bought again with this ledger.
+            Some(_) if row.is_set_aside && attempts.iter().any(|attempt| attempt.charge() != Charge::None) => false,
+            Some(task) => !known.contains(&task),
+            // One in doubt has no task. Where the ledger has any attempt of the job, it knows better.
+            None => row.state == "in_doubt" && attempts.is_empty(),
+        }
     };
-    Ok(rows.into_iter().filter(|row| is_strange(row) && is_unknown(row)).collect())
+    Ok(rows.into_iter().filter(is_unknown).collect())
 }
 
 /// Sets aside what only the report knows, which is about to be written anew from the ledger.

@@ -37,6 +37,9 @@ pub struct EarlierJob {
     pub file: Option<String>,
     /// Where its video was at the service.
     pub video_url: Option<String>,
+    /// Whether it was set aside when its report was replaced, and so is still told of after it was bought again.
+    #[serde(skip)]
+    pub is_set_aside: bool,
 }
 
 fn usd<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Usd>, D::Error> {
@@ -50,7 +53,9 @@ const SET_ASIDE: &str = ".bought-before.json";
 /// one of the simulator or of another batch.
 #[must_use]
 pub fn earlier_jobs(folder: &Path, key: &BatchKey) -> Vec<EarlierJob> {
-    ["report.json", SET_ASIDE].into_iter().flat_map(|name| read(&folder.join(name), key)).collect()
+    let set_aside = read(&folder.join(SET_ASIDE), key).into_iter();
+    let set_aside = set_aside.map(|job| EarlierJob { is_set_aside: true, ..job });
+    read(&folder.join("report.json"), key).into_iter().chain(set_aside).collect()
 }
 
 /// Sets jobs of an earlier report aside, whose purchase nobody else knows of, before the report is replaced.

@@ -116,6 +116,22 @@ fn a_run_of_other_jobs_does_not_make_it_forgotten() {
 }
 
 #[test]
+fn an_old_ledger_that_knows_only_a_refusal_does_not_make_the_task_forgotten() {
+    let service = Service::scripted(|asked| match (asked.method.as_str(), asked.earlier) {
+        ("POST", 0) => crate::support::json(422, &json!({ "message": "no" })),
+        _ => crate::support::Answer::Well,
+    });
+    let here = Workspace::with_manifest(TWO_JOBS);
+    here.run(&service, &["--select", "one"]).ends_with(1);
+    fs::copy(here.path(".shotlist/ledger.db"), here.path("old.db")).expect("a copy");
+    here.run(&service, &["--select", "one"]).ends_with(0);
+    // The old one, taken on purpose: its file is named, and no witness lies beside it.
+    let ended = here.run(&service, &["--select", "one", "--ledger", "old.db"]).ends_with(3);
+    assert!(ended.stderr.contains("one was bought as the task t0"), "{}", ended.stderr);
+    assert_eq!(service.posts().len(), 2);
+}
+
+#[test]
 fn the_report_of_another_manifest_in_the_same_folder_says_nothing() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     here.run(&service, &["--out", "shared"]).ends_with(0);
