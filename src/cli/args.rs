@@ -33,7 +33,7 @@ pub enum Command {
     Status(StatusArgs),
     /// Write the reports again, from the ledger alone
     Report(ReportCommandArgs),
-    /// Settle a job in doubt
+    /// Settle a job in doubt, or give up a task that never ends
     Resolve(ResolveArgs),
     /// Show money by day, batch and model, from the ledger
     Spend(SpendArgs),
@@ -142,7 +142,7 @@ pub enum StatusFormat {
 pub struct ResolveArgs {
     #[command(flatten)]
     pub manifest: ManifestArgs,
-    /// The id of the job in doubt
+    /// The id of the job in doubt, or of the job whose task never ends
     #[arg(help_heading = "Arguments")]
     pub job: String,
     #[command(flatten)]
@@ -162,6 +162,10 @@ pub struct Verdict {
     /// It never made a task: the job is due again, and costs again
     #[arg(long)]
     pub never_created: bool,
+    /// Its task will never end: nobody asks about it any more, and what it cost stays as it is, known or not. The job
+    /// counts as failed, and `run --retry-failed` buys it again. With more than one task at the service, say which
+    #[arg(long, value_name = "ID", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub lost: Option<String>,
 }
 
 /// Options of `spend`.

@@ -58,7 +58,7 @@ fn under_another_name(args: &ManifestArgs, job: &JobId, bought: &BoughtElsewhere
         before: Before::OtherName(batch.clone(), attempt.job.clone()),
         state: attempt.state.name().to_owned(),
         price: Some(attempt.price),
-        task: attempt.task.clone(),
+        task: attempt.task.as_ref().map(|task| task.id.clone()),
         video: file.or_else(|| attempt.video_url.clone()),
     }
 }

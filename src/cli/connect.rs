@@ -7,7 +7,7 @@ use super::groups::{ManifestArgs, ServiceArgs};
 use super::service;
 use crate::domain::{Account, Attempt};
 use crate::sandbox::{self, Sandbox};
-use crate::service::{ApiKey, Endpoint, HttpService};
+use crate::service::{ApiKey, Credentials, Endpoint, HttpService};
 
 /// How many times faster than documented the simulator of `--sandbox` is.
 pub const SANDBOX_SPEED: f64 = 20.0;
@@ -38,20 +38,20 @@ pub async fn connect(
     free_server_errors: bool,
 ) -> Result<Connection, Failure> {
     let refused = |error: &dyn std::error::Error| Failure::before_sending(Exit::Unreachable, chain(error));
-    let (endpoint, key, account, simulator) = if manifest.sandbox {
+    let (endpoint, credentials, account, simulator) = if manifest.sandbox {
         let catalog = catalog(manifest.catalog.as_deref())?;
         let options = sandbox::Options { speed: SANDBOX_SPEED, catalog, ..sandbox::Options::default() };
         let simulator = sandbox::start(options).await.map_err(|error| refused(&error))?;
         let endpoint = Endpoint::parse(&simulator.base_url(), false).map_err(|error| refused(&error))?;
         let key = ApiKey::new("sandbox").map_err(|error| refused(&error))?;
         // The simulator's port changes from run to run, and any of them knows all of its tasks.
-        (endpoint, key, account("sandbox", "sandbox"), Some(simulator))
+        (endpoint, Credentials::from(key), account("sandbox", "sandbox"), Some(simulator))
     } else {
         let (endpoint, key) = (service::endpoint(args)?, service::key(args)?);
         let account = account(&endpoint.to_string(), &key.fingerprint());
-        (endpoint, key, account, None)
+        (endpoint, service::credentials(args, key)?, account, None)
     };
-    let service = HttpService::new(endpoint, &key, free_server_errors).map_err(|error| refused(&error))?;
+    let service = HttpService::new(endpoint, credentials, free_server_errors).map_err(|error| refused(&error))?;
     let service = service.with_failed_words(&catalog(manifest.catalog.as_deref())?.final_words.failed);
     Ok(Connection { service, account, _simulator: simulator })
 }

@@ -9,7 +9,7 @@ use clap::{ArgAction, Args};
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Manifest")]
 pub struct ManifestArgs {
-    /// The YAML file that lists the jobs
+    /// The YAML file that lists the jobs, or - for the standard input
     #[arg(help_heading = "Arguments")]
     pub manifest: PathBuf,
     /// Override a var of the manifest; repeatable
@@ -70,6 +70,9 @@ pub struct ServiceArgs {
     /// A file with the API key [default: the key in `SHOTLIST_API_KEY`]
     #[arg(long, env = "SHOTLIST_API_KEY_FILE", hide_env_values = true, value_name = "PATH")]
     pub api_key_file: Option<PathBuf>,
+    /// A header for a gateway in front of the service, with every request to it; repeatable, in the environment one a line
+    #[arg(long, env = "SHOTLIST_HEADER", hide_env_values = true, value_name = "NAME=VALUE", value_delimiter = '\n')]
+    pub header: Vec<String>,
     /// Let the key travel over plain http to other machines, and take videos over it
     #[arg(long, env = "SHOTLIST_ALLOW_HTTP", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub allow_http: bool,

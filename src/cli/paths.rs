@@ -1,4 +1,5 @@
-//! Where the ledger and the reports go unless the user says otherwise: beside the manifest.
+//! Where the ledger and the reports go unless the user says otherwise: beside the manifest, or in the working folder if it is no
+//! file.
 
 use std::path::{Path, PathBuf};
 
@@ -9,15 +10,9 @@ use super::failure::Failure;
 use super::groups::ManifestArgs;
 use crate::domain::BatchKey;
 use crate::files::no_links_below;
-use crate::ledger::Kind;
+use crate::ledger::{Kind, OWN_FOLDER};
+use crate::manifest::home;
 use crate::ui::Again;
-
-/// The folder of the manifest's own file. A link to it is not another manifest: with a ledger of its own, everything
-/// would be paid for again.
-fn beside(manifest: &Path) -> PathBuf {
-    let real = if manifest.is_symlink() { std::fs::canonicalize(manifest).ok() } else { None };
-    real.as_deref().unwrap_or(manifest).parent().unwrap_or(Path::new("")).to_owned()
-}
 
 /// What the ledger of this command is about.
 pub fn kind(args: &ManifestArgs) -> Kind {
@@ -33,8 +28,8 @@ pub fn ledger(args: &ManifestArgs) -> Result<PathBuf, Failure> {
         return Ok(given.clone());
     }
     let name = if args.sandbox { "sandbox.db" } else { "ledger.db" };
-    let folder = beside(&args.manifest);
-    let path = folder.join(".shotlist").join(name);
+    let folder = home(&args.manifest);
+    let path = folder.join(OWN_FOLDER).join(name);
     no_links_below(&folder, &path).map_err(|error| through_a_link("the ledger", &error, "--ledger"))?;
     Ok(path)
 }
@@ -46,12 +41,12 @@ pub fn out(args: &ManifestArgs, given: Option<&Path>, key: &BatchKey) -> Result<
         return Ok(if args.sandbox { given.join("sandbox") } else { given.to_owned() });
     }
     let top = if args.sandbox { "shotlist-sandbox" } else { "shotlist-out" };
-    let beside = beside(&args.manifest);
-    let mut folder = beside.join(top).join(folder_name(&key.name));
+    let home = home(&args.manifest);
+    let mut folder = home.join(top).join(folder_name(&key.name));
     if !key.batch.is_empty() {
         folder.push(folder_name(&key.batch));
     }
-    no_links_below(&beside, &folder).map_err(|error| through_a_link("the output folder", &error, "--out"))?;
+    no_links_below(&home, &folder).map_err(|error| through_a_link("the output folder", &error, "--out"))?;
     Ok(folder)
 }
 

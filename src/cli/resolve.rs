@@ -1,17 +1,20 @@
-//! `shotlist resolve`: a person settles a job in doubt.
+//! `shotlist resolve`: a person settles a job in doubt, or gives up a task that never ends.
 
-use super::args::ResolveArgs;
+use super::args::{ResolveArgs, Verdict};
 use super::connect::{self, connect};
 use super::exit::Exit;
 use super::failure::Failure;
 use super::groups::SelectArgs;
 use super::{manifest, paths, refusal};
-use crate::domain::{Attempt, AttemptState, BatchKey, History, JobId, TaskId};
+use crate::domain::{Attempt, AttemptState, BatchKey, Charge, History, JobId, TaskId, TaskNames};
 use crate::ledger::{Event, Ledger as _, RunLock, SqliteLedger, read_history, read_owner};
-use crate::service::{Look, Status, VideoService as _};
+use crate::service::{Look, Status, VideoService};
 use crate::ui::{Again, Terminal};
 
-/// Settles the doubt about one job. A task id is believed only after the service has confirmed it.
+/// How often a task has to be seen under another name than it was asked by, before that is taken for its own.
+const STABLE: u32 = 3;
+
+/// Settles one job. A task id is believed only after the service has confirmed it.
 pub fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let everything = SelectArgs { select: Vec::new(), exclude: Vec::new(), tag: Vec::new() };
     let key = manifest::load(&args.manifest, &everything, args.service.api_key_file.as_deref(), terminal, false)?
@@ -28,19 +31,23 @@ pub fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, Failure>
         // Read before it is opened: a ledger that is not there must not be made here, and one that is gone is told.
         let known = read_history(&path, kind, &key).map_err(|error| refusal::ledger(&error))?;
         if known.of(&job).next().is_none() {
-            return Err(not_in_doubt(&job, "the ledger does not know it in this batch"));
+            return Err(nothing_to_settle(&job, "the ledger does not know it in this batch"));
         }
         let ledger = SqliteLedger::open(&path, kind).map_err(|error| refusal::ledger(&error))?;
         let _lock = RunLock::acquire(&path, &key).map_err(|error| refusal::lock(&error))?;
         ledger.conclude(&key).await.map_err(|error| refusal::cannot_write(&error))?;
         let now = read_history(&path, kind, &key).map_err(|error| refusal::ledger(&error))?;
-        let doubtful = doubtful(&now, &job)?;
-        let event = match &args.verdict.task {
-            Some(task) => Event::Found(confirmed(args, &ledger, &key, task, &doubtful).await?),
-            None => Event::Denied,
+        let attempt = match &args.verdict.lost {
+            Some(task) => endless(&now, &job, task)?,
+            None => doubtful(&now, &job)?,
         };
-        let settled = settled(&event, &doubtful, &paths::again(&args.manifest, &key));
-        ledger.record(doubtful.id, event).await.map_err(|error| refusal::cannot_write(&error))?;
+        let event = match &args.verdict {
+            Verdict { task: Some(task), .. } => Event::Found(confirmed(args, &ledger, &key, task, &attempt).await?),
+            Verdict { lost: Some(_), .. } => Event::GivenUp,
+            Verdict { .. } => Event::Denied,
+        };
+        let settled = settled(&event, &attempt, &paths::again(&args.manifest, &key));
+        ledger.record(attempt.id, event).await.map_err(|error| refusal::cannot_write(&error))?;
         terminal.note(&settled);
         Ok(Exit::Done)
     })
@@ -49,7 +56,34 @@ pub fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, Failure>
 fn doubtful(history: &History, job: &JobId) -> Result<Attempt, Failure> {
     let mut attempts = history.of(job);
     let found = attempts.find(|attempt| attempt.state == AttemptState::InDoubt).cloned();
-    found.ok_or_else(|| not_in_doubt(job, "the ledger knows no doubt about it"))
+    found.ok_or_else(|| {
+        let is_waiting = history.of(job).any(|attempt| attempt.state.is_outstanding());
+        let failure = nothing_to_settle(job, "the ledger knows no doubt about it");
+        if is_waiting {
+            failure.with_help("its task is at the service; `--lost` gives up one that never ends")
+        } else {
+            failure
+        }
+    })
+}
+
+/// The attempt whose task never ends: the one with this name, or without a name the only one at the service.
+fn endless(history: &History, job: &JobId, task: &str) -> Result<Attempt, Failure> {
+    let waiting: Vec<&Attempt> = history.of(job).filter(|attempt| attempt.state.is_outstanding()).collect();
+    let name = |attempt: &Attempt| attempt.task.as_ref().map(ToString::to_string).unwrap_or_default();
+    let is_meant = |attempt: &&&Attempt| {
+        task.is_empty() || attempt.task.iter().flat_map(TaskNames::each).any(|name| name.as_str() == task)
+    };
+    let meant: Vec<&&Attempt> = waiting.iter().filter(is_meant).collect();
+    match (meant.as_slice(), waiting.as_slice()) {
+        ([attempt], _) => Ok((**attempt).clone()),
+        (_, []) => Err(nothing_to_settle(job, "no task of it is at the service by the ledger's word")),
+        _ => {
+            let names: Vec<String> = waiting.iter().map(|attempt| name(attempt)).collect();
+            let failure = nothing_to_settle(job, &format!("its tasks at the service are {}", names.join(" and ")));
+            Err(failure.with_help("name the one that never ends: --lost=ID"))
+        }
+    }
 }
 
 /// The task id, if the service knows it and no other attempt in the whole ledger has it.
@@ -59,51 +93,85 @@ async fn confirmed(
     key: &BatchKey,
     task: &str,
     doubtful: &Attempt,
-) -> Result<TaskId, Failure> {
+) -> Result<TaskNames, Failure> {
     let usage = |message: String| Failure::before_sending(Exit::Usage, message);
     let task = TaskId::new(task.trim()).ok_or_else(|| usage("--task is blank".to_owned()))?;
-    let path = paths::ledger(&args.manifest)?;
-    let owner = read_owner(&path, paths::kind(&args.manifest), &task).map_err(|error| refusal::ledger(&error))?;
-    if let Some((job, batch)) = owner {
-        return Err(usage(format!("the task {task} belongs to {job} of {batch} already")));
-    }
+    refuse_the_task_of_another(args, &task)?;
     let connection = connect(&args.manifest, &args.service, false).await?;
     if !args.service.same_account {
         connect::check_owner([doubtful], &connection.account)?;
     }
-    match connection.service.look(&task).await {
-        Look::Report(report) if !matches!(report.status, Status::Unknown(_)) => {
-            if args.service.same_account {
-                let adopted = ledger.adopt(key, &connection.account).await;
-                adopted.map_err(|error| refusal::cannot_write(&error))?;
-            }
-            Ok(task)
-        }
-        Look::Report(_) => Err(usage(format!("what the service says of {task} is not how a task looks"))),
-        Look::Missing => {
-            let failure = usage(format!("the service does not know the task {task}"));
-            Err(failure.with_help("check the id; if there is no task, say so with --never-created"))
-        }
-        Look::KeyRefused(error) => Err(Failure::before_sending(Exit::KeyRefused, error.message)),
-        Look::Wait(_, message) | Look::Trouble(message) => {
-            let failure =
-                Failure::before_sending(Exit::Unreachable, format!("the service can't confirm it now: {message}"));
-            Err(failure.with_help("try again later; the job stays in doubt until then"))
-        }
+    let names = seen_at_the_service(&connection.service, &task).await?;
+    if let Some(alias) = &names.alias {
+        refuse_the_task_of_another(args, alias)?;
     }
+    if args.service.same_account {
+        ledger.adopt(key, &connection.account).await.map_err(|error| refusal::cannot_write(&error))?;
+    }
+    Ok(names)
 }
 
-fn settled(event: &Event, doubtful: &Attempt, again: &Again) -> String {
-    let (job, price, run) = (&doubtful.job, doubtful.price, again.command("run", &[]));
+fn refuse_the_task_of_another(args: &ResolveArgs, task: &TaskId) -> Result<(), Failure> {
+    let path = paths::ledger(&args.manifest)?;
+    let owner = read_owner(&path, paths::kind(&args.manifest), task).map_err(|error| refusal::ledger(&error))?;
+    owner.map_or(Ok(()), |(job, batch)| {
+        let message = format!("the task {task} belongs to {job} of {batch} already");
+        Err(Failure::before_sending(Exit::Usage, message))
+    })
+}
+
+/// The names of a task that the service knows. One that it answers with is believed if it stays the same.
+async fn seen_at_the_service(service: &impl VideoService, task: &TaskId) -> Result<TaskNames, Failure> {
+    let usage = |message: String| Failure::before_sending(Exit::Usage, message);
+    let (asked, mut stranger) = (TaskNames::from(task.clone()), None);
+    for _ in 0..STABLE {
+        let report = match service.look(task).await {
+            Look::Report(report) if matches!(report.status, Status::Unknown(_)) => {
+                return Err(usage(format!("what the service says of {task} is not how a task looks")));
+            }
+            Look::Report(report) => report,
+            Look::Missing(message) => {
+                let failure = usage(format!("asked about the task {task}, {message}"));
+                return Err(failure.with_help("check the id; if there is no task, say so with --never-created"));
+            }
+            Look::KeyRefused(error) => return Err(Failure::before_sending(Exit::KeyRefused, error.message)),
+            Look::Wait(_, message) | Look::Trouble(message) => {
+                let failure =
+                    Failure::before_sending(Exit::Unreachable, format!("the service can't confirm it now: {message}"));
+                return Err(failure.with_help("try again later; the job stays in doubt until then"));
+            }
+        };
+        let Some(name) = report.strange_name(&asked) else {
+            let alias = report.names.iter().flat_map(TaskNames::each).find(|name| *name != task).cloned();
+            return Ok(TaskNames { id: task.clone(), alias });
+        };
+        if stranger.as_ref().is_some_and(|known| known != name) {
+            return Err(usage(format!("asked about the task {task}, the service answers about others")));
+        }
+        stranger = Some(name.clone());
+    }
+    Ok(TaskNames { id: task.clone(), alias: stranger })
+}
+
+fn settled(event: &Event, attempt: &Attempt, again: &Again) -> String {
+    let (job, price, run) = (&attempt.job, attempt.price, again.command("run", &[]));
     match event {
         Event::Found(task) => {
             format!("{job} is at the service as {task}; `{run}` goes on with it and pays nothing new")
+        }
+        Event::GivenUp => {
+            let money = match attempt.charge() {
+                Charge::Unknown => format!("nobody knows whether its ${price} was charged"),
+                _ => format!("its ${price} stays spent"),
+            };
+            let retry = again.command("run", &["--retry-failed"]);
+            format!("the task of {job} is given up, and {money}; `{retry}` buys the job again")
         }
         _ => format!("{job} is due again; the next run submits it for ${price}"),
     }
 }
 
-fn not_in_doubt(job: &JobId, why: &str) -> Failure {
-    let failure = Failure::before_sending(Exit::Usage, format!("{job} is not in doubt: {why}"));
+fn nothing_to_settle(job: &JobId, why: &str) -> Failure {
+    let failure = Failure::before_sending(Exit::Usage, format!("there is nothing to settle about {job}: {why}"));
     failure.with_help("`shotlist status MANIFEST` shows where each job stands")
 }

@@ -298,13 +298,13 @@ impl Run<'_> {
     }
 
     fn downloader(&self, connection: &Connection) -> Result<Downloader, Failure> {
-        let (service, args) = (connection.service.clone(), &self.args.service);
+        let (service, args) = (&connection.service, &self.args.service);
         let hosts = HostPolicy::new(service.base_url(), args.allow_private_hosts, args.allow_http);
-        let client = service.stranger(&hosts).map_err(|error| refusal::cannot_write(&error))?;
+        let get = service.gets(&hosts).map_err(|error| refusal::cannot_write(&error))?;
         // What waits a second for a task waits a second for its video.
         let first_pause = self.settings().poll_floor;
         let limits = download::Limits { first_pause, ..download::Limits::default() };
-        Ok(Downloader::new(client, Box::new(move |url| service.key_for(url)), hosts, self.out.to_owned(), limits))
+        Ok(Downloader::new(Box::new(get), hosts, self.out.to_owned(), limits))
     }
 
     fn settings(&self) -> Settings {

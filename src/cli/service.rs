@@ -5,7 +5,7 @@ use std::path::Path;
 use super::exit::Exit;
 use super::failure::{Failure, chain};
 use super::groups::ServiceArgs;
-use crate::service::{ApiKey, Endpoint};
+use crate::service::{ApiKey, Credentials, Endpoint, GatewayHeader};
 
 const KEY_VARIABLE: &str = "SHOTLIST_API_KEY";
 /// A key file of more bytes than this is no key file.
@@ -41,6 +41,13 @@ pub fn key(args: &ServiceArgs) -> Result<ApiKey, Failure> {
         let failure = Failure::before_sending(Exit::Usage, format!("{source} holds no key: {error}"));
         failure.with_help("copy the key again, as one line and without quotes")
     })
+}
+
+/// The key, and the headers for a gateway.
+pub fn credentials(args: &ServiceArgs, key: ApiKey) -> Result<Credentials, Failure> {
+    let headers = args.header.iter().map(|header| GatewayHeader::parse(header)).collect::<Result<_, _>>();
+    let refused = |error| Failure::before_sending(Exit::Usage, format!("--header: {error}"));
+    Ok(Credentials::new(key, headers.map_err(refused)?))
 }
 
 /// The text of a key file. A pipe is fine: whoever keeps a key elsewhere hands it over so.

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Account, Fingerprint, JobId, TaskId, Usd, VideoFile};
+use super::{Account, Fingerprint, JobId, TaskNames, Usd, VideoFile};
 
 /// The ledger's number for an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -134,8 +134,8 @@ pub struct Attempt {
     pub account: Account,
     /// Where it stands.
     pub state: AttemptState,
-    /// The service's name for it, once known.
-    pub task: Option<TaskId>,
+    /// The service's names for it, once known.
+    pub task: Option<TaskNames>,
     /// Where the video can be fetched, once completed.
     pub video_url: Option<String>,
     /// Why it failed, was rejected or is in doubt.

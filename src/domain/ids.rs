@@ -94,6 +94,46 @@ impl fmt::Display for TaskId {
     }
 }
 
+/// The names of one task at the service: the one that it is asked by, and another where the service uses two.
+///
+/// The interface says that `id` and `task_id` are the same (§2.3). Behind gateways they are not always: one may be a number
+/// of the gateway's own, and a look may be answered with another name than the submission was.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct TaskNames {
+    /// The name that it is asked by first.
+    pub id: TaskId,
+    /// The other one.
+    pub alias: Option<TaskId>,
+}
+
+impl TaskNames {
+    /// Whether this is one of its names.
+    #[must_use]
+    pub fn has(&self, name: &TaskId) -> bool {
+        self.id == *name || self.alias.as_ref() == Some(name)
+    }
+
+    /// Every name, the one to ask by first.
+    pub fn each(&self) -> impl Iterator<Item = &TaskId> {
+        std::iter::once(&self.id).chain(&self.alias)
+    }
+}
+
+impl From<TaskId> for TaskNames {
+    fn from(id: TaskId) -> Self {
+        Self { id, alias: None }
+    }
+}
+
+impl fmt::Display for TaskNames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.alias {
+            None => self.id.fmt(f),
+            Some(alias) => write!(f, "{} (also {alias})", self.id),
+        }
+    }
+}
+
 /// What the jobs of one run belong to: the manifest's name and its batch value (empty where the manifest has none).
 ///
 /// A job is `(name, batch, id)`; a new batch value makes every job due again.

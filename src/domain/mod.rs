@@ -22,7 +22,7 @@ pub use account::Account;
 pub use attempt::{Attempt, AttemptId, AttemptState, Charge, Charging, ServiceError, Sighting};
 pub use hex::hex;
 pub use history::History;
-pub use ids::{BatchKey, InvalidJobId, JobId, TaskId};
+pub use ids::{BatchKey, InvalidJobId, JobId, TaskId, TaskNames};
 pub use inputs::Inputs;
 pub use job::{FaceReview, Job};
 pub use money::{InvalidUsd, Usd};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use reqwest::header::{ACCEPT_ENCODING, AUTHORIZATION, IF_RANGE, LOCATION, RANGE};
+use reqwest::header::{ACCEPT_ENCODING, IF_RANGE, LOCATION, RANGE};
 use reqwest::{Response, StatusCode, Url};
 
 use super::part::Resume;
@@ -45,10 +45,7 @@ pub async fn get(downloader: &Downloader, link: &str, resume: Option<Resume<'_>>
     let mut url = downloader.hosts.admit(address(link)?).await?;
     for _ in 0..=MOST_REDIRECTS {
         // Whatever a video is packed into would be hashed and kept as it comes.
-        let mut request = downloader.client.get(url.clone()).header(ACCEPT_ENCODING, "identity");
-        if let Some(key) = (downloader.key_for)(&url) {
-            request = request.header(AUTHORIZATION, key);
-        }
+        let mut request = (downloader.get)(&url).header(ACCEPT_ENCODING, "identity");
         if let Some(Resume { from, version }) = resume {
             request = request.header(RANGE, format!("bytes={from}-")).header(IF_RANGE, version);
         }

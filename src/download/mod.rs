@@ -35,9 +35,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use reqwest::Client;
-use reqwest::Url;
-use reqwest::header::HeaderValue;
+use reqwest::{RequestBuilder, Url};
 
 use crate::domain::{OutputPath, TaskId, VideoFile};
 
@@ -169,14 +167,13 @@ impl FetchError {
     }
 }
 
-/// The key for an address, if it is the service's own.
-pub type KeyFor = Box<dyn Fn(&Url) -> Option<HeaderValue> + Send + Sync>;
+/// Begins a GET of an address, with the key if it is the service's own. What sends it follows no redirect, and resolves names
+/// by the same policy.
+pub type Get = Box<dyn Fn(&Url) -> RequestBuilder + Send + Sync>;
 
 /// Fetches videos over HTTP.
 pub struct Downloader {
-    /// One without a key and without redirects of its own.
-    client: Client,
-    key_for: KeyFor,
+    get: Get,
     hosts: HostPolicy,
     folder: PathBuf,
     limits: Limits,
@@ -186,10 +183,10 @@ pub struct Downloader {
 }
 
 impl Downloader {
-    /// Into this folder. The client must carry no key, follow no redirect, and resolve names by the same policy.
+    /// Into this folder.
     #[must_use]
-    pub fn new(client: Client, key_for: KeyFor, hosts: HostPolicy, folder: PathBuf, limits: Limits) -> Self {
-        Self { client, key_for, hosts, folder, limits, patience: patience::Patience::default(), naming: Arc::default() }
+    pub fn new(get: Get, hosts: HostPolicy, folder: PathBuf, limits: Limits) -> Self {
+        Self { get, hosts, folder, limits, patience: patience::Patience::default(), naming: Arc::default() }
     }
 }
 

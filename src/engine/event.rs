@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::stop::StopReason;
-use crate::domain::{JobId, OutputPath, TaskId, Usd};
+use crate::domain::{JobId, OutputPath, TaskNames, Usd};
 
 /// Something that happened.
 #[derive(Clone, PartialEq, Debug)]
@@ -24,7 +24,7 @@ pub enum RunEvent {
         /// The job.
         job: JobId,
         /// The service's name for it.
-        task: TaskId,
+        task: TaskNames,
         /// Its price.
         price: Usd,
     },
@@ -91,12 +91,21 @@ pub enum RunEvent {
         /// Its price.
         price: Usd,
     },
+    /// The service calls a task by another name too.
+    Named {
+        /// The job.
+        job: JobId,
+        /// Both names.
+        task: TaskNames,
+    },
     /// A task is left at the service; the next run goes on with it.
     Left {
         /// The job.
         job: JobId,
         /// Why.
         why: Leaving,
+        /// What the service said last, if that was not that the task waits or is being generated.
+        said: Option<String>,
     },
     /// The service asked to wait, and everybody does.
     Waiting {
@@ -130,7 +139,7 @@ pub enum RunEvent {
         /// The job.
         job: JobId,
         /// The id that would otherwise be lost.
-        task: TaskId,
+        task: TaskNames,
     },
     /// Nothing is submitted any more.
     Stopping {

@@ -13,7 +13,7 @@ use super::line::Line;
 use super::shelf::{Errand, Place, Shelf};
 use super::stop::StopReason;
 use super::submit::with_cause;
-use crate::domain::{Account, AttemptId, JobId, OutputPath, TaskId, VideoFile};
+use crate::domain::{Account, AttemptId, JobId, OutputPath, TaskId, TaskNames, VideoFile};
 use crate::download::{FetchError, Link, Placed, Spot, Videos};
 use crate::ledger::{Event, Ledger};
 use crate::service::{Look, VideoService};
@@ -64,7 +64,14 @@ impl<'r, S: VideoService, L: Ledger> Gatherer<'r, S, L> {
     }
 
     /// Fetches a video of this run's account. False if it could not be had.
-    pub async fn bring(&self, job: &JobId, attempt: AttemptId, task: TaskId, video_url: String, place: Place) -> bool {
+    pub async fn bring(
+        &self,
+        job: &JobId,
+        attempt: AttemptId,
+        task: TaskNames,
+        video_url: String,
+        place: Place,
+    ) -> bool {
         let account = self.account.clone();
         let errand = Errand { job: job.clone(), attempt, task, account, video_url, place, known: None };
         self.fetch(&errand, &self.doors).await
@@ -99,7 +106,7 @@ impl<'r, S: VideoService, L: Ledger> Gatherer<'r, S, L> {
             path: errand.place.path.clone(),
             is_version: errand.place.is_version,
             occupant: occupants.first().map(|(_, file)| file.clone()),
-            task: errand.task.clone(),
+            task: errand.task.id.clone(),
         };
         if let Some(known) = &errand.known
             && let Some(path) = self.keeping.videos.find(&spot, known).await
@@ -123,9 +130,9 @@ impl<'r, S: VideoService, L: Ledger> Gatherer<'r, S, L> {
 
     /// The video, and the link that was good if it was not the one that was known.
     async fn fetch_from_anywhere(&self, errand: &Errand, spot: &Spot) -> Result<(Placed, Option<String>), Unfetched> {
-        let content = self.line.service.content_url(&errand.task);
+        let contents: Vec<String> = errand.task.each().map(|task| self.line.service.content_url(task)).collect();
         let mut told = Vec::new();
-        if errand.video_url != content {
+        if !contents.contains(&errand.video_url) {
             match self.fetch_from(Link::Video(errand.video_url.clone()), spot).await? {
                 Ok(placed) => return Ok((placed, None)),
                 Err(miss) => told.push(format!("its link: {miss}")),
@@ -140,7 +147,7 @@ impl<'r, S: VideoService, L: Ledger> Gatherer<'r, S, L> {
             return Err(Unfetched::missed(&told));
         }
         match self.unless_leaving(self.ask_again(&errand.task)).await? {
-            Ok(url) if url != errand.video_url && url != content => {
+            Ok(url) if url != errand.video_url && !contents.contains(&url) => {
                 match self.fetch_from(Link::Video(url.clone()), spot).await? {
                     Ok(placed) => return Ok((placed, Some(url))),
                     Err(miss) => told.push(format!("a new link: {miss}")),
@@ -149,14 +156,14 @@ impl<'r, S: VideoService, L: Ledger> Gatherer<'r, S, L> {
             Ok(_) => {}
             Err(message) => told.push(format!("asked for a new link: {message}")),
         }
-        match self.fetch_from(Link::Content(content), spot).await? {
-            // The content endpoint is not noted as the link: it answers to the key only.
-            Ok(placed) => Ok((placed, None)),
-            Err(miss) => {
-                told.push(format!("the content endpoint: {miss}"));
-                Err(Unfetched::missed(&told))
+        for content in contents {
+            match self.fetch_from(Link::Content(content), spot).await? {
+                // The content endpoint is not noted as the link: it answers to the key only.
+                Ok(placed) => return Ok((placed, None)),
+                Err(miss) => told.push(format!("the content endpoint: {miss}")),
             }
         }
+        Err(Unfetched::missed(&told))
     }
 
     /// The video in its place, or what is wrong with this link if another may be better.
@@ -173,7 +180,19 @@ impl<'r, S: VideoService, L: Ledger> Gatherer<'r, S, L> {
     }
 
     /// Where the task says that its video is now. Asked again a few times, because nothing else can tell.
-    async fn ask_again(&self, task: &TaskId) -> Result<String, String> {
+    async fn ask_again(&self, task: &TaskNames) -> Result<String, String> {
+        let mut denied = None;
+        for name in task.each() {
+            match self.ask_by(name, task).await? {
+                Answered::Link(link) => return link.ok_or_else(|| "the task names none".to_owned()),
+                Answered::Denied(message) => denied = Some(message),
+            }
+        }
+        Err(denied.unwrap_or_default())
+    }
+
+    /// The same by one of the task's names.
+    async fn ask_by(&self, name: &TaskId, task: &TaskNames) -> Result<Answered, String> {
         let mut trouble = String::new();
         for _ in 0..MOST_LOOKS {
             // Nobody asks during a pause. One that is longer than a link may take is left to the next run.
@@ -184,9 +203,13 @@ impl<'r, S: VideoService, L: Ledger> Gatherer<'r, S, L> {
                 tokio::time::sleep(pause).await;
             }
             self.line.pace.turn_to_look().await;
-            match self.line.service.look(task).await {
-                Look::Report(report) => return report.video_url.ok_or_else(|| "the task names none".to_owned()),
-                Look::Missing => return Err("the service does not know the task".to_owned()),
+            match self.line.service.look(name).await {
+                // The link of another task leads to another video.
+                Look::Report(report) => match report.strange_name(task) {
+                    None => return Ok(Answered::Link(report.video_url)),
+                    Some(other) => trouble = format!("the service answered about the task {other}"),
+                },
+                Look::Missing(message) => return Ok(Answered::Denied(message)),
                 Look::KeyRefused(error) => return Err(error.message),
                 Look::Wait(wait, message) => {
                     self.line.pace.pause(wait.unwrap_or(BETWEEN_LOOKS));
@@ -231,6 +254,14 @@ impl<'r, S: VideoService, L: Ledger> Gatherer<'r, S, L> {
         }
         (self.line.tell)(RunEvent::Fetched { job: errand.job.clone(), path, bytes });
     }
+}
+
+/// What the service says of a task whose link is wanted.
+enum Answered {
+    /// Its link, if it names one.
+    Link(Option<String>),
+    /// That it does not know it, in these words.
+    Denied(String),
 }
 
 /// Why a video is not here.

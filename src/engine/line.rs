@@ -1,9 +1,11 @@
 //! The line to the service: what submissions and looks share.
 
 use super::contact::Contact;
+use super::echo::Echoes;
 use super::event::RunEvent;
 use super::pace::Pace;
 use super::stop::{Stop, StopReason};
+use crate::service::Echo;
 
 /// The service, how fast it may be asked, whether it answers, and who hears of it.
 pub struct Line<'e, S> {
@@ -15,6 +17,8 @@ pub struct Line<'e, S> {
     pub contact: Contact,
     /// Reasons to submit no more.
     pub stop: &'e Stop,
+    /// What the service makes otherwise than it was asked to.
+    pub echoes: Echoes,
     /// Where events go.
     pub tell: &'e (dyn Fn(RunEvent) + Sync),
 }
@@ -30,6 +34,13 @@ impl<S> Line<'_, S> {
     pub fn heard(&self) {
         if let Some(after) = self.contact.heard() {
             (self.tell)(RunEvent::Back { after });
+        }
+    }
+
+    /// The service said what it makes of a request.
+    pub fn compare(&self, request: &str, echo: &Echo) {
+        if let Some(message) = self.echoes.news(request, echo) {
+            (self.tell)(RunEvent::Warned { message });
         }
     }
 

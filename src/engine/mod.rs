@@ -6,7 +6,8 @@
 //! at the service, from the intent until its final word. [`submit`] writes the intent, sends once, and writes the
 //! answer. [`poller`] owns every outstanding task in one delay queue and decides who is looked at next; [`cadence`] says
 //! when. At its final word the poller gives a task's slot back, and the job's future writes the word down. Then [`gather`]
-//! brings the video home, to where [`shelf`] says.
+//! brings the video home, to where [`shelf`] says. [`whose`] says whether an answer is about the task that was asked for, and
+//! [`watched`] is what was seen of one.
 //!
 //! # What holds it back
 //!
@@ -14,7 +15,7 @@
 //! moment can put in doubt, and stops when doubts come in a row. [`slots`] bounds what is
 //! outstanding, and learns how much of it the service takes. [`pace`] holds a wait that the service asked for, for
 //! everybody, and [`lanes`] the number of looks under way; [`contact`] knows whether there is an answer at all.
-//! [`stop`] is the reason to submit no more, and whether to go on looking. [`mod@line`] is what submissions and looks share
+//! [`echo`] notices a service that makes something else than was asked for. [`stop`] is the reason to submit no more, and whether to go on looking. [`mod@line`] is what submissions and looks share
 //! of these.
 //!
 //! Nothing here prints: what happens is told as [`RunEvent`]s, the one language of progress, log and tests.
@@ -22,6 +23,7 @@
 mod budget;
 mod cadence;
 mod contact;
+mod echo;
 mod event;
 mod gather;
 mod lanes;
@@ -35,6 +37,8 @@ mod slots;
 mod stop;
 mod submit;
 mod trust;
+mod watched;
+mod whose;
 
 pub use event::{Leaving, RunEvent};
 pub use gather::Keeping;

@@ -8,23 +8,24 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use futures::StreamExt as _;
-// A channel for each of ten thousand tasks: this one takes no room before something is said.
-use futures::channel::mpsc::UnboundedSender;
+use futures::future::Either;
 use futures::stream::FuturesUnordered;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use tokio_util::time::{DelayQueue, delay_queue};
+use tokio_util::time::DelayQueue;
 
-use super::cadence::{Cadence, Class, Sight};
+use super::cadence::{Cadence, Class};
 use super::event::{Leaving, RunEvent};
 use super::lanes::{Lane, Lanes};
 use super::line::Line;
 use super::settings::Settings;
-use super::slots::Slot;
 use super::stop::StopReason;
+use super::submit::with_cause;
+use super::watched::{Watch, Watched, Word};
+use super::whose::Whose;
 use crate::domain::{ServiceError, TaskId};
-use crate::ledger::Event;
+use crate::ledger::{Event, Ledger, LedgerError};
 use crate::service::{Look, Status, TaskReport, VideoService};
 
 /// How long a known task may be denied before it counts as failed.
@@ -36,68 +37,29 @@ const URLLESS_LOOKS: u32 = 3;
 /// How many refusals of the key on end, before a task is left at the service.
 const KEY_REFUSALS: u32 = 3;
 
-/// A task to look after.
-pub struct Watch<'e> {
-    /// The task.
-    pub task: TaskId,
-    /// How long ago it was submitted.
-    pub age: Duration,
-    /// What tasks take as long as this one.
-    pub class: Class,
-    /// Its slot, given back at its last word: the next job can go, for what is left to do needs nothing of the service.
-    pub slot: Slot<'e>,
-    /// Where its job waits.
-    pub words: UnboundedSender<Word>,
-}
-
-/// What the poller tells a job.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Word {
-    /// It is being generated, for all that the service says.
-    Progress(Option<u8>),
-    /// The final word, as the ledger takes it.
-    Final(Event),
-    /// No final word yet, and nobody waits for it any more.
-    Left {
-        /// Why.
-        why: Leaving,
-        /// Looks in this run.
-        polls: u32,
-    },
-}
-
-/// A task, with what was seen of it.
-struct Watched<'e> {
-    watch: Watch<'e>,
-    since: Instant,
-    /// Its place in the queue, while no look is under way.
-    place: Option<delay_queue::Key>,
-    sight: Sight,
-    /// Its age at the last look that saw it unfinished.
-    unfinished_age: Duration,
-    /// The last moment at which it was certainly not finished.
-    unfinished_at: Timestamp,
-    polls: u32,
-    troubles: u32,
-    refusals: u32,
-    urlless: u32,
-    missing_since: Option<Instant>,
-    started: bool,
-    progress: Option<u8>,
-}
-
 /// What is to be done with a task after a look.
 enum Next {
     LookAgain(Duration),
     Last(Word),
+    /// The report is about it if the ledger takes this name for it.
+    Claim(TaskId, Box<TaskReport>),
+}
+
+/// What came of something that was begun for a task.
+enum Seen {
+    /// A look, unless the service asked everybody to wait meanwhile.
+    Look(Option<Look>),
+    /// The claim of a name, and the report that gave it.
+    Claim(TaskId, Box<TaskReport>, Result<(), LedgerError>),
 }
 
 /// The poller's own number for a task.
 type Number = u64;
 
 /// The shared poller of a run.
-pub struct Poller<'e, S> {
+pub struct Poller<'e, S, L> {
     line: &'e Line<'e, S>,
+    ledger: &'e L,
     lanes: Lanes,
     cadence: Cadence,
     deadline: Duration,
@@ -108,22 +70,12 @@ pub struct Poller<'e, S> {
     unknown: HashSet<String>,
 }
 
-impl Watched<'_> {
-    fn age(&self) -> Duration {
-        self.watch.age + self.since.elapsed()
-    }
-
-    /// A look saw it unfinished.
-    fn is_unfinished(&mut self) {
-        (self.unfinished_at, self.unfinished_age) = (Timestamp::now(), self.age());
-    }
-}
-
-impl<'e, S: VideoService> Poller<'e, S> {
+impl<'e, S: VideoService, L: Ledger> Poller<'e, S, L> {
     /// With nothing to look after yet.
-    pub fn new(line: &'e Line<'e, S>, settings: &Settings) -> Self {
+    pub fn new(line: &'e Line<'e, S>, ledger: &'e L, settings: &Settings) -> Self {
         Self {
             line,
+            ledger,
             lanes: Lanes::new(),
             cadence: Cadence::new(settings),
             deadline: settings.deadline,
@@ -146,9 +98,11 @@ impl<'e, S: VideoService> Poller<'e, S> {
                     None => open = false,
                 },
                 Some((lane, number)) = due(&self.lanes, &mut self.queue), if !self.queue.is_empty() => {
-                    looks.extend(self.look_at(number, lane));
+                    looks.extend(self.look_at(number, lane).map(Either::Left));
                 }
-                Some((number, seen)) = looks.next(), if !looks.is_empty() => self.judge(number, seen),
+                Some((number, seen)) = looks.next(), if !looks.is_empty() => {
+                    looks.extend(self.judge(number, seen).map(Either::Right));
+                }
             }
         }
         drop(looks);
@@ -162,25 +116,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
     fn admit(&mut self, watch: Watch<'e>) {
         let wait = self.cadence.first(&watch.class, watch.age, fastrand::f64());
         self.admitted += 1;
-        // Nothing was seen of it yet: it may have ended at any time since it was submitted.
-        let age = SignedDuration::try_from(watch.age).unwrap_or(SignedDuration::ZERO);
-        let unfinished_at = Timestamp::now().checked_sub(age).unwrap_or(Timestamp::UNIX_EPOCH);
-        let watched = Watched {
-            watch,
-            since: Instant::now(),
-            place: None,
-            sight: Sight::default(),
-            unfinished_age: Duration::ZERO,
-            unfinished_at,
-            polls: 0,
-            troubles: 0,
-            refusals: 0,
-            urlless: 0,
-            missing_since: None,
-            started: false,
-            progress: None,
-        };
-        self.tasks.insert(self.admitted, Box::new(watched));
+        self.tasks.insert(self.admitted, Box::new(Watched::new(watch)));
         self.queue_up(self.admitted, wait);
     }
 
@@ -203,11 +139,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
     }
 
     /// A look at a task; nothing comes of it if the service asked everybody to wait meanwhile.
-    fn look_at(
-        &mut self,
-        number: Number,
-        lane: Lane,
-    ) -> Option<impl Future<Output = (Number, Option<Look>)> + use<'e, S>> {
+    fn look_at(&mut self, number: Number, lane: Lane) -> Option<impl Future<Output = (Number, Seen)> + use<'e, S, L>> {
         let watched = self.tasks.get_mut(&number)?;
         watched.place = None;
         let is_last = watched.since.elapsed() >= self.deadline;
@@ -219,28 +151,83 @@ impl<'e, S: VideoService> Poller<'e, S> {
             self.queue_up(number, pause);
             return None;
         }
-        let (line, task) = (self.line, watched.watch.task.clone());
+        let (line, task) = (self.line, watched.identity.asked_by().clone());
         Some(async move {
             let may_look = line.pace.turn_to_look().await || is_last;
-            (number, if may_look { Some(lane.run(line.service.look(&task)).await) } else { None })
+            (number, Seen::Look(if may_look { Some(lane.run(line.service.look(&task)).await) } else { None }))
         })
     }
 
-    fn judge(&mut self, number: Number, seen: Option<Look>) {
-        let Some(seen) = seen else { return self.queue_again(number) };
-        let Some(mut watched) = self.tasks.remove(&number) else { return };
-        watched.polls += 1;
-        match self.next(&mut watched, seen) {
+    /// Does what follows from what was seen; what has to be waited for is given back.
+    fn judge(&mut self, number: Number, seen: Seen) -> Option<impl Future<Output = (Number, Seen)> + use<'e, S, L>> {
+        let mut watched = self.tasks.remove(&number)?;
+        let next = match seen {
+            Seen::Look(None) => {
+                self.tasks.insert(number, watched);
+                self.queue_again(number);
+                return None;
+            }
+            Seen::Look(Some(seen)) => {
+                watched.polls += 1;
+                self.next(&mut watched, seen)
+            }
+            Seen::Claim(name, report, claimed) => self.was_claimed(&mut watched, name, *report, claimed),
+        };
+        match next {
             Next::Last(word) => {
+                watched.tell(word);
                 drop(watched.watch.slot);
-                // A job that is gone needs no word.
-                drop(watched.watch.words.unbounded_send(word));
+                None
             }
             Next::LookAgain(wait) => {
                 self.tasks.insert(number, watched);
                 self.queue_up(number, wait);
+                None
+            }
+            Next::Claim(name, report) => {
+                let (ledger, attempt) = (self.ledger, watched.watch.attempt);
+                self.tasks.insert(number, watched);
+                Some(async move {
+                    let claimed = ledger.record(attempt, Event::AlsoNamed(name.clone())).await;
+                    (number, Seen::Claim(name, report, claimed))
+                })
             }
         }
+    }
+
+    /// The ledger took a strange name for the task's own, or did not.
+    fn was_claimed(
+        &mut self,
+        watched: &mut Watched<'e>,
+        name: TaskId,
+        report: TaskReport,
+        claimed: Result<(), LedgerError>,
+    ) -> Next {
+        match claimed {
+            Ok(()) => {
+                watched.identity.adopt(name);
+                watched.tell(Word::Named(watched.identity.names().clone()));
+                self.read_report(watched, report)
+            }
+            Err(taken @ LedgerError::TaskTaken { .. }) => self.is_about_another(watched, &taken.to_string()),
+            Err(error) => {
+                self.line.stop_because(StopReason::LedgerFailed, with_cause(&error));
+                self.as_usual(watched)
+            }
+        }
+    }
+
+    /// An answer that is not about this task: it is asked for again.
+    fn is_about_another(&mut self, watched: &mut Watched<'e>, why: &str) -> Next {
+        let message = format!("asked about the task {}, {why}", watched.identity.names());
+        self.had_trouble(watched, message)
+    }
+
+    fn had_trouble(&mut self, watched: &mut Watched<'e>, message: String) -> Next {
+        watched.troubles += 1;
+        watched.said = Some(message.clone());
+        self.line.lost(message);
+        Next::LookAgain(self.cadence.after_trouble(watched.troubles, fastrand::f64()))
     }
 
     /// Tasks of this class end sooner than anybody thought: those that wait for their first look get it sooner.
@@ -255,31 +242,36 @@ impl<'e, S: VideoService> Poller<'e, S> {
 
     fn leave(&mut self, number: Number, why: Leaving) {
         if let Some(watched) = self.tasks.remove(&number) {
-            drop(watched.watch.words.unbounded_send(Word::Left { why, polls: watched.polls }));
+            watched.leave(why);
         }
     }
 
     fn next(&mut self, watched: &mut Watched<'e>, seen: Look) -> Next {
-        if !matches!(seen, Look::Trouble(_)) {
-            watched.troubles = 0;
-            self.line.heard();
+        if !matches!(seen, Look::Trouble(_) | Look::Report(_)) {
+            self.is_heard(watched);
         }
-        if !matches!(seen, Look::Missing) {
+        if !matches!(seen, Look::Missing(_)) {
             watched.missing_since = None;
         }
         if !matches!(seen, Look::KeyRefused(_)) {
             watched.refusals = 0;
         }
         match seen {
-            Look::Report(report) => self.read_report(watched, report),
-            Look::Missing => self.missing(watched),
+            Look::Report(report) => match watched.identity.hear(&report) {
+                Whose::Own => self.read_report(watched, report),
+                Whose::Renamed(name) => Next::Claim(name, Box::new(report)),
+                Whose::Strange(name) => {
+                    self.is_about_another(watched, &format!("the service answered about the task {name}"))
+                }
+            },
+            Look::Missing(why) => self.missing(watched, &why),
             Look::KeyRefused(error) => {
                 watched.refusals += 1;
                 self.line.stop_because(StopReason::KeyRefused, error.message);
                 if watched.refusals < KEY_REFUSALS {
                     return self.as_usual(watched);
                 }
-                Next::Last(Word::Left { why: Leaving::KeyRefused, polls: watched.polls })
+                Next::Last(Word::Left { why: Leaving::KeyRefused, polls: watched.polls, said: None })
             }
             Look::Wait(wait, message) => {
                 let wait = self.cadence.asked_to_wait(wait);
@@ -287,12 +279,13 @@ impl<'e, S: VideoService> Poller<'e, S> {
                 (self.line.tell)(RunEvent::Waiting { wait, message });
                 Next::LookAgain(wait)
             }
-            Look::Trouble(message) => {
-                watched.troubles += 1;
-                self.line.lost(message);
-                Next::LookAgain(self.cadence.after_trouble(watched.troubles, fastrand::f64()))
-            }
+            Look::Trouble(message) => self.had_trouble(watched, message),
         }
+    }
+
+    fn is_heard(&self, watched: &mut Watched<'e>) {
+        watched.troubles = 0;
+        self.line.heard();
     }
 
     /// The look that the cadence asks for, after one that brought no final word.
@@ -303,7 +296,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
 
     /// What the end of this task says of others.
     fn learn(&mut self, watched: &Watched<'e>, report: &TaskReport) {
-        let span = ended_between(report, watched);
+        let span = watched.ended_between(report);
         // One that was resumed and is over at the first look may have ended hours ago.
         if span.0.is_zero() && !watched.watch.age.is_zero() {
             return;
@@ -314,7 +307,8 @@ impl<'e, S: VideoService> Poller<'e, S> {
     }
 
     fn read_report(&mut self, watched: &mut Watched<'e>, report: TaskReport) -> Next {
-        let (polls, ended_at) = (watched.polls, ended_at(&report, watched.unfinished_at));
+        self.is_heard(watched);
+        let (polls, ended_at) = (watched.polls, watched.ended_at(&report));
         match report.status {
             Status::Completed => {
                 if watched.urlless == 0 {
@@ -324,8 +318,11 @@ impl<'e, S: VideoService> Poller<'e, S> {
                     watched.urlless += 1;
                     // A service that has no such field will not have it the next time.
                     (watched.urlless >= URLLESS_LOOKS || !report.names_video_url)
-                        .then(|| self.line.service.content_url(&watched.watch.task))
+                        .then(|| self.line.service.content_url(watched.identity.asked_by()))
                 });
+                if video_url.is_some() && !report.echo.is_empty() {
+                    watched.tell(Word::Made(report.echo));
+                }
                 match video_url {
                     Some(video_url) => Next::Last(Word::Final(Event::Completed { video_url, ended_at, polls })),
                     None => self.as_usual(watched),
@@ -348,11 +345,13 @@ impl<'e, S: VideoService> Poller<'e, S> {
                 let news = !watched.started || watched.progress != report.progress;
                 (watched.started, watched.progress) = (true, report.progress);
                 if news {
-                    drop(watched.watch.words.unbounded_send(Word::Progress(report.progress)));
+                    watched.tell(Word::Progress(report.progress));
                 }
                 self.as_usual(watched)
             }
             Status::Unknown(status) => {
+                let why = report.error.map(|error| format!(": {}", error.message)).unwrap_or_default();
+                watched.said = Some(format!("the service says `{status}`{why}"));
                 if self.unknown.insert(status.clone()) {
                     (self.line.tell)(RunEvent::UnknownStatus { status });
                 }
@@ -362,18 +361,18 @@ impl<'e, S: VideoService> Poller<'e, S> {
     }
 
     /// A task that the service gave us and now denies: perhaps it is not everywhere yet, so it gets a grace time.
-    fn missing(&mut self, watched: &mut Watched<'e>) -> Next {
+    fn missing(&mut self, watched: &mut Watched<'e>, why: &str) -> Next {
+        if watched.identity.was_denied() {
+            return Next::LookAgain(self.cadence.after_trouble(0, fastrand::f64()));
+        }
         let since = *watched.missing_since.get_or_insert_with(Instant::now);
+        let message = format!("asked about the task {}, {why}", watched.identity.names());
+        watched.said = Some(message.clone());
         if since.elapsed() < self.cadence.scaled(GRACE) {
-            let message = format!("the service does not know the task {} now (HTTP 404)", watched.watch.task);
             (self.line.tell)(RunEvent::Warned { message });
             return self.as_usual(watched);
         }
-        let error = ServiceError {
-            message: format!("the service no longer knows the task {} (HTTP 404)", watched.watch.task),
-            code: Some(DENIED.to_owned()),
-            ..ServiceError::default()
-        };
+        let error = ServiceError { message, code: Some(DENIED.to_owned()), ..ServiceError::default() };
         Next::Last(Word::Final(Event::Failed { error, ended_at: Timestamp::now(), polls: watched.polls }))
     }
 }
@@ -382,23 +381,4 @@ impl<'e, S: VideoService> Poller<'e, S> {
 async fn due(lanes: &Lanes, queue: &mut DelayQueue<Number>) -> Option<(Lane, Number)> {
     let lane = lanes.enter().await;
     queue.next().await.map(|due| (lane, due.into_inner()))
-}
-
-/// Between which ages a task ended that is seen finished now: after the last look that saw it unfinished, and within the
-/// second that the service names, if it can be so.
-fn ended_between(report: &TaskReport, watched: &Watched<'_>) -> (Duration, Duration) {
-    let (from, to) = (watched.unfinished_age, watched.age());
-    let said = report.completed_at.and_then(|said| {
-        let ago = Duration::try_from(Timestamp::now().duration_since(said)).ok()?;
-        Some((from.max(to.checked_sub(ago)?), to.min(to.saturating_sub(ago) + Duration::from_secs(1))))
-    });
-    said.filter(|(from, to)| from < to).unwrap_or((from, to))
-}
-
-/// When generation ended: the service's word where it lies between the last look that saw the task unfinished and now,
-/// and otherwise now. Its clock may be off, and it counts in whole seconds.
-fn ended_at(report: &TaskReport, unfinished_at: Timestamp) -> Timestamp {
-    let now = Timestamp::now();
-    let earliest = unfinished_at - SignedDuration::from_secs(1);
-    report.completed_at.filter(|said| (earliest..=now).contains(said)).map_or(now, |said| said.max(unfinished_at))
 }

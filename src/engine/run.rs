@@ -13,18 +13,20 @@ use tokio::sync::{SemaphorePermit, mpsc};
 use super::budget::Budget;
 use super::cadence::Class;
 use super::contact::Contact;
+use super::echo::Echoes;
 use super::event::{Leaving, RunEvent};
 use super::gather::{Gatherer, Keeping};
 use super::line::Line;
 use super::pace::Pace;
-use super::poller::{DENIED, Poller, Watch, Word};
+use super::poller::{DENIED, Poller};
 use super::settings::Settings;
 use super::shelf::{Errand, Place};
 use super::slots::{Slot, Slots};
 use super::stop::{Stop, StopReason};
 use super::submit::{Submitted, Submitter, with_cause};
 use super::trust::Trust;
-use crate::domain::{Account, Attempt, AttemptId, Job, JobId, TaskId};
+use super::watched::{Watch, Word};
+use crate::domain::{Account, Attempt, AttemptId, Job, JobId, TaskNames};
 use crate::ledger::{Cap, Event, Ledger};
 use crate::plan::{Limit, Plan};
 use crate::service::VideoService;
@@ -84,6 +86,7 @@ impl<S: VideoService, L: Ledger> Engine<'_, S, L> {
             service: self.service,
             pace: Pace::new(self.settings.rps),
             contact: Contact::default(),
+            echoes: Echoes::default(),
             stop: self.stop,
             tell: self.tell,
         };
@@ -101,7 +104,7 @@ impl<S: VideoService, L: Ledger> Engine<'_, S, L> {
             patience: self.settings.deadline,
         };
         let gatherer = self.keeping.map(|keeping| Gatherer::new(&line, self.ledger, self.account, keeping));
-        let poller = Poller::new(&line, self.settings);
+        let poller = Poller::new(&line, self.ledger, self.settings);
         let (watch, watches) = mpsc::unbounded_channel();
 
         let jobs = async {
@@ -224,11 +227,12 @@ impl<'r, S: VideoService, L: Ledger> Life<'r, '_, S, L> {
         match work {
             Work::Submit(job, place) => self.buy(slot, &job, place).await,
             Work::Resume(attempt) => {
-                let Some(task) = attempt.task.clone() else { return };
+                let Some(mut task) = attempt.task.clone() else { return };
                 let since = attempt.answered_at.unwrap_or(attempt.intended_at);
                 let age = Duration::try_from(Timestamp::now().duration_since(since)).unwrap_or_default();
-                let class = class_of_attempt(&attempt);
-                let word = self.attend(slot, &attempt.job, attempt.id, task.clone(), age, class).await;
+                let (job, request, class) = (&attempt.job, attempt.request.as_str(), class_of_attempt(&attempt));
+                let bought = Bought { job, request, attempt: attempt.id, age, class };
+                let word = self.attend(slot, bought, &mut task).await;
                 let (failed, video_url) = (matches!(word, Word::Final(Event::Failed { .. })), video_url(&word));
                 Box::pin(self.finish(&attempt.job, attempt.id, word)).await;
                 self.count_failure(failed);
@@ -244,8 +248,10 @@ impl<'r, S: VideoService, L: Ledger> Life<'r, '_, S, L> {
         let mut submitted = Box::pin(self.submitter.submit(job, self.known, &mut slot)).await;
         drop(place);
         let (mut retries, mut failed) = (self.retries, false);
-        while let Submitted::Task(attempt, task) = submitted {
-            let word = self.attend(slot, &job.id, attempt, task.clone(), Duration::ZERO, class_of_job(job)).await;
+        while let Submitted::Task(attempt, mut task) = submitted {
+            let (id, request, class) = (&job.id, job.request.body(), class_of_job(job));
+            let bought = Bought { job: id, request, attempt, age: Duration::ZERO, class };
+            let word = self.attend(slot, bought, &mut task).await;
             let video_url = video_url(&word);
             failed = matches!(word, Word::Final(Event::Failed { .. }));
             let pays_again = has_failed(&word) && retries > 0;
@@ -265,7 +271,7 @@ impl<'r, S: VideoService, L: Ledger> Life<'r, '_, S, L> {
         &self,
         job: &JobId,
         attempt: AttemptId,
-        task: TaskId,
+        task: TaskNames,
         video_url: Option<String>,
         place: impl Fn() -> Option<Place>,
     ) {
@@ -286,21 +292,14 @@ impl<'r, S: VideoService, L: Ledger> Life<'r, '_, S, L> {
         }
     }
 
-    /// Hands a task to the poller, notes its progress, and returns its last word. The poller gives the slot back.
-    async fn attend(
-        &self,
-        slot: Slot<'r>,
-        job: &JobId,
-        attempt: AttemptId,
-        task: TaskId,
-        age: Duration,
-        class: Class,
-    ) -> Word {
+    /// Hands a task to the poller, notes its progress and its names, and returns its last word. The poller gives the slot back.
+    async fn attend(&self, slot: Slot<'r>, bought: Bought<'_>, task: &mut TaskNames) -> Word {
+        let Bought { job, request, attempt, age, class } = bought;
         let (words, mut heard) = unbounded();
         let mut started = false;
         // If the poller is gone, the run is being left. The refused watch must go at once, with its end of the channel:
         // the closed channel is the word that the job hears below.
-        drop(self.watch.send(Watch { task, age, class, slot, words }));
+        drop(self.watch.send(Watch { attempt, task: task.clone(), age, class, slot, words }));
         loop {
             match heard.next().await {
                 Some(Word::Progress(percent)) => {
@@ -309,8 +308,13 @@ impl<'r, S: VideoService, L: Ledger> Life<'r, '_, S, L> {
                     }
                     (self.engine.tell)(RunEvent::Progressed { job: job.clone(), percent });
                 }
+                Some(Word::Made(echo)) => self.line.compare(request, &echo),
+                Some(Word::Named(names)) => {
+                    task.clone_from(&names);
+                    (self.engine.tell)(RunEvent::Named { job: job.clone(), task: names });
+                }
                 Some(last) => return last,
-                None => return Word::Left { why: Leaving::Interrupted, polls: 0 },
+                None => return Word::Left { why: Leaving::Interrupted, polls: 0, said: None },
             }
         }
     }
@@ -319,7 +323,7 @@ impl<'r, S: VideoService, L: Ledger> Life<'r, '_, S, L> {
     async fn finish(&self, job: &JobId, attempt: AttemptId, word: Word) {
         let job = job.clone();
         match word {
-            Word::Progress(_) => {}
+            Word::Progress(_) | Word::Named(_) | Word::Made(_) => {}
             Word::Final(event) => {
                 let told = match &event {
                     Event::Failed { error, .. } => RunEvent::Failed { job, message: error.message.clone() },
@@ -328,12 +332,12 @@ impl<'r, S: VideoService, L: Ledger> Life<'r, '_, S, L> {
                 self.write(attempt, event).await;
                 (self.engine.tell)(told);
             }
-            Word::Left { why, polls } => {
+            Word::Left { why, polls, said } => {
                 self.write(attempt, Event::Left { polls }).await;
                 if why == Leaving::Deadline {
                     self.tally.past_deadline.fetch_add(1, Ordering::Relaxed);
                 }
-                (self.engine.tell)(RunEvent::Left { job, why });
+                (self.engine.tell)(RunEvent::Left { job, why, said });
             }
         }
     }
@@ -345,6 +349,16 @@ impl<'r, S: VideoService, L: Ledger> Life<'r, '_, S, L> {
             self.line.stop_because(StopReason::LedgerFailed, with_cause(&error));
         }
     }
+}
+
+/// A task to look after, as its job knows it.
+struct Bought<'j> {
+    job: &'j JobId,
+    request: &'j str,
+    attempt: AttemptId,
+    /// How long ago it was submitted.
+    age: Duration,
+    class: Class,
 }
 
 fn class_of_job(job: &Job) -> Class {

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::domain::{Account, Attempt, AttemptId, AttemptState, History, Job, JobId, OutputPath, TaskId, VideoFile};
+use crate::domain::{Account, Attempt, AttemptId, AttemptState, History, Job, JobId, OutputPath, TaskNames, VideoFile};
 use crate::plan::{Action, Plan};
 
 /// Where the videos of a batch are, and where they belong.
@@ -34,7 +34,7 @@ pub struct Errand {
     /// The attempt.
     pub attempt: AttemptId,
     /// The task.
-    pub task: TaskId,
+    pub task: TaskNames,
     /// Whose task it is.
     pub account: Account,
     /// Where the service said that the video is.

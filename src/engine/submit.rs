@@ -18,7 +18,7 @@ use super::line::Line;
 use super::slots::{Slot, Slots, Turn};
 use super::stop::StopReason;
 use super::trust::{Permit, Trust};
-use crate::domain::{Account, AttemptId, BatchKey, Job, ServiceError, TaskId};
+use crate::domain::{Account, AttemptId, BatchKey, Job, ServiceError, TaskNames};
 use crate::ledger::{Cap, Event, Intent, Ledger, LedgerError};
 use crate::service::{Submission, VideoService};
 
@@ -60,7 +60,7 @@ pub struct Submitter<'e, S, L> {
 /// What came of a submission in the end.
 pub enum Submitted {
     /// There is a task.
-    Task(AttemptId, TaskId),
+    Task(AttemptId, TaskNames),
     /// The service refused it for good: nothing was bought.
     Rejected,
     /// Not submitted after all: nothing was bought.
@@ -243,14 +243,15 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
     async fn write_answer(&self, job: &Job, attempt: AttemptId, answer: Submission, permit: &Permit<'_>) -> Submitted {
         let id = job.id.clone();
         match answer {
-            Submission::Accepted(task, _) => match self.write_task(job, attempt, &task).await {
+            Submission::Accepted(task, echo) => match self.write_task(job, attempt, &task).await {
                 Ok(()) => {
                     permit.was_taken();
+                    self.line.compare(job.request.body(), &echo);
                     (self.line.tell)(RunEvent::Submitted { job: id, task: task.clone(), price: job.price });
                     Submitted::Task(attempt, task)
                 }
                 Err(taken @ LedgerError::TaskTaken { .. }) => {
-                    let error = ServiceError { message: taken.to_string(), code: None, raw: task.as_str().into() };
+                    let error = ServiceError { message: taken.to_string(), code: None, raw: task.to_string().into() };
                     self.doubt(job, attempt, error, permit).await
                 }
                 Err(error) => {
@@ -297,7 +298,7 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
     }
 
     /// Writes a task id. If that fails it is told at once, before anything else can happen, and tried again for a while.
-    async fn write_task(&self, job: &Job, attempt: AttemptId, task: &TaskId) -> Result<(), LedgerError> {
+    async fn write_task(&self, job: &Job, attempt: AttemptId, task: &TaskNames) -> Result<(), LedgerError> {
         let mut written = self.ledger.record(attempt, Event::Accepted(task.clone())).await;
         if matches!(written, Err(LedgerError::TaskTaken { .. })) {
             // It is written down already, with another attempt.

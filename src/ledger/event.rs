@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::domain::{AttemptState, OutputPath, ServiceError, TaskId, VideoFile};
+use crate::domain::{AttemptState, OutputPath, ServiceError, TaskId, TaskNames, VideoFile};
 
 /// What happens to an attempt.
 #[derive(Clone, PartialEq, Debug)]
@@ -14,9 +14,13 @@ pub enum Event {
     /// It was sent, and the answer never arrived whole.
     Doubted(ServiceError),
     /// The service made a task.
-    Accepted(TaskId),
+    Accepted(TaskNames),
     /// A person found the task of a doubtful attempt.
-    Found(TaskId),
+    Found(TaskNames),
+    /// The service calls its task so as well.
+    AlsoNamed(TaskId),
+    /// A person says that its task will never end.
+    GivenUp,
     /// A person says that a doubtful attempt never made a task.
     Denied,
     /// The task was seen being generated.
@@ -81,10 +85,10 @@ impl Event {
             (S::Intended | S::InDoubt, Self::Doubted(_)) => Ok(S::InDoubt),
             (S::Intended | S::InDoubt, Self::Accepted(_)) | (S::InDoubt, Self::Found(_)) => Ok(S::Queued),
             (S::Queued | S::InProgress, Self::Started { .. }) => Ok(S::InProgress),
-            (S::Queued | S::InProgress, Self::Left { .. }) => Ok(state),
+            (S::Queued | S::InProgress, Self::Left { .. } | Self::AlsoNamed(_)) => Ok(state),
             (S::Queued | S::InProgress, Self::Completed { .. })
             | (S::Completed, Self::Relinked { .. } | Self::Fetched(_) | Self::Moved(_)) => Ok(S::Completed),
-            (S::Queued | S::InProgress, Self::Failed { .. }) => Ok(S::Failed),
+            (S::Queued | S::InProgress, Self::Failed { .. } | Self::GivenUp) => Ok(S::Failed),
             _ => Err(IllegalEvent { state, event: self.name() }),
         }
     }
@@ -96,6 +100,8 @@ impl Event {
             Self::Doubted(_) => "put in doubt",
             Self::Accepted(_) => "accepted",
             Self::Found(_) => "found",
+            Self::AlsoNamed(_) => "named anew",
+            Self::GivenUp => "given up",
             Self::Denied => "denied",
             Self::Started { .. } => "started",
             Self::Left { .. } => "left",
@@ -121,8 +127,10 @@ mod tests {
             Event::Withdrawn,
             Event::Refused(error.clone()),
             Event::Doubted(error.clone()),
-            Event::Accepted(TaskId::new("t").expect("an id")),
-            Event::Found(TaskId::new("t").expect("an id")),
+            Event::Accepted(TaskId::new("t").expect("an id").into()),
+            Event::Found(TaskId::new("t").expect("an id").into()),
+            Event::AlsoNamed(TaskId::new("u").expect("an id")),
+            Event::GivenUp,
             Event::Denied,
             Event::Started { percent: None },
             Event::Left { polls: 1 },

@@ -65,9 +65,9 @@ pub use backup::{CheckError, Contents, backup, check};
 pub use books::{Spending, read_spending, used_since};
 pub use event::{Event, IllegalEvent};
 pub use lock::{LockError, RunLock};
-pub use open::OpenError;
 #[cfg(test)]
 use open::open;
+pub use open::{OWN_FOLDER, OpenError};
 pub use purchases::{
     BoughtElsewhere, OpenElsewhere, read_bought_under_other_names, read_known_tasks, read_open_elsewhere, read_owner,
 };

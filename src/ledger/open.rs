@@ -10,10 +10,12 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode as SqliteCode, OpenFlags};
 
-use super::schema::{Found, Kind, VERSION, create_or_upgrade, read_as_current, recognise};
+use super::schema::{COUNTS_SINCE, Found, Kind, VERSION, create_or_upgrade, read_as_current, recognise};
 use super::witness;
 use crate::files::{make_folders, sync_folder};
 
+/// The folder of a ledger that was given no other place.
+pub const OWN_FOLDER: &str = ".shotlist";
 const READ_ONLY: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY.union(OpenFlags::SQLITE_OPEN_URI);
 /// The page cache of a connection that only reads; negative, as SQLite has it, for KiB.
 const READERS_CACHE: i32 = -256;
@@ -116,9 +118,12 @@ pub fn open(path: &Path, kind: Kind) -> Result<Connection, OpenError> {
     }
     let known = witness::read(path);
     let mut connection = connect(path, OpenFlags::default()).map_err(|error| store_error(path, error))?;
-    if found(&connection, path, kind)? != Found::Ledger(VERSION) {
-        // One of an earlier version counted nothing, and never had a witness: it is a copy from before.
-        if let Some(known) = known.filter(|known| *known > 0) {
+    let found = found(&connection, path, kind)?;
+    if found != Found::Ledger(VERSION) {
+        if matches!(found, Found::Ledger(COUNTS_SINCE..)) {
+            check_witness(&connection, path, known)?;
+        } else if let Some(known) = known.filter(|known| *known > 0) {
+            // One that counts nothing never had a witness: it is a copy from before.
             return Err(OpenError::Older { path: path.to_owned(), known, found: 0 });
         }
         create_or_upgrade(&mut connection, kind).map_err(|error| store_error(path, error))?;
@@ -179,6 +184,7 @@ fn create(path: &Path, kind: Kind) -> Result<(), OpenError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let failed = |source| OpenError::Folder { path: folder.to_owned(), source };
     make_folders(folder).map_err(failed)?;
+    hide_from_git(folder).map_err(failed)?;
     let mut builder = tempfile::Builder::new();
     builder.prefix(".shotlist-");
     #[cfg(unix)]
@@ -204,6 +210,19 @@ fn create(path: &Path, kind: Kind) -> Result<(), OpenError> {
     match file.persist_noclobber(path) {
         Err(error) if error.error.kind() == ErrorKind::AlreadyExists => Ok(()),
         named => named.map_err(|error| failed(error.error)).and_then(|_| sync_folder(path).map_err(failed)),
+    }
+}
+
+/// Keeps a folder of ours out of version control: an old ledger that is checked out makes everything due again that was bought
+/// since. A folder that the user chose is the user's own affair.
+fn hide_from_git(folder: &Path) -> std::io::Result<()> {
+    if folder.file_name() != Some(OWN_FOLDER.as_ref()) {
+        return Ok(());
+    }
+    let path = folder.join(".gitignore");
+    match std::fs::OpenOptions::new().write(true).create_new(true).open(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        opened => std::io::Write::write_all(&mut opened?, b"*\n"),
     }
 }
 

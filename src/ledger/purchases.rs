@@ -9,12 +9,29 @@ use super::LedgerError;
 use super::open::{OpenError, open_to_read, store_error};
 use super::schema::Kind;
 use super::store::{ATTEMPT, attempt};
-use crate::domain::{Attempt, AttemptId, BatchKey, Fingerprint, JobId, TaskId, Usd};
+use crate::domain::{Attempt, AttemptId, BatchKey, Fingerprint, JobId, TaskId, TaskNames, Usd};
 
-/// Refuses a task that another attempt at the same service has: one of the two was told wrong, and nobody knows which.
-pub(super) fn claim_task(connection: &Connection, attempt: AttemptId, task: &TaskId) -> Result<(), LedgerError> {
+/// Refuses a task that another attempt at the same service has: one of the two was told wrong, and nobody knows which. Gives
+/// its second name if that is nobody else's; it is not worth a doubt.
+pub(super) fn claim_task<'t>(
+    connection: &Connection,
+    attempt: AttemptId,
+    task: &'t TaskNames,
+) -> Result<Option<&'t str>, LedgerError> {
+    claim_name(connection, attempt, &task.id)?;
+    let Some(alias) = &task.alias else { return Ok(None) };
+    match claim_name(connection, attempt, alias) {
+        Ok(()) => Ok(Some(alias.as_str())),
+        Err(LedgerError::TaskTaken { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Refuses a name that a task of another attempt at the same service has.
+pub(super) fn claim_name(connection: &Connection, attempt: AttemptId, task: &TaskId) -> Result<(), LedgerError> {
     let sql = "SELECT job, name, batch.batch FROM attempt JOIN batch ON batch.id = attempt.batch
-         WHERE task = ?2 AND attempt.id <> ?1 AND service = (SELECT service FROM attempt WHERE id = ?1) LIMIT 1";
+         WHERE (task = ?2 OR alias = ?2) AND attempt.id <> ?1
+         AND service = (SELECT service FROM attempt WHERE id = ?1) LIMIT 1";
     let owner = connection.prepare_cached(sql)?.query_row(params![attempt.0, task.as_str()], |row| {
         Ok((row.get::<_, String>(0)?, BatchKey { name: row.get(1)?, batch: row.get(2)? }))
     });
@@ -28,7 +45,8 @@ pub(super) fn claim_task(connection: &Connection, attempt: AttemptId, task: &Tas
 pub fn read_known_tasks(path: &Path, kind: Kind, tasks: &[TaskId]) -> Result<HashSet<TaskId>, OpenError> {
     let Some(connection) = open_to_read(path, kind)? else { return Ok(HashSet::new()) };
     let read = || -> rusqlite::Result<HashSet<TaskId>> {
-        let mut statement = connection.prepare("SELECT EXISTS (SELECT 1 FROM attempt WHERE task = ?1)")?;
+        let mut statement =
+            connection.prepare("SELECT EXISTS (SELECT 1 FROM attempt WHERE task = ?1 OR alias = ?1)")?;
         let mut known = HashSet::new();
         for task in tasks {
             if statement.query_row([task.as_str()], |row| row.get(0))? {
@@ -133,7 +151,7 @@ pub fn read_owner(path: &Path, kind: Kind, task: &TaskId) -> Result<Option<(JobI
     let Some(connection) = open_to_read(path, kind)? else { return Ok(None) };
     let sql = format!(
         "SELECT {ATTEMPT}, batch.name AS batch_name, batch.batch AS batch_value
-         FROM attempt JOIN batch ON batch.id = attempt.batch WHERE task = ?1 LIMIT 1"
+         FROM attempt JOIN batch ON batch.id = attempt.batch WHERE task = ?1 OR alias = ?1 LIMIT 1"
     );
     let owner = connection.query_row(&sql, [task.as_str()], |row| {
         Ok((attempt(row, None)?.job, BatchKey { name: row.get("batch_name")?, batch: row.get("batch_value")? }))

@@ -22,7 +22,9 @@ impl Kind {
 }
 
 /// The version of the tables below. A file with a newer one is refused, never guessed at.
-pub const VERSION: i32 = 3;
+pub const VERSION: i32 = 4;
+/// The first version that counts its commits.
+pub const COUNTS_SINCE: i32 = 3;
 
 const BATCHES_AND_ATTEMPTS: &str = "
 CREATE TABLE batch (
@@ -103,12 +105,21 @@ CREATE TRIGGER spent_when_settled AFTER UPDATE OF state ON attempt
 END;
 ";
 
-/// An older version as a reader sees it that may not change the file: views of this connection alone, before the tables.
-const READ_1_AS_2: &str = "
-CREATE TEMP VIEW attempt AS SELECT *, NULL AS seen_us, NULL AS seen_percent, NULL AS file, NULL AS sha256, NULL AS bytes,
-    NULL AS fetched_us FROM main.attempt;
+/// What a ledger of version 3 lacks: a second name for a task.
+const FROM_3_TO_4: &str = "
+ALTER TABLE attempt ADD COLUMN alias TEXT;
+CREATE INDEX attempt_by_alias ON attempt (alias) WHERE alias IS NOT NULL;
 ";
-const READ_2_AS_3: &str = "
+
+/// An older version as a reader sees it that may not change the file: views of this connection alone, before the tables.
+const ATTEMPTS_OF_1: &str = "
+CREATE TEMP VIEW attempt AS SELECT *, NULL AS seen_us, NULL AS seen_percent, NULL AS file, NULL AS sha256, NULL AS bytes,
+    NULL AS fetched_us, NULL AS alias FROM main.attempt;
+";
+const ATTEMPTS_OF_2_AND_3: &str = "
+CREATE TEMP VIEW attempt AS SELECT *, NULL AS alias FROM main.attempt;
+";
+const SUMS_OF_1_AND_2: &str = "
 CREATE TEMP VIEW spent AS SELECT intended_us / 3600000000 AS hour, sum(price_micros) AS micros FROM main.attempt
     WHERE state NOT IN ('void', 'rejected') GROUP BY hour;
 CREATE TEMP VIEW ledger AS SELECT 1 AS id, 0 AS commits;
@@ -150,9 +161,10 @@ pub fn create_or_upgrade(connection: &mut Connection, kind: Kind) -> rusqlite::R
     let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     let version = transaction.pragma_query_value(None, "user_version", |row| row.get::<_, i32>(0))?;
     let steps: &[&str] = match version {
-        0 => &[BATCHES_AND_ATTEMPTS, FROM_2_TO_3],
-        1 => &[FROM_1_TO_2, FROM_2_TO_3],
-        2 => &[FROM_2_TO_3],
+        0 => &[BATCHES_AND_ATTEMPTS, FROM_2_TO_3, FROM_3_TO_4],
+        1 => &[FROM_1_TO_2, FROM_2_TO_3, FROM_3_TO_4],
+        2 => &[FROM_2_TO_3, FROM_3_TO_4],
+        3 => &[FROM_3_TO_4],
         _ => return Ok(()),
     };
     for step in steps {
@@ -166,10 +178,51 @@ pub fn create_or_upgrade(connection: &mut Connection, kind: Kind) -> rusqlite::R
 /// Lets a reader that may not change the file see an older version as if it were this one.
 pub fn read_as_current(connection: &Connection, version: i32) -> rusqlite::Result<()> {
     let views: &[&str] = match version {
-        1 => &[READ_1_AS_2, READ_2_AS_3],
-        2 => &[READ_2_AS_3],
+        1 => &[ATTEMPTS_OF_1, SUMS_OF_1_AND_2],
+        2 => &[ATTEMPTS_OF_2_AND_3, SUMS_OF_1_AND_2],
+        3 => &[ATTEMPTS_OF_2_AND_3],
         _ => return Ok(()),
     };
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     views.iter().try_for_each(|view| connection.execute_batch(view))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::BatchKey;
+
+    /// Every version is read as it is, and says the same once a run has brought it up to date.
+    #[test]
+    fn a_ledger_of_any_version_is_read_and_upgraded() {
+        let made: [&[&str]; 3] = [&[], &[FROM_2_TO_3], &[FROM_2_TO_3, FROM_3_TO_4]];
+        for (version, steps) in (2..=VERSION).zip(made) {
+            let folder = tempfile::tempdir().expect("a folder");
+            let path = folder.path().join("ledger.db");
+            let connection = Connection::open(&path).expect("a file");
+            for step in [BATCHES_AND_ATTEMPTS].iter().chain(steps) {
+                connection.execute_batch(step).expect("tables");
+            }
+            connection.pragma_update(None, "application_id", Kind::Real.application_id()).expect("a pragma");
+            connection.pragma_update(None, "user_version", version).expect("a pragma");
+            let rows = "INSERT INTO batch VALUES (1, 'n', '');
+                INSERT INTO attempt (batch, job, fingerprint, request, model, price_micros, charging, typical_min_s,
+                    typical_max_s, service, key, state, task, intended_us)
+                VALUES (1, 'a', 'f', '{}', 'alpha-2', 900000, 'at-submission', 60, 180, 's', 'k', 'queued', 't', 1)";
+            connection.execute_batch(rows).expect("rows");
+            if version >= COUNTS_SINCE {
+                connection.execute("UPDATE ledger SET commits = 7", []).expect("a count");
+                let witness = folder.path().join("ledger.db.witness");
+                std::fs::write(witness, format!("commits {:020}\n", 7)).expect("a witness");
+            }
+            drop(connection);
+            let key = BatchKey { name: "n".into(), batch: String::new() };
+            let history = || crate::ledger::read_history(&path, Kind::Real, &key).expect("a history");
+            let used = || crate::ledger::used_since(&path, Kind::Real, jiff::Timestamp::UNIX_EPOCH).expect("a sum");
+            let (before, sum) = (history().attempts().next().cloned().expect("an attempt"), used());
+            drop(crate::ledger::open(&path, Kind::Real).expect("upgraded"));
+            assert_eq!((history().attempts().next(), used()), (Some(&before), sum), "version {version}");
+            assert_eq!(sum.to_string(), "0.90");
+        }
+    }
 }

@@ -11,7 +11,7 @@ use super::schema::Kind;
 use super::{Event, Intent, LedgerError, books, purchases};
 use crate::domain::{
     Account, Attempt, AttemptId, AttemptState, BatchKey, Charging, Fingerprint, History, JobId, OutputPath,
-    ServiceError, Sighting, TaskId, Usd, VideoFile,
+    ServiceError, Sighting, TaskId, TaskNames, Usd, VideoFile,
 };
 
 /// Everything that a ledger file knows of a batch; nothing at all if there is no file.
@@ -67,6 +67,9 @@ fn claim(connection: &Connection, intent: &Intent) -> Result<(), LedgerError> {
     if open > 0 { Err(LedgerError::Claimed(intent.job.clone())) } else { Ok(()) }
 }
 
+/// The code of a task that a person gave up.
+const GIVEN_UP: &str = "given_up";
+
 pub(super) fn record(
     connection: &Connection,
     attempt: AttemptId,
@@ -100,16 +103,32 @@ pub(super) fn record(
             connection.prepare_cached(sql)?.execute(params![attempt.0, after, error_text(error), now])?;
         }
         Event::Found(task) => {
-            purchases::claim_task(connection, attempt, task)?;
+            let alias = purchases::claim_task(connection, attempt, task)?;
             // When it was answered stays unknown, and the story of the doubt is over.
-            let sql = "UPDATE attempt SET state = ?2, task = ?3, error = NULL, answered_us = NULL WHERE id = ?1";
-            connection.prepare_cached(sql)?.execute(params![attempt.0, after, task.as_str()])?;
+            let sql =
+                "UPDATE attempt SET state = ?2, task = ?3, alias = ?4, error = NULL, answered_us = NULL WHERE id = ?1";
+            connection.prepare_cached(sql)?.execute(params![attempt.0, after, task.id.as_str(), alias])?;
         }
         Event::Accepted(task) => {
-            purchases::claim_task(connection, attempt, task)?;
+            let alias = purchases::claim_task(connection, attempt, task)?;
             // The story of a doubt that another run put it in meanwhile is over.
-            let sql = "UPDATE attempt SET state = ?2, task = ?3, error = NULL, answered_us = ?4 WHERE id = ?1";
-            connection.prepare_cached(sql)?.execute(params![attempt.0, after, task.as_str(), now])?;
+            let sql =
+                "UPDATE attempt SET state = ?2, task = ?3, alias = ?4, error = NULL, answered_us = ?5 WHERE id = ?1";
+            connection.prepare_cached(sql)?.execute(params![attempt.0, after, task.id.as_str(), alias, now])?;
+        }
+        Event::AlsoNamed(alias) => {
+            purchases::claim_name(connection, attempt, alias)?;
+            let sql = "UPDATE attempt SET alias = ?2 WHERE id = ?1";
+            connection.prepare_cached(sql)?.execute(params![attempt.0, alias.as_str()])?;
+        }
+        Event::GivenUp => {
+            let error = ServiceError {
+                message: "a person gave its task up: it never ended".to_owned(),
+                code: Some(GIVEN_UP.to_owned()),
+                ..ServiceError::default()
+            };
+            let sql = "UPDATE attempt SET state = ?2, error = ?3 WHERE id = ?1";
+            connection.prepare_cached(sql)?.execute(params![attempt.0, after, error_text(&error)])?;
         }
         Event::Left { polls } => {
             let sql = "UPDATE attempt SET polls = polls + ?2 WHERE id = ?1";
@@ -171,7 +190,7 @@ pub(super) fn adopt(connection: &Connection, batch: &BatchKey, account: &Account
 /// The columns of an attempt, as [`attempt`] reads them.
 pub(super) const ATTEMPT: &str = "attempt.id, job, fingerprint, request, model, price_micros, charging, typical_min_s,
     typical_max_s, service, key, state, task, video_url, error, polls, intended_us, answered_us, seen_us, seen_percent,
-    ended_us, file, sha256, bytes, fetched_us";
+    ended_us, file, sha256, bytes, fetched_us, alias";
 
 pub(super) fn history(connection: &Connection, batch: &BatchKey) -> rusqlite::Result<History> {
     let id: Option<i64> = connection
@@ -218,7 +237,7 @@ pub(super) fn attempt(row: &Row<'_>, before: Option<&Account>) -> rusqlite::Resu
         typical_s: (row.get("typical_min_s")?, row.get("typical_max_s")?),
         account,
         state: AttemptState::named(&state).ok_or_else(|| unreadable(row, "state", format!("unknown state {state}")))?,
-        task: row.get::<_, Option<String>>("task")?.and_then(TaskId::new),
+        task: task_names(row)?,
         video_url: row.get("video_url")?,
         error: error.map(|text| Box::new(error_of(text))),
         polls: row.get("polls")?,
@@ -232,6 +251,12 @@ pub(super) fn attempt(row: &Row<'_>, before: Option<&Account>) -> rusqlite::Resu
         file: video_file(row)?.map(Box::new),
         fetched_at: optional_time("fetched_us")?,
     })
+}
+
+fn task_names(row: &Row<'_>) -> rusqlite::Result<Option<TaskNames>> {
+    let name = |column: &str| Ok::<_, rusqlite::Error>(row.get::<_, Option<String>>(column)?.and_then(TaskId::new));
+    let (id, alias) = (name("task")?, name("alias")?);
+    Ok(id.map(|id| TaskNames { id, alias }))
 }
 
 /// What the service said of a failure. Whatever it said must not keep this attempt, or any other, from being read: what
@@ -312,7 +337,8 @@ mod tests {
 
     /// The ways of an attempt that write what came from outside.
     fn any_life() -> impl Strategy<Value = Vec<Event>> {
-        let task = || ".*[a-z]".prop_map(|id| TaskId::new(id).expect("an id"));
+        let name = || ".*[a-z]".prop_map(|id| TaskId::new(id).expect("an id"));
+        let task = move || (name(), proptest::option::of(name())).prop_map(|(id, alias)| TaskNames { id, alias });
         let ended_at = Timestamp::UNIX_EPOCH;
         prop_oneof![
             any_error().prop_map(|error| vec![Event::Refused(error)]),
@@ -323,6 +349,11 @@ mod tests {
                 Event::Accepted(task),
                 Event::Started { percent },
                 Event::Left { polls: 1 }
+            ]),
+            (task(), name()).prop_map(|(task, name)| vec![
+                Event::Accepted(task),
+                Event::AlsoNamed(name),
+                Event::GivenUp
             ]),
             (task(), any_error()).prop_map(move |(task, error)| vec![
                 Event::Accepted(task),

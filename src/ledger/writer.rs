@@ -189,7 +189,7 @@ mod tests {
 
         let attempt = first.intend(intent(None)).await.expect("the first intent");
         assert!(claimed(second.intend(intent(None)).await), "while the first is sending");
-        first.record(attempt, Event::Accepted(TaskId::new("t").expect("an id"))).await.expect("recorded");
+        first.record(attempt, Event::Accepted(TaskId::new("t").expect("an id").into())).await.expect("recorded");
         assert!(claimed(second.intend(intent(None)).await), "while the task is at the service");
         let completed = Event::Completed { video_url: "u".into(), ended_at: Timestamp::UNIX_EPOCH, polls: 1 };
         first.record(attempt, completed).await.expect("recorded");

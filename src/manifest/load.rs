@@ -11,13 +11,14 @@ use serde_yaml::{Mapping, Value};
 use super::bounds;
 use super::diagnostic::{Diagnostic, Severity, Sources, unreadable};
 use super::expand::Expander;
+use super::origin;
 use super::place::{Part, Place, Pointer};
 use super::prompts::PromptFiles;
 use super::raw::{RawBudget, RawManifest};
 use super::stream;
 use super::suggest;
 use super::template::{RESERVED, Scope, Templates};
-use super::text::{self, Reach};
+use super::text::Reach;
 use crate::catalog::Catalog;
 use crate::domain::{BatchKey, Inputs, Job, JobId, Usd};
 
@@ -91,7 +92,7 @@ impl Loaded {
 /// Reads, decodes, expands, checks and prices a manifest.
 #[must_use]
 pub fn load(options: &Options<'_>, catalog: &Catalog) -> Loaded {
-    let text = match text::read(options.path) {
+    let text = match origin::read(options.path) {
         Ok(text) => text,
         Err(error) => {
             let finding = unreadable("the manifest", options.path, &error, Place::File);
@@ -139,18 +140,29 @@ fn build(raw: &RawManifest, options: &Options<'_>, catalog: &Catalog, found: &mu
     let env = raw.env.iter().map(|name| (name.clone(), (options.env)(name)));
     let templates = Templates::new(vars, &today, env);
     let batch = options.batch.map_or_else(|| batch(raw, &templates, found), str::to_owned);
-    let stem = || options.path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
-    let folder = options.path.parent().unwrap_or(Path::new(""));
-    let reach = Reach::new(folder, options.root, options.secret);
+    let reach = Reach::new(&origin::folder(options.path), options.root, options.secret);
     let prompts = PromptFiles::read(raw, &reach);
     let jobs = Expander { templates: &templates, catalog, reach: &reach, prompts: &prompts }.expand(raw, found);
     Manifest {
-        key: BatchKey { name: raw.name.clone().unwrap_or_else(stem), batch },
+        key: BatchKey { name: name(raw, options.path, found), batch },
         jobs,
         budget: budget(raw, &now),
         unsound: unsound(found),
         inputs: Inputs { files: reach.names(), variables: raw.env.clone() },
     }
+}
+
+/// The manifest's name, or its file's. A stream may have another name the next time, or the same as another manifest's;
+/// jobs are known by it.
+fn name(raw: &RawManifest, path: &Path, found: &mut Vec<Diagnostic>) -> String {
+    if let Some(name) = &raw.name {
+        return name.clone();
+    }
+    if origin::is_stream(path) {
+        let message = "a manifest that is no file needs a name: what was bought is known by it";
+        found.push(Diagnostic::error("name-missing", message, Place::File).with_help("write `name: …` at its top"));
+    }
+    path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
 }
 
 fn budget(raw: &RawManifest, now: &Zoned) -> Budget {

@@ -1,6 +1,6 @@
 //! From a YAML file to checked and priced jobs, with the place of everything that is wrong.
 //!
-//! The way of a manifest: [`text`] reads the file within bounds; `serde_yaml` parses it into values; [`raw`] decodes
+//! The way of a manifest: [`origin`] says where it comes from, and [`text`] reads it within bounds; `serde_yaml` parses it into values; [`raw`] decodes
 //! them into a mirror of the file, key by key, so that one pass finds every mistake; [`rows`] reads the spreadsheet;
 //! [`template`], [`fields`] and [`render`] fill in the templates; [`expand`] makes one job of each row; the catalogue checks and
 //! prices it. Places cost nothing while nothing is wrong: a [`Diagnostic`] holds a symbolic [`Place`], and only when
@@ -23,6 +23,7 @@ mod finish;
 mod growth;
 mod load;
 mod matrix;
+mod origin;
 mod place;
 mod prompts;
 mod raw;
@@ -37,5 +38,6 @@ mod text;
 
 pub use diagnostic::{Diagnostic, JobLabel, Located, Severity, Sources};
 pub use load::{Budget, Loaded, Manifest, Options, load};
+pub use origin::{home, is_stream};
 pub use place::{Part, Place, Pointer, Step};
 pub use raw::RawManifest;

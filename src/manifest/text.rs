@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::Read as _;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -131,16 +131,16 @@ impl Reach {
     }
 }
 
-/// The file's text, without a byte order mark.
-pub fn read(path: &Path) -> Result<String, TextError> {
-    read_at_most(path, LARGEST)
-}
-
 /// The text of a file that holds at most so many bytes, without a byte order mark.
 pub fn read_at_most(path: &Path, largest: u64) -> Result<String, TextError> {
+    read_all(File::open(path)?, largest)
+}
+
+/// All of a text of at most so many bytes, without a byte order mark.
+pub fn read_all(source: impl Read, largest: u64) -> Result<String, TextError> {
     let mut bytes = Vec::new();
     // The bound holds for devices and pipes too, whose length nobody knows beforehand.
-    File::open(path)?.take(largest + 1).read_to_end(&mut bytes)?;
+    source.take(largest + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > largest {
         return Err(TextError::TooLarge(largest / 1024));
     }

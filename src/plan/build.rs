@@ -236,7 +236,7 @@ fn renamed(jobs: &[Planned], given: &Given<'_>) -> Vec<Repurchase> {
             before: Before::Gone(old.job.clone()),
             state: old.state.name().to_owned(),
             price: Some(old.price),
-            task: old.task.clone(),
+            task: old.task.as_ref().map(|task| task.id.clone()),
             video: old.file.as_ref().map(|file| file.path.to_string()).or_else(|| old.video_url.clone()),
         })
     })

@@ -42,8 +42,8 @@ pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp)
     match answer.status {
         500 | 502 | 503 | 504 if free_server_errors => Submission::Wait(wait(answer, now), asked_to_wait(answer)),
         200..=299 => match TaskReport::parse(answer.body, answer.failed_words) {
-            Some(report) => match report.id.clone() {
-                Some(id) => Submission::Accepted(id, report),
+            Some(report) => match report.names {
+                Some(names) => Submission::Accepted(names, report.echo),
                 None => Submission::Unknown(describe(answer, "the service said yes without a task id")),
             },
             None => Submission::Unknown(describe(answer, "the service said yes in a form that can't be read")),
@@ -66,11 +66,14 @@ pub fn look(answer: &Answer<'_>, now: Timestamp) -> Look {
     match answer.status {
         200..=299 => TaskReport::parse(answer.body, answer.failed_words)
             .map_or_else(|| Look::Trouble("the service's answer can't be read as a task".to_owned()), Look::Report),
-        404 => Look::Missing,
+        404 | 410 => Look::Missing(describe(answer, "the service does not know it").message),
+        400 if reason::denies_the_task(answer.body) => {
+            Look::Missing(describe(answer, "the service does not know it").message)
+        }
         401 | 403 => Look::KeyRefused(describe(answer, "the service refused the key")),
         429 => Look::Wait(wait(answer, now), asked_to_wait(answer)),
         503 if answer.retry_after.is_some() => Look::Wait(wait(answer, now), asked_to_wait(answer)),
-        status => Look::Trouble(format!("the service answered {status}")),
+        _ => Look::Trouble(describe(answer, "the service gave no answer that says how it stands").message),
     }
 }
 
@@ -181,7 +184,23 @@ mod tests {
             assert!(matches!(look(&answer(status, None, ""), now()), Look::Trouble(_)), "{status}");
         }
         assert!(matches!(look(&answer(200, None, "<html>"), now()), Look::Trouble(_)));
-        assert_eq!(look(&answer(404, None, ""), now()), Look::Missing);
+        for (status, body) in [
+            (404, ""),
+            (410, ""),
+            (400, r#"{"code": "task_not_exist", "message": "task_not_exist", "data": null}"#),
+            (400, r#"{"error": {"message": "Video 'v1' not found"}}"#),
+            (400, r#"{"detail": "The task does not exist."}"#),
+        ] {
+            assert!(matches!(look(&answer(status, None, body), now()), Look::Missing(_)), "{status} {body}");
+        }
+        // Said of something else than the task, or with another status: it may be there all the same.
+        for (status, body) in [
+            (400, r#"{"error": {"message": "model not found"}}"#),
+            (400, r#"{"error": {"message": "the task is not finished"}}"#),
+            (500, r#"{"error": {"message": "task not found"}}"#),
+        ] {
+            assert!(matches!(look(&answer(status, None, body), now()), Look::Trouble(_)), "{status} {body}");
+        }
     }
 
     #[test]

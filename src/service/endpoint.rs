@@ -51,9 +51,7 @@ impl Endpoint {
     /// Whether the address is this machine's own.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
-        let host = self.0.host_str().unwrap_or_default();
-        let bare = host.trim_start_matches('[').trim_end_matches(']');
-        bare == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+        is_loopback(&self.0)
     }
 
     /// Whether an address is of the same scheme, host and port.
@@ -82,6 +80,12 @@ impl Endpoint {
         url.set_path(&whole);
         url
     }
+}
+
+/// Whether an address is this machine's own, by its name alone.
+pub fn is_loopback(url: &Url) -> bool {
+    let bare = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+    bare == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 impl fmt::Display for Endpoint {

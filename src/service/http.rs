@@ -8,13 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use reqwest::header::{
-    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER,
-};
-use reqwest::{Client, ClientBuilder, Response, Url, redirect};
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
+use reqwest::{Client, ClientBuilder, RequestBuilder, Response, Url, redirect};
 
 use super::classify::{self, Answer};
-use super::{ApiKey, Endpoint, Look, Submission, VideoService, mask};
+use super::endpoint::is_loopback;
+use super::{Credentials, Endpoint, Look, Submission, VideoService, mask};
 use crate::domain::{Request, ServiceError, TaskId};
 
 /// How long to wait for a connection. Nothing is written before it stands, so running out of it costs nothing.
@@ -34,12 +33,11 @@ const MOST_KEPT: usize = 2000;
 #[error("the HTTP client can't be set up")]
 pub struct ClientError(#[source] reqwest::Error);
 
-/// The service at an address, with a key.
+/// The service at an address, with what its requests carry.
 #[derive(Clone, Debug)]
 pub struct HttpService {
     endpoint: Endpoint,
-    key: ApiKey,
-    bearer: Option<HeaderValue>,
+    credentials: Credentials,
     submit: Client,
     look: Client,
     submit_timeout: Duration,
@@ -52,16 +50,20 @@ impl HttpService {
     ///
     /// With `free_server_errors` the user vouches that the service charges nothing for a submission that it answers with
     /// 500, 502, 503 or 504.
-    pub fn new(endpoint: Endpoint, key: &ApiKey, free_server_errors: bool) -> Result<Self, ClientError> {
+    pub fn new(
+        endpoint: Endpoint,
+        credentials: impl Into<Credentials>,
+        free_server_errors: bool,
+    ) -> Result<Self, ClientError> {
         // Fails only if a provider is installed already, which is just as well.
         let _already_installed = rustls::crypto::ring::default_provider().install_default();
-        let headers = headers(key);
-        let base = || base(&endpoint).default_headers(headers.clone());
+        let credentials = credentials.into();
+        let headers = headers(&credentials);
+        let base = || base(endpoint.is_loopback()).default_headers(headers.clone());
         Ok(Self {
             submit: build(|| base().retry(reqwest::retry::never()).pool_max_idle_per_host(0))?,
             look: build(|| base().timeout(LOOK_TIMEOUT))?,
-            bearer: headers.get(AUTHORIZATION).cloned(),
-            key: key.clone(),
+            credentials,
             endpoint,
             submit_timeout: SUBMIT_TIMEOUT,
             free_server_errors,
@@ -69,15 +71,20 @@ impl HttpService {
         })
     }
 
-    /// The key, for an address of the service's own origin and for no other.
-    #[must_use]
-    pub fn key_for(&self, url: &Url) -> Option<HeaderValue> {
-        self.bearer.clone().filter(|_| self.endpoint.is_origin_of(url))
-    }
-
-    /// A client for other hosts: without a key, without redirects of its own, and with a resolver that knows which may be asked.
-    pub fn stranger(&self, resolver: &(impl reqwest::dns::Resolve + Clone + 'static)) -> Result<Client, ClientError> {
-        build(|| base(&self.endpoint).dns_resolver(resolver.clone()))
+    /// What begins a GET for a video, wherever it is: with the key, and what goes with it, for the service's own origin alone;
+    /// without redirects of its own; past the proxies of the environment for this machine itself. The resolver knows which
+    /// hosts may be asked.
+    pub fn gets<R: reqwest::dns::Resolve + Clone + 'static>(
+        &self,
+        resolver: &R,
+    ) -> Result<impl Fn(&Url) -> RequestBuilder + Send + Sync + use<R>, ClientError> {
+        let stranger = |is_near| build(|| base(is_near).dns_resolver(resolver.clone()));
+        let (far, near) = (stranger(false)?, stranger(true)?);
+        let (endpoint, credentials) = (self.endpoint.clone(), self.credentials.clone());
+        Ok(move |url: &Url| {
+            let get = if is_loopback(url) { &near } else { &far }.get(url.clone());
+            if endpoint.is_origin_of(url) { get.headers(credentials.headers()) } else { get }
+        })
     }
 
     /// The service's base address.
@@ -101,12 +108,12 @@ impl HttpService {
     }
 }
 
-fn base(endpoint: &Endpoint) -> ClientBuilder {
+fn base(is_near: bool) -> ClientBuilder {
     let builder = Client::builder()
         .user_agent(concat!("shotlist/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT_TIMEOUT)
         .redirect(redirect::Policy::none());
-    if endpoint.is_loopback() { builder.no_proxy() } else { builder }
+    if is_near { builder.no_proxy() } else { builder }
 }
 
 /// Builds a client. Where the machine has no certificate store, Mozilla's roots are merged in.
@@ -118,13 +125,8 @@ fn build(builder: impl Fn() -> ClientBuilder) -> Result<Client, ClientError> {
     })
 }
 
-fn headers(key: &ApiKey) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    // A key is visible ASCII by its making, so this is always a header.
-    if let Ok(mut bearer) = HeaderValue::from_str(&key.bearer()) {
-        bearer.set_sensitive(true);
-        headers.insert(AUTHORIZATION, bearer);
-    }
+fn headers(credentials: &Credentials) -> HeaderMap {
+    let mut headers = credentials.headers();
     headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
     // Without it a server may pack the answer (RFC 9110 §12.5.3), and the task id in it could not be read.
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
@@ -133,11 +135,11 @@ fn headers(key: &ApiKey) -> HeaderMap {
 
 impl VideoService for HttpService {
     async fn submit(&self, request: &Request) -> Submission {
-        mask::submission(&self.key, self.post(request).await)
+        mask::submission(&self.credentials, self.post(request).await)
     }
 
     async fn look(&self, task: &TaskId) -> Look {
-        mask::look(&self.key, self.get(task).await)
+        mask::look(&self.credentials, self.get(task).await)
     }
 
     fn content_url(&self, task: &TaskId) -> String {
@@ -177,13 +179,7 @@ impl HttpService {
         };
         let head = Head::of(&response);
         match read(response).await {
-            Ok(body) => match classify::look(&head.answer(&body, &self.failed_words), Timestamp::now()) {
-                // A mixed-up or cached answer about another task must not become this one's final word.
-                Look::Report(report) if !report.may_be_about(task) => {
-                    Look::Trouble("the service answered about another task".to_owned())
-                }
-                seen => seen,
-            },
+            Ok(body) => classify::look(&head.answer(&body, &self.failed_words), Timestamp::now()),
             Err((error, _)) => Look::Trouble(causes(&error)),
         }
     }

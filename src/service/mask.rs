@@ -1,4 +1,4 @@
-//! Takes the key out of whatever the service says, before anybody writes or shows it.
+//! Takes the key, and what a gateway wants besides, out of whatever the service says, before anybody writes or shows it.
 //!
 //! It is done to what was read and not to the bytes: a task id stays what it is, whatever letters it shares with a key. A link
 //! that has the key in it is not kept at all; the content endpoint is asked instead, which needs none in its address.
@@ -6,53 +6,59 @@
 use serde_json::Value;
 
 use super::wire::{Status, TaskReport};
-use super::{ApiKey, Look, Submission};
+use super::{Credentials, Echo, Look, Submission};
 use crate::domain::ServiceError;
 
-/// What came of a submission, without the key.
-pub fn submission(key: &ApiKey, said: Submission) -> Submission {
+/// What came of a submission, without the secrets.
+pub fn submission(own: &Credentials, said: Submission) -> Submission {
     match said {
-        Submission::Accepted(id, report) => Submission::Accepted(id, task(key, report)),
-        Submission::NotSent(why) => Submission::NotSent(key.masked(why)),
-        Submission::Wait(wait, why) => Submission::Wait(wait, key.masked(why)),
-        Submission::Moved(to) => Submission::Moved(key.masked(to)),
-        Submission::KeyRefused(why) => Submission::KeyRefused(error(key, why)),
-        Submission::Rejected(why) => Submission::Rejected(error(key, why)),
-        Submission::Unknown(why) => Submission::Unknown(error(key, why)),
+        Submission::Accepted(names, made) => Submission::Accepted(names, echo(own, made)),
+        Submission::NotSent(why) => Submission::NotSent(own.masked(why)),
+        Submission::Wait(wait, why) => Submission::Wait(wait, own.masked(why)),
+        Submission::Moved(to) => Submission::Moved(own.masked(to)),
+        Submission::KeyRefused(why) => Submission::KeyRefused(error(own, why)),
+        Submission::Rejected(why) => Submission::Rejected(error(own, why)),
+        Submission::Unknown(why) => Submission::Unknown(error(own, why)),
     }
 }
 
-/// What came of a look, without the key.
-pub fn look(key: &ApiKey, said: Look) -> Look {
+/// What came of a look, without the secrets.
+pub fn look(own: &Credentials, said: Look) -> Look {
     match said {
-        Look::Report(report) => Look::Report(task(key, report)),
-        Look::KeyRefused(why) => Look::KeyRefused(error(key, why)),
-        Look::Wait(wait, why) => Look::Wait(wait, key.masked(why)),
-        Look::Trouble(why) => Look::Trouble(key.masked(why)),
-        Look::Missing => Look::Missing,
+        Look::Report(report) => Look::Report(task(own, report)),
+        Look::KeyRefused(why) => Look::KeyRefused(error(own, why)),
+        Look::Wait(wait, why) => Look::Wait(wait, own.masked(why)),
+        Look::Trouble(why) => Look::Trouble(own.masked(why)),
+        Look::Missing(why) => Look::Missing(own.masked(why)),
     }
 }
 
-fn task(key: &ApiKey, mut report: TaskReport) -> TaskReport {
+fn task(own: &Credentials, mut report: TaskReport) -> TaskReport {
     if let Status::Unknown(word) = report.status {
-        report.status = Status::Unknown(key.masked(word));
+        report.status = Status::Unknown(own.masked(word));
     }
-    report.video_url = report.video_url.filter(|url| !key.is_in(url));
-    report.error = report.error.map(|why| error(key, why));
+    report.video_url = report.video_url.filter(|url| !own.are_in(url));
+    report.echo = echo(own, report.echo);
+    report.error = report.error.map(|why| error(own, why));
     report
 }
 
-fn error(key: &ApiKey, said: ServiceError) -> ServiceError {
-    let ServiceError { message, code, raw } = said;
-    ServiceError { message: key.masked(message), code: code.map(|code| key.masked(code)), raw: value(key, raw) }
+fn echo(own: &Credentials, made: Echo) -> Echo {
+    let masked = |text: Option<String>| text.map(|text| own.masked(text));
+    Echo { size: masked(made.size), aspect_ratio: masked(made.aspect_ratio), ..made }
 }
 
-fn value(key: &ApiKey, said: Value) -> Value {
+fn error(own: &Credentials, said: ServiceError) -> ServiceError {
+    let ServiceError { message, code, raw } = said;
+    ServiceError { message: own.masked(message), code: code.map(|code| own.masked(code)), raw: value(own, raw) }
+}
+
+fn value(own: &Credentials, said: Value) -> Value {
     match said {
-        Value::String(text) => key.masked(text).into(),
-        Value::Array(items) => items.into_iter().map(|item| value(key, item)).collect(),
+        Value::String(text) => own.masked(text).into(),
+        Value::Array(items) => items.into_iter().map(|item| value(own, item)).collect(),
         Value::Object(fields) => {
-            fields.into_iter().map(|(name, field)| (key.masked(name), value(key, field))).collect()
+            fields.into_iter().map(|(name, field)| (own.masked(name), value(own, field))).collect()
         }
         scalar => scalar,
     }

@@ -7,6 +7,7 @@
 
 mod bounds;
 mod classify;
+mod credentials;
 mod endpoint;
 mod http;
 mod key;
@@ -17,13 +18,14 @@ mod wire;
 use std::future::Future;
 use std::time::Duration;
 
-use crate::domain::{Request, ServiceError, TaskId};
+use crate::domain::{Request, ServiceError, TaskId, TaskNames};
 
 pub use classify::{Answer, submission};
+pub use credentials::{Credentials, GatewayHeader, InvalidHeader};
 pub use endpoint::{Endpoint, InvalidEndpoint};
 pub use http::{ClientError, HttpService};
 pub use key::{ApiKey, InvalidKey};
-pub use wire::{Status, TaskReport};
+pub use wire::{Echo, Status, TaskReport};
 
 /// What can be asked of the service.
 pub trait VideoService: Sync {
@@ -40,8 +42,8 @@ pub trait VideoService: Sync {
 /// What came of one submission.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Submission {
-    /// There is a task.
-    Accepted(TaskId, TaskReport),
+    /// There is a task, and what the service says that it makes.
+    Accepted(TaskNames, Echo),
     /// Not one byte of the request was written.
     NotSent(String),
     /// Refused with a request to wait: nothing was bought.
@@ -61,8 +63,8 @@ pub enum Submission {
 pub enum Look {
     /// How the task stands.
     Report(TaskReport),
-    /// The service does not know the task.
-    Missing,
+    /// The service does not know the task, in these words.
+    Missing(String),
     /// The key was refused.
     KeyRefused(ServiceError),
     /// Asked to wait.

@@ -29,6 +29,16 @@ pub fn of_refusal(answer: &Value) -> Option<ServiceError> {
         .or_else(|| said(answer.get("errors").and_then(|list| list.get(0))))
 }
 
+/// Whether a refusal says in words that there is no such task, as some gateways do with 400 (new-api: `task_not_exist`).
+pub fn denies_the_task(answer: &[u8]) -> bool {
+    let said = serde_json::from_slice(answer).ok().as_ref().and_then(of_refusal);
+    said.is_some_and(|said| {
+        let words = format!("{} {}", said.code.unwrap_or_default(), said.message).to_lowercase().replace('_', " ");
+        let is_about_it = ["task", "video", "job"].iter().any(|name| words.contains(name));
+        is_about_it && ["not exist", "not found", "no such"].iter().any(|denial| words.contains(denial))
+    })
+}
+
 /// The beginning of an answer that gives no reason in any usual place.
 pub fn beginning(answer: &str) -> Option<String> {
     let words = answer.split_whitespace().collect::<Vec<_>>().join(" ");

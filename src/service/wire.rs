@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{bounds, reason};
-use crate::domain::{ServiceError, TaskId};
+use crate::domain::{ServiceError, TaskId, TaskNames};
 
 /// A task's state by the service's word (interface §3).
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -24,13 +24,40 @@ pub enum Status {
     Unknown(String),
 }
 
+/// What the service says that it makes, as far as it does.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Echo {
+    /// `duration`, or `seconds` as some gateways have it.
+    pub duration_s: Option<f64>,
+    /// `size`.
+    pub size: Option<String>,
+    /// `aspect_ratio`.
+    pub aspect_ratio: Option<String>,
+}
+
+impl Echo {
+    fn of(task: &Value) -> Self {
+        let number = |value: &Value| value.as_f64().or_else(|| value.as_str()?.trim().parse().ok());
+        let text = |value: &Value| value.as_str().filter(|text| !text.trim().is_empty()).map(bounds::word);
+        Self {
+            duration_s: number(&task["duration"]).or_else(|| number(&task["seconds"])),
+            size: text(&task["size"]),
+            aspect_ratio: text(&task["aspect_ratio"]),
+        }
+    }
+
+    /// Whether it says nothing of it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// What the service says of a task.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TaskReport {
-    /// `id`, or else `task_id`.
-    pub id: Option<TaskId>,
-    /// `task_id`, which the interface says is the same.
-    pub second_id: Option<TaskId>,
+    /// `id` and `task_id`, which the interface says are the same.
+    pub names: Option<TaskNames>,
     /// `status`.
     pub status: Status,
     /// `progress`, 0 to 100.
@@ -43,6 +70,8 @@ pub struct TaskReport {
     pub completed_at: Option<Timestamp>,
     /// `error`.
     pub error: Option<ServiceError>,
+    /// What it makes.
+    pub echo: Echo,
 }
 
 /// Above this a timestamp is taken for milliseconds: as seconds it would lie beyond the year 5000. The interface says
@@ -55,13 +84,9 @@ impl TaskReport {
     #[must_use]
     pub fn parse(body: &[u8], failed_words: &[String]) -> Option<Self> {
         let value: Value = serde_json::from_slice(body).ok()?;
+        let value = unwrapped(value);
         let fields = value.as_object()?;
         let text = |name: &str| fields.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
-        let id = |name: &str| match fields.get(name)? {
-            Value::String(text) => bounds::task_id(text),
-            Value::Number(number) => bounds::task_id(&number.to_string()),
-            _ => None,
-        };
         let progress = fields.get("progress").and_then(Value::as_f64).filter(|p| (0.0..=100.0).contains(p));
         let error = reason::of_task(&value);
         let result = result_url(&value);
@@ -79,8 +104,7 @@ impl TaskReport {
             known => known,
         };
         Some(Self {
-            id: id("id").or_else(|| id("task_id")),
-            second_id: id("task_id"),
+            names: names(&value["id"], &value["task_id"]),
             // Within 0 to 100, so the cast loses only a fraction.
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be 0 to 100")]
             progress: progress.map(|percent| percent as u8),
@@ -89,14 +113,43 @@ impl TaskReport {
             names_video_url: fields.contains_key("video_url"),
             completed_at,
             error,
+            echo: Echo::of(&value),
             status,
         })
     }
 
-    /// Whether an answer to a look may be about this task: one of its names is the task's, or it names none.
+    /// The name that an answer to a look gives, if it is none of this task's.
     #[must_use]
-    pub fn may_be_about(&self, task: &TaskId) -> bool {
-        self.id.is_none() || [&self.id, &self.second_id].into_iter().flatten().any(|id| id == task)
+    pub fn strange_name(&self, task: &TaskNames) -> Option<&TaskId> {
+        let names = self.names.as_ref()?;
+        let is_own = names.each().any(|name| task.has(name));
+        (!is_own).then_some(&names.id)
+    }
+}
+
+/// The task, out of the envelope that some gateways put it in (new-api: `{"code": "success", "data": {…}}`).
+fn unwrapped(mut answer: Value) -> Value {
+    let is_task =
+        |value: &Value| value["status"].is_string() && ["id", "task_id"].iter().any(|name| !value[*name].is_null());
+    if answer["data"].is_object() && is_task(&answer["data"]) && !is_task(&answer) {
+        answer["data"].take()
+    } else {
+        answer
+    }
+}
+
+/// The names of a task. Where they differ, a text is more likely to be the one to ask by than a number, which may be a row of
+/// a gateway's database.
+fn names(id: &Value, task_id: &Value) -> Option<TaskNames> {
+    let name = |value: &Value| match value {
+        Value::String(text) => bounds::task_id(text),
+        Value::Number(number) => bounds::task_id(&number.to_string()),
+        _ => None,
+    };
+    let (first, second) = if id.is_number() && task_id.is_string() { (task_id, id) } else { (id, task_id) };
+    match (name(first), name(second)) {
+        (Some(id), alias) => Some(TaskNames { alias: alias.filter(|alias| *alias != id), id }),
+        (None, other) => other.map(TaskNames::from),
     }
 }
 
@@ -146,13 +199,18 @@ mod tests {
             .expect("an object")
     }
 
+    /// Its names, as a person reads them.
+    fn id(report: &TaskReport) -> Option<String> {
+        report.names.as_ref().map(ToString::to_string)
+    }
+
     #[test]
     fn reads_both_families_submission_shapes() {
         let alpha = parse(&json!({"id": "t1", "task_id": "t1", "object": "video", "status": "queued", "progress": 0,
             "video_url": null, "model": "alpha-2"}));
-        assert_eq!((alpha.id, alpha.status, alpha.video_url), (TaskId::new("t1"), Status::Queued, None));
+        assert_eq!((id(&alpha), alpha.status, alpha.video_url), (Some("t1".into()), Status::Queued, None));
         let beta = parse(&json!({"task_id": "t2", "status": "queued", "size": "1280x720", "duration": 5}));
-        assert_eq!(beta.id, TaskId::new("t2"));
+        assert_eq!(id(&beta).as_deref(), Some("t2"));
     }
 
     #[test]
@@ -163,27 +221,43 @@ mod tests {
             json!({"id": "", "task_id": "t", "more": {"deep": [1]}}),
             json!({"id": "t", "progress": 1e99, "completed_at": -5, "status": ["queued"]}),
         ] {
-            assert_eq!(parse(&odd).id, TaskId::new("t"), "{odd}");
+            assert_eq!(id(&parse(&odd)).as_deref(), Some("t"), "{odd}");
         }
-        assert_eq!(parse(&json!({"id": 42})).id, TaskId::new("42"));
-        assert_eq!(parse(&json!({"id": " ", "task_id": []})).id, None);
+        assert_eq!(id(&parse(&json!({"id": 42}))).as_deref(), Some("42"));
+        assert_eq!(id(&parse(&json!({"id": " ", "task_id": []}))), None);
         assert_eq!(TaskReport::parse(b"[]", &[]), None);
         assert_eq!(TaskReport::parse(b"{\"id\": \"t\"", &[]), None);
     }
 
     #[test]
     fn an_answer_is_about_a_task_if_either_of_its_names_is() {
-        let task = TaskId::new("t").expect("an id");
-        for (body, about) in [
-            (json!({ "id": "t" }), true),
-            (json!({ "task_id": "t" }), true),
-            (json!({ "id": "v1", "task_id": "t" }), true),
-            (json!({ "id": "t", "task_id": "v1" }), true),
-            (json!({ "status": "queued" }), true),
-            (json!({ "id": "other" }), false),
-            (json!({ "id": "other", "task_id": "other" }), false),
+        let name = |text: &str| TaskId::new(text).expect("an id");
+        let task = TaskNames { id: name("t"), alias: Some(name("4711")) };
+        for (body, strange) in [
+            (json!({ "id": "t" }), None),
+            (json!({ "task_id": "t" }), None),
+            (json!({ "id": 4711 }), None),
+            (json!({ "id": "v1", "task_id": "t" }), None),
+            (json!({ "id": "t", "task_id": "v1" }), None),
+            (json!({ "status": "queued" }), None),
+            (json!({ "id": "other" }), Some("other")),
+            (json!({ "id": 12, "task_id": "other" }), Some("other")),
         ] {
-            assert_eq!(parse(&body).may_be_about(&task), about, "{body}");
+            assert_eq!(parse(&body).strange_name(&task).map(TaskId::as_str), strange, "{body}");
+        }
+    }
+
+    #[test]
+    fn two_names_are_both_kept_and_a_text_is_asked_by_first() {
+        for (body, names) in [
+            (json!({ "id": "t", "task_id": "t" }), "t"),
+            (json!({ "id": "video_1", "task_id": "t_1" }), "video_1 (also t_1)"),
+            (json!({ "id": 4711, "task_id": "t_1" }), "t_1 (also 4711)"),
+            (json!({ "id": "t_1", "task_id": 4711 }), "t_1 (also 4711)"),
+            (json!({ "id": 4711 }), "4711"),
+            (json!({ "id": {}, "task_id": "t_1" }), "t_1"),
+        ] {
+            assert_eq!(id(&parse(&body)).as_deref(), Some(names), "{body}");
         }
     }
 

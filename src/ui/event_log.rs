@@ -22,7 +22,8 @@ pub fn log(event: &RunEvent) {
         RunEvent::InDoubt { job, message, price } => {
             tracing::error!(event = "in_doubt", %job, error = message, at_risk_usd = %price);
         }
-        RunEvent::Left { job, why } => tracing::warn!(event = "left", %job, why = ?why),
+        RunEvent::Named { job, task } => tracing::warn!(event = "named", %job, %task),
+        RunEvent::Left { job, why, said } => tracing::warn!(event = "left", %job, why = ?why, said),
         RunEvent::Waiting { wait, message } => {
             tracing::warn!(event = "waiting", seconds = wait.as_secs_f64(), error = message);
         }

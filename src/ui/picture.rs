@@ -225,8 +225,11 @@ mod tests {
     fn every_job_is_counted_once_whatever_happens_to_it() {
         let (mut picture, now) = picture(6);
         let price: Usd = "3.75".parse().expect("money");
-        let submitted =
-            |name| RunEvent::Submitted { job: id(name), task: crate::domain::TaskId::new("t").expect("an id"), price };
+        let submitted = |name| RunEvent::Submitted {
+            job: id(name),
+            task: crate::domain::TaskId::new("t").expect("an id").into(),
+            price,
+        };
         let failed = |name| RunEvent::Failed { job: id(name), message: "no".into() };
         for event in [
             submitted("a"),

@@ -10,6 +10,7 @@ use super::live;
 use super::page::Page;
 use super::picture::{Picture, SILENCE};
 use super::terminal::Terminal;
+use crate::domain::JobId;
 use crate::engine::{Leaving, RunEvent, Settings, StopReason};
 use crate::plan::Plan;
 
@@ -143,10 +144,11 @@ impl Progress {
                 )),
                 Some(&format!("${price} may have been charged")),
             ),
-            RunEvent::Left { job, why } => match why {
-                Leaving::Deadline => terminal.failure(&format!(
-                    "{job} took longer than the deadline: it stays at the service, and the next run goes on with it"
-                )),
+            RunEvent::Named { job, task } => {
+                terminal.warning(&format!("the service calls the task of {job} by another name too: {task}"));
+            }
+            RunEvent::Left { job, why, said } => match why {
+                Leaving::Deadline => self.say_late(job, said.as_deref()),
                 Leaving::Interrupted => self.detail(&format!("left {job} at the service")),
                 Leaving::KeyRefused => {
                     terminal.failure(&format!("{job} stays at the service: the key is refused"));
@@ -167,7 +169,7 @@ impl Progress {
             )),
             RunEvent::Rescue { job, task } => {
                 let line = format!("RESCUE: the task of {job} is {task}, and it could not be written down");
-                let command = again.command("resolve", &[job.as_str(), "--task", task.as_str()]);
+                let command = again.command("resolve", &[job.as_str(), "--task", task.id.as_str()]);
                 let help = format!("keep this line; when the ledger can be written: {command}");
                 terminal.error(&line, Some(&help), Some("the task is paid for"));
                 // On both streams: one of them may go to the very disk that is full.
@@ -177,6 +179,18 @@ impl Progress {
             }
             RunEvent::Stopping { reason, message } => self.say_stop(*reason, message),
         }
+    }
+
+    fn say_late(&self, job: &JobId, said: Option<&str>) {
+        let late =
+            format!("{job} took longer than the deadline: it stays at the service, and the next run goes on with it");
+        self.terminal.failure(&match said {
+            None => late,
+            Some(said) => {
+                let give_up = self.again.command("resolve", &[job.as_str(), "--lost"]);
+                format!("{late}. The last look brought: {said}. If its task will never end, give it up: {give_up}")
+            }
+        });
     }
 
     fn say_stop(&self, reason: StopReason, message: &str) {

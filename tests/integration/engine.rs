@@ -41,7 +41,7 @@ fn outstanding(number: usize, job: &Job, since: Timestamp) -> Attempt {
         typical_s: job.typical_s,
         account: account(),
         state: AttemptState::Queued,
-        task: TaskId::new(format!("old{number}")),
+        task: TaskId::new(format!("old{number}")).map(Into::into),
         video_url: None,
         error: None,
         polls: 0,
@@ -155,7 +155,7 @@ async fn an_id_that_cannot_be_written_is_told_as_a_rescue_line_and_submitting_st
     let (outcome, events) =
         run(&service, &ledger, &settings, &Stop::default(), &plan(&jobs(5), &History::default(), None)).await;
     assert_eq!(service.submissions().len(), 1);
-    let rescued = events.iter().any(|event| matches!(event, RunEvent::Rescue { task, .. } if task.as_str() == "t0"));
+    let rescued = events.iter().any(|event| matches!(event, RunEvent::Rescue { task, .. } if task.id.as_str() == "t0"));
     assert!(rescued, "{events:?}");
     assert!(outcome.stopped.contains(&StopReason::LedgerFailed));
 }
@@ -163,13 +163,13 @@ async fn an_id_that_cannot_be_written_is_told_as_a_rescue_line_and_submitting_st
 #[tokio::test(start_paused = true)]
 async fn a_known_task_that_is_denied_gets_a_grace_time() {
     let mut service = FakeService::taking(|_| 35 * SECOND);
-    service.denies = Box::new(|number| (number < 3).then_some(Look::Missing));
+    service.denies = Box::new(|number| (number < 3).then(|| Look::Missing("it is not known (HTTP 404)".into())));
     let ledger = MemoryLedger::default();
     run(&service, &ledger, &Settings::default(), &Stop::default(), &plan(&jobs(1), &History::default(), None)).await;
     assert_eq!(ledger.states(), [AttemptState::Completed]);
 
     let mut service = FakeService::taking(|_| SECOND);
-    service.denies = Box::new(|_| Some(Look::Missing));
+    service.denies = Box::new(|_| Some(Look::Missing("it is not known (HTTP 404)".into())));
     let (ledger, start) = (MemoryLedger::default(), Instant::now());
     let (_, events) =
         run(&service, &ledger, &Settings::default(), &Stop::default(), &plan(&jobs(1), &History::default(), None))

@@ -214,7 +214,7 @@ fn completed(jobs: &[Arc<Job>]) -> History {
         typical_s: job.typical_s,
         account: Account { service: "s".into(), key: "k".into() },
         state: AttemptState::Completed,
-        task: TaskId::new(format!("t{number}")),
+        task: TaskId::new(format!("t{number}")).map(Into::into),
         video_url: Some("https://v.example/x.mp4".into()),
         error: None,
         polls: 1,

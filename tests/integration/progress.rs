@@ -26,7 +26,7 @@ fn job(id: &str, model: &str, typical_s: (u32, u32), price: &str) -> Arc<Job> {
 }
 
 fn submitted(job: &Job) -> RunEvent {
-    RunEvent::Submitted { job: job.id.clone(), task: TaskId::new("t").expect("an id"), price: job.price }
+    RunEvent::Submitted { job: job.id.clone(), task: TaskId::new("t").expect("an id").into(), price: job.price }
 }
 
 /// Two minutes and a half into a campaign of forty jobs.

@@ -11,7 +11,7 @@ use shotlist::domain::{
 use shotlist::engine::{Engine, Keeping, Outcome, RunEvent, Settings, Stop};
 use shotlist::ledger::{Event, Intent, Ledger, LedgerError};
 use shotlist::plan::{Given, IdGlobs, Plan};
-use shotlist::service::{Look, Status, Submission, TaskReport, VideoService};
+use shotlist::service::{Echo, Look, Status, Submission, TaskReport, VideoService};
 use tokio::time::Instant;
 
 /// A service that is asked in simulated time.
@@ -86,7 +86,7 @@ impl VideoService for FakeService {
         }
         let task = TaskId::new(format!("t{number}")).expect("an id");
         self.tasks.lock().expect("no panic").insert(task.clone(), (Instant::now(), (self.takes)(number)));
-        Submission::Accepted(task, report(Status::Queued))
+        Submission::Accepted(task.into(), Echo::default())
     }
 
     async fn look(&self, task: &TaskId) -> Look {
@@ -100,7 +100,7 @@ impl VideoService for FakeService {
             return denial;
         }
         let tasks = self.tasks.lock().expect("no panic");
-        let Some((start, takes)) = tasks.get(task) else { return Look::Missing };
+        let Some((start, takes)) = tasks.get(task) else { return Look::Missing("it is not known (HTTP 404)".into()) };
         if let Some(lag) = start.elapsed().checked_sub(*takes) {
             self.lags.lock().expect("no panic").entry(task.clone()).or_insert(lag);
             return Look::Report(report(Status::Completed));
@@ -120,14 +120,14 @@ pub fn report(status: Status) -> TaskReport {
     let video_url = (status == Status::Completed).then(|| "https://v.example/x.mp4".to_owned());
     let names_video_url = true;
     TaskReport {
-        id: None,
-        second_id: None,
+        names: None,
         status,
         progress: None,
         video_url,
         names_video_url,
         completed_at: None,
         error: None,
+        echo: Echo::default(),
     }
 }
 

@@ -40,7 +40,9 @@ impl Workspace {
 
     /// Writes a file anew.
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) {
-        fs::write(self.path(name), content).expect("a file");
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, content).expect("a file");
     }
 
     /// Where a name is.

@@ -1,0 +1,87 @@
+//! Whether the service makes what was asked for, as far as it says what it makes.
+//!
+//! The price that was planned is that of the request. A gateway that passes over a field it does not know, `duration` for
+//! example, makes another video than was planned and paid, and says so only in what it echoes (interface §2.3).
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::Value;
+
+use crate::service::Echo;
+
+/// What was found to differ, told once for each model.
+#[derive(Debug, Default)]
+pub struct Echoes(Mutex<HashSet<String>>);
+
+impl Echoes {
+    /// What the service makes otherwise than a request asked, unless that was told of its model before.
+    pub fn news(&self, request: &str, echo: &Echo) -> Option<String> {
+        if echo.is_empty() {
+            return None;
+        }
+        let asked: Value = serde_json::from_str(request).ok()?;
+        let differing = differences(&asked, echo);
+        let model = asked["model"].as_str()?;
+        let is_news =
+            !differing.is_empty() && self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(model.to_owned());
+        is_news.then(|| {
+            format!(
+                "the service says that {model} makes {}: look at a video of it before more is bought, and at what it charges",
+                differing.join(" and ")
+            )
+        })
+    }
+}
+
+fn differences(asked: &Value, echo: &Echo) -> Vec<String> {
+    let mut found = Vec::new();
+    if let (Some(asked), Some(made)) = (asked["duration"].as_f64(), echo.duration_s)
+        && (asked - made).abs() > f64::EPSILON
+    {
+        found.push(format!("{made} s where {asked} s were asked for"));
+    }
+    for (field, made) in [("size", &echo.size), ("aspect_ratio", &echo.aspect_ratio)] {
+        if let (Some(asked), Some(made)) = (asked[field].as_str(), made)
+            && plain(asked) != plain(made)
+        {
+            found.push(format!("`{field}` {made} where {asked} was asked for"));
+        }
+    }
+    found
+}
+
+/// A size or a shape without what writers vary.
+fn plain(text: &str) -> String {
+    text.trim().to_lowercase().replace(['×', '*'], "x")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_is_told_once_for_each_model() {
+        let echoes = Echoes::default();
+        let news = |request: &str, answer: &str| {
+            let report = crate::service::TaskReport::parse(answer.as_bytes(), &[]).expect("a report");
+            echoes.news(request, &report.echo)
+        };
+        let asked = r#"{"duration":10,"model":"beta-2.0-lite","size":"1280x720"}"#;
+        for same in [
+            r#"{"duration": 10, "size": "1280x720"}"#,
+            r#"{"duration": 10.0, "size": "1280X720"}"#,
+            r#"{"seconds": "10", "size": "1280×720"}"#,
+            r#"{"duration": null, "size": "", "aspect_ratio": "16:9"}"#,
+            r#"{"duration": {"s": 4}, "size": 720}"#,
+            "{}",
+        ] {
+            assert_eq!(news(asked, same), None, "{same}");
+        }
+        let told = news(asked, r#"{"seconds": "4", "size": "480x832"}"#).expect("news");
+        assert!(told.contains("beta-2.0-lite makes 4 s where 10 s were asked for and `size` 480x832"), "{told}");
+        assert_eq!(news(asked, r#"{"duration": 4}"#), None, "told before");
+        let alpha = r#"{"aspect_ratio":"9:16","duration":12,"model":"alpha-2"}"#;
+        assert!(news(alpha, r#"{"aspect_ratio": "16:9", "duration": 12}"#).is_some());
+    }
+}

@@ -1,0 +1,118 @@
+//! Whose answer it is, over several tasks and runs; and what becomes of a task that never ends.
+
+use serde_json::json;
+
+use crate::support::{Answer, Asked, Service, Workspace, json as answer, numbered_jobs};
+
+fn asked_for(asked: &Asked) -> String {
+    asked.path.rsplit('/').next().expect("a name").to_owned()
+}
+
+#[test]
+fn a_name_that_stays_is_written_down_and_the_next_run_knows_it_at_once() {
+    let service = Service::scripted(|asked| match asked.method.as_str() {
+        "POST" => Answer::Well,
+        _ => answer(200, &json!({ "id": format!("look-{}", asked_for(asked)), "status": "in_progress" })),
+    });
+    let here = Workspace::with_manifest(&numbered_jobs(2));
+    let ended = here.run(&service, &["--deadline", "500ms"]).ends_with(1);
+    assert!(ended.stderr.contains("t0 (also look-t0)"), "{}", ended.stderr);
+    assert_eq!(here.ledger("SELECT task, alias FROM attempt ORDER BY id"), [["t0", "look-t0"], ["t1", "look-t1"]]);
+
+    let service = Service::scripted(|asked| {
+        let host = asked.headers.get("host").expect("a host");
+        let id = format!("look-{}", asked_for(asked));
+        answer(200, &json!({ "id": id, "status": "completed", "video_url": format!("http://{host}/videos/{id}.mp4") }))
+    });
+    here.run(&service, &["--same-account"]).ends_with(0);
+    assert_eq!((service.looks(), service.posts().len()), (2, 0), "one look for each");
+}
+
+#[test]
+fn the_answer_of_another_task_of_the_ledger_is_never_taken() {
+    // Every look is answered with what belongs to the first task, as by a cache in between.
+    let service = Service::scripted(|asked| {
+        if asked.method.as_str() == "POST" {
+            Answer::Well
+        } else {
+            let host = asked.headers.get("host").expect("a host");
+            let url = format!("http://{host}/videos/t0.mp4");
+            answer(200, &json!({ "id": "t0", "status": "completed", "video_url": url }))
+        }
+    });
+    let here = Workspace::with_manifest(&numbered_jobs(2));
+    let ended = here.run(&service, &["--deadline", "1s"]).ends_with(1);
+    assert_eq!(here.states(), ["completed", "queued"]);
+    assert!(ended.stderr.contains("the task t1"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("that of j0"), "{}", ended.stderr);
+    assert_eq!(here.ledger("SELECT count(alias) FROM attempt"), [["0"]]);
+    // Nor is it believed when a person names the second task.
+    let sql = "UPDATE attempt SET state = 'in_doubt', task = NULL WHERE job = 'j1'";
+    rusqlite::Connection::open(here.path(".shotlist/ledger.db"))
+        .expect("the ledger")
+        .execute(sql, [])
+        .expect("changed");
+    let resolve = here.shotlist(&["resolve", "m.yaml", "j1", "--task", "t1"]).env("SHOTLIST_BASE_URL", &service.url());
+    let ended = resolve.env("SHOTLIST_API_KEY", "k").ends_with(2);
+    assert!(ended.stderr.contains("the task t0 belongs to j0"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_person_may_name_a_task_that_the_service_calls_otherwise() {
+    let service = Service::scripted(|asked| {
+        if asked.method.as_str() == "POST" {
+            Answer::Hangup
+        } else {
+            let host = asked.headers.get("host").expect("a host");
+            let url = format!("http://{host}/videos/a.mp4");
+            answer(200, &json!({ "id": "by-look", "status": "completed", "video_url": url }))
+        }
+    });
+    let here = Workspace::with_manifest(&numbered_jobs(1));
+    here.run(&service, &[]).ends_with(7);
+    let resolve = here.shotlist(&["resolve", "m.yaml", "j0", "--task", "by-hand"]);
+    let resolve = resolve.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(0);
+    assert!(resolve.stderr.contains("by-hand (also by-look)"), "{}", resolve.stderr);
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!((here.states(), service.posts().len()), (vec!["completed".to_owned()], 1));
+}
+
+#[test]
+fn a_task_that_never_ends_can_be_given_up_and_then_be_bought_again() {
+    let service = Service::scripted(|asked| match asked.method.as_str() {
+        "GET" if asked_for(asked) == "t0" => answer(200, &json!({ "status": "limbo" })),
+        _ => Answer::Well,
+    });
+    let beta = "version: 1\njobs: [{ id: a, model: beta-2.0-lite, prompt: a }]\n";
+    let here = Workspace::with_manifest(beta);
+    let ended = here.run(&service, &["--deadline", "300ms"]).ends_with(1);
+    assert!(ended.stderr.contains("shotlist resolve m.yaml a --lost"), "{}", ended.stderr);
+    let lost = here.shotlist(&["resolve", "m.yaml", "a", "--lost"]).ends_with(0);
+    assert!(lost.stderr.contains("nobody knows whether its $3.75 was charged"), "{}", lost.stderr);
+    here.shotlist(&["resolve", "m.yaml", "a", "--lost"]).ends_with(2);
+
+    // Nothing is asked or bought before somebody says so, and the money stays unknown.
+    let looks = service.looks();
+    here.run(&service, &[]).ends_with(1);
+    let job = here.report()["jobs"][0].clone();
+    assert_eq!((&job["state"], &job["charge"], &job["cost_usd"]), (&json!("failed"), &json!("unknown"), &json!(null)));
+    assert_eq!((service.looks(), service.posts().len()), (looks, 1));
+    here.run(&service, &["--retry-failed"]).ends_with(0);
+    assert_eq!((here.states(), service.posts().len()), (vec!["completed".to_owned()], 2));
+    assert_eq!(here.ledger("SELECT state FROM attempt ORDER BY id"), [["failed"], ["completed"]]);
+}
+
+#[test]
+fn of_two_tasks_of_a_job_the_endless_one_has_to_be_named() {
+    let (service, _) = Service::slow();
+    let here = Workspace::with_manifest("version: 1\njobs: [{ id: a, model: alpha-2, prompt: before }]\n");
+    here.run(&service, &["--deadline", "200ms"]).ends_with(1);
+    here.write("m.yaml", "version: 1\njobs: [{ id: a, model: alpha-2, prompt: now }]\n");
+    here.run(&service, &["--deadline", "200ms"]).ends_with(1);
+    let unclear = here.shotlist(&["resolve", "m.yaml", "a", "--lost"]).ends_with(2);
+    assert!(unclear.stderr.contains("t0 and t1"), "{}", unclear.stderr);
+    here.shotlist(&["resolve", "m.yaml", "a", "--lost=t7"]).ends_with(2);
+    let lost = here.shotlist(&["resolve", "m.yaml", "a", "--lost=t0"]).ends_with(0);
+    assert!(lost.stderr.contains("its $0.90 stays spent"), "{}", lost.stderr);
+    assert_eq!(here.ledger("SELECT state FROM attempt ORDER BY id"), [["failed"], ["in_progress"]]);
+}

@@ -1,0 +1,70 @@
+//! A manifest that is no file, and what is kept for it.
+#![cfg(unix)]
+
+use crate::support::{Service, Workspace};
+
+const NAMED: &str = "version: 1\nname: piped\nvars: { a: 1 }\njobs: [{ id: \"{{ row.id }}\", for_each: rows.csv, model: alpha-2, prompt: x }]\n";
+const QUICK: &str = "--yes --first-poll 0s --poll-interval 50ms --poll-floor 5ms";
+
+/// Every way in which a manifest comes as a stream: what is read is in the working folder, and so is what is kept; nothing
+/// is paid for twice, whichever way it came.
+#[test]
+fn a_manifest_from_a_stream_is_at_home_in_the_working_folder() {
+    let service = Service::well();
+    let here = Workspace::with_manifest(NAMED).file("rows.csv", "id\na\nb\n");
+    for (way, script) in [
+        ("-", format!("cat m.yaml | \"$0\" run - {QUICK}")),
+        ("/dev/stdin", format!("cat m.yaml | \"$0\" run /dev/stdin {QUICK}")),
+        ("/dev/stdin from a file", format!("\"$0\" run /dev/stdin {QUICK} < m.yaml")),
+        ("/dev/fd/3", format!("\"$0\" run /dev/fd/3 {QUICK} 3< m.yaml")),
+        ("a pipe", format!("mkfifo pipe; cat m.yaml > pipe & \"$0\" run pipe {QUICK}")),
+        ("a file", format!("\"$0\" run m.yaml {QUICK}")),
+    ] {
+        here.script(&service, &script).ends_with(0);
+        assert_eq!(service.posts().len(), 2, "{way}");
+        assert!(here.path(".shotlist/ledger.db").exists() && here.path("shotlist-out/piped/a.mp4").exists(), "{way}");
+    }
+    assert!(!std::path::Path::new("/dev/.shotlist").exists() && !std::path::Path::new("/dev/shotlist-out").exists());
+    let status = here.script(&service, "cat m.yaml | \"$0\" status -").ends_with(0);
+    assert!(status.stdout.contains("2 completed"), "{}", status.stdout);
+}
+
+#[test]
+fn a_stream_without_a_name_is_refused_before_anything_is_bought() {
+    let service = Service::well();
+    let here = Workspace::with_manifest("version: 1\njobs: [{ id: a, model: alpha-2, prompt: x }]\n");
+    let refused = here.script(&service, &format!("cat m.yaml | \"$0\" run - {QUICK}")).ends_with(2);
+    assert!(
+        refused.stderr.contains("needs a name") && refused.stderr.contains("write `name: …`"),
+        "{}",
+        refused.stderr
+    );
+    // Nobody can answer a question on a pipe.
+    let here = Workspace::with_manifest("version: 1\nname: n\njobs: [{ id: a, model: alpha-2, prompt: x }]\n");
+    let refused = here.script(&service, "cat m.yaml | \"$0\" run -").ends_with(3);
+    assert!(refused.stderr.contains("--yes"), "{}", refused.stderr);
+    let endless = here.script(&service, "\"$0\" run /dev/zero --yes").ends_with(2);
+    assert!(endless.stderr.contains("larger than 64 MiB"), "{}", endless.stderr);
+    assert_eq!(service.asked().len(), 0);
+}
+
+#[test]
+fn the_folder_of_the_ledger_stays_out_of_version_control() {
+    let service = Service::well();
+    let manifest = "version: 1\njobs: [{ id: a, model: alpha-2, prompt: x }]\n";
+    let here = Workspace::with_manifest(manifest);
+    here.run(&service, &[]).ends_with(0);
+    let ignored = || std::fs::read_to_string(here.path(".shotlist/.gitignore")).ok();
+    assert_eq!(ignored().as_deref(), Some("*\n"));
+    // Whoever takes it away has a reason.
+    std::fs::remove_file(here.path(".shotlist/.gitignore")).expect("removed");
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!(ignored(), None);
+
+    let own = Workspace::with_manifest(manifest).file(".shotlist/.gitignore", "mine\n");
+    own.run(&service, &[]).ends_with(0);
+    assert_eq!(std::fs::read_to_string(own.path(".shotlist/.gitignore")).expect("the file"), "mine\n");
+    let elsewhere = Workspace::with_manifest(manifest);
+    elsewhere.run(&service, &["--ledger", "books/l.db"]).ends_with(0);
+    assert!(!elsewhere.path("books/.gitignore").exists(), "a folder that the user chose");
+}
