@@ -212,7 +212,10 @@ impl<'r, S: VideoService, L: Ledger> Gatherer<'r, S, L> {
                 Look::Missing(message) => return Ok(Answered::Denied(message)),
                 Look::KeyRefused(error) => return Err(error.message),
                 Look::Wait(wait, message) => {
-                    self.line.pace.pause(wait.unwrap_or(BETWEEN_LOOKS));
+                    match wait {
+                        Some(wait) => self.line.pace.pause(wait),
+                        None => drop(self.line.pace.slow_down()),
+                    }
                     trouble = message;
                 }
                 Look::Trouble(message) => {

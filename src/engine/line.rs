@@ -1,5 +1,7 @@
 //! The line to the service: what submissions and looks share.
 
+use std::time::Duration;
+
 use super::contact::Contact;
 use super::echo::Echoes;
 use super::event::RunEvent;
@@ -35,6 +37,15 @@ impl<S> Line<'_, S> {
         if let Some(after) = self.contact.heard() {
             (self.tell)(RunEvent::Back { after });
         }
+    }
+
+    /// The service is asked too fast, and said so in these words; how long nobody asks now.
+    pub fn slow_down(&self, message: &str) -> Duration {
+        let wait = self.pace.slow_down();
+        let rate =
+            self.pace.per_second().map_or_else(String::new, |rate| format!(": about {rate:.0} requests a second now"));
+        (self.tell)(RunEvent::Waiting { wait, message: format!("{message}; it is asked less often{rate}") });
+        wait
     }
 
     /// The service said what it makes of a request.

@@ -14,7 +14,7 @@
 //! [`budget`] reserves a price before its submission, so that concurrency can't overshoot. [`trust`] bounds what one bad
 //! moment can put in doubt, and stops when doubts come in a row. [`slots`] bounds what is
 //! outstanding, and learns how much of it the service takes. [`pace`] holds a wait that the service asked for, for
-//! everybody, and [`lanes`] the number of looks under way; [`contact`] knows whether there is an answer at all.
+//! everybody, and the [`rate`] that it takes, and [`lanes`] the number of looks under way; [`contact`] knows whether there is an answer at all.
 //! [`echo`] notices a service that makes something else than was asked for. [`stop`] is the reason to submit no more, and whether to go on looking. [`mod@line`] is what submissions and looks share
 //! of these.
 //!
@@ -29,7 +29,9 @@ mod gather;
 mod lanes;
 mod line;
 mod pace;
+
 mod poller;
+mod rate;
 mod run;
 mod settings;
 mod shelf;

@@ -1,5 +1,6 @@
 //! How fast the service may be asked: a pause that it asked for, holding for everybody, and the gap between requests.
 //!
+//! One that refuses without a word of how long is asked at the [`rate`](super::rate) that it takes.
 //! A pause is shared by submissions and looks. What comes after it does not come at once: requests start with a gap
 //! between them, which shrinks with each one, and is twice as long after the next pause. So a service that asks to wait
 //! finds the rate that it can take, and one that does not is never slowed down. `--rps` is a least gap of the user's own.
@@ -9,6 +10,8 @@ use std::time::Duration;
 
 use tokio::sync::Mutex as FairMutex;
 use tokio::time::Instant;
+
+use super::rate::Rate;
 
 /// The gap between requests after a pause, at first and at the most.
 const FIRST_GAP: Duration = Duration::from_millis(50);
@@ -40,6 +43,8 @@ struct State {
     gap: Duration,
     /// The gap that the last pause began with; nothing before the first one.
     began_with: Duration,
+    /// What the service takes, where it refuses without a word of how long.
+    rate: Rate,
     next: Instant,
 }
 
@@ -49,7 +54,7 @@ impl Pace {
         let now = Instant::now();
         let least_gap = rps.map_or(Duration::ZERO, |rps| Duration::from_secs_f64(1.0 / rps));
         let (gap, began_with) = (Duration::ZERO, Duration::ZERO);
-        let state = State { until: now, submissions_until: now, gap, began_with, next: now };
+        let state = State { until: now, submissions_until: now, gap, began_with, rate: Rate::default(), next: now };
         Self { least_gap, state: Mutex::new(state), head: FairMutex::new(()), submissions: FairMutex::new(()) }
     }
 
@@ -65,6 +70,29 @@ impl Pace {
         let mut state = self.lock();
         state.pause(wait.min(LONGEST_LOOK_PAUSE));
         state.submissions_until = state.submissions_until.max(Instant::now() + wait);
+    }
+
+    /// The service was asked too fast: nobody asks for as long as is returned, and then less often than before. Requests that
+    /// were under way together are one refusal.
+    pub fn slow_down(&self) -> Duration {
+        let mut state = self.lock();
+        let now = Instant::now();
+        if state.until <= now {
+            let pause = state.rate.refused();
+            state.until = now + pause;
+            state.submissions_until = state.submissions_until.max(state.until);
+        }
+        state.until - now
+    }
+
+    /// How many requests a second the service takes, as far as it was learned.
+    pub fn per_second(&self) -> Option<f64> {
+        self.lock().rate.per_second()
+    }
+
+    /// The service took a request.
+    pub fn was_taken(&self) {
+        self.lock().rate.taken();
     }
 
     /// Returns when it is a submission's turn: after a pause, and a gap after the request before.
@@ -131,7 +159,7 @@ impl State {
     /// Takes the next moment at which a request may start.
     fn reserve(&mut self, least_gap: Duration) -> Instant {
         let at = self.next.max(Instant::now());
-        self.next = at + self.gap.max(least_gap);
+        self.next = at + self.gap.max(least_gap).max(self.rate.gap());
         self.gap = self.gap.mul_f64(SHRINKS_TO);
         if self.gap < NO_GAP {
             self.gap = Duration::ZERO;

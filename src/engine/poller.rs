@@ -247,6 +247,9 @@ impl<'e, S: VideoService, L: Ledger> Poller<'e, S, L> {
     }
 
     fn next(&mut self, watched: &mut Watched<'e>, seen: Look) -> Next {
+        if !matches!(seen, Look::Trouble(_) | Look::Wait(..)) {
+            self.line.pace.was_taken();
+        }
         if !matches!(seen, Look::Trouble(_) | Look::Report(_)) {
             self.is_heard(watched);
         }
@@ -273,11 +276,14 @@ impl<'e, S: VideoService, L: Ledger> Poller<'e, S, L> {
                 }
                 Next::Last(Word::Left { why: Leaving::KeyRefused, polls: watched.polls, said: None })
             }
-            Look::Wait(wait, message) => {
-                let wait = self.cadence.asked_to_wait(wait);
+            Look::Wait(Some(wait), message) => {
+                let wait = self.cadence.at_least_the_floor(wait);
                 self.line.pace.pause(wait);
                 (self.line.tell)(RunEvent::Waiting { wait, message });
                 Next::LookAgain(wait)
+            }
+            Look::Wait(None, message) => {
+                Next::LookAgain(self.cadence.at_least_the_floor(self.line.slow_down(&message)))
             }
             Look::Trouble(message) => self.had_trouble(watched, message),
         }

@@ -6,6 +6,9 @@
 //! tasks than when it was full, and otherwise, as a probe, after a wait that doubles each time that it is full with as
 //! many. Once that wait is over, each submission that is accepted raises what is thought possible by one and an eighth,
 //! until it is the user's own number again.
+//!
+//! A service that refuses without a word of how long may be full, or asked too fast. It is asked once more after a moment:
+//! if it then takes as many tasks as it refused, it was not full.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -43,6 +46,8 @@ struct State {
     full_with: usize,
     refusals: u32,
     probe_at: Instant,
+    /// When it refused without a word of how long, as one does that is asked too fast; nothing once that is settled.
+    too_fast_at: Option<Instant>,
     /// When the service last took something, or a task of it ended.
     moved_at: Instant,
 }
@@ -61,6 +66,7 @@ pub struct Turn<'r> {
     slots: &'r Slots,
     alone: Option<FairGuard<'r, ()>>,
     is_sending: bool,
+    ready_at: Instant,
 }
 
 impl Slots {
@@ -77,6 +83,7 @@ impl Slots {
             full_with: usize::MAX,
             refusals: 0,
             probe_at: now,
+            too_fast_at: None,
             moved_at: now,
         };
         Self {
@@ -102,7 +109,7 @@ impl Slots {
 
     /// A turn to be waited for.
     pub fn turn(&self) -> Turn<'_> {
-        Turn { slots: self, alone: None, is_sending: false }
+        Turn { slots: self, alone: None, is_sending: false, ready_at: Instant::now() }
     }
 
     /// For how long the service has taken nothing although it has no task of this run; zero while it has one.
@@ -124,8 +131,8 @@ impl State {
 }
 
 impl Slot<'_> {
-    /// There is a task in this slot now.
-    pub fn occupy(&mut self) {
+    /// There is a task in this slot now. True if it was taken where one was refused a moment ago: not for want of a place.
+    pub fn occupy(&mut self) -> bool {
         let mut state = self.slots.lock();
         if !std::mem::replace(&mut self.has_task, true) {
             state.tasks += 1;
@@ -133,11 +140,16 @@ impl Slot<'_> {
         state.moved_at = Instant::now();
         // It takes something: what it was full with before says nothing of how long it will be full next.
         state.refusals = 0;
+        let was_too_fast = state.too_fast_at.take().is_some();
+        if was_too_fast {
+            state.capacity = None;
+        }
         if let Some(capacity) = state.capacity.filter(|&capacity| state.tasks > capacity || state.may_probe()) {
             let capacity = capacity.max(state.tasks);
             let more = capacity + 1 + capacity / 8;
             state.capacity = (more < state.most).then_some(more);
         }
+        was_too_fast
     }
 }
 
@@ -146,6 +158,8 @@ impl Drop for Slot<'_> {
         let mut state = self.slots.lock();
         if self.has_task {
             state.tasks -= 1;
+            // Whether it was full can't be told any more.
+            state.too_fast_at = None;
             state.moved_at = Instant::now();
         }
         if self.permit.is_none() {
@@ -206,6 +220,19 @@ impl Turn<'_> {
         self.slots.changed.notify_waiters();
     }
 
+    /// Whether a refusal without a word of how long may mean that requests came too fast: the first one does, and those
+    /// that were under way with it.
+    pub fn may_have_been_too_fast(&self) -> bool {
+        self.slots.lock().too_fast_at.is_none_or(|at| self.ready_at <= at)
+    }
+
+    /// The service refused without a word of how long, perhaps because requests came too fast: one is sent in a moment.
+    pub fn was_perhaps_too_fast(&mut self) {
+        let mut state = self.slots.lock();
+        state.too_fast_at.get_or_insert_with(Instant::now);
+        self.hold_back(state, LEAST_PROBE_WAIT);
+    }
+
     /// The service said that it is full, and to wait this long.
     pub fn was_refused(&mut self, wait: Duration) {
         let mut state = self.slots.lock();
@@ -244,6 +271,7 @@ impl Turn<'_> {
     fn begin(&mut self, state: &mut State) {
         if !std::mem::replace(&mut self.is_sending, true) {
             state.sending += 1;
+            self.ready_at = Instant::now();
         }
     }
 

@@ -143,9 +143,10 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
                 answer => {
                     if !matches!(answer, Submission::Unknown(_)) {
                         self.line.heard();
+                        self.line.pace.was_taken();
                     }
-                    if matches!(answer, Submission::Accepted(..)) {
-                        slot.occupy();
+                    if matches!(answer, Submission::Accepted(..)) && slot.occupy() {
+                        self.line.slow_down("the service refused what it takes now");
                     }
                     turn.is_over();
                     return self.write_answer(job, attempt, answer, &permit).await;
@@ -168,6 +169,10 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
 
     fn was_refused(&self, turn: &mut Turn<'_>, wait: Option<Duration>, message: String) {
         self.line.heard();
+        if wait.is_none() && turn.may_have_been_too_fast() {
+            // What it was is known once it is asked again.
+            return turn.was_perhaps_too_fast();
+        }
         let wait = wait.unwrap_or(UNSAID_WAIT);
         if wait > self.patience {
             // What is paid for is collected meanwhile, so nobody else waits.
@@ -185,9 +190,10 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
         let ready = async {
             loop {
                 turn.ready().await;
-                self.line.pace.turn().await;
                 let permit = self.trust.permit().await;
-                // The service may have said that it is full while this one waited for its permit.
+                // Last, so that what is sent keeps the gap.
+                self.line.pace.turn().await;
+                // The service may have said that it is full while this one waited.
                 if turn.is_still_ready() && !self.line.pace.holds_submissions() {
                     return permit;
                 }

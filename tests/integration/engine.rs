@@ -349,7 +349,7 @@ async fn a_service_that_is_full_gets_as_many_tasks_as_it_takes_and_later_more() 
     let mut service = FakeService::taking(|_| 60 * SECOND);
     service.is_full = Box::new(move |outstanding| {
         let most = if start.elapsed() < 600 * SECOND { 3 } else { 8 };
-        (outstanding >= most).then_some(10 * SECOND)
+        (outstanding >= most).then_some(Some(10 * SECOND))
     });
     let ledger = MemoryLedger::default();
     run(&service, &ledger, &Settings::default(), &Stop::default(), &plan(&jobs(100), &History::default(), None)).await;
@@ -504,7 +504,7 @@ async fn a_long_wait_that_a_submission_was_asked_for_does_not_hide_what_is_done(
 async fn a_burst_beyond_what_the_service_takes_ends_with_the_first_refusal() {
     // It takes twenty tasks; a thousand are ready to go.
     let mut service = FakeService::taking(|_| 60 * SECOND);
-    service.is_full = Box::new(|outstanding| (outstanding >= 20).then_some(30 * SECOND));
+    service.is_full = Box::new(|outstanding| (outstanding >= 20).then_some(Some(30 * SECOND)));
     let settings = Settings { concurrency: 1000, ..Settings::default() };
     let (ledger, stop, start) = (MemoryLedger::default(), Stop::default(), Instant::now());
     let plan = plan(&jobs(1000), &History::default(), None);

@@ -23,6 +23,7 @@ mod outside;
 mod plan;
 mod progress;
 mod prompts;
+mod rates;
 mod repurchases;
 mod run;
 mod sandbox;

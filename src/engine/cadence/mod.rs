@@ -167,10 +167,9 @@ impl Cadence {
         self.floor + ceiling.saturating_sub(self.floor).mul_f64(random)
     }
 
-    /// How long to wait when the service asked for it: as long as it says, the interval if it says nothing, and never
-    /// less than the floor.
-    pub fn asked_to_wait(&self, wait: Option<Duration>) -> Duration {
-        wait.unwrap_or(self.interval).max(self.floor)
+    /// How long to wait when the service asked for it: as long as it says, and never less than the floor.
+    pub fn at_least_the_floor(&self, wait: Duration) -> Duration {
+        wait.max(self.floor)
     }
 
     /// A span of real time, shortened as the simulator shortens it.

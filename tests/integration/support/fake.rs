@@ -22,8 +22,8 @@ pub struct FakeService {
     pub refuses: Box<dyn Fn(usize) -> Option<Submission> + Send + Sync>,
     /// What a look meets instead of the task's state, by its order.
     pub denies: Box<dyn Fn(usize) -> Option<Look> + Send + Sync>,
-    /// What is said to a submission while this many tasks are outstanding: to wait this long, for it is full.
-    pub is_full: Box<dyn Fn(usize) -> Option<Duration> + Send + Sync>,
+    /// What is said to a submission while this many tasks are outstanding: to wait, for so long or without a word of it.
+    pub is_full: Box<dyn Fn(usize) -> Option<Option<Duration>> + Send + Sync>,
     /// How long a submission takes, and a look by its order.
     pub submit_latency: Duration,
     pub look_latency: Box<dyn Fn(usize) -> Duration + Send + Sync>,
@@ -82,7 +82,7 @@ impl VideoService for FakeService {
             return refusal;
         }
         if let Some(wait) = (self.is_full)(self.outstanding_at(Instant::now())) {
-            return Submission::Wait(Some(wait), "full".into());
+            return Submission::Wait(wait, "full".into());
         }
         let task = TaskId::new(format!("t{number}")).expect("an id");
         self.tasks.lock().expect("no panic").insert(task.clone(), (Instant::now(), (self.takes)(number)));

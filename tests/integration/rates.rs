@@ -1,0 +1,75 @@
+//! A service that refuses without a word of how long: full, or asked too fast. On a paused clock.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use shotlist::domain::{AttemptState, History};
+use shotlist::engine::{Settings, Stop};
+use shotlist::service::{Look, Submission};
+use tokio::time::Instant;
+
+use crate::support::fake::{FakeService, MemoryLedger, jobs, plan_of, run};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A gateway that takes a request only so long after the last one that it took, as nginx's `limit_req` without a burst.
+#[derive(Clone)]
+struct Gate(Arc<Mutex<Instant>>, Duration);
+
+impl Gate {
+    fn takes(&self) -> bool {
+        let (mut last, now) = (self.0.lock().expect("no panic"), Instant::now());
+        let takes = now.duration_since(*last) >= self.1;
+        if takes {
+            *last = now;
+        }
+        takes
+    }
+}
+
+fn behind(gate: Option<&Gate>) -> FakeService {
+    let mut service = FakeService::taking(|_| SECOND);
+    service.submit_latency = Duration::from_millis(20);
+    service.look_latency = Box::new(|_| Duration::from_millis(20));
+    if let Some(gate) = gate {
+        let (posts, looks) = (gate.clone(), gate.clone());
+        service.refuses = Box::new(move |_| (!posts.takes()).then(|| Submission::Wait(None, "429".into())));
+        service.denies = Box::new(move |_| (!looks.takes()).then(|| Look::Wait(None, "429".into())));
+    }
+    service
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rate_is_learned_and_nearly_as_good_as_one_that_was_told() {
+    let plan = plan_of(&jobs(200), &History::default());
+    let mut took = Vec::new();
+    for (limit, rps) in [(None, Some(35.0)), (Some(Duration::from_millis(25)), None)] {
+        let gate = limit.map(|limit| Gate(Arc::new(Mutex::new(Instant::now())), limit));
+        let service = behind(gate.as_ref());
+        let settings = Settings { concurrency: 64, first_poll: Some(SECOND), rps, ..Settings::default() };
+        let (ledger, start) = (MemoryLedger::default(), Instant::now());
+        run(&service, &ledger, &settings, &Stop::default(), &plan).await;
+        let completed = ledger.states().into_iter().filter(|state| *state == AttemptState::Completed).count();
+        assert_eq!(completed, 200);
+        took.push(start.elapsed());
+        let refused = service.submissions().len() - 200;
+        assert!(refused < 20, "{refused} submissions were refused");
+    }
+    // The bar is 20 seconds where 15 are needed by one who was told.
+    assert!(took[1] < took[0] * 20 / 15, "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_is_full_without_a_word_is_not_taken_for_one_that_is_slow() {
+    let mut service = FakeService::taking(|_| 60 * SECOND);
+    service.is_full = Box::new(|outstanding| (outstanding >= 20).then_some(None));
+    let settings = Settings { concurrency: 64, ..Settings::default() };
+    let (ledger, start) = (MemoryLedger::default(), Instant::now());
+    let plan = plan_of(&jobs(200), &History::default());
+    run(&service, &ledger, &settings, &Stop::default(), &plan).await;
+    let ended = |state| ledger.states().into_iter().filter(|other| *other == state).count();
+    assert_eq!(ended(AttemptState::Completed), 200);
+    // Ten rounds of twenty tasks of a minute; what is lost are the looks that see an end late.
+    assert!(start.elapsed() < 12 * 60 * SECOND, "{:?}", start.elapsed());
+    assert!(ended(AttemptState::Void) < 120, "{} refusals", ended(AttemptState::Void));
+}
