@@ -26,7 +26,7 @@ use super::mp4;
 use super::refusal::{Refusal, refuse};
 use super::task::Task;
 use super::trouble::{self, Trouble};
-use crate::catalog::{Catalog, Model, Severity, SizeRule};
+use crate::catalog::{Catalog, Family, Model, Severity, SizeRule};
 use crate::domain::Spec;
 
 /// How the simulator behaves.
@@ -131,6 +131,9 @@ pub async fn start(options: Options) -> std::io::Result<Sandbox> {
         .route("/videos/{file}", get(video))
         .route("/_sandbox/ledger", get(ledger))
         .fallback(|| async { refuse(StatusCode::NOT_FOUND, "there is nothing here", "not_found") })
+        .method_not_allowed_fallback(|| async {
+            refuse(StatusCode::METHOD_NOT_ALLOWED, "there is nothing to do here by this method", "method_not_allowed")
+        })
         .with_state(Arc::new(shared));
     let server = tokio::spawn(async move {
         if let Err(error) = axum::serve(listener, routes).await {
@@ -142,6 +145,7 @@ pub async fn start(options: Options) -> std::io::Result<Sandbox> {
 
 async fn submit(State(shared): Service, headers: HeaderMap, body: Bytes) -> Result<Response, Refusal> {
     authorize(&headers)?;
+    demand_json(&headers)?;
     let fields: Map<String, Value> = serde_json::from_slice(&body)
         .map_err(|error| refuse(StatusCode::BAD_REQUEST, &format!("no JSON object: {error}"), "invalid_json"))?;
     let mut spec = spec(&fields).map_err(|message| refuse(StatusCode::BAD_REQUEST, &message, "invalid_field"))?;
@@ -165,12 +169,27 @@ async fn submit(State(shared): Service, headers: HeaderMap, body: Bytes) -> Resu
         charged_at: Timestamp::now(),
         prompt: spec.prompt,
     });
-    // Both families' shapes at once (interface §2.3): what one has and the other lacks is no trouble to a reader.
-    Ok(Json(json!({
-        "id": task.id(), "task_id": task.id(), "object": "video", "status": "queued", "progress": 0,
-        "video_url": null, "model": spec.model, "size": spec.size, "duration": task.duration_s,
-    }))
-    .into_response())
+    Ok(Json(submitted(&task, &spec.model, model.family, spec.size.as_deref())).into_response())
+}
+
+/// The answer to a submission, in the shape of its family (interface §2.3).
+fn submitted(task: &Task, model: &str, family: &Family, size: Option<&str>) -> Value {
+    let mut answer =
+        json!({ "id": task.id(), "task_id": task.id(), "status": "queued", "progress": 0, "model": model });
+    if is_family_a(family) {
+        answer["object"] = "video".into();
+        answer["video_url"] = Value::Null;
+    } else {
+        // What the output is where nothing was said (§2.2).
+        answer["size"] = size.unwrap_or("1280x720").into();
+        answer["duration"] = task.duration_s.into();
+    }
+    answer
+}
+
+/// Whether a family is of the shape of the interface's family A: the one that has an `aspect_ratio`.
+fn is_family_a(family: &Family) -> bool {
+    family.fields.aspect_ratio.is_some()
 }
 
 async fn look(State(shared): Service, headers: HeaderMap, Path(id): Path<String>) -> Result<Response, Refusal> {
@@ -234,8 +253,15 @@ impl Shared {
     }
 
     fn report(&self, task: &Task) -> Value {
-        let model = self.options.catalog.model_names().nth(task.model.into()).unwrap_or_default();
-        task.report(Timestamp::now(), model, &format!("{}/videos/{}.mp4", self.base_url, task.id()))
+        let name = self.options.catalog.model_names().nth(task.model.into()).unwrap_or_default();
+        let mut report = task.report(Timestamp::now(), name, &format!("{}/videos/{}.mp4", self.base_url, task.id()));
+        // Family A also returns its shape and its length (§4).
+        if self.options.catalog.model(name).is_some_and(|model| is_family_a(model.family)) {
+            report["object"] = "video".into();
+            report["aspect_ratio"] = if task.is_upright { "9:16" } else { "16:9" }.into();
+            report["duration"] = task.duration_s.into();
+        }
+        report
     }
 
     /// What a task says of itself when a fault of its own strikes.
@@ -264,6 +290,17 @@ fn authorize(headers: &HeaderMap) -> Result<(), Refusal> {
         }
         Some(_) => Ok(()),
     }
+}
+
+/// Request bodies are JSON and say so (§4). What the official clients of services of this shape send by default is a form.
+fn demand_json(headers: &HeaderMap) -> Result<(), Refusal> {
+    let said = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("nothing");
+    let kind = said.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    if kind == "application/json" {
+        return Ok(());
+    }
+    let message = format!("send the body as JSON, with Content-Type: application/json; this says {kind}");
+    Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, &message, "not_json"))
 }
 
 fn known(id: &str) -> Result<Task, Refusal> {

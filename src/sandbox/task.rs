@@ -69,16 +69,17 @@ impl Task {
         let age = now_ms.saturating_sub(self.submitted_ms);
         let lasts = u64::from(self.lasts_ms).max(1);
         let mut report = json!({
-            "id": self.id(), "task_id": self.id(), "object": "video", "model": model, "video_url": null,
-            "duration": self.duration_s,
+            "id": self.id(), "task_id": self.id(), "model": model, "video_url": null,
         });
         let (status, progress) = match age {
-            age if age >= lasts => (if self.fails { "failed" } else { "completed" }, 100),
+            // It failed before its end: 100 is for completed tasks (§3).
+            age if age >= lasts && self.fails => ("failed", 99),
+            age if age >= lasts => ("completed", 100),
             age if age < lasts / QUEUED_SHARE => ("queued", 0),
             age => ("in_progress", (age * 100 / lasts).clamp(1, 99)),
         };
         report["status"] = status.into();
-        report["progress"] = if status == "failed" { Value::Null } else { progress.into() };
+        report["progress"] = progress.into();
         if status == "completed" {
             report["video_url"] = video_url.into();
             report["completed_at"] = ((self.submitted_ms + lasts) / 1000).into();

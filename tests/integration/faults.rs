@@ -117,18 +117,31 @@ fn faults_are_what_they_are_called() {
     let body = r#"{"model": "alpha-2", "prompt": "x"}"#;
     let statuses = |fault: &str| -> HashSet<u16> {
         let simulator = Simulator::start(&here, &["--fault", fault]);
-        (0..30).map(|_| request("POST", &format!("{}/v1/videos", simulator.url()), &[key], body).status).collect()
+        (0..30)
+            .map(|_| {
+                request(
+                    "POST",
+                    &format!("{}/v1/videos", simulator.url()),
+                    &[key, "content-type: application/json"],
+                    body,
+                )
+                .status
+            })
+            .collect()
     };
     assert_eq!(statuses("server-error=1"), HashSet::from([500, 502, 503, 504]));
     assert_eq!(statuses("retry-after=1"), HashSet::from([429]));
     for (fault, form) in [("retry-after=1", "retry-after: 1\r\n"), ("retry-after-date=1", " gmt\r\n")] {
         let simulator = Simulator::start(&here, &["--fault", fault]);
-        let reply = request("POST", &format!("{}/v1/videos", simulator.url()), &[key], body);
+        let reply =
+            request("POST", &format!("{}/v1/videos", simulator.url()), &[key, "content-type: application/json"], body);
         assert!(format!("{}\r\n", reply.head).contains(form), "{}", reply.head);
         assert_eq!(simulator.ledger()["count"], 0, "{fault} is refused before anything is made");
     }
     let simulator = Simulator::start(&here, &["--speed", "1000000", "--fault", "expired-url=1"]);
-    let made = request("POST", &format!("{}/v1/videos", simulator.url()), &[key], body).json();
+    let made =
+        request("POST", &format!("{}/v1/videos", simulator.url()), &[key, "content-type: application/json"], body)
+            .json();
     let task = made["id"].as_str().expect("an id");
     let link = format!("{}/videos/{task}.mp4", simulator.url());
     // Until the task is completed, there is nothing at the link.

@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 use crate::support::{Simulator, Workspace, numbered_jobs, request, wait_until};
 
 const KEY: &str = "authorization: Bearer k";
+const JSON: &str = "content-type: application/json";
 
 fn submit(simulator: &Simulator, body: &Value) -> (u16, Value) {
-    let reply = request("POST", &format!("{}/v1/videos", simulator.url()), &[KEY], &body.to_string());
+    let reply = request("POST", &format!("{}/v1/videos", simulator.url()), &[KEY, JSON], &body.to_string());
     (reply.status, reply.json())
 }
 
@@ -57,7 +58,7 @@ fn it_refuses_what_the_interface_refuses() {
         ("authorization: Bearer unknown-key", 401),
         ("authorization: Bearer key-without-group", 403),
     ] {
-        let reply = request("POST", &url, &[key], "{}");
+        let reply = request("POST", &url, &[key, JSON], "{}");
         assert_eq!(reply.status, status, "{key}");
         assert!(reply.json()["error"]["message"].is_string());
     }
@@ -75,7 +76,16 @@ fn it_refuses_what_the_interface_refuses() {
         let (status, answer) = submit(&simulator, &bad);
         assert_eq!(status, 400, "{bad}: {answer}");
     }
-    assert_eq!(request("POST", &url, &[KEY], "no json").status, 400);
+    assert_eq!(request("POST", &url, &[KEY, JSON], "no json").status, 400);
+    // A form is what clients of services of this shape send by default; the interface has JSON only.
+    for kind in ["content-type: multipart/form-data; boundary=x", "content-type: text/plain", "x-none: 1"] {
+        let reply = request("POST", &url, &[KEY, kind], &json!({ "model": "alpha-2", "prompt": "x" }).to_string());
+        assert_eq!(reply.status, 415, "{kind}");
+        let told = reply.json()["error"]["message"].as_str().expect("a message").to_owned();
+        assert!(told.contains("Content-Type: application/json"), "{told}");
+    }
+    let deletion = request("DELETE", &format!("{url}/task_0"), &[KEY], "");
+    assert_eq!((deletion.status, deletion.json()["error"]["code"].as_str()), (405, Some("method_not_allowed")));
     assert_eq!(request("GET", &format!("{url}/task_0"), &[KEY], "").status, 404);
     let (_, task) = submit(&simulator, &json!({ "model": "alpha-2", "prompt": "x" }));
     let id = task["id"].as_str().expect("an id");
@@ -99,4 +109,40 @@ fn tasks_fail_as_often_as_it_was_told() {
     assert_eq!(run("1", "all"), (Some(1), 40));
     let (code, failed) = run("0.5", "half");
     assert!(code == Some(1) && (8..=32).contains(&failed), "{failed} of 40 failed");
+}
+
+/// Each family answers in the shape that the interface shows for it (§2.3, §4), no field more and no field less.
+#[test]
+fn each_family_answers_in_its_own_shape() {
+    let here = Workspace::new();
+    let simulator = Simulator::start(&here, &["--speed", "1000", "--fail-rate", "0.5"]);
+    let keys = |answer: &Value| answer.as_object().expect("an object").keys().cloned().collect::<Vec<_>>().join(" ");
+    let alpha = json!({ "model": "alpha-2", "prompt": "x", "aspect_ratio": "9:16" });
+    let beta = json!({ "model": "beta-2.0-lite", "prompt": "x", "duration": 7 });
+    let (_, of_alpha) = submit(&simulator, &alpha);
+    let (_, of_beta) = submit(&simulator, &beta);
+    assert_eq!(keys(&of_alpha), "id model object progress status task_id video_url");
+    assert_eq!(keys(&of_beta), "duration id model progress size status task_id");
+    assert_eq!((&of_beta["size"], &of_beta["duration"]), (&json!("1280x720"), &json!(7)));
+    let (mut completed, mut failed) = (0, 0);
+    for number in 0..20 {
+        let (body, extra) = if number % 2 == 0 { (&alpha, "aspect_ratio ") } else { (&beta, "") };
+        let (_, task) = submit(&simulator, body);
+        let id = task["id"].as_str().expect("an id");
+        wait_until("it has ended", || matches!(look(&simulator, id)["status"].as_str(), Some("completed" | "failed")));
+        let ended = look(&simulator, id);
+        let of_family = if extra.is_empty() { "id model progress" } else { "duration id model object progress" };
+        if ended["status"] == "completed" {
+            completed += 1;
+            assert_eq!(keys(&ended), format!("{extra}completed_at {of_family} status task_id video_url"));
+            assert_eq!(ended["progress"], 100);
+        } else {
+            failed += 1;
+            assert!(
+                ended["error"]["message"].is_string() && ended["progress"].as_u64().is_some_and(|p| p < 100),
+                "{ended}"
+            );
+        }
+    }
+    assert!(completed > 0 && failed > 0, "{completed} and {failed}");
 }
