@@ -133,7 +133,7 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
             match Box::pin(self.line.service.submit(&job.request)).await {
                 Submission::NotSent(message) => {
                     unsent += 1;
-                    self.was_not_sent(&mut turn, unsent, message);
+                    self.was_not_sent(&mut turn, unsent, &message);
                     self.write(attempt, Event::Withdrawn).await;
                 }
                 Submission::Wait(wait, message) => {
@@ -157,10 +157,11 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
 
     /// Not a byte was written, this many times in a row. The first tries find out whether the service can be reached
     /// at all; later the network may be down for a while, and comes back.
-    fn was_not_sent(&self, turn: &mut Turn<'_>, unsent: u32, message: String) {
-        self.line.lost(message.clone());
+    fn was_not_sent(&self, turn: &mut Turn<'_>, unsent: u32, message: &str) {
+        self.line.lost(message.to_owned());
         let out_of_reach = !self.line.contact.was_reached() && unsent >= CONNECT_TRIES;
         if out_of_reach || self.slots.idle_for() > self.patience {
+            let message = format!("{message} (is the address right, and is there a network?)");
             self.line.stop_because(StopReason::Unreachable, message);
         }
         let most = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(unsent.min(16))).min(LONGEST_PAUSE);
@@ -265,7 +266,7 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
                     Submitted::Doubt
                 }
             },
-            Submission::Moved(message) => {
+            Submission::Astray(message) => {
                 self.line.stop_because(StopReason::Unreachable, message);
                 self.write(attempt, Event::Withdrawn).await;
                 Submitted::Nothing

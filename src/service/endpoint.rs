@@ -17,8 +17,8 @@ pub enum InvalidEndpoint {
     /// It has a part that a base address can't have.
     #[error("`{0}` has a user name, a query or a fragment, which a base address can't have")]
     Decorated(String),
-    /// It ends with the version prefix, which is part of every path.
-    #[error("`{0}` ends with /v1, which shotlist adds itself")]
+    /// It ends with what is part of every path.
+    #[error("`{0}` ends with /v1 or /v1/videos, which shotlist adds itself")]
     Versioned(String),
     /// It would carry the key in the clear.
     #[error("`{0}` is plain http: the key could be read on its way")]
@@ -38,7 +38,8 @@ impl Endpoint {
             // The address may hold a password: only its host is shown.
             return Err(InvalidEndpoint::Decorated(url.host_str().unwrap_or_default().to_owned()));
         }
-        if url.path().trim_end_matches('/').ends_with("/v1") {
+        let path = url.path().trim_end_matches('/');
+        if path.ends_with("/v1") || path.ends_with("/v1/videos") {
             return Err(InvalidEndpoint::Versioned(shown()));
         }
         let endpoint = Self(url);
@@ -52,6 +53,12 @@ impl Endpoint {
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         is_loopback(&self.0)
+    }
+
+    /// Whom it is about, for a person.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        self.0.host_str().unwrap_or_default()
     }
 
     /// Whether an address is of the same scheme, host and port.
@@ -109,7 +116,16 @@ mod tests {
             assert!(matches!(Endpoint::parse(bad, false), Err(InvalidEndpoint::InTheClear(_))), "{bad}");
             assert!(Endpoint::parse(bad, true).is_ok(), "{bad}");
         }
-        for bad in ["", "api.example.com", "ftp://x", "file:///x", "https://u:p@x", "https://x?a=1", "https://x/v1/"] {
+        for bad in [
+            "",
+            "api.example.com",
+            "ftp://x",
+            "file:///x",
+            "https://u:p@x",
+            "https://x?a=1",
+            "https://x/v1/",
+            "https://x/v1/videos",
+        ] {
             assert!(Endpoint::parse(bad, true).is_err(), "{bad}");
         }
     }

@@ -153,8 +153,11 @@ impl HttpService {
         let sent = post.header(CONTENT_TYPE, "application/json").body(request.body().to_owned()).send().await;
         let response = match sent {
             Ok(response) => response,
+            Err(error) if is_distrust(&error) => return Submission::Astray(self.distrusted(&error)),
             // Name lookup, connection and TLS hand-shake all come before the first byte of the request.
-            Err(error) if error.is_connect() || error.is_builder() => return Submission::NotSent(causes(&error)),
+            Err(error) if error.is_connect() || error.is_builder() => {
+                return Submission::NotSent(self.unreached(&error));
+            }
             Err(error) => return Submission::Unknown(lost(&error, &[])),
         };
         let head = Head::of(&response);
@@ -168,13 +171,40 @@ impl HttpService {
     }
 
     fn meaning(&self, head: &Head, body: &[u8]) -> Submission {
-        classify::submission(&head.answer(body, &self.failed_words), self.free_server_errors, Timestamp::now())
+        let meant =
+            classify::submission(&head.answer(body, &self.failed_words), self.free_server_errors, Timestamp::now());
+        match meant {
+            // Any web server says so of what it does not have.
+            Submission::Rejected(mut error) if matches!(head.status, 404 | 405) => {
+                let asked = self.endpoint.at(&["v1", "videos"]);
+                error.message.push_str(&format!("; {asked} was asked: is the base address right?"));
+                Submission::Rejected(error)
+            }
+            meant => meant,
+        }
+    }
+
+    /// There is no connection, and to whom.
+    fn unreached(&self, error: &reqwest::Error) -> String {
+        let why = causes(error).replacen("client error (Connect): ", "", 1);
+        format!("there is no connection to {}: {why}", self.endpoint.host())
+    }
+
+    fn distrusted(&self, error: &reqwest::Error) -> String {
+        let unread = std::env::var_os("SSL_CERT_FILE").filter(|path| std::fs::File::open(path).is_err());
+        let help = match unread {
+            Some(path) => format!("SSL_CERT_FILE names {}, which can't be read", std::path::Path::new(&path).display()),
+            None => "a certificate of your own authority is named in SSL_CERT_FILE".to_owned(),
+        };
+        format!("{}; {help}", self.unreached(error))
     }
 
     async fn get(&self, task: &TaskId) -> Look {
         let get = self.look.get(self.endpoint.at(&["v1", "videos", task.as_str()]));
         let response = match get.send().await {
             Ok(response) => response,
+            Err(error) if is_distrust(&error) => return Look::Trouble(self.distrusted(&error)),
+            Err(error) if error.is_connect() => return Look::Trouble(self.unreached(&error)),
             Err(error) => return Look::Trouble(causes(&error)),
         };
         let head = Head::of(&response);
@@ -225,6 +255,16 @@ fn lost(error: &reqwest::Error, arrived: &[u8]) -> ServiceError {
         message = format!("{message}; what arrived of it: {arrived}");
     }
     ServiceError { message, code: None, raw: arrived.into() }
+}
+
+/// Whether the server's certificate was not accepted. It will be the same the next time.
+fn is_distrust(error: &(dyn std::error::Error + 'static)) -> bool {
+    if let Some(tls) = error.downcast_ref::<rustls::Error>() {
+        return matches!(tls, rustls::Error::InvalidCertificate(_));
+    }
+    // What an error of the system is wrapped around is not its source, but its source's source.
+    let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+    wrapped.is_some_and(|inner| is_distrust(inner)) || error.source().is_some_and(is_distrust)
 }
 
 /// The error with everything under it, without the address, which the user knows.

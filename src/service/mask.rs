@@ -15,7 +15,7 @@ pub fn submission(own: &Credentials, said: Submission) -> Submission {
         Submission::Accepted(names, made) => Submission::Accepted(names, echo(own, made)),
         Submission::NotSent(why) => Submission::NotSent(own.masked(why)),
         Submission::Wait(wait, why) => Submission::Wait(wait, own.masked(why)),
-        Submission::Moved(to) => Submission::Moved(own.masked(to)),
+        Submission::Astray(to) => Submission::Astray(own.masked(to)),
         Submission::KeyRefused(why) => Submission::KeyRefused(error(own, why)),
         Submission::Rejected(why) => Submission::Rejected(error(own, why)),
         Submission::Unknown(why) => Submission::Unknown(error(own, why)),

@@ -48,8 +48,8 @@ pub enum Submission {
     NotSent(String),
     /// Refused with a request to wait: nothing was bought.
     Wait(Option<Duration>, String),
-    /// The service is at another address, in these words: nothing was bought.
-    Moved(String),
+    /// The service can't be had at this address, in these words, and to try again would not help: nothing was bought.
+    Astray(String),
     /// The key was refused: nothing was bought.
     KeyRefused(ServiceError),
     /// Refused for good: nothing was bought.

@@ -199,7 +199,7 @@ impl Progress {
             StopReason::TooManyDoubts => "nobody knows what the service does with them",
             StopReason::TimeBox => "the run's time is over",
             StopReason::SpendLimit => "the limit on spending is reached",
-            StopReason::Unreachable => "the service can't be reached (is the address right, and is there a network?)",
+            StopReason::Unreachable => "the service can't be reached",
             StopReason::KeyRefused => "the key is refused",
             StopReason::FilesFailed => "videos can't be kept",
             StopReason::LedgerFailed => "what is bought can't be written down",
