@@ -40,7 +40,7 @@ impl Model<'_> {
     pub fn check(&self, spec: &Spec) -> Vec<Violation> {
         let rules = &self.family.fields;
         let mut found = self.unknown_fields(spec);
-        found.extend(check_prompt(&rules.prompt, spec, &self.family.title));
+        found.extend(check_prompt(&rules.prompt, spec));
         found.extend(self.check_duration(spec));
         if let (Some(rule), Some(ratio)) = (&rules.aspect_ratio, &spec.aspect_ratio) {
             found.extend(check_aspect_ratio(rule, ratio));
@@ -68,7 +68,7 @@ impl Model<'_> {
         let absent = Field::ALL.into_iter().filter(|&field| spec.has(field) && !family.takes(field));
         absent
             .map(|field| {
-                let message = format!("{} has no field `{field}` (model `{}`)", family.title, spec.model);
+                let message = format!("{} has no field `{field}`", spec.model);
                 Violation {
                     field,
                     severity: Severity::Error,
@@ -88,20 +88,20 @@ impl Model<'_> {
         } else {
             format!("write a whole number of seconds from {} to {}", rule.min, rule.max)
         };
-        let message = format!("the duration of `{}` {broken} (interface {})", spec.model, rule.source);
+        let message = format!("the duration of {} {broken}", spec.model);
         Some(Violation::error(Field::Duration, "duration-out-of-range", message, help))
     }
 }
 
-fn check_prompt(rule: &PromptRule, spec: &Spec, family: &str) -> Option<Violation> {
-    let source = &rule.source;
+fn check_prompt(rule: &PromptRule, spec: &Spec) -> Option<Violation> {
+    let model = &spec.model;
     let Some(prompt) = &spec.prompt else {
         let (needed, help) = match rule.required {
             Required::UnlessImage if !spec.image.is_empty() => return None,
             Required::UnlessImage => ("a prompt or an image", "write a `prompt`, or name an `image`"),
             Required::Always => ("a prompt", "write a `prompt` that describes the video"),
         };
-        let message = format!("{family} needs {needed} (interface {source})");
+        let message = format!("{model} needs {needed}");
         return Some(Violation::error(Field::Prompt, "prompt-missing", message, help));
     };
     if prompt.trim().is_empty() {
@@ -110,7 +110,7 @@ fn check_prompt(rule: &PromptRule, spec: &Spec, family: &str) -> Option<Violatio
     }
     let (most, length) = (rule.max_chars?, prompt.chars().count());
     (length > most).then(|| {
-        let message = format!("the prompt has {length} characters; {family} takes {most} (interface {source})");
+        let message = format!("the prompt has {length} characters; {model} takes {most}");
         let over = length - most;
         let help = format!("shorten it by {over} character{}", if over == 1 { "" } else { "s" });
         Violation::error(Field::Prompt, "prompt-too-long", message, help)
@@ -122,16 +122,29 @@ fn check_aspect_ratio(rule: &Choice, ratio: &str) -> Option<Violation> {
         return None;
     }
     let choices = rule.one_of.join(" or ");
-    let message = format!("the aspect ratio is {choices}, and this says {ratio} (interface {})", rule.source);
+    let message = format!("the aspect ratio is {choices}, and this says {ratio}");
     // YAML 1.1 reads an unquoted 9:16 as a number of base 60, and tools that still do so write that number back.
     let meant = rule.one_of.iter().find(|choice| base_60(choice).is_some_and(|number| number.to_string() == ratio));
-    let help = match meant {
-        Some(meant) => {
+    let as_time = rule.one_of.iter().find(|choice| is_time_of(ratio, choice));
+    let help = match (meant, as_time) {
+        (Some(meant), _) => {
             format!("{ratio} is {meant} read as a number of base 60 by an older YAML tool: write \"{meant}\"")
         }
-        None => format!("write {}", rule.one_of.iter().map(|c| format!("\"{c}\"")).collect::<Vec<_>>().join(" or ")),
+        (None, Some(meant)) => {
+            format!("a spreadsheet made a time of {meant}: format the column as text, and write {meant} again")
+        }
+        (None, None) => {
+            format!("write {}", rule.one_of.iter().map(|c| format!("\"{c}\"")).collect::<Vec<_>>().join(" or "))
+        }
     };
     Some(Violation::error(Field::AspectRatio, "aspect-ratio-unknown", message, help))
+}
+
+/// Whether a text is the time of day that a spreadsheet makes of a ratio: 16:09:00 of 16:9.
+fn is_time_of(text: &str, ratio: &str) -> bool {
+    let numbers = |text: &str| text.split(':').map(|part| part.trim().parse().ok()).collect::<Option<Vec<u32>>>();
+    let (Some(time), Some(ratio)) = (numbers(text), numbers(ratio)) else { return false };
+    time.starts_with(&ratio) && time[ratio.len()..].iter().all(|rest| *rest == 0)
 }
 
 fn base_60(ratio: &str) -> Option<u32> {
@@ -141,7 +154,7 @@ fn base_60(ratio: &str) -> Option<u32> {
 
 fn check_size(rule: &SizeRule, size: &str) -> Option<Violation> {
     let Some((width, height)) = SizeRule::parse(size) else {
-        let message = format!("`{size}` is no size; it is <width>x<height> in pixels (interface {})", rule.source);
+        let message = format!("`{size}` is no size; it is <width>x<height> in pixels");
         return Some(Violation::error(Field::Size, "size-malformed", message, "write for example 1280x720"));
     };
     (width.min(height) != rule.short_side).then(|| Violation {
@@ -149,10 +162,9 @@ fn check_size(rule: &SizeRule, size: &str) -> Option<Violation> {
         severity: Severity::Warning,
         code: "size-not-720p",
         message: format!(
-            "the output is fixed at {}p, and the short side of {size} is {} (interface {})",
+            "the output is fixed at {}p, and the short side of {size} is {}",
             rule.short_side,
-            width.min(height),
-            rule.source
+            width.min(height)
         ),
         help: Some("write 1280x720 or 720x1280 to get what you ask for".to_owned()),
     })

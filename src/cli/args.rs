@@ -14,7 +14,7 @@ use crate::sandbox::Fault;
 
 /// Turns a YAML list of video jobs into finished videos, and never pays twice by itself.
 #[derive(Debug, Parser)]
-#[command(name = "shotlist", version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(name = "shotlist", version, max_term_width = 100)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -139,11 +139,12 @@ pub enum StatusFormat {
 
 /// Options of `resolve`.
 #[derive(Debug, Args)]
+#[command(override_usage = "shotlist resolve [OPTIONS] <MANIFEST> <JOB> <--task <ID>|--never-created|--lost[=<ID>]>")]
 pub struct ResolveArgs {
     #[command(flatten)]
     pub manifest: ManifestArgs,
     /// The id of the job in doubt, or of the job whose task never ends
-    #[arg(help_heading = "Arguments")]
+    #[arg(help_heading = "Arguments", index = 2, display_order = 2)]
     pub job: String,
     #[command(flatten)]
     pub verdict: Verdict,
@@ -171,18 +172,17 @@ pub struct Verdict {
 /// Options of `spend`.
 #[derive(Debug, Args)]
 pub struct SpendArgs {
+    /// A manifest whose ledger it is; without one, the ledger of the working folder
+    pub manifest: Option<PathBuf>,
     /// Only what was spent on this day or later, for example 2026-11-01
     #[arg(long, value_name = "DATE")]
     pub since: Option<jiff::civil::Date>,
-    /// The ledger
-    #[arg(
-        long,
-        env = "SHOTLIST_LEDGER",
-        hide_env_values = true,
-        value_name = "PATH",
-        default_value = ".shotlist/ledger.db"
-    )]
-    pub ledger: PathBuf,
+    /// The ledger [default: .shotlist/ledger.db beside the manifest]
+    #[arg(long, env = "SHOTLIST_LEDGER", hide_env_values = true, value_name = "PATH")]
+    pub ledger: Option<PathBuf>,
+    /// The simulator's books
+    #[arg(long, env = "SHOTLIST_SANDBOX", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    pub sandbox: bool,
     /// The form of the answer
     #[arg(long, env = "SHOTLIST_FORMAT", hide_env_values = true, value_name = "FORMAT", default_value = "text")]
     pub format: StatusFormat,
@@ -264,6 +264,7 @@ pub struct SandboxArgs {
 #[derive(Debug, Args)]
 pub struct SchemaArgs {
     /// Of what
+    #[arg(value_name = "manifest|plan|report|spend|diagnostics")]
     pub of: SchemaOf,
 }
 
@@ -272,7 +273,10 @@ pub struct SchemaArgs {
 pub enum SchemaOf {
     Manifest,
     Plan,
+    // Of `status --format json`, too.
     Report,
+    Spend,
+    Diagnostics,
 }
 
 /// Options of `completions`.

@@ -10,7 +10,7 @@ use clap::{ArgAction, Args};
 #[command(next_help_heading = "Manifest")]
 pub struct ManifestArgs {
     /// The YAML file that lists the jobs, or - for the standard input
-    #[arg(help_heading = "Arguments")]
+    #[arg(help_heading = "Arguments", index = 1, display_order = 1)]
     pub manifest: PathBuf,
     /// Override a var of the manifest; repeatable
     #[arg(long, env = "SHOTLIST_SET", hide_env_values = true, value_name = "NAME=VALUE", value_parser = name_and_value)]
@@ -21,6 +21,9 @@ pub struct ManifestArgs {
     /// Use this batch value instead of the manifest's
     #[arg(long, env = "SHOTLIST_BATCH", hide_env_values = true, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
     pub batch: Option<String>,
+    /// Take what looks like a slip in the manifest, and is only told otherwise, for an error
+    #[arg(long, env = "SHOTLIST_STRICT", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    pub strict: bool,
     /// A catalogue that adds models or changes prices
     #[arg(long, env = "SHOTLIST_CATALOG", hide_env_values = true, value_name = "FILE")]
     pub catalog: Option<PathBuf>,

@@ -1,21 +1,26 @@
 //! Loads a manifest for a command: shows what is wrong with it, and chooses the selected jobs.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
 use super::catalog::catalog;
+use super::environment;
 use super::exit::Exit;
 use super::failure::Failure;
 use super::groups::{ManifestArgs, SelectArgs};
 use crate::domain::Job;
-use crate::manifest::{self, Diagnostic, Loaded, Manifest, Severity};
+use crate::manifest::{self, Diagnostic, Loaded, Manifest, Severity, nearest};
 use crate::plan::{IdGlobs, Selection};
 use crate::ui::{self, Terminal};
 
 /// Where the environment names the file of the key.
 const KEY_FILE_VARIABLE: &str = "SHOTLIST_API_KEY_FILE";
+
+/// The most tags that are named where one is unknown.
+const NAMED_TAGS: usize = 20;
 
 /// A manifest without errors in what is selected.
 pub struct Chosen {
@@ -36,11 +41,11 @@ pub fn load(
     terminal: &Terminal,
     as_json: bool,
 ) -> Result<Chosen, Failure> {
-    let excluded = &selection.exclude;
+    let (args_of_selection, excluded) = (selection, &selection.exclude);
     let selection = Selection::new(&selection.select, &selection.exclude, &selection.tag)
         .map_err(|error| Failure::before_sending(Exit::Usage, error.to_string()))?;
     // Also for commands that need no key: what they print or write must not hold it.
-    let from_environment = std::env::var_os(KEY_FILE_VARIABLE).map(PathBuf::from);
+    let from_environment = environment::variable(KEY_FILE_VARIABLE).map(PathBuf::from);
     let options = manifest::Options {
         path: &args.manifest,
         set: &args.set,
@@ -51,6 +56,9 @@ pub fn load(
         env: &|name| std::env::var(name).ok(),
     };
     let mut loaded = manifest::load(&options, catalog(args.catalog.as_deref())?);
+    if args.strict {
+        loaded.findings.iter_mut().for_each(|finding| finding.severity = Severity::Error);
+    }
     spare_unselected(&mut loaded.findings, &selection);
     let errors = loaded.errors();
     if as_json && errors > 0 {
@@ -68,14 +76,36 @@ pub fn load(
     let selected: Vec<Arc<Job>> =
         manifest.jobs.iter().filter(|job| selection.takes(job.id.as_str(), &job.tags)).cloned().collect();
     if selected.is_empty() && !selection.is_all() {
-        let failure = Failure::before_sending(Exit::Usage, "no job matches the selection");
-        return Err(failure.with_help("`shotlist run MANIFEST --plan -v` lists every id"));
+        return Err(nothing_selected(args_of_selection, &manifest.jobs));
     }
     for glob in excluded {
         expect_match("--exclude", glob, manifest.jobs.iter())?;
     }
     let warnings = findings.into_iter().map(|finding| finding.message).collect();
     Ok(Chosen { manifest, selected, warnings })
+}
+
+/// Why nothing is selected: the word that matches nothing, with what it was probably meant to be.
+fn nothing_selected(said: &SelectArgs, jobs: &[Arc<Job>]) -> Failure {
+    let refused = |message: String, help: String| Failure::before_sending(Exit::Usage, message).with_help(help);
+    let is_used = |glob: &String| {
+        IdGlobs::new(std::slice::from_ref(glob)).is_ok_and(|globs| jobs.iter().any(|job| globs.has(job.id.as_str())))
+    };
+    if let Some(glob) = said.select.iter().find(|glob| !is_used(glob)) {
+        let help = match nearest(glob, jobs.iter().map(|job| job.id.as_str())) {
+            _ if glob.contains(',') => "say it once for each: --select one --select two".to_owned(),
+            Some(id) => format!("did you mean `{id}`? `shotlist run MANIFEST --plan -v` lists every id"),
+            None => "`shotlist run MANIFEST --plan -v` lists every id".to_owned(),
+        };
+        return refused(format!("--select {glob}: no job matches it"), help);
+    }
+    let tags: BTreeSet<&str> = jobs.iter().flat_map(|job| job.tags.iter().map(String::as_str)).collect();
+    if let Some(tag) = said.tag.iter().find(|tag| !tags.contains(tag.as_str())) {
+        let known = tags.into_iter().take(NAMED_TAGS).collect::<Vec<_>>().join(", ");
+        let help = if known.is_empty() { "no job has a tag".to_owned() } else { format!("the tags are: {known}") };
+        return refused(format!("--tag {tag}: no job has it"), help);
+    }
+    refused("no job matches the selection".to_owned(), "`shotlist run MANIFEST --plan -v` lists every id".to_owned())
 }
 
 /// Refuses a glob that no job matches: it is a slip, and a slip there buys something else than was meant.

@@ -6,6 +6,7 @@ mod catalog;
 mod completions;
 mod connect;
 mod destinations;
+mod environment;
 mod exit;
 mod failure;
 mod groups;
@@ -26,12 +27,13 @@ mod service;
 mod signals;
 mod spend;
 mod status;
+mod tips;
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, FromArgMatches as _};
 
 use args::{Cli, Command, LogFormat, TerminalArgs, When};
 use exit::Exit;
@@ -42,9 +44,12 @@ use crate::ui::{self, Terminal};
 /// Reads the command line, does what it says, and says how that ended.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let words: Vec<_> = std::env::args_os().collect();
+    let matches = environment::heeded(Cli::command(), &words).try_get_matches_from(words);
+    let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(usage) => {
+            let usage = tips::with_tip(usage);
             // Help and version go to stdout, mistakes to stderr; a reader that is gone needs neither.
             let _reader_is_gone = usage.print();
             return ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(2));

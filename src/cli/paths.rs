@@ -16,7 +16,12 @@ use crate::ui::Again;
 
 /// What the ledger of this command is about.
 pub fn kind(args: &ManifestArgs) -> Kind {
-    if args.sandbox { Kind::Simulated } else { Kind::Real }
+    kind_of(args.sandbox)
+}
+
+/// The same of a command that may do without a manifest.
+pub fn kind_of(sandbox: bool) -> Kind {
+    if sandbox { Kind::Simulated } else { Kind::Real }
 }
 
 /// The ledger. The simulator has one of its own: what was never paid must not look as if it was.
@@ -24,11 +29,16 @@ pub fn kind(args: &ManifestArgs) -> Kind {
 /// Beside the manifest, nothing on the way may be a link: a project from somewhere else must not choose which file of this
 /// machine is written.
 pub fn ledger(args: &ManifestArgs) -> Result<PathBuf, Failure> {
-    if let Some(given) = &args.ledger {
-        return Ok(given.clone());
+    ledger_of(args.ledger.as_deref(), &args.manifest, args.sandbox)
+}
+
+/// The same of a command that may do without a manifest.
+pub fn ledger_of(given: Option<&Path>, manifest: &Path, sandbox: bool) -> Result<PathBuf, Failure> {
+    if let Some(given) = given {
+        return Ok(given.to_owned());
     }
-    let name = if args.sandbox { "sandbox.db" } else { "ledger.db" };
-    let folder = home(&args.manifest);
+    let name = if sandbox { "sandbox.db" } else { "ledger.db" };
+    let folder = home(manifest);
     let path = folder.join(OWN_FOLDER).join(name);
     no_links_below(&folder, &path).map_err(|error| through_a_link("the ledger", &error, "--ledger"))?;
     Ok(path)

@@ -8,7 +8,7 @@ use crate::ledger::{LockError, OpenError};
 pub fn lock(error: &LockError) -> Failure {
     match error {
         LockError::Held { .. } => Failure::before_sending(Exit::Busy, chain(error))
-            .with_help("wait for it to end, or give this run another --batch"),
+            .with_help("wait for it to end; what it does is in the ledger, and the next run goes on from there"),
         LockError::File { .. } => cannot_write(error),
     }
 }

@@ -33,7 +33,7 @@ pub fn report(args: &ReportCommandArgs, terminal: &Terminal) -> Result<Exit, Fai
     };
     let report = reporter.write().map_err(|error| Failure { money: None, ..refusal::cannot_write(&error) })?;
     if !terminal.is_quiet {
-        terminal.result(&ui::summary_text(&report, &paths::again(&args.manifest, key), writer.paths()));
+        terminal.result(&ui::summary_text(&report, &paths::again(&args.manifest, key), &writer.written()));
     }
     Ok(Exit::Done)
 }

@@ -194,7 +194,7 @@ impl Run<'_> {
         let ended_badly = !ended_badly.into_inner().unwrap_or_else(PoisonError::into_inner).is_empty();
         let exit = self.exit(&report, &outcome, ended_badly);
         if !(self.terminal.is_quiet && exit == Exit::Done && written.is_ok()) {
-            self.terminal.result(&ui::summary_text(&report, &self.again(), writer.paths()));
+            self.terminal.result(&ui::summary_text(&report, &self.again(), &writer.written()));
         }
         written.map_err(|error| Failure {
             money: Some(

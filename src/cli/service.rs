@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::environment;
 use super::exit::Exit;
 use super::failure::{Failure, chain};
 use super::groups::ServiceArgs;
@@ -20,7 +21,7 @@ pub fn endpoint(args: &ServiceArgs) -> Result<Endpoint, Failure> {
     Endpoint::parse(base_url, args.allow_http).map_err(|error| {
         let help = match error {
             crate::service::InvalidEndpoint::InTheClear(_) => "write https, or give --allow-http if you accept that",
-            crate::service::InvalidEndpoint::Versioned(_) => "leave the /v1 out",
+            crate::service::InvalidEndpoint::Versioned(_) => "leave it out",
             _ => "write for example https://api.example.com",
         };
         Failure::before_sending(Exit::Usage, format!("--base-url: {error}")).with_help(help)
@@ -31,8 +32,9 @@ pub fn endpoint(args: &ServiceArgs) -> Result<Endpoint, Failure> {
 pub fn key(args: &ServiceArgs) -> Result<ApiKey, Failure> {
     let (text, source) = if let Some(path) = &args.api_key_file {
         (read(path)?, format!("the key file {}", path.display()))
-    } else if let Ok(text) = std::env::var(KEY_VARIABLE) {
-        (text, KEY_VARIABLE.to_owned())
+    } else if let Some(text) = environment::variable(KEY_VARIABLE) {
+        // What is no UTF-8 is no key either, and told as one that is none.
+        (text.to_string_lossy().into_owned(), KEY_VARIABLE.to_owned())
     } else {
         let failure = Failure::before_sending(Exit::Usage, "there is no API key");
         return Err(failure.with_help(format!("set {KEY_VARIABLE}, or name a file with --api-key-file")));

@@ -1,26 +1,60 @@
 //! `shotlist spend`: money by day, batch and model, from the ledger alone.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::args::{SpendArgs, StatusFormat};
 use super::exit::Exit;
 use super::failure::{Failure, chain};
+use super::paths;
 use crate::domain::{Charge, Usd};
-use crate::ledger::{Kind, Spending, read_spending};
+use crate::ledger::{Spending, read_spending};
+use crate::manifest::is_stream;
 use crate::ui::{Page, Terminal};
 
+/// What was spent, by day, batch and model.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "shotlist spend")]
+pub struct SpendView {
+    /// The version of this form: 1.
+    schema_version: u32,
+    /// A line for each day, batch and model.
+    lines: Vec<Line>,
+    /// Sums over the lines.
+    totals: SpendTotals,
+}
+
 /// One line of the books.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Line {
+    /// The day, in this machine's time zone.
+    #[schemars(with = "String")]
     day: Date,
+    /// The manifest's name.
     name: String,
+    /// The batch value; empty where the manifest has none.
     batch: String,
+    /// The model.
     model: String,
+    /// Submissions that were charged, or may have been.
+    attempts: u32,
+    /// Certainly charged.
+    spent_usd: Usd,
+    /// In doubt.
+    at_risk_usd: Usd,
+    /// Of tasks of which nobody documents when they are charged, and that are not completed.
+    unknown_usd: Usd,
+}
+
+/// Sums over the lines.
+#[derive(Debug, Serialize, JsonSchema)]
+struct SpendTotals {
     attempts: u32,
     spent_usd: Usd,
     at_risk_usd: Usd,
@@ -37,22 +71,35 @@ pub fn spend(args: &SpendArgs, terminal: &Terminal) -> Result<Exit, Failure> {
             start.map_err(|error| Failure::plain(Exit::Usage, format!("--since: {error}")))?.timestamp()
         }
     };
-    if !args.ledger.exists() {
-        let failure = Failure::plain(Exit::Usage, format!("there is no ledger at {}", args.ledger.display()));
-        return Err(failure.with_help("name it with --ledger; it lies in .shotlist beside the manifest"));
-    }
-    let spending = read_spending(&args.ledger, Kind::Real, since);
+    let ledger = ledger(args)?;
+    let spending = read_spending(&ledger, paths::kind_of(args.sandbox), since);
     let spending = spending.map_err(|error| Failure::plain(Exit::CannotWrite, chain(&error)))?;
     let lines = lines(&spending, &zone);
     let text = match args.format {
         StatusFormat::Json => {
-            let json = Page::json(&serde_json::json!({ "lines": lines, "totals": totals(&lines) }));
+            let totals = totals(&lines);
+            let json = Page::json(&SpendView { schema_version: 1, lines, totals });
             json.map_err(|error| Failure::plain(Exit::CannotWrite, error.to_string()))?
         }
         StatusFormat::Text => text(&lines, terminal),
     };
     terminal.result(&text);
     Ok(Exit::Done)
+}
+
+fn ledger(args: &SpendArgs) -> Result<PathBuf, Failure> {
+    if let Some(manifest) = args.manifest.as_deref().filter(|manifest| !manifest.exists() && !is_stream(manifest)) {
+        let failure = Failure::plain(Exit::Usage, format!("there is no manifest {}", manifest.display()));
+        return Err(failure
+            .with_help("name a manifest, or its ledger with --ledger; without either, it is the working folder's"));
+    }
+    let manifest = args.manifest.as_deref().unwrap_or(Path::new(""));
+    let ledger = paths::ledger_of(args.ledger.as_deref(), manifest, args.sandbox)?;
+    if ledger.exists() {
+        return Ok(ledger);
+    }
+    let failure = Failure::plain(Exit::Usage, format!("there is no ledger at {}", ledger.display()));
+    Err(failure.with_help("name a manifest, `shotlist spend MANIFEST`, or the ledger with --ledger; it lies in .shotlist beside the manifest"))
 }
 
 fn lines(spending: &[Spending], zone: &TimeZone) -> Vec<Line> {
@@ -80,14 +127,14 @@ fn lines(spending: &[Spending], zone: &TimeZone) -> Vec<Line> {
     lines.into_values().collect()
 }
 
-fn totals(lines: &[Line]) -> serde_json::Value {
+fn totals(lines: &[Line]) -> SpendTotals {
     let sum = |amount: fn(&Line) -> Usd| lines.iter().map(amount).sum::<Usd>();
-    serde_json::json!({
-        "attempts": lines.iter().map(|line| line.attempts).sum::<u32>(),
-        "spent_usd": sum(|line| line.spent_usd),
-        "at_risk_usd": sum(|line| line.at_risk_usd),
-        "unknown_usd": sum(|line| line.unknown_usd),
-    })
+    SpendTotals {
+        attempts: lines.iter().map(|line| line.attempts).sum(),
+        spent_usd: sum(|line| line.spent_usd),
+        at_risk_usd: sum(|line| line.at_risk_usd),
+        unknown_usd: sum(|line| line.unknown_usd),
+    }
 }
 
 fn text(lines: &[Line], terminal: &Terminal) -> Page {
@@ -106,13 +153,11 @@ fn text(lines: &[Line], terminal: &Terminal) -> Page {
     let header = ["day", "batch", "model", "tasks", "spent", "at risk", "unknown"];
     let mut page = Page::new();
     page.table(&header, &[3, 4, 5, 6], rows, terminal.width());
-    let sum = |amount: fn(&Line) -> Usd| lines.iter().map(amount).sum::<Usd>();
+    let totals = totals(lines);
     page.line("");
     page.line(format_args!(
         "spent: ${}, at risk: ${}, unknown: ${}",
-        sum(|line| line.spent_usd),
-        sum(|line| line.at_risk_usd),
-        sum(|line| line.unknown_usd)
+        totals.spent_usd, totals.at_risk_usd, totals.unknown_usd
     ));
     page
 }

@@ -1,11 +1,14 @@
 //! `shotlist status`: where each job stands, from the ledger alone.
 
+use std::collections::HashSet;
+
 use jiff::Timestamp;
 
 use super::args::{StatusArgs, StatusFormat};
 use super::exit::Exit;
 use super::failure::{Failure, chain};
 use super::{manifest, paths};
+use crate::domain::JobId;
 use crate::ledger::read_history;
 use crate::report::{Report, ReportView};
 use crate::ui::{self, Page, Terminal};
@@ -17,6 +20,14 @@ pub fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let key = &chosen.manifest.key;
     let history = read_history(&paths::ledger(&args.manifest)?, paths::kind(&args.manifest), key)
         .map_err(|error| Failure::plain(Exit::CannotWrite, chain(&error)))?;
+    let is_all = args.selection.select.is_empty() && args.selection.exclude.is_empty() && args.selection.tag.is_empty();
+    let history = if is_all {
+        history
+    } else {
+        // Of the others nothing is said, also not that they are gone.
+        let selected: HashSet<&JobId> = chosen.selected.iter().map(|job| &job.id).collect();
+        history.about(|job| selected.contains(job))
+    };
     let out = paths::out(&args.manifest, args.out.as_deref(), key)?;
     let report = Report::new(key, args.manifest.sandbox, chosen.selected.clone().into(), history, &out);
     if as_json {

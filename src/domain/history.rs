@@ -22,6 +22,12 @@ impl History {
         Self { attempts, by_job }
     }
 
+    /// What of it is about the jobs that are meant.
+    #[must_use]
+    pub fn about(self, is_meant: impl Fn(&JobId) -> bool) -> Self {
+        Self::new(self.attempts.into_iter().filter(|attempt| is_meant(&attempt.job)).collect())
+    }
+
     /// Every attempt, oldest first.
     pub fn attempts(&self) -> impl Iterator<Item = &Attempt> {
         self.attempts.iter()

@@ -1,5 +1,6 @@
 //! The fields beside the plain ones, which no template can use: lists, what goes under `extra`, takes and files.
 
+use super::decode::tags_of;
 use super::diagnostic::{Diagnostic, Severity};
 use super::place::Pointer;
 use super::render::{Maker, Told};
@@ -73,7 +74,8 @@ impl Maker<'_, '_, '_> {
 
     pub(super) fn tags(&mut self) -> Vec<String> {
         let source = if self.own.tags.is_some() { self.own } else { self.defaults };
-        self.fill_list(source.tags.as_deref(), &source.at.key("tags"))
+        let filled = self.fill_list(source.tags.as_deref(), &source.at.key("tags"));
+        filled.iter().flat_map(|tag| tags_of(tag)).collect()
     }
 
     fn fill_list(&mut self, list: Option<&[Text<'_>]>, at: &Pointer) -> Vec<String> {

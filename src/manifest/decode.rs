@@ -7,6 +7,7 @@ use serde_yaml::{Mapping, Value};
 
 use super::diagnostic::Diagnostic;
 use super::place::{Part, Place, Pointer};
+use super::slips;
 use super::suggest;
 
 /// The most unknown keys of one mapping for which a known one is looked for.
@@ -73,7 +74,16 @@ impl<'f> Table<'f> {
     /// A text. A whole number is taken as its digits, because nobody writes quotes around `id: 7`.
     pub fn text(&mut self, key: &str) -> Option<String> {
         let value = self.take(key)?;
-        text(value, key, &self.at.key(key), self.found)
+        let at = self.at.key(key);
+        let text = text(value, key, &at, self.found)?;
+        // Prose may begin and end with any quotes.
+        match slips::typographic(&text, &at).filter(|_| key != "prompt") {
+            None => Some(text),
+            Some((finding, inside)) => {
+                self.found.push(finding);
+                Some(inside.to_owned())
+            }
+        }
     }
 
     /// A list of texts, or one text.
@@ -87,7 +97,11 @@ impl<'f> Table<'f> {
                     .filter_map(|(index, item)| text(item, key, &at.index(index), self.found))
                     .collect(),
             ),
-            value => Some(vec![text(value, key, &at, self.found)?]),
+            // As one cell of a spreadsheet holds them.
+            value => {
+                let text = text(value, key, &at, self.found)?;
+                Some(if key == "tags" && !text.contains("{{") { tags_of(&text) } else { vec![text] })
+            }
         }
     }
 
@@ -96,17 +110,22 @@ impl<'f> Table<'f> {
         let value = self.take(key)?;
         let place = self.at(key).value();
         match value {
-            Value::Number(number) if number.as_i64().is_some() => number.as_i64().map(WholeOrTemplate::Whole),
+            Value::Number(number) if whole_in(&number.to_string()).is_some() => {
+                whole_in(&number.to_string()).map(WholeOrTemplate::Whole)
+            }
             Value::String(text) if text.contains("{{") || text.contains("{%") => Some(WholeOrTemplate::Template(text)),
             other => {
-                let mut finding = wrong_type(&format!("`{key}`"), "a whole number", &other, place);
-                if let Value::String(text) = &other
-                    && let Ok(number) = text.trim().parse::<i64>()
-                {
+                let finding = wrong_type(&format!("`{key}`"), "a whole number", &other, place);
+                let written = match &other {
+                    Value::String(text) => text.clone(),
+                    Value::Number(number) => number.to_string(),
+                    _ => String::new(),
+                };
+                self.found.push(finding.with_help(match written.trim().parse::<i64>() {
                     // YAML takes a number with a zero in front for a text, too.
-                    finding.help = Some(format!("write {number} without quotes"));
-                }
-                self.found.push(finding);
+                    Ok(number) => format!("write {number} without quotes"),
+                    Err(_) => help_with_whole(&written),
+                }));
                 None
             }
         }
@@ -130,11 +149,16 @@ impl<'f> Table<'f> {
             unknown += 1;
             // No more than that are shown.
             if unknown <= MOST_SUGGESTIONS {
-                finding.help = Some(suggest::help(name, "keys known here", known));
+                finding.help = Some(suggest::help_with_key(name, known));
             }
             self.found.push(finding);
         }
     }
+}
+
+/// Tags that stand in one text, separated by commas.
+pub fn tags_of(text: &str) -> Vec<String> {
+    text.split(',').map(|tag| tag.trim().to_owned()).filter(|tag| !tag.is_empty()).collect()
 }
 
 fn text(value: Value, key: &str, at: &Pointer, found: &mut Vec<Diagnostic>) -> Option<String> {
@@ -148,6 +172,26 @@ fn text(value: Value, key: &str, at: &Pointer, found: &mut Vec<Diagnostic>) -> O
     }
 }
 
+/// The whole number that a text is, also as spreadsheets write one: `5.0`.
+pub fn whole_in(text: &str) -> Option<i64> {
+    let text = text.trim();
+    // Three zeros would be a thousand.
+    let is_nothing = |zeros: &str| matches!(zeros, "0" | "00");
+    let whole = text.split_once(['.', ',']).filter(|(_, zeros)| is_nothing(zeros)).map_or(text, |(whole, _)| whole);
+    whole.parse().ok()
+}
+
+/// How to write a whole number, by the one that a text begins with if there is one.
+pub fn help_with_whole(written: &str) -> String {
+    let digits: String = written.trim().chars().take_while(char::is_ascii_digit).collect();
+    let rest = &written.trim()[digits.len()..];
+    match digits.parse::<i64>() {
+        Ok(number) if rest.starts_with(['.', ',']) => format!("write {number} or {}", number.saturating_add(1)),
+        Ok(number) => format!("write {number}"),
+        Err(_) => "write it in digits, for example 5".to_owned(),
+    }
+}
+
 /// A value of a wrong type, with the mend for the ways in which YAML surprises people.
 pub fn wrong_type(what: &str, wanted: &str, value: &Value, place: Place) -> Diagnostic {
     let finding =
@@ -157,6 +201,11 @@ pub fn wrong_type(what: &str, wanted: &str, value: &Value, place: Place) -> Diag
             finding.with_help("put quotes around the template: \"{{ … }}\"")
         }
         Value::Bool(_) | Value::Number(_) if wanted == "a text" => finding.with_help("put quotes around it"),
+        Value::Tagged(_) => {
+            finding.with_help("put quotes around it: a `!` at the beginning means something else in YAML")
+        }
+        Value::Null if wanted.starts_with("a mapping") => finding.with_help("write its fields, or remove the line"),
+        Value::Number(_) if what == "`budget`" => finding.with_help("say for what: `budget: { run: 50 }`"),
         Value::Sequence(_) if wanted.starts_with("a mapping") => {
             finding.with_help("a line that starts with `- ` makes a list; leave the dash out")
         }

@@ -14,6 +14,7 @@ use super::prompts::PromptFiles;
 use super::raw::{RawFields, RawJob, RawManifest};
 use super::render::{Entry, PLAIN, render};
 use super::rows::{self, Row};
+use super::slips::Same;
 use super::taken::Taken;
 use super::template::{RESERVED, Templates};
 use super::text::Reach;
@@ -44,9 +45,10 @@ impl Expander<'_> {
             faces: &raw.faces,
             names_files,
             taken: Taken::of(raw.jobs.len()),
+            same: Same::default(),
             jobs: Vec::with_capacity(raw.jobs.len()),
         };
-        let mut passed_over: BTreeMap<(Field, &str), usize> = BTreeMap::new();
+        let mut passed_over: BTreeMap<(Field, String), usize> = BTreeMap::new();
         let mut room = Room::new();
         'entries: for (number, raw_job) in raw.jobs.iter().enumerate().filter(|(_, job)| job.id.is_some()) {
             let at = Pointer::top().key("jobs").index(number);
@@ -70,10 +72,8 @@ impl Expander<'_> {
             for row in rows {
                 for combination in &combinations {
                     let rendered = render(entry, row.as_ref(), combination);
-                    if let Some(model) = rendered.model {
-                        for &field in &rendered.passed_over {
-                            *passed_over.entry((field, &model.family.title)).or_default() += 1;
-                        }
+                    for &field in &rendered.passed_over {
+                        *passed_over.entry((field, rendered.spec.model.clone())).or_default() += 1;
                     }
                     let place = row.as_ref().and_then(|row| row.place.as_ref());
                     let before = finisher.jobs.len();
@@ -85,9 +85,9 @@ impl Expander<'_> {
                 }
             }
         }
-        for ((field, family), count) in passed_over {
+        for ((field, model), count) in passed_over {
             let count = if count == 1 { "1 job".to_owned() } else { format!("{count} jobs") };
-            tracing::info!("the default `{field}` is passed over for {count} of {family}, which has no choice there");
+            tracing::info!("the default `{field}` is passed over for {count} of {model}, which has no choice there");
         }
         finisher.jobs
     }

@@ -6,7 +6,7 @@ use serde_yaml::Mapping;
 
 use super::decode::WholeOrTemplate;
 use super::diagnostic::{Diagnostic, unreadable};
-use super::place::{Part, Place, Pointer};
+use super::place::{Place, Pointer};
 use super::prompts::PromptFiles;
 use super::raw::{RawFields, RawJob};
 use super::template::{TemplateError, Templates, Text};
@@ -159,7 +159,7 @@ pub fn in_file(mut finding: Diagnostic, path: &str) -> Diagnostic {
 
 /// A template that can't be read or filled in, as a finding about the text that holds it.
 pub fn template_finding(error: TemplateError, at: Pointer) -> Diagnostic {
-    let part = error.fragment.map_or(Part::Value, Part::Fragment);
+    let part = error.part();
     let mut finding = Diagnostic::error("template", error.message, Place::Value(at, part));
     finding.help = error.help;
     finding

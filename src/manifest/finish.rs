@@ -9,6 +9,7 @@ use super::faces::{Faces, Review};
 use super::matrix::Cell;
 use super::raw::RawJob;
 use super::render::{Entry, Rendered, place_of};
+use super::slips::{self, Same};
 use super::suggest;
 use super::taken::Taken;
 use crate::catalog::{Model, Violation};
@@ -36,6 +37,8 @@ pub struct Finisher<'f> {
     pub names_files: bool,
     /// What is taken.
     pub taken: Taken,
+    /// What was asked for.
+    pub same: Same,
     /// The sound jobs so far.
     pub jobs: Vec<Arc<Job>>,
 }
@@ -54,6 +57,7 @@ impl Finisher<'_> {
         if let (Some(model), true) = (model, list.iter().all(is_told)) {
             model.fill_defaults(&mut spec);
             list.extend(model.check(&spec).into_iter().map(|violation| locate(violation, origin)));
+            list.extend(slips::page_for_image(&spec, || place(origin, Field::Image.name())));
             let review = self.review(&spec, model, origin, &mut list);
             let seconds = spec.duration.and_then(|seconds| u32::try_from(seconds).ok());
             if let (Some(seconds), Some(first)) = (seconds, ids.first()) {
@@ -69,6 +73,8 @@ impl Finisher<'_> {
                     review,
                     spec,
                 };
+                let id_place = || origin.entry.own.at.key("id").value();
+                list.extend(self.same.note(first, job.request.fingerprint(), id_place));
                 // The last of them is the job itself, and no copy of it.
                 let takes = std::iter::repeat_n(job, ids.len()).zip(1..).zip(ids);
                 jobs = takes.map(|((job, take), id)| Job { id, take, ..job }).collect();
@@ -152,6 +158,7 @@ impl Finisher<'_> {
                     list.push(finding.with_help("write it without `~` and a number in front of the extension"));
                 }
                 Ok(path) => {
+                    list.extend(slips::no_mp4(&path, place.clone()));
                     list.extend(self.taken.file(&job.id, &path, place));
                     job.file = Some(path);
                 }

@@ -7,7 +7,7 @@
 use minijinja::value::{Rest, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, Value};
 
-use super::template::TemplateError;
+use super::template::{Fragment, TemplateError};
 
 /// The most `~` and `+` in one text: each can double what it is given at the most.
 const MOST_JOINS: usize = 12;
@@ -107,7 +107,11 @@ pub fn refuse(source: &str) -> Option<TemplateError> {
         if let Some(word) = words().find(|word| tag.is_statement && REFUSED.contains(word)) {
             let message = format!("`{word}` is not for the templates of a manifest");
             let help = "use {{ name }}, {% if %} and {% for %}".to_owned();
-            return Some(TemplateError { message, help: Some(help), fragment: Some(word.to_owned()) });
+            return Some(TemplateError {
+                message,
+                help: Some(help),
+                fragment: Some(Fragment { text: word.to_owned(), earlier: 0 }),
+            });
         }
         joins += tag.code.matches(['~', '+']).count();
     }

@@ -12,13 +12,16 @@ use super::bounds;
 use super::diagnostic::{Diagnostic, Severity, Sources, unreadable};
 use super::expand::Expander;
 use super::origin;
-use super::place::{Part, Place, Pointer};
+use super::place::{Place, Pointer};
 use super::prompts::PromptFiles;
 use super::raw::{RawBudget, RawManifest};
+use super::slips;
 use super::stream;
 use super::suggest;
+use super::surrogates;
+use super::syntax;
 use super::template::{RESERVED, Scope, Templates};
-use super::text::Reach;
+use super::text::{Reach, TextError};
 use crate::catalog::Catalog;
 use crate::domain::{BatchKey, Inputs, Job, JobId, Usd};
 
@@ -95,7 +98,14 @@ pub fn load(options: &Options<'_>, catalog: &Catalog) -> Loaded {
     let text = match origin::read(options.path) {
         Ok(text) => text,
         Err(error) => {
-            let finding = unreadable("the manifest", options.path, &error, Place::File);
+            let mut finding = unreadable("the manifest", options.path, &error, Place::File);
+            finding.help = Some(match &error {
+                TextError::Io(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                    format!("check the path; `shotlist init {}` writes one to start from", options.path.display())
+                }
+                TextError::Folder => "name the manifest in it".to_owned(),
+                error => error.help().unwrap_or("a manifest is a YAML file").to_owned(),
+            });
             return Loaded {
                 manifest: None,
                 findings: vec![finding],
@@ -108,9 +118,10 @@ pub fn load(options: &Options<'_>, catalog: &Catalog) -> Loaded {
     }
     let mut findings = Vec::new();
     let raw = decode(&text, &mut findings);
+    findings.extend(slips::cut_by_comments(&text));
     let sources = Sources::new(options.path, text);
     let raw = raw.unwrap_or_else(|error| {
-        findings.extend(syntax_findings(&error, &sources));
+        findings.extend(syntax::findings(&error, &sources));
         None
     });
     let manifest = raw.map(|raw| build(&raw, options, catalog, &mut findings));
@@ -124,7 +135,11 @@ fn decode(text: &str, found: &mut Vec<Diagnostic>) -> Result<Option<RawManifest>
         found.extend(of_jobs);
         return Ok(RawManifest::with_jobs(rest, jobs, found));
     }
-    let mut value: Value = serde_yaml::from_str(text)?;
+    let mut value: Value = serde_yaml::from_str(text).or_else(|error| match surrogates::joined(text) {
+        // JSON writes letters beyond the first 65,536 in two halves, which YAML does not know.
+        Some(joined) if error.to_string().contains("Unicode character escape") => serde_yaml::from_str(&joined),
+        _ => Err(error),
+    })?;
     // Walks the whole document, so only where there is a merge key to apply.
     if text.contains("<<") {
         value.apply_merge()?;
@@ -202,7 +217,7 @@ fn batch(raw: &RawManifest, templates: &Templates, found: &mut Vec<Diagnostic>) 
     let Some(source) = &raw.batch else { return String::new() };
     let filled = templates.compile(source).and_then(|text| templates.render(&text, &Scope::default()));
     filled.unwrap_or_else(|error| {
-        let part = error.fragment.map_or(Part::Value, Part::Fragment);
+        let part = error.part();
         let mut finding = Diagnostic::error("template", error.message, Place::Value(Pointer::top().key("batch"), part));
         finding.help = error.help;
         found.push(finding);
@@ -241,94 +256,4 @@ fn named_vars(vars: &Mapping, found: &mut Vec<Diagnostic>) -> Vec<(String, Value
         named.push((name.to_owned(), value.clone()));
     }
     named
-}
-
-/// What the parser says, at the place it means, with the mend for what people do most.
-fn syntax_findings(error: &serde_yaml::Error, sources: &Sources) -> Vec<Diagnostic> {
-    let said = error.to_string();
-    // The parser refuses a key that stands twice without saying where.
-    if said.contains("duplicate entry") {
-        let duplicates = sources.marks().duplicates();
-        if !duplicates.is_empty() {
-            return duplicates.into_iter().map(duplicate_key).collect();
-        }
-    }
-    if let Some(finding) = control_character(&said, sources) {
-        return vec![finding];
-    }
-    let Some(location) = error.location() else {
-        return vec![limit_finding(&said)];
-    };
-    if let Some(finding) = open_quote(&said) {
-        return vec![finding];
-    }
-    let (line, column) = (location.line(), location.column());
-    if said.contains("expected any YAML value") {
-        let finding = Diagnostic::error("yaml", "this number is too large", Place::At(line, column));
-        return vec![finding.with_help("no field takes such a number; put quotes around it if it is a text")];
-    }
-    let message = said.replacen(&format!(" at line {line} column {column}"), "", 1);
-    let written = sources.text().lines().nth(line.saturating_sub(1)).unwrap_or_default();
-    let indent: String = written.chars().take_while(|c| c.is_whitespace()).collect();
-    let finding = Diagnostic::error("yaml", format!("this is no YAML: {message}"), Place::At(line, column));
-    vec![if indent.contains('\t') {
-        finding.with_help("YAML does not allow tabs for indentation: use spaces")
-    } else if message.contains("unknown anchor") {
-        finding.with_help(
-            "an asterisk starts a reference to an anchor (`&name`); put quotes around a text that starts with one",
-        )
-    } else if message.contains("mapping values are not allowed") {
-        finding.with_help("put quotes around a text that contains a colon and a space")
-    } else if message.contains("recursion limit") {
-        finding.with_help("no manifest needs to be nested this deep")
-    } else {
-        finding.with_help(
-            "check the indentation, and put quotes around texts with `: `, ` #`, `{`, `[`, `*`, `&`, `@` or `%`",
-        )
-    }]
-}
-
-/// A character that YAML does not allow, at its place: the parser only counts bytes.
-fn control_character(said: &str, sources: &Sources) -> Option<Diagnostic> {
-    let (_, position) = said.split_once("control characters are not allowed at position ")?;
-    let digits: String = position.chars().take_while(char::is_ascii_digit).collect();
-    let at: usize = digits.parse().ok()?;
-    let before = sources.text().get(..at)?;
-    let (line, start) = (before.matches('\n').count() + 1, before.rfind('\n').map_or(0, |newline| newline + 1));
-    let character = sources.text()[at..].chars().next()?;
-    let message = format!("YAML does not allow the character U+{:04X}", u32::from(character));
-    let place = Place::At(line, before[start..].chars().count() + 1);
-    Some(
-        Diagnostic::error("yaml", message, place)
-            .with_help("take it out: it can't be seen, and was pasted by accident"),
-    )
-}
-
-/// A quote that is never closed swallows the rest of the file, so the parser's own place is the end of it.
-fn open_quote(said: &str) -> Option<Diagnostic> {
-    let (_, opened) = said.split_once("while scanning a quoted scalar at line ")?;
-    let (line, column) = opened.split_once(" column ")?;
-    let finding =
-        Diagnostic::error("yaml", "this quote is never closed", Place::At(line.parse().ok()?, column.parse().ok()?));
-    Some(finding.with_help("close it, or put the whole text into quotes of the other kind"))
-}
-
-fn duplicate_key(pointer: Pointer) -> Diagnostic {
-    let message = format!("the key `{pointer}` stands twice");
-    let mut finding = Diagnostic::error("key-duplicate", message, Place::Value(pointer.clone(), Part::Again));
-    finding.other = Some((Place::Value(pointer, Part::Key), "first given here"));
-    finding.with_help("keep one of the two: nobody can know which was meant")
-}
-
-fn limit_finding(said: &str) -> Diagnostic {
-    if said.contains("repetition limit") {
-        let message = "the manifest's references multiply beyond every measure";
-        return Diagnostic::error("yaml-limit", message, Place::File)
-            .with_help("use fewer `*name` references inside anchors");
-    }
-    if said.contains("more than one document") {
-        let finding = Diagnostic::error("yaml", "the file holds more than one YAML document", Place::File);
-        return finding.with_help("split it at the `---` lines: one manifest for each file");
-    }
-    Diagnostic::error("yaml", format!("this is no YAML: {said}"), Place::File)
 }

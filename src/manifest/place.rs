@@ -32,8 +32,8 @@ pub enum Part {
     Key,
     /// The value.
     Value,
-    /// The first occurrence of this text inside the value, or the value if it can't be found as it is.
-    Fragment(String),
+    /// An occurrence of this text inside the value, after so many earlier ones; or the value if it can't be found as it is.
+    Fragment(String, usize),
     /// A second occurrence of the key, where a key stands twice.
     Again,
 }
@@ -190,10 +190,11 @@ impl Marks {
                 _ => break,
             }
         }
-        if let Part::Fragment(fragment) = part
-            && let Some(at) = text.get(range.clone()).and_then(|written| written.find(fragment.as_str()))
-        {
-            return Some(range.start + at..range.start + at + fragment.len());
+        if let Part::Fragment(fragment, earlier) = part {
+            let mut found = text.get(range.clone()).into_iter().flat_map(|written| written.match_indices(fragment));
+            if let Some((at, _)) = found.nth(*earlier) {
+                return Some(range.start + at..range.start + at + fragment.len());
+            }
         }
         Some(range)
     }
@@ -357,7 +358,7 @@ mod tests {
         assert_eq!(slice(text, &job.key("duration"), &Part::Value), "12");
         assert_eq!(slice(text, &job.key("duration"), &Part::Key), "duration");
         assert_eq!(slice(text, &job.key("image").index(1), &Part::Value), "b");
-        assert_eq!(slice(text, &job.key("id"), &Part::Fragment("x".into())), "x");
+        assert_eq!(slice(text, &job.key("id"), &Part::Fragment("x".into(), 0)), "x");
         assert_eq!(slice(text, &job.key("prompt"), &Part::Value), "prompt");
     }
 

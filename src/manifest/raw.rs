@@ -72,7 +72,7 @@ pub struct RawJob {
     /// The job's name: 1 to 128 of A-Z a-z 0-9 . _ -, starting with a letter or a digit. May be a template.
     #[schemars(schema_with = "text_schema")]
     pub id: Option<String>,
-    /// A CSV file (relative to the manifest) or a list of mappings: one job for each row, as `row` in templates.
+    /// A file of rows (.csv, .txt or .jsonl, relative to the manifest) or a list of mappings: one job for each, as `row` and `row_number` in templates.
     #[schemars(schema_with = "for_each_schema", default)]
     pub for_each: Option<RawForEach>,
     /// One job for each combination of these values, with `exclude` and `include` as GitHub Actions has them. A value
@@ -336,7 +336,7 @@ fn decode_for_each(table: &mut Table<'_>) -> Option<RawForEach> {
         Value::Sequence(rows) => Some(RawForEach::Rows(rows)),
         other => {
             let place = table.at("for_each").value();
-            table.tell(wrong_type("`for_each`", "the path of a CSV file, or a list of mappings", &other, place));
+            table.tell(wrong_type("`for_each`", "the path of a file of rows, or a list of mappings", &other, place));
             Some(RawForEach::Rows(Vec::new()))
         }
     }

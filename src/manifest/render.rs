@@ -7,13 +7,14 @@ use std::path::Path;
 use minijinja::Value;
 use minijinja::value::Serde;
 
-use super::decode::wrong_type;
+use super::decode::{help_with_whole, whole_in, wrong_type};
 use super::diagnostic::{Diagnostic, unreadable};
 use super::fields::{Fields, template_finding};
 use super::matrix::Cell;
 use super::place::{Part, Place, Pointer};
 use super::prompts::PromptFiles;
 use super::rows::Row;
+use super::slips;
 use super::suggest;
 use super::template::{Scope, Templates, Text};
 use crate::catalog::{Catalog, Model};
@@ -92,6 +93,7 @@ pub fn render<'c>(entry: Entry<'_, '_, 'c>, row: Option<&Row>, combination: &[Ce
     let other = combination.iter().filter(|cell| !PLAIN.contains(&cell.name.as_str()));
     let scope = Scope {
         row: row.map(|row| row.value.clone()),
+        row_number: row.map(|row| row.number),
         fields: Vec::with_capacity(PLAIN.len()),
         matrix: other.map(|cell| (cell.name.clone(), Value::from(Serde(cell.value.clone())))).collect(),
     };
@@ -122,6 +124,16 @@ pub fn render<'c>(entry: Entry<'_, '_, 'c>, row: Option<&Row>, combination: &[Ce
         image_key: maker.image_key(),
         extra: maker.extra(),
     };
+    if let Some(prompt) = &spec.prompt {
+        let scope = &maker.scope;
+        let names = || {
+            let columns = scope.row.iter().filter_map(|row| row.try_iter().ok()).flatten().map(|name| name.to_string());
+            let others = scope.matrix.iter().map(|(name, _)| name.clone());
+            templates.names().map(str::to_owned).chain(columns).chain(others).collect()
+        };
+        let slip = slips::leftover(prompt, names, || place_of("prompt", own, defaults, combination));
+        maker.found.extend(slip);
+    }
     let tags = maker.tags();
     let id = maker.made_text("id");
     let takes = maker.takes();
@@ -253,7 +265,7 @@ impl<'r, 't> Maker<'r, 't, '_> {
                 }
                 if self.is_busy(plain) {
                     let message = format!("`{plain}` is used to make itself");
-                    let place = Place::Value(at, Part::Fragment(plain.to_owned()));
+                    let place = Place::Value(at, Part::Fragment(plain.to_owned(), 0));
                     self.found.push(Diagnostic::error("template-circle", message, place));
                 }
                 return Err(Told);
@@ -300,9 +312,10 @@ impl<'r, 't> Maker<'r, 't, '_> {
     }
 
     pub(super) fn whole(&mut self, name: &str, filled: &str, at: Pointer) -> Result<i64, Told> {
-        filled.trim().parse().map_err(|_| {
+        whole_in(filled).ok_or_else(|| {
             let message = format!("`{name}` must be a whole number, and this gives `{}`", filled.trim());
-            self.found.push(Diagnostic::error("wrong-type", message, at.value()));
+            let finding = Diagnostic::error("wrong-type", message, at.value());
+            self.found.push(finding.with_help(help_with_whole(filled)));
             Told
         })
     }

@@ -39,7 +39,7 @@ pub fn whole_schema(_: &mut SchemaGenerator) -> Schema {
 pub fn for_each_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "anyOf": [
-            { "type": ["string", "null"], "description": "A CSV file with a header row, relative to the manifest." },
+            { "type": ["string", "null"], "description": "A file relative to the manifest: a CSV file with a header row, one text a line (.txt, read as `row.text`), or one JSON object a line (.jsonl)." },
             { "type": "array", "items": { "type": "object" } }
         ]
     })
@@ -127,12 +127,16 @@ fn fields_of(model: Model<'_>) -> Value {
     let mut fields = serde_json::Map::new();
     for field in Field::ALL.into_iter().filter(|field| !model.family.takes(*field)) {
         let why = model.family.instead_of(field).unwrap_or("this model has no such field");
-        fields.insert(field.name().to_owned(), json!({ "type": "null", "description": why }));
+        // An editor that knows `errorMessage` shows it; others say that nothing may stand here.
+        fields.insert(field.name().to_owned(), json!({ "type": "null", "description": why, "errorMessage": why }));
     }
     let (min, max) = (rules.duration.min, rules.duration.max);
-    fields.insert("duration".to_owned(), or_template(json!({ "type": "integer", "minimum": min, "maximum": max })));
+    let seconds: Vec<i64> = (min..=max).collect();
+    let why = if min == max { format!("always {min} seconds") } else { format!("{min} to {max} seconds") };
+    fields.insert("duration".to_owned(), or_template(json!({ "enum": seconds, "errorMessage": why })));
     if let Some(ratio) = &rules.aspect_ratio {
-        fields.insert("aspect_ratio".to_owned(), or_template(json!({ "enum": ratio.one_of })));
+        let why = ratio.one_of.join(" or ");
+        fields.insert("aspect_ratio".to_owned(), or_template(json!({ "enum": ratio.one_of, "errorMessage": why })));
     }
     if let Some(most) = rules.prompt.max_chars {
         fields.insert("prompt".to_owned(), or_template(json!({ "type": ["string", "integer"], "maxLength": most })));

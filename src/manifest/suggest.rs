@@ -4,6 +4,7 @@
 const LIKENESS: f64 = 0.75;
 
 /// The known name that is most like the one written, if any is like it.
+#[must_use]
 pub fn nearest<'k>(written: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let folded = written.to_lowercase().replace('-', "_");
     known
@@ -21,6 +22,28 @@ pub fn help(written: &str, what: &str, known: &[&str]) -> String {
         None if known.is_empty() => format!("there are no {what}"),
         None => format!("{what}: {}", known.join(", ")),
     }
+}
+
+/// What other tools and services call what is called so here.
+const SYNONYMS: [(&[&str], &str); 5] = [
+    (&["seconds", "length", "duration_s"], "duration"),
+    (&["resolution", "dimensions"], "size"),
+    (&["ratio", "aspect", "orientation"], "aspect_ratio"),
+    (&["total", "max", "limit", "max_cost"], "run"),
+    (&["image_url", "first_frame", "input_reference", "reference"], "image"),
+];
+
+/// The key that was probably meant, or where one goes that the service may know and shotlist does not.
+pub fn help_with_key(written: &str, known: &[&str]) -> String {
+    let synonym = SYNONYMS.iter().find(|(names, key)| names.contains(&written) && known.contains(key));
+    if let Some((_, key)) = synonym {
+        return format!("here it is called `{key}`");
+    }
+    let usual = help(written, "keys known here", known);
+    if known.contains(&"extra") && nearest(written, known.iter().copied()).is_none() {
+        return format!("{usual}; a field of the service that is not among them goes under `extra`");
+    }
+    usual
 }
 
 #[cfg(test)]

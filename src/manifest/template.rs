@@ -10,14 +10,36 @@ use minijinja::value::{Object, Serde, ValueKind};
 use minijinja::{Environment, ErrorKind, Output, State, Template, UndefinedBehavior, Value};
 
 use super::growth;
+use super::place::Part;
 use super::suggest;
 
 /// The most steps of the template engine for one text; a prompt with a loop over a few dozen words needs some hundreds.
 const MOST_STEPS: u64 = 100_000;
 
+/// The filters that people use, for whoever names one that is not there.
+const FILTERS: [&str; 16] = [
+    "lower",
+    "upper",
+    "title",
+    "capitalize",
+    "trim",
+    "slug",
+    "replace",
+    "default",
+    "join",
+    "split",
+    "first",
+    "last",
+    "length",
+    "int",
+    "round",
+    "format",
+];
+
 /// Names that a var must not take, because they mean something else in every template.
-pub const RESERVED: [&str; 14] = [
+pub const RESERVED: [&str; 15] = [
     "row",
+    "row_number",
     "today",
     "env",
     "id",
@@ -56,7 +78,31 @@ pub struct TemplateError {
     /// How to mend it.
     pub help: Option<String>,
     /// The part of the text that is at fault.
-    pub fragment: Option<String>,
+    pub fragment: Option<Fragment>,
+}
+
+/// A part of a text, after so many that are the same.
+#[derive(Debug)]
+pub struct Fragment {
+    pub text: String,
+    pub earlier: usize,
+}
+
+impl Fragment {
+    fn of(error: &minijinja::Error, source: &str) -> Option<Self> {
+        let range = error.range()?;
+        let text = source.get(range.clone()).filter(|text| !text.is_empty())?.to_owned();
+        let earlier = source.get(..range.start)?.matches(&text).count();
+        Some(Self { text, earlier })
+    }
+}
+
+impl TemplateError {
+    /// Which part of the text is to be shown.
+    pub fn part(&self) -> Part {
+        let fragment = self.fragment.as_ref();
+        fragment.map_or(Part::Value, |fragment| Part::Fragment(fragment.text.clone(), fragment.earlier))
+    }
 }
 
 /// What is in scope for one job.
@@ -64,6 +110,8 @@ pub struct TemplateError {
 pub struct Scope {
     /// The row, if the job has one.
     pub row: Option<Value>,
+    /// Its number among the rows, from 1.
+    pub row_number: Option<usize>,
     /// The job's own fields, as far as they are known.
     pub fields: Vec<(&'static str, Value)>,
     /// The values of the job's matrix.
@@ -96,6 +144,9 @@ impl Object for Scope {
         if key == "row" {
             return self.row.clone();
         }
+        if key == "row_number" {
+            return self.row_number.map(Value::from);
+        }
         let field = self.fields.iter().find(|(name, _)| *name == key).map(|(_, value)| value);
         let value = field.or_else(|| self.matrix.iter().find(|(name, _)| name == key).map(|(_, value)| value));
         value.cloned()
@@ -114,6 +165,7 @@ impl Templates {
         engine.set_fuel(Some(MOST_STEPS));
         engine.set_formatter(write_value);
         growth::bound(&mut engine);
+        engine.add_filter("slug", slug);
         engine.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
         let mut names = vec!["today".to_owned()];
         for (name, value) in vars {
@@ -130,6 +182,11 @@ impl Templates {
         }
         engine.add_global("env", Value::from_pairs(set));
         Self { engine, names, env_names }
+    }
+
+    /// The names that are in scope everywhere.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str)
     }
 
     /// Compiles a text; one without a template costs nothing.
@@ -160,7 +217,7 @@ impl Templates {
     }
 
     fn explain(&self, error: &minijinja::Error, source: &str, scope: &Scope) -> TemplateError {
-        let fragment = error.range().and_then(|range| source.get(range)).map(str::to_owned);
+        let fragment = Fragment::of(error, source);
         if error.kind() == ErrorKind::WriteFailure {
             let message = format!("the text would be longer than {} KiB", growth::LONGEST / 1024);
             return TemplateError { message, help: Some("no prompt is as long as that".to_owned()), fragment };
@@ -169,11 +226,15 @@ impl Templates {
             let message = format!("the template takes more than {MOST_STEPS} steps");
             return TemplateError { message, help: Some("write shorter loops".to_owned()), fragment: None };
         }
+        if error.kind() == ErrorKind::UnknownFilter {
+            let detail = error.detail().unwrap_or("a filter is unknown").to_owned();
+            return TemplateError { message: detail, help: Some(format!("filters: {}", FILTERS.join(", "))), fragment };
+        }
         if error.kind() != ErrorKind::UndefinedError {
             let detail = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
             return TemplateError { message: format!("the template failed: {detail}"), help: None, fragment };
         }
-        let name = fragment.clone().unwrap_or_default();
+        let name = fragment.as_ref().map(|fragment| fragment.text.clone()).unwrap_or_default();
         let help = self.help_for(&name, scope);
         TemplateError { message: format!("`{name}` is not defined"), help, fragment }
     }
@@ -194,10 +255,13 @@ impl Templates {
             let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
             return Some(suggest::help(column, "columns of the row", &columns));
         }
-        if name == "row" {
+        if name == "row" || name == "row_number" {
             return Some("this job has no `for_each`, so there is no row".to_owned());
         }
         let mut names: Vec<&str> = self.names.iter().map(String::as_str).collect();
+        if scope.row.is_some() {
+            names.extend(["row", "row_number"]);
+        }
         names.extend(scope.fields.iter().map(|(name, _)| *name));
         names.extend(scope.matrix.iter().map(|(name, _)| name.as_str()));
         Some(suggest::help(name, "names in scope", &names))
@@ -219,6 +283,54 @@ fn write_value(out: &mut Output, state: &mut State<'_, '_>, value: &Value) -> Re
     }
 }
 
+/// A text as an id may hold it: small ASCII letters and digits, with a dash where anything else stood. Letters of
+/// European alphabets become the ones that stand for them; others have none.
+fn slug(text: &str) -> String {
+    let mut slug = String::with_capacity(text.len());
+    for letter in text.chars().flat_map(char::to_lowercase) {
+        let plain = match letter {
+            'ä' | 'æ' => "ae",
+            'ö' | 'ø' | 'œ' => "oe",
+            'ü' => "ue",
+            'ß' => "ss",
+            'à'..='å' | 'ā' | 'ă' | 'ą' => "a",
+            'ç' | 'ć' | 'č' => "c",
+            'ď' | 'đ' => "d",
+            'è'..='ë' | 'ē' | 'ę' | 'ě' => "e",
+            'ğ' => "g",
+            'ì'..='ï' | 'ī' | 'ı' => "i",
+            'ł' => "l",
+            'ñ' | 'ń' | 'ň' => "n",
+            'ò'..='õ' | 'ō' | 'ő' => "o",
+            'ř' => "r",
+            'ś' | 'ş' | 'š' | 'ș' => "s",
+            'ţ' | 'ť' | 'ț' => "t",
+            'ù'..='û' | 'ū' | 'ů' | 'ű' => "u",
+            'ý' | 'ÿ' => "y",
+            'ź' | 'ż' | 'ž' => "z",
+            '\'' | '’' => continue,
+            _ => "",
+        };
+        if letter.is_ascii_alphanumeric() {
+            slug.push(letter);
+        } else if !plain.is_empty() {
+            slug.push_str(plain);
+        } else if !slug.is_empty() && !slug.ends_with('-') {
+            slug.push('-');
+        }
+    }
+    slug.truncate(slug.trim_end_matches('-').len());
+    slug
+}
+
+/// What to write for a column whose name has a blank in it, if that is what the template stumbled over.
+fn column_with_a_blank(before: &str, source: &str) -> Option<String> {
+    let inside = &source[before.rfind("{{")? + 2..];
+    let name = inside[..inside.find("}}")?].trim().strip_prefix("row.")?;
+    let is_name = name.chars().all(|c| c.is_alphanumeric() || matches!(c, ' ' | '_' | '-' | '/' | '(' | ')'));
+    is_name.then(|| format!("a column whose name has a blank in it is read so: {{{{ row['{name}'] }}}}"))
+}
+
 /// Whether a text has anything to fill in.
 pub fn is_template(source: &str) -> bool {
     source.contains("{{") || source.contains("{%") || source.contains("{#")
@@ -226,9 +338,11 @@ pub fn is_template(source: &str) -> bool {
 
 fn explain_syntax(error: &minijinja::Error, source: &str) -> TemplateError {
     let detail = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
+    let usual = || "a template is `{{ name }}`; to write two braces as they are, use {{ \"{{\" }}".to_owned();
+    let help = error.range().and_then(|range| column_with_a_blank(source.get(..range.start)?, source));
     TemplateError {
         message: format!("the template can't be read: {detail}"),
-        help: Some("a template is `{{ name }}`; to write two braces as they are, use {{ \"{{\" }}".to_owned()),
-        fragment: error.range().and_then(|range| source.get(range)).map(str::to_owned).filter(|text| !text.is_empty()),
+        help: Some(help.unwrap_or_else(usual)),
+        fragment: Fragment::of(error, source),
     }
 }

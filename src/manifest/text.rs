@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -25,6 +25,15 @@ pub enum TextError {
     /// It lies elsewhere.
     #[error("it lies outside the manifest's folder (--root DIR widens what a manifest may read)")]
     Outside,
+    /// It is a folder.
+    #[error("it is a folder")]
+    Folder,
+    /// It is a workbook of a spreadsheet, and no text.
+    #[error("it is a workbook of a spreadsheet program, and no text")]
+    Workbook,
+    /// It is in the encoding that Windows calls Unicode.
+    #[error("it is in UTF-16")]
+    Utf16,
     /// Its bytes are no UTF-8.
     #[error("it is not UTF-8: line {line} holds the byte 0x{byte:02x}")]
     NotUtf8 {
@@ -33,6 +42,19 @@ pub enum TextError {
         /// The first byte that does not fit.
         byte: u8,
     },
+}
+
+impl TextError {
+    /// How to mend it, where that does not depend on what the file is for.
+    pub fn help(&self) -> Option<&'static str> {
+        match self {
+            Self::NotUtf8 { .. } | Self::Utf16 => Some("save the file as UTF-8; Excel calls that \"CSV UTF-8\""),
+            Self::Workbook => {
+                Some("open it in the spreadsheet program, choose File, Save as, \"CSV UTF-8\", and name that file")
+            }
+            Self::Io(_) | Self::TooLarge(_) | Self::NotForManifests | Self::Outside | Self::Folder => None,
+        }
+    }
 }
 
 /// What a manifest may read besides itself.
@@ -140,7 +162,15 @@ pub fn read_at_most(path: &Path, largest: u64) -> Result<String, TextError> {
 pub fn read_all(source: impl Read, largest: u64) -> Result<String, TextError> {
     let mut bytes = Vec::new();
     // The bound holds for devices and pipes too, whose length nobody knows beforehand.
-    source.take(largest + 1).read_to_end(&mut bytes)?;
+    let read = source.take(largest + 1).read_to_end(&mut bytes);
+    read.map_err(|error| if error.kind() == ErrorKind::IsADirectory { TextError::Folder } else { error.into() })?;
+    // A zip archive, as .xlsx and .ods are, and the older .xls.
+    if bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(&[0xd0, 0xcf, 0x11, 0xe0]) {
+        return Err(TextError::Workbook);
+    }
+    if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
+        return Err(TextError::Utf16);
+    }
     if bytes.len() as u64 > largest {
         return Err(TextError::TooLarge(largest / 1024));
     }

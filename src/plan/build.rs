@@ -22,6 +22,8 @@ pub struct Planned {
     pub attempt: Option<AttemptId>,
     /// What the action costs: the job's price if it buys, and otherwise nothing.
     pub cost: Usd,
+    /// What may have been charged for it without an answer.
+    pub at_risk: Usd,
 }
 
 /// A limit on spending, and where that was said.
@@ -115,6 +117,8 @@ pub struct Totals {
     pub in_doubt: usize,
     /// What the submissions cost.
     pub cost: Usd,
+    /// What may have been charged for jobs in doubt.
+    pub at_risk: Usd,
     /// What the reviews cost that jobs are held for, once for each face.
     pub face_reviews: Usd,
 }
@@ -161,6 +165,7 @@ impl Plan {
                 Action::InDoubt => &mut totals.in_doubt,
             } += 1;
             totals.cost += planned.cost;
+            totals.at_risk += planned.at_risk;
         }
         let held = self.jobs.iter().filter(|planned| planned.action == Action::Hold);
         let reviews: HashSet<&str> = HashSet::new();
@@ -218,6 +223,7 @@ fn plan_job(job: &Arc<Job>, given: &Given<'_>) -> Planned {
         reason: decision.reason,
         attempt: decision.attempt,
         cost: if decision.action.buys() { job.price } else { Usd::ZERO },
+        at_risk: attempts.iter().filter(|attempt| attempt.state.is_doubtful()).map(|attempt| attempt.price).sum(),
     }
 }
 

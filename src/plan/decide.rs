@@ -122,8 +122,10 @@ fn regardless_of_review<'a>(
         let reason = format!("{fields} changed since it was submitted: costs again");
         return Decision::about(paid, Action::Changed, reason);
     }
-    let reason = match attempts.next_back().map(|attempt| attempt.state) {
-        Some(AttemptState::Rejected) => "was rejected by the service, without a charge",
+    let reason = match attempts.next_back().map(|attempt| (attempt.state, &attempt.error)) {
+        Some((AttemptState::Rejected, _)) => "was rejected by the service, without a charge",
+        // The story of the doubt is kept when a person settles it.
+        Some((_, Some(_))) => "was in doubt, and never created as a person said",
         Some(_) => "never reached the service",
         None => "is new",
     };

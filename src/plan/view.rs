@@ -15,6 +15,8 @@ use crate::domain::{BatchKey, Inputs, TaskId, Usd};
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "shotlist plan")]
 pub struct PlanView<'p> {
+    /// The version of this form: 1.
+    schema_version: u32,
     /// The manifest's name.
     pub name: &'p str,
     /// The batch value; empty where the manifest has none.
@@ -74,6 +76,8 @@ pub struct TotalsView {
     failed: usize,
     in_doubt: usize,
     cost_usd: Usd,
+    /// What may have been charged for jobs in doubt.
+    at_risk_usd: Usd,
     /// The most that the run can spend.
     worst_case_usd: Usd,
     /// One-time fees for face reviews, paid outside the interface.
@@ -168,6 +172,7 @@ impl<'p> PlanView<'p> {
         });
         let totals = plan.totals();
         Ok(Self {
+            schema_version: 1,
             name: &plan.key.name,
             batch: &plan.key.batch,
             jobs: jobs.collect::<Result<_, serde_json::Error>>()?,
@@ -181,6 +186,7 @@ impl<'p> PlanView<'p> {
                 failed: totals.failed,
                 in_doubt: totals.in_doubt,
                 cost_usd: totals.cost,
+                at_risk_usd: totals.at_risk,
                 worst_case_usd: plan.worst_case(),
                 face_reviews_usd: totals.face_reviews,
             },

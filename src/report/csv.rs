@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::io::Write;
 use std::path::Path;
 
-use super::row::Row;
+use super::row::{Row, moment};
 use super::rows::Report;
 use crate::domain::printable;
 
@@ -70,12 +70,12 @@ fn cells(row: &Row) -> [String; COLUMNS.len()] {
         text(&row.aspect_ratio),
         shown(row.duration_s),
         row.take.to_string(),
-        row.tags.join(" "),
+        row.tags.join(", "),
         text(&row.face),
         row.attempts.to_string(),
         row.polls.to_string(),
-        shown(row.submitted_at),
-        shown(row.completed_at),
+        shown(row.submitted_at.map(moment)),
+        shown(row.completed_at.map(moment)),
         shown(row.generation_s),
         text(&row.error_code),
         text(&row.error_message),

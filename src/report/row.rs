@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::times::Times;
 use crate::domain::{Charge, Usd};
@@ -113,11 +113,13 @@ pub struct Row {
     pub attempts: usize,
     /// How often the service was asked about the task.
     pub polls: u32,
-    /// When the service accepted the task.
+    /// When the service accepted the task, to the millisecond.
     #[schemars(with = "Option<String>")]
+    #[serde(serialize_with = "as_moment")]
     pub submitted_at: Option<Timestamp>,
-    /// When the video was finished.
+    /// When the video was finished, to the millisecond.
     #[schemars(with = "Option<String>")]
+    #[serde(serialize_with = "as_moment")]
     pub completed_at: Option<Timestamp>,
     /// Seconds from acceptance to the end of generation.
     pub generation_s: Option<f64>,
@@ -132,6 +134,17 @@ pub struct Row {
     /// What only a page for people shows.
     #[serde(skip)]
     pub(super) detail: Detail,
+}
+
+/// A time as every form of a report has it: always as many digits, because readers of tables take the first row for the
+/// form of all others.
+pub(super) fn moment(time: Timestamp) -> String {
+    format!("{time:.3}")
+}
+
+#[expect(clippy::ref_option, reason = "serde hands it over so")]
+fn as_moment<S: Serializer>(time: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
+    time.map(moment).serialize(serializer)
 }
 
 /// What only a page for people shows.
@@ -155,6 +168,8 @@ pub struct Totals {
     pub jobs: usize,
     /// What the jobs of the manifest cost together, each taken once.
     pub planned_usd: Usd,
+    /// What the jobs cost that are still to be submitted: pending, held or rejected ones.
+    pub to_submit_usd: Usd,
     /// Certainly charged for this batch, with attempts of jobs that were changed or removed since.
     pub spent_usd: Usd,
     /// May have been charged on top of that: the price of every attempt in doubt.

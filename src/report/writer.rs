@@ -1,5 +1,6 @@
 //! The destinations of a report, each replaced at once.
 
+use std::collections::HashSet;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -47,6 +48,8 @@ pub struct ReportError {
 #[derive(Clone, Debug)]
 pub struct Writer {
     files: Vec<(PathBuf, Form)>,
+    /// Those that could not be written the last time.
+    missed: Arc<Mutex<HashSet<PathBuf>>>,
     /// The number of the newest report that was written.
     newest: Arc<Mutex<u64>>,
 }
@@ -55,12 +58,19 @@ impl Writer {
     /// To these files.
     #[must_use]
     pub fn new(files: Vec<(PathBuf, Form)>) -> Self {
-        Self { files, newest: Arc::default() }
+        Self { files, missed: Arc::default(), newest: Arc::default() }
     }
 
     /// The files.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.files.iter().map(|(path, _)| path.as_path())
+    }
+
+    /// The files that were written the last time.
+    #[must_use]
+    pub fn written(&self) -> Vec<&Path> {
+        let missed = self.missed.lock().unwrap_or_else(PoisonError::into_inner);
+        self.paths().filter(|path| !missed.contains(*path)).collect()
     }
 
     /// Writes every file anew. One that fails does not keep the others from being written.
@@ -74,13 +84,17 @@ impl Writer {
         }
         *newest = number;
         let now = Timestamp::now();
-        let mut result = Ok(());
+        let (mut result, mut missed) = (Ok(()), self.missed.lock().unwrap_or_else(PoisonError::into_inner));
+        missed.clear();
         for (path, form) in &self.files {
             let written = put(path, |folder, file| match form {
                 Form::Csv => csv::write(report, folder, file),
                 Form::Json => json::write(report, folder, now, file),
                 Form::Html => html::write(report, folder, now, file),
             });
+            if written.is_err() {
+                missed.insert(path.clone());
+            }
             result = result.and(written.map_err(|source| ReportError { path: path.clone(), source }));
         }
         result

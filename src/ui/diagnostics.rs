@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::page::Page;
 use super::terminal::Terminal;
@@ -84,8 +85,8 @@ fn render<'s>(group: &[&'s Diagnostic], sources: &'s Sources) -> Group<'s> {
     {
         shown = shown.element(snippet(sources, &located, &path, AnnotationKind::Context, Some(label)));
     }
-    if let Some(origin) = origin(group) {
-        shown = shown.element(Level::NOTE.message(one_line(&origin)));
+    for note in notes(group) {
+        shown = shown.element(Level::NOTE.message(one_line(&note)));
     }
     if let Some(help) = &first.help {
         shown = shown.element(Level::HELP.message(one_line(help)));
@@ -113,15 +114,23 @@ fn snippet<'s>(
     Snippet::source(&text[from..to]).path(path.to_owned()).line_start(located.line).annotation(annotation)
 }
 
-/// Which jobs and rows a finding is about, if the place does not say.
-fn origin(group: &[&Diagnostic]) -> Option<String> {
-    let named: Vec<String> = group.iter().filter_map(|finding| origin_of(finding)).take(NAMED).collect();
+/// Which jobs and rows a finding is about, if the place does not say. What is said of the first holds for those that say the
+/// same; of others it is said what is wrong with them.
+fn notes(group: &[&Diagnostic]) -> Vec<String> {
+    let (alike, others): (Vec<&Diagnostic>, Vec<&Diagnostic>) =
+        group.iter().copied().partition(|finding| finding.message == group[0].message);
+    let named: Vec<String> = alike.iter().filter_map(|finding| origin_of(finding)).take(NAMED).collect();
     if named.is_empty() {
-        return None;
+        return Vec::new();
     }
-    let more = group.len().saturating_sub(named.len());
-    let named = named.join(", ");
-    Some(if more == 0 { format!("in {named}") } else { format!("in {named}, and {more} more") })
+    let more = |count: usize| if count == 0 { String::new() } else { format!(", and {count} more") };
+    let mut notes = vec![format!("in {}{}", named.join(", "), more(alike.len() - named.len()))];
+    let told: Vec<&Diagnostic> = others.iter().copied().take(NAMED).collect();
+    notes.extend(told.iter().filter_map(|other| Some(format!("in {}: {}", origin_of(other)?, other.message))));
+    if let Some(last) = notes.last_mut() {
+        last.push_str(&more(others.len() - told.len()));
+    }
+    notes
 }
 
 fn origin_of(finding: &Diagnostic) -> Option<String> {
@@ -133,10 +142,54 @@ fn origin_of(finding: &Diagnostic) -> Option<String> {
     }
 }
 
+/// What is wrong with a manifest.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "shotlist diagnostics")]
+pub struct DiagnosticsView {
+    /// The version of this form: 1.
+    schema_version: u32,
+    /// The findings, in file order.
+    diagnostics: Vec<DiagnosticView>,
+    /// How many more there are, which are not listed.
+    more: usize,
+}
+
+/// One finding.
+#[derive(Debug, Serialize, JsonSchema)]
+struct DiagnosticView {
+    /// `error` or `warning`.
+    severity: &'static str,
+    /// The rule's short name.
+    code: &'static str,
+    /// What is wrong.
+    message: String,
+    /// How to mend it.
+    help: Option<String>,
+    /// The manifest.
+    file: String,
+    /// Where, from 1; null for a finding about the file as a whole.
+    line: Option<usize>,
+    /// In characters, from 1.
+    column: Option<usize>,
+    /// The job that it is about.
+    job: Option<String>,
+    /// The row that the job came from.
+    row: Option<RowView>,
+}
+
+/// A line of a file of rows.
+#[derive(Debug, Serialize, JsonSchema)]
+struct RowView {
+    /// The file, as the manifest names it.
+    file: String,
+    /// The line on which the row starts, from 1.
+    line: u64,
+}
+
 /// Findings as data: each on its own, in file order, and how many more there are.
 pub fn findings_json(findings: &[Diagnostic], sources: &Sources) -> Result<Page, serde_json::Error> {
     let (shown, left) = worst(findings.iter().collect(), |finding: &&Diagnostic| finding.severity);
-    let list: Vec<_> = shown
+    let diagnostics = shown
         .into_iter()
         .map(|finding| {
             let located = sources.locate(&finding.place);
@@ -144,18 +197,18 @@ pub fn findings_json(findings: &[Diagnostic], sources: &Sources) -> Result<Page,
                 Severity::Error => "error",
                 Severity::Warning => "warning",
             };
-            json!({
-                "severity": severity,
-                "code": finding.code,
-                "message": finding.message,
-                "help": finding.help,
-                "file": sources.path().display().to_string(),
-                "line": located.as_ref().map(|place| place.line),
-                "column": located.as_ref().map(|place| place.column),
-                "job": finding.job.as_ref().map(|job| &job.id),
-                "row": finding.row.as_ref().map(|row| json!({ "file": row.file.as_ref(), "line": row.line })),
-            })
+            DiagnosticView {
+                severity,
+                code: finding.code,
+                message: finding.message.clone(),
+                help: finding.help.clone(),
+                file: sources.path().display().to_string(),
+                line: located.as_ref().map(|place| place.line),
+                column: located.as_ref().map(|place| place.column),
+                job: finding.job.as_ref().map(|job| job.id.clone()),
+                row: finding.row.as_ref().map(|row| RowView { file: row.file.to_string(), line: row.line }),
+            }
         })
         .collect();
-    Page::json(&json!({ "diagnostics": list, "more": left }))
+    Page::json(&DiagnosticsView { schema_version: 1, diagnostics, more: left })
 }

@@ -24,7 +24,7 @@ mod table;
 mod terminal;
 
 pub use command::{Again, quoted};
-pub use diagnostics::{findings_json, show_findings};
+pub use diagnostics::{DiagnosticsView, findings_json, show_findings};
 pub use log::start_log;
 pub use page::Page;
 pub use picture::Picture;

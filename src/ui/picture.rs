@@ -148,7 +148,7 @@ impl Picture {
     fn counts(&self) -> Vec<String> {
         let counted = |number: usize, what: &str| (number > 0).then(|| format!("{number} {what}"));
         let counts = [
-            Some(format!("${} of ${}", self.committed, self.planned)),
+            Some(format!("${} of ${} submitted", self.committed, self.planned)),
             counted(self.running, "running"),
             counted(self.failed, "failed"),
             counted(self.in_doubt, "in doubt"),
@@ -246,7 +246,10 @@ mod tests {
         ] {
             picture.note(&event, now);
         }
-        assert_eq!(picture.sentence(now), "1/6 done, $18.75 of $120.00, 1 running, 2 failed, 1 in doubt, 1 to fetch");
+        assert_eq!(
+            picture.sentence(now),
+            "1/6 done, $18.75 of $120.00 submitted, 1 running, 2 failed, 1 in doubt, 1 to fetch"
+        );
         let later = now + Duration::from_secs(100);
         assert!(picture.sentence(later).contains("about 50 s left"), "{}", picture.sentence(later));
         picture.note(&RunEvent::Trouble { message: "gone".into() }, now);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::lines::{count, span};
 use super::page::Page;
-use super::plan_text::{action_name, bought_before, held};
+use super::plan_text::{action_name, bought_before, cost, held};
 use crate::domain::Usd;
 use crate::plan::{Action, Plan, Planned, by_model};
 
@@ -25,6 +25,10 @@ pub fn plan_markdown(plan: &Plan) -> Page {
     for limit in plan.limits() {
         let verdict = if totals.cost <= limit.left() { "Within" } else { "**Over**" };
         put(format!("{verdict} the limit of ${} ({}).", limit.usd, limit.source));
+    }
+    if totals.in_doubt > 0 {
+        let jobs = count(totals.in_doubt, "job");
+        put(format!("**{jobs} in doubt**: ${} perhaps charged, never sent again by itself.", totals.at_risk));
     }
     if totals.held > 0 {
         put(format!("{}.", held(&totals)));
@@ -69,13 +73,13 @@ pub fn plan_markdown(plan: &Plan) -> Page {
 }
 
 fn section(action: Action, jobs: &[&Planned]) -> String {
-    let cost: Usd = jobs.iter().map(|planned| planned.cost).sum();
-    let cost = if cost.is_zero() { String::new() } else { format!(" (${cost})") };
-    let title = format!("{}: {}{cost}", action_name(action), jobs.len());
+    let sum: Usd = jobs.iter().map(|planned| planned.cost).sum();
+    let sum = if sum.is_zero() { String::new() } else { format!(" (${sum})") };
+    let title = format!("{}: {}{sum}", action_name(action), jobs.len());
     let mut rows = String::from("| job | model | cost | why |\n|---|---|---:|---|\n");
     for planned in jobs {
-        let (id, model) = (planned.job.id.as_str(), escaped(&planned.job.spec.model));
-        let _infallible = writeln!(rows, "| `{id}` | {model} | ${} | {} |", planned.cost, escaped(&planned.reason));
+        let (id, model, reason) = (planned.job.id.as_str(), escaped(&planned.job.spec.model), escaped(&planned.reason));
+        let _infallible = writeln!(rows, "| `{id}` | {model} | {} | {reason} |", cost(action, &[planned]));
     }
     if jobs.len() > UNFOLDED {
         format!("<details><summary>{title}</summary>\n\n{rows}\n</details>\n")

@@ -91,9 +91,18 @@ fn cells(group: &[&Planned]) -> Vec<String> {
         id,
         spec.model.clone(),
         spec.duration.map(|seconds| format!("{seconds} s")).unwrap_or_default(),
-        format!("${}", group.iter().map(|planned| planned.cost).sum::<Usd>()),
+        cost(first.action, group),
         shortened(&first.reason, 60),
     ]
+}
+
+/// What a group of jobs costs; nothing is said of what sends nothing. Of a job in doubt nobody knows.
+pub fn cost(action: Action, group: &[&Planned]) -> String {
+    match action {
+        Action::InDoubt => "?".to_owned(),
+        action if action.buys() => format!("${}", group.iter().map(|planned| planned.cost).sum::<Usd>()),
+        _ => String::new(),
+    }
 }
 
 fn sum_up(page: &mut Page, plan: &Plan) {
@@ -113,8 +122,9 @@ fn sum_up(page: &mut Page, plan: &Plan) {
     }
     if totals.in_doubt > 0 {
         page.line(format_args!(
-            "{} in doubt: perhaps charged, never sent again by itself",
-            count(totals.in_doubt, "job")
+            "{} in doubt: ${} perhaps charged, never sent again by itself; `shotlist resolve` settles it",
+            count(totals.in_doubt, "job"),
+            totals.at_risk
         ));
     }
     if plan.worst_case() > totals.cost {
@@ -163,7 +173,11 @@ pub fn repurchases(plan: &Plan) -> Page {
 /// What is held, and what that costs besides.
 #[must_use]
 pub fn held(totals: &Totals) -> String {
-    format!("{} held for face reviews: ${} once, outside the interface", count(totals.held, "job"), totals.face_reviews)
+    format!(
+        "{} held for face reviews: ${} once, paid outside the service; `review: approved` under `faces` lets them go",
+        count(totals.held, "job"),
+        totals.face_reviews
+    )
 }
 
 /// What was bought before, and what to do if it is the same.

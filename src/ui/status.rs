@@ -74,7 +74,7 @@ fn fit(cells: &mut [[String; 5]], width: usize) {
 
 /// How a run ended, for stdout; `again` is what leads back to it.
 #[must_use]
-pub fn summary_text<'p>(report: &Report, again: &Again, reports: impl Iterator<Item = &'p Path>) -> Page {
+pub fn summary_text(report: &Report, again: &Again, reports: &[&Path]) -> Page {
     let mut page = Page::new();
     sum_up(&mut page, report);
     if report.totals.states.get(JobState::Failed.name()).is_some_and(|&failed| failed > 0) {
@@ -110,7 +110,10 @@ fn sum_up(page: &mut Page, report: &Report) {
     // Without it, what was paid for takes that are gone would read like an overrun.
     let besides =
         if superseded.is_zero() { String::new() } else { format!(", ${superseded} of it for superseded tasks") };
-    page.line(format_args!("spent: ${}{simulated} of ${} planned{besides}", totals.spent_usd, totals.planned_usd));
+    page.line(format_args!("spent: ${}{simulated}{besides}", totals.spent_usd));
+    if !totals.to_submit_usd.is_zero() {
+        page.line(format_args!("to submit: ${}", totals.to_submit_usd));
+    }
     if !totals.at_risk_usd.is_zero() {
         page.line(format_args!("at risk: ${} in doubt, settle it with `shotlist resolve`", totals.at_risk_usd));
     }

@@ -38,7 +38,7 @@ fn the_readmes_first_example_is_the_quick_start_and_plans_as_shown() {
 #[test]
 fn the_schemas_are_those_of_the_types() {
     let here = Workspace::new();
-    for name in ["manifest", "plan", "report"] {
+    for name in ["manifest", "plan", "report", "spend", "diagnostics"] {
         let schema = here.shotlist(&["schema", name]).ends_with(0).stdout;
         let path = format!("schemas/{name}.schema.json");
         assert_eq!(read(&path), schema, "{path} differs: write it anew with `shotlist schema {name} > {path}`");

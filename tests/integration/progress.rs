@@ -76,7 +76,7 @@ fn a_narrow_terminal_shows_what_matters_most() {
     let (picture, now) = campaign();
     insta::assert_snapshot!(picture.lines(60, 24, now).join("\n"), @r"
     █████████░░░░░░░░░░░░░░░░░░░░░ 11/40 done · about 3 min left
-    $50.25 of $121.50 · 8 running · 1 failed · 1 in doubt · 1 t…
+    $50.25 of $121.50 submitted · 8 running · 1 failed · 1 in d…
       spin-2                52 %     for 68 s
       spin-3                48 %     for 67 s
       spin-10               in doubt, $3.75 at risk
@@ -84,7 +84,7 @@ fn a_narrow_terminal_shows_what_matters_most() {
     ");
     insta::assert_snapshot!(picture.lines(39, 6, now).join("\n"), @r"
     ██░░░░░░░ 11/40 done · about 3 min left
-    $50.25 of $121.50 · 8 running · 1 fail…
+    $50.25 of $121.50 submitted · 8 runnin…
       spin-2                52 %     for 6…
     ");
 }

@@ -18,7 +18,7 @@ jobs:
 fn a_run_completes_and_a_second_one_costs_nothing() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     let ended = here.run(&service, &[]).ends_with(0);
-    assert!(ended.stdout.contains("2 jobs: 2 completed\nspent: $11.25 of $11.25 planned\n"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("2 jobs: 2 completed\nspent: $11.25\n"), "{}", ended.stdout);
     assert_eq!(here.states(), ["completed", "completed"]);
     assert_eq!(service.posts().len(), 2);
 
@@ -182,7 +182,7 @@ jobs:
     insta::assert_snapshot!(reader.headers().expect("a header").iter().collect::<Vec<_>>().join(","), @"id,batch,model,state,charge,cost_usd,task_id,video_url,file,sha256,bytes,size,aspect_ratio,duration_s,take,tags,face,attempts,polls,submitted_at,completed_at,generation_s,error_code,error_message,prompt");
     let rows: Vec<csv::StringRecord> = reader.records().collect::<Result<_, _>>().expect("rows");
     assert_eq!(&rows[0][24], "'=1+1");
-    assert_eq!((&rows[0][5], &rows[0][15], &rows[0][17]), ("0.90", "a b", "1"));
+    assert_eq!((&rows[0][5], &rows[0][15], &rows[0][17]), ("0.90", "a, b", "1"));
     assert_eq!(&rows[1][24], "two\nlines, \"quoted\", Zoë");
     assert_eq!(here.report()["jobs"][0]["prompt"], "=1+1");
     assert!(rows[0][19].ends_with('Z') && rows[0][19].contains('T'), "{:?}", &rows[0][19]);
@@ -192,12 +192,12 @@ jobs:
 fn status_reads_the_ledger_alone() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     let before = here.shotlist(&["status", "m.yaml"]).ends_with(0).stdout;
-    assert!(before.contains("2 jobs: 2 pending\nspent: $0.00 of $11.25 planned\n"), "{before}");
+    assert!(before.contains("2 jobs: 2 pending\nspent: $0.00\nto submit: $11.25\n"), "{before}");
     assert_eq!(here.files(), ["m.yaml"], "status wrote something");
     here.run(&service, &["--select", "one"]).ends_with(0);
     let asked = service.asked().len();
     let after = here.shotlist(&["status", "m.yaml"]).ends_with(0).stdout;
-    assert!(after.contains("2 jobs: 1 completed, 1 pending\nspent: $3.75 of $11.25 planned\n"), "{after}");
+    assert!(after.contains("2 jobs: 1 completed, 1 pending\nspent: $3.75\nto submit: $7.50\n"), "{after}");
     let json = here.shotlist(&["status", "m.yaml", "--format", "json"]).ends_with(0).stdout;
     let json: Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json["jobs"][0]["state"], "completed");
@@ -227,7 +227,8 @@ fn status_gives_each_job_a_line_of_eighty_columns() {
        rejected   xxxxxxxxxxxx…xxxxxxxxxxx  beta-2.0-lite-fast  $0.00  the service…
 
     2 jobs: 1 completed, 1 rejected
-    spent: $3.25 of $6.50 planned
+    spent: $3.25
+    to submit: $3.25
     videos: 1 in shotlist-out/m
     ");
     let all = here.shotlist(&["status", "m.yaml", "-v"]).ends_with(0).stdout;

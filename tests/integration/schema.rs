@@ -112,4 +112,15 @@ fn what_the_program_writes_fits_its_schemas() {
     here.run(&service, &[]).ends_with(7);
     assert_fits(&plans, &serde_json::from_str(&plan()).expect("JSON"), "the plan after");
     assert_fits(&validator("report"), &here.report(), "the report");
+    let json = |args: &[&str], code: i32| -> Value {
+        serde_json::from_str(&here.shotlist(args).ends_with(code).stdout).expect("JSON")
+    };
+    assert_fits(&validator("report"), &json(&["status", "m.yaml", "--format", "json"], 0), "the status");
+    assert_fits(&validator("spend"), &json(&["spend", "--format", "json"], 0), "the books");
+    here.write("rows.csv", "id,d\na,x\n");
+    here.write(
+        "m.yaml",
+        "version: 1\njobs: [{ id: \"{{ row.id }}\", for_each: rows.csv, model: alpha-2, duration: \"{{ row.d }}\" }]\n",
+    );
+    assert_fits(&validator("diagnostics"), &json(&["run", "m.yaml", "--plan", "--format", "json"], 2), "the findings");
 }

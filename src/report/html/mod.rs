@@ -52,7 +52,8 @@ struct Page {
     jobs: usize,
     finished: usize,
     spent: String,
-    planned: String,
+    /// What is still to be submitted, if anything is.
+    to_submit: Option<String>,
     at_risk: Option<String>,
     unknown: Option<String>,
     states: Vec<StateBar>,
@@ -114,7 +115,7 @@ fn page(report: &Report, folder: &Path, written_at: Timestamp) -> Page {
         jobs: totals.jobs,
         finished: totals.states.get(JobState::Completed.name()).copied().unwrap_or(0),
         spent: totals.spent_usd.to_string(),
-        planned: totals.planned_usd.to_string(),
+        to_submit: (!totals.to_submit_usd.is_zero()).then(|| totals.to_submit_usd.to_string()),
         at_risk: (!totals.at_risk_usd.is_zero()).then(|| totals.at_risk_usd.to_string()),
         unknown: (!totals.unknown_usd.is_zero()).then(|| totals.unknown_usd.to_string()),
         states: state_bars(totals),

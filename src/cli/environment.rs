@@ -1,0 +1,56 @@
+//! What the environment may say: less than the command line.
+//!
+//! A variable that is empty is not set: CI systems hand out empty ones for what nobody gave. A word for one command's form of an
+//! answer says nothing to a command that has no such form. And what is said on the command line beats what stands in the
+//! environment, also where the two would exclude each other.
+
+use std::ffi::OsString;
+
+use clap::builder::PossibleValue;
+use clap::{Arg, Command, ValueEnum};
+
+use super::run_args::PlanFormat;
+
+/// A variable that is read by its name; nothing if it is empty.
+pub fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// A command that listens to the environment as far as it should, with these words on its command line.
+pub fn heeded(command: Command, words: &[OsString]) -> Command {
+    let says = |short: char, long: &str| {
+        words
+            .iter()
+            .take_while(|word| *word != "--")
+            .filter_map(|word| word.to_str())
+            .any(|word| word == long || word.starts_with('-') && !word.starts_with("--") && word.contains(short))
+    };
+    let (quiet, verbose) = (says('q', "--quiet"), says('v', "--verbose"));
+    heed(command, &|arg| {
+        let is_beaten = (arg.get_id() == "quiet" && verbose) || (arg.get_id() == "verbose" && quiet);
+        is_beaten || is_unset(arg) || is_for_another_command(arg)
+    })
+}
+
+fn heed(command: Command, is_deaf: &dyn Fn(&Arg) -> bool) -> Command {
+    let command = command.mut_args(|arg| if is_deaf(&arg) { arg.env(None::<&str>) } else { arg });
+    command.mut_subcommands(|command| heed(command, is_deaf))
+}
+
+fn said(arg: &Arg) -> Option<OsString> {
+    std::env::var_os(arg.get_env()?)
+}
+
+fn is_unset(arg: &Arg) -> bool {
+    said(arg).is_some_and(|value| value.is_empty())
+}
+
+/// `--format` has more forms for a plan than for other answers, and one variable.
+fn is_for_another_command(arg: &Arg) -> bool {
+    let value = said(arg).and_then(|value| value.into_string().ok()).filter(|_| arg.get_id() == "format");
+    value.is_some_and(|value| {
+        let is_one = |forms: Vec<PossibleValue>| forms.iter().any(|form| form.matches(&value, false));
+        let of_a_plan = PlanFormat::value_variants().iter().filter_map(ValueEnum::to_possible_value).collect();
+        is_one(of_a_plan) && !is_one(arg.get_possible_values())
+    })
+}

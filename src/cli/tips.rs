@@ -1,0 +1,40 @@
+//! What people try who know other tools, and what it is called here.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+/// A mistake on the command line, with what was probably meant.
+pub fn with_tip(mut usage: clap::Error) -> clap::Error {
+    if let Some(tip) = tip(&usage) {
+        usage.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    } else if usage.kind() == ErrorKind::UnknownArgument {
+        // That an option could be given as a value helps nobody here: no value begins with a dash.
+        usage.remove(ContextKind::Suggested);
+    }
+    usage
+}
+
+fn tip(usage: &clap::Error) -> Option<&'static str> {
+    let said = |kind| match usage.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    match (usage.kind(), said(ContextKind::InvalidSubcommand), said(ContextKind::InvalidArg)) {
+        (ErrorKind::InvalidSubcommand, Some("plan" | "price" | "cost" | "estimate"), _) => {
+            Some("`shotlist run MANIFEST --plan` prices a manifest and sends nothing")
+        }
+        (ErrorKind::InvalidSubcommand, Some("validate" | "check" | "lint"), _) => {
+            Some("`shotlist run MANIFEST --plan` checks a manifest and sends nothing")
+        }
+        (ErrorKind::InvalidSubcommand, Some(file), _) if is_manifest(file) => {
+            Some("a command comes first: `shotlist run MANIFEST`")
+        }
+        (ErrorKind::UnknownArgument, _, Some("-n" | "--dry" | "--check" | "--validate")) => {
+            Some("`--plan` prices a manifest and sends nothing")
+        }
+        _ => None,
+    }
+}
+
+fn is_manifest(word: &str) -> bool {
+    [".yaml", ".yml"].iter().any(|ending| word.to_lowercase().ends_with(ending))
+}

@@ -1,0 +1,243 @@
+//! A CSV file as spreadsheets write it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use csv::StringRecord;
+use minijinja::Value;
+use minijinja::value::{Enumerator, Object};
+
+use super::bounds::MOST_JOBS;
+use super::diagnostic::{Diagnostic, RowPlace};
+use super::place::{Place, Pointer};
+use super::rows::Row;
+
+/// The columns of a CSV file, shared by all of its rows.
+#[derive(Debug)]
+struct Header {
+    names: Vec<String>,
+    index: HashMap<String, usize>,
+}
+
+/// A row of a CSV file as a mapping from column to cell.
+#[derive(Debug)]
+struct CsvRow {
+    header: Arc<Header>,
+    cells: StringRecord,
+}
+
+impl Object for CsvRow {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        self.get_value_by_str(key.as_str()?)
+    }
+
+    fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Value> {
+        self.cells.get(*self.header.index.get(key)?).map(Value::from)
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Values(self.header.names.iter().map(Value::from).collect())
+    }
+}
+
+pub fn parse(csv: &str, file: &str, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
+    let file: Arc<str> = file.into();
+    let before = found.len();
+    let (csv, separator, above) = separated(csv);
+    let place = || at.clone().value();
+    let mut reader = csv::ReaderBuilder::new().delimiter(separator).flexible(true).from_reader(csv.as_bytes());
+    let header = match reader.headers() {
+        Ok(names) if !names.iter().all(str::is_empty) => match header(names, place()) {
+            Ok(header) => Arc::new(header),
+            Err(finding) => {
+                found.push(*finding);
+                return Vec::new();
+            }
+        },
+        _ => {
+            let message = format!("{file} has no header row");
+            let finding = Diagnostic::error("csv-no-header", message, place());
+            found.push(finding.with_help("the first line names the columns: `{{ row.NAME }}` reads a cell"));
+            return Vec::new();
+        }
+    };
+    if let [only] = header.names.as_slice()
+        && only.contains('|')
+    {
+        let message = format!("the columns of {file} are separated by `|`");
+        found.push(
+            Diagnostic::error("csv-separator", message, place())
+                .with_help("separate them by commas, semicolons or tabs"),
+        );
+        return Vec::new();
+    }
+    if let Some(line) = open_quote(csv, separator) {
+        let finding =
+            Diagnostic::error("csv-open-quote", "a quote is never closed, and swallows all that follows", place());
+        let row = RowPlace { file, line: line + above };
+        found.push(
+            finding.with_job(None, Some(row)).with_help("close the quote; a quote inside a cell is written twice"),
+        );
+        return Vec::new();
+    }
+    let mut rows = Vec::new();
+    for record in reader.into_records() {
+        let cells = match record {
+            Ok(cells) => cells,
+            Err(error) => {
+                found.push(Diagnostic::error("csv-malformed", format!("{file}: {error}"), place()));
+                break;
+            }
+        };
+        // Spreadsheets leave rows of empty cells behind when content was deleted.
+        if cells.iter().all(|cell| cell.trim().is_empty()) {
+            continue;
+        }
+        let line = line_of(csv, &cells) + above;
+        let row = RowPlace { file: Arc::clone(&file), line };
+        if cells.len() != header.names.len() {
+            let message = format!("a row has {} cells, and the header has {}", cells.len(), header.names.len());
+            let finding = Diagnostic::error("csv-ragged", message, place()).with_job(None, Some(row));
+            found.push(finding.with_help("put cells that contain the separator or a quote into double quotes"));
+            continue;
+        }
+        if rows.len() >= MOST_JOBS {
+            let message = format!("{file} has more than {MOST_JOBS} rows");
+            let finding = Diagnostic::error("csv-too-long", message, place()).with_job(None, Some(row));
+            found.push(finding.with_help("split it, and give each part an entry or a manifest of its own"));
+            break;
+        }
+        let value = Value::from_object(CsvRow { header: Arc::clone(&header), cells });
+        rows.push(Row::new(value, Some(row)));
+    }
+    if rows.is_empty() && found.len() == before {
+        found.push(Diagnostic::error("csv-no-rows", format!("{file} has a header and no rows"), place()));
+    }
+    rows
+}
+
+/// The line on which a record starts, from 1. The reader counts from where the last record ended, so that blank lines
+/// before a record would count as part of it.
+fn line_of(csv: &str, cells: &StringRecord) -> u64 {
+    let Some(position) = cells.position() else { return 0 };
+    let start = usize::try_from(position.byte()).unwrap_or(usize::MAX);
+    let blank = csv.get(start..).unwrap_or_default().bytes().take_while(|byte| matches!(byte, b'\n' | b'\r'));
+    position.line() + blank.filter(|&byte| byte == b'\n').count() as u64
+}
+
+/// The line of a quote that opens a cell and is never closed. A reader takes all that follows for that cell, and the rows
+/// in it would be one long prompt.
+fn open_quote(csv: &str, separator: u8) -> Option<u64> {
+    let (mut line, mut opened, mut at_start) = (1, None, true);
+    let mut bytes = csv.bytes().peekable();
+    while let Some(byte) = bytes.next() {
+        line += u64::from(byte == b'\n');
+        match (opened, byte) {
+            (None, b'"') if at_start => opened = Some(line),
+            (Some(_), b'"') if bytes.peek() == Some(&b'"') => {
+                bytes.next();
+            }
+            (Some(_), b'"') => opened = None,
+            _ => {}
+        }
+        at_start = opened.is_none() && (byte == separator || byte == b'\n' || byte == b'\r');
+    }
+    opened
+}
+
+/// The table, what separates its cells, and how many lines stand above it: Excel may say `sep=;` in a first line of its own.
+fn separated(csv: &str) -> (&str, u8, u64) {
+    let (first, rest) = csv.split_once('\n').unwrap_or((csv, ""));
+    match first.trim_end_matches('\r').trim_matches('"').strip_prefix("sep=").map(str::as_bytes) {
+        Some([separator @ (b',' | b';' | b'\t')]) => (rest, *separator, 1),
+        _ => (csv, separator(csv), 0),
+    }
+}
+
+/// Comma, semicolon or tab, whichever the header has most of outside quotes: a German Excel writes semicolons, and a table that
+/// was copied comes with tabs.
+fn separator(csv: &str) -> u8 {
+    let (mut counts, mut quoted) = ([(b',', 0), (b';', 0), (b'\t', 0)], false);
+    for byte in csv.bytes() {
+        match byte {
+            b'"' => quoted = !quoted,
+            b'\n' if !quoted => break,
+            byte if !quoted => counts.iter_mut().filter(|(known, _)| *known == byte).for_each(|(_, count)| *count += 1),
+            _ => {}
+        }
+    }
+    // The first of equals.
+    counts.iter().rev().max_by_key(|(_, count)| *count).map_or(b',', |(separator, _)| *separator)
+}
+
+fn header(names: &StringRecord, place: Place) -> Result<Header, Box<Diagnostic>> {
+    let names: Vec<String> = names.iter().map(|name| name.trim().to_owned()).collect();
+    let mut index = HashMap::with_capacity(names.len());
+    for (column, name) in names.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
+        if index.insert(name.clone(), column).is_some() {
+            let message = format!("the CSV file has two columns named `{name}`");
+            let finding = Diagnostic::error("csv-duplicate-column", message, place).with_help("rename one of them");
+            return Err(Box::new(finding));
+        }
+    }
+    Ok(Header { names, index })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(csv: &str) -> (Vec<Row>, Vec<&'static str>) {
+        let mut found = Vec::new();
+        let rows = parse(csv, "x.csv", &Pointer::top(), &mut found);
+        (rows, found.into_iter().map(|finding| finding.code).collect())
+    }
+
+    fn cell(row: &Row, column: &str) -> String {
+        row.value.get_attr(column).expect("a row").to_string()
+    }
+
+    #[test]
+    fn reads_what_spreadsheets_write() {
+        assert_eq!(open_quote("a,b\n1,5\" wide\n2,\"say \"\"hi\"\"\"\n", b','), None);
+        for csv in [
+            "sep=;\r\na;b\r\n1;\"x, y\"\r\n",
+            "\"sep=,\"\na,b\n1,\"x, y\"\n",
+            "a\tb\n1\tx, y\n",
+            "a,b\n1,\"x, y\"\n",
+            "a;b\r\n1;\"x, y\"\r\n\r\n",
+            "a,b\n1,\"x, y\"\n,\n\n",
+            "a , b\n1,\"x, y\"",
+        ] {
+            let (rows, found) = parsed(csv);
+            assert_eq!(found, [""; 0], "{csv:?}");
+            assert_eq!(rows.len(), 1, "{csv:?}");
+            assert_eq!((cell(&rows[0], "a"), cell(&rows[0], "b")), ("1".to_owned(), "x, y".to_owned()), "{csv:?}");
+        }
+    }
+
+    #[test]
+    fn names_the_line_on_which_a_row_starts() {
+        let (rows, _) = parsed("a,b\r\n1,\"two\nlines\"\r\n\r\n3,x\r\n");
+        let lines: Vec<u64> = rows.iter().filter_map(|row| Some(row.place.as_ref()?.line)).collect();
+        assert_eq!(lines, [2, 5]);
+        let (below, _) = parsed("sep=;\na;b\n1;2\n");
+        assert_eq!(below[0].place.as_ref().map(|place| place.line), Some(3));
+        assert_eq!(cell(&rows[0], "b"), "two\nlines");
+    }
+
+    #[test]
+    fn tells_what_is_wrong() {
+        for (csv, code) in [
+            ("", "csv-no-header"),
+            ("\n\n", "csv-no-header"),
+            ("a,b\n", "csv-no-rows"),
+            ("a,a\n1,2\n", "csv-duplicate-column"),
+            ("a,b\n1\n", "csv-ragged"),
+            ("a,b\n1,\"x\n2,y\n", "csv-open-quote"),
+            ("a|b\n1|2\n", "csv-separator"),
+        ] {
+            assert_eq!(parsed(csv).1.first(), Some(&code), "{csv:?}");
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! What is no mistake by any rule and looks like one all the same: told as a warning, because it would be paid for.
+
+use std::collections::HashMap;
+
+use super::diagnostic::{Diagnostic, Severity};
+use super::place::{Part, Place, Pointer};
+use crate::domain::{Fingerprint, JobId, OutputPath, Spec};
+
+/// What spreadsheets write into a cell that they can't compute.
+const OF_SPREADSHEETS: [&str; 7] = ["#REF!", "#N/A", "#VALUE!", "#NAME?", "#DIV/0!", "#NULL!", "#NUM!"];
+/// What stands for nothing in tables.
+const NOTHING: [&str; 6] = ["n/a", "na", "none", "null", "tbd", "todo"];
+/// Where an address leads to a page about a file, and not to the file.
+const PAGES: [(&str, &str); 4] =
+    [("drive.google.com", "/file/"), ("docs.google.com", "/"), ("www.dropbox.com", "/s"), ("photos.app.goo.gl", "/")];
+
+/// A warning.
+fn warning(code: &'static str, message: String, place: Place, help: &str) -> Diagnostic {
+    let mut finding = Diagnostic::error(code, message, place).with_help(help);
+    finding.severity = Severity::Warning;
+    finding
+}
+
+/// What was to be filled in and was not, in a finished prompt. `names` are those that could have been meant.
+pub fn leftover(
+    prompt: &str,
+    names: impl FnOnce() -> Vec<String>,
+    place: impl FnOnce() -> Place,
+) -> Option<Diagnostic> {
+    let trimmed = prompt.trim();
+    let left = if NOTHING.contains(&trimmed.to_lowercase().as_str()) {
+        Some(trimmed.to_owned())
+    } else if prompt.contains(['{', '[', '#']) {
+        let of_spreadsheets =
+            OF_SPREADSHEETS.iter().find(|error| prompt.contains(**error)).map(|&error| error.to_owned());
+        let braces = || ["{{", "{%"].iter().find(|braces| prompt.contains(**braces)).map(|&braces| braces.to_owned());
+        of_spreadsheets.or_else(braces).or_else(|| named(prompt, &names()))
+    } else {
+        None
+    };
+    left.map(|left| {
+        let help = if left.starts_with('#') {
+            "a formula failed in the spreadsheet: mend it there"
+        } else if left.contains(['{', '[']) {
+            "templates are filled in where the manifest has them, not in what a row holds: write `{{ name }}` there"
+        } else {
+            "write a prompt, or take the row out"
+        };
+        warning(
+            "prompt-leftover",
+            format!("the prompt says `{left}`, as if it was still to be filled in"),
+            place(),
+            help,
+        )
+    })
+}
+
+/// A name in brackets of other tools: `{brand}`, `${brand}`, `[BRAND]`.
+fn named(prompt: &str, names: &[String]) -> Option<String> {
+    names.iter().find_map(|name| {
+        let forms =
+            [format!("${{{name}}}"), format!("{{{name}}}"), format!("[{name}]"), format!("[{}]", name.to_uppercase())];
+        forms.into_iter().find(|form| prompt.contains(form.as_str()))
+    })
+}
+
+/// An image whose address is that of a page about it.
+pub fn page_for_image(spec: &Spec, place: impl FnOnce() -> Place) -> Option<Diagnostic> {
+    let leads_to_page = |url: &&String| {
+        let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+        let (host, path) = rest.split_once('/').map_or((rest, ""), |(host, path)| (host, path));
+        let direct = path.contains("raw=1") || path.contains("dl=1") || path.contains("/uc?");
+        !direct && PAGES.iter().any(|(page, below)| host == *page && format!("/{path}").starts_with(below))
+    };
+    let url = spec.image.iter().find(leads_to_page)?;
+    let help = "the service fetches what the address gives: upload the picture where its address ends in .png or .jpg";
+    Some(warning("image-is-a-page", format!("`{url}` shows a page, and is no picture"), place(), help))
+}
+
+/// A video's file with the ending of something else.
+pub fn no_mp4(path: &OutputPath, place: Place) -> Option<Diagnostic> {
+    let is_mp4 = path.as_str().to_ascii_lowercase().ends_with(".mp4");
+    let message = || format!("`{path}` will hold an MP4 all the same");
+    (!is_mp4).then(|| warning("file-is-an-mp4", message(), place, "write a name that ends in .mp4"))
+}
+
+/// Jobs that ask for the same.
+#[derive(Debug, Default)]
+pub struct Same(HashMap<Fingerprint, JobId>);
+
+impl Same {
+    /// Tells a job that asks for what another one asked for; takes of one job are meant to.
+    pub fn note(&mut self, job: &JobId, request: &Fingerprint, place: impl FnOnce() -> Place) -> Option<Diagnostic> {
+        let Some(first) = self.0.get(request) else {
+            self.0.insert(request.clone(), job.clone());
+            return None;
+        };
+        let help = "each of them is paid for; `takes` is for several generations of one request";
+        Some(warning("same-request", format!("`{job}` asks for the same as `{first}`"), place(), help))
+    }
+}
+
+/// Texts that a comment cuts off: `prompt: A sign saying #1` is "A sign saying". A comment has a blank behind its `#`.
+pub fn cut_by_comments(text: &str) -> Vec<Diagnostic> {
+    if !text.contains(" #") {
+        return Vec::new();
+    }
+    let (mut found, mut block) = (Vec::new(), None);
+    for (number, line) in (1..).zip(text.lines()) {
+        let indent = line.len() - line.trim_start().len();
+        if block.is_some_and(|block| indent > block || line.trim().is_empty()) {
+            continue;
+        }
+        block = line.trim_end().ends_with(['|', '>']).then_some(indent).or_else(|| {
+            let is_header = [": |", ": >"].iter().any(|header| line.contains(header));
+            is_header.then_some(indent)
+        });
+        if let Some((at, cut)) = cut(line) {
+            let column = line[..at].chars().count() + 1;
+            let message = format!("`{cut}` and what follows is a comment in YAML, and no part of the text");
+            let help = "put quotes around the whole text, or a blank behind the `#` if it is meant to be a comment";
+            found.push(warning("text-cut-off", message, Place::At(number, column), help));
+        }
+    }
+    found
+}
+
+/// Where a comment begins that looks like a part of the plain text before it, and its first word.
+fn cut(line: &str) -> Option<(usize, &str)> {
+    let start = line.find(": ").filter(|_| !line.trim_start().starts_with('#')).map(|colon| colon + 2)?;
+    let value = line[start..].trim_start();
+    let is_plain = value.contains(' ') && !value.starts_with(['"', '\'', '{', '[', '|', '>', '#', '&', '*', '!']);
+    let at = line.len() - value.len() + value.find(" #").filter(|_| is_plain)? + 1;
+    let word = line[at..].split_whitespace().next()?;
+    // Of one word before it, as of a model or a number, nothing was cut.
+    let has_words = line[start..at].trim().contains(' ');
+    (word.len() > 1 && has_words).then_some((at, word))
+}
+
+/// A short text that stands in typographic quotes, which would be a part of it; and what is between them.
+pub fn typographic<'v>(value: &'v str, at: &Pointer) -> Option<(Diagnostic, &'v str)> {
+    let quotes = ['“', '”', '„', '‟', '«', '»', '‘', '’', '‚'];
+    let (first, last) = (value.chars().next()?, value.chars().last()?);
+    (quotes.contains(&first) && quotes.contains(&last)).then(|| {
+        let message = format!("`{first}` and `{last}` are typographic quotes, and a part of the text");
+        let place = Place::Value(at.clone(), Part::Value);
+        let finding = Diagnostic::error("typographic-quotes", message, place);
+        (finding.with_help("write \" in their place, or no quotes at all"), value.trim_matches(quotes))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn left(prompt: &str) -> Option<String> {
+        let names = || vec!["brand".to_owned(), "Prompt Text".to_owned()];
+        leftover(prompt, names, || Place::File)
+            .map(|finding| finding.message.split('`').nth(1).expect("a name").to_owned())
+    }
+
+    #[test]
+    fn what_was_not_filled_in_is_seen() {
+        for (prompt, expected) in [
+            ("{{ brand }} mug", Some("{{")),
+            ("{% if x %}", Some("{%")),
+            ("a {brand} mug", Some("{brand}")),
+            ("a ${brand} mug", Some("${brand}")),
+            ("a [BRAND] mug", Some("[BRAND]")),
+            ("a [Prompt Text]", Some("[Prompt Text]")),
+            ("#REF!", Some("#REF!")),
+            ("a mug, #N/A", Some("#N/A")),
+            ("n/a", Some("n/a")),
+            ("TBD", Some("TBD")),
+            ("a {wide} shot [slow], #1 of {}", None),
+            ("none of them moves", None),
+        ] {
+            assert_eq!(left(prompt).as_deref(), expected, "{prompt}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_a_comment_cuts_off_is_seen() {
+        let cut = |text: &str| cut_by_comments(text).into_iter().map(|finding| finding.place).collect::<Vec<_>>();
+        assert_eq!(cut("- prompt: A sign saying #1 in town\n"), [Place::At(1, 25)]);
+        for fine in [
+            "prompt: \"A sign saying #1\"",
+            "prompt: A sign # the first one",
+            "model: alpha-2 #1",
+            "prompt: |\n  a sign: it says #1\nid: a",
+            "prompt: >-\n  a sign: it says #1\n\n  and: that says #2\n",
+            "# prompt: A sign saying #1",
+            "prompt: A sign saying#1",
+        ] {
+            assert_eq!(cut(fine), [], "{fine}");
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! What is no YAML, said so that it can be mended: at its place, and with the cause where people commonly trip.
+//!
+//! A parser names the place where it could not go on, which is often the line after the mistake. [`slip`] looks at the lines
+//! before it for what editors, word processors and habits from elsewhere put there.
+
+use super::diagnostic::{Diagnostic, Sources};
+use super::place::{Part, Place, Pointer};
+
+/// How many lines before the parser's own place a mistake is looked for.
+const LINES_BEFORE: usize = 2;
+
+/// What the parser says, at the place it means, with the mend for what people do most.
+pub fn findings(error: &serde_yaml::Error, sources: &Sources) -> Vec<Diagnostic> {
+    let said = error.to_string();
+    // The parser refuses a key that stands twice without saying where.
+    if said.contains("duplicate entry") {
+        let duplicates = sources.marks().duplicates();
+        if !duplicates.is_empty() {
+            return duplicates.into_iter().map(duplicate_key).collect();
+        }
+    }
+    if let Some(finding) = control_character(&said, sources) {
+        return vec![finding];
+    }
+    let Some(location) = error.location() else {
+        return vec![limit_finding(&said)];
+    };
+    if let Some(finding) = open_quote(&said) {
+        return vec![finding];
+    }
+    let (line, column) = (location.line(), location.column());
+    if let Some(finding) = slip(sources.text(), line) {
+        return vec![finding];
+    }
+    if said.contains("expected any YAML value") {
+        let finding = Diagnostic::error("yaml", "this number is too large", Place::At(line, column));
+        return vec![finding.with_help("no field takes such a number; put quotes around it if it is a text")];
+    }
+    let message = said.replacen(&format!(" at line {line} column {column}"), "", 1);
+    let written = sources.text().lines().nth(line.saturating_sub(1)).unwrap_or_default();
+    let indent: String = written.chars().take_while(|c| c.is_whitespace()).collect();
+    let finding = Diagnostic::error("yaml", format!("this is no YAML: {message}"), Place::At(line, column));
+    vec![if indent.contains('\t') {
+        finding.with_help("YAML does not allow tabs for indentation: use spaces")
+    } else if message.contains("unknown anchor") {
+        finding.with_help(
+            "an asterisk starts a reference to an anchor (`&name`); put quotes around a text that starts with one",
+        )
+    } else if message.contains("mapping values are not allowed") {
+        finding.with_help("put quotes around a text that contains a colon and a space")
+    } else if message.contains("recursion limit") {
+        finding.with_help("no manifest needs to be nested this deep")
+    } else {
+        finding.with_help(
+            "check the indentation, and put quotes around texts with `: `, ` #`, `{`, `[`, `*`, `&`, `@` or `%`",
+        )
+    }]
+}
+
+/// What is commonly wrong with a line, on the one that the parser names or shortly before it.
+fn slip(text: &str, line: usize) -> Option<Diagnostic> {
+    let lines: Vec<&str> = text.lines().take(line).collect();
+    let first = line.saturating_sub(LINES_BEFORE + 1);
+    let looked_at = lines.iter().enumerate().skip(first);
+    let at = |number: usize, bytes: usize| Place::At(number + 1, lines[number][..bytes].chars().count() + 1);
+    let error = |message: &str, place: Place, help: &str| Diagnostic::error("yaml", message, place).with_help(help);
+    looked_at.rev().find_map(|(number, written)| {
+        if let Some(bytes) = strange_blank(written) {
+            let help =
+                "write a plain space in its place: it looks the same, and came along with a text that was pasted";
+            return Some(error(
+                "this is a no-break space (U+00A0), which YAML takes for a letter",
+                at(number, bytes),
+                help,
+            ));
+        }
+        let (start, value) = value_of(written)?;
+        if let Some(quote) = value.chars().next().filter(|quote| "“”„‟«‘’‚".contains(*quote)) {
+            let help = "write \" in its place: YAML knows no other quotes";
+            return Some(error(&format!("`{quote}` is a typographic quote"), at(number, start), help));
+        }
+        if let Some(end) = end_of_quoted(value).filter(|end| goes_on(&value[*end..])) {
+            let help = if value.starts_with('"') {
+                "put the whole text into one pair of quotes, and write a \" inside it as \\\""
+            } else {
+                "put the whole text into one pair of quotes, and write a ' inside it twice: ''"
+            };
+            return Some(error("the text goes on after its closing quote", at(number, start + end), help));
+        }
+        if value.starts_with("{{") {
+            let help = "put quotes around the whole text: \"{{ … }} …\"";
+            return Some(error("a text that begins with a brace needs quotes", at(number, start), help));
+        }
+        too_far_in(&lines, number)
+    })
+}
+
+/// Where a blank that is no space stands between what YAML itself reads: in front of a line, or behind a colon or a dash.
+fn strange_blank(line: &str) -> Option<usize> {
+    line.match_indices('\u{a0}').map(|(at, _)| at).find(|&at| {
+        let before = line[..at].trim_end_matches('\u{a0}');
+        let key = before.trim_start().trim_start_matches("- ");
+        before.trim().is_empty() || before.trim_end().ends_with(['-']) || (key.ends_with(':') && !key.contains(' '))
+    })
+}
+
+/// The value on a line such as `- key: value`, and the byte at which it starts.
+fn value_of(line: &str) -> Option<(usize, &str)> {
+    let start = match line.find(": ") {
+        Some(colon) if !line[..colon].contains(['"', '\'', '{', '[']) => colon + 2,
+        _ => line.find("- ").filter(|dash| line[..*dash].trim().is_empty())? + 2,
+    };
+    let value = line[start..].trim_start();
+    Some((line.len() - value.len(), value)).filter(|(_, value)| !value.is_empty())
+}
+
+/// The byte behind the quote that closes a text, if it is closed on this line.
+fn end_of_quoted(value: &str) -> Option<usize> {
+    let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+    let mut is_escaped = false;
+    let mut letters = value.char_indices().skip(1).peekable();
+    while let Some((at, letter)) = letters.next() {
+        let escapes = if quote == '"' {
+            letter == '\\'
+        } else {
+            letter == quote && letters.peek().is_some_and(|(_, c)| *c == quote)
+        };
+        if is_escaped || escapes {
+            is_escaped = !is_escaped;
+        } else if letter == quote {
+            return Some(at + 1);
+        }
+    }
+    None
+}
+
+/// Whether what follows a closing quote is neither a comment nor the end of something.
+fn goes_on(rest: &str) -> bool {
+    let rest = rest.trim_start();
+    !rest.is_empty() && !rest.starts_with(['#', ',', ']', '}', ':'])
+}
+
+/// A key that stands further in than the one before it, which has a value already.
+fn too_far_in(lines: &[&str], number: usize) -> Option<Diagnostic> {
+    let key = |line: &str| {
+        let inside = line.trim_start_matches([' ', '-']);
+        let (key, value) = inside.split_once(':')?;
+        let is_key = !key.is_empty() && !key.contains([' ', '"', '\'', '{', '[', '#']);
+        is_key.then(|| (line.len() - inside.len(), key.to_owned(), !value.trim().is_empty()))
+    };
+    let (column, name, _) = key(lines.get(number)?)?;
+    let (above, before, has_value) = key(lines[..number].iter().rev().find(|line| !line.trim().is_empty())?)?;
+    let is_item = lines[number].trim_start().starts_with('-');
+    (has_value && column > above && !is_item).then(|| {
+        let columns = if column - above == 1 { "1 column".to_owned() } else { format!("{} columns", column - above) };
+        let message = format!("`{name}` stands {columns} further in than `{before}`, which has a value already");
+        let finding = Diagnostic::error("yaml", message, Place::At(number + 1, column + 1));
+        finding.with_help("begin keys of one mapping in the same column")
+    })
+}
+
+/// A character that YAML does not allow, at its place: the parser only counts bytes.
+fn control_character(said: &str, sources: &Sources) -> Option<Diagnostic> {
+    let (_, position) = said.split_once("control characters are not allowed at position ")?;
+    let digits: String = position.chars().take_while(char::is_ascii_digit).collect();
+    let at: usize = digits.parse().ok()?;
+    let before = sources.text().get(..at)?;
+    let (line, start) = (before.matches('\n').count() + 1, before.rfind('\n').map_or(0, |newline| newline + 1));
+    let character = sources.text()[at..].chars().next()?;
+    let message = format!("YAML does not allow the character U+{:04X}", u32::from(character));
+    let place = Place::At(line, before[start..].chars().count() + 1);
+    Some(
+        Diagnostic::error("yaml", message, place)
+            .with_help("take it out: it can't be seen, and was pasted by accident"),
+    )
+}
+
+/// A quote that is never closed swallows the rest of the file, so the parser's own place is the end of it.
+fn open_quote(said: &str) -> Option<Diagnostic> {
+    let (_, opened) = said.split_once("while scanning a quoted scalar at line ")?;
+    let (line, column) = opened.split_once(" column ")?;
+    let finding =
+        Diagnostic::error("yaml", "this quote is never closed", Place::At(line.parse().ok()?, column.parse().ok()?));
+    Some(finding.with_help("close it, or put the whole text into quotes of the other kind"))
+}
+
+fn duplicate_key(pointer: Pointer) -> Diagnostic {
+    let message = format!("the key `{pointer}` stands twice");
+    let mut finding = Diagnostic::error("key-duplicate", message, Place::Value(pointer.clone(), Part::Again));
+    finding.other = Some((Place::Value(pointer, Part::Key), "first given here"));
+    finding.with_help("keep one of the two: nobody can know which was meant")
+}
+
+fn limit_finding(said: &str) -> Diagnostic {
+    if said.contains("repetition limit") {
+        let message = "the manifest's references multiply beyond every measure";
+        return Diagnostic::error("yaml-limit", message, Place::File)
+            .with_help("use fewer `*name` references inside anchors");
+    }
+    if said.contains("more than one document") {
+        let finding = Diagnostic::error("yaml", "the file holds more than one YAML document", Place::File);
+        return finding.with_help("split it at the `---` lines: one manifest for each file");
+    }
+    Diagnostic::error("yaml", format!("this is no YAML: {said}"), Place::File)
+}

@@ -1,0 +1,195 @@
+//! What users of other tools expect of a command line, of its words and of its environment.
+
+use serde_json::Value;
+
+use crate::support::{Answer, Service, Workspace, json as answer, numbered_jobs};
+
+#[test]
+fn an_empty_variable_is_not_set() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
+    let names = [
+        "PLAN",
+        "FORMAT",
+        "YES",
+        "MAX_COST",
+        "SELECT",
+        "EXCLUDE",
+        "TAG",
+        "CONCURRENCY",
+        "POLL_INTERVAL",
+        "POLL_FLOOR",
+        "FIRST_POLL",
+        "DEADLINE",
+        "MAX_DURATION",
+        "MAX_FAILURES",
+        "MAX_DOUBTS",
+        "RETRIES",
+        "RETRY_FAILED",
+        "RETAKE",
+        "OUT",
+        "REPORT",
+        "NO_DOWNLOAD",
+        "LEDGER",
+        "API_KEY_FILE",
+        "ALLOW_HTTP",
+        "SET",
+        "BATCH",
+        "CATALOG",
+        "SANDBOX",
+        "ROOT",
+        "SAME_ACCOUNT",
+        "PROGRESS",
+        "QUIET",
+        "VERBOSE",
+        "COLOR",
+        "LOG_FORMAT",
+        "RPS",
+        "HEADER",
+        "STRICT",
+    ];
+    let run = names.iter().fold(here.run(&service, &[]), |run, name| run.env(&format!("SHOTLIST_{name}"), ""));
+    run.ends_with(0);
+    assert_eq!(service.posts().len(), 2);
+    let no_key = here.shotlist(&["run", "m.yaml", "--yes", "--retake", "*"]).env("SHOTLIST_BASE_URL", &service.url());
+    let no_key = no_key.env("SHOTLIST_API_KEY", "").env("SHOTLIST_API_KEY_FILE", "").ends_with(2);
+    assert!(no_key.stderr.contains("there is no API key"), "{}", no_key.stderr);
+}
+
+#[test]
+fn a_variable_for_one_command_does_not_stop_another_and_a_flag_beats_it() {
+    let here = Workspace::with_manifest(&numbered_jobs(1));
+    let format = |args: &[&str], value: &str| here.shotlist(args).env("SHOTLIST_FORMAT", value);
+    format(&["status", "m.yaml"], "markdown").ends_with(0);
+    assert!(format(&["run", "m.yaml", "--plan"], "markdown").ends_with(0).stdout.contains("### Video plan"));
+    assert!(format(&["status", "m.yaml"], "json").ends_with(0).stdout.starts_with('{'));
+    format(&["status", "m.yaml"], "html").ends_with(2);
+    let said = here.shotlist(&["run", "m.yaml", "--plan", "-v"]).env("SHOTLIST_QUIET", "1").ends_with(0);
+    assert!(!said.stdout.is_empty());
+    here.shotlist(&["run", "m.yaml", "--plan", "--quiet"]).env("SHOTLIST_VERBOSE", "2").ends_with(0);
+    here.shotlist(&["run", "m.yaml", "--plan", "-q", "-v"]).ends_with(2);
+}
+
+#[test]
+fn words_from_elsewhere_lead_to_what_is_meant() {
+    let here = Workspace::with_manifest(&numbered_jobs(1));
+    assert!(here.shotlist(&["run", "m.yaml", "--dry-run"]).ends_with(0).stdout.contains("1 job to submit"));
+    assert!(here.shotlist(&["help", "resolve"]).ends_with(0).stdout.contains("--never-created"));
+    for (args, told) in [
+        (&["plan", "m.yaml"][..], "`shotlist run MANIFEST --plan` prices"),
+        (&["validate", "m.yaml"], "`shotlist run MANIFEST --plan` checks"),
+        (&["m.yaml"], "a command comes first: `shotlist run MANIFEST`"),
+        (&["run", "m.yaml", "-n"], "`--plan` prices a manifest"),
+        (&["run", "m.yaml", "--plam"], "a similar argument exists: '--plan'"),
+        (&["schema"], "manifest|plan|report|spend|diagnostics"),
+        (
+            &["resolve", "m.yaml", "j0"],
+            "shotlist resolve [OPTIONS] <MANIFEST> <JOB> <--task <ID>|--never-created|--lost[=<ID>]>",
+        ),
+    ] {
+        let ended = here.shotlist(args).env("SHOTLIST_BASE_URL", "http://x").ends_with(2);
+        assert!(ended.stderr.contains(told), "{args:?}: {}", ended.stderr);
+        assert!(!ended.stderr.contains("as a value, use"), "{args:?}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn the_books_are_found_by_the_manifest() {
+    let (service, here) = (Service::well(), Workspace::new().file("lists/m.yaml", numbered_jobs(1)));
+    let run = here.shotlist(&["run", "lists/m.yaml", "--yes", "--first-poll", "0s"]).env("SHOTLIST_API_KEY", "k");
+    run.env("SHOTLIST_BASE_URL", &service.url()).ends_with(0);
+    assert!(here.shotlist(&["spend", "lists/m.yaml"]).ends_with(0).stdout.contains("spent: $0.90"));
+    here.shotlist(&["run", "lists/m.yaml", "--sandbox"]).ends_with(0);
+    let rehearsed = here.shotlist(&["spend", "lists/m.yaml", "--sandbox"]).ends_with(0).stdout;
+    assert!(rehearsed.contains("spent: $0.90"), "{rehearsed}");
+    for (args, told) in [
+        (&["spend"][..], "name a manifest, `shotlist spend MANIFEST`"),
+        (&["spend", "nowhere.yaml"], "there is no manifest nowhere.yaml"),
+    ] {
+        let ended = here.shotlist(args).ends_with(2);
+        assert!(ended.stderr.contains(told), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn the_status_of_a_selection_is_about_it_alone() {
+    let service =
+        Service::scripted(|asked| if asked.body.contains("number 2") { Answer::Hangup } else { Answer::Well });
+    let here = Workspace::with_manifest(&numbered_jobs(3));
+    here.run(&service, &[]).ends_with(7);
+    let some = here.shotlist(&["status", "m.yaml", "--select", "j0"]).ends_with(0).stdout;
+    assert!(some.contains("1 job: 1 completed") && some.contains("spent: $0.90\n"), "{some}");
+    assert!(!some.contains("superseded") && !some.contains("at risk"), "{some}");
+    let all = here.shotlist(&["status", "m.yaml"]).ends_with(0).stdout;
+    assert!(all.contains("spent: $1.80\n") && all.contains("at risk: $0.90"), "{all}");
+}
+
+#[test]
+fn a_doubt_has_its_price_in_the_plan_and_what_a_person_said_is_not_forgotten() {
+    let service = Service::scripted(|_| Answer::Hangup);
+    let here = Workspace::with_manifest(&numbered_jobs(1));
+    here.run(&service, &[]).ends_with(7);
+    let plan = |form: &str| here.shotlist(&["run", "m.yaml", "--plan", "--format", form]).ends_with(0).stdout;
+    assert!(plan("text").contains("1 job in doubt: $0.90 perhaps charged"), "{}", plan("text"));
+    assert!(plan("text").contains('?'), "{}", plan("text"));
+    assert!(plan("markdown").contains("**1 job in doubt**: $0.90 perhaps charged"), "{}", plan("markdown"));
+    let json: Value = serde_json::from_str(&plan("json")).expect("JSON");
+    assert_eq!((&json["schema_version"], &json["totals"]["at_risk_usd"]), (&1.into(), &"0.90".into()));
+    here.shotlist(&["resolve", "m.yaml", "j0", "--never-created"]).ends_with(0);
+    assert!(plan("text").contains("never created as a"), "{}", plan("text"));
+}
+
+#[test]
+fn times_in_reports_have_always_as_many_digits() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(3)));
+    here.run(&service, &[]).ends_with(0);
+    let mut reader = csv::Reader::from_path(here.path("shotlist-out/m/report.csv")).expect("the report");
+    for row in reader.records() {
+        let row = row.expect("a row");
+        for time in [&row[19], &row[20]] {
+            assert_eq!((time.len(), &time[19..20]), ("2026-11-21T12:00:00.000Z".len(), "."), "{time}");
+        }
+    }
+    let job = here.report()["jobs"][0].clone();
+    assert_eq!(job["submitted_at"].as_str().map(str::len), Some(24), "{job}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_report_that_was_not_written_is_not_listed() {
+    let (service, switch) = Service::slow();
+    let here = Workspace::with_manifest(&numbered_jobs(1));
+    let run = here.run(&service, &["--report", "more/again.json"]).starts();
+    crate::support::wait_until("the report is there", || {
+        here.path("more/again.json").exists() && !service.posts().is_empty()
+    });
+    // A folder in its place can't be replaced.
+    std::fs::remove_file(here.path("more/again.json")).expect("removed");
+    std::fs::create_dir_all(here.path("more/again.json/x")).expect("a folder");
+    switch.store(true, std::sync::atomic::Ordering::SeqCst);
+    let ended = crate::support::Ended::of(run);
+    assert_eq!(ended.code, Some(74), "{}", ended.stderr);
+    assert!(ended.stderr.contains("again.json can't be written"), "{}", ended.stderr);
+    assert!(ended.stdout.contains("report.csv") && !ended.stdout.contains("again.json"), "{}", ended.stdout);
+}
+
+#[test]
+fn a_lock_that_is_held_leads_to_nothing_that_buys_twice() {
+    let (service, switch) = Service::slow();
+    let here = Workspace::with_manifest(&numbered_jobs(1));
+    let first = here.run(&service, &[]).starts();
+    crate::support::wait_until("it has submitted", || !service.posts().is_empty());
+    let second = here.run(&service, &[]).ends_with(75);
+    assert!(!second.stderr.contains("--batch") && second.stderr.contains("wait for it to end"), "{}", second.stderr);
+    switch.store(true, std::sync::atomic::Ordering::SeqCst);
+    assert_eq!(crate::support::Ended::of(first).code, Some(0));
+    assert_eq!(service.posts().len(), 1);
+}
+
+#[test]
+fn a_wrong_address_is_suspected_where_nothing_is_found() {
+    let service = Service::scripted(|_| answer(404, &serde_json::json!({ "detail": "Not Found" })));
+    let here = Workspace::with_manifest(&numbered_jobs(1));
+    let ended = here.run(&service, &[]).ends_with(1);
+    let asked = format!("{}/v1/videos was asked: is the base address right?", service.url());
+    assert!(ended.stderr.contains(&asked), "{}", ended.stderr);
+}

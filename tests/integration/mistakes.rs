@@ -1,0 +1,171 @@
+//! Mistakes that people made, and what they are told: where, what, and how to mend it.
+
+use std::fmt::Write as _;
+
+use crate::support::Workspace;
+
+/// Each mistake by its name, with the manifest that has it.
+const MISTAKES: [(&str, &str); 34] = [
+    ("a workbook", "jobs: [{ id: \"{{ row.id }}\", for_each: book.xlsx, prompt: x }]"),
+    (
+        "a sheet's link",
+        "jobs: [{ id: \"{{ row.id }}\", for_each: \"https://docs.google.com/spreadsheets/d/1\", prompt: x }]",
+    ),
+    ("UTF-16", "jobs: [{ id: \"{{ row.id }}\", for_each: utf16.csv, prompt: x }]"),
+    ("Latin-1", "jobs: [{ id: \"{{ row.id }}\", for_each: latin1.csv, prompt: x }]"),
+    ("separated by bars", "jobs: [{ id: \"{{ row.id }}\", for_each: bars.csv, prompt: x }]"),
+    ("JSON lines that are none", "jobs: [{ id: \"{{ row.id }}\", for_each: bad.jsonl, prompt: x }]"),
+    ("typographic quotes", "jobs:\n  - id: a\n    aspect_ratio: “9:16”\n    prompt: x"),
+    ("typographic quotes and a colon", "jobs:\n  - id: a\n    prompt: “A cat: the movie”"),
+    ("a no-break space behind a colon", "jobs:\n  - id: a\n    duration:\u{a0}12\n    prompt: x"),
+    ("a no-break space as indent", "jobs:\n  - id: a\n\u{a0}   prompt: x"),
+    ("quotes inside quotes", "jobs:\n  - id: a\n    prompt: \"He says \"hello\"\""),
+    ("an apostrophe inside apostrophes", "jobs:\n  - id: a\n    prompt: 'It's'"),
+    ("text behind a quote", "jobs:\n  - id: a\n    prompt: \"Golden hour\" over the bay\n    tags: [x]"),
+    ("a template without quotes", "vars: { brand: x }\njobs:\n  - id: a\n    prompt: {{ brand }} presents"),
+    ("a wrong indent", "jobs:\n  - id: a\n      prompt: x"),
+    ("a number with a unit", "jobs: [{ id: a, model: beta-2.0-lite, prompt: x, duration: 5s }]"),
+    ("a number with a part", "jobs: [{ id: a, model: beta-2.0-lite, prompt: x, duration: 7.5 }]"),
+    ("a number in words", "jobs: [{ id: a, prompt: x, takes: three }]"),
+    (
+        "numbers of a sheet",
+        "jobs: [{ id: \"{{ row.id }}\", for_each: numbers.csv, model: beta-2.0-lite, prompt: \"{{ row.id }}\", duration: \"{{ row.d }}\" }]",
+    ),
+    ("a tag of YAML", "jobs:\n  - id: a\n    prompt: !important x"),
+    (
+        "a column with a blank",
+        "jobs: [{ id: \"{{ row.id }}\", for_each: blank.csv, prompt: \"{{ row.Prompt Text }}\" }]",
+    ),
+    (
+        "an unclosed brace behind a closed one",
+        "vars: { brand: x }\njobs: [{ id: \"{{ row.id }}\", for_each: blank.csv, prompt: \"{{row.id }} by {{ brand }\" }]",
+    ),
+    ("an unknown filter", "jobs: [{ id: \"{{ row.id | slugify }}\", for_each: blank.csv, prompt: x }]"),
+    ("a budget without a name", "budget: 50\njobs: [{ id: a, prompt: x }]"),
+    (
+        "names of other tools",
+        "budget: { total: 50 }\njobs: [{ id: a, prompt: x, seconds: 5, resolution: 720p, seed: 1 }]",
+    ),
+    ("a lone dash", "jobs:\n  - { id: a, prompt: x }\n  -"),
+    ("a time for a ratio", "jobs: [{ id: a, prompt: x, aspect_ratio: \"16:09:00\" }]"),
+    ("a text that a comment cuts", "jobs:\n  - id: a\n    prompt: A poster saying #1 in town"),
+    ("a placeholder of another tool", "vars: { brand: x }\njobs: [{ id: a, prompt: \"a {brand} mug\" }]"),
+    ("templates in cells", "jobs: [{ id: \"{{ row.id }}\", for_each: cells.csv, prompt: \"{{ row.p }}\" }]"),
+    ("the same twice", "jobs: [{ id: a, prompt: same }, { id: b, prompt: same }]"),
+    ("another ending", "jobs: [{ id: a, prompt: x, file: a.mov }]"),
+    ("a page for an image", "jobs: [{ id: a, prompt: x, image: \"https://drive.google.com/file/d/1/view\" }]"),
+    ("tabs", "jobs:\n\t- id: a"),
+];
+
+fn folder() -> Workspace {
+    Workspace::new()
+        .file("book.xlsx", b"PK\x03\x04xx")
+        .file("utf16.csv", b"\xff\xfei\0d\0")
+        .file("latin1.csv", b"id,p\na,caf\xe9\n")
+        .file("bars.csv", "id|p\na|b\n")
+        .file("bad.jsonl", "{\"id\": \"a\"}\nnot JSON\n")
+        .file("numbers.csv", "id;d\na;\"7,5\"\nb;5.0\nc;five\n")
+        .file("blank.csv", "id,Prompt Text\na,x\n")
+        .file("cells.csv", "id,p\na,{{ brand }} mug\nb,#REF!\nc,n/a\n")
+}
+
+#[test]
+fn every_mistake_is_told_with_its_place_and_its_mend() {
+    let here = folder();
+    let mut told = String::new();
+    for (name, manifest) in MISTAKES {
+        here.write("m.yaml", format!("version: 1\ndefaults: {{ model: alpha-2 }}\n{manifest}\n"));
+        let ended = here.shotlist(&["run", "m.yaml", "--plan"]).ends();
+        let findings = ended.stderr.split("error: m.yaml").next().expect("findings").trim_end();
+        writeln!(told, "## {name} (exit {})\n{findings}\n", ended.code.expect("a code")).expect("a string");
+    }
+    insta::assert_snapshot!(told);
+}
+
+#[test]
+fn a_manifest_that_cannot_be_read_is_told_what_to_do() {
+    let here =
+        Workspace::new().file("utf16.yaml", b"\xff\xfev\0").file("latin1.yaml", b"name: caf\xe9").file("folder/x", "");
+    for (path, told) in [
+        ("nowhere.yaml", "`shotlist init nowhere.yaml` writes one"),
+        ("folder", "it is a folder"),
+        ("utf16.yaml", "it is in UTF-16"),
+        ("latin1.yaml", "save the file as UTF-8"),
+    ] {
+        let ended = here.shotlist(&["run", path, "--plan"]).ends_with(2);
+        assert!(ended.stderr.contains(told), "{path}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn what_looks_like_a_slip_stops_nobody_unless_it_is_asked_for() {
+    let manifest =
+        "version: 1\njobs: [{ id: a, model: alpha-2, prompt: same }, { id: b, model: alpha-2, prompt: same }]\n";
+    let here = Workspace::with_manifest(manifest);
+    here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0);
+    let strict = here.shotlist(&["run", "m.yaml", "--plan", "--strict"]).ends_with(2);
+    assert!(strict.stderr.contains("error[same-request]"), "{}", strict.stderr);
+    // Of a job that is not selected nothing is at stake.
+    here.shotlist(&["run", "m.yaml", "--plan", "--strict", "--select", "a"]).ends_with(0);
+}
+
+#[test]
+fn a_selection_of_nothing_names_what_there_is() {
+    let manifest = "version: 1\njobs: [{ id: hero, model: alpha-2, prompt: x, tags: \"launch, summer\" }]\n";
+    let here = Workspace::with_manifest(manifest);
+    for (option, value, told) in [
+        ("--select", "one,two", "say it once for each"),
+        ("--select", "Hero", "did you mean `hero`?"),
+        ("--select", "zebra", "--select zebra: no job matches it"),
+        ("--tag", "nope", "the tags are: launch, summer"),
+    ] {
+        let ended = here.shotlist(&["run", "m.yaml", "--plan", option, value]).ends_with(2);
+        assert!(ended.stderr.contains(told), "{value}: {}", ended.stderr);
+    }
+    for tag in ["launch", "summer"] {
+        here.shotlist(&["run", "m.yaml", "--plan", "--tag", tag]).ends_with(0);
+    }
+}
+
+/// Prompt sets and tables as the world ships them.
+#[test]
+fn rows_come_from_every_usual_file() {
+    let here = Workspace::new()
+        .file("lines.txt", "First prompt\n\n  Second prompt\n")
+        .file(
+            "objects.jsonl",
+            "{\"prompt\": \"First prompt\", \"n\": 1}\n{\"prompt\": \"Second prompt\", \"n\": null}\n",
+        )
+        .file("tabs.tsv", "prompt\tn\nFirst prompt\t1\nSecond prompt\t2\n")
+        .file("excel.csv", "sep=;\r\nprompt;n\r\nFirst prompt;1\r\nSecond prompt;2\r\n");
+    for (file, column) in
+        [("lines.txt", "text"), ("objects.jsonl", "prompt"), ("tabs.tsv", "prompt"), ("excel.csv", "prompt")]
+    {
+        here.write("m.yaml", format!(
+            "version: 1\njobs: [{{ id: \"p-{{{{ row_number }}}}\", for_each: {file}, model: alpha-2, prompt: \"{{{{ row.{column} }}}}\" }}]\n"
+        ));
+        let plan = here.shotlist(&["run", "m.yaml", "--plan", "--format", "json"]).ends_with(0).stdout;
+        let plan: serde_json::Value = serde_json::from_str(&plan).expect("JSON");
+        let jobs: Vec<(&str, &str)> = plan["jobs"]
+            .as_array()
+            .expect("jobs")
+            .iter()
+            .map(|job| (job["id"].as_str().expect("an id"), job["request"]["prompt"].as_str().expect("a prompt")))
+            .collect();
+        assert_eq!(jobs, [("p-1", "First prompt"), ("p-2", "Second prompt")], "{file}");
+    }
+    // Names of people and towns become ids.
+    here.write("m.yaml", "version: 1\njobs: [{ id: \"{{ row.n | slug }}\", for_each: [{ n: \"Frühling in Łódź!\" }, { n: \"L'été, là\" }], model: alpha-2, prompt: \"{{ row.n }}\" }]\n");
+    let plan = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0).stdout;
+    assert!(plan.contains("fruehling-in-lodz") && plan.contains("lete-la"), "{plan}");
+}
+
+/// JSON as Python writes it: letters beyond the first 65,536 in two halves.
+#[test]
+fn a_manifest_may_be_json_with_letters_in_halves() {
+    let here = Workspace::with_manifest(
+        r#"{"version": 1, "name": "n", "jobs": [{"id": "a", "model": "alpha-2", "prompt": "\ud83d\ude00 \u00e9"}]}"#,
+    );
+    let plan = here.shotlist(&["run", "m.yaml", "--plan", "--format", "json"]).ends_with(0).stdout;
+    assert!(plan.contains("😀 é"), "{plan}");
+}
