@@ -43,7 +43,7 @@ fuzz_target!(|bytes: &[u8]| {
     let attempt = block_on(ledger.intend(intent)).expect("an intent");
     let (event, expected) = match submission(&answer, false, jiff::Timestamp::UNIX_EPOCH) {
         Submission::Accepted(task, _) => (Event::Accepted(task), AttemptState::Queued),
-        Submission::Rejected(error) => (Event::Refused(error), AttemptState::Rejected),
+        Submission::Rejected(error) | Submission::Unpaid(error) => (Event::Refused(error), AttemptState::Rejected),
         Submission::Unknown(error) => (Event::Doubted(error), AttemptState::InDoubt),
         Submission::NotSent(_) | Submission::Wait(..) | Submission::Astray(_) | Submission::KeyRefused(_) => (Event::Withdrawn, AttemptState::Void),
     };

@@ -18,7 +18,7 @@ use super::line::Line;
 use super::slots::{Slot, Slots, Turn};
 use super::stop::StopReason;
 use super::trust::{Permit, Trust};
-use crate::domain::{Account, AttemptId, BatchKey, Job, ServiceError, TaskNames};
+use crate::domain::{Account, AttemptId, BatchKey, Job, JobId, ServiceError, TaskNames};
 use crate::ledger::{Cap, Event, Intent, Ledger, LedgerError};
 use crate::service::{Submission, VideoService};
 
@@ -276,16 +276,25 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
                 self.write(attempt, Event::Withdrawn).await;
                 Submitted::Nothing
             }
-            Submission::Rejected(error) => {
-                let message = error.message.clone();
-                self.write(attempt, Event::Refused(error)).await;
-                (self.line.tell)(RunEvent::Rejected { job: id, message });
-                Submitted::Rejected
-            }
+            Submission::Rejected(error) => self.reject(id, attempt, error, permit.was_rejected()).await,
+            Submission::Unpaid(error) => self.reject(id, attempt, error, permit.was_unpaid()).await,
             Submission::Unknown(error) => self.doubt(job, attempt, error, permit).await,
             // Answered where they are met: no request follows them under this intent.
             Submission::NotSent(_) | Submission::Wait(..) => Submitted::Nothing,
         }
+    }
+
+    /// The service refused it for good: nothing was bought. Where it refuses everything, the rest is not even asked for.
+    async fn reject(&self, job: JobId, attempt: AttemptId, error: ServiceError, hopeless: Option<usize>) -> Submitted {
+        let message = error.message.clone();
+        self.write(attempt, Event::Refused(error)).await;
+        (self.line.tell)(RunEvent::Rejected { job, message: message.clone() });
+        if let Some(rejected) = hopeless {
+            let message =
+                format!("{rejected} submissions in a row were refused, and nothing was taken; the last one: {message}");
+            self.line.stop_because(StopReason::TooManyFailures, message);
+        }
+        Submitted::Rejected
     }
 
     /// Nobody knows what came of it. Too many of these in a row end submitting.

@@ -15,6 +15,10 @@ use tokio::sync::{Mutex as FairMutex, Notify, Semaphore, SemaphorePermit};
 const LEAST_MOST: usize = 4;
 const SHARE: usize = 16;
 
+/// How many refusals before anything was taken end submitting, and how many in a row for want of money.
+const MOST_REJECTED: usize = 20;
+const MOST_UNPAID: usize = 3;
+
 /// The trust in the service, during one run.
 #[derive(Debug)]
 pub struct Trust {
@@ -34,6 +38,10 @@ struct State {
     open: usize,
     /// Doubts since something was taken.
     doubts: usize,
+    /// Refusals since something was taken, and those of them for want of money.
+    rejected: usize,
+    unpaid: usize,
+    has_taken: bool,
 }
 
 /// Leave to have one submission open, from before its intent until its answer is written down.
@@ -46,7 +54,7 @@ impl Trust {
         Self {
             most: LEAST_MOST.max(slots / SHARE),
             most_doubts,
-            state: Mutex::new(State { allowed: 1, open: 0, doubts: 0 }),
+            state: Mutex::new(State { allowed: 1, open: 0, doubts: 0, rejected: 0, unpaid: 0, has_taken: false }),
             head: FairMutex::new(()),
             changed: Notify::new(),
             line: Semaphore::new(2 * LEAST_MOST.max(slots / SHARE)),
@@ -85,10 +93,25 @@ impl Permit<'_> {
     /// The service took it: there is a task.
     pub fn was_taken(&self) {
         let mut state = self.0.lock();
-        state.doubts = 0;
+        (state.doubts, state.rejected, state.unpaid, state.has_taken) = (0, 0, 0, true);
         state.allowed = (state.allowed + 1).min(self.0.most);
         drop(state);
         self.0.changed.notify_waiters();
+    }
+
+    /// The service refused it for good. Returns how many it refused, once so many were and nothing at all was taken: then it is
+    /// not the jobs that are wrong. After the first that was taken, it is.
+    pub fn was_rejected(&self) -> Option<usize> {
+        let mut state = self.0.lock();
+        state.rejected += 1;
+        (state.rejected >= MOST_REJECTED && !state.has_taken).then_some(state.rejected)
+    }
+
+    /// The service refused it for want of money. Returns how often in a row, once that will not change any more.
+    pub fn was_unpaid(&self) -> Option<usize> {
+        let mut state = self.0.lock();
+        state.unpaid += 1;
+        (state.unpaid >= MOST_UNPAID).then_some(state.unpaid)
     }
 
     /// Nobody knows what came of it. Returns how many doubts there are in a row, once they are too many.

@@ -32,6 +32,7 @@ pub struct Answer<'a> {
 /// | 301, 302, 307, 308 | another address: said by web servers and gateways in front of a service (a missing `https`, `www` or slash), which made nothing |
 /// | 401, 403 | the key |
 /// | 408 | nobody knows: RFC 9110 §15.5.9 means a request that never came whole, but gateways (`LiteLLM`, Ray Serve) say it when what is behind them took too long, and one was seen to have bought five tasks |
+/// | 402 | refused for good, for want of money on the account: said by gateways whose users pay in advance |
 /// | other 4xx | refused for good |
 /// | everything else | nobody knows: other 5xx (502 and 504 are a gateway's words for a lost answer), 303 (RFC 9110 §15.4.4: it is done, look elsewhere), a 2xx without a task id |
 ///
@@ -53,6 +54,7 @@ pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp)
         301 | 302 | 307 | 308 => Submission::Astray(moved(answer)),
         401 | 403 => Submission::KeyRefused(describe(answer, "the service refused the key")),
         408 => Submission::Unknown(describe(answer, "something on the way timed out while it had the request")),
+        402 => Submission::Unpaid(describe(answer, "the service refused the submission")),
         400..=499 => Submission::Rejected(describe(answer, "the service refused the submission")),
         300..=399 => {
             Submission::Unknown(describe(answer, "the service answered with a redirect, which is not followed"))
@@ -125,6 +127,7 @@ mod tests {
             Submission::Astray(_) => "moved",
             Submission::KeyRefused(_) => "key",
             Submission::Rejected(_) => "rejected",
+            Submission::Unpaid(_) => "unpaid",
             Submission::Unknown(_) => "unknown",
         }
     }
@@ -146,9 +149,10 @@ mod tests {
             (308, None, "", "moved"),
             (400, None, "", "rejected"),
             (401, None, "", "key"),
-            (402, None, "", "rejected"),
+            (402, None, "", "unpaid"),
             (403, None, "", "key"),
             (404, None, "", "rejected"),
+            (405, None, "", "rejected"),
             (408, None, "", "unknown"),
             (408, Some("1"), "", "unknown"),
             (409, None, "", "rejected"),

@@ -18,6 +18,7 @@ pub fn submission(own: &Credentials, said: Submission) -> Submission {
         Submission::Astray(to) => Submission::Astray(own.masked(to)),
         Submission::KeyRefused(why) => Submission::KeyRefused(error(own, why)),
         Submission::Rejected(why) => Submission::Rejected(error(own, why)),
+        Submission::Unpaid(why) => Submission::Unpaid(error(own, why)),
         Submission::Unknown(why) => Submission::Unknown(error(own, why)),
     }
 }

@@ -54,6 +54,8 @@ pub enum Submission {
     KeyRefused(ServiceError),
     /// Refused for good: nothing was bought.
     Rejected(ServiceError),
+    /// Refused for want of money on the account: nothing was bought, and others will fare alike.
+    Unpaid(ServiceError),
     /// Sent, and nobody knows what came of it.
     Unknown(ServiceError),
 }

@@ -193,3 +193,22 @@ fn a_wrong_address_is_suspected_where_nothing_is_found() {
     let asked = format!("{}/v1/videos was asked: is the base address right?", service.url());
     assert!(ended.stderr.contains(&asked), "{}", ended.stderr);
 }
+
+#[test]
+fn a_service_that_refuses_everything_is_not_asked_for_everything() {
+    let refusing = |status: u16, from: usize| {
+        Service::scripted(move |asked| match asked.method.as_str() {
+            "POST" if asked.earlier >= from => answer(status, &serde_json::json!({ "detail": "not you" })),
+            _ => Answer::Well,
+        })
+    };
+    // An empty account at any time, a wrong address from the beginning; but one bad job after a good one is its own affair.
+    for (status, from, most, left) in [(402, 0, 5, true), (402, 10, 15, true), (404, 0, 22, true), (404, 1, 60, false)]
+    {
+        let (service, here) = (refusing(status, from), Workspace::with_manifest(&numbered_jobs(60)));
+        let ended = here.run(&service, &[]).ends_with(1);
+        assert!(service.posts().len() <= most, "{status} from {from}: {} submissions", service.posts().len());
+        assert_eq!(here.states().contains(&"pending".to_owned()), left, "{status} from {from}");
+        assert_eq!(ended.stderr.contains("submissions in a row were refused"), left, "{}", ended.stderr);
+    }
+}
