@@ -21,9 +21,6 @@ pub struct ManifestArgs {
     /// Use this batch value instead of the manifest's
     #[arg(long, env = "SHOTLIST_BATCH", hide_env_values = true, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
     pub batch: Option<String>,
-    /// Take what looks like a slip in the manifest, and is only told otherwise, for an error
-    #[arg(long, env = "SHOTLIST_STRICT", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
-    pub strict: bool,
     /// A catalogue that adds models or changes prices
     #[arg(long, env = "SHOTLIST_CATALOG", hide_env_values = true, value_name = "FILE")]
     pub catalog: Option<PathBuf>,

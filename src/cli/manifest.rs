@@ -33,13 +33,14 @@ pub struct Chosen {
 }
 
 /// Loads a manifest, and shows its findings: on stderr for people, on stdout as data if `as_json`. `secret` is the file of
-/// the key, which no manifest may read.
+/// the key, which no manifest may read. With `is_strict`, warnings are errors.
 pub fn load(
     args: &ManifestArgs,
     selection: &SelectArgs,
     secret: Option<&Path>,
     terminal: &Terminal,
     as_json: bool,
+    is_strict: bool,
 ) -> Result<Chosen, Failure> {
     let (args_of_selection, excluded) = (selection, &selection.exclude);
     let selection = Selection::new(&selection.select, &selection.exclude, &selection.tag)
@@ -56,7 +57,7 @@ pub fn load(
         env: &|name| std::env::var(name).ok(),
     };
     let mut loaded = manifest::load(&options, catalog(args.catalog.as_deref())?);
-    if args.strict {
+    if is_strict {
         loaded.findings.iter_mut().for_each(|finding| finding.severity = Severity::Error);
     }
     spare_unselected(&mut loaded.findings, &selection);

@@ -15,7 +15,7 @@ use crate::ui::{self, Terminal};
 /// Writes the reports of a manifest's batch. Asks nobody, and changes nothing but the reports.
 pub fn report(args: &ReportCommandArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let everything = super::groups::SelectArgs::default();
-    let chosen = manifest::load(&args.manifest, &everything, None, terminal, false)?;
+    let chosen = manifest::load(&args.manifest, &everything, None, terminal, false, false)?;
     let key = &chosen.manifest.key;
     let out = paths::out(&args.manifest, args.reports.out.as_deref(), key)?;
     let writer = destinations(&args.reports, &out)?;

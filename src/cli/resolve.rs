@@ -1,5 +1,7 @@
 //! `shotlist resolve`: a person settles a job in doubt, or gives up a task that never ends.
 
+use std::time::Duration;
+
 use super::args::{ResolveArgs, Verdict};
 use super::connect::{self, connect};
 use super::exit::Exit;
@@ -13,13 +15,16 @@ use crate::ui::{Again, Terminal};
 
 /// How often a task has to be seen under another name than it was asked by, before that is taken for its own.
 const STABLE: u32 = 3;
+/// The pause between two such looks.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
 
 /// Settles one job. A task id is believed only after the service has confirmed it.
 pub fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let everything = SelectArgs { select: Vec::new(), exclude: Vec::new(), tag: Vec::new() };
-    let key = manifest::load(&args.manifest, &everything, args.service.api_key_file.as_deref(), terminal, false)?
-        .manifest
-        .key;
+    let key =
+        manifest::load(&args.manifest, &everything, args.service.api_key_file.as_deref(), terminal, false, false)?
+            .manifest
+            .key;
     let job = JobId::new(args.job.clone()).map_err(|error| Failure::before_sending(Exit::Usage, error.to_string()))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -101,8 +106,9 @@ async fn confirmed(
     if !args.service.same_account {
         connect::check_owner([doubtful], &connection.account)?;
     }
-    let names = seen_at_the_service(&connection.service, &task).await?;
-    if let Some(alias) = &names.alias {
+    let (names, is_strange) = seen_at_the_service(&connection.service, &task).await?;
+    // Where the service names the task that was asked for, a second name of another's is left out when it is written down.
+    if let Some(alias) = names.alias.as_ref().filter(|_| is_strange) {
         refuse_the_task_of_another(args, alias)?;
     }
     if args.service.same_account {
@@ -120,11 +126,16 @@ fn refuse_the_task_of_another(args: &ResolveArgs, task: &TaskId) -> Result<(), F
     })
 }
 
-/// The names of a task that the service knows. One that it answers with is believed if it stays the same.
-async fn seen_at_the_service(service: &impl VideoService, task: &TaskId) -> Result<TaskNames, Failure> {
+/// The names of a task that the service knows, and whether it answers with another one than it was asked by. That one is
+/// believed if it stays the same.
+async fn seen_at_the_service(service: &impl VideoService, task: &TaskId) -> Result<(TaskNames, bool), Failure> {
     let usage = |message: String| Failure::before_sending(Exit::Usage, message);
     let (asked, mut stranger) = (TaskNames::from(task.clone()), None);
-    for _ in 0..STABLE {
+    for look in 0..STABLE {
+        if look > 0 {
+            // A cache in between may have another's answer for a moment.
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+        }
         let report = match service.look(task).await {
             Look::Report(report) if matches!(report.status, Status::Unknown(_)) => {
                 return Err(usage(format!("what the service says of {task} is not how a task looks")));
@@ -143,14 +154,14 @@ async fn seen_at_the_service(service: &impl VideoService, task: &TaskId) -> Resu
         };
         let Some(name) = report.strange_name(&asked) else {
             let alias = report.names.iter().flat_map(TaskNames::each).find(|name| *name != task).cloned();
-            return Ok(TaskNames { id: task.clone(), alias });
+            return Ok((TaskNames { id: task.clone(), alias }, false));
         };
         if stranger.as_ref().is_some_and(|known| known != name) {
             return Err(usage(format!("asked about the task {task}, the service answers about others")));
         }
         stranger = Some(name.clone());
     }
-    Ok(TaskNames { id: task.clone(), alias: stranger })
+    Ok((TaskNames { id: task.clone(), alias: stranger }, true))
 }
 
 fn settled(event: &Event, attempt: &Attempt, again: &Again) -> String {

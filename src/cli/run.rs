@@ -38,6 +38,7 @@ pub fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> {
         args.service.api_key_file.as_deref(),
         terminal,
         args.money.format == PlanFormat::Json,
+        args.strict,
     )?;
     for glob in &args.again.retake {
         expect_match("--retake", glob, chosen.selected.iter())?;

@@ -13,6 +13,9 @@ use crate::domain::Usd;
 pub struct RunArgs {
     #[command(flatten)]
     pub manifest: ManifestArgs,
+    /// Take what looks like a slip in the manifest, and is only told otherwise, for an error
+    #[arg(long, help_heading = "Manifest", env = "SHOTLIST_STRICT", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    pub strict: bool,
     #[command(flatten)]
     pub selection: SelectArgs,
     #[command(flatten)]

@@ -1,5 +1,6 @@
 //! The service's address and key: from the command line, the environment or a file, never from a manifest.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use super::environment;
@@ -47,9 +48,16 @@ pub fn key(args: &ServiceArgs) -> Result<ApiKey, Failure> {
 
 /// The key, and the headers for a gateway.
 pub fn credentials(args: &ServiceArgs, key: ApiKey) -> Result<Credentials, Failure> {
-    let headers = args.header.iter().map(|header| GatewayHeader::parse(header)).collect::<Result<_, _>>();
-    let refused = |error| Failure::before_sending(Exit::Usage, format!("--header: {error}"));
-    Ok(Credentials::new(key, headers.map_err(refused)?))
+    let refused = |error: String| Failure::before_sending(Exit::Usage, format!("--header: {error}"));
+    // A variable of several lines ends in one that is empty.
+    let said = args.header.iter().filter(|header| !header.trim().is_empty());
+    let headers = said.map(|header| GatewayHeader::parse(header)).collect::<Result<Vec<_>, _>>();
+    let headers = headers.map_err(|error| refused(error.to_string()))?;
+    let mut names = HashSet::new();
+    if let Some(twice) = headers.iter().find(|header| !names.insert(header.name())) {
+        return Err(refused(format!("`{}` is given twice", twice.name())));
+    }
+    Ok(Credentials::new(key, headers))
 }
 
 /// The text of a key file. A pipe is fine: whoever keeps a key elsewhere hands it over so.

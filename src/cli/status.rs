@@ -16,7 +16,7 @@ use crate::ui::{self, Page, Terminal};
 /// Shows where each selected job stands. Asks nobody, writes nothing.
 pub fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let as_json = args.format == StatusFormat::Json;
-    let chosen = manifest::load(&args.manifest, &args.selection, None, terminal, as_json)?;
+    let chosen = manifest::load(&args.manifest, &args.selection, None, terminal, as_json, false)?;
     let key = &chosen.manifest.key;
     let history = read_history(&paths::ledger(&args.manifest)?, paths::kind(&args.manifest), key)
         .map_err(|error| Failure::plain(Exit::CannotWrite, chain(&error)))?;

@@ -10,9 +10,12 @@ use serde_json::Value;
 
 use crate::service::Echo;
 
-/// What was found to differ, told once for each model.
+/// The least that a length differs by, in seconds: some services measure what they made.
+const SHORTEST: f64 = 0.5;
+
+/// What was found to differ, by model and field: each is told once.
 #[derive(Debug, Default)]
-pub struct Echoes(Mutex<HashSet<String>>);
+pub struct Echoes(Mutex<HashSet<(String, &'static str)>>);
 
 impl Echoes {
     /// What the service makes otherwise than a request asked, unless that was told of its model before.
@@ -23,29 +26,33 @@ impl Echoes {
         let asked: Value = serde_json::from_str(request).ok()?;
         let differing = differences(&asked, echo);
         let model = asked["model"].as_str()?;
-        let is_news =
-            !differing.is_empty() && self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(model.to_owned());
-        is_news.then(|| {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let news: Vec<String> = differing
+            .into_iter()
+            .filter(|(field, _)| told.insert((model.to_owned(), *field)))
+            .map(|(_, difference)| difference)
+            .collect();
+        (!news.is_empty()).then(|| {
             format!(
                 "the service says that {model} makes {}: look at a video of it before more is bought, and at what it charges",
-                differing.join(" and ")
+                news.join(" and ")
             )
         })
     }
 }
 
-fn differences(asked: &Value, echo: &Echo) -> Vec<String> {
+fn differences(asked: &Value, echo: &Echo) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
     if let (Some(asked), Some(made)) = (asked["duration"].as_f64(), echo.duration_s)
-        && (asked - made).abs() > f64::EPSILON
+        && (asked - made).abs() >= SHORTEST
     {
-        found.push(format!("{made} s where {asked} s were asked for"));
+        found.push(("duration", format!("{made} s where {asked} s were asked for")));
     }
     for (field, made) in [("size", &echo.size), ("aspect_ratio", &echo.aspect_ratio)] {
         if let (Some(asked), Some(made)) = (asked[field].as_str(), made)
             && plain(asked) != plain(made)
         {
-            found.push(format!("`{field}` {made} where {asked} was asked for"));
+            found.push((field, format!("`{field}` {made} where {asked} was asked for")));
         }
     }
     found
@@ -70,7 +77,7 @@ mod tests {
         let asked = r#"{"duration":10,"model":"beta-2.0-lite","size":"1280x720"}"#;
         for same in [
             r#"{"duration": 10, "size": "1280x720"}"#,
-            r#"{"duration": 10.0, "size": "1280X720"}"#,
+            r#"{"duration": 10.04, "size": "1280X720"}"#,
             r#"{"seconds": "10", "size": "1280×720"}"#,
             r#"{"duration": null, "size": "", "aspect_ratio": "16:9"}"#,
             r#"{"duration": {"s": 4}, "size": 720}"#,
@@ -78,8 +85,10 @@ mod tests {
         ] {
             assert_eq!(news(asked, same), None, "{same}");
         }
-        let told = news(asked, r#"{"seconds": "4", "size": "480x832"}"#).expect("news");
-        assert!(told.contains("beta-2.0-lite makes 4 s where 10 s were asked for and `size` 480x832"), "{told}");
+        let told = news(asked, r#"{"size": "480x832"}"#).expect("news");
+        assert!(told.contains("beta-2.0-lite makes `size` 480x832"), "{told}");
+        let told = news(asked, r#"{"seconds": "4", "size": "480x832"}"#).expect("more news");
+        assert!(told.contains("beta-2.0-lite makes 4 s where 10 s were asked for:"), "{told}");
         assert_eq!(news(asked, r#"{"duration": 4}"#), None, "told before");
         let alpha = r#"{"aspect_ratio":"9:16","duration":12,"model":"alpha-2"}"#;
         assert!(news(alpha, r#"{"aspect_ratio": "16:9", "duration": 12}"#).is_some());

@@ -247,6 +247,11 @@ impl<'e, S: VideoService, L: Ledger> Poller<'e, S, L> {
     }
 
     fn next(&mut self, watched: &mut Watched<'e>, seen: Look) -> Next {
+        if watched.identity.is_asked_by_alias() && matches!(seen, Look::Trouble(_) | Look::KeyRefused(_)) {
+            // The service denied its first name, and what it says of the other one is no better: back to the first.
+            watched.identity.was_denied();
+            return self.as_usual(watched);
+        }
         if !matches!(seen, Look::Trouble(_) | Look::Wait(..)) {
             self.line.pace.was_taken();
         }
@@ -264,6 +269,9 @@ impl<'e, S: VideoService, L: Ledger> Poller<'e, S, L> {
                 Whose::Own => self.read_report(watched, report),
                 Whose::Renamed(name) => Next::Claim(name, Box::new(report)),
                 Whose::Strange(name) => {
+                    if watched.identity.is_asked_by_alias() {
+                        watched.identity.was_denied();
+                    }
                     self.is_about_another(watched, &format!("the service answered about the task {name}"))
                 }
             },

@@ -10,14 +10,15 @@ use std::time::Duration;
 /// The gap after the first refusal.
 const FIRST_GAP: f64 = 0.02;
 /// The longest gap, in seconds.
-const LONGEST_GAP: f64 = 1.0;
-/// How much longer the gap is after a refusal.
+const LONGEST_GAP: f64 = 10.0;
+/// How much longer the gap is after a refusal, and after each more in a row.
 const GROWTH: f64 = 1.3;
+const GROWTH_AGAIN: f64 = 2.0;
 /// What a request that is taken leaves of the gap, far above one that was too short and near it.
 const QUICKLY: f64 = 0.97;
 const SLOWLY: f64 = 0.999;
 /// What is near, as a multiple of the gap that was too short.
-const NEAR: f64 = 1.1;
+const NEAR: f64 = 1.15;
 /// A gap below this is none, in seconds.
 const NO_GAP: f64 = 0.001;
 /// The pause after a refusal, doubled with each more in a row, and the longest.
@@ -36,10 +37,14 @@ pub struct Rate {
 impl Rate {
     /// A request came too soon after the one before. Returns how long nobody should ask.
     pub fn refused(&mut self) -> Duration {
-        if self.refusals == 0 {
+        let growth = if self.refusals == 0 {
             self.too_short = self.gap;
-            self.gap = (self.gap * GROWTH).clamp(FIRST_GAP, LONGEST_GAP);
-        }
+            GROWTH
+        } else {
+            // Refused again although nobody asked for a while: the gap is far too short, or the service is busy for now.
+            GROWTH_AGAIN
+        };
+        self.gap = (self.gap * growth).clamp(FIRST_GAP, LONGEST_GAP);
         let pause = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(self.refusals.min(16))).min(LONGEST_PAUSE);
         self.refusals += 1;
         pause
@@ -94,7 +99,7 @@ mod tests {
         let mut rate = Rate::default();
         let (_, refused) = asked(&mut rate, 0.025, 100);
         assert!(refused < 10, "{refused}");
-        for (limit, most_refused) in [(0.025, 12), (0.1, 20), (0.01, 12), (0.5, 20)] {
+        for (limit, most_refused) in [(0.025, 12), (0.1, 20), (0.01, 12), (0.5, 20), (3.0, 20)] {
             asked(&mut rate, limit, 300);
             let (took, refused) = asked(&mut rate, limit, 1000);
             assert!(took < 1000.0 * limit * 1.35, "{limit}: {took}");
@@ -109,6 +114,8 @@ mod tests {
         let mut rate = Rate::default();
         let pauses: Vec<u128> = (0..8).map(|_| rate.refused().as_millis()).collect();
         assert_eq!(pauses, [100, 200, 400, 800, 1600, 3200, 6400, 10_000]);
-        assert!(rate.gap() < Duration::from_millis(25), "it says nothing of the rate");
+        // As soon as it takes something again, the gap shrinks: nothing was too short but the outage.
+        (0..200).for_each(|_| rate.taken());
+        assert!(rate.gap() < Duration::from_millis(50), "{:?}", rate.gap());
     }
 }

@@ -132,7 +132,7 @@ impl State {
 
 impl Slot<'_> {
     /// There is a task in this slot now. True if it was taken where one was refused a moment ago: not for want of a place.
-    pub fn occupy(&mut self) -> bool {
+    pub fn occupy(&mut self, turn: &Turn<'_>) -> bool {
         let mut state = self.slots.lock();
         if !std::mem::replace(&mut self.has_task, true) {
             state.tasks += 1;
@@ -140,9 +140,10 @@ impl Slot<'_> {
         state.moved_at = Instant::now();
         // It takes something: what it was full with before says nothing of how long it will be full next.
         state.refusals = 0;
-        let was_too_fast = state.too_fast_at.take().is_some();
+        // What was sent before that refusal says nothing of it.
+        let was_too_fast = state.too_fast_at.is_some_and(|at| turn.ready_at > at);
         if was_too_fast {
-            state.capacity = None;
+            (state.capacity, state.too_fast_at) = (None, None);
         }
         if let Some(capacity) = state.capacity.filter(|&capacity| state.tasks > capacity || state.may_probe()) {
             let capacity = capacity.max(state.tasks);

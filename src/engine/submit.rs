@@ -131,6 +131,12 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
             }
             // Boxed: it is large, and every job that waits would otherwise keep room for it.
             match Box::pin(self.line.service.submit(&job.request)).await {
+                // A service that was reached before is behind somebody else for now, a hotel's login page for example.
+                Submission::Astray(message) if self.line.contact.was_reached() => {
+                    unsent += 1;
+                    self.was_not_sent(&mut turn, unsent, &message);
+                    self.write(attempt, Event::Withdrawn).await;
+                }
                 Submission::NotSent(message) => {
                     unsent += 1;
                     self.was_not_sent(&mut turn, unsent, &message);
@@ -145,7 +151,7 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
                         self.line.heard();
                         self.line.pace.was_taken();
                     }
-                    if matches!(answer, Submission::Accepted(..)) && slot.occupy() {
+                    if matches!(answer, Submission::Accepted(..)) && slot.occupy(&turn) {
                         self.line.slow_down("the service refused what it takes now");
                     }
                     turn.is_over();
@@ -251,14 +257,18 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
         let id = job.id.clone();
         match answer {
             Submission::Accepted(task, echo) => match self.write_task(job, attempt, &task).await {
-                Ok(()) => {
+                Ok(task) => {
                     permit.was_taken();
                     self.line.compare(job.request.body(), &echo);
                     (self.line.tell)(RunEvent::Submitted { job: id, task: task.clone(), price: job.price });
                     Submitted::Task(attempt, task)
                 }
                 Err(taken @ LedgerError::TaskTaken { .. }) => {
-                    let error = ServiceError { message: taken.to_string(), code: None, raw: task.to_string().into() };
+                    let error = ServiceError {
+                        message: format!("{taken}; all of its names: {task}"),
+                        code: None,
+                        raw: task.to_string().into(),
+                    };
                     self.doubt(job, attempt, error, permit).await
                 }
                 Err(error) => {
@@ -314,8 +324,8 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
     }
 
     /// Writes a task id. If that fails it is told at once, before anything else can happen, and tried again for a while.
-    async fn write_task(&self, job: &Job, attempt: AttemptId, task: &TaskNames) -> Result<(), LedgerError> {
-        let mut written = self.ledger.record(attempt, Event::Accepted(task.clone())).await;
+    async fn write_task(&self, job: &Job, attempt: AttemptId, task: &TaskNames) -> Result<TaskNames, LedgerError> {
+        let mut written = self.ledger.accept(attempt, task.clone()).await;
         if matches!(written, Err(LedgerError::TaskTaken { .. })) {
             // It is written down already, with another attempt.
             return written;
@@ -328,7 +338,7 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
                 break;
             }
             tokio::time::sleep(WRITE_PAUSE).await;
-            written = self.ledger.record(attempt, Event::Accepted(task.clone())).await;
+            written = self.ledger.accept(attempt, task.clone()).await;
         }
         written
     }

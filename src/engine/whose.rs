@@ -3,7 +3,8 @@
 //! A mixed-up or cached answer about another task must not become this one's final word. But gateways give a task other
 //! names than the submission did: `id` and `task_id` that differ, or a name that is made anew for looks. So a name that
 //! is not the task's own is distrusted while it changes from look to look, and for good if it is that of another task
-//! in the ledger; one that stays the same is the task's own, and is written down.
+//! in the ledger; one that stays the same is the task's own, and is written down. What the ledger can't know is the name of a task in doubt: an
+//! answer about that one, again and again, would be believed.
 
 use crate::domain::{TaskId, TaskNames};
 use crate::service::TaskReport;
@@ -19,6 +20,8 @@ pub struct Identity {
     asked_by_alias: bool,
     /// The name that the last looks gave, and how many did.
     stranger: Option<(TaskId, u32)>,
+    /// A third name, which looks are answered with.
+    third: Option<TaskId>,
 }
 
 /// Whose an answer is.
@@ -35,7 +38,7 @@ pub enum Whose {
 impl Identity {
     /// Of a task with these names.
     pub fn new(names: TaskNames) -> Self {
-        Self { names, asked_by_alias: false, stranger: None }
+        Self { names, asked_by_alias: false, stranger: None, third: None }
     }
 
     /// The names.
@@ -50,7 +53,7 @@ impl Identity {
 
     /// Takes in an answer.
     pub fn hear(&mut self, report: &TaskReport) -> Whose {
-        let Some(name) = report.strange_name(&self.names) else {
+        let Some(name) = report.strange_name(&self.names).filter(|name| self.third.as_ref() != Some(*name)) else {
             self.stranger = None;
             return Whose::Own;
         };
@@ -65,7 +68,15 @@ impl Identity {
     /// The strange name is the task's own.
     pub fn adopt(&mut self, name: TaskId) {
         self.stranger = None;
-        self.names.alias = Some(name);
+        match self.names.alias {
+            None => self.names.alias = Some(name),
+            Some(_) => self.third = Some(name),
+        }
+    }
+
+    /// Whether the service denied its first name, and is asked by the other one.
+    pub fn is_asked_by_alias(&self) -> bool {
+        self.asked_by_alias
     }
 
     /// The service does not know the name that it was asked by. True if there is another to ask by first.

@@ -59,7 +59,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::domain::{Account, AttemptId, BatchKey, Charging, Fingerprint, JobId, TaskId, Usd};
+use crate::domain::{Account, AttemptId, BatchKey, Charging, Fingerprint, JobId, TaskId, TaskNames, Usd};
 
 pub use backup::{CheckError, Contents, backup, check};
 pub use books::{Spending, read_spending, used_since};
@@ -166,6 +166,14 @@ impl From<rusqlite::Error> for LedgerError {
 pub trait Ledger: Sync {
     /// Writes the intent to submit.
     fn intend(&self, intent: Intent) -> impl Future<Output = Result<AttemptId, LedgerError>> + Send;
+
+    /// Writes the task that the service made for an attempt. Gives the names that were written: a second one that is another
+    /// task's is left out.
+    fn accept(
+        &self,
+        attempt: AttemptId,
+        task: TaskNames,
+    ) -> impl Future<Output = Result<TaskNames, LedgerError>> + Send;
 
     /// Writes what happened to an attempt.
     fn record(&self, attempt: AttemptId, event: Event) -> impl Future<Output = Result<(), LedgerError>> + Send;

@@ -12,19 +12,20 @@ use super::store::{ATTEMPT, attempt};
 use crate::domain::{Attempt, AttemptId, BatchKey, Fingerprint, JobId, TaskId, TaskNames, Usd};
 
 /// Refuses a task that another attempt at the same service has: one of the two was told wrong, and nobody knows which. Gives
-/// its second name if that is nobody else's; it is not worth a doubt.
-pub(super) fn claim_task<'t>(
+/// its names, without a second one that is another's; that is not worth a doubt.
+pub(super) fn claim_task(
     connection: &Connection,
     attempt: AttemptId,
-    task: &'t TaskNames,
-) -> Result<Option<&'t str>, LedgerError> {
+    mut task: TaskNames,
+) -> Result<TaskNames, LedgerError> {
     claim_name(connection, attempt, &task.id)?;
-    let Some(alias) = &task.alias else { return Ok(None) };
-    match claim_name(connection, attempt, alias) {
-        Ok(()) => Ok(Some(alias.as_str())),
-        Err(LedgerError::TaskTaken { .. }) => Ok(None),
-        Err(error) => Err(error),
+    if let Some(alias) = &task.alias {
+        match claim_name(connection, attempt, alias) {
+            Err(LedgerError::TaskTaken { .. }) => task.alias = None,
+            claimed => claimed?,
+        }
     }
+    Ok(task)
 }
 
 /// Refuses a name that a task of another attempt at the same service has.
@@ -45,8 +46,9 @@ pub(super) fn claim_name(connection: &Connection, attempt: AttemptId, task: &Tas
 pub fn read_known_tasks(path: &Path, kind: Kind, tasks: &[TaskId]) -> Result<HashSet<TaskId>, OpenError> {
     let Some(connection) = open_to_read(path, kind)? else { return Ok(HashSet::new()) };
     let read = || -> rusqlite::Result<HashSet<TaskId>> {
-        let mut statement =
-            connection.prepare("SELECT EXISTS (SELECT 1 FROM attempt WHERE task = ?1 OR alias = ?1)")?;
+        let mut statement = connection.prepare(
+            "SELECT EXISTS (SELECT 1 FROM attempt WHERE task = ?1) OR EXISTS (SELECT 1 FROM attempt WHERE alias = ?1)",
+        )?;
         let mut known = HashSet::new();
         for task in tasks {
             if statement.query_row([task.as_str()], |row| row.get(0))? {

@@ -67,6 +67,18 @@ fn claim(connection: &Connection, intent: &Intent) -> Result<(), LedgerError> {
     if open > 0 { Err(LedgerError::Claimed(intent.job.clone())) } else { Ok(()) }
 }
 
+/// Writes a task, without a second name that is another's.
+pub(super) fn accept(
+    connection: &Connection,
+    attempt: AttemptId,
+    task: TaskNames,
+    now: Timestamp,
+) -> Result<TaskNames, LedgerError> {
+    let names = purchases::claim_task(connection, attempt, task)?;
+    record(connection, attempt, &Event::Accepted(names.clone()), now)?;
+    Ok(names)
+}
+
 /// The code of a task that a person gave up.
 const GIVEN_UP: &str = "given_up";
 
@@ -103,14 +115,16 @@ pub(super) fn record(
             connection.prepare_cached(sql)?.execute(params![attempt.0, after, error_text(error), now])?;
         }
         Event::Found(task) => {
-            let alias = purchases::claim_task(connection, attempt, task)?;
+            let task = purchases::claim_task(connection, attempt, task.clone())?;
+            let alias = task.alias.as_ref().map(TaskId::as_str);
             // When it was answered stays unknown, and the story of the doubt is over.
             let sql =
                 "UPDATE attempt SET state = ?2, task = ?3, alias = ?4, error = NULL, answered_us = NULL WHERE id = ?1";
             connection.prepare_cached(sql)?.execute(params![attempt.0, after, task.id.as_str(), alias])?;
         }
         Event::Accepted(task) => {
-            let alias = purchases::claim_task(connection, attempt, task)?;
+            let task = purchases::claim_task(connection, attempt, task.clone())?;
+            let alias = task.alias.as_ref().map(TaskId::as_str);
             // The story of a doubt that another run put it in meanwhile is over.
             let sql =
                 "UPDATE attempt SET state = ?2, task = ?3, alias = ?4, error = NULL, answered_us = ?5 WHERE id = ?1";
@@ -118,7 +132,8 @@ pub(super) fn record(
         }
         Event::AlsoNamed(alias) => {
             purchases::claim_name(connection, attempt, alias)?;
-            let sql = "UPDATE attempt SET alias = ?2 WHERE id = ?1";
+            // One that is there already stays: it may be the only one that the service takes.
+            let sql = "UPDATE attempt SET alias = coalesce(alias, ?2) WHERE id = ?1";
             connection.prepare_cached(sql)?.execute(params![attempt.0, alias.as_str()])?;
         }
         Event::GivenUp => {

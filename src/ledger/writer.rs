@@ -17,7 +17,7 @@ use super::open::{OpenError, open};
 use super::schema::Kind;
 use super::witness::{self, Witness};
 use super::{Event, Intent, Ledger, LedgerError, crash, store};
-use crate::domain::{Account, AttemptId, BatchKey};
+use crate::domain::{Account, AttemptId, BatchKey, TaskNames};
 
 /// The most that one commit holds.
 const LARGEST_GROUP: usize = 512;
@@ -29,6 +29,7 @@ type Answer<T> = oneshot::Sender<Result<T, LedgerError>>;
 
 enum Order {
     Intend(Box<Intent>, Answer<AttemptId>),
+    Accept(AttemptId, TaskNames, Answer<TaskNames>),
     Record(AttemptId, Box<Event>, Answer<()>),
     Conclude(BatchKey, Answer<usize>),
     Adopt(BatchKey, Account, Answer<()>),
@@ -78,6 +79,10 @@ impl Drop for SqliteLedger {
 impl Ledger for SqliteLedger {
     async fn intend(&self, intent: Intent) -> Result<AttemptId, LedgerError> {
         self.order(|answer| Order::Intend(Box::new(intent), answer)).await
+    }
+
+    async fn accept(&self, attempt: AttemptId, task: TaskNames) -> Result<TaskNames, LedgerError> {
+        self.order(|answer| Order::Accept(attempt, task, answer)).await
     }
 
     async fn record(&self, attempt: AttemptId, event: Event) -> Result<(), LedgerError> {
@@ -131,6 +136,9 @@ fn commit(connection: &mut Connection, group: Vec<Order>, pending: &mut Pending)
         }
         pending.push(match order {
             Order::Intend(intent, answer) => answer_with(answer, store::intend(&transaction, &intent, now)),
+            Order::Accept(attempt, task, answer) => {
+                answer_with(answer, store::accept(&transaction, attempt, task, now))
+            }
             Order::Record(attempt, event, answer) => {
                 answer_with(answer, store::record(&transaction, attempt, &event, now))
             }
@@ -163,6 +171,7 @@ fn answer_with<T: Send + 'static>(
 fn refuse(order: Order, error: LedgerError) -> Box<dyn FnOnce(Result<(), LedgerError>) + Send> {
     match order {
         Order::Intend(_, answer) => answer_with(answer, Err(error)),
+        Order::Accept(_, _, answer) => answer_with(answer, Err(error)),
         Order::Record(_, _, answer) | Order::Adopt(_, _, answer) => answer_with(answer, Err(error)),
         Order::Conclude(_, answer) => answer_with(answer, Err(error)),
     }

@@ -76,8 +76,9 @@ impl<'f> Table<'f> {
         let value = self.take(key)?;
         let at = self.at.key(key);
         let text = text(value, key, &at, self.found)?;
-        // Prose may begin and end with any quotes.
-        match slips::typographic(&text, &at).filter(|_| key != "prompt") {
+        // Anything else may be meant so, and what jobs are known by must not change.
+        let takes_words_only = ["model", "aspect_ratio", "size", "prompt_file"].contains(&key);
+        match slips::typographic(&text, &at).filter(|_| takes_words_only) {
             None => Some(text),
             Some((finding, inside)) => {
                 self.found.push(finding);

@@ -136,8 +136,13 @@ fn decode(text: &str, found: &mut Vec<Diagnostic>) -> Result<Option<RawManifest>
         return Ok(RawManifest::with_jobs(rest, jobs, found));
     }
     let mut value: Value = serde_yaml::from_str(text).or_else(|error| match surrogates::joined(text) {
-        // JSON writes letters beyond the first 65,536 in two halves, which YAML does not know.
-        Some(joined) if error.to_string().contains("Unicode character escape") => serde_yaml::from_str(&joined),
+        // JSON writes letters beyond the first 65,536 in two halves, which YAML does not know. In YAML itself, texts in other
+        // quotes hold the same letters as they are.
+        Some(joined)
+            if text.trim_start().starts_with(['{', '[']) && error.to_string().contains("Unicode character escape") =>
+        {
+            serde_yaml::from_str(&joined)
+        }
         _ => Err(error),
     })?;
     // Walks the whole document, so only where there is a merge key to apply.

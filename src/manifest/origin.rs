@@ -14,9 +14,10 @@ const STANDARD_INPUT: &str = "-";
 /// Whether a manifest comes from a stream, and not from a file that is there the next time.
 #[must_use]
 pub fn is_stream(path: &Path) -> bool {
-    let is_of_the_system = ["/dev", "/proc"].iter().any(|top| path.starts_with(top));
+    // What these lead to may be a plain file, of which nobody knows another name.
+    let is_descriptor = ["/dev/stdin", "/dev/fd", "/proc"].iter().any(|top| path.starts_with(top));
     path == Path::new(STANDARD_INPUT)
-        || is_of_the_system
+        || is_descriptor
         || path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 

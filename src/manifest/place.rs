@@ -167,6 +167,16 @@ impl Marks {
         Self { top: builder.done }
     }
 
+    /// The byte range of every text and key.
+    #[must_use]
+    pub fn of_texts(text: &str) -> Vec<Range<usize>> {
+        let events = Parser::new_from_str(text).map_while(Result::ok);
+        events
+            .filter(|(event, _)| matches!(event, Event::Scalar(..)))
+            .filter_map(|(_, span)| span.byte_range())
+            .collect()
+    }
+
     /// The byte range of a place, or of the nearest thing around it that has one.
     #[must_use]
     pub fn find(&self, pointer: &Pointer, part: &Part, text: &str) -> Option<Range<usize>> {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::diagnostic::{Diagnostic, Severity};
-use super::place::{Part, Place, Pointer};
+use super::place::{Marks, Part, Place, Pointer};
 use crate::domain::{Fingerprint, JobId, OutputPath, Spec};
 
 /// What spreadsheets write into a cell that they can't compute.
@@ -57,7 +57,7 @@ pub fn leftover(
 
 /// A name in brackets of other tools: `{brand}`, `${brand}`, `[BRAND]`.
 fn named(prompt: &str, names: &[String]) -> Option<String> {
-    names.iter().find_map(|name| {
+    names.iter().filter(|name| !name.trim().is_empty()).find_map(|name| {
         let forms =
             [format!("${{{name}}}"), format!("{{{name}}}"), format!("[{name}]"), format!("[{}]", name.to_uppercase())];
         forms.into_iter().find(|form| prompt.contains(form.as_str()))
@@ -69,7 +69,8 @@ pub fn page_for_image(spec: &Spec, place: impl FnOnce() -> Place) -> Option<Diag
     let leads_to_page = |url: &&String| {
         let rest = url.split_once("://").map_or("", |(_, rest)| rest);
         let (host, path) = rest.split_once('/').map_or((rest, ""), |(host, path)| (host, path));
-        let direct = path.contains("raw=1") || path.contains("dl=1") || path.contains("/uc?");
+        let direct =
+            path.contains("raw=1") || path.contains("dl=1") || path.starts_with("uc?") || path.contains("/uc?");
         !direct && PAGES.iter().any(|(page, below)| host == *page && format!("/{path}").starts_with(below))
     };
     let url = spec.image.iter().find(leads_to_page)?;
@@ -105,24 +106,20 @@ pub fn cut_by_comments(text: &str) -> Vec<Diagnostic> {
     if !text.contains(" #") {
         return Vec::new();
     }
-    let (mut found, mut block) = (Vec::new(), None);
-    for (number, line) in (1..).zip(text.lines()) {
-        let indent = line.len() - line.trim_start().len();
-        if block.is_some_and(|block| indent > block || line.trim().is_empty()) {
-            continue;
-        }
-        block = line.trim_end().ends_with(['|', '>']).then_some(indent).or_else(|| {
-            let is_header = [": |", ": >"].iter().any(|header| line.contains(header));
-            is_header.then_some(indent)
-        });
+    let (mut found, mut start) = (Vec::new(), 0);
+    for (number, line) in (1..).zip(text.split('\n')) {
         if let Some((at, cut)) = cut(line) {
             let column = line[..at].chars().count() + 1;
             let message = format!("`{cut}` and what follows is a comment in YAML, and no part of the text");
             let help = "put quotes around the whole text, or a blank behind the `#` if it is meant to be a comment";
-            found.push(warning("text-cut-off", message, Place::At(number, column), help));
+            found.push((start + at, warning("text-cut-off", message, Place::At(number, column), help)));
         }
+        start += line.len() + 1;
     }
-    found
+    // Only a parser knows what is inside a text; it is asked only where there is something to ask about.
+    let texts = if found.is_empty() { Vec::new() } else { Marks::of_texts(text) };
+    let is_inside = |at: usize| texts.iter().any(|text| text.contains(&at));
+    found.into_iter().filter(|(at, _)| !is_inside(*at)).map(|(_, finding)| finding).collect()
 }
 
 /// Where a comment begins that looks like a part of the plain text before it, and its first word.
@@ -191,6 +188,10 @@ mod tests {
             "prompt: >-\n  a sign: it says #1\n\n  and: that says #2\n",
             "# prompt: A sign saying #1",
             "prompt: A sign saying#1",
+            "- { id: hero, prompt: \"A foam finger that says #1 fan\" }",
+            "{\"duration\": 5, \"prompt\": \"We are the #1 team\"}",
+            "prompt: \"A man\n  saying: he is #1 there\"",
+            "jobs:\n  - >-\n    a sign: it says #1",
         ] {
             assert_eq!(cut(fine), [], "{fine}");
         }

@@ -6,7 +6,10 @@ pub fn joined(text: &str) -> Option<String> {
     let mut whole = parts.next()?.to_owned();
     let (mut high, mut is_joined): (Option<u32>, bool) = (None, false);
     for part in parts {
-        let unit = part.get(..4).and_then(|digits| u32::from_str_radix(digits, 16).ok());
+        // A backslash before it makes it a backslash and a `u`.
+        let backslashes = whole.len() - whole.trim_end_matches('\\').len();
+        let is_escape = high.is_some() || backslashes % 2 == 0;
+        let unit = part.get(..4).filter(|_| is_escape).and_then(|digits| u32::from_str_radix(digits, 16).ok());
         match (high.take(), unit) {
             (Some(high), Some(low @ 0xdc00..=0xdfff)) => {
                 let letter = 0x1_0000_u32 + ((high - 0xd800_u32) << 10) + (low - 0xdc00);
@@ -38,7 +41,7 @@ mod tests {
     fn halves_become_one_letter_and_all_else_stays() {
         assert_eq!(joined(r#"{"a": "\ud83d\ude00 x \u00e9"}"#).as_deref(), Some(r#"{"a": "\U0001f600 x \u00e9"}"#));
         assert_eq!(joined(r"\uD83D\uDE00\ud83d\ude01").as_deref(), Some(r"\U0001f600\U0001f601"));
-        for alone in [r"\u00e9", r"\ud83d", r"\ud83d x\ude00", r"\ude00\ud83d", "", r"\u"] {
+        for alone in [r"\\ud83d\ude00", r"\u00e9", r"\ud83d", r"\ud83d x\ude00", r"\ude00\ud83d", "", r"\u"] {
             assert_eq!(joined(alone), None, "{alone}");
         }
     }

@@ -75,7 +75,9 @@ fn slip(text: &str, line: usize) -> Option<Diagnostic> {
             ));
         }
         let (start, value) = value_of(written)?;
-        if let Some(quote) = value.chars().next().filter(|quote| "“”„‟«‘’‚".contains(*quote)) {
+        let is_trouble = value.contains(": ") || value.contains(" #");
+        if let Some(quote) = value.chars().next().filter(|quote| is_trouble && "“”„‟«‘’‚".contains(*quote))
+        {
             let help = "write \" in its place: YAML knows no other quotes";
             return Some(error(&format!("`{quote}` is a typographic quote"), at(number, start), help));
         }

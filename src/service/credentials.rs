@@ -68,6 +68,20 @@ impl GatewayHeader {
     }
 }
 
+impl GatewayHeader {
+    fn is_secret(&self) -> bool {
+        ["auth", "cookie", "key", "password", "secret", "session", "token"]
+            .iter()
+            .any(|word| self.name.as_str().contains(word))
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.name.as_str()
+    }
+}
+
 impl fmt::Debug for GatewayHeader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ***", self.name)
@@ -103,20 +117,26 @@ impl Credentials {
         map
     }
 
-    fn secrets(&self) -> impl Iterator<Item = &str> {
-        let others = self.headers.iter().map(|header| header.value.expose_secret());
+    /// What is taken out of texts, the longest first: the key, and headers that are secrets by their names. The others, a
+    /// tenant's name for example, stand in many a text and link.
+    fn secrets(&self) -> Vec<&str> {
+        let others = self.headers.iter().filter(|header| header.is_secret()).map(|header| header.value.expose_secret());
         // What is too short to be a secret is not looked for: its letters stand anywhere.
-        std::iter::once(self.key.secret()).chain(others).filter(|secret| secret.len() >= SHORTEST_SECRET)
+        let secrets = std::iter::once(self.key.secret()).chain(others).filter(|secret| secret.len() >= SHORTEST_SECRET);
+        let mut secrets: Vec<&str> = secrets.collect();
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        secrets
     }
 
-    /// Whether a text has a secret in it, which some services echo in what they say of it.
-    pub(super) fn are_in(&self, text: &str) -> bool {
-        self.secrets().any(|secret| text.contains(secret))
+    /// Whether a link has a secret in it, which some services echo in what they say of it.
+    pub(super) fn are_in(&self, link: &str) -> bool {
+        self.secrets().iter().any(|secret| link.contains(secret))
     }
 
     /// A text without the secrets.
     pub(super) fn masked(&self, text: String) -> String {
-        self.secrets().fold(text, |text, secret| if text.contains(secret) { text.replace(secret, "***") } else { text })
+        let secrets = self.secrets();
+        secrets.iter().fold(text, |text, secret| if text.contains(secret) { text.replace(secret, "***") } else { text })
     }
 }
 
@@ -150,12 +170,20 @@ mod tests {
     fn a_secret_that_is_echoed_is_taken_out() {
         let key = |text: &str| ApiKey::new(text).expect("a key");
         let masked = |key: ApiKey, answer: &str| {
-            Credentials::new(key, vec![GatewayHeader::parse("x=another-secret").expect("a header")])
-                .masked(answer.to_owned())
+            Credentials::new(
+                key,
+                vec![
+                    GatewayHeader::parse("x-token=another-secret").expect("a header"),
+                    GatewayHeader::parse("x-tenant=acme-studio").expect("a header"),
+                ],
+            )
+            .masked(answer.to_owned())
         };
         assert_eq!(masked(key("secret-key"), "Bearer secret-key, secret-key!"), "Bearer ***, ***!");
         assert_eq!(masked(key("secret-key"), "with another-secret"), "with ***");
         assert_eq!(masked(key("secret-key"), "another"), "another");
+        assert_eq!(masked(key("secret-key"), "https://acme-studio.example/x"), "https://acme-studio.example/x");
+        assert_eq!(masked(key("another-secret-and-more"), "another-secret-and-more"), "***", "the longest first");
         assert_eq!(masked(key("k"), "task"), "task");
     }
 }

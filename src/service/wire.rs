@@ -129,13 +129,9 @@ impl TaskReport {
 
 /// The task, out of the envelope that some gateways put it in (new-api: `{"code": "success", "data": {…}}`).
 fn unwrapped(mut answer: Value) -> Value {
-    let is_task =
-        |value: &Value| value["status"].is_string() && ["id", "task_id"].iter().any(|name| !value[*name].is_null());
-    if answer["data"].is_object() && is_task(&answer["data"]) && !is_task(&answer) {
-        answer["data"].take()
-    } else {
-        answer
-    }
+    let is_named = |value: &Value| ["id", "task_id"].iter().any(|name| !value[*name].is_null());
+    let is_inside = answer["data"].is_object() && is_named(&answer["data"]) && answer["data"]["status"].is_string();
+    if is_inside && !is_named(&answer) { answer["data"].take() } else { answer }
 }
 
 /// The names of a task. Where they differ, a text is more likely to be the one to ask by than a number, which may be a row of

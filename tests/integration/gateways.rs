@@ -37,7 +37,7 @@ fn a_header_for_the_gateway_goes_with_every_request_to_it_and_nowhere_else() {
     // From the environment, one a line; the content endpoint is the service's, too.
     let service = with_video_at(None);
     let here = Workspace::with_manifest(ONE_JOB);
-    here.run(&service, &[]).env("SHOTLIST_HEADER", "x-one=1\nx-two=2").ends_with(0);
+    here.run(&service, &[]).env("SHOTLIST_HEADER", "x-one=1\nx-two=2\n").ends_with(0);
     let content: Vec<_> = service.asked().into_iter().filter(|asked| asked.path.ends_with("/content")).collect();
     assert_eq!(content.len(), 1);
     assert_eq!((content[0].headers["x-one"].as_str(), content[0].headers["x-two"].as_str()), ("1", "2"));
@@ -56,17 +56,19 @@ fn a_header_that_is_none_or_shotlists_own_is_refused_without_its_value() {
         let ended = here.run(&service, &["--header", header]).ends_with(2);
         assert!(ended.stderr.contains(told) && !ended.stderr.contains("very-secret"), "{}", ended.stderr);
     }
+    let twice = here.run(&service, &["--header", "x=1", "--header", "X=2"]).ends_with(2);
+    assert!(twice.stderr.contains("`x` is given twice"), "{}", twice.stderr);
     assert_eq!(service.asked().len(), 0);
 }
 
 #[test]
 fn a_secret_of_a_gateway_that_the_service_echoes_is_written_nowhere() {
     let service = Service::scripted(|asked| {
-        let secret = asked.headers.get("x-gateway").cloned().unwrap_or_default();
+        let secret = asked.headers.get("x-gateway-token").cloned().unwrap_or_default();
         answer(400, &json!({ "error": { "message": format!("no such tenant: {secret}"), "code": secret } }))
     });
     let here = Workspace::with_manifest(ONE_JOB);
-    let ended = here.run(&service, &["--header", "x-gateway=very-secret"]).ends_with(1);
+    let ended = here.run(&service, &["--header", "x-gateway-token=very-secret"]).ends_with(1);
     assert!(ended.stderr.contains("no such tenant: ***"), "{}", ended.stderr);
     for file in here.files() {
         let bytes = std::fs::read(here.path(&file)).expect("a file");

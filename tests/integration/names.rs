@@ -116,3 +116,59 @@ fn of_two_tasks_of_a_job_the_endless_one_has_to_be_named() {
     assert!(lost.stderr.contains("its $0.90 stays spent"), "{}", lost.stderr);
     assert_eq!(here.ledger("SELECT state FROM attempt ORDER BY id"), [["failed"], ["in_progress"]]);
 }
+
+/// Two tasks whose second name is the same, as of a group: it is nobody's own, and nobody is asked about by it.
+#[test]
+fn a_second_name_that_another_task_has_is_no_name_of_this_one() {
+    let service = Service::scripted(|asked| {
+        let host = asked.headers.get("host").expect("a host");
+        let completed = |id: &str| {
+            answer(
+                200,
+                &json!({ "id": id, "task_id": "group", "status": "completed", "video_url": format!("http://{host}/videos/{id}.mp4") }),
+            )
+        };
+        match asked.method.as_str() {
+            "POST" => {
+                answer(200, &json!({ "id": format!("t{}", asked.earlier), "task_id": "group", "status": "queued" }))
+            }
+            // Not everywhere yet: the first look at the second task finds nothing.
+            _ if asked_for(asked) == "t1" && asked.earlier == 0 => answer(404, &json!({})),
+            _ if asked_for(asked) == "group" => completed("t0"),
+            _ => completed(&asked_for(asked)),
+        }
+    });
+    let here = Workspace::with_manifest(&numbered_jobs(2));
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!(here.ledger("SELECT task, alias FROM attempt ORDER BY id"), [["t0", "group"], ["t1", "NULL"]]);
+    let urls = here.ledger("SELECT video_url FROM attempt ORDER BY id");
+    assert!(urls[0][0].ends_with("t0.mp4") && urls[1][0].ends_with("t1.mp4"), "{urls:?}");
+    assert!(!service.asked().iter().any(|asked| asked_for(asked) == "group"), "asked by a name of another");
+    // A person may settle such a task, too.
+    let sql = "UPDATE attempt SET state = 'in_doubt', task = NULL WHERE job = 'j1'";
+    rusqlite::Connection::open(here.path(".shotlist/ledger.db"))
+        .expect("the ledger")
+        .execute(sql, [])
+        .expect("changed");
+    let resolve = here.shotlist(&["resolve", "m.yaml", "j1", "--task", "t1"]).env("SHOTLIST_BASE_URL", &service.url());
+    resolve.env("SHOTLIST_API_KEY", "k").ends_with(0);
+}
+
+/// A number beside the id that the service does not take: it is asked for once, and the first name has its grace all the same.
+#[test]
+fn a_second_name_that_is_no_good_does_not_keep_a_task_from_being_found() {
+    for bad in [400, 403, 500] {
+        let service = Service::scripted(move |asked| match asked.method.as_str() {
+            "POST" => answer(200, &json!({ "id": 4711, "task_id": "t_1", "status": "queued" })),
+            _ if asked_for(asked) == "4711" => answer(bad, &json!({ "error": "no such form" })),
+            _ if asked.earlier < 2 => answer(404, &json!({})),
+            _ => {
+                let host = asked.headers.get("host").expect("a host");
+                answer(200, &json!({ "status": "completed", "video_url": format!("http://{host}/videos/a.mp4") }))
+            }
+        });
+        let here = Workspace::with_manifest(&numbered_jobs(1));
+        here.run(&service, &["--deadline", "60s"]).ends_with(0);
+        assert_eq!(here.states(), ["completed"], "{bad}");
+    }
+}

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use shotlist::domain::{
-    Account, AttemptId, AttemptState, BatchKey, Charging, History, Job, JobId, Request, Spec, TaskId,
+    Account, AttemptId, AttemptState, BatchKey, Charging, History, Job, JobId, Request, Spec, TaskId, TaskNames,
 };
 use shotlist::engine::{Engine, Keeping, Outcome, RunEvent, Settings, Stop};
 use shotlist::ledger::{Event, Intent, Ledger, LedgerError};
@@ -164,6 +164,11 @@ impl Ledger for MemoryLedger {
         let mut attempts = self.attempts.lock().expect("no panic");
         attempts.push((intent.job, AttemptState::Intended));
         Ok(AttemptId(i64::try_from(attempts.len()).expect("few") - 1))
+    }
+
+    async fn accept(&self, attempt: AttemptId, task: TaskNames) -> Result<TaskNames, LedgerError> {
+        self.record(attempt, Event::Accepted(task.clone())).await?;
+        Ok(task)
     }
 
     async fn record(&self, attempt: AttemptId, event: Event) -> Result<(), LedgerError> {
