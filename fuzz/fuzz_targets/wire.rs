@@ -23,7 +23,7 @@ static NEXT: AtomicUsize = AtomicUsize::new(0);
 
 fuzz_target!(|bytes: &[u8]| {
     let [status, wait, body @ ..] = bytes else { return };
-    let answer = Answer { status: STATUS[usize::from(*status) % STATUS.len()], retry_after: (wait % 2 == 1).then_some("1"), location: None, body, failed_words: &[] };
+    let answer = Answer { status: STATUS[usize::from(*status) % STATUS.len()], retry_after: (wait % 2 == 1).then_some("1"), location: None, body, words: &FinalWords::default() };
     let (folder, ledger) = &*LEDGER;
     // A batch of its own, so that a ledger of a million answers is read as quickly as an empty one.
     let batch = BatchKey { name: "fuzz".into(), batch: NEXT.fetch_add(1, Ordering::Relaxed).to_string() };

@@ -26,6 +26,9 @@ pub struct Catalog {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FinalWords {
+    /// There is a video.
+    #[serde(default)]
+    pub completed: Vec<String>,
     /// There is no video, if an error comes with the word.
     pub failed: Vec<String>,
 }

@@ -194,16 +194,9 @@ pub struct LedgerArgs {
     /// What to do with it
     #[command(subcommand)]
     pub command: LedgerCommand,
-    /// The ledger
-    #[arg(
-        long,
-        global = true,
-        env = "SHOTLIST_LEDGER",
-        hide_env_values = true,
-        value_name = "PATH",
-        default_value = ".shotlist/ledger.db"
-    )]
-    pub ledger: PathBuf,
+    /// The ledger [default: .shotlist/ledger.db in the working folder, with --sandbox sandbox.db]
+    #[arg(long, global = true, env = "SHOTLIST_LEDGER", hide_env_values = true, value_name = "PATH")]
+    pub ledger: Option<PathBuf>,
     /// It is one of the simulator
     #[arg(long, global = true, env = "SHOTLIST_SANDBOX", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub sandbox: bool,

@@ -7,7 +7,7 @@ use super::groups::{ManifestArgs, ServiceArgs};
 use super::service;
 use crate::domain::{Account, Attempt};
 use crate::sandbox::{self, Sandbox};
-use crate::service::{ApiKey, Credentials, Endpoint, HttpService};
+use crate::service::{ApiKey, Credentials, Endpoint, FinalWords, HttpService};
 
 /// How many times faster than documented the simulator of `--sandbox` is.
 pub const SANDBOX_SPEED: f64 = 20.0;
@@ -52,8 +52,13 @@ pub async fn connect(
         (endpoint, service::credentials(args, key)?, account, None)
     };
     let service = HttpService::new(endpoint, credentials, free_server_errors).map_err(|error| refused(&error))?;
-    let service = service.with_failed_words(&catalog(manifest.catalog.as_deref())?.final_words.failed);
+    let service = service.with_final_words(final_words(manifest)?);
     Ok(Connection { service, account, _simulator: simulator })
+}
+
+fn final_words(manifest: &ManifestArgs) -> Result<FinalWords, Failure> {
+    let words = &catalog(manifest.catalog.as_deref())?.final_words;
+    Ok(FinalWords { completed: words.completed.clone(), failed: words.failed.clone() })
 }
 
 fn account(service: &str, key: &str) -> Account {

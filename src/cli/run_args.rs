@@ -37,7 +37,7 @@ pub struct RunArgs {
 #[command(next_help_heading = "Money")]
 pub struct MoneyArgs {
     /// Price and show; sends nothing, needs no key and no network, writes nothing
-    #[arg(long, alias = "dry-run", env = "SHOTLIST_PLAN", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long, alias = "dry-run", overrides_with = "plan", env = "SHOTLIST_PLAN", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub plan: bool,
     /// The form of the plan, and of what is wrong with the manifest, on stdout
     #[arg(long, env = "SHOTLIST_FORMAT", hide_env_values = true, value_name = "FORMAT", default_value = "text")]

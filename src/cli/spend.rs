@@ -99,6 +99,9 @@ fn ledger(args: &SpendArgs) -> Result<PathBuf, Failure> {
         return Ok(ledger);
     }
     let failure = Failure::plain(Exit::Usage, format!("there is no ledger at {}", ledger.display()));
+    if args.manifest.is_some() && args.ledger.is_none() {
+        return Err(failure.with_help("nothing was bought with this manifest here yet; --sandbox is for rehearsals"));
+    }
     Err(failure.with_help("name a manifest, `shotlist spend MANIFEST`, or the ledger with --ledger; it lies in .shotlist beside the manifest"))
 }
 

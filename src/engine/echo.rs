@@ -71,7 +71,8 @@ mod tests {
     fn a_difference_is_told_once_for_each_model() {
         let echoes = Echoes::default();
         let news = |request: &str, answer: &str| {
-            let report = crate::service::TaskReport::parse(answer.as_bytes(), &[]).expect("a report");
+            let report = crate::service::TaskReport::parse(answer.as_bytes(), &crate::service::FinalWords::default())
+                .expect("a report");
             echoes.news(request, &report.echo)
         };
         let asked = r#"{"duration":10,"model":"beta-2.0-lite","size":"1280x720"}"#;

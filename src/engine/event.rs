@@ -106,6 +106,8 @@ pub enum RunEvent {
         why: Leaving,
         /// What the service said last, if that was not that the task waits or is being generated.
         said: Option<String>,
+        /// Whether that is a word that may go on for ever.
+        is_endless: bool,
     },
     /// The service asked to wait, and everybody does.
     Waiting {

@@ -5,7 +5,7 @@
 //! [`run`] is the pipeline, top to bottom. Each due job waits for a slot, in manifest order; a slot is a task outstanding
 //! at the service, from the intent until its final word. [`submit`] writes the intent, sends once, and writes the
 //! answer. [`poller`] owns every outstanding task in one delay queue and decides who is looked at next; [`cadence`] says
-//! when. At its final word the poller gives a task's slot back, and the job's future writes the word down. Then [`gather`]
+//! when, and [`judge`] what an answer means. At its final word the poller gives a task's slot back, and the job's future writes the word down. Then [`gather`]
 //! brings the video home, to where [`shelf`] says. [`whose`] says whether an answer is about the task that was asked for, and
 //! [`watched`] is what was seen of one.
 //!
@@ -26,6 +26,7 @@ mod contact;
 mod echo;
 mod event;
 mod gather;
+mod judge;
 mod lanes;
 mod line;
 mod pace;

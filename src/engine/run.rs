@@ -18,7 +18,7 @@ use super::event::{Leaving, RunEvent};
 use super::gather::{Gatherer, Keeping};
 use super::line::Line;
 use super::pace::Pace;
-use super::poller::{DENIED, Poller};
+use super::poller::Poller;
 use super::settings::Settings;
 use super::shelf::{Errand, Place};
 use super::slots::{Slot, Slots};
@@ -179,7 +179,7 @@ impl<S: VideoService, L: Ledger> Engine<'_, S, L> {
 /// Whether the service itself said that generation failed. A task that it merely denies may be there all the same, and
 /// is not paid for again without a person.
 fn has_failed(word: &Word) -> bool {
-    matches!(word, Word::Final(Event::Failed { error, .. }) if error.code.as_deref() != Some(DENIED))
+    matches!(word, Word::Final(Event::Failed { .. }))
 }
 
 /// Where the video is, if this is the word that there is one.
@@ -233,7 +233,8 @@ impl<'r, S: VideoService, L: Ledger> Life<'r, '_, S, L> {
                 let (job, request, class) = (&attempt.job, attempt.request.as_str(), class_of_attempt(&attempt));
                 let bought = Bought { job, request, attempt: attempt.id, age, class };
                 let word = self.attend(slot, bought, &mut task).await;
-                let (failed, video_url) = (matches!(word, Word::Final(Event::Failed { .. })), video_url(&word));
+                let (failed, video_url) =
+                    (matches!(word, Word::Final(Event::Failed { .. } | Event::Disowned { .. })), video_url(&word));
                 Box::pin(self.finish(&attempt.job, attempt.id, word)).await;
                 self.count_failure(failed);
                 let place = || self.gatherer.map(|gatherer| gatherer.shelf().place_of(&attempt));
@@ -253,7 +254,7 @@ impl<'r, S: VideoService, L: Ledger> Life<'r, '_, S, L> {
             let bought = Bought { job: id, request, attempt, age: Duration::ZERO, class };
             let word = self.attend(slot, bought, &mut task).await;
             let video_url = video_url(&word);
-            failed = matches!(word, Word::Final(Event::Failed { .. }));
+            failed = matches!(word, Word::Final(Event::Failed { .. } | Event::Disowned { .. }));
             let pays_again = has_failed(&word) && retries > 0;
             Box::pin(self.finish(&job.id, attempt, word)).await;
             let own = || Some(Place { path: job.output(), is_version: false });
@@ -286,7 +287,7 @@ impl<'r, S: VideoService, L: Ledger> Life<'r, '_, S, L> {
         let failures = self.tally.failures.fetch_add(1, Ordering::Relaxed) + 1;
         if failures >= most {
             let message = format!(
-                "{failures} jobs failed, were rejected or are in doubt; what is at the service is still collected"
+                "as many jobs as --max-failures says ({failures}) failed, were rejected or are in doubt; what is at the service is still collected"
             );
             self.line.stop_because(StopReason::TooManyFailures, message);
         }
@@ -314,7 +315,7 @@ impl<'r, S: VideoService, L: Ledger> Life<'r, '_, S, L> {
                     (self.engine.tell)(RunEvent::Named { job: job.clone(), task: names });
                 }
                 Some(last) => return last,
-                None => return Word::Left { why: Leaving::Interrupted, polls: 0, said: None },
+                None => return Word::Left { why: Leaving::Interrupted, polls: 0, said: None, is_endless: false },
             }
         }
     }
@@ -326,18 +327,20 @@ impl<'r, S: VideoService, L: Ledger> Life<'r, '_, S, L> {
             Word::Progress(_) | Word::Named(_) | Word::Made(_) => {}
             Word::Final(event) => {
                 let told = match &event {
-                    Event::Failed { error, .. } => RunEvent::Failed { job, message: error.message.clone() },
+                    Event::Failed { error, .. } | Event::Disowned { error, .. } => {
+                        RunEvent::Failed { job, message: error.message.clone() }
+                    }
                     _ => RunEvent::Completed { job },
                 };
                 self.write(attempt, event).await;
                 (self.engine.tell)(told);
             }
-            Word::Left { why, polls, said } => {
+            Word::Left { why, polls, said, is_endless } => {
                 self.write(attempt, Event::Left { polls }).await;
                 if why == Leaving::Deadline {
                     self.tally.past_deadline.fetch_add(1, Ordering::Relaxed);
                 }
-                (self.engine.tell)(RunEvent::Left { job, why, said });
+                (self.engine.tell)(RunEvent::Left { job, why, said, is_endless });
             }
         }
     }

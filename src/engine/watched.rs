@@ -51,6 +51,8 @@ pub enum Word {
         polls: u32,
         /// What the service said last, if that was not that it waits or is being generated.
         said: Option<String>,
+        /// Whether that is a word that may go on for ever.
+        is_endless: bool,
     },
 }
 
@@ -68,6 +70,8 @@ pub struct Watched<'e> {
     unfinished_at: Timestamp,
     /// What the last look brought, if it was not that the task waits or is being generated.
     pub said: Option<String>,
+    /// Whether that is a word that nobody knows, and that may go on for ever.
+    pub is_endless: bool,
     pub polls: u32,
     pub troubles: u32,
     pub refusals: u32,
@@ -92,6 +96,7 @@ impl<'e> Watched<'e> {
             unfinished_age: Duration::ZERO,
             unfinished_at,
             said: None,
+            is_endless: false,
             polls: 0,
             troubles: 0,
             refusals: 0,
@@ -120,8 +125,8 @@ impl<'e> Watched<'e> {
 
     /// Nobody waits for it any more.
     pub fn leave(self, why: Leaving) {
-        let (polls, said) = (self.polls, self.said.clone());
-        self.tell(Word::Left { why, polls, said });
+        let (polls, said, is_endless) = (self.polls, self.said.clone(), self.is_endless);
+        self.tell(Word::Left { why, polls, said, is_endless });
     }
 
     /// Between which ages it ended, seen finished now: after the last look that saw it unfinished, and within the second

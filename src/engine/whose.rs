@@ -96,7 +96,8 @@ mod tests {
     }
 
     fn said(id: &str) -> TaskReport {
-        TaskReport::parse(format!("{{\"id\": \"{id}\"}}").as_bytes(), &[]).expect("a report")
+        TaskReport::parse(format!("{{\"id\": \"{id}\"}}").as_bytes(), &crate::service::FinalWords::default())
+            .expect("a report")
     }
 
     #[test]

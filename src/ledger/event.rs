@@ -51,6 +51,15 @@ pub enum Event {
         /// Looks in this run.
         polls: u32,
     },
+    /// The service denies, again and again, that it knows the task. It may be there all the same.
+    Disowned {
+        /// In what words.
+        error: ServiceError,
+        /// When that was believed.
+        ended_at: Timestamp,
+        /// Looks in this run.
+        polls: u32,
+    },
     /// The video can be fetched from another address than before.
     Relinked {
         /// The address.
@@ -88,7 +97,7 @@ impl Event {
             (S::Queued | S::InProgress, Self::Left { .. } | Self::AlsoNamed(_)) => Ok(state),
             (S::Queued | S::InProgress, Self::Completed { .. })
             | (S::Completed, Self::Relinked { .. } | Self::Fetched(_) | Self::Moved(_)) => Ok(S::Completed),
-            (S::Queued | S::InProgress, Self::Failed { .. } | Self::GivenUp) => Ok(S::Failed),
+            (S::Queued | S::InProgress, Self::Failed { .. } | Self::Disowned { .. } | Self::GivenUp) => Ok(S::Failed),
             _ => Err(IllegalEvent { state, event: self.name() }),
         }
     }
@@ -107,6 +116,7 @@ impl Event {
             Self::Left { .. } => "left",
             Self::Completed { .. } => "completed",
             Self::Failed { .. } => "failed",
+            Self::Disowned { .. } => "disowned",
             Self::Relinked { .. } => "linked anew",
             Self::Fetched(_) => "fetched",
             Self::Moved(_) => "moved",
@@ -135,7 +145,8 @@ mod tests {
             Event::Started { percent: None },
             Event::Left { polls: 1 },
             Event::Completed { video_url: "u".into(), ended_at, polls: 1 },
-            Event::Failed { error, ended_at, polls: 1 },
+            Event::Failed { error: error.clone(), ended_at, polls: 1 },
+            Event::Disowned { error, ended_at, polls: 1 },
             Event::Relinked { video_url: "u".into() },
             Event::Fetched(VideoFile {
                 path: OutputPath::new("a.mp4").expect("a path"),

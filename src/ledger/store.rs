@@ -154,7 +154,7 @@ pub(super) fn record(
             let ended = ended_at.as_microsecond();
             connection.prepare_cached(sql)?.execute(params![attempt.0, after, video_url, ended, polls])?;
         }
-        Event::Failed { error, ended_at, polls } => {
+        Event::Failed { error, ended_at, polls } | Event::Disowned { error, ended_at, polls } => {
             let sql = "UPDATE attempt SET state = ?2, error = ?3, ended_us = ?4, polls = polls + ?5 WHERE id = ?1";
             let ended = ended_at.as_microsecond();
             connection.prepare_cached(sql)?.execute(params![attempt.0, after, error_text(error), ended, polls])?;

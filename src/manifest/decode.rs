@@ -122,10 +122,10 @@ impl<'f> Table<'f> {
                     Value::Number(number) => number.to_string(),
                     _ => String::new(),
                 };
-                self.found.push(finding.with_help(match written.trim().parse::<i64>() {
+                self.found.push(finding.with_help(match whole_in(&written) {
                     // YAML takes a number with a zero in front for a text, too.
-                    Ok(number) => format!("write {number} without quotes"),
-                    Err(_) => help_with_whole(&written),
+                    Some(number) => format!("write {number} without quotes"),
+                    None => help_with_whole(&written),
                 }));
                 None
             }
@@ -188,8 +188,10 @@ pub fn help_with_whole(written: &str) -> String {
     let rest = &written.trim()[digits.len()..];
     match digits.parse::<i64>() {
         Ok(number) if rest.starts_with(['.', ',']) => format!("write {number} or {}", number.saturating_add(1)),
-        Ok(number) => format!("write {number}"),
-        Err(_) => "write it in digits, for example 5".to_owned(),
+        Ok(number) if ["", "s", "sec", "secs", "second", "seconds", "\""].contains(&rest.trim()) => {
+            format!("write {number}")
+        }
+        _ => "write it in digits, for example 5".to_owned(),
     }
 }
 

@@ -96,7 +96,7 @@ pub fn parse(csv: &str, file: &str, at: &Pointer, found: &mut Vec<Diagnostic>) -
         let line = line_of(csv, &cells) + above;
         let row = RowPlace { file: Arc::clone(&file), line };
         if cells.len() != header.names.len() {
-            let message = format!("a row has {} cells, and the header has {}", cells.len(), header.names.len());
+            let message = format!("a row has {} and the header {}", counted(cells.len()), counted(header.names.len()));
             let finding = Diagnostic::error("csv-ragged", message, place()).with_job(None, Some(row));
             found.push(finding.with_help("put cells that contain the separator or a quote into double quotes"));
             continue;
@@ -114,6 +114,10 @@ pub fn parse(csv: &str, file: &str, at: &Pointer, found: &mut Vec<Diagnostic>) -
         found.push(Diagnostic::error("csv-no-rows", format!("{file} has a header and no rows"), place()));
     }
     rows
+}
+
+fn counted(cells: usize) -> String {
+    if cells == 1 { "1 cell".to_owned() } else { format!("{cells} cells") }
 }
 
 /// The line on which a record starts, from 1. The reader counts from where the last record ended, so that blank lines

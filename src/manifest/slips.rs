@@ -30,7 +30,7 @@ pub fn leftover(
     let trimmed = prompt.trim();
     let left = if NOTHING.contains(&trimmed.to_lowercase().as_str()) {
         Some(trimmed.to_owned())
-    } else if prompt.contains(['{', '[', '#']) {
+    } else if prompt.contains(['{', '[', '#', '<', '%', '$']) {
         let of_spreadsheets =
             OF_SPREADSHEETS.iter().find(|error| prompt.contains(**error)).map(|&error| error.to_owned());
         let braces = || ["{{", "{%"].iter().find(|braces| prompt.contains(**braces)).map(|&braces| braces.to_owned());
@@ -41,7 +41,7 @@ pub fn leftover(
     left.map(|left| {
         let help = if left.starts_with('#') {
             "a formula failed in the spreadsheet: mend it there"
-        } else if left.contains(['{', '[']) {
+        } else if left.contains(['{', '[', '<', '%', '$']) {
             "templates are filled in where the manifest has them, not in what a row holds: write `{{ name }}` there"
         } else {
             "write a prompt, or take the row out"
@@ -55,13 +55,26 @@ pub fn leftover(
     })
 }
 
-/// A name in brackets of other tools: `{brand}`, `${brand}`, `[BRAND]`.
+/// A name in the brackets of other tools, or in half of our own: `{brand}`, `{ brand }`, `${brand}`, `[BRAND]`, `<brand>`,
+/// `%brand%`, `$brand`.
 fn named(prompt: &str, names: &[String]) -> Option<String> {
-    names.iter().filter(|name| !name.trim().is_empty()).find_map(|name| {
-        let forms =
-            [format!("${{{name}}}"), format!("{{{name}}}"), format!("[{name}]"), format!("[{}]", name.to_uppercase())];
-        forms.into_iter().find(|form| prompt.contains(form.as_str()))
-    })
+    let known: Vec<String> =
+        names.iter().map(|name| name.trim().to_lowercase()).filter(|name| !name.is_empty()).collect();
+    let is_known = |inside: &str| {
+        let inside = inside.trim().to_lowercase();
+        known.contains(&inside)
+            || inside.strip_prefix("row.").is_some_and(|rest| !rest.is_empty() && !rest.contains(' '))
+    };
+    for (open, close) in [('{', '}'), ('[', ']'), ('<', '>'), ('%', '%')] {
+        for (at, _) in prompt.match_indices(open) {
+            let rest = &prompt[at + 1..];
+            if let Some(end) = rest.find(close).filter(|end| is_known(&rest[..*end])) {
+                return Some(prompt[at..=at + 1 + end].to_owned());
+            }
+        }
+    }
+    let dollars = names.iter().map(|name| format!("${name}"));
+    dollars.into_iter().find(|form| form.len() > 1 && prompt.contains(form.as_str()))
 }
 
 /// An image whose address is that of a page about it.
@@ -129,8 +142,9 @@ fn cut(line: &str) -> Option<(usize, &str)> {
     let is_plain = value.contains(' ') && !value.starts_with(['"', '\'', '{', '[', '|', '>', '#', '&', '*', '!']);
     let at = line.len() - value.len() + value.find(" #").filter(|_| is_plain)? + 1;
     let word = line[at..].split_whitespace().next()?;
-    // Of one word before it, as of a model or a number, nothing was cut.
-    let has_words = line[start..at].trim().contains(' ');
+    // Of one word before it, as of a model or a number, nothing was cut; a prompt may have been.
+    let is_prompt = line[..start].trim_start_matches([' ', '-']).starts_with("prompt:");
+    let has_words = is_prompt || line[start..at].trim().contains(' ');
     (word.len() > 1 && has_words).then_some((at, word))
 }
 
@@ -162,7 +176,14 @@ mod tests {
             ("{{ brand }} mug", Some("{{")),
             ("{% if x %}", Some("{%")),
             ("a {brand} mug", Some("{brand}")),
-            ("a ${brand} mug", Some("${brand}")),
+            ("a ${brand} mug", Some("{brand}")),
+            ("a { brand } mug", Some("{ brand }")),
+            ("a {Brand} mug", Some("{Brand}")),
+            ("a { row.title } mug", Some("{ row.title }")),
+            ("a <brand> mug", Some("<brand>")),
+            ("a %brand% mug", Some("%brand%")),
+            ("a $brand mug", Some("$brand")),
+            ("it is 5 < 6 and 100 % {", None),
             ("a [BRAND] mug", Some("[BRAND]")),
             ("a [Prompt Text]", Some("[Prompt Text]")),
             ("#REF!", Some("#REF!")),
@@ -179,6 +200,7 @@ mod tests {
     #[test]
     fn a_text_that_a_comment_cuts_off_is_seen() {
         let cut = |text: &str| cut_by_comments(text).into_iter().map(|finding| finding.place).collect::<Vec<_>>();
+        assert_eq!(cut("prompt: The #1 mug in town"), [Place::At(1, 13)]);
         assert_eq!(cut("- prompt: A sign saying #1 in town\n"), [Place::At(1, 25)]);
         for fine in [
             "prompt: \"A sign saying #1\"",

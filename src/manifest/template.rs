@@ -231,12 +231,32 @@ impl Templates {
             return TemplateError { message: detail, help: Some(format!("filters: {}", FILTERS.join(", "))), fragment };
         }
         if error.kind() != ErrorKind::UndefinedError {
+            if let Some(missing) = self.missing_column(source, scope) {
+                return missing;
+            }
             let detail = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
             return TemplateError { message: format!("the template failed: {detail}"), help: None, fragment };
         }
         let name = fragment.as_ref().map(|fragment| fragment.text.clone()).unwrap_or_default();
         let help = self.help_for(&name, scope);
         TemplateError { message: format!("`{name}` is not defined"), help, fragment }
+    }
+
+    /// The first column that a template names and that the row does not have: a filter only says that it got nothing.
+    fn missing_column(&self, source: &str, scope: &Scope) -> Option<TemplateError> {
+        let row = scope.row.as_ref()?;
+        let columns: Vec<String> = row.try_iter().ok()?.map(|key| key.to_string()).collect();
+        source.match_indices("row.").find_map(|(at, _)| {
+            let rest = &source[at + 4..];
+            let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+            let name = &rest[..end];
+            let is_missing = !name.is_empty() && !columns.iter().any(|column| column == name);
+            is_missing.then(|| TemplateError {
+                message: format!("`row.{name}` is not defined"),
+                help: self.help_for(&format!("row.{name}"), scope),
+                fragment: Some(Fragment { text: format!("row.{name}"), earlier: 0 }),
+            })
+        })
     }
 
     fn help_for(&self, name: &str, scope: &Scope) -> Option<String> {

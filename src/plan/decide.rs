@@ -86,7 +86,8 @@ fn regardless_of_review<'a>(
     // A doubtful attempt comes before everything, also one for an earlier wording: it may have been paid, and a person
     // has to say so before anything else is bought under this name.
     if let Some(doubtful) = attempts.clone().find(|attempt| attempt.state.is_doubtful()) {
-        let reason = "was sent, and the answer never arrived whole: it may have been charged".to_owned();
+        let why = doubtful.error.as_ref().map_or("the run ended before the answer", |error| error.message.as_str());
+        let reason = format!("may have been charged: {why}");
         return Decision::about(doubtful, Action::InDoubt, reason);
     }
     let same = |attempt: &&Attempt| attempt.fingerprint == *job.request.fingerprint();
@@ -126,7 +127,7 @@ fn regardless_of_review<'a>(
         Some((AttemptState::Rejected, _)) => "was rejected by the service, without a charge",
         // The story of the doubt is kept when a person settles it.
         Some((_, Some(_))) => "was in doubt, and never created as a person said",
-        Some(_) => "never reached the service",
+        Some(_) => "was not taken by the service, without a charge",
         None => "is new",
     };
     Decision { action: Action::Submit, reason: reason.to_owned(), attempt: None }

@@ -168,8 +168,10 @@ pub struct Totals {
     pub jobs: usize,
     /// What the jobs of the manifest cost together, each taken once.
     pub planned_usd: Usd,
-    /// What the jobs cost that are still to be submitted: pending, held or rejected ones.
+    /// What the jobs cost that are still to be submitted: pending or rejected ones.
     pub to_submit_usd: Usd,
+    /// What the jobs cost that wait for a face review.
+    pub held_usd: Usd,
     /// Certainly charged for this batch, with attempts of jobs that were changed or removed since.
     pub spent_usd: Usd,
     /// May have been charged on top of that: the price of every attempt in doubt.

@@ -35,13 +35,16 @@ impl Report {
     #[must_use]
     pub fn new(key: &BatchKey, simulated: bool, jobs: Arc<[Arc<Job>]>, history: History, folder: &Path) -> Self {
         let mut states: BTreeMap<&'static str, usize> = JobState::ALL.iter().map(|state| (state.name(), 0)).collect();
-        let (mut shown, mut videos, mut to_submit_usd) = (HashSet::with_capacity(jobs.len()), 0, Usd::ZERO);
+        let (mut shown, mut videos) = (HashSet::with_capacity(jobs.len()), 0);
+        let (mut to_submit_usd, mut held_usd) = (Usd::ZERO, Usd::ZERO);
         for job in &*jobs {
             let (attempt, state) = standing(job, &attempts_of(job, &history));
             shown.extend(attempt.map(|attempt| attempt.id));
             videos += usize::from(attempt.is_some_and(|attempt| file_of(attempt, folder).is_some()));
-            if state.is_unbought() {
-                to_submit_usd += job.price;
+            match state {
+                JobState::Held => held_usd += job.price,
+                state if state.is_unbought() => to_submit_usd += job.price,
+                _ => {}
             }
             *states.entry(state.name()).or_default() += 1;
         }
@@ -49,6 +52,7 @@ impl Report {
             jobs: jobs.len(),
             planned_usd: jobs.iter().map(|job| job.price).sum(),
             to_submit_usd,
+            held_usd,
             spent_usd: history.spent(),
             at_risk_usd: history.at_risk(),
             unknown_usd: history.unknown(),

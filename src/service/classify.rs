@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::wire::TaskReport;
+use super::wire::{FinalWords, TaskReport};
 use super::{Look, Submission, bounds, reason};
 use crate::domain::{ServiceError, retry_after};
 
@@ -19,8 +19,8 @@ pub struct Answer<'a> {
     pub location: Option<&'a str>,
     /// The body.
     pub body: &'a [u8],
-    /// Words of gateways for the end of a task, in small letters.
-    pub failed_words: &'a [String],
+    /// Words of gateways for the end of a task.
+    pub words: &'a FinalWords,
 }
 
 /// What an answer to `POST /v1/videos` means.
@@ -42,7 +42,7 @@ pub struct Answer<'a> {
 pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp) -> Submission {
     match answer.status {
         500 | 502 | 503 | 504 if free_server_errors => Submission::Wait(wait(answer, now), asked_to_wait(answer)),
-        200..=299 => match TaskReport::parse(answer.body, answer.failed_words) {
+        200..=299 => match TaskReport::parse(answer.body, answer.words) {
             Some(report) => match report.names {
                 Some(names) => Submission::Accepted(names, report.echo),
                 None => Submission::Unknown(describe(answer, "the service said yes without a task id")),
@@ -66,7 +66,7 @@ pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp)
 /// What an answer to `GET /v1/videos/{id}` means. A look costs nothing, so whatever is unclear is asked again.
 pub fn look(answer: &Answer<'_>, now: Timestamp) -> Look {
     match answer.status {
-        200..=299 => TaskReport::parse(answer.body, answer.failed_words)
+        200..=299 => TaskReport::parse(answer.body, answer.words)
             .map_or_else(|| Look::Trouble("the service's answer can't be read as a task".to_owned()), Look::Report),
         404 | 410 => Look::Missing(describe(answer, "the service does not know it").message),
         400 if reason::denies_the_task(answer.body) => {
@@ -85,7 +85,8 @@ fn moved(answer: &Answer<'_>) -> String {
 }
 
 fn asked_to_wait(answer: &Answer<'_>) -> String {
-    format!("the service asked to wait (HTTP {})", answer.status)
+    let how_long = if answer.retry_after.is_some() { "" } else { ", and not for how long" };
+    format!("the service asked to wait (HTTP {}){how_long}", answer.status)
 }
 
 fn wait(answer: &Answer<'_>, now: Timestamp) -> Option<Duration> {
@@ -111,12 +112,14 @@ fn describe(answer: &Answer<'_>, what: &str) -> ServiceError {
 mod tests {
     use super::*;
 
+    static WORDS: FinalWords = FinalWords { completed: Vec::new(), failed: Vec::new() };
+
     fn now() -> Timestamp {
         "2026-11-20T12:00:00Z".parse().expect("a time")
     }
 
     fn answer(status: u16, retry_after: Option<&'static str>, body: &'static str) -> Answer<'static> {
-        Answer { status, retry_after, location: None, body: body.as_bytes(), failed_words: &[] }
+        Answer { status, retry_after, location: None, body: body.as_bytes(), words: &WORDS }
     }
 
     fn kind(answer: &Answer<'_>) -> &'static str {

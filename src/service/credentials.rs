@@ -41,7 +41,7 @@ pub struct GatewayHeader {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidHeader {
     /// There is no `=`.
-    #[error("write NAME=VALUE")]
+    #[error("write NAME=VALUE, with an equals sign; in SHOTLIST_HEADER, one a line")]
     NoValue,
     /// The name has a character that no name of a header has.
     #[error("`{0}` is no name of a header")]

@@ -13,7 +13,7 @@ use reqwest::{Client, ClientBuilder, RequestBuilder, Response, Url, redirect};
 
 use super::classify::{self, Answer};
 use super::endpoint::is_loopback;
-use super::{Credentials, Endpoint, Look, Submission, VideoService, mask};
+use super::{Credentials, Endpoint, FinalWords, Look, Submission, VideoService, mask};
 use crate::domain::{Request, ServiceError, TaskId};
 
 /// How long to wait for a connection. Nothing is written before it stands, so running out of it costs nothing.
@@ -42,7 +42,7 @@ pub struct HttpService {
     look: Client,
     submit_timeout: Duration,
     free_server_errors: bool,
-    failed_words: Arc<[String]>,
+    words: Arc<FinalWords>,
 }
 
 impl HttpService {
@@ -67,7 +67,7 @@ impl HttpService {
             endpoint,
             submit_timeout: SUBMIT_TIMEOUT,
             free_server_errors,
-            failed_words: Arc::default(),
+            words: Arc::default(),
         })
     }
 
@@ -93,10 +93,10 @@ impl HttpService {
         self.endpoint.at(&[])
     }
 
-    /// With words of gateways for the end of a task, in small letters.
+    /// With words of gateways for the end of a task.
     #[must_use]
-    pub fn with_failed_words(mut self, words: &[String]) -> Self {
-        self.failed_words = words.into();
+    pub fn with_final_words(mut self, words: FinalWords) -> Self {
+        self.words = Arc::new(words);
         self
     }
 
@@ -171,8 +171,7 @@ impl HttpService {
     }
 
     fn meaning(&self, head: &Head, body: &[u8]) -> Submission {
-        let meant =
-            classify::submission(&head.answer(body, &self.failed_words), self.free_server_errors, Timestamp::now());
+        let meant = classify::submission(&head.answer(body, &self.words), self.free_server_errors, Timestamp::now());
         match meant {
             // Any web server says so of what it does not have.
             Submission::Rejected(mut error) if matches!(head.status, 404 | 405) => {
@@ -209,7 +208,7 @@ impl HttpService {
         };
         let head = Head::of(&response);
         match read(response).await {
-            Ok(body) => classify::look(&head.answer(&body, &self.failed_words), Timestamp::now()),
+            Ok(body) => classify::look(&head.answer(&body, &self.words), Timestamp::now()),
             Err((error, _)) => Look::Trouble(causes(&error)),
         }
     }
@@ -228,9 +227,9 @@ impl Head {
         Self { status: response.status().as_u16(), retry_after: header(RETRY_AFTER), location: header(LOCATION) }
     }
 
-    fn answer<'a>(&'a self, body: &'a [u8], failed_words: &'a [String]) -> Answer<'a> {
+    fn answer<'a>(&'a self, body: &'a [u8], words: &'a FinalWords) -> Answer<'a> {
         let (retry_after, location) = (self.retry_after.as_deref(), self.location.as_deref());
-        Answer { status: self.status, retry_after, location, body, failed_words }
+        Answer { status: self.status, retry_after, location, body, words }
     }
 }
 

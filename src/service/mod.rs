@@ -25,7 +25,7 @@ pub use credentials::{Credentials, GatewayHeader, InvalidHeader};
 pub use endpoint::{Endpoint, InvalidEndpoint};
 pub use http::{ClientError, HttpService};
 pub use key::{ApiKey, InvalidKey};
-pub use wire::{Echo, Status, TaskReport};
+pub use wire::{Echo, FinalWords, Status, TaskReport};
 
 /// What can be asked of the service.
 pub trait VideoService: Sync {

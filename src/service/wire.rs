@@ -24,6 +24,15 @@ pub enum Status {
     Unknown(String),
 }
 
+/// Words of gateways for the end of a task, in small letters.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct FinalWords {
+    /// There is a video, though perhaps no address of it.
+    pub completed: Vec<String>,
+    /// There is none, if an error comes with the word.
+    pub failed: Vec<String>,
+}
+
 /// What the service says that it makes, as far as it does.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Echo {
@@ -79,10 +88,10 @@ pub struct TaskReport {
 const SECONDS_BELOW: i64 = 100_000_000_000;
 
 impl TaskReport {
-    /// Reads an answer's body; nothing if it is no JSON object. `failed_words` are words of gateways for the end of a task,
-    /// in small letters.
+    /// Reads an answer's body; nothing if it is no JSON object. `words` are those of gateways for
+    /// the end of a task.
     #[must_use]
-    pub fn parse(body: &[u8], failed_words: &[String]) -> Option<Self> {
+    pub fn parse(body: &[u8], words: &FinalWords) -> Option<Self> {
         let value: Value = serde_json::from_slice(body).ok()?;
         let value = unwrapped(value);
         let fields = value.as_object()?;
@@ -93,7 +102,7 @@ impl TaskReport {
         let completed_at = fields.get("completed_at").and_then(Value::as_i64).and_then(timestamp);
         let has_ended = result.is_some() || (completed_at.is_some() && progress == Some(100.0));
         let status = match Status::named(text("status").unwrap_or("(none)")) {
-            Status::Unknown(word) if failed_words.contains(&word.to_lowercase()) => {
+            Status::Unknown(word) if words.failed.contains(&word.to_lowercase()) => {
                 if error.is_some() {
                     Status::Failed
                 } else {
@@ -101,6 +110,11 @@ impl TaskReport {
                 }
             }
             Status::Unknown(_) if has_ended => Status::Completed,
+            Status::Unknown(word)
+                if words.completed.contains(&word.to_lowercase()) && progress.is_none_or(|p| p >= 100.0) =>
+            {
+                Status::Completed
+            }
             known => known,
         };
         Some(Self {
@@ -191,8 +205,8 @@ mod tests {
     use super::*;
 
     fn parse(value: &Value) -> TaskReport {
-        TaskReport::parse(value.to_string().as_bytes(), &["cancelled".to_owned(), "error".to_owned()])
-            .expect("an object")
+        let words = FinalWords { completed: vec!["success".into()], failed: vec!["cancelled".into(), "error".into()] };
+        TaskReport::parse(value.to_string().as_bytes(), &words).expect("an object")
     }
 
     /// Its names, as a person reads them.
@@ -221,8 +235,8 @@ mod tests {
         }
         assert_eq!(id(&parse(&json!({"id": 42}))).as_deref(), Some("42"));
         assert_eq!(id(&parse(&json!({"id": " ", "task_id": []}))), None);
-        assert_eq!(TaskReport::parse(b"[]", &[]), None);
-        assert_eq!(TaskReport::parse(b"{\"id\": \"t\"", &[]), None);
+        assert_eq!(TaskReport::parse(b"[]", &FinalWords::default()), None);
+        assert_eq!(TaskReport::parse(b"{\"id\": \"t\"", &FinalWords::default()), None);
     }
 
     #[test]
@@ -269,6 +283,8 @@ mod tests {
             (json!({ "status": "done", "video": { "url": url } }), Status::Completed),
             (json!({ "status": "success", "progress": 100, "completed_at": 1_790_000_000 }), Status::Completed),
             (json!({ "status": "success", "progress": 99, "completed_at": 1_790_000_000 }), unknown("success")),
+            (json!({ "status": "Success" }), Status::Completed),
+            (json!({ "status": "success", "progress": 100, "error": null }), Status::Completed),
             (json!({ "status": "rendering", "url": "https://api.example/v1/videos/t" }), unknown("rendering")),
             (json!({ "status": "queued", "video_url": url }), Status::Queued),
             (json!({ "status": "Cancelled" }), unknown("Cancelled")),

@@ -23,7 +23,7 @@ pub fn log(event: &RunEvent) {
             tracing::error!(event = "in_doubt", %job, error = message, at_risk_usd = %price);
         }
         RunEvent::Named { job, task } => tracing::warn!(event = "named", %job, %task),
-        RunEvent::Left { job, why, said } => tracing::warn!(event = "left", %job, why = ?why, said),
+        RunEvent::Left { job, why, said, .. } => tracing::warn!(event = "left", %job, why = ?why, said),
         RunEvent::Waiting { wait, message } => {
             tracing::warn!(event = "waiting", seconds = wait.as_secs_f64(), error = message);
         }

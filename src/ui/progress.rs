@@ -147,8 +147,8 @@ impl Progress {
             RunEvent::Named { job, task } => {
                 terminal.warning(&format!("the service calls the task of {job} by another name too: {task}"));
             }
-            RunEvent::Left { job, why, said } => match why {
-                Leaving::Deadline => self.say_late(job, said.as_deref()),
+            RunEvent::Left { job, why, said, is_endless } => match why {
+                Leaving::Deadline => self.say_late(job, said.as_deref(), *is_endless),
                 Leaving::Interrupted => self.detail(&format!("left {job} at the service")),
                 Leaving::KeyRefused => {
                     terminal.failure(&format!("{job} stays at the service: the key is refused"));
@@ -181,14 +181,18 @@ impl Progress {
         }
     }
 
-    fn say_late(&self, job: &JobId, said: Option<&str>) {
+    fn say_late(&self, job: &JobId, said: Option<&str>, is_endless: bool) {
         let late =
             format!("{job} took longer than the deadline: it stays at the service, and the next run goes on with it");
         self.terminal.failure(&match said {
             None => late,
+            Some(said) if !is_endless => format!("{late}. The last poll brought: {said}"),
             Some(said) => {
                 let give_up = self.again.command("resolve", &[job.as_str(), "--lost"]);
-                format!("{late}. The last look brought: {said}. If its task will never end, give it up: {give_up}")
+                format!(
+                    "{late}. The last poll brought: {said}. If its task will certainly never end, give it up: {give_up} (if it is \
+                     still running, buying the job again pays twice)"
+                )
             }
         });
     }

@@ -78,7 +78,7 @@ pub fn summary_text(report: &Report, again: &Again, reports: &[&Path]) -> Page {
     let mut page = Page::new();
     sum_up(&mut page, report);
     if report.totals.states.get(JobState::Failed.name()).is_some_and(|&failed| failed > 0) {
-        let status = again.command("status", &[]);
+        let status = again.command("status", &["-v"]);
         page.line(format_args!("failed: `{status}` says why; --retry-failed tries again, and costs again"));
     }
     for path in reports {
@@ -113,6 +113,9 @@ fn sum_up(page: &mut Page, report: &Report) {
     page.line(format_args!("spent: ${}{simulated}{besides}", totals.spent_usd));
     if !totals.to_submit_usd.is_zero() {
         page.line(format_args!("to submit: ${}", totals.to_submit_usd));
+    }
+    if !totals.held_usd.is_zero() {
+        page.line(format_args!("held: ${} for jobs that wait for a face review", totals.held_usd));
     }
     if !totals.at_risk_usd.is_zero() {
         page.line(format_args!("at risk: ${} in doubt, settle it with `shotlist resolve`", totals.at_risk_usd));

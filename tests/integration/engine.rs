@@ -13,7 +13,7 @@ use shotlist::domain::{
 use shotlist::download::{FetchError, Link, Placed, Spot, Videos};
 use shotlist::engine::{Keeping, Outcome, RunEvent, Settings, Shelf, Stop, StopReason};
 use shotlist::plan::{Limit, Plan};
-use shotlist::service::{Look, Status, Submission};
+use shotlist::service::{Look, Status, Submission, TaskReport};
 use tokio::time::Instant;
 
 use crate::support::fake::{FakeService, MemoryLedger, account, jobs, plan_of, report, run, run_keeping};
@@ -177,6 +177,27 @@ async fn a_known_task_that_is_denied_gets_a_grace_time() {
     assert_eq!(ledger.states(), [AttemptState::Failed]);
     assert!(start.elapsed() > 120 * SECOND, "{:?}", start.elapsed());
     assert!(events.iter().any(|event| matches!(event, RunEvent::Failed { message, .. } if message.contains("404"))));
+}
+
+/// The codes of failures are not documented: one that looks like our own for a denied task is a failure all the same.
+#[tokio::test(start_paused = true)]
+async fn a_failure_is_paid_for_again_whatever_its_code_and_a_denied_task_is_not() {
+    let failed = || {
+        let error = ServiceError { code: Some("not_found".to_owned()), ..ServiceError::default() };
+        Look::Report(TaskReport { error: Some(error), ..report(Status::Failed) })
+    };
+    let mut service = FakeService::taking(|_| SECOND);
+    service.denies = Box::new(move |number| (number == 0).then(failed));
+    let plan_of = || Plan { retries: 1, ..plan(&jobs(1), &History::default(), None) };
+    let ledger = MemoryLedger::default();
+    run(&service, &ledger, &Settings::default(), &Stop::default(), &plan_of()).await;
+    assert_eq!(ledger.states(), [AttemptState::Failed, AttemptState::Completed]);
+
+    let mut service = FakeService::taking(|_| SECOND);
+    service.denies = Box::new(|_| Some(Look::Missing("it is not known (HTTP 404)".into())));
+    let ledger = MemoryLedger::default();
+    run(&service, &ledger, &Settings::default(), &Stop::default(), &plan_of()).await;
+    assert_eq!((ledger.states(), service.submissions().len()), (vec![AttemptState::Failed], 1));
 }
 
 #[tokio::test(start_paused = true)]
