@@ -10,7 +10,7 @@ use futures::executor::block_on;
 use libfuzzer_sys::fuzz_target;
 use shotlist::domain::{Account, AttemptState, BatchKey, Charging, Fingerprint, JobId, Usd};
 use shotlist::ledger::{Event, Intent, Kind, Ledger as _, LedgerError, SqliteLedger, read_history};
-use shotlist::service::{Answer, Submission, submission};
+use shotlist::service::{Answer, FinalWords, Submission, submission};
 
 const STATUS: [u16; 12] = [200, 201, 202, 204, 302, 400, 401, 408, 422, 429, 500, 503];
 

@@ -13,7 +13,7 @@ use super::bought_before::{bought_before, keep_what_only_the_report_knows};
 use super::connect::{self, Connection, SANDBOX_SPEED, connect};
 use super::destinations::destinations;
 use super::exit::Exit;
-use super::failure::Failure;
+use super::failure::{Failure, chain};
 use super::manifest::{Chosen, expect_match, load};
 use super::refresh::Reporter;
 use super::run_args::{PlanFormat, RunArgs};
@@ -192,6 +192,7 @@ impl Run<'_> {
             money: Some("what was paid for is in the ledger, or named above"),
             ..refusal::cannot_write(&error)
         })?;
+        self.say_what_was_not_asked_for_again(&outcome);
         let ended_badly = !ended_badly.into_inner().unwrap_or_else(PoisonError::into_inner).is_empty();
         let exit = self.exit(&report, &outcome, ended_badly);
         if !(self.terminal.is_quiet && exit == Exit::Done && written.is_ok()) {
@@ -216,6 +217,18 @@ impl Run<'_> {
             ));
         }
         Ok(())
+    }
+
+    /// A later run finishes what is due, and does not take or try again what nobody asks for then.
+    fn say_what_was_not_asked_for_again(&self, outcome: &Outcome) {
+        let again = &self.args.again;
+        let options = [("--retake", !again.retake.is_empty()), ("--retry-failed", again.retry_failed)];
+        let given: Vec<&str> =
+            options.into_iter().filter(|(_, is_given)| *is_given).map(|(option, _)| option).collect();
+        if !outcome.stopped.is_empty() && !given.is_empty() {
+            let given = given.join(" and ");
+            self.terminal.failure(&format!("the run ended early: what it did not come to needs {given} again"));
+        }
     }
 
     fn again(&self) -> Again {
@@ -301,7 +314,7 @@ impl Run<'_> {
     fn downloader(&self, connection: &Connection) -> Result<Downloader, Failure> {
         let (service, args) = (&connection.service, &self.args.service);
         let hosts = HostPolicy::new(service.base_url(), args.allow_private_hosts, args.allow_http);
-        let get = service.gets(&hosts).map_err(|error| refusal::cannot_write(&error))?;
+        let get = service.gets(&hosts).map_err(|error| Failure::before_sending(Exit::Unreachable, chain(&error)))?;
         // What waits a second for a task waits a second for its video.
         let first_pause = self.settings().poll_floor;
         let limits = download::Limits { first_pause, ..download::Limits::default() };

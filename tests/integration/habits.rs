@@ -212,3 +212,14 @@ fn a_service_that_refuses_everything_is_not_asked_for_everything() {
         assert_eq!(ended.stderr.contains("submissions in a row were refused"), left, "{}", ended.stderr);
     }
 }
+
+#[test]
+fn a_retake_that_was_cut_short_is_not_promised_to_the_next_run() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
+    here.run(&service, &[]).ends_with(0);
+    let gone = Service::scripted(|_| answer(402, &serde_json::json!({ "detail": "no credit" })));
+    let ended = here.run(&gone, &["--retake", "*", "--same-account", "--max-failures", "1"]).ends_with(1);
+    assert!(ended.stderr.contains("needs --retake again"), "{}", ended.stderr);
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!(service.posts().len(), 2);
+}
