@@ -6,6 +6,7 @@ mod catalog;
 mod completions;
 mod connect;
 mod destinations;
+mod ending;
 mod environment;
 mod exit;
 mod failure;

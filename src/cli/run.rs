@@ -17,14 +17,14 @@ use super::failure::{Failure, chain};
 use super::manifest::{Chosen, expect_match, load};
 use super::refresh::Reporter;
 use super::run_args::{PlanFormat, RunArgs};
-use super::{limits, paths, refusal, signals};
+use super::{ending, limits, paths, refusal, signals};
 use crate::domain::{History, JobId};
 use crate::download::{self, Downloader, HostPolicy};
-use crate::engine::{Engine, Keeping, Outcome, RunEvent, Settings, Shelf, Stop, StopReason};
+use crate::engine::{Engine, Keeping, Outcome, RunEvent, Settings, Shelf, Stop};
 use crate::files::sweep;
 use crate::ledger::{Cap, Ledger as _, RunLock, SqliteLedger, read_history, read_open_elsewhere};
 use crate::plan::{Given, IdGlobs, Plan, PlanView};
-use crate::report::{JobState, Report, Writer};
+use crate::report::Writer;
 use crate::ui::{self, Again, Page, Progress, Terminal};
 
 /// The longest and the shortest pause between two looks with `--sandbox`.
@@ -192,9 +192,9 @@ impl Run<'_> {
             money: Some("what was paid for is in the ledger, or named above"),
             ..refusal::cannot_write(&error)
         })?;
-        self.say_what_was_not_asked_for_again(&outcome);
+        ending::say_what_was_not_asked_for_again(&self.args.again, &outcome, self.terminal);
         let ended_badly = !ended_badly.into_inner().unwrap_or_else(PoisonError::into_inner).is_empty();
-        let exit = self.exit(&report, &outcome, ended_badly);
+        let exit = ending::exit(&self.chosen.selected, &report, &outcome, ended_badly);
         if !(self.terminal.is_quiet && exit == Exit::Done && written.is_ok()) {
             self.terminal.result(&ui::summary_text(&report, &self.again(), &writer.written()));
         }
@@ -217,18 +217,6 @@ impl Run<'_> {
             ));
         }
         Ok(())
-    }
-
-    /// A later run finishes what is due, and does not take or try again what nobody asks for then.
-    fn say_what_was_not_asked_for_again(&self, outcome: &Outcome) {
-        let again = &self.args.again;
-        let options = [("--retake", !again.retake.is_empty()), ("--retry-failed", again.retry_failed)];
-        let given: Vec<&str> =
-            options.into_iter().filter(|(_, is_given)| *is_given).map(|(option, _)| option).collect();
-        if !outcome.stopped.is_empty() && !given.is_empty() {
-            let given = given.join(" and ");
-            self.terminal.failure(&format!("the run ended early: what it did not come to needs {given} again"));
-        }
     }
 
     fn again(&self) -> Again {
@@ -288,7 +276,7 @@ impl Run<'_> {
         let (news, stop) = (AtomicBool::new(false), Stop::default());
         let tell = |event: RunEvent| {
             news.store(true, Ordering::Relaxed);
-            note_ending(ended_badly, &event);
+            ending::note(ended_badly, &event);
             progress.tell(&event);
         };
         let engine = Engine {
@@ -341,44 +329,5 @@ impl Run<'_> {
             rps: pace.rps,
             speed,
         }
-    }
-
-    /// The exit code: the worst of what the selected jobs and the run itself say.
-    fn exit(&self, report: &Report, outcome: &Outcome, ended_badly: bool) -> Exit {
-        let selected: HashSet<&str> = self.chosen.selected.iter().map(|job| job.id.as_str()).collect();
-        let jobs = report.rows().filter(|row| selected.contains(row.id.as_str())).map(|row| match row.state {
-            JobState::Completed => Exit::Done,
-            JobState::Held => Exit::Held,
-            JobState::InDoubt => Exit::InDoubt,
-            // Whatever else it is, it is not what was asked for; a reason to stop says more below.
-            _ => Exit::SomeFailed,
-        });
-        // A row shows the video that there is; a retake of it that failed is a failure all the same.
-        let late = outcome.past_deadline > 0 || outcome.unfetched > 0 || ended_badly;
-        let late = late.then_some(Exit::SomeFailed);
-        let stopped = outcome.stopped.iter().map(|reason| match reason {
-            StopReason::TooManyFailures | StopReason::TimeBox => Exit::SomeFailed,
-            StopReason::TooManyDoubts => Exit::InDoubt,
-            StopReason::SpendLimit => Exit::NotAllowed,
-            StopReason::Unreachable => Exit::Unreachable,
-            StopReason::KeyRefused => Exit::KeyRefused,
-            StopReason::LedgerFailed | StopReason::FilesFailed => Exit::CannotWrite,
-            StopReason::Signal(number) => Exit::Signal(*number),
-        });
-        jobs.chain(late).chain(stopped).max().unwrap_or(Exit::Done)
-    }
-}
-
-/// Keeps the jobs whose last word in this run was bad.
-fn note_ending(ended_badly: &Mutex<HashSet<JobId>>, event: &RunEvent) {
-    let mut jobs = ended_badly.lock().unwrap_or_else(PoisonError::into_inner);
-    match event {
-        RunEvent::Failed { job, .. } | RunEvent::Rejected { job, .. } => {
-            jobs.insert(job.clone());
-        }
-        RunEvent::Completed { job } => {
-            jobs.remove(job);
-        }
-        _ => {}
     }
 }

@@ -1,0 +1,60 @@
+//! How a run ended: its exit code, and what no later run makes up for.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::exit::Exit;
+use super::run_args::AgainArgs;
+use crate::domain::{Job, JobId};
+use crate::engine::{Outcome, RunEvent, StopReason};
+use crate::report::{JobState, Report};
+use crate::ui::Terminal;
+
+/// The exit code: the worst of what the selected jobs and the run itself say.
+pub fn exit(selected: &[Arc<Job>], report: &Report, outcome: &Outcome, ended_badly: bool) -> Exit {
+    let selected: HashSet<&str> = selected.iter().map(|job| job.id.as_str()).collect();
+    let jobs = report.rows().filter(|row| selected.contains(row.id.as_str())).map(|row| match row.state {
+        JobState::Completed => Exit::Done,
+        JobState::Held => Exit::Held,
+        JobState::InDoubt => Exit::InDoubt,
+        // Whatever else it is, it is not what was asked for; a reason to stop says more below.
+        _ => Exit::SomeFailed,
+    });
+    // A row shows the video that there is; a retake of it that failed is a failure all the same.
+    let late = outcome.past_deadline > 0 || outcome.unfetched > 0 || ended_badly;
+    let late = late.then_some(Exit::SomeFailed);
+    let stopped = outcome.stopped.iter().map(|reason| match reason {
+        StopReason::TooManyFailures | StopReason::TimeBox => Exit::SomeFailed,
+        StopReason::TooManyDoubts => Exit::InDoubt,
+        StopReason::SpendLimit => Exit::NotAllowed,
+        StopReason::Unreachable => Exit::Unreachable,
+        StopReason::KeyRefused => Exit::KeyRefused,
+        StopReason::LedgerFailed | StopReason::FilesFailed => Exit::CannotWrite,
+        StopReason::Signal(number) => Exit::Signal(*number),
+    });
+    jobs.chain(late).chain(stopped).max().unwrap_or(Exit::Done)
+}
+
+/// A later run finishes what is due, and does not take or try again what nobody asks for then.
+pub fn say_what_was_not_asked_for_again(again: &AgainArgs, outcome: &Outcome, terminal: &Terminal) {
+    let options = [("--retake", !again.retake.is_empty()), ("--retry-failed", again.retry_failed)];
+    let given: Vec<&str> = options.into_iter().filter(|(_, is_given)| *is_given).map(|(option, _)| option).collect();
+    if !outcome.stopped.is_empty() && !given.is_empty() {
+        let given = given.join(" and ");
+        terminal.failure(&format!("the run ended early: what it did not come to needs {given} again"));
+    }
+}
+
+/// Keeps the jobs whose last word in this run was bad.
+pub fn note(ended_badly: &Mutex<HashSet<JobId>>, event: &RunEvent) {
+    let mut jobs = ended_badly.lock().unwrap_or_else(PoisonError::into_inner);
+    match event {
+        RunEvent::Failed { job, .. } | RunEvent::Rejected { job, .. } => {
+            jobs.insert(job.clone());
+        }
+        RunEvent::Completed { job } => {
+            jobs.remove(job);
+        }
+        _ => {}
+    }
+}
