@@ -74,7 +74,7 @@ impl Finisher<'_> {
                     spec,
                 };
                 let id_place = || origin.entry.own.at.key("id").value();
-                list.extend(self.same.note(first, job.request.fingerprint(), id_place));
+                list.extend(self.same.note(&self.jobs, &job, id_place));
                 // The last of them is the job itself, and no copy of it.
                 let takes = std::iter::repeat_n(job, ids.len()).zip(1..).zip(ids);
                 jobs = takes.map(|((job, take), id)| Job { id, take, ..job }).collect();

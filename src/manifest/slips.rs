@@ -1,10 +1,11 @@
 //! What is no mistake by any rule and looks like one all the same: told as a warning, because it would be paid for.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::diagnostic::{Diagnostic, Severity};
 use super::place::{Marks, Part, Place, Pointer};
-use crate::domain::{Fingerprint, JobId, OutputPath, Spec};
+use crate::domain::{Job, OutputPath, Spec};
 
 /// What spreadsheets write into a cell that they can't compute.
 const OF_SPREADSHEETS: [&str; 7] = ["#REF!", "#N/A", "#VALUE!", "#NAME?", "#DIV/0!", "#NULL!", "#NUM!"];
@@ -98,19 +99,24 @@ pub fn no_mp4(path: &OutputPath, place: Place) -> Option<Diagnostic> {
     (!is_mp4).then(|| warning("file-is-an-mp4", message(), place, "write a name that ends in .mp4"))
 }
 
-/// Jobs that ask for the same.
+/// Jobs that ask for the same: by the beginning of their fingerprint, which one of all jobs it was. Of a hundred thousand jobs it
+/// is worth not to keep the texts twice.
 #[derive(Debug, Default)]
-pub struct Same(HashMap<Fingerprint, JobId>);
+pub struct Same(HashMap<u64, usize>);
 
 impl Same {
-    /// Tells a job that asks for what another one asked for; takes of one job are meant to.
-    pub fn note(&mut self, job: &JobId, request: &Fingerprint, place: impl FnOnce() -> Place) -> Option<Diagnostic> {
-        let Some(first) = self.0.get(request) else {
-            self.0.insert(request.clone(), job.clone());
+    /// Tells a job that asks for what one of those before it asked for; takes of one job are meant to.
+    pub fn note(&mut self, before: &[Arc<Job>], job: &Job, place: impl FnOnce() -> Place) -> Option<Diagnostic> {
+        let fingerprint = job.request.fingerprint();
+        let beginning = fingerprint.as_str().get(..16).and_then(|digits| u64::from_str_radix(digits, 16).ok())?;
+        let first = self.0.get(&beginning).and_then(|&number| before.get(number));
+        let Some(first) = first.filter(|first| first.request.fingerprint() == fingerprint) else {
+            self.0.insert(beginning, before.len());
             return None;
         };
         let help = "each of them is paid for; `takes` is for several generations of one request";
-        Some(warning("same-request", format!("`{job}` asks for the same as `{first}`"), place(), help))
+        let message = format!("`{}` asks for the same as `{}`", job.id, first.id);
+        Some(warning("same-request", message, place(), help))
     }
 }
 
