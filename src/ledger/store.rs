@@ -67,7 +67,7 @@ fn claim(connection: &Connection, intent: &Intent) -> Result<(), LedgerError> {
     if open > 0 { Err(LedgerError::Claimed(intent.job.clone())) } else { Ok(()) }
 }
 
-/// Writes a task, without a second name that is another's.
+/// Writes the task that the service made, without a second name that is another's.
 pub(super) fn accept(
     connection: &Connection,
     attempt: AttemptId,
@@ -75,8 +75,20 @@ pub(super) fn accept(
     now: Timestamp,
 ) -> Result<TaskNames, LedgerError> {
     let names = purchases::claim_task(connection, attempt, task)?;
-    record(connection, attempt, &Event::Accepted(names.clone()), now)?;
+    let after = Event::Accepted(names.clone()).after(state_of(connection, attempt)?)?.name();
+    let alias = names.alias.as_ref().map(TaskId::as_str);
+    // The story of a doubt that another run put it in meanwhile is over.
+    let sql = "UPDATE attempt SET state = ?2, task = ?3, alias = ?4, error = NULL, answered_us = ?5 WHERE id = ?1";
+    let now = now.as_microsecond();
+    connection.prepare_cached(sql)?.execute(params![attempt.0, after, names.id.as_str(), alias, now])?;
     Ok(names)
+}
+
+fn state_of(connection: &Connection, attempt: AttemptId) -> rusqlite::Result<AttemptState> {
+    connection.prepare_cached("SELECT state FROM attempt WHERE id = ?1")?.query_row([attempt.0], |row| {
+        let name: String = row.get("state")?;
+        AttemptState::named(&name).ok_or_else(|| unreadable(row, "state", format!("unknown state {name}")))
+    })
 }
 
 /// The code of a task that a person gave up.
@@ -88,14 +100,10 @@ pub(super) fn record(
     event: &Event,
     now: Timestamp,
 ) -> Result<(), LedgerError> {
-    let before =
-        connection.prepare_cached("SELECT state FROM attempt WHERE id = ?1")?.query_row([attempt.0], |row| {
-            let name: String = row.get("state")?;
-            AttemptState::named(&name).ok_or_else(|| unreadable(row, "state", format!("unknown state {name}")))
-        })?;
-    let after = event.after(before)?.name();
-    let now = now.as_microsecond();
+    let after = event.after(state_of(connection, attempt)?)?.name();
+    let (at, now) = (now, now.as_microsecond());
     match event {
+        Event::Accepted(task) => drop(accept(connection, attempt, task.clone(), at)?),
         Event::Withdrawn => {
             let sql = "UPDATE attempt SET state = ?2, error = NULL WHERE id = ?1";
             connection.prepare_cached(sql)?.execute(params![attempt.0, after])?;
@@ -121,14 +129,6 @@ pub(super) fn record(
             let sql =
                 "UPDATE attempt SET state = ?2, task = ?3, alias = ?4, error = NULL, answered_us = NULL WHERE id = ?1";
             connection.prepare_cached(sql)?.execute(params![attempt.0, after, task.id.as_str(), alias])?;
-        }
-        Event::Accepted(task) => {
-            let task = purchases::claim_task(connection, attempt, task.clone())?;
-            let alias = task.alias.as_ref().map(TaskId::as_str);
-            // The story of a doubt that another run put it in meanwhile is over.
-            let sql =
-                "UPDATE attempt SET state = ?2, task = ?3, alias = ?4, error = NULL, answered_us = ?5 WHERE id = ?1";
-            connection.prepare_cached(sql)?.execute(params![attempt.0, after, task.id.as_str(), alias, now])?;
         }
         Event::AlsoNamed(alias) => {
             purchases::claim_name(connection, attempt, alias)?;
