@@ -45,7 +45,7 @@ fuzz_target!(|bytes: &[u8]| {
         Submission::Accepted(task, _) => (Event::Accepted(task), AttemptState::Queued),
         Submission::Rejected(error) | Submission::Unpaid(error) => (Event::Refused(error), AttemptState::Rejected),
         Submission::Unknown(error) => (Event::Doubted(error), AttemptState::InDoubt),
-        Submission::NotSent(_) | Submission::Wait(..) | Submission::Astray(_) | Submission::KeyRefused(_) => (Event::Withdrawn, AttemptState::Void),
+        Submission::NotSent(_) | Submission::Wait(..) | Submission::Untrusted(_) | Submission::Moved(_) | Submission::KeyRefused(_) => (Event::Withdrawn, AttemptState::Void),
     };
     match block_on(ledger.record(attempt, event)) {
         // An earlier input named the same task.

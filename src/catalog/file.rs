@@ -26,7 +26,7 @@ pub struct Catalog {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FinalWords {
-    /// There is a video.
+    /// There is a video, if progress is 100.
     #[serde(default)]
     pub completed: Vec<String>,
     /// There is no video, if an error comes with the word.

@@ -208,14 +208,26 @@ impl<'e, S: VideoService> Judge<'e, S> {
                 }
                 self.as_usual(watched)
             }
+            // It may have ended, and nobody can be told that it will not.
+            Status::Unproven(status) => {
+                (watched.said, watched.is_endless) =
+                    (Some(format!("the service says `{status}`, and gives no video")), false);
+                self.tell_once(status);
+                self.as_usual(watched)
+            }
             Status::Unknown(status) => {
                 let why = report.error.map(|error| format!(": {}", error.message)).unwrap_or_default();
                 (watched.said, watched.is_endless) = (Some(format!("the service says `{status}`{why}")), true);
-                if self.unknown.insert(status.clone()) {
-                    (self.line.tell)(RunEvent::UnknownStatus { status });
-                }
+                self.tell_once(status);
                 self.as_usual(watched)
             }
+        }
+    }
+
+    /// Tells a word for a state that the interface does not have.
+    fn tell_once(&mut self, status: String) {
+        if self.unknown.insert(status.clone()) {
+            (self.line.tell)(RunEvent::UnknownStatus { status });
         }
     }
 

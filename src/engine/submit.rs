@@ -132,7 +132,7 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
             // Boxed: it is large, and every job that waits would otherwise keep room for it.
             match Box::pin(self.line.service.submit(&job.request)).await {
                 // A service that was reached before is behind somebody else for now, a hotel's login page for example.
-                Submission::Astray(message) if self.line.contact.was_reached() => {
+                Submission::Untrusted(message) if self.line.contact.was_reached() => {
                     unsent += 1;
                     self.was_not_sent(&mut turn, unsent, &message);
                     self.write(attempt, Event::Withdrawn).await;
@@ -276,7 +276,7 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
                     Submitted::Doubt
                 }
             },
-            Submission::Astray(message) => {
+            Submission::Untrusted(message) | Submission::Moved(message) => {
                 self.line.stop_because(StopReason::Unreachable, message);
                 self.write(attempt, Event::Withdrawn).await;
                 Submitted::Nothing

@@ -153,7 +153,7 @@ impl HttpService {
         let sent = post.header(CONTENT_TYPE, "application/json").body(request.body().to_owned()).send().await;
         let response = match sent {
             Ok(response) => response,
-            Err(error) if is_distrust(&error) => return Submission::Astray(self.distrusted(&error)),
+            Err(error) if is_distrust(&error) => return Submission::Untrusted(self.distrusted(&error)),
             // Name lookup, connection and TLS hand-shake all come before the first byte of the request.
             Err(error) if error.is_connect() || error.is_builder() => {
                 return Submission::NotSent(self.unreached(&error));

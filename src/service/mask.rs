@@ -15,7 +15,8 @@ pub fn submission(own: &Credentials, said: Submission) -> Submission {
         Submission::Accepted(names, made) => Submission::Accepted(names, echo(own, made)),
         Submission::NotSent(why) => Submission::NotSent(own.masked(why)),
         Submission::Wait(wait, why) => Submission::Wait(wait, own.masked(why)),
-        Submission::Astray(to) => Submission::Astray(own.masked(to)),
+        Submission::Untrusted(why) => Submission::Untrusted(own.masked(why)),
+        Submission::Moved(to) => Submission::Moved(own.masked(to)),
         Submission::KeyRefused(why) => Submission::KeyRefused(error(own, why)),
         Submission::Rejected(why) => Submission::Rejected(error(own, why)),
         Submission::Unpaid(why) => Submission::Unpaid(error(own, why)),
@@ -35,9 +36,11 @@ pub fn look(own: &Credentials, said: Look) -> Look {
 }
 
 fn task(own: &Credentials, mut report: TaskReport) -> TaskReport {
-    if let Status::Unknown(word) = report.status {
-        report.status = Status::Unknown(own.masked(word));
-    }
+    report.status = match report.status {
+        Status::Unknown(word) => Status::Unknown(own.masked(word)),
+        Status::Unproven(word) => Status::Unproven(own.masked(word)),
+        known => known,
+    };
     report.video_url = report.video_url.filter(|url| !own.are_in(url));
     report.echo = echo(own, report.echo);
     report.error = report.error.map(|why| error(own, why));

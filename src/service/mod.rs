@@ -48,8 +48,12 @@ pub enum Submission {
     NotSent(String),
     /// Refused with a request to wait: nothing was bought.
     Wait(Option<Duration>, String),
-    /// The service can't be had at this address, in these words, and to try again would not help: nothing was bought.
-    Astray(String),
+    /// Not one byte of the request was written, because whoever answers has no certificate that is trusted: it is another
+    /// service, or somebody in between.
+    Untrusted(String),
+    /// The service is at another address, in these words: nothing was bought. Never tried again by itself: some answer so to
+    /// what they have done (RFC 9110 §15.4.3).
+    Moved(String),
     /// The key was refused: nothing was bought.
     KeyRefused(ServiceError),
     /// Refused for good: nothing was bought.

@@ -20,6 +20,8 @@ pub enum Status {
     Completed,
     /// Generation failed.
     Failed,
+    /// A gateway's word for success, with neither a video nor anything else that proves it.
+    Unproven(String),
     /// A word that the interface does not have, or none.
     Unknown(String),
 }
@@ -27,7 +29,7 @@ pub enum Status {
 /// Words of gateways for the end of a task, in small letters.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct FinalWords {
-    /// There is a video, though perhaps no address of it.
+    /// There is a video, though perhaps no address of it, if progress is 100.
     pub completed: Vec<String>,
     /// There is none, if an error comes with the word.
     pub failed: Vec<String>,
@@ -110,10 +112,12 @@ impl TaskReport {
                 }
             }
             Status::Unknown(_) if has_ended => Status::Completed,
-            Status::Unknown(word)
-                if words.completed.contains(&word.to_lowercase()) && progress.is_none_or(|p| p >= 100.0) =>
-            {
-                Status::Completed
+            Status::Unknown(word) if words.completed.contains(&word.to_lowercase()) => {
+                if progress == Some(100.0) {
+                    Status::Completed
+                } else {
+                    Status::Unproven(word)
+                }
             }
             known => known,
         };
@@ -282,8 +286,11 @@ mod tests {
             (json!({ "status": "succeeded", "video_url": url }), Status::Completed),
             (json!({ "status": "done", "video": { "url": url } }), Status::Completed),
             (json!({ "status": "success", "progress": 100, "completed_at": 1_790_000_000 }), Status::Completed),
-            (json!({ "status": "success", "progress": 99, "completed_at": 1_790_000_000 }), unknown("success")),
-            (json!({ "status": "Success" }), Status::Completed),
+            (
+                json!({ "status": "success", "progress": 99, "completed_at": 1_790_000_000 }),
+                Status::Unproven("success".to_owned()),
+            ),
+            (json!({ "status": "Success" }), Status::Unproven("Success".to_owned())),
             (json!({ "status": "success", "progress": 100, "error": null }), Status::Completed),
             (json!({ "status": "rendering", "url": "https://api.example/v1/videos/t" }), unknown("rendering")),
             (json!({ "status": "queued", "video_url": url }), Status::Queued),

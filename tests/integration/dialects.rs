@@ -306,6 +306,7 @@ fn what_is_no_end_is_asked_about_again_and_told() {
             "by the janitor",
         ),
         open("limbo", &json!({ "status": "limbo", "progress": 100 }), "resolve m.yaml a --lost"),
+        open("success alone", &json!({ "status": "SUCCEEDED" }), "`SUCCEEDED`, and gives no video"),
         open("success in the middle", &json!({ "status": "success", "progress": 40 }), "`success`"),
         open("empty", &json!({}), "(none)"),
         trouble("404", said(404, &json!({ "error": { "message": "no such task" } })), "no such task"),

@@ -223,3 +223,18 @@ fn a_retake_that_was_cut_short_is_not_promised_to_the_next_run() {
     here.run(&service, &[]).ends_with(0);
     assert_eq!(service.posts().len(), 2);
 }
+
+/// Some servers answer with a redirect to what they have done. One is enough to look at.
+#[test]
+fn a_redirect_ends_submitting_at_once_also_in_the_middle_of_a_run() {
+    let elsewhere = [("location", "https://login.example.com/")];
+    let service = Service::scripted(move |asked| match asked.method.as_str() {
+        "POST" if asked.earlier >= 3 => crate::support::raw(302, &elsewhere, ""),
+        _ => Answer::Well,
+    });
+    let here = Workspace::with_manifest(&numbered_jobs(60));
+    let ended = here.run(&service, &["--concurrency", "1"]).ends_with(6);
+    assert!(ended.stderr.contains("login.example.com"), "{}", ended.stderr);
+    assert_eq!(service.posts().len(), 4, "asked again after a redirect");
+    assert_eq!(here.states().iter().filter(|state| *state == "completed").count(), 3);
+}
