@@ -8,6 +8,12 @@ fn asked_for(asked: &Asked) -> String {
     asked.path.rsplit('/').next().expect("a name").to_owned()
 }
 
+/// The word that a task is completed, under this name.
+fn completed(asked: &Asked, id: &str) -> Answer {
+    let host = asked.headers.get("host").expect("a host");
+    answer(200, &json!({ "id": id, "status": "completed", "video_url": format!("http://{host}/videos/{id}.mp4") }))
+}
+
 #[test]
 fn a_name_that_stays_is_written_down_and_the_next_run_knows_it_at_once() {
     let service = Service::scripted(|asked| match asked.method.as_str() {
@@ -19,11 +25,7 @@ fn a_name_that_stays_is_written_down_and_the_next_run_knows_it_at_once() {
     assert!(ended.stderr.contains("t0 (also look-t0)"), "{}", ended.stderr);
     assert_eq!(here.ledger("SELECT task, alias FROM attempt ORDER BY id"), [["t0", "look-t0"], ["t1", "look-t1"]]);
 
-    let service = Service::scripted(|asked| {
-        let host = asked.headers.get("host").expect("a host");
-        let id = format!("look-{}", asked_for(asked));
-        answer(200, &json!({ "id": id, "status": "completed", "video_url": format!("http://{host}/videos/{id}.mp4") }))
-    });
+    let service = Service::scripted(|asked| completed(asked, &format!("look-{}", asked_for(asked))));
     here.run(&service, &["--same-account"]).ends_with(0);
     assert_eq!((service.looks(), service.posts().len()), (2, 0), "one look for each");
 }
@@ -31,15 +33,8 @@ fn a_name_that_stays_is_written_down_and_the_next_run_knows_it_at_once() {
 #[test]
 fn the_answer_of_another_task_of_the_ledger_is_never_taken() {
     // Every look is answered with what belongs to the first task, as by a cache in between.
-    let service = Service::scripted(|asked| {
-        if asked.method.as_str() == "POST" {
-            Answer::Well
-        } else {
-            let host = asked.headers.get("host").expect("a host");
-            let url = format!("http://{host}/videos/t0.mp4");
-            answer(200, &json!({ "id": "t0", "status": "completed", "video_url": url }))
-        }
-    });
+    let service =
+        Service::scripted(|asked| if asked.method.as_str() == "POST" { Answer::Well } else { completed(asked, "t0") });
     let here = Workspace::with_manifest(&numbered_jobs(2));
     let ended = here.run(&service, &["--deadline", "1s"]).ends_with(1);
     assert_eq!(here.states(), ["completed", "queued"]);
@@ -59,15 +54,12 @@ fn the_answer_of_another_task_of_the_ledger_is_never_taken() {
 
 #[test]
 fn a_person_may_name_a_task_that_the_service_calls_otherwise() {
-    let service = Service::scripted(|asked| {
-        if asked.method.as_str() == "POST" {
-            Answer::Hangup
-        } else {
-            let host = asked.headers.get("host").expect("a host");
-            let url = format!("http://{host}/videos/a.mp4");
-            answer(200, &json!({ "id": "by-look", "status": "completed", "video_url": url }))
-        }
-    });
+    let service =
+        Service::scripted(
+            |asked| {
+                if asked.method.as_str() == "POST" { Answer::Hangup } else { completed(asked, "by-look") }
+            },
+        );
     let here = Workspace::with_manifest(&numbered_jobs(1));
     here.run(&service, &[]).ends_with(7);
     let resolve = here.shotlist(&["resolve", "m.yaml", "j0", "--task", "by-hand"]);

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::json;
 
-use crate::support::{Answer, Ended, Service, Workspace, raw};
+use crate::support::{Answer, Ended, Service, Workspace, output_of, raw};
 
 /// Opens a title, clears the screen, turns the direction, hides what follows, and begins lines that look like ours.
 const EVIL: &str = "x\u{1b}]0;OWNED\u{7}\u{1b}[2J\u{9b}8m\u{202e}\u{2066}\nerror: forged\r\nmoney: nothing was spent\u{2028}completed j9";
@@ -134,8 +134,13 @@ fn the_question_about_money_cannot_be_faked() {
     let command = format!("{} run m.yaml", env!("CARGO_BIN_EXE_shotlist"));
     let mut terminal = Command::new("script");
     terminal.args(["-q", "-e", "-c", &command, "/dev/null"]).current_dir(here.root()).env("TERM", "xterm");
-    terminal.env("SHOTLIST_BASE_URL", service.url()).env("SHOTLIST_API_KEY", "k").stdin(Stdio::null());
-    let shown = String::from_utf8_lossy(&terminal.output().expect("script is there").stdout).into_owned();
+    terminal
+        .env("SHOTLIST_BASE_URL", service.url())
+        .env("SHOTLIST_API_KEY", "k")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped());
+    let shown = output_of(terminal.spawn().expect("script is there"));
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
     let questions: Vec<&str> = shown.lines().filter(|line| line.starts_with("Spend up to")).collect();
     assert!(questions.len() == 1 && questions[0].starts_with("Spend up to $0.90? [y/N]"), "{shown:?}");
     assert!(!shown.contains("\u{1b}[8m"), "{shown:?}");

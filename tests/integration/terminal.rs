@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use crate::run::TWO_JOBS;
-use crate::support::{Service, Workspace};
+use crate::support::{Service, Workspace, output_of};
 
 /// Runs `shotlist run m.yaml` on a terminal, with an answer typed in; the exit code and all that was shown.
 fn on_a_terminal(here: &Workspace, service: &Service, args: &str, typed: &str) -> (Option<i32>, String) {
@@ -24,7 +24,7 @@ fn on_a_terminal(here: &Workspace, service: &Service, args: &str, typed: &str) -
         .expect("script is there: it belongs to util-linux");
     let mut keys = child.stdin.take().expect("a keyboard");
     keys.write_all(typed.as_bytes()).expect("typed");
-    let output = child.wait_with_output().expect("it ends");
+    let output = output_of(child);
     drop(keys);
     (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -9,7 +9,7 @@ mod simulator;
 mod workspace;
 
 pub use http::request;
-pub use program::{Ended, Program, kill, wait_until};
+pub use program::{Ended, Program, kill, output_of, wait_until};
 pub use service::{Answer, Asked, Service, answer_of_video, json, raw, video};
 pub use simulator::Simulator;
 pub use workspace::{Workspace, numbered_jobs};

@@ -1,11 +1,15 @@
 //! The real program in a process of its own, with nothing of this environment but the search path.
 
+use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How long anything may take before the test gives up on it. No test depends on how fast a machine is.
 const PATIENCE: Duration = Duration::from_mins(2);
+/// How long a program may take to its end: the longest ones work for a minute on an idle machine.
+const LONGEST_RUN: Duration = Duration::from_mins(10);
 
 /// A command line that is being put together.
 pub struct Program {
@@ -53,8 +57,9 @@ impl Program {
     }
 
     /// Runs it to its end.
-    pub fn ends(mut self) -> Ended {
-        Ended::new(self.command.output().expect("the program starts"))
+    #[track_caller]
+    pub fn ends(self) -> Ended {
+        Ended::of(self.starts())
     }
 
     /// Runs it to its end, which must have this exit code.
@@ -81,9 +86,41 @@ impl Ended {
     }
 
     /// Waits for a program that was started.
+    #[track_caller]
     pub fn of(child: Child) -> Self {
-        Self::new(child.wait_with_output().expect("the program ends"))
+        Self::new(output_of(child))
     }
+}
+
+/// What a child wrote until its end. One that does not end is killed, and told with what it said.
+#[track_caller]
+pub fn output_of(mut child: Child) -> Output {
+    let (stdout, stderr) = (read_aside(child.stdout.take()), read_aside(child.stderr.take()));
+    let start = Instant::now();
+    let is_late = loop {
+        if child.try_wait().expect("a status").is_some() || start.elapsed() > LONGEST_RUN {
+            break child.try_wait().expect("a status").is_none();
+        }
+        // Short at first: most are over in a few milliseconds.
+        std::thread::sleep((start.elapsed() / 20).clamp(Duration::from_millis(1), Duration::from_millis(50)));
+    };
+    if is_late {
+        child.kill().expect("it can be killed");
+    }
+    let status = child.wait().expect("it has ended");
+    let [stdout, stderr] = [stdout, stderr].map(|reader| reader.join().expect("its words"));
+    let output = Output { status, stdout, stderr };
+    assert!(!is_late, "waited in vain for the end of a program: {output:?}");
+    output
+}
+
+/// Reads a pipe to its end, beside the others: a child whose pipe is full stands still.
+fn read_aside(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        pipe.map(|mut pipe| pipe.read_to_end(&mut bytes)).transpose().expect("it can be read");
+        bytes
+    })
 }
 
 /// Sends a signal to one process, by its own number.
