@@ -1,6 +1,12 @@
 //! shotlist turns a YAML manifest of video jobs into finished videos on an asynchronous video generation service, and
 //! never pays twice by itself.
 //!
+//! # From a program
+//!
+//! ```no_run
+#![doc = include_str!("../examples/library.rs")]
+//! ```
+//!
 //! # The life of a job
 //!
 //! ```text
@@ -28,6 +34,7 @@
 //! | [`ledger`] | what was bought: the truth, and the argument why a crash never pays twice |
 //! | [`download`] | fetches one video safely |
 //! | [`engine`] | runs a plan: one bounded stream, one shared poller |
+//! | [`session`] | the one safe order from a manifest to reports |
 //! | [`report`] | views of the ledger: CSV, JSON and a contact sheet |
 //! | [`sandbox`] | the simulator of the service |
 //! | [`ui`] | what people see |
@@ -45,4 +52,5 @@ pub mod plan;
 pub mod report;
 pub mod sandbox;
 pub mod service;
+pub mod session;
 pub mod ui;

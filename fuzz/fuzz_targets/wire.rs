@@ -6,29 +6,28 @@
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use futures::executor::block_on;
 use libfuzzer_sys::fuzz_target;
 use shotlist::domain::{Account, AttemptState, BatchKey, Charging, Fingerprint, JobId, Usd};
-use shotlist::ledger::{Event, Intent, Kind, Ledger as _, LedgerError, SqliteLedger, read_history};
+use shotlist::ledger::{Event, HeldBatch as _, Intent, Ledger as _, LedgerError, SqliteLedger};
+use tokio::runtime::Runtime;
 use shotlist::service::{Answer, FinalWords, Submission, submission};
 
 const STATUS: [u16; 12] = [200, 201, 202, 204, 302, 400, 401, 408, 422, 429, 500, 503];
 
-static LEDGER: LazyLock<(tempfile::TempDir, SqliteLedger)> = LazyLock::new(|| {
+static LEDGER: LazyLock<(tempfile::TempDir, SqliteLedger, Runtime)> = LazyLock::new(|| {
     let folder = tempfile::tempdir().expect("a folder");
-    let ledger = SqliteLedger::open(&folder.path().join("ledger.db"), Kind::Real).expect("a ledger");
-    (folder, ledger)
+    let ledger = SqliteLedger::real(folder.path().join("ledger.db"));
+    (folder, ledger, Runtime::new().expect("a runtime"))
 });
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 
 fuzz_target!(|bytes: &[u8]| {
     let [status, wait, body @ ..] = bytes else { return };
     let answer = Answer { status: STATUS[usize::from(*status) % STATUS.len()], retry_after: (wait % 2 == 1).then_some("1"), location: None, body, words: &FinalWords::default() };
-    let (folder, ledger) = &*LEDGER;
+    let (_folder, ledger, runtime) = &*LEDGER;
     // A batch of its own, so that a ledger of a million answers is read as quickly as an empty one.
     let batch = BatchKey { name: "fuzz".into(), batch: NEXT.fetch_add(1, Ordering::Relaxed).to_string() };
     let intent = Intent {
-        batch: batch.clone(),
         job: JobId::new("a").expect("an id"),
         fingerprint: Fingerprint::stored("f".into()),
         request: "{}".into(),
@@ -38,21 +37,22 @@ fuzz_target!(|bytes: &[u8]| {
         typical_s: (60, 180),
         account: Account { service: "s".into(), key: "k".into() },
         known: None,
-        caps: Vec::new(),
+        limits: Vec::new(),
     };
-    let attempt = block_on(ledger.intend(intent)).expect("an intent");
+    let held = runtime.block_on(ledger.hold(&batch)).expect("the batch");
+    let attempt = runtime.block_on(held.intend(intent)).expect("an intent");
     let (event, expected) = match submission(&answer, false, jiff::Timestamp::UNIX_EPOCH) {
         Submission::Accepted(task, _) => (Event::Accepted(task), AttemptState::Queued),
         Submission::Rejected(error) | Submission::Unpaid(error) => (Event::Refused(error), AttemptState::Rejected),
         Submission::Unknown(error) => (Event::Doubted(error), AttemptState::InDoubt),
         Submission::NotSent(_) | Submission::Wait(..) | Submission::Untrusted(_) | Submission::Moved(_) | Submission::KeyRefused(_) => (Event::Withdrawn, AttemptState::Void),
     };
-    match block_on(ledger.record(attempt, event)) {
+    match runtime.block_on(held.record(attempt, event)) {
         // An earlier input named the same task.
         Err(LedgerError::TaskTaken { .. }) => return,
         recorded => recorded.expect("recorded"),
     }
-    let history = read_history(&folder.path().join("ledger.db"), Kind::Real, &batch).expect("it can be read");
+    let history = runtime.block_on(ledger.history(&batch)).expect("it can be read");
     let states: Vec<AttemptState> = history.attempts().map(|attempt| attempt.state).collect();
     assert_eq!(states, [expected]);
 });

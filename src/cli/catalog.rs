@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use super::exit::Exit;
-use super::failure::{Failure, chain};
+use super::failure::Failure;
 use crate::catalog::Catalog;
+use crate::domain::with_causes;
 use crate::files::read_at_most;
 
 /// Larger than this is no catalogue, in bytes.
@@ -19,7 +20,7 @@ pub fn catalog(path: Option<&Path>) -> Result<&'static Catalog, Failure> {
     };
     let bytes = read_at_most(path, LARGEST).map_err(|error| refused(error.to_string()))?;
     let text = String::from_utf8(bytes).map_err(|error| refused(error.to_string()))?;
-    let catalog = Catalog::extended_by(&text).map_err(|error| refused(chain(&error)))?;
+    let catalog = Catalog::extended_by(&text).map_err(|error| refused(with_causes(&error)))?;
     // There is one for the whole process, and it is needed to its end.
     Ok(Box::leak(Box::new(catalog)))
 }

@@ -1,17 +1,17 @@
 //! How a run ended: its exit code, and what no later run makes up for.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use super::args::AgainArgs;
 use super::exit::Exit;
-use super::run_args::AgainArgs;
-use crate::domain::{Job, JobId};
-use crate::engine::{Outcome, RunEvent, StopReason};
+use crate::domain::Job;
 use crate::report::{JobState, Report};
+use crate::session::{Ended, StopReason};
 use crate::ui::Terminal;
 
 /// The exit code: the worst of what the selected jobs and the run itself say.
-pub fn exit(selected: &[Arc<Job>], report: &Report, outcome: &Outcome, ended_badly: bool) -> Exit {
+pub fn exit(selected: &[Arc<Job>], report: &Report, run: &Ended) -> Exit {
     let selected: HashSet<&str> = selected.iter().map(|job| job.id.as_str()).collect();
     let jobs = report.rows().filter(|row| selected.contains(row.id.as_str())).map(|row| match row.state {
         JobState::Completed => Exit::Done,
@@ -21,9 +21,9 @@ pub fn exit(selected: &[Arc<Job>], report: &Report, outcome: &Outcome, ended_bad
         _ => Exit::SomeFailed,
     });
     // A row shows the video that there is; a retake of it that failed is a failure all the same.
-    let late = outcome.past_deadline > 0 || outcome.unfetched > 0 || ended_badly;
+    let late = run.past_deadline > 0 || run.unfetched > 0 || run.failures > 0;
     let late = late.then_some(Exit::SomeFailed);
-    let stopped = outcome.stopped.iter().map(|reason| match reason {
+    let stopped = run.stopped.iter().map(|reason| match reason {
         StopReason::TooManyFailures | StopReason::TimeBox => Exit::SomeFailed,
         StopReason::TooManyDoubts => Exit::InDoubt,
         StopReason::SpendLimit => Exit::NotAllowed,
@@ -36,25 +36,11 @@ pub fn exit(selected: &[Arc<Job>], report: &Report, outcome: &Outcome, ended_bad
 }
 
 /// A later run finishes what is due, and does not take or try again what nobody asks for then.
-pub fn say_what_was_not_asked_for_again(again: &AgainArgs, outcome: &Outcome, terminal: &Terminal) {
+pub fn say_what_was_not_asked_for_again(again: &AgainArgs, run: &Ended, terminal: &Terminal) {
     let options = [("--retake", !again.retake.is_empty()), ("--retry-failed", again.retry_failed)];
     let given: Vec<&str> = options.into_iter().filter(|(_, is_given)| *is_given).map(|(option, _)| option).collect();
-    if !outcome.stopped.is_empty() && !given.is_empty() {
+    if !run.stopped.is_empty() && !given.is_empty() {
         let given = given.join(" and ");
         terminal.failure(&format!("the run ended early: what it did not come to needs {given} again"));
-    }
-}
-
-/// Keeps the jobs whose last word in this run was bad.
-pub fn note(ended_badly: &Mutex<HashSet<JobId>>, event: &RunEvent) {
-    let mut jobs = ended_badly.lock().unwrap_or_else(PoisonError::into_inner);
-    match event {
-        RunEvent::Failed { job, .. } | RunEvent::Rejected { job, .. } => {
-            jobs.insert(job.clone());
-        }
-        RunEvent::Completed { job } => {
-            jobs.remove(job);
-        }
-        _ => {}
     }
 }

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use clap::builder::PossibleValue;
 use clap::{Arg, Command, ValueEnum};
 
-use super::run_args::PlanFormat;
+use super::args::PlanFormat;
 
 /// A variable that is read by its name; nothing if it is empty.
 pub fn variable(name: &str) -> Option<OsString> {

@@ -37,15 +37,3 @@ impl Failure {
         self
     }
 }
-
-/// An error with all of its causes, outermost first.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        next = cause.source();
-    }
-    text
-}

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use super::args::{ManifestArgs, SelectArgs};
 use super::catalog::catalog;
 use super::environment;
 use super::exit::Exit;
 use super::failure::Failure;
-use super::groups::{ManifestArgs, SelectArgs};
 use crate::domain::Job;
 use crate::manifest::{self, Diagnostic, Loaded, Manifest, Severity, nearest};
 use crate::plan::{IdGlobs, Selection};
@@ -22,25 +22,35 @@ const KEY_FILE_VARIABLE: &str = "SHOTLIST_API_KEY_FILE";
 /// The most tags that are named where one is unknown.
 const NAMED_TAGS: usize = 20;
 
+/// What a command wants of its manifest.
+#[derive(Clone, Copy, Default)]
+pub struct Wanted<'w> {
+    /// The file of the key, which no manifest may read.
+    pub secret: Option<&'w Path>,
+    /// Errors as data on stdout, and not for people on stderr.
+    pub as_json: bool,
+    /// Warnings are errors.
+    pub is_strict: bool,
+}
+
 /// A manifest without errors in what is selected.
 pub struct Chosen {
     /// The manifest.
     pub manifest: Manifest,
+    /// Which of its jobs are selected.
+    pub selection: Selection,
     /// Its selected jobs, in manifest order.
     pub selected: Vec<Arc<Job>>,
     /// What is worth knowing about it, in sentences.
     pub warnings: Vec<String>,
 }
 
-/// Loads a manifest, and shows its findings: on stderr for people, on stdout as data if `as_json`. `secret` is the file of
-/// the key, which no manifest may read. With `is_strict`, warnings are errors.
+/// Loads a manifest, and shows its findings.
 pub fn load(
     args: &ManifestArgs,
     selection: &SelectArgs,
-    secret: Option<&Path>,
+    wanted: Wanted<'_>,
     terminal: &Terminal,
-    as_json: bool,
-    is_strict: bool,
 ) -> Result<Chosen, Failure> {
     let (args_of_selection, excluded) = (selection, &selection.exclude);
     let selection = Selection::new(&selection.select, &selection.exclude, &selection.tag)
@@ -53,16 +63,16 @@ pub fn load(
         batch: args.batch.as_deref(),
         now: Timestamp::now(),
         root: args.root.as_deref(),
-        secret: secret.or(from_environment.as_deref()),
+        secret: wanted.secret.or(from_environment.as_deref()),
         env: &|name| std::env::var(name).ok(),
     };
     let mut loaded = manifest::load(&options, catalog(args.catalog.as_deref())?);
-    if is_strict {
+    if wanted.is_strict {
         loaded.findings.iter_mut().for_each(|finding| finding.severity = Severity::Error);
     }
     spare_unselected(&mut loaded.findings, &selection);
     let errors = loaded.errors();
-    if as_json && errors > 0 {
+    if wanted.as_json && errors > 0 {
         let json = ui::findings_json(&loaded.findings, &loaded.sources);
         terminal.result(&json.map_err(|error| Failure::before_sending(Exit::Usage, error.to_string()))?);
     } else {
@@ -83,7 +93,7 @@ pub fn load(
         expect_match("--exclude", glob, manifest.jobs.iter())?;
     }
     let warnings = findings.into_iter().map(|finding| finding.message).collect();
-    Ok(Chosen { manifest, selected, warnings })
+    Ok(Chosen { manifest, selection, selected, warnings })
 }
 
 /// Why nothing is selected: the word that matches nothing, with what it was probably meant to be.

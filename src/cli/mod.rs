@@ -1,33 +1,25 @@
 //! The command line: the only room that knows all others, and the only one that turns outcomes into exit codes.
+//!
+//! [`args`] is what can be said, and [`commands`] has a file for each command. [`manifest`] loads what a command is about, [`paths`] and
+//! [`destinations`] say where things are, [`connect`] and [`service`] who is asked. [`consent`] asks whoever pays. [`ending`],
+//! [`exit`], [`failure`] and [`refusal`] are about how a command ended; [`signals`] ends a run early.
 
 mod args;
-mod bought_before;
 mod catalog;
-mod completions;
+mod commands;
 mod connect;
+mod consent;
 mod destinations;
 mod ending;
 mod environment;
 mod exit;
 mod failure;
-mod groups;
-mod init;
-mod ledger;
-mod limits;
 mod manifest;
 mod paths;
-mod refresh;
 mod refusal;
-mod report;
-mod resolve;
-mod run;
-mod run_args;
-mod sandbox;
-mod schema;
+mod runtime;
 mod service;
 mod signals;
-mod spend;
-mod status;
 mod tips;
 
 use std::io::IsTerminal as _;
@@ -36,7 +28,7 @@ use std::sync::Arc;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
 
-use args::{Cli, Command, LogFormat, TerminalArgs, When};
+use args::{Cli, LogFormat, TerminalArgs, When};
 use exit::Exit;
 use failure::Failure;
 
@@ -58,18 +50,7 @@ pub fn main() -> ExitCode {
     };
     let terminal = terminal(&cli.terminal);
     ui::start_log(&terminal);
-    let ended = match cli.command {
-        Command::Run(args) => run::run(&args, &terminal),
-        Command::Status(args) => status::status(&args, &terminal),
-        Command::Report(args) => report::report(&args, &terminal),
-        Command::Resolve(args) => resolve::resolve(&args, &terminal),
-        Command::Spend(args) => spend::spend(&args, &terminal),
-        Command::Ledger(args) => ledger::ledger(&args, &terminal),
-        Command::Init(args) => init::init(&args, &terminal),
-        Command::Sandbox(args) => sandbox::serve(&args, &terminal),
-        Command::Schema(args) => schema::print(&args, &terminal),
-        Command::Completions(args) => completions::print(&args, &terminal),
-    };
+    let ended = commands::obey(cli.command, &terminal);
     let exit = ended.unwrap_or_else(|failure| {
         let Failure { exit, message, help, money } = failure;
         terminal.error(&message, help.as_deref(), money);

@@ -1,47 +1,82 @@
-//! What to say when the ledger, a lock or a report can't be had.
+//! What a refusal means at the command line: the exit code, and how to mend it.
+
+use std::error::Error;
 
 use super::exit::Exit;
-use super::failure::{Failure, chain};
-use crate::ledger::{LockError, OpenError};
+use super::failure::Failure;
+use crate::domain::with_causes;
+use crate::ledger::{HoldError, LedgerError, Unavailable};
+use crate::session::{ConnectionError, Refusal, ThroughALink};
 
-/// A batch that can't be locked.
-pub fn lock(error: &LockError) -> Failure {
-    match error {
-        LockError::Held { .. } => Failure::before_sending(Exit::Busy, chain(error))
-            .with_help("wait for it to end; what it does is in the ledger, and the next run goes on from there"),
-        LockError::File { .. } => cannot_write(error),
+const WRITABLE: &str = "check the path, the permissions of its folder and the free space";
+
+impl Failure {
+    /// A ledger that can't be used.
+    pub fn of_ledger(error: &Unavailable) -> Self {
+        Self::before_sending(Exit::CannotWrite, with_causes(error)).with_help(error.help())
+    }
+
+    /// Something else that can't be written.
+    pub fn cannot_write(error: &dyn Error) -> Self {
+        Self::before_sending(Exit::CannotWrite, with_causes(error)).with_help(WRITABLE)
     }
 }
 
-/// A ledger that can't be opened.
-pub fn ledger(error: &OpenError) -> Failure {
-    let help = match error {
-        OpenError::Newer { .. } => "use the newer shotlist, or another ledger with --ledger",
-        OpenError::Foreign(_) | OpenError::OtherKind { .. } => "name another file with --ledger",
-        OpenError::Gone(_) => {
-            "bring it back, or remove those files if you mean to start anew: everything would then be paid for again"
-        }
-        OpenError::Damaged(_) => "bring back a copy of it; without its ledger, shotlist can't know what was paid for",
-        OpenError::Older { .. } => {
-            "an older copy took its place, or its log (`-wal`) was left behind. Bring the newer one back; if it is lost for \
-             good, look up at the service what was bought since, and remove the file that ends in `.witness` to go on \
-             without it: what this copy does not know would then be paid for again"
-        }
-        OpenError::TwoNames(_) => "remove the other name (`find . -samefile` finds it), or copy the file",
-        OpenError::Link(_) => "name the file itself with --ledger, or remove the link",
-        OpenError::NoLog(_) => "put the ledger on a local disk with --ledger",
-        OpenError::Thread(_) => "too many processes or threads are running: try again when there are fewer",
-        OpenError::Folder { .. }
-        | OpenError::Store { .. }
-        | OpenError::Unreachable { .. }
-        | OpenError::Witness { .. } => WRITABLE,
-    };
-    Failure::before_sending(Exit::CannotWrite, chain(error)).with_help(help)
+impl From<Unavailable> for Failure {
+    fn from(error: Unavailable) -> Self {
+        Self::of_ledger(&error)
+    }
 }
 
-/// Something else that can't be written, before anything was sent.
-pub fn cannot_write(error: &dyn std::error::Error) -> Failure {
-    Failure::before_sending(Exit::CannotWrite, chain(error)).with_help(WRITABLE)
+impl From<LedgerError> for Failure {
+    fn from(error: LedgerError) -> Self {
+        Self::cannot_write(&error)
+    }
 }
 
-const WRITABLE: &str = "check the path, the permissions of its folder and the free space";
+impl From<HoldError> for Failure {
+    fn from(error: HoldError) -> Self {
+        Refusal::from(error).into()
+    }
+}
+
+impl From<ThroughALink> for Failure {
+    fn from(error: ThroughALink) -> Self {
+        Refusal::from(error).into()
+    }
+}
+
+impl From<ConnectionError> for Failure {
+    fn from(error: ConnectionError) -> Self {
+        Refusal::from(error).into()
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        let refused = |exit| Self::before_sending(exit, with_causes(&refusal));
+        match &refusal {
+            Refusal::Busy { .. } => refused(Exit::Busy)
+                .with_help("wait for it to end; what it does is in the ledger, and the next run goes on from there"),
+            Refusal::Ledger(error) => Self::of_ledger(error),
+            Refusal::NoReport(_) => refused(Exit::Usage).with_help("name another file, or move that one away"),
+            Refusal::Files(_) => refused(Exit::CannotWrite).with_help(WRITABLE),
+            Refusal::ThroughALink(link) => refused(Exit::CannotWrite)
+                .with_help(format!("a link that you made yourself can be named: {}", link.option())),
+            Refusal::Connection(_) => refused(Exit::Unreachable),
+            Refusal::OverLimit { .. } => {
+                refused(Exit::NotAllowed).with_help("raise the limit, or choose fewer jobs with --select or --tag")
+            }
+            Refusal::NoConnection | Refusal::OtherKind { .. } => refused(Exit::Usage),
+            Refusal::OtherAccount { .. } => refused(Exit::Usage).with_help(
+                "use the address and key it was submitted with; if this key belongs to the same account, as after a \
+                 rotation, say so with --same-account",
+            ),
+            Refusal::BoughtBefore { .. } => refused(Exit::NotAllowed).with_help(
+                "if it is meant, give --buy-again; otherwise do what stands beside each job above, or leave it out with --exclude",
+            ),
+            Refusal::NotAgreed { .. } => refused(Exit::NotAllowed)
+                .with_help("give --yes or --max-cost, or write budget.run in the manifest; --plan shows the cost"),
+        }
+    }
+}

@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use super::args::ServiceArgs;
 use super::environment;
 use super::exit::Exit;
-use super::failure::{Failure, chain};
-use super::groups::ServiceArgs;
+use super::failure::Failure;
+use crate::domain::with_causes;
 use crate::service::{ApiKey, Credentials, Endpoint, GatewayHeader};
 
 const KEY_VARIABLE: &str = "SHOTLIST_API_KEY";
@@ -72,7 +73,7 @@ fn read(path: &Path) -> Result<String, Failure> {
         warn_of_readers(path, &file);
         file.take(LARGEST_KEY_FILE + 1).read_to_string(&mut text)
     });
-    read.map_err(|error| failure(chain(&error), "check the path and its permissions"))?;
+    read.map_err(|error| failure(with_causes(&error), "check the path and its permissions"))?;
     if text.len() as u64 > LARGEST_KEY_FILE {
         return Err(failure(
             "no key is as long as that".to_owned(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::engine::{RunEvent, Stop, StopReason};
+use crate::session::{RunEvent, Stop, StopReason};
 
 /// Signals that come within this time are one.
 const ONE_WISH: Duration = Duration::from_millis(300);

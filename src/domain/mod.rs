@@ -5,6 +5,7 @@
 
 mod account;
 mod attempt;
+mod causes;
 mod hex;
 mod history;
 mod ids;
@@ -20,6 +21,7 @@ mod video;
 
 pub use account::Account;
 pub use attempt::{Attempt, AttemptId, AttemptState, Charge, Charging, ServiceError, Sighting};
+pub use causes::{causes, with_causes};
 pub use hex::hex;
 pub use history::History;
 pub use ids::{BatchKey, InvalidJobId, JobId, TaskId, TaskNames};

@@ -7,6 +7,7 @@ use reqwest::{Response, StatusCode, Url};
 
 use super::part::Resume;
 use super::{Downloader, FetchError};
+use crate::domain::causes;
 
 /// The most redirects; a browser follows twenty.
 const MOST_REDIRECTS: usize = 10;
@@ -21,13 +22,7 @@ pub enum Arrival {
 
 /// The error with everything under it, without the address, which may be signed.
 pub fn lost(error: &reqwest::Error) -> String {
-    let mut causes = Vec::new();
-    let mut next = std::error::Error::source(error);
-    while let Some(cause) = next {
-        causes.push(cause.to_string());
-        next = cause.source();
-    }
-    if causes.is_empty() { "the connection was lost".to_owned() } else { causes.join(": ") }
+    causes(error).unwrap_or_else(|| "the connection was lost".to_owned())
 }
 
 /// What is told of a server that says nothing.

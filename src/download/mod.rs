@@ -62,7 +62,7 @@ impl Link {
 
 /// Where a video goes.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Spot {
+pub struct Destination {
     /// The path inside the output folder.
     pub path: OutputPath,
     /// Only a version of that path: the path itself belongs to another video.
@@ -75,7 +75,7 @@ pub struct Spot {
 
 /// A video that is in its place.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Placed {
+pub struct Stored {
     /// The video.
     pub file: VideoFile,
     /// Where the occupant is now, if it had to go.
@@ -83,15 +83,15 @@ pub struct Placed {
 }
 
 /// Fetches videos into a folder.
-pub trait Videos: Sync {
+pub trait Downloads: Sync {
     /// Fetches a video, to beside its place. May be given up at any moment: what arrived is kept for another time.
-    fn fetch<'a>(&'a self, link: &'a Link, spot: &'a Spot) -> BoxFuture<'a, Result<(), FetchError>>;
+    fn fetch<'a>(&'a self, link: &'a Link, destination: &'a Destination) -> BoxFuture<'a, Result<(), FetchError>>;
 
     /// Where a video that was here once is kept now, if another one took its path.
-    fn find<'a>(&'a self, spot: &'a Spot, known: &'a VideoFile) -> BoxFuture<'a, Option<OutputPath>>;
+    fn find<'a>(&'a self, destination: &'a Destination, known: &'a VideoFile) -> BoxFuture<'a, Option<OutputPath>>;
 
     /// Puts a video that was fetched into its place. Short, and not to be given up: what has its name is to be written down.
-    fn place<'a>(&'a self, spot: &'a Spot) -> BoxFuture<'a, Result<Placed, FetchError>>;
+    fn place<'a>(&'a self, destination: &'a Destination) -> BoxFuture<'a, Result<Stored, FetchError>>;
 }
 
 /// How much is endured.
@@ -190,10 +190,10 @@ impl Downloader {
     }
 }
 
-impl Videos for Downloader {
-    fn fetch<'a>(&'a self, link: &'a Link, spot: &'a Spot) -> BoxFuture<'a, Result<(), FetchError>> {
+impl Downloads for Downloader {
+    fn fetch<'a>(&'a self, link: &'a Link, destination: &'a Destination) -> BoxFuture<'a, Result<(), FetchError>> {
         Box::pin(async move {
-            let (folder, wanted) = (self.folder.clone(), spot.clone());
+            let (folder, wanted) = (self.folder.clone(), destination.clone());
             let target = on_a_thread(move || place::prepare(&folder, &wanted)).await?;
             if target.whole.exists() {
                 return Ok(());
@@ -210,17 +210,17 @@ impl Videos for Downloader {
         })
     }
 
-    fn find<'a>(&'a self, spot: &'a Spot, known: &'a VideoFile) -> BoxFuture<'a, Option<OutputPath>> {
+    fn find<'a>(&'a self, destination: &'a Destination, known: &'a VideoFile) -> BoxFuture<'a, Option<OutputPath>> {
         Box::pin(async move {
-            let (folder, wanted, known) = (self.folder.clone(), spot.clone(), known.clone());
+            let (folder, wanted, known) = (self.folder.clone(), destination.clone(), known.clone());
             // What can't be looked at is fetched, and told then.
             on_a_thread(move || place::find(&place::prepare(&folder, &wanted)?, &known)).await.unwrap_or(None)
         })
     }
 
-    fn place<'a>(&'a self, spot: &'a Spot) -> BoxFuture<'a, Result<Placed, FetchError>> {
+    fn place<'a>(&'a self, destination: &'a Destination) -> BoxFuture<'a, Result<Stored, FetchError>> {
         Box::pin(async move {
-            let (folder, wanted, naming) = (self.folder.clone(), spot.clone(), Arc::clone(&self.naming));
+            let (folder, wanted, naming) = (self.folder.clone(), destination.clone(), Arc::clone(&self.naming));
             on_a_thread(move || place::place(&place::prepare(&folder, &wanted)?, &naming)).await
         })
     }

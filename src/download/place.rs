@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::part::note_path;
 use super::sound::{digest, flaw};
-use super::{FetchError, Placed, Spot};
+use super::{Destination, FetchError, Stored};
 use crate::domain::{OutputPath, TaskId, VideoFile, hex};
 use crate::files::{make_folders, no_link, no_links_below, open_plain, sync_folder};
 
@@ -29,7 +29,7 @@ const MOST_RACES: usize = 10;
 #[derive(Debug)]
 pub struct Target {
     folder: PathBuf,
-    spot: Spot,
+    destination: Destination,
     /// Where the video is on its way.
     pub part: PathBuf,
     /// Where it is once it is whole, and waits for its name.
@@ -44,17 +44,17 @@ pub fn is_whole(folder: &Path, file: &VideoFile) -> bool {
 }
 
 /// Makes the folders on the way to a place, and refuses links among them.
-pub fn prepare(folder: &Path, spot: &Spot) -> Result<Target, FetchError> {
-    let path = spot.path.as_str();
+pub fn prepare(folder: &Path, destination: &Destination) -> Result<Target, FetchError> {
+    let path = destination.path.as_str();
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
     let way = folder.join(folders);
     no_links_below(folder, &way).and_then(|()| make_folders(&way)).map_err(FetchError::local(&way))?;
-    let mark = mark(&spot.task);
+    let mark = mark(&destination.task);
     let (part, whole) = (way.join(format!(".{name}.{mark}.part")), way.join(format!(".{name}.{mark}.whole")));
     for path in [&way.join(name), &part, &note_path(&part), &whole] {
         no_link(path).map_err(FetchError::local(path))?;
     }
-    Ok(Target { folder: folder.to_owned(), spot: spot.clone(), part, whole })
+    Ok(Target { folder: folder.to_owned(), destination: destination.clone(), part, whole })
 }
 
 /// A mark of a task that every file system takes.
@@ -66,7 +66,7 @@ fn mark(task: &TaskId) -> String {
 ///
 /// Once it is known to be whole it has a name of its own, under which nobody goes on with it or cuts it, and from which it is
 /// put into its place later if that can't be done now.
-pub fn place(target: &Target, naming: &Mutex<()>) -> Result<Placed, FetchError> {
+pub fn place(target: &Target, naming: &Mutex<()>) -> Result<Stored, FetchError> {
     let whole = &target.whole;
     if !whole.exists() {
         target.find_whole()?;
@@ -77,7 +77,7 @@ pub fn place(target: &Target, naming: &Mutex<()>) -> Result<Placed, FetchError> 
     let (path, displaced) = target.take_a_name(&sha256, bytes)?;
     sync_folder(&target.at(&path)).map_err(FetchError::local(&target.at(&path)))?;
     forget(&[whole.clone(), target.part.clone(), note_path(&target.part)]);
-    Ok(Placed { file: VideoFile { path, sha256, bytes }, displaced })
+    Ok(Stored { file: VideoFile { path, sha256, bytes }, displaced })
 }
 
 /// One process at a time chooses names in a folder: two batches may share it, and neither may replace what the other just
@@ -145,17 +145,17 @@ impl Target {
             }
         }
         let error = io::Error::other("somebody else takes its name again and again");
-        Err(FetchError::local(&self.at(&self.spot.path))(error))
+        Err(FetchError::local(&self.at(&self.destination.path))(error))
     }
 
     /// Where the video goes once nothing is there that would be lost, where the occupant is then, and whether nothing is there.
     fn make_room(&self, sha256: &str, bytes: u64) -> Result<(OutputPath, Option<OutputPath>, bool), FetchError> {
-        let own = &self.spot.path;
-        if self.spot.is_version {
+        let own = &self.destination.path;
+        if self.destination.is_version {
             let (version, is_kept) = self.version_of(sha256, bytes)?;
             return Ok((version, None, !is_kept));
         }
-        let occupant = self.spot.occupant.as_ref().filter(|occupant| occupant.sha256 != sha256);
+        let occupant = self.destination.occupant.as_ref().filter(|occupant| occupant.sha256 != sha256);
         let there = self.digest_of(own)?;
         let kept_as = match &there {
             // Nothing is there, or this very video: an earlier run was stopped between placing it and writing that down.
@@ -196,7 +196,7 @@ impl Target {
     /// The version of the path that holds these bytes, or else the first that is free; and whether it holds them.
     fn version_of(&self, sha256: &str, bytes: u64) -> Result<(OutputPath, bool), FetchError> {
         for number in 1..=MOST_VERSIONS {
-            let version = self.spot.path.version(number);
+            let version = self.destination.path.version(number);
             let at = self.at(&version);
             match fs::symlink_metadata(&at) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((version, false)),
@@ -210,7 +210,7 @@ impl Target {
             }
         }
         let error = io::Error::other(format!("{MOST_VERSIONS} versions of it are there already"));
-        Err(FetchError::local(&self.at(&self.spot.path))(error))
+        Err(FetchError::local(&self.at(&self.destination.path))(error))
     }
 
     fn digest_of(&self, path: &OutputPath) -> Result<Option<(u64, String)>, FetchError> {
@@ -243,8 +243,8 @@ mod tests {
         [b"\0\0\0\x08ftyp\0\0\0\x08moov".as_slice(), &mdat.concat()].concat()
     }
 
-    fn spot(path: &str, occupant: Option<&VideoFile>) -> Spot {
-        Spot {
+    fn destination(path: &str, occupant: Option<&VideoFile>) -> Destination {
+        Destination {
             path: OutputPath::new(path).expect("a path"),
             is_version: false,
             occupant: occupant.cloned(),
@@ -252,8 +252,8 @@ mod tests {
         }
     }
 
-    fn put(folder: &Path, spot: &Spot, word: &str) -> Placed {
-        let target = prepare(folder, spot).expect("a place");
+    fn put(folder: &Path, destination: &Destination, word: &str) -> Stored {
+        let target = prepare(folder, destination).expect("a place");
         fs::write(&target.part, video(word)).expect("a part");
         place(&target, &Mutex::default()).expect("placed")
     }
@@ -273,17 +273,17 @@ mod tests {
     fn what_was_there_is_kept_under_a_version_of_its_name() {
         let root = tempfile::tempdir().expect("a folder");
         let folder = root.path();
-        let first = put(folder, &spot("a.mp4", None), "first");
+        let first = put(folder, &destination("a.mp4", None), "first");
         assert!(is_whole(folder, &first.file) && first.displaced.is_none());
-        let second = put(folder, &spot("a.mp4", Some(&first.file)), "second");
+        let second = put(folder, &destination("a.mp4", Some(&first.file)), "second");
         assert_eq!(second.displaced.as_ref().map(OutputPath::as_str), Some("a~1.mp4"));
         // Something of which the ledger knows nothing: somebody put it there.
         fs::write(folder.join("a.mp4"), "holiday").expect("a file");
-        let third = put(folder, &spot("a.mp4", Some(&second.file)), "third");
+        let third = put(folder, &destination("a.mp4", Some(&second.file)), "third");
         assert_eq!(third.displaced, None, "the second is gone, and nothing else is taken for it");
         let expected = [("a.mp4", video("third")), ("a~1.mp4", video("first")), ("a~2.mp4", b"holiday".to_vec())];
         assert_eq!(files(folder), expected.map(|(name, bytes)| (name.to_owned(), bytes)));
-        let spare = put(folder, &Spot { is_version: true, ..spot("a.mp4", None) }, "late");
+        let spare = put(folder, &Destination { is_version: true, ..destination("a.mp4", None) }, "late");
         assert_eq!(spare.file.path.as_str(), "a~3.mp4");
     }
 
@@ -291,15 +291,15 @@ mod tests {
     fn a_run_that_dies_at_any_step_of_placing_is_finished_by_the_next() {
         let root = tempfile::tempdir().expect("a folder");
         let folder = root.path();
-        let first = put(folder, &spot("a.mp4", None), "first").file;
+        let first = put(folder, &destination("a.mp4", None), "first").file;
         let expected = [("a.mp4", video("second")), ("a~1.mp4", video("first"))];
         let expected = expected.map(|(name, bytes)| (name.to_owned(), bytes));
         // Dead after the second name, before the new video took the first.
         fs::hard_link(folder.join("a.mp4"), folder.join("a~1.mp4")).expect("a second name");
-        let placed = put(folder, &spot("a.mp4", Some(&first)), "second");
+        let placed = put(folder, &destination("a.mp4", Some(&first)), "second");
         assert_eq!((files(folder), placed.displaced), (expected.to_vec(), OutputPath::new("a~1.mp4").ok()));
         // Dead after that, before it was written down.
-        let placed = put(folder, &spot("a.mp4", Some(&first)), "second");
+        let placed = put(folder, &destination("a.mp4", Some(&first)), "second");
         assert_eq!((files(folder), placed.displaced), (expected.to_vec(), OutputPath::new("a~1.mp4").ok()));
     }
 
@@ -308,7 +308,7 @@ mod tests {
         let root = tempfile::tempdir().expect("a folder");
         let folder = root.path();
         fs::create_dir(folder.join("a.mp4")).expect("a folder in the way");
-        let target = prepare(folder, &spot("a.mp4", None)).expect("a place");
+        let target = prepare(folder, &destination("a.mp4", None)).expect("a place");
         fs::write(&target.part, video("first")).expect("a part");
         place(&target, &Mutex::default()).expect_err("a folder is there");
         assert!(target.whole.exists() && !target.part.exists(), "{:?}", target.part);
@@ -326,7 +326,7 @@ mod tests {
         let root = tempfile::tempdir().expect("a folder");
         let folder = root.path().to_owned();
         let held = lock(&folder).expect("a lock");
-        let placing = std::thread::spawn(move || put(&folder, &spot("a.mp4", None), "first"));
+        let placing = std::thread::spawn(move || put(&folder, &destination("a.mp4", None), "first"));
         // Time for one that does not wait to take the name. Who waits is right however long this is.
         std::thread::sleep(Duration::from_millis(50));
         assert!(!root.path().join("a.mp4").exists(), "it did not wait");
@@ -345,7 +345,7 @@ mod tests {
         std::os::unix::fs::symlink(outside.path(), root.path().join("sub")).expect("a link");
         std::os::unix::fs::symlink(outside.path().join("x"), root.path().join("a.mp4")).expect("a link");
         for path in ["sub/a.mp4", "sub/deeper/a.mp4", "a.mp4"] {
-            let refused = prepare(root.path(), &spot(path, None)).expect_err(path);
+            let refused = prepare(root.path(), &destination(path, None)).expect_err(path);
             assert!(refused.is_local(), "{refused}");
         }
         assert_eq!(files(outside.path()), []);
@@ -354,7 +354,7 @@ mod tests {
     #[test]
     fn what_is_no_video_is_placed_nowhere() {
         let root = tempfile::tempdir().expect("a folder");
-        let target = prepare(root.path(), &spot("a.mp4", None)).expect("a place");
+        let target = prepare(root.path(), &destination("a.mp4", None)).expect("a place");
         fs::write(&target.part, "<html>").expect("a part");
         assert!(matches!(place(&target, &Mutex::default()), Err(FetchError::NotVideo(_))));
         assert_eq!(files(root.path()), []);

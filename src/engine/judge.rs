@@ -14,10 +14,9 @@ use super::event::{Leaving, RunEvent};
 use super::line::Line;
 use super::settings::Settings;
 use super::stop::StopReason;
-use super::submit::with_cause;
 use super::watched::{Watched, Word};
 use super::whose::Whose;
-use crate::domain::{ServiceError, TaskId};
+use crate::domain::{ServiceError, TaskId, with_causes};
 use crate::ledger::{Event, LedgerError};
 use crate::service::{Look, Status, TaskReport, VideoService};
 
@@ -71,7 +70,7 @@ impl<'e, S: VideoService> Judge<'e, S> {
             }
             Err(taken @ LedgerError::TaskTaken { .. }) => self.is_about_another(watched, &taken.to_string()),
             Err(error) => {
-                self.line.stop_because(StopReason::LedgerFailed, with_cause(&error));
+                self.line.stop_because(StopReason::LedgerFailed, with_causes(&error));
                 self.as_usual(watched)
             }
         }

@@ -5,8 +5,8 @@
 //! [`run`] is the pipeline, top to bottom. Each due job waits for a slot, in manifest order; a slot is a task outstanding
 //! at the service, from the intent until its final word. [`submit`] writes the intent, sends once, and writes the
 //! answer. [`poller`] owns every outstanding task in one delay queue and decides who is looked at next; [`cadence`] says
-//! when, and [`judge`] what an answer means. At its final word the poller gives a task's slot back, and the job's future writes the word down. Then [`gather`]
-//! brings the video home, to where [`shelf`] says. [`whose`] says whether an answer is about the task that was asked for, and
+//! when, and [`judge`] what an answer means. At its final word the poller gives a task's slot back, and the job's future writes the word down. Then [`fetcher`]
+//! fetches the video, to where the plan says. [`job_runner`] is the way of one job through all of these. [`whose`] says whether an answer is about the task that was asked for, and
 //! [`watched`] is what was seen of one.
 //!
 //! # What holds it back
@@ -25,17 +25,16 @@ mod cadence;
 mod contact;
 mod echo;
 mod event;
-mod gather;
+mod fetcher;
+mod job_runner;
 mod judge;
 mod lanes;
 mod line;
 mod pace;
-
 mod poller;
 mod rate;
 mod run;
 mod settings;
-mod shelf;
 mod slots;
 mod stop;
 mod submit;
@@ -44,8 +43,6 @@ mod watched;
 mod whose;
 
 pub use event::{Leaving, RunEvent};
-pub use gather::Keeping;
 pub use run::{Engine, Outcome};
 pub use settings::Settings;
-pub use shelf::{Errand, Place, Shelf};
 pub use stop::{Stop, StopReason};

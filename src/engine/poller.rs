@@ -21,7 +21,7 @@ use super::line::Line;
 use super::settings::Settings;
 use super::watched::{Watch, Watched};
 use crate::domain::TaskId;
-use crate::ledger::{Event, Ledger, LedgerError};
+use crate::ledger::{Event, HeldBatch, LedgerError};
 use crate::service::{Look, TaskReport, VideoService};
 
 /// What came of something that was begun for a task.
@@ -48,7 +48,7 @@ pub struct Poller<'e, S, L> {
     queue: DelayQueue<Number>,
 }
 
-impl<'e, S: VideoService, L: Ledger> Poller<'e, S, L> {
+impl<'e, S: VideoService, L: HeldBatch> Poller<'e, S, L> {
     /// With nothing to look after yet.
     pub fn new(line: &'e Line<'e, S>, ledger: &'e L, settings: &Settings) -> Self {
         Self {

@@ -18,8 +18,8 @@ use super::line::Line;
 use super::slots::{Slot, Slots, Turn};
 use super::stop::StopReason;
 use super::trust::{Permit, Trust};
-use crate::domain::{Account, AttemptId, BatchKey, Job, JobId, ServiceError, TaskNames};
-use crate::ledger::{Cap, Event, Intent, Ledger, LedgerError};
+use crate::domain::{Account, AttemptId, Job, JobId, ServiceError, TaskNames, with_causes};
+use crate::ledger::{Event, HeldBatch, Intent, LedgerError, SpendLimit};
 use crate::service::{Submission, VideoService};
 
 /// How often a submission is tried of which not a byte was sent, before a service that never answered in this run counts
@@ -46,11 +46,9 @@ pub struct Submitter<'e, S, L> {
     /// Whose tasks they will be.
     pub account: &'e Account,
     /// Limits over all batches, which the ledger keeps.
-    pub caps: &'e [Cap],
+    pub limits: &'e [SpendLimit],
     /// The ledger.
     pub ledger: &'e L,
-    /// The batch.
-    pub batch: &'e BatchKey,
     /// What may be spent.
     pub budget: &'e Budget,
     /// For how long the service may take nothing at all before it counts as out of reach.
@@ -69,7 +67,7 @@ pub enum Submitted {
     Doubt,
 }
 
-impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
+impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
     /// Submits a job at most once, in a slot that a task then occupies. `known` is the newest attempt that the plan knew of.
     pub async fn submit(&self, job: &Job, known: Option<AttemptId>, slot: &mut Slot<'_>) -> Submitted {
         self.try_until_answered(job, known, slot, false).await
@@ -232,14 +230,13 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
         match error {
             // Another run is at this job; what it does is in the ledger.
             LedgerError::Claimed(_) => (self.line.tell)(RunEvent::Warned { message: error.to_string() }),
-            LedgerError::OverCap { .. } => self.line.stop_because(StopReason::SpendLimit, error.to_string()),
+            LedgerError::OverLimit { .. } => self.line.stop_because(StopReason::SpendLimit, error.to_string()),
             error => self.ledger_failed(error),
         }
     }
 
     fn intent(&self, job: &Job, known: Option<AttemptId>) -> Intent {
         Intent {
-            batch: self.batch.clone(),
             job: job.id.clone(),
             fingerprint: job.request.fingerprint().clone(),
             request: job.request.body().to_owned(),
@@ -249,7 +246,7 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
             typical_s: job.typical_s,
             account: self.account.clone(),
             known,
-            caps: self.caps.to_vec(),
+            limits: self.limits.to_vec(),
         }
     }
 
@@ -351,12 +348,6 @@ impl<S: VideoService, L: Ledger> Submitter<'_, S, L> {
     }
 
     fn ledger_failed(&self, error: &LedgerError) {
-        self.line.stop_because(StopReason::LedgerFailed, with_cause(error));
+        self.line.stop_because(StopReason::LedgerFailed, with_causes(error));
     }
-}
-
-/// What went wrong, and why.
-pub fn with_cause(error: &dyn std::error::Error) -> String {
-    let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
-    format!("{error}{cause}")
 }

@@ -63,7 +63,7 @@ impl Trust {
 
     /// A place in the line for a permit, for as long as it is kept. The line is short: ten thousand jobs in it would each keep
     /// room for a submission of which only a few can be open.
-    pub async fn place_in_line(&self) -> Option<SemaphorePermit<'_>> {
+    pub async fn turn(&self) -> Option<SemaphorePermit<'_>> {
         // It is never closed.
         self.line.acquire().await.ok()
     }

@@ -43,6 +43,15 @@ pub struct Options<'o> {
     pub env: &'o dyn Fn(&str) -> Option<String>,
 }
 
+impl<'o> Options<'o> {
+    /// A manifest as it is, with this process's clock and environment.
+    #[must_use]
+    pub fn of(path: &'o Path) -> Self {
+        let env = &|name: &str| std::env::var(name).ok();
+        Self { path, set: &[], batch: None, now: Timestamp::now(), root: None, secret: None, env }
+    }
+}
+
 /// A manifest whose sound jobs are checked and priced.
 #[derive(Clone, Debug)]
 pub struct Manifest {
@@ -90,7 +99,28 @@ impl Loaded {
     pub fn errors(&self) -> usize {
         self.findings.iter().filter(|finding| finding.severity == Severity::Error).count()
     }
+
+    /// The manifest, if nothing in it stops a run.
+    pub fn sound(self) -> Result<Manifest, Unsound> {
+        let errors = self.findings.iter().filter(|finding| finding.severity == Severity::Error);
+        let path = self.sources.path().display();
+        let lines: Vec<String> = errors
+            .map(|error| match self.sources.locate(&error.place) {
+                Some(at) => format!("{path}:{}:{}: {}", at.line, at.column, error.message),
+                None => format!("{path}: {}", error.message),
+            })
+            .collect();
+        match self.manifest {
+            Some(manifest) if lines.is_empty() => Ok(manifest),
+            _ => Err(Unsound(lines.join("\n"))),
+        }
+    }
 }
+
+/// A manifest with errors: each on a line, with its place.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Unsound(String);
 
 /// Reads, decodes, expands, checks and prices a manifest.
 #[must_use]

@@ -42,7 +42,7 @@ mod template;
 mod text;
 
 pub use diagnostic::{Diagnostic, JobLabel, Located, Severity, Sources};
-pub use load::{Budget, Loaded, Manifest, Options, load};
+pub use load::{Budget, Loaded, Manifest, Options, Unsound, load};
 pub use origin::{home, is_stream};
 pub use place::{Part, Place, Pointer, Step};
 pub use raw::RawManifest;

@@ -3,11 +3,14 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::decide::{Action, Wish, decide};
+use super::decide::{Action, Redo, decide};
+use super::downloads::DownloadPlan;
 use super::estimate::Estimate;
 use super::repurchase::{Before, Repurchase};
 use super::select::IdGlobs;
-use crate::domain::{Attempt, AttemptId, BatchKey, Charge, Fingerprint, History, Inputs, Job, JobId, Usd};
+use crate::domain::{
+    Account, Attempt, AttemptId, BatchKey, Charge, Fingerprint, History, Inputs, Job, JobId, Usd, VideoFile,
+};
 
 /// A selected job and what is done about it.
 #[derive(Clone, Debug)]
@@ -46,7 +49,7 @@ impl Limit {
 }
 
 /// What a plan is made of, besides the selected jobs.
-pub struct Given<'g> {
+pub struct PlanInput<'g> {
     /// What the jobs belong to.
     pub key: BatchKey,
     /// The ids of all jobs of the manifest, selected or not: tasks of unselected jobs are left alone.
@@ -56,7 +59,7 @@ pub struct Given<'g> {
     /// The limit on what this run may newly spend.
     pub run_limit: Option<Limit>,
     /// Limits over all batches.
-    pub caps: Vec<Limit>,
+    pub limits: Vec<Limit>,
     /// The most tasks outstanding at once.
     pub concurrency: usize,
     /// How often a job whose task fails is paid for again in this run.
@@ -67,6 +70,8 @@ pub struct Given<'g> {
     pub retake: IdGlobs,
     /// What the manifest was made of besides itself.
     pub inputs: Inputs,
+    /// Whether a video that was fetched once is still there, whole; nothing if videos stay at their addresses.
+    pub is_here: Option<&'g dyn Fn(&VideoFile) -> bool>,
 }
 
 /// What a run will do.
@@ -87,13 +92,15 @@ pub struct Plan {
     /// The limit on what this run may newly spend, if there is one.
     pub run_limit: Option<Limit>,
     /// Limits over all batches.
-    pub caps: Vec<Limit>,
+    pub limits: Vec<Limit>,
     /// How often a job whose task fails is paid for again in this run.
     pub retries: u32,
     /// The newest attempt that the plan knows of: what is newer was made by somebody else.
     pub newest: Option<AttemptId>,
     /// What the run will take.
     pub estimate: Estimate,
+    /// Which videos are fetched, and where each goes; nothing if videos stay at their addresses.
+    pub downloads: Option<DownloadPlan>,
     /// What the manifest was made of besides itself.
     pub inputs: Inputs,
 }
@@ -109,6 +116,8 @@ pub struct Totals {
     pub resume: usize,
     /// Jobs that are completed.
     pub done: usize,
+    /// Videos of completed tasks that are not here: of selected jobs that are completed, and of earlier takes.
+    pub fetch: usize,
     /// Jobs that wait for a face review.
     pub held: usize,
     /// Jobs that stay failed.
@@ -126,8 +135,8 @@ pub struct Totals {
 impl Plan {
     /// Plans the selected jobs against what the ledger knows.
     #[must_use]
-    pub fn new(selected: &[Arc<Job>], given: Given<'_>) -> Self {
-        let jobs: Vec<Planned> = selected.iter().map(|job| plan_job(job, &given)).collect();
+    pub fn new(selected: &[Arc<Job>], given: PlanInput<'_>) -> Self {
+        let mut jobs: Vec<Planned> = selected.iter().map(|job| plan_job(job, &given)).collect();
         let resumed: HashSet<AttemptId> = jobs
             .iter()
             .filter(|planned| planned.action == Action::Resume)
@@ -146,9 +155,29 @@ impl Plan {
             jobs.iter().filter(|planned| planned.action.buys()).map(|planned| planned.job.typical_s).collect();
         let estimate = Estimate::of(&due, resume.len() + collect.len(), given.concurrency);
         let repurchases = renamed(&jobs, &given);
+        let is_left_out = |id: &JobId| given.manifest_ids.contains(id) && !chosen.contains(id);
+        let downloads = given
+            .is_here
+            .map(|is_here| DownloadPlan::new(&jobs, given.history, [&resume, &collect], is_left_out, is_here));
+        if let Some(downloads) = &downloads {
+            fetch_what_is_missing(&mut jobs, downloads);
+        }
         let newest = given.history.attempts().map(|attempt| attempt.id).max();
-        let Given { key, run_limit, caps, retries, inputs, .. } = given;
-        Self { key, jobs, collect, resume, repurchases, run_limit, caps, retries, newest, estimate, inputs }
+        let PlanInput { key, run_limit, limits, retries, inputs, .. } = given;
+        Self {
+            key,
+            jobs,
+            collect,
+            resume,
+            repurchases,
+            run_limit,
+            limits,
+            retries,
+            newest,
+            estimate,
+            downloads,
+            inputs,
+        }
     }
 
     /// Counts and sums.
@@ -159,7 +188,8 @@ impl Plan {
             *match planned.action {
                 Action::Submit | Action::Changed | Action::Retry => &mut totals.submit,
                 Action::Resume => &mut totals.resume,
-                Action::Done => &mut totals.done,
+                // The video of a task that is completed may be missing; the job is done all the same.
+                Action::Done | Action::Fetch => &mut totals.done,
                 Action::Hold => &mut totals.held,
                 Action::Failed => &mut totals.failed,
                 Action::InDoubt => &mut totals.in_doubt,
@@ -167,6 +197,7 @@ impl Plan {
             totals.cost += planned.cost;
             totals.at_risk += planned.at_risk;
         }
+        totals.fetch = self.downloads.as_ref().map_or(0, |downloads| downloads.missing.len());
         let held = self.jobs.iter().filter(|planned| planned.action == Action::Hold);
         let reviews: HashSet<&str> = HashSet::new();
         let fees = held
@@ -182,15 +213,22 @@ impl Plan {
         self.totals().cost * (self.retries + 1)
     }
 
+    /// The most that the run can spend within its own limit.
+    #[must_use]
+    pub fn most(&self) -> Usd {
+        let most = self.worst_case();
+        self.run_limit.as_ref().map_or(most, |limit| most.min(limit.left()))
+    }
+
     /// The limits that the planned submissions would pass. Retries are no part of this: they stop at a limit.
     pub fn passed_limits(&self) -> impl Iterator<Item = &Limit> {
         let cost = self.totals().cost;
-        self.limits().filter(move |limit| cost > limit.left())
+        self.every_limit().filter(move |limit| cost > limit.left())
     }
 
     /// Every limit on spending.
-    pub fn limits(&self) -> impl Iterator<Item = &Limit> {
-        self.run_limit.iter().chain(&self.caps)
+    pub fn every_limit(&self) -> impl Iterator<Item = &Limit> {
+        self.run_limit.iter().chain(&self.limits)
     }
 
     /// Whether the run may spend what it plans to.
@@ -209,14 +247,45 @@ impl Plan {
     /// Whether the run has anything to ask of the service.
     #[must_use]
     pub fn needs_service(&self) -> bool {
+        self.asks_about_tasks() || self.totals().fetch > 0
+    }
+
+    /// Whether the run has anything to ask of the service but videos that are not here.
+    #[must_use]
+    pub fn asks_about_tasks(&self) -> bool {
         !self.resume.is_empty() || !self.collect.is_empty() || self.jobs.iter().any(|planned| planned.action.buys())
+    }
+
+    /// The tasks at the service that are looked after.
+    pub fn outstanding(&self) -> impl Iterator<Item = &Attempt> {
+        self.resume.iter().chain(&self.collect)
+    }
+
+    /// The tasks of earlier runs belong to this account, after a key was changed.
+    pub fn adopt(&mut self, account: &Account) {
+        for attempt in self.resume.iter_mut().chain(&mut self.collect) {
+            attempt.account = account.clone();
+        }
+        if let Some(downloads) = &mut self.downloads {
+            downloads.adopt(account);
+        }
     }
 }
 
-fn plan_job(job: &Arc<Job>, given: &Given<'_>) -> Planned {
+/// A job that only needs its file says so.
+fn fetch_what_is_missing(jobs: &mut [Planned], downloads: &DownloadPlan) {
+    let missing: HashSet<AttemptId> = downloads.missing.iter().map(|download| download.attempt).collect();
+    let done = jobs.iter_mut().filter(|planned| planned.action == Action::Done);
+    for planned in done.filter(|planned| planned.attempt.is_some_and(|attempt| missing.contains(&attempt))) {
+        planned.action = Action::Fetch;
+        "is completed, and its video is not here".clone_into(&mut planned.reason);
+    }
+}
+
+fn plan_job(job: &Arc<Job>, given: &PlanInput<'_>) -> Planned {
     let attempts: Vec<&Attempt> = given.history.of(&job.id).collect();
-    let wish = Wish { retry_failed: given.retry_failed, retake: given.retake.has(job.id.as_str()) };
-    let decision = decide(job, attempts.iter().copied(), wish);
+    let redo = Redo { retry_failed: given.retry_failed, retake: given.retake.has(job.id.as_str()) };
+    let decision = decide(job, attempts.iter().copied(), redo);
     Planned {
         job: Arc::clone(job),
         action: decision.action,
@@ -228,7 +297,7 @@ fn plan_job(job: &Arc<Job>, given: &Given<'_>) -> Planned {
 }
 
 /// New jobs that ask for what a job did that is gone from the manifest, and that was paid for.
-fn renamed(jobs: &[Planned], given: &Given<'_>) -> Vec<Repurchase> {
+fn renamed(jobs: &[Planned], given: &PlanInput<'_>) -> Vec<Repurchase> {
     let gone = given.history.attempts().filter(|attempt| !given.manifest_ids.contains(&attempt.job));
     let paid: HashMap<&Fingerprint, &Attempt> = gone
         .filter(|attempt| attempt.charge() != Charge::None)

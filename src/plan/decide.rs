@@ -23,6 +23,8 @@ pub enum Action {
     Resume,
     /// Nothing: it is completed.
     Done,
+    /// Only its video is fetched: it is completed, and the file is not here. Costs nothing.
+    Fetch,
     /// Nothing yet: it waits for a face review.
     Hold,
     /// Nothing: the service failed, and it may have been charged.
@@ -58,7 +60,7 @@ impl Decision {
 
 /// What the user asked for on top of finishing what is due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Wish {
+pub struct Redo {
     /// Failed jobs are due again.
     pub retry_failed: bool,
     /// The job is due again although it is completed.
@@ -66,8 +68,8 @@ pub struct Wish {
 }
 
 /// Decides about one job. `attempts` are all of this job's, oldest first. Whatever would buy waits for a face review.
-pub fn decide<'a>(job: &Job, attempts: impl DoubleEndedIterator<Item = &'a Attempt> + Clone, wish: Wish) -> Decision {
-    let decision = regardless_of_review(job, attempts, wish);
+pub fn decide<'a>(job: &Job, attempts: impl DoubleEndedIterator<Item = &'a Attempt> + Clone, redo: Redo) -> Decision {
+    let decision = regardless_of_review(job, attempts, redo);
     match &job.review {
         Some(review) if decision.action.buys() => {
             let FaceReview { face, .. } = review;
@@ -81,7 +83,7 @@ pub fn decide<'a>(job: &Job, attempts: impl DoubleEndedIterator<Item = &'a Attem
 fn regardless_of_review<'a>(
     job: &Job,
     mut attempts: impl DoubleEndedIterator<Item = &'a Attempt> + Clone,
-    wish: Wish,
+    redo: Redo,
 ) -> Decision {
     // A doubtful attempt comes before everything, also one for an earlier wording: it may have been paid, and a person
     // has to say so before anything else is bought under this name.
@@ -98,7 +100,7 @@ fn regardless_of_review<'a>(
         return Decision::about(outstanding, Action::Resume, "is at the service".to_owned());
     }
     if let Some(completed) = in_state(|state| state == AttemptState::Completed) {
-        return if wish.retake {
+        return if redo.retake {
             Decision::about(completed, Action::Retry, "is completed, and taken again: costs again".to_owned())
         } else {
             Decision::about(completed, Action::Done, "is completed".to_owned())
@@ -106,7 +108,7 @@ fn regardless_of_review<'a>(
     }
     if let Some(failed) = in_state(|state| state == AttemptState::Failed) {
         let message = failed.error.as_ref().map_or("", |error| error.message.as_str());
-        return if wish.retry_failed {
+        return if redo.retry_failed {
             Decision::about(failed, Action::Retry, format!("failed, is tried again, costs again: {message}"))
         } else {
             Decision::about(failed, Action::Failed, format!("failed (--retry-failed tries again): {message}"))
@@ -199,7 +201,7 @@ mod tests {
     }
 
     fn action(history: &[Attempt]) -> Action {
-        decide(&job("now"), history.iter(), Wish::default()).action
+        decide(&job("now"), history.iter(), Redo::default()).action
     }
 
     #[test]
@@ -232,7 +234,7 @@ mod tests {
     fn a_change_is_named() {
         let history = [attempt(1, "before", AttemptState::Completed)];
         assert_eq!(
-            decide(&job("now"), history.iter(), Wish::default()).reason,
+            decide(&job("now"), history.iter(), Redo::default()).reason,
             "prompt changed since it was submitted: costs again"
         );
     }
@@ -240,8 +242,8 @@ mod tests {
     #[test]
     fn a_wish_buys_again_only_what_has_ended() {
         use AttemptState as S;
-        let wish = Wish { retry_failed: true, retake: true };
-        let wished = |history: &[Attempt]| decide(&job("now"), history.iter(), wish).action;
+        let redo = Redo { retry_failed: true, retake: true };
+        let wished = |history: &[Attempt]| decide(&job("now"), history.iter(), redo).action;
         assert_eq!(wished(&[attempt(1, "now", S::Failed)]), Action::Retry);
         assert_eq!(wished(&[attempt(1, "now", S::Completed)]), Action::Retry);
         assert_eq!(wished(&[attempt(1, "now", S::Completed), attempt(2, "now", S::Queued)]), Action::Resume);
@@ -261,14 +263,14 @@ mod tests {
             history in any_history(),
             (retry_failed, retake) in any::<(bool, bool)>(),
         ) {
-            let wished = decide(&job("now"), history.iter(), Wish { retry_failed, retake });
+            let wished = decide(&job("now"), history.iter(), Redo { retry_failed, retake });
             let open = history.iter().any(|attempt| {
                 attempt.state.is_doubtful()
                     || attempt.state.is_outstanding() && attempt.fingerprint == *job("now").request.fingerprint()
             });
             prop_assert!(!(open && wished.action.buys()), "{:?}", wished);
 
-            let decision = decide(&job("now"), history.iter(), Wish::default());
+            let decision = decide(&job("now"), history.iter(), Redo::default());
             let doubtful = history.iter().any(|attempt| attempt.state.is_doubtful());
             let wanted = job("now").request.fingerprint().clone();
             let paid = history.iter().any(|attempt| {

@@ -5,13 +5,15 @@
 
 mod build;
 mod decide;
+mod downloads;
 mod estimate;
 mod repurchase;
 mod select;
 mod view;
 
-pub use build::{Given, Limit, Plan, Planned, Totals};
-pub use decide::{Action, Decision, Wish, decide};
+pub use build::{Limit, Plan, PlanInput, Planned, Totals};
+pub use decide::{Action, Decision, Redo, decide};
+pub use downloads::{Destination, Download, DownloadPlan};
 pub use estimate::Estimate;
 pub use repurchase::{Before, Repurchase};
 pub use select::{IdGlobs, InvalidGlob, Selection};

@@ -72,6 +72,8 @@ pub struct TotalsView {
     submit: usize,
     resume: usize,
     done: usize,
+    /// Videos that are fetched because they are not here.
+    fetch: usize,
     held: usize,
     failed: usize,
     in_doubt: usize,
@@ -182,6 +184,7 @@ impl<'p> PlanView<'p> {
                 submit: totals.submit,
                 resume: totals.resume,
                 done: totals.done,
+                fetch: totals.fetch,
                 held: totals.held,
                 failed: totals.failed,
                 in_doubt: totals.in_doubt,
@@ -192,7 +195,7 @@ impl<'p> PlanView<'p> {
             },
             budget: BudgetView {
                 limits: plan
-                    .limits()
+                    .every_limit()
                     .map(|limit| LimitView {
                         source: limit.source,
                         limit_usd: limit.usd,

@@ -6,6 +6,7 @@
 //! ledger is not there.
 
 mod csv;
+mod destinations;
 mod earlier;
 mod html;
 mod json;
@@ -15,6 +16,7 @@ mod times;
 mod way;
 mod writer;
 
+pub use destinations::NoReport;
 pub use earlier::{EarlierJob, earlier_jobs, set_aside};
 pub use json::ReportView;
 pub use row::{JobState, Row, Superseded, Totals};

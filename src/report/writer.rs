@@ -61,6 +61,17 @@ impl Writer {
         Self { files, missed: Arc::default(), newest: Arc::default() }
     }
 
+    /// And to this one.
+    #[must_use]
+    pub fn and(mut self, path: PathBuf, form: Form) -> Self {
+        self.files.push((path, form));
+        self
+    }
+
+    pub(super) fn files(&self) -> impl Iterator<Item = &(PathBuf, Form)> {
+        self.files.iter()
+    }
+
     /// The files.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.files.iter().map(|(path, _)| path.as_path())

@@ -96,6 +96,12 @@ pub struct Credentials {
 }
 
 impl Credentials {
+    /// What tells the key from others without telling it.
+    #[must_use]
+    pub fn fingerprint(&self) -> String {
+        self.key.fingerprint()
+    }
+
     /// The key, and what a gateway wants besides.
     #[must_use]
     pub fn new(key: ApiKey, headers: Vec<GatewayHeader>) -> Self {

@@ -14,7 +14,7 @@ use reqwest::{Client, ClientBuilder, RequestBuilder, Response, Url, redirect};
 use super::classify::{self, Answer};
 use super::endpoint::is_loopback;
 use super::{Credentials, Endpoint, FinalWords, Look, Submission, VideoService, mask};
-use crate::domain::{Request, ServiceError, TaskId};
+use crate::domain::{Request, ServiceError, TaskId, causes};
 
 /// How long to wait for a connection. Nothing is written before it stands, so running out of it costs nothing.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -185,7 +185,7 @@ impl HttpService {
 
     /// There is no connection, and to whom.
     fn unreached(&self, error: &reqwest::Error) -> String {
-        let why = causes(error).replacen("client error (Connect): ", "", 1);
+        let why = why(error).replacen("client error (Connect): ", "", 1);
         format!("there is no connection to {}: {why}", self.endpoint.host())
     }
 
@@ -204,12 +204,12 @@ impl HttpService {
             Ok(response) => response,
             Err(error) if is_distrust(&error) => return Look::Trouble(self.distrusted(&error)),
             Err(error) if error.is_connect() => return Look::Trouble(self.unreached(&error)),
-            Err(error) => return Look::Trouble(causes(&error)),
+            Err(error) => return Look::Trouble(why(&error)),
         };
         let head = Head::of(&response);
         match read(response).await {
             Ok(body) => classify::look(&head.answer(&body, &self.words), Timestamp::now()),
-            Err((error, _)) => Look::Trouble(causes(&error)),
+            Err((error, _)) => Look::Trouble(why(&error)),
         }
     }
 }
@@ -248,7 +248,7 @@ async fn read(mut response: Response) -> Result<Vec<u8>, (reqwest::Error, Vec<u8
 
 fn lost(error: &reqwest::Error, arrived: &[u8]) -> ServiceError {
     let what = if error.is_timeout() { "no answer in time" } else { "the answer was lost on its way" };
-    let mut message = format!("{what}: {}", causes(error));
+    let mut message = format!("{what}: {}", why(error));
     let arrived: String = String::from_utf8_lossy(arrived).chars().take(MOST_KEPT).collect();
     if !arrived.is_empty() {
         message = format!("{message}; what arrived of it: {arrived}");
@@ -266,16 +266,7 @@ fn is_distrust(error: &(dyn std::error::Error + 'static)) -> bool {
     wrapped.is_some_and(|inner| is_distrust(inner)) || error.source().is_some_and(is_distrust)
 }
 
-/// The error with everything under it, without the address, which the user knows.
-fn causes(error: &reqwest::Error) -> String {
-    let mut text = String::new();
-    let mut next: Option<&dyn std::error::Error> = std::error::Error::source(error);
-    while let Some(cause) = next {
-        if !text.is_empty() {
-            text.push_str(": ");
-        }
-        text.push_str(&cause.to_string());
-        next = cause.source();
-    }
-    if text.is_empty() { error.to_string() } else { text }
+/// What hindered a request, without the address that it went to.
+fn why(error: &reqwest::Error) -> String {
+    causes(error).unwrap_or_else(|| error.to_string())
 }

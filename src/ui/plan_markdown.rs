@@ -22,7 +22,7 @@ pub fn plan_markdown(plan: &Plan) -> Page {
         let _infallible = writeln!(text, "{line}");
     };
     put(format!("**{} to submit for ${}**, about {wall}.", count(totals.submit, "job"), totals.cost));
-    for limit in plan.limits() {
+    for limit in plan.every_limit() {
         let verdict = if totals.cost <= limit.left() { "Within" } else { "**Over**" };
         put(format!("{verdict} the limit of ${} ({}).", limit.usd, limit.source));
     }
@@ -59,6 +59,7 @@ pub fn plan_markdown(plan: &Plan) -> Page {
         Action::Submit,
         Action::Resume,
         Action::Hold,
+        Action::Fetch,
         Action::Done,
     ] {
         let jobs: Vec<&Planned> = plan.jobs.iter().filter(|planned| planned.action == action).collect();

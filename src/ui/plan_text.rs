@@ -36,6 +36,10 @@ pub fn plan_text(plan: &Plan, width: u16, all: bool) -> Page {
         page.line("");
     }
     sum_up(&mut page, plan);
+    let fetch = plan.totals().fetch;
+    if fetch > 0 {
+        page.line(to_fetch(fetch));
+    }
     page
 }
 
@@ -130,7 +134,7 @@ fn sum_up(page: &mut Page, plan: &Plan) {
     if plan.worst_case() > totals.cost {
         page.line(format_args!("at most ${} with every paid retry", plan.worst_case()));
     }
-    for limit in plan.limits() {
+    for limit in plan.every_limit() {
         let verdict = if totals.cost <= limit.left() { "within" } else { "OVER" };
         let used = if limit.used.is_zero() { String::new() } else { format!(", ${} of it used", limit.used) };
         page.line(format_args!("{verdict} the limit of ${} ({}){used}", limit.usd, limit.source));
@@ -226,6 +230,7 @@ pub fn action_name(action: Action) -> &'static str {
         Action::Retry => "retry",
         Action::Resume => "resume",
         Action::Done => "done",
+        Action::Fetch => "fetch",
         Action::Hold => "hold",
         Action::Failed => "failed",
         Action::InDoubt => "in doubt",

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use sha2::Digest as _;
 use shotlist::domain::{OutputPath, TaskId, hex};
-use shotlist::download::{Downloader, FetchError, HostPolicy, Limits, Link, Placed, Spot, Videos as _};
+use shotlist::download::{Destination, Downloader, Downloads as _, FetchError, HostPolicy, Limits, Link, Stored};
 use shotlist::service::{ApiKey, Endpoint, HttpService};
 
 use crate::support::{
@@ -43,8 +43,8 @@ fn downloader(folder: &Workspace) -> Downloader {
     Downloader::new(Box::new(get), hosts, folder.path("out"), limits)
 }
 
-fn spot() -> Spot {
-    Spot {
+fn destination() -> Destination {
+    Destination {
         path: OutputPath::new("one.mp4").expect("a path"),
         is_version: false,
         occupant: None,
@@ -60,9 +60,9 @@ async fn fetch_from(answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -
     (here, fetched.map(|placed| placed.file.bytes))
 }
 
-async fn fetch_and_place(downloader: &Downloader, link: &Link) -> Result<Placed, FetchError> {
-    downloader.fetch(link, &spot()).await?;
-    downloader.place(&spot()).await
+async fn fetch_and_place(downloader: &Downloader, link: &Link) -> Result<Stored, FetchError> {
+    downloader.fetch(link, &destination()).await?;
+    downloader.place(&destination()).await
 }
 
 fn stream(write: impl FnOnce(&mut std::net::TcpStream) -> std::io::Result<()> + Send + 'static) -> Answer {

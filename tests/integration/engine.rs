@@ -10,13 +10,13 @@ use jiff::Timestamp;
 use shotlist::domain::{
     Attempt, AttemptId, AttemptState, History, Job, OutputPath, ServiceError, TaskId, Usd, VideoFile,
 };
-use shotlist::download::{FetchError, Link, Placed, Spot, Videos};
-use shotlist::engine::{Keeping, Outcome, RunEvent, Settings, Shelf, Stop, StopReason};
-use shotlist::plan::{Limit, Plan};
+use shotlist::download::{Destination, Downloads, FetchError, Link, Stored};
+use shotlist::engine::{Outcome, RunEvent, Settings, Stop, StopReason};
+use shotlist::plan::{DownloadPlan, Limit, Plan};
 use shotlist::service::{Look, Status, Submission, TaskReport};
 use tokio::time::Instant;
 
-use crate::support::fake::{FakeService, MemoryLedger, account, jobs, plan_of, report, run, run_keeping};
+use crate::support::fake::{FakeService, MemoryLedger, account, jobs, plan_of, report, run, run_fetching};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -588,8 +588,8 @@ struct Hours {
     most: Mutex<usize>,
 }
 
-impl Videos for Hours {
-    fn fetch<'a>(&'a self, _: &'a Link, _: &'a Spot) -> BoxFuture<'a, Result<(), FetchError>> {
+impl Downloads for Hours {
+    fn fetch<'a>(&'a self, _: &'a Link, _: &'a Destination) -> BoxFuture<'a, Result<(), FetchError>> {
         Box::pin(async move {
             let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
             {
@@ -602,24 +602,23 @@ impl Videos for Hours {
         })
     }
 
-    fn find<'a>(&'a self, _: &'a Spot, _: &'a VideoFile) -> BoxFuture<'a, Option<OutputPath>> {
+    fn find<'a>(&'a self, _: &'a Destination, _: &'a VideoFile) -> BoxFuture<'a, Option<OutputPath>> {
         Box::pin(std::future::ready(None))
     }
 
-    fn place<'a>(&'a self, spot: &'a Spot) -> BoxFuture<'a, Result<Placed, FetchError>> {
-        let file = VideoFile { path: spot.path.clone(), sha256: "0".repeat(64), bytes: 1 };
-        Box::pin(std::future::ready(Ok(Placed { file, displaced: None })))
+    fn place<'a>(&'a self, destination: &'a Destination) -> BoxFuture<'a, Result<Stored, FetchError>> {
+        let file = VideoFile { path: destination.path.clone(), sha256: "0".repeat(64), bytes: 1 };
+        Box::pin(std::future::ready(Ok(Stored { file, displaced: None })))
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_download_never_holds_a_slot_and_few_go_on_at_once() {
-    let (service, videos, shelf) = (FakeService::taking(|_| 60 * SECOND), Hours::default(), Shelf::default());
+    let (service, videos) = (FakeService::taking(|_| 60 * SECOND), Hours::default());
     let settings = Settings { concurrency: 2, ..Settings::default() };
     let (ledger, stop, start) = (MemoryLedger::default(), Stop::default(), Instant::now());
-    let plan = plan(&jobs(12), &History::default(), None);
-    let keeping = Keeping { videos: &videos, shelf: &shelf };
-    let (outcome, events) = run_keeping(&service, &ledger, &settings, &stop, &plan, Some(keeping)).await;
+    let plan = Plan { downloads: Some(DownloadPlan::default()), ..plan(&jobs(12), &History::default(), None) };
+    let (outcome, events) = run_fetching(&service, &ledger, &settings, &stop, &plan, Some(&videos)).await;
     let last = service.submissions().last().expect("a submission").0;
     assert!(last - start < 3600 * SECOND, "the last of twelve was submitted after {:?}", last - start);
     assert_eq!(*videos.most.lock().expect("no panic"), 4);
@@ -630,12 +629,11 @@ async fn a_download_never_holds_a_slot_and_few_go_on_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn whoever_wants_the_end_now_does_not_wait_for_a_download() {
-    let (service, videos, shelf) = (FakeService::taking(|_| 60 * SECOND), Hours::default(), Shelf::default());
+    let (service, videos) = (FakeService::taking(|_| 60 * SECOND), Hours::default());
     let settings = Settings { max_duration: Some(600 * SECOND), ..Settings::default() };
     let (ledger, stop, start) = (MemoryLedger::default(), Stop::default(), Instant::now());
-    let plan = plan(&jobs(2), &History::default(), None);
-    let keeping = Keeping { videos: &videos, shelf: &shelf };
-    let (outcome, _) = run_keeping(&service, &ledger, &settings, &stop, &plan, Some(keeping)).await;
+    let plan = Plan { downloads: Some(DownloadPlan::default()), ..plan(&jobs(2), &History::default(), None) };
+    let (outcome, _) = run_fetching(&service, &ledger, &settings, &stop, &plan, Some(&videos)).await;
     assert_eq!((start.elapsed(), outcome.unfetched), (600 * SECOND, 0));
     assert_eq!(ledger.states(), [AttemptState::Completed; 2]);
 }

@@ -16,6 +16,7 @@ mod kills;
 mod layering;
 mod ledger_faults;
 mod ledger_file;
+mod library;
 mod manifest;
 mod mistakes;
 mod money;

@@ -8,9 +8,10 @@ use std::time::Duration;
 use shotlist::domain::{
     Account, AttemptId, AttemptState, BatchKey, Charging, History, Job, JobId, Request, Spec, TaskId, TaskNames,
 };
-use shotlist::engine::{Engine, Keeping, Outcome, RunEvent, Settings, Stop};
-use shotlist::ledger::{Event, Intent, Ledger, LedgerError};
-use shotlist::plan::{Given, IdGlobs, Plan};
+use shotlist::download::Downloads;
+use shotlist::engine::{Engine, Outcome, RunEvent, Settings, Stop};
+use shotlist::ledger::{Event, HeldBatch, Intent, LedgerError};
+use shotlist::plan::{IdGlobs, Plan, PlanInput};
 use shotlist::service::{Echo, Look, Status, Submission, TaskReport, VideoService};
 use tokio::time::Instant;
 
@@ -158,7 +159,11 @@ impl MemoryLedger {
     }
 }
 
-impl Ledger for MemoryLedger {
+impl HeldBatch for MemoryLedger {
+    fn concluded(&self) -> usize {
+        0
+    }
+
     async fn intend(&self, intent: Intent) -> Result<AttemptId, LedgerError> {
         self.write()?;
         let mut attempts = self.attempts.lock().expect("no panic");
@@ -179,11 +184,7 @@ impl Ledger for MemoryLedger {
         Ok(())
     }
 
-    async fn conclude(&self, _: &BatchKey) -> Result<usize, LedgerError> {
-        Ok(0)
-    }
-
-    async fn adopt(&self, _: &BatchKey, _: &Account) -> Result<(), LedgerError> {
+    async fn adopt(&self, _: &Account) -> Result<(), LedgerError> {
         Ok(())
     }
 }
@@ -221,19 +222,20 @@ pub fn account() -> Account {
 /// The plan of jobs in the light of a history, with no limit and no wish.
 pub fn plan_of(jobs: &[Arc<Job>], history: &History) -> Plan {
     let ids = jobs.iter().map(|job| &job.id).collect();
-    let given = Given {
+    let input = PlanInput {
         key: key(),
         manifest_ids: &ids,
         history,
         run_limit: None,
-        caps: Vec::new(),
+        limits: Vec::new(),
         concurrency: 8,
         retries: 0,
         retry_failed: false,
         retake: IdGlobs::default(),
         inputs: shotlist::domain::Inputs::default(),
+        is_here: None,
     };
-    Plan::new(jobs, given)
+    Plan::new(jobs, input)
 }
 
 /// Runs a plan to its end, and how it ended with every event.
@@ -244,21 +246,21 @@ pub async fn run(
     stop: &Stop,
     plan: &Plan,
 ) -> (Outcome, Vec<RunEvent>) {
-    run_keeping(service, ledger, settings, stop, plan, None).await
+    run_fetching(service, ledger, settings, stop, plan, None).await
 }
 
-/// The same with something that keeps videos.
-pub async fn run_keeping(
+/// The same with something that fetches videos.
+pub async fn run_fetching(
     service: &FakeService,
     ledger: &MemoryLedger,
     settings: &Settings,
     stop: &Stop,
     plan: &Plan,
-    keeping: Option<Keeping<'_>>,
+    downloads: Option<&dyn Downloads>,
 ) -> (Outcome, Vec<RunEvent>) {
     let events = Mutex::new(Vec::new());
     let tell = |event: RunEvent| events.lock().expect("no panic").push(event);
-    let engine = Engine { service, account: &account(), caps: &[], ledger, settings, stop, keeping, tell: &tell };
+    let engine = Engine { service, account: &account(), limits: &[], ledger, settings, stop, downloads, tell: &tell };
     let outcome = engine.run(plan).await;
     (outcome, events.into_inner().expect("no panic"))
 }

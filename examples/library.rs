@@ -1,0 +1,35 @@
+//! Plans and runs a manifest from a program, here against the simulator: `cargo run --example library -- examples/quick-start.yaml`.
+
+use std::error::Error;
+use std::path::Path;
+
+use shotlist::catalog::Catalog;
+use shotlist::manifest;
+use shotlist::session::{Connection, Consent, Home, Options, Session, Stop};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let path = std::env::args().nth(1).ok_or("name a manifest")?;
+    make(Path::new(&path)).await
+}
+
+/// Makes every video that is due, and says where each one is.
+#[expect(clippy::print_stdout, reason = "an example shows what it does")]
+pub async fn make(path: &Path) -> Result<(), Box<dyn Error>> {
+    let manifest = manifest::load(&manifest::Options::of(path), Catalog::embedded()).sound()?;
+    let home = Home::of_rehearsals(path); // `Home::of` for real money
+    let (ledger, options) = (home.ledger()?, Options::of(home, &manifest.key)?);
+    let session = Session::new(manifest, ledger, options);
+
+    let held = session.hold().await?;
+    let connection = Connection::to_simulator(Catalog::embedded()).await?; // `Connection::to` for a real service
+    let ready = held.ready(Some(connection))?;
+    println!("{} to submit for ${}", ready.plan().totals().submit, ready.plan().totals().cost);
+    let consent = Consent::to(ready.plan());
+    let outcome = ready.run(&consent, &Stop::default(), &|event| println!("{event:?}")).await?;
+
+    for row in outcome.report?.rows() {
+        println!("{}: {} {}", row.id, row.state.name(), row.file.unwrap_or_default());
+    }
+    Ok(())
+}

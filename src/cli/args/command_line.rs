@@ -1,0 +1,310 @@
+//! The command line: what can be said, in headed groups, each option also in the environment.
+//!
+//! The variants of a choice have no doc comments: clap would spread every option over several lines to show them.
+
+use std::path::PathBuf;
+
+use clap::builder::BoolishValueParser;
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+use super::groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs, at_least_one};
+use super::run::RunArgs;
+use crate::sandbox::Fault;
+
+/// Turns a YAML list of video jobs into finished videos, and never pays twice by itself.
+#[derive(Debug, Parser)]
+#[command(name = "shotlist", version, max_term_width = 100)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// How to show it.
+    #[command(flatten)]
+    pub terminal: TerminalArgs,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Validate, price, submit, poll, download and report; with --plan, stop after pricing
+    Run(Box<RunArgs>),
+    /// Show where each job stands, from the ledger alone
+    Status(StatusArgs),
+    /// Write the reports again, from the ledger alone
+    Report(ReportCommandArgs),
+    /// Settle a job in doubt, or give up a task that never ends
+    Resolve(ResolveArgs),
+    /// Show money by day, batch and model, from the ledger
+    Spend(SpendArgs),
+    /// Copy the ledger whole, or verify it
+    Ledger(LedgerArgs),
+    /// Write a commented starter manifest
+    Init(InitArgs),
+    /// Serve the local simulator of the service
+    Sandbox(SandboxArgs),
+    /// Print a JSON Schema
+    Schema(SchemaArgs),
+    /// Print completions for a shell
+    Completions(CompletionsArgs),
+}
+
+/// Terminal habits, the same for every command.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Terminal")]
+pub struct TerminalArgs {
+    /// Say nothing but results and errors
+    #[arg(short, long, global = true, env = "SHOTLIST_QUIET", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Say more; twice for even more
+    #[arg(short, long, global = true, env = "SHOTLIST_VERBOSE", hide_env_values = true, action = ArgAction::Count)]
+    pub verbose: u8,
+    /// When to show a progress bar
+    #[arg(
+        long,
+        global = true,
+        env = "SHOTLIST_PROGRESS",
+        hide_env_values = true,
+        value_name = "WHEN",
+        default_value = "auto"
+    )]
+    pub progress: When,
+    /// When to use colour; the environment's `NO_COLOR` is honoured
+    #[arg(
+        long,
+        global = true,
+        env = "SHOTLIST_COLOR",
+        hide_env_values = true,
+        value_name = "WHEN",
+        default_value = "auto"
+    )]
+    pub color: When,
+    /// The form of log lines on stderr
+    #[arg(
+        long,
+        global = true,
+        env = "SHOTLIST_LOG_FORMAT",
+        hide_env_values = true,
+        value_name = "FORMAT",
+        default_value = "text"
+    )]
+    pub log_format: LogFormat,
+}
+
+/// When to do something that only a terminal can show.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum When {
+    Auto,
+    Always,
+    Never,
+}
+
+/// The form of log lines.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+/// Options of `report`.
+#[derive(Debug, Args)]
+pub struct ReportCommandArgs {
+    #[command(flatten)]
+    pub manifest: ManifestArgs,
+    #[command(flatten)]
+    pub reports: ReportArgs,
+}
+
+/// Options of `status`.
+#[derive(Debug, Args)]
+pub struct StatusArgs {
+    #[command(flatten)]
+    pub manifest: ManifestArgs,
+    #[command(flatten)]
+    pub selection: SelectArgs,
+    /// The folder with the videos [default: as for `run`]
+    #[arg(long, env = "SHOTLIST_OUT", hide_env_values = true, value_name = "DIR", help_heading = "Files")]
+    pub out: Option<PathBuf>,
+    /// The form of the answer
+    #[arg(long, env = "SHOTLIST_FORMAT", hide_env_values = true, value_name = "FORMAT", default_value = "text")]
+    pub format: StatusFormat,
+}
+
+/// The form of a status.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum StatusFormat {
+    Text,
+    Json,
+}
+
+/// Options of `resolve`.
+#[derive(Debug, Args)]
+#[command(override_usage = "shotlist resolve [OPTIONS] <MANIFEST> <JOB> <--task <ID>|--never-created|--lost[=<ID>]>")]
+pub struct ResolveArgs {
+    #[command(flatten)]
+    pub manifest: ManifestArgs,
+    /// The id of the job in doubt, or of the job whose task never ends
+    #[arg(help_heading = "Arguments", index = 2, display_order = 2)]
+    pub job: String,
+    #[command(flatten)]
+    pub verdict: Verdict,
+    #[command(flatten)]
+    pub service: ServiceArgs,
+}
+
+/// What became of a doubtful submission.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "What became of it")]
+#[group(required = true, multiple = false)]
+pub struct Verdict {
+    /// It made this task; the service is asked before it is believed
+    #[arg(long, value_name = "ID")]
+    pub task: Option<String>,
+    /// It never made a task: the job is due again, and costs again
+    #[arg(long)]
+    pub never_created: bool,
+    /// Its task will never end: nobody asks about it any more, and what it cost stays as it is, known or not. The job
+    /// counts as failed, and `run --retry-failed` buys it again. With more than one task at the service, say which
+    #[arg(long, value_name = "ID", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub lost: Option<String>,
+}
+
+/// Options of `spend`.
+#[derive(Debug, Args)]
+pub struct SpendArgs {
+    /// A manifest whose ledger it is; without one, the ledger of the working folder
+    pub manifest: Option<PathBuf>,
+    /// Only what was spent on this day or later, for example 2026-11-01
+    #[arg(long, value_name = "DATE")]
+    pub since: Option<jiff::civil::Date>,
+    /// The ledger [default: .shotlist/ledger.db beside the manifest]
+    #[arg(long, env = "SHOTLIST_LEDGER", hide_env_values = true, value_name = "PATH")]
+    pub ledger: Option<PathBuf>,
+    /// The simulator's books
+    #[arg(long, env = "SHOTLIST_SANDBOX", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    pub sandbox: bool,
+    /// The form of the answer
+    #[arg(long, env = "SHOTLIST_FORMAT", hide_env_values = true, value_name = "FORMAT", default_value = "text")]
+    pub format: StatusFormat,
+}
+
+/// Options of `ledger`.
+#[derive(Debug, Args)]
+pub struct LedgerArgs {
+    /// What to do with it
+    #[command(subcommand)]
+    pub command: LedgerCommand,
+    /// The ledger [default: .shotlist/ledger.db in the working folder, with --sandbox sandbox.db]
+    #[arg(long, global = true, env = "SHOTLIST_LEDGER", hide_env_values = true, value_name = "PATH")]
+    pub ledger: Option<PathBuf>,
+    /// It is one of the simulator
+    #[arg(long, global = true, env = "SHOTLIST_SANDBOX", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    pub sandbox: bool,
+}
+
+/// What can be done with a ledger.
+#[derive(Debug, Subcommand)]
+pub enum LedgerCommand {
+    /// Copy it whole to a new file, also while a run is at it
+    Backup {
+        /// The copy; an existing file is never replaced
+        file: PathBuf,
+    },
+    /// Verify the file, each attempt in it, its sums, and that it did not go back in time
+    Check,
+}
+
+/// Options of `init`.
+#[derive(Debug, Args)]
+pub struct InitArgs {
+    /// Where to write it; an existing file is never overwritten
+    #[arg(default_value = "shotlist.yaml")]
+    pub file: PathBuf,
+}
+
+/// Options of `sandbox`.
+#[derive(Debug, Args)]
+pub struct SandboxArgs {
+    /// The port on 127.0.0.1; 0 for any that is free
+    #[arg(long, value_name = "N", default_value = "8787")]
+    pub port: u16,
+    /// How many times faster than the real thing; a run against it expects the real times unless it is told --first-poll
+    #[arg(long, value_name = "X", default_value = "1", value_parser = speed)]
+    pub speed: f64,
+    /// Makes generation times and failures repeatable
+    #[arg(long, value_name = "S", default_value = "0")]
+    pub seed: u64,
+    /// The share of tasks that fail, 0 to 1
+    #[arg(long, value_name = "P", default_value = "0", value_parser = probability)]
+    pub fail_rate: f64,
+    /// A fault and how often it strikes, 0 to 1; repeatable. On any answer: lost-answer (obeyed, then the connection is
+    /// cut), truncated, malformed, slow, server-error, retry-after (429 in seconds), retry-after-date; on a task's state:
+    /// unknown-status, no-url, backwards; on a video: expired-url
+    #[arg(long, value_name = "NAME=P", value_parser = fault)]
+    pub fault: Vec<(Fault, f64)>,
+    /// A catalogue that adds models or changes prices
+    #[arg(long, env = "SHOTLIST_CATALOG", hide_env_values = true, value_name = "FILE")]
+    pub catalog: Option<PathBuf>,
+    /// The most requests in a second; more get a 429
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_rps: Option<u32>,
+    /// The most tasks at once; a submission beyond gets a 429
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub max_outstanding: Option<usize>,
+}
+
+/// Options of `schema`.
+#[derive(Debug, Args)]
+pub struct SchemaArgs {
+    /// Of what
+    #[arg(value_name = "manifest|plan|report|spend|diagnostics")]
+    pub of: SchemaOf,
+}
+
+/// What there is a schema of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum SchemaOf {
+    Manifest,
+    Plan,
+    // Of `status --format json`, too.
+    Report,
+    Spend,
+    Diagnostics,
+}
+
+/// Options of `completions`.
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// For which shell
+    pub shell: Shell,
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|speed| (0.01..=1_000_000.0).contains(speed))
+        .ok_or_else(|| "write 0.01 to 1000000".to_owned())
+}
+
+fn fault(text: &str) -> Result<(Fault, f64), String> {
+    let (name, share) = text.split_once('=').ok_or("write NAME=P, for example slow=0.1")?;
+    let known = || Fault::ALL.map(Fault::name).join(", ");
+    let fault = Fault::ALL.into_iter().find(|fault| fault.name() == name);
+    Ok((fault.ok_or_else(|| format!("there is no fault `{name}`: write one of {}", known()))?, probability(share)?))
+}
+
+fn probability(text: &str) -> Result<f64, String> {
+    text.parse().ok().filter(|share| (0.0..=1.0).contains(share)).ok_or_else(|| "write a number from 0 to 1".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

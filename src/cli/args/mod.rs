@@ -1,0 +1,14 @@
+//! What can be said on the command line.
+//!
+//! [`command_line`] has the commands and the options of each, [`run`] the many of `run`, and [`groups`] those that several share.
+
+mod command_line;
+mod groups;
+mod run;
+
+pub use command_line::{
+    Cli, Command, CompletionsArgs, InitArgs, LedgerArgs, LedgerCommand, LogFormat, ReportCommandArgs, ResolveArgs,
+    SandboxArgs, SchemaArgs, SchemaOf, SpendArgs, StatusArgs, StatusFormat, TerminalArgs, Verdict, When,
+};
+pub use groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs};
+pub use run::{AgainArgs, PlanFormat, RunArgs};

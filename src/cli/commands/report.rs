@@ -1,0 +1,24 @@
+//! `shotlist report`: writes all reports again, from the ledger alone.
+
+use crate::cli::args::{ReportCommandArgs, SelectArgs};
+use crate::cli::exit::Exit;
+use crate::cli::failure::Failure;
+use crate::cli::manifest::{Wanted, load};
+use crate::cli::{destinations, paths, runtime};
+use crate::session::{Options, Session};
+use crate::ui::{self, Terminal};
+
+/// Writes the reports of a manifest's batch. Asks nobody, and changes nothing but the reports.
+pub fn report(args: &ReportCommandArgs, terminal: &Terminal) -> Result<Exit, Failure> {
+    let chosen = load(&args.manifest, &SelectArgs::default(), Wanted::default(), terminal)?;
+    let options = paths::options(&args.manifest, args.reports.out.as_deref(), &chosen.manifest.key)?;
+    let options = Options { reports: destinations::writer(&args.reports, &options.out)?, ..options };
+    let again = paths::again(&args.manifest, &chosen.manifest.key);
+    let session = Session::new(chosen.manifest, paths::ledger(&args.manifest)?, options);
+    let report = runtime::block_on(async { Ok(session.report().await?) });
+    let report = report.map_err(|failure| Failure { money: None, ..failure })?;
+    if !terminal.is_quiet {
+        terminal.result(&ui::summary_text(&report, &again, &session.written_reports()));
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,174 @@
+//! `shotlist resolve`: a person settles a job in doubt, or gives up a task that never ends.
+
+use std::time::Duration;
+
+use crate::cli::args::{ResolveArgs, SelectArgs, Verdict};
+use crate::cli::connect::connect;
+use crate::cli::exit::Exit;
+use crate::cli::failure::Failure;
+use crate::cli::manifest::{Wanted, load};
+use crate::cli::{paths, runtime};
+use crate::domain::{Attempt, AttemptState, Charge, History, JobId, TaskId, TaskNames};
+use crate::ledger::{Event, HeldBatch as _, Ledger as _, SqliteBatch, SqliteLedger};
+use crate::service::{Look, Status, VideoService};
+use crate::ui::{Again, Terminal};
+
+/// How often a task has to be seen under another name than it was asked by, before that is taken for its own.
+const STABLE: u32 = 3;
+/// The pause between two such looks.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
+
+/// Settles one job. A task id is believed only after the service has confirmed it.
+pub fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, Failure> {
+    let wanted = Wanted { secret: args.service.api_key_file.as_deref(), ..Wanted::default() };
+    let key = load(&args.manifest, &SelectArgs::default(), wanted, terminal)?.manifest.key;
+    let job = JobId::new(args.job.clone()).map_err(|error| Failure::before_sending(Exit::Usage, error.to_string()))?;
+    let ledger = paths::ledger(&args.manifest)?;
+    runtime::block_on(async {
+        // Read before it is held: a ledger that is not there must not be made here, and one that is gone is told.
+        if ledger.history(&key).await?.of(&job).next().is_none() {
+            return Err(nothing_to_settle(&job, "the ledger does not know it in this batch"));
+        }
+        let batch = ledger.hold(&key).await?;
+        let now = ledger.history(&key).await?;
+        let attempt = match &args.verdict.lost {
+            Some(task) => endless(&now, &job, task)?,
+            None => doubtful(&now, &job)?,
+        };
+        let event = match &args.verdict {
+            Verdict { task: Some(task), .. } => Event::Found(confirmed(args, &ledger, &batch, task, &attempt).await?),
+            Verdict { lost: Some(_), .. } => Event::GivenUp,
+            Verdict { .. } => Event::Denied,
+        };
+        let settled = settled(&event, &attempt, &paths::again(&args.manifest, &key));
+        batch.record(attempt.id, event).await?;
+        terminal.note(&settled);
+        Ok(Exit::Done)
+    })
+}
+
+fn doubtful(history: &History, job: &JobId) -> Result<Attempt, Failure> {
+    let mut attempts = history.of(job);
+    let found = attempts.find(|attempt| attempt.state == AttemptState::InDoubt).cloned();
+    found.ok_or_else(|| {
+        let is_waiting = history.of(job).any(|attempt| attempt.state.is_outstanding());
+        let failure = nothing_to_settle(job, "the ledger knows no doubt about it");
+        if is_waiting {
+            failure.with_help("its task is at the service; `--lost` gives up one that never ends")
+        } else {
+            failure
+        }
+    })
+}
+
+/// The attempt whose task never ends: the one with this name, or without a name the only one at the service.
+fn endless(history: &History, job: &JobId, task: &str) -> Result<Attempt, Failure> {
+    let waiting: Vec<&Attempt> = history.of(job).filter(|attempt| attempt.state.is_outstanding()).collect();
+    let name = |attempt: &Attempt| attempt.task.as_ref().map(ToString::to_string).unwrap_or_default();
+    let is_meant = |attempt: &&&Attempt| {
+        task.is_empty() || attempt.task.iter().flat_map(TaskNames::each).any(|name| name.as_str() == task)
+    };
+    let meant: Vec<&&Attempt> = waiting.iter().filter(is_meant).collect();
+    match (meant.as_slice(), waiting.as_slice()) {
+        ([attempt], _) => Ok((**attempt).clone()),
+        (_, []) => Err(nothing_to_settle(job, "no task of it is at the service by the ledger's word")),
+        _ => {
+            let names: Vec<String> = waiting.iter().map(|attempt| name(attempt)).collect();
+            let failure = nothing_to_settle(job, &format!("its tasks at the service are {}", names.join(" and ")));
+            Err(failure.with_help("name the one that never ends: --lost=ID"))
+        }
+    }
+}
+
+/// The task id, if the service knows it and no other attempt in the whole ledger has it.
+async fn confirmed(
+    args: &ResolveArgs,
+    ledger: &SqliteLedger,
+    batch: &SqliteBatch,
+    task: &str,
+    doubtful: &Attempt,
+) -> Result<TaskNames, Failure> {
+    let usage = |message: String| Failure::before_sending(Exit::Usage, message);
+    let task = TaskId::new(task.trim()).ok_or_else(|| usage("--task is blank".to_owned()))?;
+    refuse_the_task_of_another(ledger, &task).await?;
+    let connection = connect(&args.manifest, &args.service, false).await?;
+    connection.check_owner([doubtful].into_iter())?;
+    let (names, is_strange) = seen_at_the_service(connection.service(), &task).await?;
+    // Where the service names the task that was asked for, a second name of another's is left out when it is written down.
+    if let Some(alias) = names.alias.as_ref().filter(|_| is_strange) {
+        refuse_the_task_of_another(ledger, alias).await?;
+    }
+    if connection.is_same_account() {
+        batch.adopt(connection.account()).await?;
+    }
+    Ok(names)
+}
+
+async fn refuse_the_task_of_another(ledger: &SqliteLedger, task: &TaskId) -> Result<(), Failure> {
+    let owner = ledger.owner(task).await?;
+    owner.map_or(Ok(()), |(job, batch)| {
+        let message = format!("the task {task} belongs to {job} of {batch} already");
+        Err(Failure::before_sending(Exit::Usage, message))
+    })
+}
+
+/// The names of a task that the service knows, and whether it answers with another one than it was asked by. That one is
+/// believed if it stays the same.
+async fn seen_at_the_service(service: &impl VideoService, task: &TaskId) -> Result<(TaskNames, bool), Failure> {
+    let usage = |message: String| Failure::before_sending(Exit::Usage, message);
+    let (asked, mut stranger) = (TaskNames::from(task.clone()), None);
+    for look in 0..STABLE {
+        if look > 0 {
+            // A cache in between may have another's answer for a moment.
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+        }
+        let report = match service.look(task).await {
+            Look::Report(report) if matches!(report.status, Status::Unknown(_)) => {
+                return Err(usage(format!("what the service says of {task} is not how a task looks")));
+            }
+            Look::Report(report) => report,
+            Look::Missing(message) => {
+                let failure = usage(format!("asked about the task {task}, {message}"));
+                return Err(failure.with_help("check the id; if there is no task, say so with --never-created"));
+            }
+            Look::KeyRefused(error) => return Err(Failure::before_sending(Exit::KeyRefused, error.message)),
+            Look::Wait(_, message) | Look::Trouble(message) => {
+                let failure =
+                    Failure::before_sending(Exit::Unreachable, format!("the service can't confirm it now: {message}"));
+                return Err(failure.with_help("try again later; the job stays in doubt until then"));
+            }
+        };
+        let Some(name) = report.strange_name(&asked) else {
+            let alias = report.names.iter().flat_map(TaskNames::each).find(|name| *name != task).cloned();
+            return Ok((TaskNames { id: task.clone(), alias }, false));
+        };
+        if stranger.as_ref().is_some_and(|known| known != name) {
+            return Err(usage(format!("asked about the task {task}, the service answers about others")));
+        }
+        stranger = Some(name.clone());
+    }
+    Ok((TaskNames { id: task.clone(), alias: stranger }, true))
+}
+
+fn settled(event: &Event, attempt: &Attempt, again: &Again) -> String {
+    let (job, price, run) = (&attempt.job, attempt.price, again.command("run", &[]));
+    match event {
+        Event::Found(task) => {
+            format!("{job} is at the service as {task}; `{run}` goes on with it and pays nothing new")
+        }
+        Event::GivenUp => {
+            let money = match attempt.charge() {
+                Charge::Unknown => format!("nobody knows whether its ${price} was charged"),
+                _ => format!("its ${price} stays spent"),
+            };
+            let retry = again.command("run", &["--retry-failed"]);
+            format!("the task of {job} is given up, and {money}; `{retry}` buys the job again")
+        }
+        _ => format!("{job} is due again; the next run submits it for ${price}"),
+    }
+}
+
+fn nothing_to_settle(job: &JobId, why: &str) -> Failure {
+    let failure = Failure::before_sending(Exit::Usage, format!("there is nothing to settle about {job}: {why}"));
+    failure.with_help("`shotlist status MANIFEST` shows where each job stands")
+}

@@ -1,0 +1,190 @@
+//! `shotlist run`: shows the plan, asks for consent, shows the run, and says how it ended. The order in which all that happens is the
+//! [session's](crate::session).
+
+use crate::cli::args::{PlanFormat, RunArgs};
+use crate::cli::connect::{self, connect};
+use crate::cli::exit::Exit;
+use crate::cli::failure::Failure;
+use crate::cli::manifest::{Wanted, expect_match, load};
+use crate::cli::{consent, destinations, ending, paths, runtime, signals};
+use crate::ledger::SqliteLedger;
+use crate::plan::{IdGlobs, Plan, PlanView};
+use crate::session::{Connection, Held, Options, Outcome, RedoOptions, Session, Settings, Stop};
+use crate::ui::{self, Again, Page, Progress, Terminal};
+
+/// Runs a manifest, or only plans it.
+pub fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> {
+    let wanted = Wanted {
+        secret: args.service.api_key_file.as_deref(),
+        as_json: args.money.format == PlanFormat::Json,
+        is_strict: args.strict,
+    };
+    let chosen = load(&args.manifest, &args.selection, wanted, terminal)?;
+    for glob in &args.again.retake {
+        expect_match("--retake", glob, chosen.selected.iter())?;
+    }
+    let key = &chosen.manifest.key;
+    let again = paths::again(&args.manifest, key);
+    let options = Options {
+        selection: chosen.selection,
+        redo: RedoOptions {
+            retries: args.again.retries,
+            retry_failed: args.again.retry_failed,
+            retake: IdGlobs::new(&args.again.retake)
+                .map_err(|error| Failure::before_sending(Exit::Usage, error.to_string()))?,
+        },
+        max_cost: args.money.max_cost,
+        downloads: !args.videos.no_download,
+        ..paths::options(&args.manifest, args.reports.out.as_deref(), key)?
+    };
+    let options = Options {
+        reports: destinations::writer(&args.reports, &options.out)?,
+        settings: settings(args, &options.settings),
+        ..options
+    };
+    let session = Session::new(chosen.manifest, paths::ledger(&args.manifest)?, options);
+    let run = Run { args, terminal, session: &session, again };
+    let ended = runtime::block_on(async {
+        let plan = session.plan().await?;
+        if args.money.plan {
+            let shown = run.show(&plan, chosen.warnings);
+            // The process ends here: the system takes a hundred thousand jobs back faster than they can be freed one by one.
+            std::mem::forget(plan);
+            return shown;
+        }
+        session.check_reports()?;
+        if plan.asks_about_tasks() {
+            connect::check(&args.manifest, &args.service)?;
+        }
+        // It is made anew under the lock, of what the ledger says then.
+        drop(plan);
+        Box::pin(run.go()).await
+    });
+    if args.money.plan {
+        std::mem::forget(session);
+    }
+    ended
+}
+
+/// What was said of the pace, and the rest as it is.
+fn settings(args: &RunArgs, usual: &Settings) -> Settings {
+    let pace = &args.pace;
+    Settings {
+        concurrency: pace.concurrency,
+        poll_interval: pace.poll_interval.unwrap_or(usual.poll_interval),
+        poll_floor: pace.poll_floor.unwrap_or(usual.poll_floor),
+        first_poll: pace.first_poll,
+        deadline: pace.deadline,
+        max_duration: pace.max_duration,
+        max_failures: pace.max_failures,
+        max_doubts: pace.max_doubts,
+        rps: pace.rps,
+        speed: usual.speed,
+    }
+}
+
+/// One run, once its parts are known.
+struct Run<'r> {
+    args: &'r RunArgs,
+    terminal: &'r Terminal,
+    session: &'r Session<SqliteLedger>,
+    /// What leads back to it.
+    again: Again,
+}
+
+impl Run<'_> {
+    fn show(&self, plan: &Plan, warnings: Vec<String>) -> Result<Exit, Failure> {
+        let page = match self.args.money.format {
+            PlanFormat::Text => ui::plan_text(plan, self.terminal.width(), self.terminal.verbosity > 0),
+            PlanFormat::Markdown => ui::plan_markdown(plan),
+            PlanFormat::Json => {
+                let bought = plan.repurchases.iter().map(ui::bought_before);
+                let fetch = plan.totals().fetch;
+                let missing = (fetch > 0).then(|| ui::to_fetch(fetch));
+                let view = PlanView::new(plan, warnings.into_iter().chain(bought).chain(missing).collect());
+                let json = view.and_then(|view| Page::json(&view));
+                json.map_err(|error| Failure::before_sending(Exit::CannotWrite, error.to_string()))?
+            }
+        };
+        self.terminal.result(&page);
+        Ok(if plan.is_within_limits() { Exit::Done } else { Exit::NotAllowed })
+    }
+
+    async fn go(&self) -> Result<Exit, Failure> {
+        let held = self.session.hold().await?;
+        self.tell_what_is_open(&held);
+        let connection = self.connection(held.plan()).await?;
+        let ready = held.ready(connection)?;
+        let consent = consent::ask(self.args, ready.plan(), self.terminal)?;
+        let stop = Stop::default();
+        if !ready.plan().needs_service() {
+            return self.end(ready.run(&consent, &stop, &|_| {}).await?);
+        }
+        let progress = Progress::new(self.terminal, &self.again, ready.plan(), self.session.settings());
+        let tell = |event| progress.tell(&event);
+        let ended = tokio::select! {
+            outcome = ready.run(&consent, &stop, &tell) => Ok(outcome?),
+            signal = signals::watch(&stop, &tell) => Err(signal),
+            never = progress.keep_telling() => match never {},
+        };
+        progress.finish();
+        match ended {
+            Ok(outcome) => self.end(outcome),
+            // The second one. The ledger covers everything that is left behind.
+            Err(signal) => Ok(Exit::Signal(signal)),
+        }
+    }
+
+    /// Tells what costs money without being part of this plan.
+    fn tell_what_is_open(&self, held: &Held<'_, SqliteLedger>) {
+        let concluded = held.concluded();
+        if concluded > 0 {
+            let jobs = if concluded == 1 { "1 job is".to_owned() } else { format!("{concluded} jobs are") };
+            self.terminal.warning(&format!("{jobs} in doubt: an earlier run ended between sending and the answer"));
+        }
+        for other in held.open_elsewhere() {
+            self.terminal.warning(&format!(
+                "the batch `{}` has {} at the service and {} in doubt, ${} in all: `--batch {}` goes on with it",
+                other.batch.batch, other.outstanding, other.doubtful, other.price, other.batch.batch
+            ));
+        }
+    }
+
+    /// The service, if there is anything to ask of it.
+    async fn connection(&self, plan: &Plan) -> Result<Option<Connection>, Failure> {
+        if !plan.needs_service() {
+            return Ok(None);
+        }
+        let args = self.args;
+        let connection = connect(&args.manifest, &args.service, args.again.retry_server_errors).await;
+        if plan.asks_about_tasks() {
+            return connection.map(Some);
+        }
+        let why = "everything is completed, and some videos are not here: --no-download leaves them where they are";
+        connection.map(Some).map_err(|failure| {
+            let help = failure.help.as_deref().map_or_else(|| why.to_owned(), |help| format!("{help}; {why}"));
+            failure.with_help(help)
+        })
+    }
+
+    /// Says how it ended.
+    fn end(&self, outcome: Outcome) -> Result<Exit, Failure> {
+        let Outcome { run, report, reports } = outcome;
+        let report = report.map_err(|error| Failure {
+            money: Some("what was paid for is in the ledger, or named above"),
+            ..Failure::of_ledger(&error)
+        })?;
+        ending::say_what_was_not_asked_for_again(&self.args.again, &run, self.terminal);
+        let exit = ending::exit(self.session.selected(), &report, &run);
+        if !(self.terminal.is_quiet && exit == Exit::Done && reports.is_ok()) {
+            self.terminal.result(&ui::summary_text(&report, &self.again, &self.session.written_reports()));
+        }
+        reports.map_err(|error| Failure {
+            money: Some(
+                "what was paid for is in the ledger; the next run writes and fetches what is missing, without a charge",
+            ),
+            ..Failure::cannot_write(&error)
+        })?;
+        Ok(exit)
+    }
+}

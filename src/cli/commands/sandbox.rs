@@ -1,0 +1,38 @@
+//! `shotlist sandbox`: the simulator in the foreground.
+
+use crate::cli::args::SandboxArgs;
+use crate::cli::catalog::catalog;
+use crate::cli::exit::Exit;
+use crate::cli::failure::Failure;
+use crate::sandbox::{Options, start};
+use crate::ui::{Page, Terminal};
+
+/// Serves until the process is ended.
+pub fn serve(args: &SandboxArgs, terminal: &Terminal) -> Result<Exit, Failure> {
+    let options = Options {
+        port: args.port,
+        speed: args.speed,
+        seed: args.seed,
+        fail_rate: args.fail_rate,
+        faults: args.fault.clone(),
+        max_rps: args.max_rps,
+        max_outstanding: args.max_outstanding,
+        catalog: catalog(args.catalog.as_deref())?,
+    };
+    let cannot = |error: std::io::Error| {
+        let failure =
+            Failure::plain(Exit::Unreachable, format!("the simulator can't serve on port {}: {error}", args.port));
+        failure.with_help("choose another port with --port; 0 takes any that is free")
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(cannot)?;
+    runtime.block_on(async {
+        let sandbox = start(options).await.map_err(cannot)?;
+        let mut page = Page::new();
+        page.line(sandbox.base_url());
+        terminal.result(&page);
+        terminal.note("The simulator takes any key, makes no real video and charges nothing.");
+        terminal.note(&format!("What it would have charged: {}/_sandbox/ledger", sandbox.base_url()));
+        sandbox.serve().await;
+        Ok(Exit::Done)
+    })
+}

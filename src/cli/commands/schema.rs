@@ -1,0 +1,35 @@
+//! `shotlist schema`: the JSON Schemas, made from the types that read and write the files.
+
+use schemars::generate::SchemaSettings;
+use schemars::transform::RestrictFormats;
+
+use super::spend::SpendView;
+use crate::cli::args::{SchemaArgs, SchemaOf};
+use crate::cli::exit::Exit;
+use crate::cli::failure::Failure;
+use crate::manifest::RawManifest;
+use crate::plan::PlanView;
+use crate::report::ReportView;
+use crate::ui::{self, Page, Terminal};
+
+/// Prints a schema.
+pub fn print(args: &SchemaArgs, terminal: &Terminal) -> Result<Exit, Failure> {
+    terminal.result(&page(args.of)?);
+    Ok(Exit::Done)
+}
+
+/// A schema as a page.
+pub fn page(of: SchemaOf) -> Result<Page, Failure> {
+    let settings = SchemaSettings::draft2020_12().with_transform(RestrictFormats::default());
+    let generator = settings.into_generator();
+    let (name, mut schema) = match of {
+        SchemaOf::Manifest => ("manifest", generator.into_root_schema_for::<RawManifest>()),
+        SchemaOf::Plan => ("plan", generator.into_root_schema_for::<PlanView<'static>>()),
+        SchemaOf::Report => ("report", generator.into_root_schema_for::<ReportView<'static>>()),
+        SchemaOf::Spend => ("spend", generator.into_root_schema_for::<SpendView>()),
+        SchemaOf::Diagnostics => ("diagnostics", generator.into_root_schema_for::<ui::DiagnosticsView>()),
+    };
+    // A name and no address: nothing is fetched to read a manifest.
+    schema.insert("$id".to_owned(), format!("urn:shotlist:{name}:1").into());
+    Page::json(&schema).map_err(|error| Failure::plain(Exit::CannotWrite, error.to_string()))
+}

@@ -1,0 +1,51 @@
+//! What whoever pays agrees to: on the command line, in the manifest, or asked on a terminal.
+
+use super::args::RunArgs;
+use super::exit::Exit;
+use super::failure::Failure;
+use crate::domain::Usd;
+use crate::plan::Plan;
+use crate::session::Consent;
+use crate::ui::{self, Terminal};
+
+/// What is agreed to about this plan. Where nobody can be asked and nobody agreed, that is nothing, and the session refuses it.
+pub fn ask(args: &RunArgs, plan: &Plan, terminal: &Terminal) -> Result<Consent, Failure> {
+    if args.manifest.sandbox {
+        return Ok(Consent::default());
+    }
+    let is_again = agrees_to_buy_again(args, plan, terminal)?;
+    let consent = Consent::up_to(agreed_sum(args, plan, terminal)?);
+    Ok(if is_again { consent.also_again() } else { consent })
+}
+
+/// Asks before anything is bought that seems to have been bought before. No consent to a sum is consent to that.
+fn agrees_to_buy_again(args: &RunArgs, plan: &Plan, terminal: &Terminal) -> Result<bool, Failure> {
+    if plan.repurchases.is_empty() || args.again.buy_again {
+        return Ok(true);
+    }
+    terminal.question(&ui::repurchases(plan));
+    if !terminal.can_ask() {
+        return Ok(false);
+    }
+    let cost = plan.repurchase_cost();
+    confirmed(terminal, &format!("Buy again for ${cost} what was bought before?")).map(|()| true)
+}
+
+/// Asks once before money is spent. What was said on the command line needs no question; a limit on the run in the
+/// manifest is consent where nobody can be asked.
+fn agreed_sum(args: &RunArgs, plan: &Plan, terminal: &Terminal) -> Result<Usd, Failure> {
+    let (money, cost) = (&args.money, plan.worst_case());
+    if cost.is_zero() || money.yes || money.max_cost.is_some() {
+        return Ok(plan.most());
+    }
+    if terminal.can_ask() {
+        terminal.question(&ui::plan_text(plan, terminal.width(), terminal.verbosity > 0));
+        confirmed(terminal, &format!("Spend up to ${cost}?"))?;
+        return Ok(plan.most());
+    }
+    Ok(if plan.run_limit.is_some() { plan.most() } else { Usd::ZERO })
+}
+
+fn confirmed(terminal: &Terminal, question: &str) -> Result<(), Failure> {
+    if terminal.ask(question) { Ok(()) } else { Err(Failure::before_sending(Exit::NotAllowed, "not confirmed")) }
+}

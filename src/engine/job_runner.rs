@@ -1,0 +1,242 @@
+//! One job's way through a run: from the intent, or from a task that is at the service, to its final word and its video.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures::channel::mpsc::unbounded;
+use futures::stream::StreamExt as _;
+use jiff::Timestamp;
+use tokio::sync::{SemaphorePermit, mpsc};
+
+use super::cadence::Class;
+use super::event::{Leaving, RunEvent};
+use super::fetcher::Fetcher;
+use super::line::Line;
+use super::run::{Engine, Outcome};
+use super::slots::{Slot, Slots};
+use super::stop::StopReason;
+use super::submit::{Submitted, Submitter};
+use super::watched::{Watch, Word};
+use crate::domain::{Attempt, AttemptId, Job, JobId, TaskNames, with_causes};
+use crate::ledger::{Event, HeldBatch};
+use crate::plan::Destination;
+use crate::service::VideoService;
+
+/// One job's way through the run: with a new submission, or with a task that is at the service already.
+pub(super) enum Work<'r> {
+    /// With the permit of its submission.
+    Submit(Arc<Job>, Option<SemaphorePermit<'r>>),
+    Resume(Box<Attempt>),
+}
+
+/// Whether the service itself said that generation failed. A task that it merely denies may be there all the same, and
+/// is not paid for again without a person.
+fn has_failed(word: &Word) -> bool {
+    matches!(word, Word::Final(Event::Failed { .. }))
+}
+
+/// Where the video is, if this is the word that there is one.
+fn video_url(word: &Word) -> Option<String> {
+    match word {
+        Word::Final(Event::Completed { video_url, .. }) => Some(video_url.clone()),
+        _ => None,
+    }
+}
+
+/// How many jobs ended in a way that the run has to count.
+#[derive(Default)]
+pub(super) struct Tally {
+    past_deadline: AtomicUsize,
+    /// Their last word was bad: failed, rejected for good, or in doubt.
+    failures: AtomicUsize,
+    /// Videos that could not be fetched.
+    unfetched: AtomicUsize,
+}
+
+impl Tally {
+    pub(super) fn note_fetch(&self, is_here: bool) {
+        if !is_here {
+            self.unfetched.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// How the run ended.
+    pub(super) fn outcome(self, stopped: BTreeSet<StopReason>) -> Outcome {
+        Outcome {
+            stopped,
+            failures: self.failures.into_inner(),
+            past_deadline: self.past_deadline.into_inner(),
+            unfetched: self.unfetched.into_inner(),
+        }
+    }
+}
+
+/// What each job's way needs.
+pub(super) struct JobRunner<'r, 'e, S, L> {
+    pub(super) engine: &'r Engine<'e, S, L>,
+    pub(super) line: &'r Line<'r, S>,
+    pub(super) submitter: &'r Submitter<'r, S, L>,
+    pub(super) slots: &'r Slots,
+    pub(super) fetcher: Option<&'r Fetcher<'r, S, L>>,
+    pub(super) watch: mpsc::UnboundedSender<Watch<'r>>,
+    pub(super) retries: u32,
+    pub(super) known: Option<AttemptId>,
+    pub(super) tally: &'r Tally,
+}
+
+impl<'r, S: VideoService, L: HeldBatch> JobRunner<'r, '_, S, L> {
+    /// From the intent to the final word.
+    pub(super) async fn run(&self, slot: Slot<'r>, work: Work<'_>) {
+        match work {
+            Work::Submit(job, permit) => self.buy(slot, &job, permit).await,
+            Work::Resume(attempt) => {
+                let Some(mut task) = attempt.task.clone() else { return };
+                let since = attempt.answered_at.unwrap_or(attempt.intended_at);
+                let age = Duration::try_from(Timestamp::now().duration_since(since)).unwrap_or_default();
+                let (job, request, class) = (&attempt.job, attempt.request.as_str(), class_of_attempt(&attempt));
+                let bought = Bought { job, request, attempt: attempt.id, age, class };
+                let word = self.await_task(slot, bought, &mut task).await;
+                let (failed, video_url) =
+                    (matches!(word, Word::Final(Event::Failed { .. } | Event::Disowned { .. })), video_url(&word));
+                Box::pin(self.finish(&attempt.job, attempt.id, word)).await;
+                self.count_failure(failed);
+                let destination = || self.fetcher.map(|fetcher| fetcher.plan().destination_of(&attempt));
+                Box::pin(self.fetch_video(&attempt.job, attempt.id, task, video_url, destination)).await;
+            }
+        }
+    }
+
+    /// A submission, and as many more as were agreed to while its tasks fail.
+    async fn buy(&self, mut slot: Slot<'r>, job: &Job, permit: Option<SemaphorePermit<'_>>) {
+        // Boxed, like all that is over sooner than a task: ten thousand jobs wait here, and each would keep room for it.
+        let mut submitted = Box::pin(self.submitter.submit(job, self.known, &mut slot)).await;
+        drop(permit);
+        let (mut retries, mut failed) = (self.retries, false);
+        while let Submitted::Task(attempt, mut task) = submitted {
+            let (id, request, class) = (&job.id, job.request.body(), class_of_job(job));
+            let bought = Bought { job: id, request, attempt, age: Duration::ZERO, class };
+            let word = self.await_task(slot, bought, &mut task).await;
+            let video_url = video_url(&word);
+            failed = matches!(word, Word::Final(Event::Failed { .. } | Event::Disowned { .. }));
+            let pays_again = has_failed(&word) && retries > 0;
+            Box::pin(self.finish(&job.id, attempt, word)).await;
+            let own = || Some(Destination { path: job.output(), is_version: false });
+            Box::pin(self.fetch_video(&job.id, attempt, task, video_url, own)).await;
+            let next = if pays_again { self.engine.unless_stopping(self.slots.take()).await } else { None };
+            let Some(next) = next else { return self.count_failure(failed) };
+            (retries, slot) = (retries - 1, next);
+            submitted = Box::pin(self.submitter.submit_again(job, attempt, &mut slot)).await;
+        }
+        self.count_failure(failed || matches!(submitted, Submitted::Rejected | Submitted::Doubt));
+    }
+
+    /// Fetches the video of a task that is completed, if videos are kept.
+    async fn fetch_video(
+        &self,
+        job: &JobId,
+        attempt: AttemptId,
+        task: TaskNames,
+        video_url: Option<String>,
+        destination: impl Fn() -> Option<Destination>,
+    ) {
+        let (Some(fetcher), Some(video_url)) = (self.fetcher, video_url) else { return };
+        let Some(destination) = destination() else { return };
+        self.tally.note_fetch(fetcher.fetch_new(job, attempt, task, video_url, destination).await);
+    }
+
+    /// Stops submitting when too many jobs have failed, or may have.
+    fn count_failure(&self, failed: bool) {
+        if !failed {
+            return;
+        }
+        let failures = self.tally.failures.fetch_add(1, Ordering::Relaxed) + 1;
+        if self.engine.settings.max_failures.is_some_and(|most| failures >= most) {
+            let message = format!(
+                "as many jobs as --max-failures says ({failures}) failed, were rejected or are in doubt; what is at the service is still collected"
+            );
+            self.line.stop_because(StopReason::TooManyFailures, message);
+        }
+    }
+
+    /// Hands a task to the poller, notes its progress and its names, and returns its last word. The poller gives the slot back.
+    async fn await_task(&self, slot: Slot<'r>, bought: Bought<'_>, task: &mut TaskNames) -> Word {
+        let Bought { job, request, attempt, age, class } = bought;
+        let (words, mut heard) = unbounded();
+        let mut started = false;
+        // If the poller is gone, the run is being left. The refused watch must go at once, with its end of the channel:
+        // the closed channel is the word that the job hears below.
+        drop(self.watch.send(Watch { attempt, task: task.clone(), age, class, slot, words }));
+        loop {
+            match heard.next().await {
+                Some(Word::Progress(percent)) => {
+                    if !std::mem::replace(&mut started, true) {
+                        Box::pin(self.write(attempt, Event::Started { percent })).await;
+                    }
+                    (self.engine.tell)(RunEvent::Progressed { job: job.clone(), percent });
+                }
+                Some(Word::Made(echo)) => self.line.compare(request, &echo),
+                Some(Word::Named(names)) => {
+                    task.clone_from(&names);
+                    (self.engine.tell)(RunEvent::Named { job: job.clone(), task: names });
+                }
+                Some(last) => return last,
+                None => return Word::Left { why: Leaving::Interrupted, polls: 0, said: None, is_endless: false },
+            }
+        }
+    }
+
+    /// Writes a last word down.
+    async fn finish(&self, job: &JobId, attempt: AttemptId, word: Word) {
+        let job = job.clone();
+        match word {
+            Word::Progress(_) | Word::Named(_) | Word::Made(_) => {}
+            Word::Final(event) => {
+                let told = match &event {
+                    Event::Failed { error, .. } | Event::Disowned { error, .. } => {
+                        RunEvent::Failed { job, message: error.message.clone() }
+                    }
+                    _ => RunEvent::Completed { job },
+                };
+                self.write(attempt, event).await;
+                (self.engine.tell)(told);
+            }
+            Word::Left { why, polls, said, is_endless } => {
+                self.write(attempt, Event::Left { polls }).await;
+                if why == Leaving::Deadline {
+                    self.tally.past_deadline.fetch_add(1, Ordering::Relaxed);
+                }
+                (self.engine.tell)(RunEvent::Left { job, why, said, is_endless });
+            }
+        }
+    }
+
+    /// What can't be written is asked for again by the next run: the task is in the ledger, and its final word is at the
+    /// service.
+    async fn write(&self, attempt: AttemptId, event: Event) {
+        if let Err(error) = self.engine.ledger.record(attempt, event).await {
+            self.line.stop_because(StopReason::LedgerFailed, with_causes(&error));
+        }
+    }
+}
+
+/// A task to look after, as its job knows it.
+struct Bought<'j> {
+    job: &'j JobId,
+    request: &'j str,
+    attempt: AttemptId,
+    /// How long ago it was submitted.
+    age: Duration,
+    class: Class,
+}
+
+fn class_of_job(job: &Job) -> Class {
+    Class { model: job.spec.model.clone(), duration_s: job.spec.duration, typical_s: job.typical_s }
+}
+
+/// The class by what was sent: the job may have been edited since.
+fn class_of_attempt(attempt: &Attempt) -> Class {
+    let sent: serde_json::Value = serde_json::from_str(&attempt.request).unwrap_or_default();
+    Class { model: attempt.model.clone(), duration_s: sent["duration"].as_i64(), typical_s: attempt.typical_s }
+}

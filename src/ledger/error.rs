@@ -1,0 +1,99 @@
+//! What can hinder reading, holding and writing, in the words of no particular store.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use super::event::IllegalEvent;
+use crate::domain::{BatchKey, JobId, TaskId, Usd};
+
+/// What a store said, whichever it is.
+type StoreError = Arc<dyn Error + Send + Sync>;
+
+/// A ledger that can't be used now. Nothing was written.
+#[derive(Clone, Debug)]
+pub struct Unavailable {
+    what: StoreError,
+    help: &'static str,
+}
+
+impl Unavailable {
+    /// What happened, and how to mend it: each store knows its own ways.
+    pub(super) fn new(what: impl Error + Send + Sync + 'static, help: &'static str) -> Self {
+        Self { what: Arc::new(what), help }
+    }
+
+    /// How to mend it.
+    #[must_use]
+    pub fn help(&self) -> &'static str {
+        self.help
+    }
+}
+
+impl fmt::Display for Unavailable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.what.fmt(f)
+    }
+}
+
+impl Error for Unavailable {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.what.source()
+    }
+}
+
+/// Why a batch can't be held now.
+#[derive(Debug, thiserror::Error)]
+pub enum HoldError {
+    /// Another runner holds it.
+    #[error("another run holds the batch {batch}{holder}")]
+    Busy {
+        /// The batch.
+        batch: BatchKey,
+        /// Who, where that is known.
+        holder: String,
+    },
+    /// The ledger can't be used.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+}
+
+/// Why something could not be written down.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum LedgerError {
+    /// The store refused: a full disk, a read-only folder, a broken file.
+    #[error("the ledger can't be written")]
+    Store(#[source] StoreError),
+    /// The intent would pass a limit over all batches; nothing was written.
+    #[error("{name} of ${limit} would be passed: ${used} is spent or at risk already")]
+    OverLimit {
+        /// `budget.day` or `budget.month`.
+        name: &'static str,
+        /// The limit.
+        limit: Usd,
+        /// What is spent, or may be.
+        used: Usd,
+    },
+    /// Another attempt of the job is open; nothing was written.
+    #[error("{0} was submitted by another run meanwhile")]
+    Claimed(JobId),
+    /// Another attempt at the same service has this task; nothing was written.
+    #[error("the service named the task {task}, which is that of {job} in {batch} already")]
+    TaskTaken {
+        /// The task.
+        task: TaskId,
+        /// Whose it is.
+        job: String,
+        /// The batch of that job.
+        batch: BatchKey,
+    },
+    /// The event does not fit the attempt's state.
+    #[error(transparent)]
+    Illegal(#[from] IllegalEvent),
+    /// Another write of the same commit failed so badly that the whole commit was undone.
+    #[error("the ledger can't be written: the commit was rolled back")]
+    RolledBack,
+    /// The writer is gone.
+    #[error("the ledger is closed")]
+    Closed,
+}

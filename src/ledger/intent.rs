@@ -1,0 +1,63 @@
+//! What is written down before a submission leaves.
+
+use jiff::Timestamp;
+
+use crate::domain::{Account, AttemptId, Charging, Fingerprint, JobId, Usd};
+
+/// What is about to be submitted.
+#[derive(Clone, Debug)]
+pub struct Intent {
+    /// The job.
+    pub job: JobId,
+    /// What is asked for.
+    pub fingerprint: Fingerprint,
+    /// The exact body.
+    pub request: String,
+    /// The model.
+    pub model: String,
+    /// What it costs.
+    pub price: Usd,
+    /// When the family charges.
+    pub charging: Charging,
+    /// The family's typical generation time in seconds, shortest and longest.
+    pub typical_s: (u32, u32),
+    /// Whose task it will be.
+    pub account: Account,
+    /// The newest attempt that was known when the job was found to be due. A newer one of this job is another run's.
+    pub known: Option<AttemptId>,
+    /// Limits over all batches of the ledger, which the ledger itself keeps.
+    pub limits: Vec<SpendLimit>,
+}
+
+/// A limit on what all batches of a ledger may spend together since a moment.
+///
+/// The ledger checks it in the transaction that writes the intent, so that neither concurrency nor another run of
+/// another batch can overshoot. What is unknown counts in full.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SpendLimit {
+    /// `budget.day` or `budget.month`.
+    pub name: &'static str,
+    /// When the day or the month began.
+    pub since: Timestamp,
+    /// The amount.
+    pub usd: Usd,
+}
+
+#[cfg(test)]
+impl Intent {
+    /// An intent of a job on alpha-2, for tests.
+    pub(super) fn of_job(job: &str) -> Self {
+        Self {
+            job: JobId::new(job).expect("an id"),
+            fingerprint: Fingerprint::stored(format!("fingerprint of {job}")),
+            request: "{}".into(),
+            model: "alpha-2".into(),
+            price: Usd::from_micros(900_000),
+            charging: Charging::AtSubmission,
+            typical_s: (60, 180),
+            account: Account { service: "s".into(), key: "k".into() },
+            known: None,
+            limits: Vec::new(),
+        }
+    }
+}

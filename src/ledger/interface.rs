@@ -1,0 +1,79 @@
+//! The one door: what a ledger is asked, and what only the holder of a batch may write.
+
+use std::collections::HashSet;
+use std::fmt::Display;
+use std::future::Future;
+
+use jiff::Timestamp;
+
+use super::{BoughtElsewhere, Event, HoldError, Intent, LedgerError, OpenElsewhere, Spending, Unavailable};
+use crate::domain::{Account, AttemptId, BatchKey, Fingerprint, History, JobId, TaskId, TaskNames, Usd};
+
+/// The books of many batches. What is read here needs no lock, changes nothing, and is what was durable a moment ago.
+/// Where there is no ledger yet, it is empty.
+///
+/// Displayed, it is where the ledger is, for a person.
+pub trait Ledger: Clone + Display + Send + Sync + 'static {
+    /// A batch of it that is held.
+    type Held: HeldBatch;
+
+    /// Whether the simulator's tasks are in it, which were never bought.
+    fn is_simulated(&self) -> bool;
+
+    /// Takes a batch for one runner, and makes the ledger if there is none. Never waits for another runner.
+    ///
+    /// An intent of the batch that has no answer is put in doubt: its runner is gone, and nobody waits for the answer.
+    fn hold(&self, batch: &BatchKey) -> impl Future<Output = Result<Self::Held, HoldError>> + Send;
+
+    /// Everything that is known of a batch.
+    fn history(&self, batch: &BatchKey) -> impl Future<Output = Result<History, Unavailable>> + Send;
+
+    /// What all batches spent since a moment, or may have spent.
+    fn used_since(&self, since: Timestamp) -> impl Future<Output = Result<Usd, Unavailable>> + Send;
+
+    /// What every batch bought since a moment, oldest first, summed up by quarters of an hour.
+    fn spending(&self, since: Timestamp) -> impl Future<Output = Result<Vec<Spending>, Unavailable>> + Send;
+
+    /// What is open in other batches of the same name.
+    fn open_elsewhere(&self, batch: &BatchKey) -> impl Future<Output = Result<Vec<OpenElsewhere>, Unavailable>> + Send;
+
+    /// The newest attempts under other names that asked for one of these requests, and that were charged or may have been.
+    /// Another batch of the same name is meant to buy again, and is not looked at.
+    fn bought_under_other_names(
+        &self,
+        name: &str,
+        requests: Vec<Fingerprint>,
+    ) -> impl Future<Output = Result<Vec<BoughtElsewhere>, Unavailable>> + Send;
+
+    /// Which of these tasks it knows.
+    fn known_tasks(&self, tasks: Vec<TaskId>) -> impl Future<Output = Result<HashSet<TaskId>, Unavailable>> + Send;
+
+    /// Whose task this is: the job and its batch.
+    fn owner(&self, task: &TaskId) -> impl Future<Output = Result<Option<(JobId, BatchKey)>, Unavailable>> + Send;
+}
+
+/// The right to buy: a batch that one runner holds, for as long as this value lives. Each call returns when what it wrote
+/// is durable.
+///
+/// Dropped, it gives the batch back, and leaves in the ledger what a kill at that moment would leave.
+pub trait HeldBatch: Sync {
+    /// How many intents without an answer an earlier runner left, which are in doubt since this one holds the batch.
+    fn concluded(&self) -> usize;
+
+    /// Writes the intent to submit.
+    fn intend(&self, intent: Intent) -> impl Future<Output = Result<AttemptId, LedgerError>> + Send;
+
+    /// Writes the task that the service made for an attempt. Gives the names that were written: a second one that is another
+    /// task's is left out.
+    fn accept(
+        &self,
+        attempt: AttemptId,
+        task: TaskNames,
+    ) -> impl Future<Output = Result<TaskNames, LedgerError>> + Send;
+
+    /// Writes what happened to an attempt.
+    fn record(&self, attempt: AttemptId, event: Event) -> impl Future<Output = Result<(), LedgerError>> + Send;
+
+    /// Says that the batch's tasks that can still be asked about belong to this account, after a key was changed.
+    fn adopt(&self, account: &Account) -> impl Future<Output = Result<(), LedgerError>> + Send;
+}

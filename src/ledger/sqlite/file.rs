@@ -1,0 +1,164 @@
+//! The way into the file: questions, each through a connection of its own, and batches to hold.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use rusqlite::Connection;
+
+use super::backup::{self, CheckError, Contents};
+use super::held::SqliteBatch;
+use super::open::{OpenError, open_to_read, store_error};
+use super::schema::Kind;
+use super::{books, purchases, read};
+use crate::domain::{BatchKey, Fingerprint, History, JobId, TaskId, Usd};
+use crate::ledger::{BoughtElsewhere, HoldError, Ledger, OpenElsewhere, Spending, Unavailable};
+
+/// A ledger in an SQLite file, which is made when a batch of it is held for the first time.
+#[derive(Clone, Debug)]
+pub struct SqliteLedger {
+    path: PathBuf,
+    kind: Kind,
+}
+
+impl SqliteLedger {
+    /// The books of real money, in this file.
+    pub fn real(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), kind: Kind::Real }
+    }
+
+    /// The simulator's, in this file. What was never paid must not look as if it was: neither kind is taken for the other.
+    pub fn simulated(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), kind: Kind::Simulated }
+    }
+
+    /// Whether there is such a file.
+    #[must_use]
+    pub fn exists(&self) -> bool {
+        self.path.exists()
+    }
+
+    /// Verifies it: the file itself, each attempt in it, the sums that are kept, and that it did not go back in time.
+    pub async fn check(&self) -> Result<Contents, CheckError> {
+        let Self { path, kind } = self.clone();
+        aside(move || backup::check(&path, kind)).await
+    }
+
+    /// Copies it to a new file, whole, also while a run is at it; what is in the log is in the copy. An existing file is
+    /// never replaced, and the copy has its name only once it is verified and on the disk.
+    pub async fn backup(&self, to: &Path) -> Result<Contents, CheckError> {
+        let (Self { path, kind }, to) = (self.clone(), to.to_owned());
+        aside(move || backup::backup(&path, kind, &to)).await
+    }
+
+    /// Asks what may take a while; the answer is `nothing` if there is no ledger.
+    async fn ask<T: Send + 'static>(
+        &self,
+        nothing: T,
+        question: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, Unavailable> {
+        let Self { path, kind } = self.clone();
+        let answer = aside(move || {
+            let Some(connection) = open_to_read(&path, kind)? else { return Ok(nothing) };
+            question(&connection).map_err(|error| store_error(&path, error))
+        });
+        answer.await.map_err(|error: OpenError| error.into())
+    }
+}
+
+impl fmt::Display for SqliteLedger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.path.display().fmt(f)
+    }
+}
+
+impl Ledger for SqliteLedger {
+    type Held = SqliteBatch;
+
+    fn is_simulated(&self) -> bool {
+        self.kind == Kind::Simulated
+    }
+
+    async fn hold(&self, batch: &BatchKey) -> Result<SqliteBatch, HoldError> {
+        let (Self { path, kind }, batch) = (self.clone(), batch.clone());
+        let mut held = aside(move || SqliteBatch::take(&path, kind, batch)).await?;
+        held.conclude().await?;
+        Ok(held)
+    }
+
+    async fn history(&self, batch: &BatchKey) -> Result<History, Unavailable> {
+        let batch = batch.clone();
+        self.ask(History::default(), move |connection| read::history(connection, &batch)).await
+    }
+
+    async fn used_since(&self, since: Timestamp) -> Result<Usd, Unavailable> {
+        self.ask(Usd::ZERO, move |connection| books::used(connection, since)).await
+    }
+
+    async fn spending(&self, since: Timestamp) -> Result<Vec<Spending>, Unavailable> {
+        self.ask(Vec::new(), move |connection| books::spending(connection, since)).await
+    }
+
+    async fn open_elsewhere(&self, batch: &BatchKey) -> Result<Vec<OpenElsewhere>, Unavailable> {
+        let batch = batch.clone();
+        self.ask(Vec::new(), move |connection| purchases::open_elsewhere(connection, &batch)).await
+    }
+
+    async fn bought_under_other_names(
+        &self,
+        name: &str,
+        requests: Vec<Fingerprint>,
+    ) -> Result<Vec<BoughtElsewhere>, Unavailable> {
+        let name = name.to_owned();
+        let question = move |connection: &Connection| purchases::bought_under_other_names(connection, &name, &requests);
+        self.ask(Vec::new(), question).await
+    }
+
+    async fn known_tasks(&self, tasks: Vec<TaskId>) -> Result<HashSet<TaskId>, Unavailable> {
+        self.ask(HashSet::new(), move |connection| purchases::known_tasks(connection, tasks)).await
+    }
+
+    async fn owner(&self, task: &TaskId) -> Result<Option<(JobId, BatchKey)>, Unavailable> {
+        let task = task.clone();
+        self.ask(None, move |connection| purchases::owner(connection, &task)).await
+    }
+}
+
+/// Does what waits for the disk on a thread of its own, so that a run that goes on beside it is not held up.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked.into_panic()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::suite::{Fresh, for_store};
+
+    struct OnDisk(tempfile::TempDir);
+
+    impl OnDisk {
+        fn path(&self) -> PathBuf {
+            self.0.path().join("ledger.db")
+        }
+    }
+
+    impl Fresh for OnDisk {
+        type Ledger = SqliteLedger;
+
+        fn fresh() -> Self {
+            Self(tempfile::tempdir().expect("a folder"))
+        }
+
+        fn ledger(&self) -> SqliteLedger {
+            SqliteLedger::real(self.path())
+        }
+
+        fn hold_regardless(&self, batch: &BatchKey) -> SqliteBatch {
+            SqliteBatch::take_without_a_lock(&self.path(), Kind::Real, batch.clone())
+        }
+    }
+
+    for_store!(OnDisk);
+}

@@ -1,0 +1,207 @@
+//! A batch that is held: one thread writes, and groups what comes in while the last commit was under way into the next one.
+//!
+//! A commit that is synced to the disk takes milliseconds, whether it holds one attempt or a hundred. So the writer waits
+//! a moment for company before each one, each caller waits for about one commit, and a thousand callers do not wait for a
+//! thousand.
+
+use std::path::Path;
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use rusqlite::{Connection, TransactionBehavior};
+use tokio::sync::oneshot;
+
+use super::crash;
+use super::lock::RunLock;
+use super::open::{OpenError, WRITABLE, open};
+use super::schema::Kind;
+use super::witness::{self, Witness};
+use super::write::{self, Refused};
+use crate::domain::{Account, AttemptId, BatchKey, TaskNames};
+use crate::ledger::{Event, HeldBatch, HoldError, Intent, LedgerError, Unavailable};
+
+/// The most that one commit holds.
+const LARGEST_GROUP: usize = 512;
+/// How long a commit waits for more to come: a little longer than an answer from nearby takes, and nothing beside the
+/// minutes of a job.
+const GATHERING: Duration = Duration::from_millis(2);
+
+type Answer<T> = oneshot::Sender<Result<T, LedgerError>>;
+
+enum Order {
+    Intend(Box<Intent>, Answer<AttemptId>),
+    Accept(AttemptId, TaskNames, Answer<TaskNames>),
+    Record(AttemptId, Box<Event>, Answer<()>),
+    Conclude(Answer<usize>),
+    Adopt(Account, Answer<()>),
+}
+
+/// A batch of an SQLite file that is held.
+#[derive(Debug)]
+pub struct SqliteBatch {
+    orders: Option<mpsc::Sender<Order>>,
+    thread: Option<JoinHandle<()>>,
+    concluded: usize,
+    /// Given back last, when everything is written.
+    _lock: Option<RunLock>,
+}
+
+impl SqliteBatch {
+    /// Opens the ledger, makes it if it is not there, and locks the batch. It is held once a crash was concluded from, too.
+    pub(super) fn take(path: &Path, kind: Kind, batch: BatchKey) -> Result<Self, HoldError> {
+        let connection = open(path, kind).map_err(Unavailable::from)?;
+        let lock = RunLock::acquire(path, &batch)?;
+        Self::start(connection, path, batch, Some(lock)).map_err(|error| Unavailable::from(error).into())
+    }
+
+    /// The same without a lock, as on a file system where it is of no use.
+    #[cfg(test)]
+    pub(super) fn take_without_a_lock(path: &Path, kind: Kind, batch: BatchKey) -> Self {
+        let connection = open(path, kind).expect("a ledger");
+        Self::start(connection, path, batch, None).expect("a writer")
+    }
+
+    fn start(connection: Connection, path: &Path, batch: BatchKey, lock: Option<RunLock>) -> Result<Self, OpenError> {
+        let witness = Witness::open(path).map_err(|source| OpenError::Witness { path: path.to_owned(), source })?;
+        let (orders, inbox) = mpsc::channel();
+        let thread = std::thread::Builder::new()
+            .name("ledger".to_owned())
+            .spawn(move || write(connection, witness, &batch, &inbox))
+            .map_err(OpenError::Thread)?;
+        Ok(Self { orders: Some(orders), thread: Some(thread), concluded: 0, _lock: lock })
+    }
+
+    /// Puts what a crash left without an answer in doubt.
+    pub(super) async fn conclude(&mut self) -> Result<(), Unavailable> {
+        let concluded = self.order(Order::Conclude).await;
+        self.concluded = concluded.map_err(|error| Unavailable::new(error, WRITABLE))?;
+        Ok(())
+    }
+
+    async fn order<T>(&self, order: impl FnOnce(Answer<T>) -> Order) -> Result<T, LedgerError> {
+        let (answer, answered) = oneshot::channel();
+        let orders = self.orders.as_ref().ok_or(LedgerError::Closed)?;
+        orders.send(order(answer)).map_err(|_| LedgerError::Closed)?;
+        answered.await.map_err(|_| LedgerError::Closed)?
+    }
+}
+
+impl Drop for SqliteBatch {
+    /// Waits for the last commit, so that the file is closed and its log removed when the program ends.
+    fn drop(&mut self) {
+        drop(self.orders.take());
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the ledger's writer panicked");
+        }
+    }
+}
+
+impl HeldBatch for SqliteBatch {
+    fn concluded(&self) -> usize {
+        self.concluded
+    }
+
+    async fn intend(&self, intent: Intent) -> Result<AttemptId, LedgerError> {
+        self.order(|answer| Order::Intend(Box::new(intent), answer)).await
+    }
+
+    async fn accept(&self, attempt: AttemptId, task: TaskNames) -> Result<TaskNames, LedgerError> {
+        self.order(|answer| Order::Accept(attempt, task, answer)).await
+    }
+
+    async fn record(&self, attempt: AttemptId, event: Event) -> Result<(), LedgerError> {
+        self.order(|answer| Order::Record(attempt, Box::new(event), answer)).await
+    }
+
+    async fn adopt(&self, account: &Account) -> Result<(), LedgerError> {
+        self.order(|answer| Order::Adopt(account.clone(), answer)).await
+    }
+}
+
+/// Answers that are sent when the commit has succeeded, or with its error.
+type Pending = Vec<Box<dyn FnOnce(Result<(), LedgerError>) + Send>>;
+
+fn write(mut connection: Connection, mut witness: Witness, batch: &BatchKey, inbox: &mpsc::Receiver<Order>) {
+    while let Ok(first) = inbox.recv() {
+        std::thread::sleep(GATHERING);
+        let group = std::iter::once(first).chain(inbox.try_iter()).take(LARGEST_GROUP).collect();
+        let mut pending = Pending::new();
+        let committed = commit(&mut connection, batch, group, &mut pending);
+        // Before anybody goes on: what was bought on the strength of this commit must not outlive it unseen.
+        let committed = committed.map(|commits| witness.note(commits));
+        for answer in pending {
+            answer(committed.clone());
+        }
+    }
+}
+
+fn commit(
+    connection: &mut Connection,
+    batch: &BatchKey,
+    group: Vec<Order>,
+    pending: &mut Pending,
+) -> Result<i64, LedgerError> {
+    let now = Timestamp::now();
+    // Dropped without a commit, a transaction is rolled back.
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate);
+    let transaction = match transaction {
+        Ok(transaction) => transaction,
+        Err(error) => {
+            let error = LedgerError::from(Refused::from(error));
+            pending.extend(group.into_iter().map(|order| refuse(order, error.clone())));
+            return Err(error);
+        }
+    };
+    for order in group {
+        // After some errors, a full disk among them, SQLite has rolled the whole transaction back. What came next would
+        // then be committed one by one, outside of it, and the final commit would deny it all.
+        if transaction.is_autocommit() {
+            pending.push(refuse(order, LedgerError::RolledBack));
+            continue;
+        }
+        pending.push(match order {
+            Order::Intend(intent, answer) => answer_with(answer, write::intend(&transaction, batch, &intent, now)),
+            Order::Accept(attempt, task, answer) => {
+                answer_with(answer, write::accept(&transaction, attempt, task, now))
+            }
+            Order::Record(attempt, event, answer) => {
+                answer_with(answer, write::record(&transaction, attempt, &event, now))
+            }
+            Order::Conclude(answer) => answer_with(answer, write::conclude(&transaction, batch)),
+            Order::Adopt(account, answer) => answer_with(answer, write::adopt(&transaction, batch, &account)),
+        });
+    }
+    if transaction.is_autocommit() {
+        return Err(LedgerError::RolledBack);
+    }
+    let commits = witness::count(&transaction).map_err(Refused::from)?;
+    crash::point("before-commit");
+    let committed = transaction.commit();
+    crash::point("after-commit");
+    committed.map_err(Refused::from)?;
+    Ok(commits)
+}
+
+/// An answer that says what was done once it is durable. A caller that is gone needs none.
+fn answer_with<T: Send + 'static>(
+    answer: Answer<T>,
+    done: Result<T, Refused>,
+) -> Box<dyn FnOnce(Result<(), LedgerError>) + Send> {
+    Box::new(move |committed| {
+        // What went wrong with this write itself says more than that the whole commit failed.
+        let _caller_is_gone = answer.send(done.map_err(LedgerError::from).and_then(|value| committed.map(|()| value)));
+    })
+}
+
+fn refuse(order: Order, error: LedgerError) -> Box<dyn FnOnce(Result<(), LedgerError>) + Send> {
+    match order {
+        Order::Intend(_, answer) => answer_with(answer, Err(error.into())),
+        Order::Accept(_, _, answer) => answer_with(answer, Err(error.into())),
+        Order::Record(_, _, answer) | Order::Adopt(_, answer) => answer_with(answer, Err(error.into())),
+        Order::Conclude(answer) => answer_with(answer, Err(error.into())),
+    }
+}

@@ -1,0 +1,93 @@
+//! One runner for a batch at a time.
+//!
+//! A kernel lock on a small file beside the ledger: it goes with the process, however that ends, so there is nothing to
+//! clean up after a crash and no stale lock to remove by hand. The file itself stays, because removing it would let
+//! two runs hold locks on two files of one name.
+
+use std::fs::{File, TryLockError};
+use std::io::{Read as _, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use super::open::WRITABLE;
+use crate::domain::{BatchKey, hex};
+use crate::files::{open_plain, sweep};
+use crate::ledger::{HoldError, Unavailable};
+
+/// The right to run a batch, for as long as it lives.
+#[derive(Debug)]
+pub(super) struct RunLock {
+    _file: File,
+}
+
+/// The lock file can't be made.
+#[derive(Debug, thiserror::Error)]
+#[error("the lock file {} can't be made", path.display())]
+struct LockFileError {
+    path: PathBuf,
+    source: std::io::Error,
+}
+
+impl RunLock {
+    /// Takes the lock of a batch in a ledger that is there, or says who has it. Never waits.
+    ///
+    /// The lock lies beside the file that the path leads to, so that two names of one ledger share it.
+    pub(super) fn acquire(ledger: &Path, batch: &BatchKey) -> Result<Self, HoldError> {
+        let fault = |path: &Path, source| Unavailable::new(LockFileError { path: path.to_owned(), source }, WRITABLE);
+        let real = std::fs::canonicalize(ledger).map_err(|source| fault(ledger, source))?;
+        let path = lock_path(&real, batch);
+        sweep(real.parent().unwrap_or(Path::new(".")));
+        let fault = |source| fault(&path, source);
+        let mut options = File::options();
+        let mut file = open_plain(&path, options.read(true).write(true).create(true).truncate(false)).map_err(fault)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut holder = String::new();
+                // Only for the message; without it the message is shorter.
+                let _unreadable = file.read_to_string(&mut holder);
+                let holder = if holder.is_empty() { holder } else { format!(" ({})", holder.trim()) };
+                return Err(HoldError::Busy { batch: batch.clone(), holder });
+            }
+            Err(TryLockError::Error(source)) => return Err(fault(source).into()),
+        }
+        let note = format!("process {}, since {}\n", std::process::id(), jiff::Timestamp::now().strftime("%F %T UTC"));
+        let noted = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(note.as_bytes()));
+        noted.map_err(fault)?;
+        Ok(Self { _file: file })
+    }
+}
+
+/// Beside the ledger, with a name that any batch value can make.
+fn lock_path(ledger: &Path, batch: &BatchKey) -> PathBuf {
+    let digest = Sha256::digest(format!("{}\0{}", batch.name, batch.batch));
+    let mut name = ledger.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.lock", hex(&digest[..8])));
+    ledger.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_runner_for_a_batch() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let ledger = folder.path().join("ledger.db");
+        std::fs::write(&ledger, "").expect("a file");
+        let batch = |batch: &str| BatchKey { name: "n".into(), batch: batch.into() };
+        let held = RunLock::acquire(&ledger, &batch("a")).expect("a lock");
+        let error = RunLock::acquire(&ledger, &batch("a")).expect_err("a second lock");
+        assert!(error.to_string().contains(&format!("process {}", std::process::id())), "{error}");
+        RunLock::acquire(&ledger, &batch("b")).expect("another batch");
+        #[cfg(unix)]
+        {
+            let other_name = folder.path().join("link.db");
+            std::os::unix::fs::symlink(&ledger, &other_name).expect("a link");
+            RunLock::acquire(&other_name, &batch("a")).expect_err("the same ledger by another name");
+        }
+        drop(held);
+        RunLock::acquire(&ledger, &batch("a")).expect("the lock again");
+    }
+}

@@ -1,0 +1,492 @@
+//! The ledger's file: made whole when it is missing, recognised when it is there, refused when it is not ours.
+//!
+//! A new ledger is made under a name of its own and gets its real one once it is whole, so a process that is killed while
+//! it makes one leaves nothing that anybody has to repair. The log (WAL) is demanded and not asked for: without it a
+//! commit with `synchronous=FULL` would not survive the loss of power.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, ErrorCode as SqliteCode, OpenFlags};
+
+use super::schema::{COUNTS_SINCE, Found, Kind, VERSION, create_or_upgrade, read_as_current, recognise};
+use super::witness;
+use crate::files::{make_folders, sync_folder};
+use crate::ledger::Unavailable;
+
+/// The folder of a ledger that was given no other place.
+pub const OWN_FOLDER: &str = ".shotlist";
+/// What mends most of what hinders writing.
+pub(super) const WRITABLE: &str = "check the path, the permissions of its folder and the free space";
+const READ_ONLY: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY.union(OpenFlags::SQLITE_OPEN_URI);
+/// The page cache of a connection that only reads; negative, as SQLite has it, for KiB.
+const READERS_CACHE: i32 = -256;
+/// How long to wait for another run's commit before giving up.
+const BUSY: Duration = Duration::from_secs(30);
+/// The pause between two tries at what SQLite itself does not wait for.
+const BETWEEN_TRIES: Duration = Duration::from_millis(20);
+
+/// Why a ledger can't be opened.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum OpenError {
+    /// Its folder can't be made.
+    #[error("the folder {} can't be made", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It is not there, and runs have used it before.
+    #[error("the ledger {} is gone: runs have used it before, and their files beside it (`.lock`, `.witness`) are still there", .0.display())]
+    Gone(PathBuf),
+    /// Whether it is there can't be told, or it is a link that leads nowhere.
+    #[error("the ledger {} can't be reached", path.display())]
+    Unreachable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is a database of another program.
+    #[error("{} is a database of another program", .0.display())]
+    Foreign(PathBuf),
+    /// The file is a ledger of the other kind.
+    #[error("{} is {}", path.display(), match found {
+        Kind::Real => "a real ledger, and the simulator may not write into it",
+        Kind::Simulated => "the simulator's ledger: what is in it was never bought",
+    })]
+    OtherKind {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        found: Kind,
+    },
+    /// The file is no database at all, or a damaged one.
+    #[error("{} is no database, or a damaged one", .0.display())]
+    Damaged(PathBuf),
+    /// The file has two names, and with them two logs and two locks.
+    #[error("{} has another name, too (a hard link): two runs could use it at once without knowing of each other", .0.display())]
+    TwoNames(PathBuf),
+    /// It is a link to a file that is no ledger yet: whatever that is, it is not ours to fill.
+    #[error("{} is a link to an empty file", .0.display())]
+    Link(PathBuf),
+    /// It knows less than it did before.
+    #[error("the ledger {} has gone back in time: it knows {found} commits, and {known} were made", path.display())]
+    Older {
+        /// The file.
+        path: PathBuf,
+        /// What was committed by the witness beside it.
+        known: i64,
+        /// What the file knows.
+        found: i64,
+    },
+    /// The log can't be had, on a network file system for example.
+    #[error("{} can't have a log (WAL) beside it, without which a commit may not survive the loss of power", .0.display())]
+    NoLog(PathBuf),
+    /// The file was written by a newer shotlist.
+    #[error("{} was written by a newer shotlist (format {found}; this one knows {VERSION})", path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: i32,
+    },
+    /// What notices a ledger that goes back in time can't be opened.
+    #[error("the ledger's witness, {}.{}, can't be opened", path.display(), witness::EXTENSION)]
+    Witness {
+        /// The ledger.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The thread that writes it can't be started.
+    #[error("the ledger's thread can't be started")]
+    Thread(#[source] std::io::Error),
+    /// The store refused.
+    #[error("{} can't be opened", path.display())]
+    Store {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: rusqlite::Error,
+    },
+}
+
+impl OpenError {
+    fn help(&self) -> &'static str {
+        match self {
+            Self::Newer { .. } => "use the newer shotlist, or another ledger with --ledger",
+            Self::Foreign(_) | Self::OtherKind { .. } => "name another file with --ledger",
+            Self::Gone(_) => {
+                "bring it back, or remove those files if you mean to start anew: everything would then be paid for again"
+            }
+            Self::Damaged(_) => "bring back a copy of it; without its ledger, shotlist can't know what was paid for",
+            Self::Older { .. } => {
+                "an older copy took its place, or its log (`-wal`) was left behind. Bring the newer one back; if it is lost for \
+                 good, look up at the service what was bought since, and remove the file that ends in `.witness` to go on \
+                 without it: what this copy does not know would then be paid for again"
+            }
+            Self::TwoNames(_) => "remove the other name (`find . -samefile` finds it), or copy the file",
+            Self::Link(_) => "name the file itself with --ledger, or remove the link",
+            Self::NoLog(_) => "put the ledger on a local disk with --ledger",
+            Self::Thread(_) => "too many processes or threads are running: try again when there are fewer",
+            Self::Folder { .. } | Self::Store { .. } | Self::Unreachable { .. } | Self::Witness { .. } => WRITABLE,
+        }
+    }
+}
+
+impl From<OpenError> for Unavailable {
+    fn from(error: OpenError) -> Self {
+        let help = error.help();
+        Self::new(error, help)
+    }
+}
+
+/// Opens a ledger for writing, and makes it if it is not there.
+pub(super) fn open(path: &Path, kind: Kind) -> Result<Connection, OpenError> {
+    if !is_there(path)? {
+        create(path, kind)?;
+    }
+    let known = witness::read(path);
+    let mut connection = connect(path, OpenFlags::default()).map_err(|error| store_error(path, error))?;
+    let found = found(&connection, path, kind)?;
+    if found != Found::Ledger(VERSION) {
+        if matches!(found, Found::Ledger(COUNTS_SINCE..)) {
+            check_witness(&connection, path, known)?;
+        } else if let Some(known) = known.filter(|known| *known > 0) {
+            // One that counts nothing never had a witness: it is a copy from before.
+            return Err(OpenError::Older { path: path.to_owned(), known, found: 0 });
+        }
+        create_or_upgrade(&mut connection, kind).map_err(|error| store_error(path, error))?;
+    }
+    demand_log(&connection, path)?;
+    check_witness(&connection, path, known)?;
+    Ok(connection)
+}
+
+/// Opens a ledger for reading; nothing if there is none. Writes nothing, not even beside it, unless a log lies there:
+/// then a run is at it, or one was killed.
+pub(super) fn open_to_read(path: &Path, kind: Kind) -> Result<Option<Connection>, OpenError> {
+    if !is_there(path)? {
+        return Ok(None);
+    }
+    // Before anything of the ledger itself: what is committed from now on makes it know more, never less.
+    let known = witness::read(path);
+    // A database in WAL mode can be read without its side files only if it is declared unchanging. That is true while
+    // no log lies beside it, because the last connection to close removes the log. SQLite follows links, and puts the
+    // log beside the file that they lead to.
+    let real =
+        std::fs::canonicalize(path).map_err(|source| OpenError::Unreachable { path: path.to_owned(), source })?;
+    let beside = |suffix: &str| {
+        let mut name = real.clone().into_os_string();
+        name.push(suffix);
+        PathBuf::from(name)
+    };
+    if beside("-journal").exists() {
+        // A process died in the middle of a write without a log. Only who may write can undo that write.
+        let repaired = connect(&real, OpenFlags::default())
+            .and_then(|connection| connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())));
+        repaired.map_err(|error| store_error(path, error))?;
+    }
+    let connection = connect(Path::new(&uri(&real, !beside("-wal").exists())), READ_ONLY).and_then(|connection| {
+        // It is read once, from one end to the other.
+        connection.pragma_update(None, "cache_size", READERS_CACHE)?;
+        Ok(connection)
+    });
+    let connection = connection.map_err(|error| store_error(path, error))?;
+    match found(&connection, path, kind)? {
+        Found::Ledger(version) => {
+            read_as_current(&connection, version).map_err(|error| store_error(path, error))?;
+        }
+        _ => return Ok(None),
+    }
+    check_witness(&connection, path, known)?;
+    Ok(Some(connection))
+}
+
+fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY)?;
+    Ok(connection)
+}
+
+/// Makes a ledger under a name of its own, whole and synced, and gives it its name unless another process was quicker.
+fn create(path: &Path, kind: Kind) -> Result<(), OpenError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let failed = |source| OpenError::Folder { path: folder.to_owned(), source };
+    make_folders(folder).map_err(failed)?;
+    hide_from_git(folder).map_err(failed)?;
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".shotlist-");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        // It holds prompts and signed links: nobody's but the user's, and the group's where the umask lets it write.
+        builder.permissions(std::fs::Permissions::from_mode(0o660));
+    }
+    let file = builder.tempfile_in(folder).map_err(failed)?;
+    // The tables first, with a journal, and the log only then: it is empty at the end, and all that there is is in the file.
+    let store = |error| store_error(path, error);
+    let mut connection = connect(file.path(), OpenFlags::default()).map_err(store)?;
+    create_or_upgrade(&mut connection, kind).map_err(store)?;
+    demand_log(&connection, path)?;
+    connection.close().map_err(|(_, error)| store(error))?;
+    // What goes wrong while a file is closed is told to nobody, so it is looked at once more, alone.
+    let alone = connect(Path::new(&uri(file.path(), true)), READ_ONLY).map_err(store)?;
+    if found(&alone, path, kind)? != Found::Ledger(VERSION) {
+        return Err(OpenError::Damaged(path.to_owned()));
+    }
+    drop(alone);
+    file.as_file().sync_all().map_err(failed)?;
+    match file.persist_noclobber(path) {
+        Err(error) if error.error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        named => named.map_err(|error| failed(error.error)).and_then(|_| sync_folder(path).map_err(failed)),
+    }
+}
+
+/// Keeps a folder of ours out of version control: an old ledger that is checked out makes everything due again that was bought
+/// since. A folder that the user chose is the user's own affair.
+fn hide_from_git(folder: &Path) -> std::io::Result<()> {
+    if folder.file_name() != Some(OWN_FOLDER.as_ref()) {
+        return Ok(());
+    }
+    let path = folder.join(".gitignore");
+    match std::fs::OpenOptions::new().write(true).create_new(true).open(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        opened => std::io::Write::write_all(&mut opened?, b"*\n"),
+    }
+}
+
+/// Turns the log on. To switch a file of an older version over to it takes a moment without readers.
+fn demand_log(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+    let start = Instant::now();
+    let mode = loop {
+        let mode = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0));
+        match mode {
+            Err(error) if error.sqlite_error_code() == Some(SqliteCode::DatabaseBusy) && start.elapsed() < BUSY => {
+                std::thread::sleep(BETWEEN_TRIES);
+            }
+            mode => break mode,
+        }
+    };
+    let mode = mode.map_err(|error| store_error(path, error))?;
+    if mode != "wal" {
+        return Err(OpenError::NoLog(path.to_owned()));
+    }
+    let durable = connection
+        .pragma_update(None, "synchronous", "FULL")
+        .and_then(|()| connection.pragma_update(None, "foreign_keys", true));
+    durable.map_err(|error| store_error(path, error))
+}
+
+/// Refuses a ledger that knows less than its witness saw: everything that it forgot would be paid for again.
+fn check_witness(connection: &Connection, path: &Path, known: Option<i64>) -> Result<(), OpenError> {
+    let Some(known) = known else { return Ok(()) };
+    let found = witness::commits(connection).map_err(|error| store_error(path, error))?;
+    if found < known { Err(OpenError::Older { path: path.to_owned(), known, found }) } else { Ok(()) }
+}
+
+/// Whether there is a ledger. One that can't be reached is no ledger that is not there: taken for one, everything in it
+/// would be paid for again.
+fn is_there(path: &Path) -> Result<bool, OpenError> {
+    let unreachable = |source| OpenError::Unreachable { path: path.to_owned(), source };
+    let own = match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound && has_companions(path) => {
+            return Err(OpenError::Gone(path.to_owned()));
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        found => found.map_err(unreachable)?,
+    };
+    // Where a link leads nowhere, it fails here.
+    let real = std::fs::metadata(path).map_err(unreachable)?;
+    if !real.is_file() {
+        return Err(unreachable(std::io::Error::other("it is no plain file")));
+    }
+    #[cfg(unix)]
+    if std::os::unix::fs::MetadataExt::nlink(&real) > 1 {
+        return Err(OpenError::TwoNames(path.to_owned()));
+    }
+    if real.len() == 0 && has_companions(path) {
+        return Err(OpenError::Damaged(path.to_owned()));
+    }
+    if real.len() == 0 && own.is_symlink() {
+        return Err(OpenError::Link(path.to_owned()));
+    }
+    Ok(true)
+}
+
+/// Whether runs have used this ledger before: their locks or its witness lie beside it.
+fn has_companions(path: &Path) -> bool {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return false };
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let prefix = format!("{}.", name.to_string_lossy());
+    std::fs::read_dir(folder).is_ok_and(|mut entries| {
+        entries.any(|entry| {
+            entry.is_ok_and(|entry| {
+                let name = entry.file_name();
+                let name = name.to_string_lossy();
+                name.strip_prefix(&prefix).is_some_and(|rest| rest.ends_with("lock") || rest == witness::EXTENSION)
+            })
+        })
+    })
+}
+
+/// What the file is, if it is nothing that has to be refused.
+fn found(connection: &Connection, path: &Path, kind: Kind) -> Result<Found, OpenError> {
+    match recognise(connection, kind).map_err(|error| store_error(path, error))? {
+        Found::Foreign => Err(OpenError::Foreign(path.to_owned())),
+        Found::Newer(found) => Err(OpenError::Newer { path: path.to_owned(), found }),
+        Found::OtherKind(found) => Err(OpenError::OtherKind { path: path.to_owned(), found }),
+        known => Ok(known),
+    }
+}
+
+/// What SQLite said, as what it means for the file.
+pub(super) fn store_error(path: &Path, source: rusqlite::Error) -> OpenError {
+    let path = path.to_owned();
+    match source.sqlite_error_code() {
+        Some(SqliteCode::NotADatabase | SqliteCode::DatabaseCorrupt) => OpenError::Damaged(path),
+        _ => OpenError::Store { path, source },
+    }
+}
+
+/// A path as SQLite's URI, with the characters escaped that mean something in one.
+fn uri(path: &Path, immutable: bool) -> String {
+    let mut uri = String::from("file:");
+    for c in path.to_string_lossy().chars() {
+        match c {
+            '%' => uri.push_str("%25"),
+            '?' => uri.push_str("%3f"),
+            '#' => uri.push_str("%23"),
+            c => uri.push(c),
+        }
+    }
+    if immutable {
+        uri.push_str("?immutable=1");
+    }
+    uri
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_what_is_not_its_own() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("odd %?# name.db");
+        assert!(open_to_read(&path, Kind::Real).expect("no error").is_none());
+        drop(open(&path, Kind::Real).expect("a new ledger"));
+        assert!(open_to_read(&path, Kind::Real).expect("no error").is_some());
+
+        let connection = Connection::open(&path).expect("the file");
+        connection.pragma_update(None, "user_version", VERSION + 1).expect("a pragma");
+        drop(connection);
+        assert!(matches!(open(&path, Kind::Real), Err(OpenError::Newer { found, .. }) if found == VERSION + 1));
+
+        let foreign = folder.path().join("foreign.db");
+        Connection::open(&foreign).and_then(|c| c.execute_batch("CREATE TABLE x (y)")).expect("a table");
+        assert!(matches!(open(&foreign, Kind::Real), Err(OpenError::Foreign(_))));
+
+        let text = folder.path().join("text.db");
+        std::fs::write(&text, "not a database, but long enough to look at").expect("a file");
+        assert!(matches!(open(&text, Kind::Real), Err(OpenError::Damaged(_))));
+
+        let simulated = folder.path().join("simulated.db");
+        drop(open(&simulated, Kind::Simulated).expect("a new ledger"));
+        assert!(matches!(open(&simulated, Kind::Real), Err(OpenError::OtherKind { found: Kind::Simulated, .. })));
+        assert!(matches!(open_to_read(&simulated, Kind::Real), Err(OpenError::OtherKind { .. })));
+    }
+
+    #[test]
+    fn a_ledger_of_the_first_version_is_read_as_it_is_and_upgraded_by_the_next_run() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("ledger.db");
+        Connection::open(&path)
+            .and_then(|c| c.execute_batch(include_str!("fixtures/version_1.sql")))
+            .expect("an old ledger");
+        let key = crate::domain::BatchKey { name: "n".into(), batch: String::new() };
+        let history = || {
+            let connection = open_to_read(&path, Kind::Real).expect("no error").expect("a ledger");
+            crate::ledger::sqlite::read::history(&connection, &key).expect("a history")
+        };
+        let before = history();
+        let old = before.attempts().next().expect("an attempt");
+        assert_eq!((old.polls, old.file.is_none(), old.seen), (3, true, None));
+        let version = || -> i32 {
+            let connection = Connection::open(&path).expect("the file");
+            connection.pragma_query_value(None, "user_version", |row| row.get(0)).expect("a version")
+        };
+        assert_eq!(version(), 1, "reading changed the file");
+        drop(open(&path, Kind::Real).expect("upgraded"));
+        drop(open(&path, Kind::Real).expect("once"));
+        assert_eq!(version(), VERSION);
+        assert_eq!(history().attempts().next(), Some(old), "the upgrade changed what was known");
+    }
+
+    #[test]
+    fn a_copy_of_an_earlier_version_beside_a_witness_has_gone_back_in_time_and_stays_as_it_is() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("ledger.db");
+        Connection::open(&path)
+            .and_then(|c| c.execute_batch(include_str!("fixtures/version_1.sql")))
+            .expect("an old ledger");
+        let before = std::fs::read(&path).expect("the file");
+        std::fs::write(folder.path().join("ledger.db.witness"), format!("commits {:020}\n", 7)).expect("a witness");
+        assert!(matches!(open_to_read(&path, Kind::Real), Err(OpenError::Older { known: 7, found: 0, .. })));
+        assert!(matches!(open(&path, Kind::Real), Err(OpenError::Older { known: 7, found: 0, .. })));
+        assert_eq!(std::fs::read(&path).expect("the file"), before);
+    }
+
+    #[test]
+    fn a_commit_survives_the_loss_of_power() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let connection = open(&folder.path().join("ledger.db"), Kind::Real).expect("a new ledger");
+        let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).expect(name);
+        assert_eq!(pragma("synchronous"), 2, "FULL: the log is synced at every commit");
+        let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).expect("a mode");
+        assert_eq!(mode, "wal");
+    }
+
+    #[test]
+    fn a_ledger_that_cannot_be_reached_is_not_taken_for_none() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("ledger.db");
+        std::fs::write(&path, "").expect("a file");
+        assert!(open_to_read(&path, Kind::Real).expect("no error").is_none(), "a new and empty one");
+        std::fs::write(folder.path().join("ledger.db.0123.lock"), "").expect("a file");
+        assert!(matches!(open_to_read(&path, Kind::Real), Err(OpenError::Damaged(_))));
+        assert!(matches!(open(&path, Kind::Real), Err(OpenError::Damaged(_))));
+        std::fs::remove_file(&path).expect("gone");
+        assert!(matches!(open_to_read(&path, Kind::Real), Err(OpenError::Gone(_))));
+        #[cfg(unix)]
+        {
+            let real = folder.path().join("real.db");
+            let writer = open(&real, Kind::Real).expect("a new ledger");
+            writer.execute("INSERT INTO batch (name, batch) VALUES ('n', '')", []).expect("a row in the log");
+            let link = folder.path().join("to-real.db");
+            std::os::unix::fs::symlink(&real, &link).expect("a link");
+            let reader = open_to_read(&link, Kind::Real).expect("no error").expect("a ledger");
+            let batches: i64 = reader.query_row("SELECT count(*) FROM batch", [], |row| row.get(0)).expect("a count");
+            assert_eq!(batches, 1, "the log of a linked ledger was passed over");
+
+            let link = folder.path().join("link.db");
+            std::os::unix::fs::symlink(folder.path().join("nowhere"), &link).expect("a link");
+            assert!(matches!(open_to_read(&link, Kind::Real), Err(OpenError::Unreachable { .. })));
+        }
+    }
+
+    #[test]
+    fn reading_writes_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("ledger.db");
+        drop(open(&path, Kind::Real).expect("a new ledger"));
+        let reader = open_to_read(&path, Kind::Real).expect("no error").expect("a ledger");
+        let tables: i64 = reader.query_row("SELECT count(*) FROM attempt", [], |row| row.get(0)).expect("a count");
+        assert_eq!(tables, 0);
+        let files: Vec<_> = std::fs::read_dir(folder.path()).expect("a folder").collect();
+        assert_eq!(files.len(), 1, "{files:?}");
+    }
+}

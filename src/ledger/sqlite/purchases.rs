@@ -1,0 +1,117 @@
+//! Who bought what: the owner of a task, the same request under other names, and what is open in other batches.
+
+use std::collections::HashSet;
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::read::{ATTEMPT, attempt};
+use super::write::Refused;
+use crate::domain::{AttemptId, BatchKey, Fingerprint, JobId, TaskId, TaskNames, Usd};
+use crate::ledger::{BoughtElsewhere, LedgerError, OpenElsewhere};
+
+/// Refuses a task that another attempt at the same service has: one of the two was told wrong, and nobody knows which. Gives
+/// its names, without a second one that is another's; that is not worth a doubt.
+pub(super) fn claim_task(
+    connection: &Connection,
+    attempt: AttemptId,
+    mut task: TaskNames,
+) -> Result<TaskNames, Refused> {
+    claim_name(connection, attempt, &task.id)?;
+    if let Some(alias) = &task.alias {
+        match claim_name(connection, attempt, alias) {
+            Err(Refused::By(LedgerError::TaskTaken { .. })) => task.alias = None,
+            claimed => claimed?,
+        }
+    }
+    Ok(task)
+}
+
+/// Refuses a name that a task of another attempt at the same service has.
+pub(super) fn claim_name(connection: &Connection, attempt: AttemptId, task: &TaskId) -> Result<(), Refused> {
+    let sql = "SELECT job, name, batch.batch FROM attempt JOIN batch ON batch.id = attempt.batch
+         WHERE (task = ?2 OR alias = ?2) AND attempt.id <> ?1
+         AND service = (SELECT service FROM attempt WHERE id = ?1) LIMIT 1";
+    let owner = connection.prepare_cached(sql)?.query_row(params![attempt.0, task.as_str()], |row| {
+        Ok((row.get::<_, String>(0)?, BatchKey { name: row.get(1)?, batch: row.get(2)? }))
+    });
+    match owner.optional()? {
+        Some((job, batch)) => Err(LedgerError::TaskTaken { task: task.clone(), job, batch }.into()),
+        None => Ok(()),
+    }
+}
+
+/// Which of these tasks are known.
+pub(super) fn known_tasks(connection: &Connection, tasks: Vec<TaskId>) -> rusqlite::Result<HashSet<TaskId>> {
+    let sql =
+        "SELECT EXISTS (SELECT 1 FROM attempt WHERE task = ?1) OR EXISTS (SELECT 1 FROM attempt WHERE alias = ?1)";
+    let mut statement = connection.prepare(sql)?;
+    let mut known = HashSet::new();
+    for task in tasks {
+        if statement.query_row([task.as_str()], |row| row.get(0))? {
+            known.insert(task);
+        }
+    }
+    Ok(known)
+}
+
+/// The newest attempts under other names that asked for one of these requests, unless they certainly bought nothing.
+pub(super) fn bought_under_other_names(
+    connection: &Connection,
+    name: &str,
+    requests: &[Fingerprint],
+) -> rusqlite::Result<Vec<BoughtElsewhere>> {
+    let others: bool =
+        connection.query_row("SELECT EXISTS (SELECT 1 FROM batch WHERE name <> ?1)", [name], |row| row.get(0))?;
+    if !others {
+        return Ok(Vec::new());
+    }
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.execute_batch("CREATE TEMP TABLE wanted (wanted TEXT PRIMARY KEY) WITHOUT ROWID")?;
+    let mut insert = connection.prepare("INSERT INTO wanted VALUES (?1) ON CONFLICT DO NOTHING")?;
+    for request in requests {
+        insert.execute([request.as_str()])?;
+    }
+    // In this order: a ledger has many more attempts than a plan has jobs.
+    let sql = format!(
+        "SELECT {ATTEMPT}, batch.name AS batch_name, batch.batch AS batch_value, max(attempt.id)
+         FROM wanted CROSS JOIN attempt ON fingerprint = wanted JOIN batch ON batch.id = attempt.batch
+         WHERE name <> ?1 AND state NOT IN ('void', 'rejected') GROUP BY fingerprint"
+    );
+    let mut statement = connection.prepare(&sql)?;
+    let rows = statement.query_map([name], |row| {
+        let batch = BatchKey { name: row.get("batch_name")?, batch: row.get("batch_value")? };
+        Ok(BoughtElsewhere { batch, attempt: attempt(row, None)? })
+    })?;
+    rows.collect()
+}
+
+/// What is open in other batches of the same name.
+pub(super) fn open_elsewhere(connection: &Connection, batch: &BatchKey) -> rusqlite::Result<Vec<OpenElsewhere>> {
+    let sql = "SELECT batch.batch, sum(state IN ('queued', 'in_progress')), sum(state IN ('intended', 'in_doubt')),
+             sum(price_micros)
+         FROM attempt JOIN batch ON batch.id = attempt.batch
+         WHERE name = ?1 AND batch.batch <> ?2 AND state IN ('queued', 'in_progress', 'intended', 'in_doubt')
+         GROUP BY batch.batch ORDER BY batch.batch";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map(params![batch.name, batch.batch], |row| {
+        Ok(OpenElsewhere {
+            batch: BatchKey { name: batch.name.clone(), batch: row.get(0)? },
+            outstanding: row.get(1)?,
+            doubtful: row.get(2)?,
+            price: Usd::from_micros(row.get(3)?),
+        })
+    })?;
+    rows.collect()
+}
+
+/// Whose task this is: the job and its batch.
+pub(super) fn owner(connection: &Connection, task: &TaskId) -> rusqlite::Result<Option<(JobId, BatchKey)>> {
+    let sql = format!(
+        "SELECT {ATTEMPT}, batch.name AS batch_name, batch.batch AS batch_value
+         FROM attempt JOIN batch ON batch.id = attempt.batch WHERE task = ?1 OR alias = ?1 LIMIT 1"
+    );
+    let owner = connection.query_row(&sql, [task.as_str()], |row| {
+        Ok((attempt(row, None)?.job, BatchKey { name: row.get("batch_name")?, batch: row.get("batch_value")? }))
+    });
+    owner.optional()
+}

@@ -1,0 +1,122 @@
+//! Attempts, read back.
+
+use jiff::Timestamp;
+use rusqlite::types::Type;
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+
+use crate::domain::{
+    Account, Attempt, AttemptId, AttemptState, BatchKey, Charging, Fingerprint, History, JobId, OutputPath,
+    ServiceError, Sighting, TaskId, TaskNames, Usd, VideoFile,
+};
+
+/// The columns of an attempt, as [`attempt`] reads them.
+pub(super) const ATTEMPT: &str = "attempt.id, job, fingerprint, request, model, price_micros, charging, typical_min_s,
+    typical_max_s, service, key, state, task, video_url, error, polls, intended_us, answered_us, seen_us, seen_percent,
+    ended_us, file, sha256, bytes, fetched_us, alias";
+
+/// Every attempt of a batch, oldest first.
+pub(super) fn history(connection: &Connection, batch: &BatchKey) -> rusqlite::Result<History> {
+    let id: Option<i64> = connection
+        .prepare_cached("SELECT id FROM batch WHERE name = ?1 AND batch = ?2")?
+        .query_row(params![batch.name, batch.batch], |row| row.get(0))
+        .optional()?;
+    let Some(id) = id else { return Ok(History::default()) };
+    let sql = format!("SELECT {ATTEMPT} FROM attempt WHERE batch = ?1 ORDER BY id");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let count = "SELECT count(*) FROM attempt WHERE batch = ?1";
+    let count: u32 = connection.prepare_cached(count)?.query_row([id], |row| row.get(0))?;
+    let mut attempts = Vec::with_capacity(count as usize);
+    let mut rows = statement.query([id])?;
+    while let Some(row) = rows.next()? {
+        let attempt = attempt(row, attempts.last().map(|last: &Attempt| &last.account))?;
+        attempts.push(attempt);
+    }
+    Ok(History::new(attempts))
+}
+
+/// One attempt. Most belong to the account of the one before, and share its name.
+pub(super) fn attempt(row: &Row<'_>, before: Option<&Account>) -> rusqlite::Result<Attempt> {
+    let state: String = row.get("state")?;
+    let charging: String = row.get("charging")?;
+    let time =
+        |column: &str, micros: i64| Timestamp::from_microsecond(micros).map_err(|error| unreadable(row, column, error));
+    let optional_time =
+        |column: &str| row.get::<_, Option<i64>>(column)?.map(|micros| time(column, micros)).transpose();
+    let error: Option<String> = row.get("error")?;
+    let (service, key) = (row.get_ref("service")?.as_str()?, row.get_ref("key")?.as_str()?);
+    let account = match before {
+        Some(before) if &*before.service == service && &*before.key == key => before.clone(),
+        _ => Account { service: service.into(), key: key.into() },
+    };
+    Ok(Attempt {
+        id: AttemptId(row.get("id")?),
+        job: JobId::new(row.get::<_, String>("job")?).map_err(|error| unreadable(row, "job", error))?,
+        fingerprint: Fingerprint::stored(row.get("fingerprint")?),
+        request: row.get("request")?,
+        model: row.get("model")?,
+        price: Usd::from_micros(row.get("price_micros")?),
+        charging: charging_named(&charging)
+            .ok_or_else(|| unreadable(row, "charging", format!("unknown charging {charging}")))?,
+        typical_s: (row.get("typical_min_s")?, row.get("typical_max_s")?),
+        account,
+        state: AttemptState::named(&state).ok_or_else(|| unreadable(row, "state", format!("unknown state {state}")))?,
+        task: task_names(row)?,
+        video_url: row.get("video_url")?,
+        error: error.map(|text| Box::new(error_of(text))),
+        polls: row.get("polls")?,
+        intended_at: time("intended_us", row.get("intended_us")?)?,
+        answered_at: optional_time("answered_us")?,
+        seen: match optional_time("seen_us")? {
+            Some(at) => Some(Sighting { at, percent: row.get("seen_percent")? }),
+            None => None,
+        },
+        ended_at: optional_time("ended_us")?,
+        file: video_file(row)?.map(Box::new),
+        fetched_at: optional_time("fetched_us")?,
+    })
+}
+
+fn task_names(row: &Row<'_>) -> rusqlite::Result<Option<TaskNames>> {
+    let name = |column: &str| Ok::<_, rusqlite::Error>(row.get::<_, Option<String>>(column)?.and_then(TaskId::new));
+    let (id, alias) = (name("task")?, name("alias")?);
+    Ok(id.map(|id| TaskNames { id, alias }))
+}
+
+/// What the service said of a failure. Whatever it said must not keep this attempt, or any other, from being read: what
+/// can't be taken apart is kept as the text that it is.
+fn error_of(text: String) -> ServiceError {
+    serde_json::from_str(&text).unwrap_or_else(|_| ServiceError {
+        message: "what was written down of the error can't be read".to_owned(),
+        code: None,
+        raw: text.into(),
+    })
+}
+
+/// The video on this machine. Where the row says nothing that could be one, it is fetched again, which costs nothing.
+fn video_file(row: &Row<'_>) -> rusqlite::Result<Option<VideoFile>> {
+    let (path, sha256): (Option<String>, Option<String>) = (row.get("file")?, row.get("sha256")?);
+    let bytes = row.get::<_, Option<i64>>("bytes")?.and_then(|bytes| u64::try_from(bytes).ok());
+    let path = path.and_then(|path| OutputPath::stored(&path).ok());
+    Ok(path.zip(sha256).zip(bytes).map(|((path, sha256), bytes)| VideoFile { path, sha256, bytes }))
+}
+
+/// A value of our own that makes no sense: the file was changed by somebody else, and guessing would cost money.
+pub(super) fn unreadable(
+    row: &Row<'_>,
+    column: &str,
+    error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> rusqlite::Error {
+    let index = row.as_ref().column_index(column).unwrap_or_default();
+    rusqlite::Error::FromSqlConversionFailure(index, Type::Text, error.into())
+}
+
+pub(super) fn charging_name(charging: Charging) -> &'static str {
+    match charging {
+        Charging::AtSubmission => "at-submission",
+        Charging::Undocumented => "undocumented",
+    }
+}
+
+pub(super) fn charging_named(name: &str) -> Option<Charging> {
+    [Charging::AtSubmission, Charging::Undocumented].into_iter().find(|charging| charging_name(*charging) == name)
+}

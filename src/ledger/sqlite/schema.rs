@@ -1,0 +1,231 @@
+//! The ledger's tables: made, recognised, and brought up to date.
+
+use rusqlite::Connection;
+
+/// What a ledger is about. The two never mix: a rehearsal must not look like a purchase.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// Real tasks and real money.
+    Real,
+    /// The simulator's.
+    Simulated,
+}
+
+impl Kind {
+    /// How a ledger is told from another program's database, and from one of the other kind: "shot" and "shos" in ASCII.
+    fn application_id(self) -> i32 {
+        match self {
+            Self::Real => 0x7368_6f74,
+            Self::Simulated => 0x7368_6f73,
+        }
+    }
+}
+
+/// The version of the tables below. A file with a newer one is refused, never guessed at.
+pub(super) const VERSION: i32 = 4;
+/// The first version that counts its commits.
+pub(super) const COUNTS_SINCE: i32 = 3;
+
+const BATCHES_AND_ATTEMPTS: &str = "
+CREATE TABLE batch (
+    id    INTEGER PRIMARY KEY,
+    name  TEXT NOT NULL,
+    batch TEXT NOT NULL,
+    UNIQUE (name, batch)
+);
+CREATE TABLE attempt (
+    id            INTEGER PRIMARY KEY,
+    batch         INTEGER NOT NULL REFERENCES batch (id),
+    job           TEXT NOT NULL,
+    fingerprint   TEXT NOT NULL,
+    request       TEXT NOT NULL,
+    model         TEXT NOT NULL,
+    price_micros  BIGINT NOT NULL,
+    charging      TEXT NOT NULL,
+    typical_min_s INTEGER NOT NULL,
+    typical_max_s INTEGER NOT NULL,
+    service       TEXT NOT NULL,
+    key           TEXT NOT NULL,
+    state         TEXT NOT NULL,
+    task          TEXT,
+    video_url     TEXT,
+    error         TEXT,
+    polls         INTEGER NOT NULL DEFAULT 0,
+    intended_us   BIGINT NOT NULL,
+    answered_us   BIGINT,
+    seen_us       BIGINT,
+    seen_percent  INTEGER,
+    ended_us      BIGINT,
+    file          TEXT,
+    sha256        TEXT,
+    bytes         BIGINT,
+    fetched_us    BIGINT
+);
+CREATE INDEX attempt_of_batch ON attempt (batch, id);
+CREATE INDEX attempt_of_job ON attempt (batch, job);
+CREATE INDEX attempt_by_time ON attempt (intended_us);
+";
+
+/// What a ledger of version 1 lacks: it knew nothing of files, and not when a task was first seen being generated.
+const FROM_1_TO_2: &str = "
+ALTER TABLE attempt ADD COLUMN seen_us BIGINT;
+ALTER TABLE attempt ADD COLUMN seen_percent INTEGER;
+ALTER TABLE attempt ADD COLUMN file TEXT;
+ALTER TABLE attempt ADD COLUMN sha256 TEXT;
+ALTER TABLE attempt ADD COLUMN bytes BIGINT;
+ALTER TABLE attempt ADD COLUMN fetched_us BIGINT;
+";
+
+/// What a ledger of version 2 lacks: the way to an attempt by its task and by what it asked for, how often something was
+/// committed, and what was spent in each hour. The hours are kept by triggers, so that no write can forget them, and a
+/// limit of a month costs the same whatever was bought in it.
+const FROM_2_TO_3: &str = "
+CREATE INDEX attempt_by_task ON attempt (task) WHERE task IS NOT NULL;
+CREATE INDEX attempt_by_fingerprint ON attempt (fingerprint);
+CREATE TABLE ledger (
+    id      INTEGER PRIMARY KEY CHECK (id = 1),
+    commits BIGINT NOT NULL
+);
+INSERT INTO ledger VALUES (1, 0);
+CREATE TABLE spent (
+    hour   INTEGER PRIMARY KEY,
+    micros BIGINT NOT NULL
+);
+INSERT INTO spent SELECT intended_us / 3600000000, sum(price_micros) FROM attempt
+    WHERE state NOT IN ('void', 'rejected') GROUP BY 1;
+CREATE TRIGGER spent_when_intended AFTER INSERT ON attempt WHEN NEW.state NOT IN ('void', 'rejected') BEGIN
+    INSERT INTO spent VALUES (NEW.intended_us / 3600000000, NEW.price_micros)
+        ON CONFLICT (hour) DO UPDATE SET micros = micros + excluded.micros;
+END;
+CREATE TRIGGER spent_when_settled AFTER UPDATE OF state ON attempt
+    WHEN (OLD.state IN ('void', 'rejected')) <> (NEW.state IN ('void', 'rejected')) BEGIN
+    INSERT INTO spent VALUES (NEW.intended_us / 3600000000,
+            iif(NEW.state IN ('void', 'rejected'), -NEW.price_micros, NEW.price_micros))
+        ON CONFLICT (hour) DO UPDATE SET micros = micros + excluded.micros;
+END;
+";
+
+/// What a ledger of version 3 lacks: a second name for a task.
+const FROM_3_TO_4: &str = "
+ALTER TABLE attempt ADD COLUMN alias TEXT;
+CREATE INDEX attempt_by_alias ON attempt (alias) WHERE alias IS NOT NULL;
+";
+
+/// An older version as a reader sees it that may not change the file: views of this connection alone, before the tables.
+const ATTEMPTS_OF_1: &str = "
+CREATE TEMP VIEW attempt AS SELECT *, NULL AS seen_us, NULL AS seen_percent, NULL AS file, NULL AS sha256, NULL AS bytes,
+    NULL AS fetched_us, NULL AS alias FROM main.attempt;
+";
+const ATTEMPTS_OF_2_AND_3: &str = "
+CREATE TEMP VIEW attempt AS SELECT *, NULL AS alias FROM main.attempt;
+";
+const SUMS_OF_1_AND_2: &str = "
+CREATE TEMP VIEW spent AS SELECT intended_us / 3600000000 AS hour, sum(price_micros) AS micros FROM main.attempt
+    WHERE state NOT IN ('void', 'rejected') GROUP BY hour;
+CREATE TEMP VIEW ledger AS SELECT 1 AS id, 0 AS commits;
+";
+
+/// What a file is, as far as its header and its list of tables tell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Found {
+    /// A database without a table.
+    Empty,
+    /// A ledger of this version, which is known.
+    Ledger(i32),
+    /// A ledger of a newer version.
+    Newer(i32),
+    /// A ledger of the other kind.
+    OtherKind(Kind),
+    /// Another program's.
+    Foreign,
+}
+
+/// Looks what a database is, all at one moment: another process may be making it.
+pub(super) fn recognise(connection: &Connection, kind: Kind) -> rusqlite::Result<Found> {
+    let moment = connection.unchecked_transaction()?;
+    let number = |pragma: &str| moment.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
+    let (id, version) = (number("application_id")?, number("user_version")?);
+    let tables: i64 = moment.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    let other = [Kind::Real, Kind::Simulated].into_iter().find(|other| other.application_id() == id);
+    Ok(match (other, version) {
+        (Some(found), 1..=VERSION) if found == kind => Found::Ledger(version),
+        (Some(found), _) if found == kind && version > VERSION => Found::Newer(version),
+        (Some(found), _) if found != kind => Found::OtherKind(found),
+        (None, 0) if id == 0 && tables == 0 => Found::Empty,
+        _ => Found::Foreign,
+    })
+}
+
+/// Makes the tables, or what an older version lacks of them. Nothing if another process has done it meanwhile.
+pub(super) fn create_or_upgrade(connection: &mut Connection, kind: Kind) -> rusqlite::Result<()> {
+    let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    let version = transaction.pragma_query_value(None, "user_version", |row| row.get::<_, i32>(0))?;
+    let steps: &[&str] = match version {
+        0 => &[BATCHES_AND_ATTEMPTS, FROM_2_TO_3, FROM_3_TO_4],
+        1 => &[FROM_1_TO_2, FROM_2_TO_3, FROM_3_TO_4],
+        2 => &[FROM_2_TO_3, FROM_3_TO_4],
+        3 => &[FROM_3_TO_4],
+        _ => return Ok(()),
+    };
+    for step in steps {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "application_id", kind.application_id())?;
+    transaction.pragma_update(None, "user_version", VERSION)?;
+    transaction.commit()
+}
+
+/// Lets a reader that may not change the file see an older version as if it were this one.
+pub(super) fn read_as_current(connection: &Connection, version: i32) -> rusqlite::Result<()> {
+    let views: &[&str] = match version {
+        1 => &[ATTEMPTS_OF_1, SUMS_OF_1_AND_2],
+        2 => &[ATTEMPTS_OF_2_AND_3, SUMS_OF_1_AND_2],
+        3 => &[ATTEMPTS_OF_2_AND_3],
+        _ => return Ok(()),
+    };
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    views.iter().try_for_each(|view| connection.execute_batch(view))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::BatchKey;
+    use crate::ledger::sqlite::open::{open, open_to_read};
+    use crate::ledger::sqlite::{books, read};
+
+    /// Every version is read as it is, and says the same once a run has brought it up to date.
+    #[test]
+    fn a_ledger_of_any_version_is_read_and_upgraded() {
+        let made: [&[&str]; 3] = [&[], &[FROM_2_TO_3], &[FROM_2_TO_3, FROM_3_TO_4]];
+        for (version, steps) in (2..=VERSION).zip(made) {
+            let folder = tempfile::tempdir().expect("a folder");
+            let path = folder.path().join("ledger.db");
+            let connection = Connection::open(&path).expect("a file");
+            for step in [BATCHES_AND_ATTEMPTS].iter().chain(steps) {
+                connection.execute_batch(step).expect("tables");
+            }
+            connection.pragma_update(None, "application_id", Kind::Real.application_id()).expect("a pragma");
+            connection.pragma_update(None, "user_version", version).expect("a pragma");
+            let rows = "INSERT INTO batch VALUES (1, 'n', '');
+                INSERT INTO attempt (batch, job, fingerprint, request, model, price_micros, charging, typical_min_s,
+                    typical_max_s, service, key, state, task, intended_us)
+                VALUES (1, 'a', 'f', '{}', 'alpha-2', 900000, 'at-submission', 60, 180, 's', 'k', 'queued', 't', 1)";
+            connection.execute_batch(rows).expect("rows");
+            if version >= COUNTS_SINCE {
+                connection.execute("UPDATE ledger SET commits = 7", []).expect("a count");
+                let witness = folder.path().join("ledger.db.witness");
+                std::fs::write(witness, format!("commits {:020}\n", 7)).expect("a witness");
+            }
+            drop(connection);
+            let key = BatchKey { name: "n".into(), batch: String::new() };
+            let reader = || open_to_read(&path, Kind::Real).expect("no error").expect("a ledger");
+            let history = || read::history(&reader(), &key).expect("a history");
+            let used = || books::used(&reader(), jiff::Timestamp::UNIX_EPOCH).expect("a sum");
+            let (before, sum) = (history().attempts().next().cloned().expect("an attempt"), used());
+            drop(open(&path, Kind::Real).expect("upgraded"));
+            assert_eq!((history().attempts().next(), used()), (Some(&before), sum), "version {version}");
+            assert_eq!(sum.to_string(), "0.90");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What a ledger knew before: how many commits were made, in a small file beside it that survives what a ledger may not.
+//!
+//! A ledger can go back in time without being damaged: a backup was brought back, a synchronisation service put an older
+//! copy in its place, or its log was left behind when it was copied. Nothing in the file itself shows that, and
+//! everything that it forgot would be paid for again. So each commit counts itself in the ledger, and is counted here
+//! once it is durable. The witness never knows more than the ledger did: it is written after the commit, and it is not
+//! synced, because after the loss of power it may know less, and must not know more. Of two runs at once, the slower may
+//! note the older number last, which makes it know less for a moment, too.
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+
+use crate::files::open_plain;
+
+/// What follows the ledger's name and a dot.
+pub(super) const EXTENSION: &str = "witness";
+const PREFIX: &str = "commits ";
+
+/// The witness of a ledger, held by a writer.
+#[derive(Debug)]
+pub(super) struct Witness {
+    file: File,
+    newest: i64,
+    /// Whether it was told that it can't be written.
+    is_mute: bool,
+}
+
+impl Witness {
+    /// Opens the witness of a ledger that is there, and makes it if it is not there. It lies beside the file that the path leads to.
+    pub(super) fn open(ledger: &Path) -> std::io::Result<Self> {
+        let path = beside(&std::fs::canonicalize(ledger)?);
+        let file = open_plain(&path, File::options().read(true).write(true).create(true).truncate(false))?;
+        Ok(Self { file, newest: read(ledger).unwrap_or(0), is_mute: false })
+    }
+
+    /// Notes a commit that is durable.
+    pub(super) fn note(&mut self, commits: i64) {
+        if commits <= self.newest {
+            return;
+        }
+        self.newest = commits;
+        let line = format!("{PREFIX}{commits:020}\n");
+        // Always of one length, and written at once: a reader never sees half of it.
+        let noted = self.file.rewind().and_then(|()| self.file.write_all(line.as_bytes()));
+        if let Err(error) = noted
+            && !std::mem::replace(&mut self.is_mute, true)
+        {
+            tracing::warn!(
+                "the ledger's witness can't be written, and a ledger that goes back in time is not noticed: {error}"
+            );
+        }
+    }
+}
+
+/// How many commits a ledger's witness saw; nothing if there is none, or if it says nothing.
+pub(super) fn read(ledger: &Path) -> Option<i64> {
+    let path = beside(&std::fs::canonicalize(ledger).ok()?);
+    let mut text = String::new();
+    open_plain(&path, File::options().read(true)).ok()?.take(64).read_to_string(&mut text).ok()?;
+    text.strip_prefix(PREFIX)?.trim_end().parse().ok()
+}
+
+/// How many commits a ledger knows of itself.
+pub(super) fn commits(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.query_row("SELECT commits FROM ledger", [], |row| row.get(0))
+}
+
+/// Counts one more commit, in the transaction that makes it.
+pub(super) fn count(connection: &Connection) -> rusqlite::Result<i64> {
+    let sql = "UPDATE ledger SET commits = commits + 1 RETURNING commits";
+    connection.prepare_cached(sql)?.query_row([], |row| row.get(0))
+}
+
+fn beside(ledger: &Path) -> PathBuf {
+    let mut name = ledger.file_name().unwrap_or_default().to_owned();
+    name.push(".");
+    name.push(EXTENSION);
+    ledger.with_file_name(name)
+}

@@ -1,0 +1,232 @@
+//! Intents and events, written in a transaction of the caller's.
+
+use jiff::Timestamp;
+use rusqlite::{Connection, params};
+
+use super::read::{charging_name, unreadable};
+use super::{books, purchases};
+use crate::domain::{Account, AttemptId, AttemptState, BatchKey, ServiceError, TaskId, TaskNames, VideoFile};
+use crate::ledger::{Event, Intent, LedgerError};
+
+/// Why a write was refused: by the store, or by the ledger's own rules.
+#[derive(Debug)]
+pub(super) enum Refused {
+    Sql(rusqlite::Error),
+    By(LedgerError),
+}
+
+impl From<rusqlite::Error> for Refused {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+impl From<LedgerError> for Refused {
+    fn from(error: LedgerError) -> Self {
+        Self::By(error)
+    }
+}
+
+impl From<Refused> for LedgerError {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Sql(error) => Self::Store(std::sync::Arc::new(error)),
+            Refused::By(error) => error,
+        }
+    }
+}
+
+/// Writes an intent, if no limit forbids it and no other attempt of the job is open.
+pub(super) fn intend(
+    connection: &Connection,
+    batch: &BatchKey,
+    intent: &Intent,
+    now: Timestamp,
+) -> Result<AttemptId, Refused> {
+    for limit in &intent.limits {
+        let used = books::used(connection, limit.since)?;
+        if used + intent.price > limit.usd {
+            return Err(LedgerError::OverLimit { name: limit.name, limit: limit.usd, used }.into());
+        }
+    }
+    claim(connection, batch, intent)?;
+    connection
+        .prepare_cached("INSERT INTO batch (name, batch) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?
+        .execute(params![batch.name, batch.batch])?;
+    let insert = "INSERT INTO attempt (batch, job, fingerprint, request, model, price_micros, charging,
+             typical_min_s, typical_max_s, service, key, state, intended_us)
+         SELECT id, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14 FROM batch WHERE name = ?1 AND batch = ?2";
+    connection.prepare_cached(insert)?.execute(params![
+        batch.name,
+        batch.batch,
+        intent.job.as_str(),
+        intent.fingerprint.as_str(),
+        intent.request,
+        intent.model,
+        intent.price.micros(),
+        charging_name(intent.charging),
+        intent.typical_s.0,
+        intent.typical_s.1,
+        intent.account.service,
+        intent.account.key,
+        AttemptState::Intended.name(),
+        now.as_microsecond(),
+    ])?;
+    Ok(AttemptId(connection.last_insert_rowid()))
+}
+
+/// Refuses a job of which an attempt is open (in doubt, or at the service with the same request), or of which an attempt
+/// was made since it was found to be due. The lock and the plan keep a run from coming here; this holds where a lock does
+/// not, as on some network file systems.
+fn claim(connection: &Connection, batch: &BatchKey, intent: &Intent) -> Result<(), Refused> {
+    let sql = "SELECT count(*) FROM attempt JOIN batch ON batch.id = attempt.batch
+         WHERE name = ?1 AND batch.batch = ?2 AND job = ?3
+         AND (state IN ('intended', 'in_doubt') OR state IN ('queued', 'in_progress') AND fingerprint = ?4
+              OR attempt.id > ?5 AND state NOT IN ('void', 'rejected'))";
+    let known = intent.known.map_or(0, |known| known.0);
+    let key = params![batch.name, batch.batch, intent.job.as_str(), intent.fingerprint.as_str(), known];
+    let open: i64 = connection.prepare_cached(sql)?.query_row(key, |row| row.get(0))?;
+    if open > 0 { Err(LedgerError::Claimed(intent.job.clone()).into()) } else { Ok(()) }
+}
+
+/// Writes the task that the service made, without a second name that is another's.
+pub(super) fn accept(
+    connection: &Connection,
+    attempt: AttemptId,
+    task: TaskNames,
+    now: Timestamp,
+) -> Result<TaskNames, Refused> {
+    let names = purchases::claim_task(connection, attempt, task)?;
+    let after = Event::Accepted(names.clone()).after(state_of(connection, attempt)?).map_err(LedgerError::from)?.name();
+    let alias = names.alias.as_ref().map(TaskId::as_str);
+    // The story of a doubt that another run put it in meanwhile is over.
+    let sql = "UPDATE attempt SET state = ?2, task = ?3, alias = ?4, error = NULL, answered_us = ?5 WHERE id = ?1";
+    let now = now.as_microsecond();
+    connection.prepare_cached(sql)?.execute(params![attempt.0, after, names.id.as_str(), alias, now])?;
+    Ok(names)
+}
+
+fn state_of(connection: &Connection, attempt: AttemptId) -> rusqlite::Result<AttemptState> {
+    connection.prepare_cached("SELECT state FROM attempt WHERE id = ?1")?.query_row([attempt.0], |row| {
+        let name: String = row.get("state")?;
+        AttemptState::named(&name).ok_or_else(|| unreadable(row, "state", format!("unknown state {name}")))
+    })
+}
+
+/// The code of a task that a person gave up.
+const GIVEN_UP: &str = "given_up";
+
+/// Writes what happened to an attempt.
+pub(super) fn record(
+    connection: &Connection,
+    attempt: AttemptId,
+    event: &Event,
+    now: Timestamp,
+) -> Result<(), Refused> {
+    let after = event.after(state_of(connection, attempt)?).map_err(LedgerError::from)?.name();
+    let (at, now) = (now, now.as_microsecond());
+    match event {
+        Event::Accepted(task) => drop(accept(connection, attempt, task.clone(), at)?),
+        Event::Withdrawn => {
+            let sql = "UPDATE attempt SET state = ?2, error = NULL WHERE id = ?1";
+            connection.prepare_cached(sql)?.execute(params![attempt.0, after])?;
+        }
+        Event::Denied => {
+            let sql = "UPDATE attempt SET state = ?2 WHERE id = ?1";
+            connection.prepare_cached(sql)?.execute(params![attempt.0, after])?;
+        }
+        Event::Started { percent } => {
+            // The first sighting says most about when generation began.
+            let sql = "UPDATE attempt SET state = ?2, seen_us = coalesce(seen_us, ?3),
+                 seen_percent = CASE WHEN seen_us IS NULL THEN ?4 ELSE seen_percent END WHERE id = ?1";
+            connection.prepare_cached(sql)?.execute(params![attempt.0, after, now, percent])?;
+        }
+        Event::Refused(error) | Event::Doubted(error) => {
+            let sql = "UPDATE attempt SET state = ?2, error = ?3, answered_us = ?4 WHERE id = ?1";
+            connection.prepare_cached(sql)?.execute(params![attempt.0, after, error_text(error), now])?;
+        }
+        Event::Found(task) => {
+            let task = purchases::claim_task(connection, attempt, task.clone())?;
+            let alias = task.alias.as_ref().map(TaskId::as_str);
+            // When it was answered stays unknown, and the story of the doubt is over.
+            let sql =
+                "UPDATE attempt SET state = ?2, task = ?3, alias = ?4, error = NULL, answered_us = NULL WHERE id = ?1";
+            connection.prepare_cached(sql)?.execute(params![attempt.0, after, task.id.as_str(), alias])?;
+        }
+        Event::AlsoNamed(alias) => {
+            purchases::claim_name(connection, attempt, alias)?;
+            // One that is there already stays: it may be the only one that the service takes.
+            let sql = "UPDATE attempt SET alias = coalesce(alias, ?2) WHERE id = ?1";
+            connection.prepare_cached(sql)?.execute(params![attempt.0, alias.as_str()])?;
+        }
+        Event::GivenUp => {
+            let error = ServiceError {
+                message: "a person gave its task up: it never ended".to_owned(),
+                code: Some(GIVEN_UP.to_owned()),
+                ..ServiceError::default()
+            };
+            let sql = "UPDATE attempt SET state = ?2, error = ?3 WHERE id = ?1";
+            connection.prepare_cached(sql)?.execute(params![attempt.0, after, error_text(&error)])?;
+        }
+        Event::Left { polls } => {
+            let sql = "UPDATE attempt SET polls = polls + ?2 WHERE id = ?1";
+            connection.prepare_cached(sql)?.execute(params![attempt.0, polls])?;
+        }
+        Event::Completed { video_url, ended_at, polls } => {
+            let sql = "UPDATE attempt SET state = ?2, video_url = ?3, ended_us = ?4, polls = polls + ?5 WHERE id = ?1";
+            let ended = ended_at.as_microsecond();
+            connection.prepare_cached(sql)?.execute(params![attempt.0, after, video_url, ended, polls])?;
+        }
+        Event::Failed { error, ended_at, polls } | Event::Disowned { error, ended_at, polls } => {
+            let sql = "UPDATE attempt SET state = ?2, error = ?3, ended_us = ?4, polls = polls + ?5 WHERE id = ?1";
+            let ended = ended_at.as_microsecond();
+            connection.prepare_cached(sql)?.execute(params![attempt.0, after, error_text(error), ended, polls])?;
+        }
+        Event::Relinked { video_url } => {
+            let sql = "UPDATE attempt SET video_url = ?2 WHERE id = ?1";
+            connection.prepare_cached(sql)?.execute(params![attempt.0, video_url])?;
+        }
+        Event::Fetched(VideoFile { path, sha256, bytes }) => {
+            let sql = "UPDATE attempt SET file = ?2, sha256 = ?3, bytes = ?4, fetched_us = coalesce(fetched_us, ?5)
+                 WHERE id = ?1";
+            // No file system has files of more than 2^63 bytes.
+            let bytes = i64::try_from(*bytes).unwrap_or(i64::MAX);
+            connection.prepare_cached(sql)?.execute(params![attempt.0, path.as_str(), sha256, bytes, now])?;
+        }
+        Event::Moved(path) => {
+            let sql = "UPDATE attempt SET file = ?2 WHERE id = ?1";
+            connection.prepare_cached(sql)?.execute(params![attempt.0, path.as_str()])?;
+        }
+    }
+    Ok(())
+}
+
+/// Puts every intent of the batch that has no answer in doubt, and says how many there were.
+pub(super) fn conclude(connection: &Connection, batch: &BatchKey) -> Result<usize, Refused> {
+    let error =
+        ServiceError { message: "the run ended between sending and the answer".to_owned(), ..ServiceError::default() };
+    let doubted = Event::Doubted(error.clone()).after(AttemptState::Intended).map_err(LedgerError::from)?;
+    let sql = "UPDATE attempt SET state = ?3, error = ?4 WHERE state = ?5
+         AND batch = (SELECT id FROM batch WHERE name = ?1 AND batch = ?2)";
+    let intended = AttemptState::Intended.name();
+    Ok(connection.prepare_cached(sql)?.execute(params![
+        batch.name,
+        batch.batch,
+        doubted.name(),
+        error_text(&error),
+        intended
+    ])?)
+}
+
+/// Gives the tasks of the batch that can still be asked about to another account.
+pub(super) fn adopt(connection: &Connection, batch: &BatchKey, account: &Account) -> Result<(), Refused> {
+    let sql =
+        "UPDATE attempt SET service = ?3, key = ?4 WHERE state IN ('queued', 'in_progress', 'in_doubt', 'completed')
+         AND batch = (SELECT id FROM batch WHERE name = ?1 AND batch = ?2)";
+    connection.prepare_cached(sql)?.execute(params![batch.name, batch.batch, account.service, account.key])?;
+    Ok(())
+}
+
+fn error_text(error: &ServiceError) -> String {
+    serde_json::json!(error).to_string()
+}

@@ -1,0 +1,46 @@
+//! What a ledger says of batches other than the one that is run.
+
+use jiff::Timestamp;
+
+use crate::domain::{Attempt, BatchKey, Charge, Usd};
+
+/// Attempts of a quarter of an hour that count alike in the books.
+#[derive(Clone, Debug)]
+pub struct Spending {
+    /// When the quarter began.
+    pub at: Timestamp,
+    /// The batch.
+    pub batch: BatchKey,
+    /// The model.
+    pub model: String,
+    /// What is known of the money.
+    pub charge: Charge,
+    /// Whether they are in doubt.
+    pub is_doubtful: bool,
+    /// How many there are.
+    pub attempts: u32,
+    /// Their price together.
+    pub price: Usd,
+}
+
+/// An attempt of another batch.
+#[derive(Clone, Debug)]
+pub struct BoughtElsewhere {
+    /// The batch.
+    pub batch: BatchKey,
+    /// The attempt.
+    pub attempt: Attempt,
+}
+
+/// What is open in another batch of the same name.
+#[derive(Clone, Debug)]
+pub struct OpenElsewhere {
+    /// The batch.
+    pub batch: BatchKey,
+    /// Tasks at the service.
+    pub outstanding: u32,
+    /// Attempts in doubt.
+    pub doubtful: u32,
+    /// The price of both.
+    pub price: Usd,
+}

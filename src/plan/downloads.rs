@@ -1,0 +1,124 @@
+//! Which videos are missing, and where each one goes: from the jobs and the ledger, before the run.
+
+use std::collections::{HashMap, HashSet};
+
+use super::build::Planned;
+use super::decide::Action;
+use crate::domain::{Account, Attempt, AttemptId, AttemptState, History, Job, JobId, OutputPath, TaskNames, VideoFile};
+
+/// Where the videos of a batch are, and where they belong.
+#[derive(Clone, Debug, Default)]
+pub struct DownloadPlan {
+    /// Completed tasks whose video is not here.
+    pub missing: Vec<Download>,
+    /// Where the videos of tasks go that are at the service already.
+    outstanding: HashMap<AttemptId, Destination>,
+    /// By path in small letters, because some file systems make no difference: the attempts whose video is there by the
+    /// ledger's word, the latest first.
+    occupants: HashMap<String, Vec<(AttemptId, VideoFile)>>,
+}
+
+/// Where a video goes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Destination {
+    /// The path of its job.
+    pub path: OutputPath,
+    /// Only a version of that path: the path itself is for another video of the job.
+    pub is_version: bool,
+}
+
+/// A completed task whose video is to be fetched.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Download {
+    /// The job.
+    pub job: JobId,
+    /// The attempt.
+    pub attempt: AttemptId,
+    /// The task.
+    pub task: TaskNames,
+    /// Whose task it is.
+    pub account: Account,
+    /// Where the service said that the video is.
+    pub video_url: String,
+    /// Where it goes.
+    pub destination: Destination,
+    /// The video as it was when it was here.
+    pub known: Option<VideoFile>,
+}
+
+impl DownloadPlan {
+    /// What jobs and their earlier attempts ask for; `resume` and `collect` are the tasks at the service. `is_left_out` says
+    /// whether a job is in the manifest and was not selected, `is_here` whether a video that was fetched once is still there.
+    ///
+    /// The video of a job that is done is fetched again when it is missing. One that was paid for and that another took the
+    /// place of, or whose job is gone, is fetched once: whoever removes it then does not want it.
+    pub(super) fn new(
+        planned: &[Planned],
+        history: &History,
+        [resume, collect]: [&[Attempt]; 2],
+        is_left_out: impl Fn(&JobId) -> bool,
+        is_here: impl Fn(&VideoFile) -> bool,
+    ) -> Self {
+        let done = planned.iter().filter(|planned| planned.action == Action::Done);
+        let done: HashSet<AttemptId> = done.filter_map(|planned| planned.attempt).collect();
+        let completed = || history.attempts().filter(|attempt| attempt.state == AttemptState::Completed);
+        if completed().next().is_none() && resume.is_empty() && collect.is_empty() {
+            return Self::default();
+        }
+        let jobs: HashMap<&JobId, &Job> = planned.iter().map(|planned| (&planned.job.id, &*planned.job)).collect();
+        let destination = |attempt: &Attempt, is_version: bool| {
+            let path = jobs.get(&attempt.job).map_or_else(|| OutputPath::of(&attempt.job), |job| job.output());
+            Destination { path, is_version }
+        };
+        let wanted = completed().filter(|attempt| match &attempt.file {
+            Some(file) => done.contains(&attempt.id) && !is_here(file),
+            None => !is_left_out(&attempt.job),
+        });
+        let missing = wanted.filter_map(|attempt| {
+            Some(Download {
+                job: attempt.job.clone(),
+                attempt: attempt.id,
+                task: attempt.task.clone()?,
+                account: attempt.account.clone(),
+                video_url: attempt.video_url.clone()?,
+                destination: destination(attempt, !done.contains(&attempt.id)),
+                known: attempt.file.as_deref().cloned(),
+            })
+        });
+        let resumed = resume.iter().map(|attempt| (attempt.id, destination(attempt, false)));
+        let collected = collect.iter().map(|attempt| (attempt.id, destination(attempt, true)));
+        let mut occupants: HashMap<String, Vec<(AttemptId, VideoFile)>> = HashMap::new();
+        for attempt in completed() {
+            let Some(file) = attempt.file.as_deref() else { continue };
+            occupants.entry(file.path.as_str().to_lowercase()).or_default().insert(0, (attempt.id, file.clone()));
+        }
+        Self { missing: missing.collect(), outstanding: resumed.chain(collected).collect(), occupants }
+    }
+
+    /// Where the video of a task goes that was at the service before the run.
+    #[must_use]
+    pub fn destination_of(&self, attempt: &Attempt) -> Destination {
+        let unknown = || Destination { path: OutputPath::of(&attempt.job), is_version: true };
+        self.outstanding.get(&attempt.id).cloned().unwrap_or_else(unknown)
+    }
+
+    /// The tasks of earlier runs belong to this account, after a key was changed.
+    pub fn adopt(&mut self, account: &Account) {
+        for download in &mut self.missing {
+            download.account = account.clone();
+        }
+    }
+
+    /// The attempts whose video, one and the same, is where another's goes, by the ledger's word.
+    #[must_use]
+    pub fn occupants(&self, destination: &Destination, newcomer: AttemptId) -> Vec<&(AttemptId, VideoFile)> {
+        let there = self.occupants.get(&destination.path.as_str().to_lowercase()).filter(|_| !destination.is_version);
+        let there = there.into_iter().flatten().filter(|(attempt, _)| *attempt != newcomer);
+        let mut there: Vec<_> = there.collect();
+        if let Some((_, latest)) = there.first() {
+            let sha256 = latest.sha256.clone();
+            there.retain(|(_, file)| file.sha256 == sha256);
+        }
+        there
+    }
+}

@@ -1,0 +1,66 @@
+//! Which files reports go to, and what is never replaced by one.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read as _};
+use std::path::{Path, PathBuf};
+
+use super::writer::{Form, Writer};
+use crate::files::open_plain;
+
+/// As many bytes of a report as tell that it is one.
+const FIRST_LINES: u64 = 4096;
+
+/// The files in the output folder.
+const USUAL: [(&str, Form); 3] = [("report.csv", Form::Csv), ("report.json", Form::Json), ("report.html", Form::Html)];
+
+/// A file that is in the way of a report, and is none itself: a table of products, the manifest, anything that somebody made.
+#[derive(Debug, thiserror::Error)]
+#[error("{} {}", path.display(), match source {
+    Some(error) => format!("can't be read to see whether it is a report: {error}"),
+    None => "is there already, and is no report of shotlist".to_owned(),
+})]
+pub struct NoReport {
+    /// The file.
+    pub path: PathBuf,
+    source: Option<io::Error>,
+}
+
+impl Writer {
+    /// To the usual files in the output folder.
+    #[must_use]
+    pub fn usual(folder: &Path) -> Self {
+        Self::new(USUAL.map(|(name, form)| (folder.join(name), form)).to_vec())
+    }
+
+    /// Refuses to replace a file that is no report.
+    pub fn check(&self) -> Result<(), NoReport> {
+        self.files().try_for_each(|(path, form)| spare(path, *form))
+    }
+}
+
+/// What is in the first lines of a report of each form, and of nothing else.
+fn marks(form: Form) -> &'static [&'static str] {
+    match form {
+        Form::Csv => &["id,batch,model,state,charge"],
+        Form::Json => &["\"schema_version\"", "\"simulated\"", "\"written_at\"", "\"jobs\""],
+        Form::Html => &["name=\"generator\" content=\"shotlist"],
+    }
+}
+
+fn spare(path: &Path, form: Form) -> Result<(), NoReport> {
+    let mut start = Vec::new();
+    let read = open_plain(path, File::options().read(true));
+    let source = match read.and_then(|file| file.take(FIRST_LINES).read_to_end(&mut start)) {
+        // What hinders it from being made is told when it is.
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(()),
+        Err(error) => Some(error),
+        Ok(_) => {
+            let start = String::from_utf8_lossy(&start);
+            if start.is_empty() || marks(form).iter().all(|mark| start.contains(mark)) {
+                return Ok(());
+            }
+            None
+        }
+    };
+    Err(NoReport { path: path.to_owned(), source })
+}

@@ -1,0 +1,45 @@
+//! From a manifest to reports, in the one order that keeps money safe.
+//!
+//! Each step is a value that only the one before it gives, so that none can be left out and none can come too early:
+//!
+//! | value | what is certain | what it gives |
+//! |---|---|---|
+//! | [`Session`] | the manifest is sound; nothing is locked, asked or written | a [`Plan`](crate::plan::Plan) to show, or a [`Held`] |
+//! | [`Held`] | no other runner is at the batch, what a crash left is concluded, and the plan is made anew of what the ledger says now | a [`Ready`] |
+//! | [`Ready`] | no limit on spending is passed, and the service can see the tasks that are at it | with a [`Consent`] that covers the plan, an [`Outcome`] |
+//!
+//! Everything that can refuse a run refuses it before the first submission, as a [`Refusal`]. Whoever drops one of these values,
+//! or the future of a run, leaves in the ledger what a kill at that moment would leave.
+//!
+//! # The rooms inside
+//!
+//! [`start`], [`held`], [`ready`] and [`outcome`] are the steps, [`options`], [`consent`], [`connection`] and [`home`] what they
+//! are given, and [`refusal`] what ends them early. [`planning`] makes the plan, with [`limits`] and what [`purchases`] finds to have been bought before.
+//! [`reporter`] writes reports beside the run.
+
+mod connection;
+mod consent;
+mod held;
+mod home;
+mod limits;
+mod options;
+mod outcome;
+mod planning;
+mod purchases;
+mod ready;
+mod refusal;
+mod reporter;
+mod start;
+
+pub use connection::{Connection, ConnectionError, ConnectionOptions, SIMULATOR_SPEED};
+pub use consent::Consent;
+pub use held::Held;
+pub use home::{Home, ThroughALink};
+pub use options::{Options, RedoOptions};
+pub use outcome::Outcome;
+pub use ready::Ready;
+pub use refusal::Refusal;
+pub use reporter::ReporterError;
+pub use start::Session;
+
+pub use crate::engine::{Outcome as Ended, RunEvent, Settings, Stop, StopReason};

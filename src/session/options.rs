@@ -1,0 +1,64 @@
+//! What is wanted of a run.
+
+use std::path::PathBuf;
+
+use super::home::{Home, ThroughALink};
+use crate::domain::{BatchKey, Usd};
+use crate::engine::Settings;
+use crate::plan::{IdGlobs, Selection};
+use crate::report::Writer;
+
+/// What is wanted of a run, besides its manifest.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where things are unless somebody says otherwise.
+    pub home: Home,
+    /// The folder of the reports and the videos.
+    pub out: PathBuf,
+    /// The files that the reports go to.
+    pub reports: Writer,
+    /// Which jobs.
+    pub selection: Selection,
+    /// What is paid for again.
+    pub redo: RedoOptions,
+    /// The most that this run may newly spend; it takes the place of the manifest's `budget.run`.
+    pub max_cost: Option<Usd>,
+    /// How fast, and for how long.
+    pub settings: Settings,
+    /// Whether videos are fetched; otherwise they stay at their addresses, which expire.
+    pub downloads: bool,
+}
+
+impl Options {
+    /// Every job once, with reports and videos where the manifest's home has them.
+    pub fn of(home: Home, batch: &BatchKey) -> Result<Self, ThroughALink> {
+        let out = home.out(batch)?;
+        Ok(Self::new(home, out))
+    }
+
+    /// Every job once, with reports and videos in this folder.
+    #[must_use]
+    pub fn new(home: Home, out: PathBuf) -> Self {
+        Self {
+            reports: Writer::usual(&out),
+            settings: if home.is_simulated() { super::connection::simulator_settings() } else { Settings::default() },
+            home,
+            out,
+            selection: Selection::default(),
+            redo: RedoOptions::default(),
+            max_cost: None,
+            downloads: true,
+        }
+    }
+}
+
+/// What is paid for again.
+#[derive(Clone, Debug, Default)]
+pub struct RedoOptions {
+    /// How often a job whose task fails is paid for once more in this run.
+    pub retries: u32,
+    /// Whether failed jobs of earlier runs are due again.
+    pub retry_failed: bool,
+    /// Completed jobs that are due again.
+    pub retake: IdGlobs,
+}

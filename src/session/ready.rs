@@ -1,0 +1,102 @@
+//! A run that nothing hinders any more but that somebody has to agree to it.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::connection::Connection;
+use super::consent::Consent;
+use super::held::Held;
+use super::outcome::Outcome;
+use super::refusal::Refusal;
+use super::reporter::Reporter;
+use super::{limits, purchases};
+use crate::download::{Downloader, Downloads};
+use crate::engine::{self, Engine, RunEvent, Stop};
+use crate::files::sweep;
+use crate::ledger::{HeldBatch as _, Ledger};
+use crate::plan::Plan;
+
+/// A batch that is held, with a plan within its limits and a service that can do it.
+pub struct Ready<'s, L: Ledger> {
+    held: Held<'s, L>,
+    service: Option<(Connection, Option<Downloader>)>,
+}
+
+impl<'s, L: Ledger> Ready<'s, L> {
+    pub(super) fn new(held: Held<'s, L>, connection: Option<Connection>) -> Result<Self, Refusal> {
+        let options = &held.session.options;
+        let service = connection.map(|connection| {
+            let downloader =
+                held.plan.downloads.is_some().then(|| connection.downloader(&options.out, &options.settings));
+            Ok::<_, Refusal>((connection, downloader.transpose()?))
+        });
+        let service = service.transpose()?;
+        Ok(Self { held, service })
+    }
+
+    /// What the run will do.
+    pub fn plan(&self) -> &Plan {
+        &self.held.plan
+    }
+
+    /// Does it, if the consent covers it, and returns when every task has had its final word or `stop` ended the run. Reports are
+    /// written before the first submission, meanwhile, and at the end.
+    ///
+    /// `tell` is told of everything that happens; it must not wait. What goes wrong after the first submission is part of the outcome, and no refusal.
+    pub async fn run(
+        self,
+        consent: &Consent,
+        stop: &Stop,
+        tell: &(dyn Fn(RunEvent) + Sync),
+    ) -> Result<Outcome, Refusal> {
+        let Self { held: Held { session, batch, mut plan, history, .. }, service } = self;
+        if !session.ledger.is_simulated() {
+            consent.check(&plan)?;
+        }
+        // Before the reports are written anew: the old one may be all that is left of what was bought.
+        purchases::keep_what_only_the_report_knows(session, &history).await?;
+        drop(history);
+        let reporter = session.reporter();
+        // What reports of killed runs left on their way.
+        session.options.reports.paths().filter_map(Path::parent).for_each(sweep);
+        reporter.write().await?;
+        let mut run = engine::Outcome::default();
+        if let Some((connection, downloader)) = &service {
+            if connection.is_same_account() {
+                batch.adopt(connection.account()).await.map_err(|error| Refusal::Files(Box::new(error)))?;
+                plan.adopt(connection.account());
+            }
+            let has_news = AtomicBool::new(false);
+            let engine = Engine {
+                service: connection.service(),
+                account: connection.account(),
+                limits: &limits::over_all_batches(&session.manifest.budget),
+                ledger: &batch,
+                settings: &session.options.settings,
+                stop,
+                downloads: downloader.as_ref().map(|downloader| downloader as &dyn Downloads),
+                tell: &|event| {
+                    has_news.store(true, Ordering::Relaxed);
+                    tell(event);
+                },
+            };
+            run = beside_its_reports(engine.run(&plan), &reporter, &has_news).await;
+        }
+        // The batch stays held until its reports are written.
+        let (report, reports) = reporter.write_whatever_can_be().await;
+        drop(batch);
+        Ok(Outcome { run, report, reports })
+    }
+}
+
+/// Runs the engine, and writes the reports anew meanwhile.
+async fn beside_its_reports<L: Ledger>(
+    run: impl Future<Output = engine::Outcome>,
+    reporter: &Reporter<L>,
+    has_news: &AtomicBool,
+) -> engine::Outcome {
+    tokio::select! {
+        outcome = run => outcome,
+        never = reporter.keep_writing(has_news) => match never {},
+    }
+}

@@ -1,0 +1,103 @@
+//! Why a run does not happen. Nothing was sent, and nothing was spent.
+
+use std::error::Error;
+
+use super::connection::ConnectionError;
+use super::home::ThroughALink;
+use crate::domain::{Account, BatchKey, JobId, Usd};
+use crate::ledger::{HoldError, Unavailable};
+use crate::plan::Limit;
+use crate::report::NoReport;
+
+/// Why a run does not happen.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// Another run is at the batch.
+    #[error("another run holds the batch {batch}{holder}")]
+    Busy {
+        /// The batch.
+        batch: BatchKey,
+        /// Who, where that is known.
+        holder: String,
+    },
+    /// The ledger can't be used.
+    #[error(transparent)]
+    Ledger(#[from] Unavailable),
+    /// What would be replaced by a report is none.
+    #[error(transparent)]
+    NoReport(#[from] NoReport),
+    /// Something else can't be written.
+    #[error(transparent)]
+    Files(Box<dyn Error + Send + Sync>),
+    /// A link is in the way.
+    #[error(transparent)]
+    ThroughALink(#[from] ThroughALink),
+    /// The service can't be spoken to.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+    /// The run would pass a limit on spending.
+    #[error(
+        "the run would cost ${cost}, and the limit is ${} ({}){}",
+        limit.usd,
+        limit.source,
+        if limit.used.is_zero() { String::new() } else { format!(", of which ${} is used", limit.used) }
+    )]
+    OverLimit {
+        /// What it would cost.
+        cost: Usd,
+        /// The limit.
+        limit: Limit,
+    },
+    /// The plan needs a service, and there is none.
+    #[error("there is something to ask of the service, and no connection to one")]
+    NoConnection,
+    /// Of the ledger and the service, one is real and the other simulated.
+    #[error("{}", if *ledger_is_simulated {
+        "the service is real, and the ledger is that of the simulator"
+    } else {
+        "the service is the simulator, which may not write into a real ledger"
+    })]
+    OtherKind {
+        /// Which of them.
+        ledger_is_simulated: bool,
+    },
+    /// Tasks that are to be looked after belong to another account.
+    #[error("the task of {job}{} belongs to {owner}, and this is {account}: another account can't see it", and_more(*more))]
+    OtherAccount {
+        /// Whose task it is, of the jobs.
+        job: JobId,
+        /// How many more there are.
+        more: usize,
+        /// Whose task it is.
+        owner: Account,
+        /// Who asks.
+        account: Account,
+    },
+    /// Nobody agreed to buy again what was bought before.
+    #[error("{} bought before, and nobody agreed to buy that again", if *jobs == 1 { "1 job was" } else { "some jobs were" })]
+    BoughtBefore {
+        /// How many jobs.
+        jobs: usize,
+    },
+    /// Nobody agreed to what it costs.
+    #[error("the run would cost ${cost}, and {}", if agreed.is_zero() { "nobody agreed to that".to_owned() } else { format!("agreed to was ${agreed}") })]
+    NotAgreed {
+        /// The most that it would cost.
+        cost: Usd,
+        /// What was agreed to.
+        agreed: Usd,
+    },
+}
+
+fn and_more(more: usize) -> String {
+    if more == 0 { String::new() } else { format!(" and {more} more") }
+}
+
+impl From<HoldError> for Refusal {
+    fn from(error: HoldError) -> Self {
+        match error {
+            HoldError::Busy { batch, holder } => Self::Busy { batch, holder },
+            HoldError::Unavailable(error) => Self::Ledger(error),
+        }
+    }
+}
