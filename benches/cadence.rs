@@ -1,5 +1,5 @@
-//! How well looks are placed: the engine on a simulated clock against looks every 8 and every 10 seconds, for several ways
-//! in which a service may behave. 400 jobs, 8 slots; for each the looks at one task, how long after its end a task is
+//! How well polls are placed: the engine on a simulated clock against polls every 8 and every 10 seconds, for several ways
+//! in which a service may behave. 400 jobs, 8 slots; for each the polls of one task, how long after its end a task is
 //! seen finished (mean and 95th percentile), and the wall time of the run over the ideal one, in which every slot is
 //! refilled the moment that its task ends.
 //!
@@ -98,14 +98,14 @@ fn slows_down(number: usize, a: f64, _: f64) -> f64 {
 
 /// What is compared.
 struct Figures {
-    looks: f64,
+    polls: f64,
     lag_s: f64,
     lag_95_s: f64,
     over_ideal: f64,
 }
 
 fn main() {
-    print(&format!("{:<32} {:>8} {:>7} {:>8} {:>8} {:>9}", "", "", "looks", "lag s", "95th s", "of ideal"));
+    print(&format!("{:<32} {:>8} {:>7} {:>8} {:>8} {:>9}", "", "", "polls", "lag s", "95th s", "of ideal"));
     for case in &CASES {
         let random: Vec<(f64, f64)> = {
             let mut random = fastrand::Rng::with_seed(7);
@@ -118,15 +118,15 @@ fn main() {
         show("", "10 s", &fixed(&takes, 10.0), None);
     }
     print(
-        "\nLimits, for uniform times as documented: looks at most half of what 8 s needs with no more lag, 1.02 of ideal.",
+        "\nLimits, for uniform times as documented: polls at most half of what 8 s needs with no more lag, 1.02 of ideal.",
     );
 }
 
 fn show(what: &str, how: &str, figures: &Figures, against: Option<&Figures>) {
     let ratio =
-        against.map_or_else(String::new, |other| format!("   {:.2} of the looks of 8 s", figures.looks / other.looks));
-    let Figures { looks, lag_s, lag_95_s, over_ideal } = figures;
-    print(&format!("{what:<32} {how:>8} {looks:>7.1} {lag_s:>8.2} {lag_95_s:>8.2} {over_ideal:>9.3}{ratio}"));
+        against.map_or_else(String::new, |other| format!("   {:.2} of the polls of 8 s", figures.polls / other.polls));
+    let Figures { polls, lag_s, lag_95_s, over_ideal } = figures;
+    print(&format!("{what:<32} {how:>8} {polls:>7.1} {lag_s:>8.2} {lag_95_s:>8.2} {over_ideal:>9.3}{ratio}"));
 }
 
 /// The engine itself, on Tokio's paused clock.
@@ -135,7 +135,7 @@ fn learned(case: &Case, takes: &[f64], random: &[(f64, f64)]) -> Figures {
     let mut service = FakeService::taking(move |number| Duration::from_secs_f64(durations[number]));
     service.progress = Box::new(move |number, share| Some(progress(share, own[number].1)));
     service.submit_latency = Duration::from_millis(20);
-    service.look_latency = Box::new(|_| Duration::from_millis(20));
+    service.poll_latency = Box::new(|_| Duration::from_millis(20));
     let typical = |job: Arc<Job>| Arc::new(Job { typical_s: case.typical_s, ..Arc::unwrap_or_clone(job) });
     let jobs: Vec<Arc<Job>> = jobs(takes.len()).into_iter().map(typical).collect();
     let plan = plan_of(&jobs, &History::default());
@@ -148,25 +148,25 @@ fn learned(case: &Case, takes: &[f64], random: &[(f64, f64)]) -> Figures {
         start.elapsed().as_secs_f64()
     });
     let lags = service.lags.lock().expect("no panic").values().map(Duration::as_secs_f64).collect();
-    figures(service.looks().len(), lags, wall, takes)
+    figures(service.polls().len(), lags, wall, takes)
 }
 
-/// Looks at every task each so many seconds from its submission on, with no delay in between.
+/// Polls at every task each so many seconds from its submission on, with no delay in between.
 fn fixed(takes: &[f64], every: f64) -> Figures {
-    let looks = |takes: &f64| (takes / every).ceil();
-    let seen: Vec<f64> = takes.iter().map(|takes| looks(takes) * every).collect();
+    let polls = |takes: &f64| (takes / every).ceil();
+    let seen: Vec<f64> = takes.iter().map(|takes| polls(takes) * every).collect();
     let lags = seen.iter().zip(takes).map(|(seen, takes)| seen - takes).collect();
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some thousands")]
-    let looks = takes.iter().map(looks).sum::<f64>() as usize;
-    figures(looks, lags, scheduled(&seen, SLOTS), takes)
+    let polls = takes.iter().map(polls).sum::<f64>() as usize;
+    figures(polls, lags, scheduled(&seen, SLOTS), takes)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "some thousands")]
-fn figures(looks: usize, mut lags: Vec<f64>, wall: f64, takes: &[f64]) -> Figures {
+fn figures(polls: usize, mut lags: Vec<f64>, wall: f64, takes: &[f64]) -> Figures {
     lags.sort_by(f64::total_cmp);
     let jobs = takes.len() as f64;
     Figures {
-        looks: looks as f64 / jobs,
+        polls: polls as f64 / jobs,
         lag_s: lags.iter().sum::<f64>() / jobs,
         lag_95_s: lags[lags.len() * 95 / 100],
         over_ideal: wall / scheduled(takes, SLOTS),

@@ -122,8 +122,8 @@ fn makespan(jobs: usize, slots: usize) {
     );
     #[expect(clippy::cast_precision_loss, reason = "small numbers")]
     let jobs = jobs as f64;
-    let looks: f64 = rows.iter().filter_map(|row| row["polls"].as_f64()).sum();
-    figure("    looks at one task", &format!("{:.1}", looks / jobs), "-");
+    let polls: f64 = rows.iter().filter_map(|row| row["polls"].as_f64()).sum();
+    figure("    polls of one task", &format!("{:.1}", polls / jobs), "-");
     let quarter = takes.iter().sum::<f64>() / jobs / 4.0;
     let seen: Vec<f64> = takes.iter().map(|takes| (takes / quarter).ceil() * quarter).collect();
     figure("    looking every quarter of the mean", &format!("{:.3}", scheduled(&seen, slots) / ideal), "-");

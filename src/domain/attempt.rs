@@ -156,7 +156,7 @@ pub struct Attempt {
     pub fetched_at: Option<Timestamp>,
 }
 
-/// The first look at a task that saw it being generated. Nobody looked at the moment when that began.
+/// The first poll of a task that saw it being generated. Nobody saw the moment when that began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sighting {
     /// When.

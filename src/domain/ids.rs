@@ -97,7 +97,7 @@ impl fmt::Display for TaskId {
 /// The names of one task at the service: the one that it is asked by, and another where the service uses two.
 ///
 /// The interface says that `id` and `task_id` are the same (§2.3). Behind gateways they are not always: one may be a number
-/// of the gateway's own, and a look may be answered with another name than the submission was.
+/// of the gateway's own, and a poll may be answered with another name than the submission was.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct TaskNames {
     /// The name that it is asked by first.
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_can_never_leave_a_folder_or_look_like_an_option() {
+    fn an_id_can_never_leave_a_folder_or_poll_like_an_option() {
         for good in ["a", "7", "hero", "spin-AB_1.2", &"x".repeat(128)] {
             assert!(JobId::new(good).is_ok(), "{good:?} was refused");
         }

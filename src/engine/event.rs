@@ -103,7 +103,7 @@ pub enum RunEvent {
         /// The job.
         job: JobId,
         /// Why.
-        why: Leaving,
+        why: LeaveReason,
         /// What the service said last, if that was not that the task waits or is being generated.
         said: Option<String>,
         /// Whether that is a word that may go on for ever.
@@ -154,7 +154,7 @@ pub enum RunEvent {
 
 /// Why a task is left at the service.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Leaving {
+pub enum LeaveReason {
     /// It took longer than `--deadline`.
     Deadline,
     /// The run was interrupted, or its time is over.

@@ -9,26 +9,26 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 
 use super::event::RunEvent;
-use super::line::Line;
+use super::gateway::Gateway;
 use super::stop::StopReason;
 use crate::domain::{Account, AttemptId, JobId, OutputPath, TaskId, TaskNames, VideoFile, with_causes};
 use crate::download::{self, Downloads, FetchError, Link, Stored};
 use crate::ledger::{Event, HeldBatch};
 use crate::plan::{Destination, Download, DownloadPlan};
-use crate::service::{Look, VideoService};
+use crate::service::{PollAnswer, VideoService};
 
 /// The most downloads at once: of this run's videos, and of earlier ones.
 const AT_ONCE: usize = 4;
 const EARLIER_AT_ONCE: usize = 2;
 /// How often a task is asked for a new link, and the pause in between.
-const MOST_LOOKS: usize = 3;
-const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
+const MOST_POLLS: usize = 3;
+const BETWEEN_POLLS: Duration = Duration::from_secs(2);
 /// The longest pause that is waited out for that.
 const LONGEST_PAUSE: Duration = Duration::from_mins(10);
 
 /// Fetches the videos of a run.
 pub struct Fetcher<'r, S, L> {
-    line: &'r Line<'r, S>,
+    gateway: &'r Gateway<'r, S>,
     ledger: &'r L,
     account: &'r Account,
     downloads: &'r dyn Downloads,
@@ -39,14 +39,14 @@ pub struct Fetcher<'r, S, L> {
 
 impl<'r, S: VideoService, L: HeldBatch> Fetcher<'r, S, L> {
     pub fn new(
-        line: &'r Line<'r, S>,
+        gateway: &'r Gateway<'r, S>,
         ledger: &'r L,
         account: &'r Account,
         downloads: &'r dyn Downloads,
         plan: &'r DownloadPlan,
     ) -> Self {
         Self {
-            line,
+            gateway,
             ledger,
             account,
             downloads,
@@ -81,15 +81,15 @@ impl<'r, S: VideoService, L: HeldBatch> Fetcher<'r, S, L> {
     }
 
     async fn fetch(&self, download: &Download, permits: &Semaphore) -> bool {
-        (self.line.tell)(RunEvent::ToFetch { job: download.job.clone() });
+        (self.gateway.tell)(RunEvent::ToFetch { job: download.job.clone() });
         match self.fetch_in_turn(download, permits).await {
             // If the run is being left, the next one fetches it.
             Ok(()) | Err(Unfetched::Left) => true,
             Err(Unfetched::Missed { message, is_local }) => {
-                (self.line.tell)(RunEvent::NotFetched { job: download.job.clone(), message: message.clone() });
+                (self.gateway.tell)(RunEvent::NotFetched { job: download.job.clone(), message: message.clone() });
                 if is_local {
                     // More would be paid for that there is no room for.
-                    self.line.stop_because(StopReason::FilesFailed, message);
+                    self.gateway.stop_because(StopReason::FilesFailed, message);
                 }
                 false
             }
@@ -121,7 +121,7 @@ impl<'r, S: VideoService, L: HeldBatch> Fetcher<'r, S, L> {
     async fn unless_leaving<T>(&self, wait: impl Future<Output = T>) -> Result<T, Unfetched> {
         tokio::select! {
             biased;
-            () = self.line.stop.leaving() => Err(Unfetched::Left),
+            () = self.gateway.stop.leaving() => Err(Unfetched::Left),
             value = wait => Ok(value),
         }
     }
@@ -132,7 +132,7 @@ impl<'r, S: VideoService, L: HeldBatch> Fetcher<'r, S, L> {
         download: &Download,
         destination: &download::Destination,
     ) -> Result<(Stored, Option<String>), Unfetched> {
-        let contents: Vec<String> = download.task.each().map(|task| self.line.service.content_url(task)).collect();
+        let contents: Vec<String> = download.task.each().map(|task| self.gateway.service.content_url(task)).collect();
         let mut told = Vec::new();
         if !contents.contains(&download.video_url) {
             match self.fetch_from(Link::Video(download.video_url.clone()), destination).await? {
@@ -200,32 +200,32 @@ impl<'r, S: VideoService, L: HeldBatch> Fetcher<'r, S, L> {
     /// The same by one of the task's names.
     async fn ask_by(&self, name: &TaskId, task: &TaskNames) -> Result<Answered, String> {
         let mut trouble = String::new();
-        for _ in 0..MOST_LOOKS {
+        for _ in 0..MOST_POLLS {
             // Nobody asks during a pause. One that is longer than a link may take is left to the next run.
-            while let Some(pause) = self.line.pace.pending() {
+            while let Some(pause) = self.gateway.rate_limit.pending() {
                 if pause > LONGEST_PAUSE {
                     return Err("the service asked everybody to wait".to_owned());
                 }
                 tokio::time::sleep(pause).await;
             }
-            self.line.pace.turn_to_look().await;
-            match self.line.service.look(name).await {
+            self.gateway.rate_limit.turn_to_poll().await;
+            match self.gateway.service.poll(name).await {
                 // The link of another task leads to another video.
-                Look::Report(report) => match report.strange_name(task) {
+                PollAnswer::Report(report) => match report.strange_name(task) {
                     None => return Ok(Answered::Link(report.video_url)),
                     Some(other) => trouble = format!("the service answered about the task {other}"),
                 },
-                Look::Missing(message) => return Ok(Answered::Denied(message)),
-                Look::KeyRefused(error) => return Err(error.message),
-                Look::Wait(wait, message) => {
+                PollAnswer::Missing(message) => return Ok(Answered::Denied(message)),
+                PollAnswer::KeyRefused(error) => return Err(error.message),
+                PollAnswer::Wait(wait, message) => {
                     match wait {
-                        Some(wait) => self.line.pace.pause(wait),
-                        None => drop(self.line.pace.slow_down()),
+                        Some(wait) => self.gateway.rate_limit.pause(wait),
+                        None => drop(self.gateway.rate_limit.slow_down()),
                     }
                     trouble = message;
                 }
-                Look::Trouble(message) => {
-                    tokio::time::sleep(BETWEEN_LOOKS).await;
+                PollAnswer::Transient(message) => {
+                    tokio::time::sleep(BETWEEN_POLLS).await;
                     trouble = message;
                 }
             }
@@ -236,9 +236,9 @@ impl<'r, S: VideoService, L: HeldBatch> Fetcher<'r, S, L> {
     /// The video is here, and another one took its path: another batch in the same folder, for example.
     async fn write_moved(&self, download: &Download, known: &VideoFile, path: OutputPath) {
         if let Err(error) = self.ledger.record(download.attempt, Event::Moved(path.clone())).await {
-            return self.line.stop_because(StopReason::LedgerFailed, with_causes(&error));
+            return self.gateway.stop_because(StopReason::LedgerFailed, with_causes(&error));
         }
-        (self.line.tell)(RunEvent::Fetched { job: download.job.clone(), path, bytes: known.bytes });
+        (self.gateway.tell)(RunEvent::Fetched { job: download.job.clone(), path, bytes: known.bytes });
     }
 
     async fn write_down(
@@ -258,10 +258,10 @@ impl<'r, S: VideoService, L: HeldBatch> Fetcher<'r, S, L> {
         // What can't be written is done again by the next run, which finds the file in its place.
         for (attempt, event) in moved.chain(linked).chain([fetched]) {
             if let Err(error) = self.ledger.record(attempt, event).await {
-                return self.line.stop_because(StopReason::LedgerFailed, with_causes(&error));
+                return self.gateway.stop_because(StopReason::LedgerFailed, with_causes(&error));
             }
         }
-        (self.line.tell)(RunEvent::Fetched { job: download.job.clone(), path, bytes });
+        (self.gateway.tell)(RunEvent::Fetched { job: download.job.clone(), path, bytes });
     }
 }
 

@@ -11,14 +11,14 @@ use jiff::Timestamp;
 use tokio::sync::{SemaphorePermit, mpsc};
 
 use super::cadence::Class;
-use super::event::{Leaving, RunEvent};
+use super::event::{LeaveReason, RunEvent};
 use super::fetcher::Fetcher;
-use super::line::Line;
+use super::gateway::Gateway;
 use super::run::{Engine, Outcome};
 use super::slots::{Slot, Slots};
 use super::stop::StopReason;
 use super::submit::{Submitted, Submitter};
-use super::watched::{Watch, Word};
+use super::watch::{TaskUpdate, Watch};
 use crate::domain::{Attempt, AttemptId, Job, JobId, TaskNames, with_causes};
 use crate::ledger::{Event, HeldBatch};
 use crate::plan::Destination;
@@ -33,14 +33,14 @@ pub(super) enum Work<'r> {
 
 /// Whether the service itself said that generation failed. A task that it merely denies may be there all the same, and
 /// is not paid for again without a person.
-fn has_failed(word: &Word) -> bool {
-    matches!(word, Word::Final(Event::Failed { .. }))
+fn has_failed(word: &TaskUpdate) -> bool {
+    matches!(word, TaskUpdate::Final(Event::Failed { .. }))
 }
 
 /// Where the video is, if this is the word that there is one.
-fn video_url(word: &Word) -> Option<String> {
+fn video_url(word: &TaskUpdate) -> Option<String> {
     match word {
-        Word::Final(Event::Completed { video_url, .. }) => Some(video_url.clone()),
+        TaskUpdate::Final(Event::Completed { video_url, .. }) => Some(video_url.clone()),
         _ => None,
     }
 }
@@ -76,7 +76,7 @@ impl Tally {
 /// What each job's way needs.
 pub(super) struct JobRunner<'r, 'e, S, L> {
     pub(super) engine: &'r Engine<'e, S, L>,
-    pub(super) line: &'r Line<'r, S>,
+    pub(super) gateway: &'r Gateway<'r, S>,
     pub(super) submitter: &'r Submitter<'r, S, L>,
     pub(super) slots: &'r Slots,
     pub(super) fetcher: Option<&'r Fetcher<'r, S, L>>,
@@ -98,8 +98,10 @@ impl<'r, S: VideoService, L: HeldBatch> JobRunner<'r, '_, S, L> {
                 let (job, request, class) = (&attempt.job, attempt.request.as_str(), class_of_attempt(&attempt));
                 let bought = Bought { job, request, attempt: attempt.id, age, class };
                 let word = self.await_task(slot, bought, &mut task).await;
-                let (failed, video_url) =
-                    (matches!(word, Word::Final(Event::Failed { .. } | Event::Disowned { .. })), video_url(&word));
+                let (failed, video_url) = (
+                    matches!(word, TaskUpdate::Final(Event::Failed { .. } | Event::Disowned { .. })),
+                    video_url(&word),
+                );
                 Box::pin(self.finish(&attempt.job, attempt.id, word)).await;
                 self.count_failure(failed);
                 let destination = || self.fetcher.map(|fetcher| fetcher.plan().destination_of(&attempt));
@@ -119,7 +121,7 @@ impl<'r, S: VideoService, L: HeldBatch> JobRunner<'r, '_, S, L> {
             let bought = Bought { job: id, request, attempt, age: Duration::ZERO, class };
             let word = self.await_task(slot, bought, &mut task).await;
             let video_url = video_url(&word);
-            failed = matches!(word, Word::Final(Event::Failed { .. } | Event::Disowned { .. }));
+            failed = matches!(word, TaskUpdate::Final(Event::Failed { .. } | Event::Disowned { .. }));
             let pays_again = has_failed(&word) && retries > 0;
             Box::pin(self.finish(&job.id, attempt, word)).await;
             let own = || Some(Destination { path: job.output(), is_version: false });
@@ -156,43 +158,45 @@ impl<'r, S: VideoService, L: HeldBatch> JobRunner<'r, '_, S, L> {
             let message = format!(
                 "as many jobs as --max-failures says ({failures}) failed, were rejected or are in doubt; what is at the service is still collected"
             );
-            self.line.stop_because(StopReason::TooManyFailures, message);
+            self.gateway.stop_because(StopReason::TooManyFailures, message);
         }
     }
 
     /// Hands a task to the poller, notes its progress and its names, and returns its last word. The poller gives the slot back.
-    async fn await_task(&self, slot: Slot<'r>, bought: Bought<'_>, task: &mut TaskNames) -> Word {
+    async fn await_task(&self, slot: Slot<'r>, bought: Bought<'_>, task: &mut TaskNames) -> TaskUpdate {
         let Bought { job, request, attempt, age, class } = bought;
-        let (words, mut heard) = unbounded();
+        let (updates, mut heard) = unbounded();
         let mut started = false;
         // If the poller is gone, the run is being left. The refused watch must go at once, with its end of the channel:
         // the closed channel is the word that the job hears below.
-        drop(self.watch.send(Watch { attempt, task: task.clone(), age, class, slot, words }));
+        drop(self.watch.send(Watch { attempt, task: task.clone(), age, class, slot, updates }));
         loop {
             match heard.next().await {
-                Some(Word::Progress(percent)) => {
+                Some(TaskUpdate::Progress(percent)) => {
                     if !std::mem::replace(&mut started, true) {
                         Box::pin(self.write(attempt, Event::Started { percent })).await;
                     }
                     (self.engine.tell)(RunEvent::Progressed { job: job.clone(), percent });
                 }
-                Some(Word::Made(echo)) => self.line.compare(request, &echo),
-                Some(Word::Named(names)) => {
+                Some(TaskUpdate::Made(echo)) => self.gateway.compare(request, &echo),
+                Some(TaskUpdate::Named(names)) => {
                     task.clone_from(&names);
                     (self.engine.tell)(RunEvent::Named { job: job.clone(), task: names });
                 }
                 Some(last) => return last,
-                None => return Word::Left { why: Leaving::Interrupted, polls: 0, said: None, is_endless: false },
+                None => {
+                    return TaskUpdate::Left { why: LeaveReason::Interrupted, polls: 0, said: None, is_endless: false };
+                }
             }
         }
     }
 
     /// Writes a last word down.
-    async fn finish(&self, job: &JobId, attempt: AttemptId, word: Word) {
+    async fn finish(&self, job: &JobId, attempt: AttemptId, word: TaskUpdate) {
         let job = job.clone();
         match word {
-            Word::Progress(_) | Word::Named(_) | Word::Made(_) => {}
-            Word::Final(event) => {
+            TaskUpdate::Progress(_) | TaskUpdate::Named(_) | TaskUpdate::Made(_) => {}
+            TaskUpdate::Final(event) => {
                 let told = match &event {
                     Event::Failed { error, .. } | Event::Disowned { error, .. } => {
                         RunEvent::Failed { job, message: error.message.clone() }
@@ -202,9 +206,9 @@ impl<'r, S: VideoService, L: HeldBatch> JobRunner<'r, '_, S, L> {
                 self.write(attempt, event).await;
                 (self.engine.tell)(told);
             }
-            Word::Left { why, polls, said, is_endless } => {
+            TaskUpdate::Left { why, polls, said, is_endless } => {
                 self.write(attempt, Event::Left { polls }).await;
-                if why == Leaving::Deadline {
+                if why == LeaveReason::Deadline {
                     self.tally.past_deadline.fetch_add(1, Ordering::Relaxed);
                 }
                 (self.engine.tell)(RunEvent::Left { job, why, said, is_endless });
@@ -216,7 +220,7 @@ impl<'r, S: VideoService, L: HeldBatch> JobRunner<'r, '_, S, L> {
     /// service.
     async fn write(&self, attempt: AttemptId, event: Event) {
         if let Err(error) = self.engine.ledger.record(attempt, event).await {
-            self.line.stop_because(StopReason::LedgerFailed, with_causes(&error));
+            self.gateway.stop_because(StopReason::LedgerFailed, with_causes(&error));
         }
     }
 }

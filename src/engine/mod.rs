@@ -3,46 +3,46 @@
 //! # How it fits together
 //!
 //! [`run`] is the pipeline, top to bottom. Each due job waits for a slot, in manifest order; a slot is a task outstanding
-//! at the service, from the intent until its final word. [`submit`] writes the intent, sends once, and writes the
-//! answer. [`poller`] owns every outstanding task in one delay queue and decides who is looked at next; [`cadence`] says
-//! when, and [`judge`] what an answer means. At its final word the poller gives a task's slot back, and the job's future writes the word down. Then [`fetcher`]
-//! fetches the video, to where the plan says. [`job_runner`] is the way of one job through all of these. [`whose`] says whether an answer is about the task that was asked for, and
-//! [`watched`] is what was seen of one.
+//! at the service, from the intent until its final word. [`job_runner`] takes one job all the way: [`submit`] writes the intent, sends once, and
+//! writes the answer; then the task is handed over in a [`watch`] to the [`poller`], which owns every outstanding task in one delay queue and
+//! decides who is polled next, when [`cadence`] says. What an answer means for its task is a pure state machine in [`watched`], which asks [`identity`] whether
+//! the answer is about that task at all; what follows from it is in [`reactions`]. At its final word the poller gives a task's slot back,
+//! the job writes the word down, and [`fetcher`] fetches the video, to where the plan says.
 //!
 //! # What holds it back
 //!
-//! [`budget`] reserves a price before its submission, so that concurrency can't overshoot. [`trust`] bounds what one bad
-//! moment can put in doubt, and stops when doubts come in a row. [`slots`] bounds what is
-//! outstanding, and learns how much of it the service takes. [`pace`] holds a wait that the service asked for, for
-//! everybody, and the [`rate`] that it takes, and [`lanes`] the number of looks under way; [`contact`] knows whether there is an answer at all.
-//! [`echo`] notices a service that makes something else than was asked for. [`stop`] is the reason to submit no more, and whether to go on looking. [`mod@line`] is what submissions and looks share
-//! of these.
+//! [`spend_guard`] reserves a price before its submission, so that concurrency can't overshoot. [`trust`] bounds what one bad
+//! moment can put in doubt, and stops when doubts come in a row. [`slots`] bounds what is outstanding, and learns how much of it the
+//! service takes. [`rate_limit`] holds a wait that the service asked for, for everybody, and the [`learned_rate`] that it takes;
+//! [`in_flight`] bounds the polls under way; [`connectivity`] knows whether there is an answer at all. [`echo`] notices a service that makes
+//! something else than was asked for. [`stop`] is the reason to submit no more, and whether to go on polling. [`gateway`] is what submissions and polls share of these.
 //!
 //! Nothing here prints: what happens is told as [`RunEvent`]s, the one language of progress, log and tests.
 
-mod budget;
 mod cadence;
-mod contact;
+mod connectivity;
 mod echo;
 mod event;
 mod fetcher;
+mod gateway;
+mod identity;
+mod in_flight;
 mod job_runner;
-mod judge;
-mod lanes;
-mod line;
-mod pace;
+mod learned_rate;
 mod poller;
-mod rate;
+mod rate_limit;
+mod reactions;
 mod run;
 mod settings;
 mod slots;
+mod spend_guard;
 mod stop;
 mod submit;
 mod trust;
+mod watch;
 mod watched;
-mod whose;
 
-pub use event::{Leaving, RunEvent};
+pub use event::{LeaveReason, RunEvent};
 pub use run::{Engine, Outcome};
 pub use settings::Settings;
 pub use stop::{Stop, StopReason};

@@ -1,8 +1,8 @@
-//! Owns every outstanding task: decides who is looked at next, and tells each job's future what was seen.
+//! Owns every outstanding task: decides who is polled next, and tells each job's future what was seen.
 //!
-//! One delay queue holds all tasks, so ten thousand of them are one timer. Looks run beside each other in
-//! [`lanes`](super::lanes) of their own and never hold up submissions. What an answer means for its task is decided in
-//! [`judge`](super::judge).
+//! One delay queue holds all tasks, so ten thousand of them are one timer. Polls run beside each other, a bounded number
+//! [in flight](super::in_flight), and never hold up submissions. What an answer means for its task is decided in
+//! [`watched`](super::watched), and what follows from it in [`reactions`](super::reactions).
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,24 +10,28 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::future::Either;
 use futures::stream::FuturesUnordered;
+use jiff::Timestamp;
 use tokio::sync::mpsc;
-use tokio_util::time::DelayQueue;
+use tokio::time::Instant;
+use tokio_util::time::{DelayQueue, delay_queue};
 
 use super::cadence::Class;
-use super::event::Leaving;
-use super::judge::{Judge, Next};
-use super::lanes::{Lane, Lanes};
-use super::line::Line;
+use super::event::LeaveReason;
+use super::gateway::Gateway;
+use super::in_flight::{InFlight, InFlightPermit};
+use super::reactions::Reactions;
 use super::settings::Settings;
-use super::watched::{Watch, Watched};
-use crate::domain::TaskId;
+use super::stop::StopReason;
+use super::watch::Watch;
+use super::watched::{Moment, Next, Note, Pause, Watched};
+use crate::domain::{TaskId, with_causes};
 use crate::ledger::{Event, HeldBatch, LedgerError};
-use crate::service::{Look, TaskReport, VideoService};
+use crate::service::{PollAnswer, TaskReport, VideoService};
 
 /// What came of something that was begun for a task.
-enum Seen {
-    /// A look, unless the service asked everybody to wait meanwhile.
-    Look(Option<Look>),
+enum Done {
+    /// A poll, unless the service asked everybody to wait meanwhile.
+    Poll(Option<PollAnswer>),
     /// The claim of a name, and the report that gave it.
     Claim(TaskId, Box<TaskReport>, Result<(), LedgerError>),
 }
@@ -35,27 +39,47 @@ enum Seen {
 /// The poller's own number for a task.
 type Number = u64;
 
+/// A task, and where it stands with the poller.
+struct Entry<'e> {
+    watch: Watch<'e>,
+    watched: Watched,
+    since: Instant,
+    /// Its key in the queue, while no poll is under way.
+    key: Option<delay_queue::Key>,
+}
+
+impl Entry<'_> {
+    /// How long ago it was submitted.
+    fn age(&self) -> Duration {
+        self.watch.age + self.since.elapsed()
+    }
+
+    fn now(&self) -> Moment {
+        Moment { age: self.age(), at: Timestamp::now() }
+    }
+}
+
 /// The shared poller of a run.
-pub struct Poller<'e, S, L> {
-    line: &'e Line<'e, S>,
+pub(super) struct Poller<'e, S, L> {
+    gateway: &'e Gateway<'e, S>,
     ledger: &'e L,
-    lanes: Lanes,
-    judge: Judge<'e, S>,
+    in_flight: InFlight,
+    reactions: Reactions<'e, S>,
     deadline: Duration,
     /// Boxed: the table grows by doubling, and would keep room for many more tasks than there are.
-    tasks: HashMap<Number, Box<Watched<'e>>>,
+    tasks: HashMap<Number, Box<Entry<'e>>>,
     admitted: Number,
     queue: DelayQueue<Number>,
 }
 
 impl<'e, S: VideoService, L: HeldBatch> Poller<'e, S, L> {
     /// With nothing to look after yet.
-    pub fn new(line: &'e Line<'e, S>, ledger: &'e L, settings: &Settings) -> Self {
+    pub(super) fn new(gateway: &'e Gateway<'e, S>, ledger: &'e L, settings: &Settings) -> Self {
         Self {
-            line,
+            gateway,
             ledger,
-            lanes: Lanes::new(),
-            judge: Judge::new(line, settings),
+            in_flight: InFlight::new(),
+            reactions: Reactions::new(gateway, settings),
             deadline: settings.deadline,
             tasks: HashMap::new(),
             admitted: 0,
@@ -63,137 +87,163 @@ impl<'e, S: VideoService, L: HeldBatch> Poller<'e, S, L> {
         }
     }
 
-    /// Looks after tasks until no more can come and each has had its last word.
-    pub async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Watch<'e>>) {
-        let mut looks = FuturesUnordered::new();
+    /// Polls after tasks until no more can come and each has had its last word.
+    pub(super) async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Watch<'e>>) {
+        let mut under_way = FuturesUnordered::new();
         let mut open = true;
         while open || !self.tasks.is_empty() {
             tokio::select! {
-                () = self.line.stop.leaving() => break,
+                () = self.gateway.stop.leaving() => break,
                 watch = inbox.recv(), if open => match watch {
                     Some(watch) => self.admit(watch),
                     None => open = false,
                 },
-                Some((lane, number)) = due(&self.lanes, &mut self.queue), if !self.queue.is_empty() => {
-                    looks.extend(self.look_at(number, lane).map(Either::Left));
+                Some((permit, number)) = due(&self.in_flight, &mut self.queue), if !self.queue.is_empty() => {
+                    under_way.extend(self.poll(number, permit).map(Either::Left));
                 }
-                Some((number, seen)) = looks.next(), if !looks.is_empty() => {
-                    looks.extend(self.judge(number, seen).map(Either::Right));
+                Some((number, done)) = under_way.next(), if !under_way.is_empty() => {
+                    under_way.extend(self.go_on(number, done).map(Either::Right));
                 }
             }
         }
-        drop(looks);
+        drop(under_way);
         for number in self.tasks.keys().copied().collect::<Vec<_>>() {
-            self.leave(number, Leaving::Interrupted);
+            self.leave(number, LeaveReason::Interrupted);
         }
         // Jobs that hand a task over from now on are told the same by the closed channel.
         drop(inbox);
     }
 
     fn admit(&mut self, watch: Watch<'e>) {
-        let wait = self.judge.cadence.first(&watch.class, watch.age, fastrand::f64());
+        let wait = self.reactions.cadence.first(&watch.class, watch.age, fastrand::f64());
+        let watched = Watched::new(watch.task.clone(), Moment { age: watch.age, at: Timestamp::now() });
         self.admitted += 1;
-        self.tasks.insert(self.admitted, Box::new(Watched::new(watch)));
+        self.tasks.insert(self.admitted, Box::new(Entry { watch, watched, since: Instant::now(), key: None }));
         self.queue_up(self.admitted, wait);
     }
 
-    /// The next look at a task comes after this wait, or at its deadline; one that is past it is left.
+    /// The next poll of a task comes after this wait, or at its deadline; one that is past it is left.
     fn queue_up(&mut self, number: Number, wait: Duration) {
-        let Some(watched) = self.tasks.get_mut(&number) else { return };
-        let waited = watched.since.elapsed();
+        let Some(entry) = self.tasks.get_mut(&number) else { return };
+        let waited = entry.since.elapsed();
         if waited >= self.deadline {
-            self.leave(number, Leaving::Deadline);
+            self.leave(number, LeaveReason::Deadline);
         } else {
-            watched.place = Some(self.queue.insert(number, wait.min(self.deadline.saturating_sub(waited))));
+            entry.key = Some(self.queue.insert(number, wait.min(self.deadline.saturating_sub(waited))));
         }
     }
 
-    /// The look at a task did not take place: it is due again at once, and one past its deadline gets its last look.
+    /// The poll of a task did not take place: it is due again at once, and one past its deadline gets its last poll.
     fn queue_again(&mut self, number: Number) {
-        if let Some(watched) = self.tasks.get_mut(&number) {
-            watched.place = Some(self.queue.insert(number, Duration::ZERO));
+        if let Some(entry) = self.tasks.get_mut(&number) {
+            entry.key = Some(self.queue.insert(number, Duration::ZERO));
         }
     }
 
-    /// A look at a task; nothing comes of it if the service asked everybody to wait meanwhile.
-    fn look_at(&mut self, number: Number, lane: Lane) -> Option<impl Future<Output = (Number, Seen)> + use<'e, S, L>> {
-        let watched = self.tasks.get_mut(&number)?;
-        watched.place = None;
-        let is_last = watched.since.elapsed() >= self.deadline;
-        if let Some(pause) = self.line.pace.pending()
+    /// A poll of a task; nothing comes of it if the service asked everybody to wait meanwhile.
+    fn poll(
+        &mut self,
+        number: Number,
+        permit: InFlightPermit,
+    ) -> Option<impl Future<Output = (Number, Done)> + use<'e, S, L>> {
+        let entry = self.tasks.get_mut(&number)?;
+        entry.key = None;
+        let is_last = entry.since.elapsed() >= self.deadline;
+        if let Some(pause) = self.gateway.rate_limit.pending()
             && !is_last
         {
-            // Nobody asks during a pause. The deadline goes on counting, and there is one look at it all the same: a
+            // Nobody asks during a pause. The deadline goes on counting, and there is one poll at it all the same: a
             // task that is paid for is not given up unseen.
             self.queue_up(number, pause);
             return None;
         }
-        let (line, task) = (self.line, watched.identity.asked_by().clone());
+        let (gateway, task) = (self.gateway, entry.watched.asked_by().clone());
         Some(async move {
-            let may_look = line.pace.turn_to_look().await || is_last;
-            (number, Seen::Look(if may_look { Some(lane.run(line.service.look(&task)).await) } else { None }))
+            let may_poll = gateway.rate_limit.turn_to_poll().await || is_last;
+            let answer = if may_poll { Some(permit.run(gateway.service.poll(&task)).await) } else { None };
+            (number, Done::Poll(answer))
         })
     }
 
-    /// Does what follows from what was seen; what has to be waited for is given back.
-    fn judge(&mut self, number: Number, seen: Seen) -> Option<impl Future<Output = (Number, Seen)> + use<'e, S, L>> {
-        let mut watched = self.tasks.remove(&number)?;
-        let next = match seen {
-            Seen::Look(None) => {
-                self.tasks.insert(number, watched);
+    /// Does what follows from what is done; what has to be waited for is given back.
+    fn go_on(&mut self, number: Number, done: Done) -> Option<impl Future<Output = (Number, Done)> + use<'e, S, L>> {
+        let mut entry = self.tasks.remove(&number)?;
+        let now = entry.now();
+        let (next, notes) = match done {
+            Done::Poll(None) => {
+                self.tasks.insert(number, entry);
                 self.queue_again(number);
                 return None;
             }
-            Seen::Look(Some(seen)) => {
-                watched.polls += 1;
-                self.judge.next(&mut watched, seen)
-            }
-            Seen::Claim(name, report, claimed) => self.judge.was_claimed(&mut watched, name, *report, claimed),
+            Done::Poll(Some(answer)) => entry.watched.next(answer, now, self.reactions.grace),
+            Done::Claim(name, report, claimed) => self.after_claim(&mut entry, name, *report, claimed, now),
         };
-        if let Some(class) = self.judge.sooner.take() {
+        if let Some(class) = self.reactions.heed(notes, &entry.watch, &entry.watched) {
             self.hurry(&class);
         }
-        match next {
-            Next::Last(word) => {
-                watched.tell(word);
-                drop(watched.watch.slot);
+        match self.reactions.last_word(next, &entry.watched) {
+            Ok(last) => {
+                entry.watch.tell(last);
+                drop(entry.watch.slot);
                 None
             }
-            Next::LookAgain(wait) => {
-                self.tasks.insert(number, watched);
+            Err(Next::Claim(name, report)) => {
+                let (ledger, attempt) = (self.ledger, entry.watch.attempt);
+                self.tasks.insert(number, entry);
+                Some(async move {
+                    let claimed = ledger.record(attempt, Event::AlsoNamed(name.clone())).await;
+                    (number, Done::Claim(name, report, claimed))
+                })
+            }
+            Err(next) => {
+                let pause = if let Next::Poll(pause) = next { pause } else { Pause::Usual };
+                let wait = self.reactions.wait(pause, &entry.watch, &entry.watched, now.age);
+                self.tasks.insert(number, entry);
                 self.queue_up(number, wait);
                 None
             }
-            Next::Claim(name, report) => {
-                let (ledger, attempt) = (self.ledger, watched.watch.attempt);
-                self.tasks.insert(number, watched);
-                Some(async move {
-                    let claimed = ledger.record(attempt, Event::AlsoNamed(name.clone())).await;
-                    (number, Seen::Claim(name, report, claimed))
-                })
+        }
+    }
+
+    /// The ledger took a strange name for the task's own, or did not.
+    fn after_claim(
+        &self,
+        entry: &mut Entry<'e>,
+        name: TaskId,
+        report: TaskReport,
+        claimed: Result<(), LedgerError>,
+        now: Moment,
+    ) -> (Next, Vec<Note>) {
+        match claimed {
+            Ok(()) => entry.watched.adopt(name, report, now),
+            Err(taken @ LedgerError::TaskTaken { .. }) => entry.watched.refuse(&taken.to_string()),
+            Err(error) => {
+                self.gateway.stop_because(StopReason::LedgerFailed, with_causes(&error));
+                (Next::Poll(Pause::Usual), Vec::new())
             }
         }
     }
 
-    /// Tasks of this class end sooner than anybody thought: those that wait for their first look get it sooner.
+    /// Tasks of this class end sooner than anybody thought: those that wait for their first poll get it sooner.
     fn hurry(&mut self, class: &Class) {
-        for watched in self.tasks.values_mut().filter(|watched| watched.polls == 0 && watched.watch.class == *class) {
-            let Some(place) = &watched.place else { continue };
-            let wait = self.judge.cadence.first(class, watched.watch.age + watched.since.elapsed(), fastrand::f64());
-            let deadline = self.deadline.saturating_sub(watched.since.elapsed());
-            self.queue.reset(place, wait.min(deadline));
+        let unseen = |entry: &&mut Box<Entry<'e>>| entry.watched.polls == 0 && entry.watch.class == *class;
+        for entry in self.tasks.values_mut().filter(unseen) {
+            let Some(key) = &entry.key else { continue };
+            let wait = self.reactions.cadence.first(class, entry.age(), fastrand::f64());
+            let deadline = self.deadline.saturating_sub(entry.since.elapsed());
+            self.queue.reset(key, wait.min(deadline));
         }
     }
 
-    fn leave(&mut self, number: Number, why: Leaving) {
-        if let Some(watched) = self.tasks.remove(&number) {
-            watched.leave(why);
+    fn leave(&mut self, number: Number, why: LeaveReason) {
+        if let Some(entry) = self.tasks.remove(&number) {
+            entry.watch.tell(entry.watched.left(why));
         }
     }
 }
 
-/// The next task that is due, once a lane is free. Cancelling it loses nothing.
-async fn due(lanes: &Lanes, queue: &mut DelayQueue<Number>) -> Option<(Lane, Number)> {
-    let lane = lanes.enter().await;
-    queue.next().await.map(|due| (lane, due.into_inner()))
+/// The next task that is due, once a request may be in flight. Cancelling it loses nothing.
+async fn due(in_flight: &InFlight, queue: &mut DelayQueue<Number>) -> Option<(InFlightPermit, Number)> {
+    let permit = in_flight.enter().await;
+    queue.next().await.map(|due| (permit, due.into_inner()))
 }

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use futures::stream::{self, StreamExt as _};
 use tokio::sync::mpsc;
 
-use super::budget::Budget;
-use super::contact::Contact;
+use super::connectivity::Connectivity;
 use super::echo::Echoes;
 use super::event::RunEvent;
 use super::fetcher::Fetcher;
+use super::gateway::Gateway;
 use super::job_runner::{JobRunner, Tally, Work};
-use super::line::Line;
-use super::pace::Pace;
 use super::poller::Poller;
+use super::rate_limit::RateLimit;
 use super::settings::Settings;
 use super::slots::Slots;
+use super::spend_guard::SpendGuard;
 use super::stop::{Stop, StopReason};
 use super::submit::Submitter;
 use super::trust::Trust;
@@ -70,11 +70,11 @@ impl<S: VideoService, L: HeldBatch> Engine<'_, S, L> {
             fetch: totals.fetch,
         });
         let left = plan.every_limit().map(Limit::left).min();
-        let budget = Budget::new(left, totals.cost);
-        let line = Line {
+        let spend_guard = SpendGuard::new(left, totals.cost);
+        let gateway = Gateway {
             service: self.service,
-            pace: Pace::new(self.settings.rps),
-            contact: Contact::default(),
+            rate_limit: RateLimit::new(self.settings.rps),
+            connectivity: Connectivity::default(),
             echoes: Echoes::default(),
             stop: self.stop,
             tell: self.tell,
@@ -82,25 +82,25 @@ impl<S: VideoService, L: HeldBatch> Engine<'_, S, L> {
         let slots = Slots::new(self.settings.concurrency, plan.outstanding().count(), self.settings.speed);
         let tally = Tally::default();
         let submitter = Submitter {
-            line: &line,
+            gateway: &gateway,
             slots: &slots,
             trust: Trust::new(self.settings.concurrency, self.settings.max_doubts),
             account: self.account,
             limits: self.limits,
             ledger: self.ledger,
-            budget: &budget,
+            spend_guard: &spend_guard,
             patience: self.settings.deadline,
         };
         let fetcher = self.downloads.zip(plan.downloads.as_ref());
         let fetcher =
-            fetcher.map(|(downloads, wanted)| Fetcher::new(&line, self.ledger, self.account, downloads, wanted));
-        let poller = Poller::new(&line, self.ledger, self.settings);
+            fetcher.map(|(downloads, wanted)| Fetcher::new(&gateway, self.ledger, self.account, downloads, wanted));
+        let poller = Poller::new(&gateway, self.ledger, self.settings);
         let (watch, watches) = mpsc::unbounded_channel();
 
         let jobs = async {
             let runner = JobRunner {
                 engine: self,
-                line: &line,
+                gateway: &gateway,
                 submitter: &submitter,
                 slots: &slots,
                 fetcher: fetcher.as_ref(),
@@ -136,7 +136,7 @@ impl<S: VideoService, L: HeldBatch> Engine<'_, S, L> {
         let work = async { futures::join!(jobs, poller.run(watches), downloads) };
         tokio::select! {
             _ = work => {}
-            never = self.watch_the_clock(&line) => match never {},
+            never = self.watch_the_clock(&gateway) => match never {},
         }
 
         tally.outcome(self.stop.reasons())
@@ -152,11 +152,11 @@ impl<S: VideoService, L: HeldBatch> Engine<'_, S, L> {
     }
 
     /// Ends the run's time box. Never returns.
-    async fn watch_the_clock(&self, line: &Line<'_, S>) -> std::convert::Infallible {
+    async fn watch_the_clock(&self, gateway: &Gateway<'_, S>) -> std::convert::Infallible {
         if let Some(most) = self.settings.max_duration {
             tokio::time::sleep(most).await;
             let message = "what is not done is left for the next run".to_owned();
-            line.stop_because(StopReason::TimeBox, message);
+            gateway.stop_because(StopReason::TimeBox, message);
         }
         std::future::pending().await
     }

@@ -7,11 +7,11 @@ use std::time::Duration;
 pub struct Settings {
     /// The most tasks outstanding at the service.
     pub concurrency: usize,
-    /// The longest pause between two looks at one task, once it may be ready.
+    /// The longest pause between two polls of one task, once it may be ready.
     pub poll_interval: Duration,
-    /// The shortest pause between two looks at one task.
+    /// The shortest pause between two polls of one task.
     pub poll_floor: Duration,
-    /// When to look at a task for the first time; by default when its family's typical time begins.
+    /// When to poll a task for the first time; by default when its family's typical time begins.
     pub first_poll: Option<Duration>,
     /// How long to wait for one task before it is left at the service.
     pub deadline: Duration,
@@ -21,7 +21,7 @@ pub struct Settings {
     pub max_failures: Option<usize>,
     /// How many submissions in a row may end in doubt before nothing more is submitted.
     pub max_doubts: usize,
-    /// The most requests a second, submissions and looks together.
+    /// The most requests a second, submissions and polls together.
     pub rps: Option<f64>,
     /// How much faster than documented the service runs: 1, or more for the simulator.
     pub speed: f64,

@@ -47,7 +47,7 @@ impl StopReason {
 pub struct Stop {
     submitting: CancellationToken,
     sending: CancellationToken,
-    looking: CancellationToken,
+    polling: CancellationToken,
     reasons: Mutex<BTreeSet<StopReason>>,
 }
 
@@ -60,7 +60,7 @@ impl Stop {
             self.sending.cancel();
         }
         if reason.leaves() {
-            self.looking.cancel();
+            self.polling.cancel();
         }
         new
     }
@@ -90,7 +90,7 @@ impl Stop {
 
     /// Returns once outstanding tasks are to be left at the service.
     pub async fn leaving(&self) {
-        self.looking.cancelled().await;
+        self.polling.cancelled().await;
     }
 }
 
@@ -112,13 +112,13 @@ mod tests {
             let stop = Stop::default();
             assert!(stop.because(reason));
             assert!(!stop.because(reason), "told twice");
-            assert!(stop.is_stopping() && !stop.looking.is_cancelled(), "{reason:?}");
+            assert!(stop.is_stopping() && !stop.polling.is_cancelled(), "{reason:?}");
             assert_eq!(stop.forbids_sending(), reason != StopReason::SpendLimit, "{reason:?}");
         }
         for reason in [StopReason::Signal(2), StopReason::TimeBox] {
             let stop = Stop::default();
             stop.because(reason);
-            assert!(stop.is_stopping() && stop.looking.is_cancelled());
+            assert!(stop.is_stopping() && stop.polling.is_cancelled());
         }
     }
 }

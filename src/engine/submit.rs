@@ -1,6 +1,6 @@
 //! One submission: reserve, write the intent, send, write the answer.
 //!
-//! The order is the promise. Nothing is sent before the intent is durable, and a task id is written before anybody looks
+//! The order is the promise. Nothing is sent before the intent is durable, and a task id is written before anybody polls
 //! at the task. Only an answer that certainly bought nothing is followed by another request. Each request has an intent
 //! of its own, and none is open while the submission waits: a process that dies while the service is busy leaves no
 //! doubt behind. Before each request the run is asked once more whether it is to stop.
@@ -12,10 +12,10 @@
 
 use std::time::Duration;
 
-use super::budget::Budget;
 use super::event::RunEvent;
-use super::line::Line;
+use super::gateway::Gateway;
 use super::slots::{Slot, Slots, Turn};
+use super::spend_guard::SpendGuard;
 use super::stop::StopReason;
 use super::trust::{Permit, Trust};
 use crate::domain::{Account, AttemptId, Job, JobId, ServiceError, TaskNames, with_causes};
@@ -38,7 +38,7 @@ const UNSAID_WAIT: Duration = Duration::from_secs(5);
 /// Everything that a submission needs.
 pub struct Submitter<'e, S, L> {
     /// The line to the service.
-    pub line: &'e Line<'e, S>,
+    pub gateway: &'e Gateway<'e, S>,
     /// The places at the service.
     pub slots: &'e Slots,
     /// How many submissions may be open.
@@ -50,7 +50,7 @@ pub struct Submitter<'e, S, L> {
     /// The ledger.
     pub ledger: &'e L,
     /// What may be spent.
-    pub budget: &'e Budget,
+    pub spend_guard: &'e SpendGuard,
     /// For how long the service may take nothing at all before it counts as out of reach.
     pub patience: Duration,
 }
@@ -75,10 +75,10 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
 
     /// Submits a job whose task failed once more; nothing if the run stops or there is no money left for retries.
     pub async fn submit_again(&self, job: &Job, failed: AttemptId, slot: &mut Slot<'_>) -> Submitted {
-        if self.line.stop.is_stopping() || !self.budget.reserve_retry(job.price) {
+        if self.gateway.stop.is_stopping() || !self.spend_guard.reserve_retry(job.price) {
             return Submitted::Nothing;
         }
-        (self.line.tell)(RunEvent::Retrying { job: job.id.clone(), price: job.price });
+        (self.gateway.tell)(RunEvent::Retrying { job: job.id.clone(), price: job.price });
         self.try_until_answered(job, Some(failed), slot, true).await
     }
 
@@ -93,7 +93,7 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
     ) -> Submitted {
         let submitted = self.try_until(job, known, slot, &mut is_reserved).await;
         if is_reserved && matches!(submitted, Submitted::Nothing | Submitted::Rejected) {
-            self.budget.release(job.price);
+            self.spend_guard.release(job.price);
         }
         submitted
     }
@@ -110,9 +110,10 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
             // Held until the answer is written down: a process that dies leaves no more doubts than there are permits.
             let Some(permit) = self.may_send(&mut turn).await else { return Submitted::Nothing };
             // Reserved when it is its turn and not before: the first one without money ends all that still wait.
-            *is_reserved = *is_reserved || self.budget.reserve(job.price);
+            *is_reserved = *is_reserved || self.spend_guard.reserve(job.price);
             if !*is_reserved {
-                self.line.stop_because(StopReason::SpendLimit, format!("{} would pass the limit on spending", job.id));
+                self.gateway
+                    .stop_because(StopReason::SpendLimit, format!("{} would pass the limit on spending", job.id));
                 return Submitted::Nothing;
             }
             let attempt = match self.ledger.intend(self.intent(job, known)).await {
@@ -123,14 +124,14 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
                 }
             };
             // Writing took its time, and a signal may have come meanwhile.
-            if self.line.stop.forbids_sending() {
+            if self.gateway.stop.forbids_sending() {
                 self.write(attempt, Event::Withdrawn).await;
                 return Submitted::Nothing;
             }
             // Boxed: it is large, and every job that waits would otherwise keep room for it.
-            match Box::pin(self.line.service.submit(&job.request)).await {
+            match Box::pin(self.gateway.service.submit(&job.request)).await {
                 // A service that was reached before is behind somebody else for now, a hotel's login page for example.
-                Submission::Untrusted(message) if self.line.contact.was_reached() => {
+                Submission::Untrusted(message) if self.gateway.connectivity.was_ever_reached() => {
                     unsent += 1;
                     self.was_not_sent(&mut turn, unsent, &message);
                     self.write(attempt, Event::Withdrawn).await;
@@ -146,11 +147,11 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
                 }
                 answer => {
                     if !matches!(answer, Submission::Unknown(_)) {
-                        self.line.heard();
-                        self.line.pace.was_taken();
+                        self.gateway.was_reached();
+                        self.gateway.rate_limit.was_taken();
                     }
                     if matches!(answer, Submission::Accepted(..)) && slot.occupy(&turn) {
-                        self.line.slow_down("the service refused what it takes now");
+                        self.gateway.slow_down("the service refused what it takes now");
                     }
                     turn.is_over();
                     return self.write_answer(job, attempt, answer, &permit).await;
@@ -162,18 +163,18 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
     /// Not a byte was written, this many times in a row. The first tries find out whether the service can be reached
     /// at all; later the network may be down for a while, and comes back.
     fn was_not_sent(&self, turn: &mut Turn<'_>, unsent: u32, message: &str) {
-        self.line.lost(message.to_owned());
-        let out_of_reach = !self.line.contact.was_reached() && unsent >= CONNECT_TRIES;
+        self.gateway.failed_to_answer(message.to_owned());
+        let out_of_reach = !self.gateway.connectivity.was_ever_reached() && unsent >= CONNECT_TRIES;
         if out_of_reach || self.slots.idle_for() > self.patience {
             let message = format!("{message} (is the address right, and is there a network?)");
-            self.line.stop_because(StopReason::Unreachable, message);
+            self.gateway.stop_because(StopReason::Unreachable, message);
         }
         let most = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(unsent.min(16))).min(LONGEST_PAUSE);
         turn.was_not_sent(most.mul_f64(fastrand::f64()));
     }
 
     fn was_refused(&self, turn: &mut Turn<'_>, wait: Option<Duration>, message: String) {
-        self.line.heard();
+        self.gateway.was_reached();
         if wait.is_none() && turn.may_have_been_too_fast() {
             // What it was is known once it is asked again.
             return turn.was_perhaps_too_fast();
@@ -181,12 +182,12 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
         let wait = wait.unwrap_or(UNSAID_WAIT);
         if wait > self.patience {
             // What is paid for is collected meanwhile, so nobody else waits.
-            self.line.stop_because(StopReason::Unreachable, format!("{message}, longer than the deadline"));
+            self.gateway.stop_because(StopReason::Unreachable, format!("{message}, longer than the deadline"));
             return;
         }
-        self.line.pace.pause_submissions(wait);
+        self.gateway.rate_limit.pause_submissions(wait);
         turn.was_refused(wait);
-        (self.line.tell)(RunEvent::Waiting { wait, message });
+        (self.gateway.tell)(RunEvent::Waiting { wait, message });
     }
 
     /// Waits for a place at the service, for the end of a pause and for a permit; nothing if the run stops, or if the
@@ -197,9 +198,9 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
                 turn.ready().await;
                 let permit = self.trust.permit().await;
                 // Last, so that what is sent keeps the gap.
-                self.line.pace.turn().await;
+                self.gateway.rate_limit.turn().await;
                 // The service may have said that it is full while this one waited.
-                if turn.is_still_ready() && !self.line.pace.holds_submissions() {
+                if turn.is_still_ready() && !self.gateway.rate_limit.holds_submissions() {
                     return permit;
                 }
                 turn.steps_back();
@@ -207,11 +208,11 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
         };
         let permit = tokio::select! {
             biased;
-            () = self.line.stop.stopping() => return None,
+            () = self.gateway.stop.stopping() => return None,
             permit = ready => permit,
             () = self.lose_patience() => return None,
         };
-        (!self.line.stop.is_stopping()).then_some(permit)
+        (!self.gateway.stop.is_stopping()).then_some(permit)
     }
 
     /// Returns when the service has taken nothing for longer than there is patience, and stops the run.
@@ -220,7 +221,7 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
             let left = self.patience.saturating_sub(self.slots.idle_for());
             if left.is_zero() {
                 let message = "it has taken nothing for longer than the deadline".to_owned();
-                return self.line.stop_because(StopReason::Unreachable, message);
+                return self.gateway.stop_because(StopReason::Unreachable, message);
             }
             tokio::time::sleep(left).await;
         }
@@ -229,8 +230,8 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
     fn not_intended(&self, error: &LedgerError) {
         match error {
             // Another run is at this job; what it does is in the ledger.
-            LedgerError::Claimed(_) => (self.line.tell)(RunEvent::Warned { message: error.to_string() }),
-            LedgerError::OverLimit { .. } => self.line.stop_because(StopReason::SpendLimit, error.to_string()),
+            LedgerError::Claimed(_) => (self.gateway.tell)(RunEvent::Warned { message: error.to_string() }),
+            LedgerError::OverLimit { .. } => self.gateway.stop_because(StopReason::SpendLimit, error.to_string()),
             error => self.ledger_failed(error),
         }
     }
@@ -256,8 +257,8 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
             Submission::Accepted(task, echo) => match self.write_task(job, attempt, &task).await {
                 Ok(task) => {
                     permit.was_taken();
-                    self.line.compare(job.request.body(), &echo);
-                    (self.line.tell)(RunEvent::Submitted { job: id, task: task.clone(), price: job.price });
+                    self.gateway.compare(job.request.body(), &echo);
+                    (self.gateway.tell)(RunEvent::Submitted { job: id, task: task.clone(), price: job.price });
                     Submitted::Task(attempt, task)
                 }
                 Err(taken @ LedgerError::TaskTaken { .. }) => {
@@ -274,12 +275,12 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
                 }
             },
             Submission::Untrusted(message) | Submission::Moved(message) => {
-                self.line.stop_because(StopReason::Unreachable, message);
+                self.gateway.stop_because(StopReason::Unreachable, message);
                 self.write(attempt, Event::Withdrawn).await;
                 Submitted::Nothing
             }
             Submission::KeyRefused(error) => {
-                self.line.stop_because(StopReason::KeyRefused, error.message);
+                self.gateway.stop_because(StopReason::KeyRefused, error.message);
                 self.write(attempt, Event::Withdrawn).await;
                 Submitted::Nothing
             }
@@ -295,11 +296,11 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
     async fn reject(&self, job: JobId, attempt: AttemptId, error: ServiceError, hopeless: Option<usize>) -> Submitted {
         let message = error.message.clone();
         self.write(attempt, Event::Refused(error)).await;
-        (self.line.tell)(RunEvent::Rejected { job, message: message.clone() });
+        (self.gateway.tell)(RunEvent::Rejected { job, message: message.clone() });
         if let Some(rejected) = hopeless {
             let message =
                 format!("{rejected} submissions in a row were refused, and nothing was taken; the last one: {message}");
-            self.line.stop_because(StopReason::TooManyFailures, message);
+            self.gateway.stop_because(StopReason::TooManyFailures, message);
         }
         Submitted::Rejected
     }
@@ -308,14 +309,14 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
     async fn doubt(&self, job: &Job, attempt: AttemptId, error: ServiceError, permit: &Permit<'_>) -> Submitted {
         let message = error.message.clone();
         self.write(attempt, Event::Doubted(error)).await;
-        (self.line.tell)(RunEvent::InDoubt { job: job.id.clone(), message, price: job.price });
+        (self.gateway.tell)(RunEvent::InDoubt { job: job.id.clone(), message, price: job.price });
         if let Some(doubts) = permit.was_doubted() {
             let doubts = if doubts == 1 { "1 doubt".to_owned() } else { format!("{doubts} doubts in a row") };
             let message = format!(
                 "{doubts}, and nothing was taken in between. What is at the service is still collected; look the doubts up there \
                  and settle them with `shotlist resolve` before the next run"
             );
-            self.line.stop_because(StopReason::TooManyDoubts, message);
+            self.gateway.stop_because(StopReason::TooManyDoubts, message);
         }
         Submitted::Doubt
     }
@@ -328,7 +329,7 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
             return written;
         }
         if written.is_err() {
-            (self.line.tell)(RunEvent::Rescue { job: job.id.clone(), task: task.clone() });
+            (self.gateway.tell)(RunEvent::Rescue { job: job.id.clone(), task: task.clone() });
         }
         for _ in 1..WRITE_TRIES {
             if written.is_ok() {
@@ -348,6 +349,6 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
     }
 
     fn ledger_failed(&self, error: &LedgerError) {
-        self.line.stop_because(StopReason::LedgerFailed, with_causes(error));
+        self.gateway.stop_because(StopReason::LedgerFailed, with_causes(error));
     }
 }

@@ -29,7 +29,7 @@ pub struct Trust {
     head: FairMutex<()>,
     changed: Notify,
     /// Places in the line for a permit.
-    line: Semaphore,
+    turns: Semaphore,
 }
 
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl Trust {
             state: Mutex::new(State { allowed: 1, open: 0, doubts: 0, rejected: 0, unpaid: 0, has_taken: false }),
             head: FairMutex::new(()),
             changed: Notify::new(),
-            line: Semaphore::new(2 * LEAST_MOST.max(slots / SHARE)),
+            turns: Semaphore::new(2 * LEAST_MOST.max(slots / SHARE)),
         }
     }
 
@@ -65,7 +65,7 @@ impl Trust {
     /// room for a submission of which only a few can be open.
     pub async fn turn(&self) -> Option<SemaphorePermit<'_>> {
         // It is never closed.
-        self.line.acquire().await.ok()
+        self.turns.acquire().await.ok()
     }
 
     /// The next permit, in the order of asking.

@@ -1,151 +1,509 @@
-//! One task as the poller sees it, and what it tells the task's job.
+//! What one answer means for one task: a pure state machine, without a clock, a channel or a service.
+//!
+//! A poll that fails never fails a job: only the service's own final word does, or its denial, for a grace time, that it
+//! knows the task. What an answer says beyond its task (the service can be reached, the key was refused) is given back as [`Note`]s,
+//! and [`reactions`](super::reactions) acts on them.
 
 use std::time::Duration;
 
-// A channel for each of ten thousand tasks: this one takes no room before something is said.
-use futures::channel::mpsc::UnboundedSender;
 use jiff::{SignedDuration, Timestamp};
-use tokio::time::Instant;
-use tokio_util::time::delay_queue;
 
-use super::cadence::{Class, Sight};
-use super::event::Leaving;
-use super::slots::Slot;
-use super::whose::Identity;
-use crate::domain::{AttemptId, TaskNames};
-use crate::ledger::Event;
-use crate::service::{Echo, TaskReport};
+use super::cadence::Sight;
+use super::event::LeaveReason;
+use super::identity::{Identity, Whose};
+use super::watch::TaskUpdate;
+use crate::domain::{ServiceError, TaskId, TaskNames};
+use crate::service::{Echo, PollAnswer, Status, TaskReport};
 
-/// A task to look after.
-pub struct Watch<'e> {
-    /// Its attempt in the ledger.
-    pub attempt: AttemptId,
-    /// The task.
-    pub task: TaskNames,
-    /// How long ago it was submitted.
+/// How long a known task may be denied before it counts as failed.
+pub(super) const GRACE: Duration = Duration::from_mins(2);
+/// How many answers that a task is completed, without a URL, before the content endpoint stands in for it.
+const URLLESS_ANSWERS: u32 = 3;
+/// How many refusals of the key in a row, before a task is left at the service.
+const KEY_REFUSALS: u32 = 3;
+
+/// When an answer came.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moment {
+    /// How long ago the task was submitted.
     pub age: Duration,
-    /// What tasks take as long as this one.
-    pub class: Class,
-    /// Its slot, given back at its last word: the next job can go, for what is left to do needs nothing of the service.
-    pub slot: Slot<'e>,
-    /// Where its job waits.
-    pub words: UnboundedSender<Word>,
+    /// By this machine's clock.
+    pub at: Timestamp,
 }
 
-/// What the poller tells a job.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Word {
-    /// It is being generated, for all that the service says.
+/// What is to be done with a task after an answer.
+#[derive(PartialEq, Debug)]
+pub(super) enum Next {
+    /// It is polled again.
+    Poll(Pause),
+    /// The report is about it if the ledger takes this name for it.
+    Claim(TaskId, Box<TaskReport>),
+    /// There is a video, at this address or, without one, at the content endpoint.
+    Completed { video_url: Option<String>, ended_at: Timestamp },
+    /// The service says that there is none.
+    Failed { error: ServiceError, ended_at: Timestamp },
+    /// The service denies the task for good, in these words.
+    Disowned(String),
+    /// It is left at the service.
+    Leave(LeaveReason),
+}
+
+/// How long until the next poll of a task.
+#[derive(PartialEq, Debug)]
+pub(super) enum Pause {
+    /// As the cadence has it.
+    Usual,
+    /// As after so many failures in a row.
+    AfterFailures(u32),
+    /// As the service asked everybody to wait, in these words.
+    Asked(Duration, String),
+    /// The service is asked too fast, in these words.
+    TooFast(String),
+}
+
+/// What an answer says beyond what is to be done with its task.
+#[derive(PartialEq, Debug)]
+pub(super) enum Note {
+    /// The service did not ask to be asked less often.
+    Taken,
+    /// It answers.
+    Reached,
+    /// It gave no answer that is of use.
+    Transient(String),
+    /// It refused the key.
+    KeyRefused(String),
+    /// It denies the task, for the first time.
+    Denied(String),
+    /// It used a word for a state that the interface does not have.
+    UnknownWord(String),
+    /// The task ended between these ages.
+    Ended(Duration, Duration),
+    /// The task is being generated, and is this far.
     Progress(Option<u8>),
-    /// The service uses another name for it, which is written down.
-    Named(TaskNames),
-    /// What the service says that it has made.
+    /// What it made.
     Made(Echo),
-    /// The final word, as the ledger takes it.
-    Final(Event),
-    /// No final word yet, and nobody waits for it any more.
-    Left {
-        /// Why.
-        why: Leaving,
-        /// Looks in this run.
-        polls: u32,
-        /// What the service said last, if that was not that it waits or is being generated.
-        said: Option<String>,
-        /// Whether that is a word that may go on for ever.
-        is_endless: bool,
-    },
+    /// The task's names.
+    Named(TaskNames),
 }
 
 /// A task, with what was seen of it.
-pub struct Watched<'e> {
-    pub watch: Watch<'e>,
-    pub since: Instant,
-    pub identity: Identity,
-    /// Its place in the queue, while no look is under way.
-    pub place: Option<delay_queue::Key>,
+#[derive(Debug)]
+pub(super) struct Watched {
+    identity: Identity,
     pub sight: Sight,
-    /// Its age at the last look that saw it unfinished.
+    /// Whether it was at the service before this run.
+    is_resumed: bool,
+    /// Its age at the last answer that saw it unfinished.
     unfinished_age: Duration,
     /// The last moment at which it was certainly not finished.
     unfinished_at: Timestamp,
-    /// What the last look brought, if it was not that the task waits or is being generated.
+    /// What the last answer said, if it was not that the task waits or is being generated.
     pub said: Option<String>,
     /// Whether that is a word that nobody knows, and that may go on for ever.
     pub is_endless: bool,
     pub polls: u32,
-    pub troubles: u32,
-    pub refusals: u32,
-    pub urlless: u32,
-    pub missing_since: Option<Instant>,
-    pub started: bool,
-    pub progress: Option<u8>,
+    failures: u32,
+    key_refusals: u32,
+    urlless_answers: u32,
+    /// Its age when it was denied first, of the denials in a row.
+    denied_since: Option<Duration>,
+    is_started: bool,
+    progress: Option<u8>,
 }
 
-impl<'e> Watched<'e> {
+impl Watched {
     /// A task of which nothing was seen yet.
-    pub fn new(watch: Watch<'e>) -> Self {
+    pub(super) fn new(names: TaskNames, now: Moment) -> Self {
         // It may have ended at any time since it was submitted.
-        let age = SignedDuration::try_from(watch.age).unwrap_or(SignedDuration::ZERO);
-        let unfinished_at = Timestamp::now().checked_sub(age).unwrap_or(Timestamp::UNIX_EPOCH);
+        let age = SignedDuration::try_from(now.age).unwrap_or(SignedDuration::ZERO);
         Self {
-            identity: Identity::new(watch.task.clone()),
-            watch,
-            since: Instant::now(),
-            place: None,
+            identity: Identity::new(names),
             sight: Sight::default(),
+            is_resumed: !now.age.is_zero(),
             unfinished_age: Duration::ZERO,
-            unfinished_at,
+            unfinished_at: now.at.checked_sub(age).unwrap_or(Timestamp::UNIX_EPOCH),
             said: None,
             is_endless: false,
             polls: 0,
-            troubles: 0,
-            refusals: 0,
-            urlless: 0,
-            missing_since: None,
-            started: false,
+            failures: 0,
+            key_refusals: 0,
+            urlless_answers: 0,
+            denied_since: None,
+            is_started: false,
             progress: None,
         }
     }
 
-    /// How long ago it was submitted.
-    pub fn age(&self) -> Duration {
-        self.watch.age + self.since.elapsed()
+    /// The name to poll it by.
+    pub(super) fn asked_by(&self) -> &TaskId {
+        self.identity.asked_by()
     }
 
-    /// A look saw it unfinished.
-    pub fn is_unfinished(&mut self) {
-        (self.unfinished_at, self.unfinished_age) = (Timestamp::now(), self.age());
-        self.said = None;
+    /// It is left at the service.
+    pub(super) fn left(&self, why: LeaveReason) -> TaskUpdate {
+        TaskUpdate::Left { why, polls: self.polls, said: self.said.clone(), is_endless: self.is_endless }
     }
 
-    /// Says something to its job; one that is gone needs no word.
-    pub fn tell(&self, word: Word) {
-        drop(self.watch.words.unbounded_send(word));
+    /// What an answer means. `grace` is how long the task may be denied.
+    pub(super) fn next(&mut self, answer: PollAnswer, now: Moment, grace: Duration) -> (Next, Vec<Note>) {
+        use PollAnswer as A;
+        self.polls += 1;
+        if self.identity.is_asked_by_alias() && matches!(answer, A::Transient(_) | A::KeyRefused(_)) {
+            // The service denied its first name, and what it says of the other one is no better: back to the first.
+            self.identity.was_denied();
+            return (Next::Poll(Pause::Usual), Vec::new());
+        }
+        let mut notes = Vec::new();
+        if !matches!(answer, A::Transient(_) | A::Wait(..)) {
+            notes.push(Note::Taken);
+        }
+        if !matches!(answer, A::Transient(_) | A::Report(_)) {
+            self.was_reached(&mut notes);
+        }
+        if !matches!(answer, A::Missing(_)) {
+            self.denied_since = None;
+        }
+        if !matches!(answer, A::KeyRefused(_)) {
+            self.key_refusals = 0;
+        }
+        let next = match answer {
+            A::Report(report) => match self.identity.hear(&report) {
+                Whose::Own => self.read(report, now, &mut notes),
+                Whose::Renamed(name) => Next::Claim(name, Box::new(report)),
+                Whose::Strange(name) => {
+                    if self.identity.is_asked_by_alias() {
+                        self.identity.was_denied();
+                    }
+                    self.is_about_another(&format!("the service answered about the task {name}"), &mut notes)
+                }
+            },
+            A::Missing(why) => self.is_missing(&why, now, grace, &mut notes),
+            A::KeyRefused(error) => {
+                self.key_refusals += 1;
+                notes.push(Note::KeyRefused(error.message));
+                if self.key_refusals < KEY_REFUSALS {
+                    Next::Poll(Pause::Usual)
+                } else {
+                    self.said = None;
+                    Next::Leave(LeaveReason::KeyRefused)
+                }
+            }
+            A::Wait(Some(wait), message) => Next::Poll(Pause::Asked(wait, message)),
+            A::Wait(None, message) => Next::Poll(Pause::TooFast(message)),
+            A::Transient(message) => self.failed_to_answer(message, &mut notes),
+        };
+        (next, notes)
     }
 
-    /// Nobody waits for it any more.
-    pub fn leave(self, why: Leaving) {
-        let (polls, said, is_endless) = (self.polls, self.said.clone(), self.is_endless);
-        self.tell(Word::Left { why, polls, said, is_endless });
+    /// The ledger took a strange name for the task's own: the report is about it.
+    pub(super) fn adopt(&mut self, name: TaskId, report: TaskReport, now: Moment) -> (Next, Vec<Note>) {
+        self.identity.adopt(name);
+        let mut notes = vec![Note::Named(self.identity.names().clone())];
+        (self.read(report, now, &mut notes), notes)
     }
 
-    /// Between which ages it ended, seen finished now: after the last look that saw it unfinished, and within the second
-    /// that the service names, if it can be so.
-    pub fn ended_between(&self, report: &TaskReport) -> (Duration, Duration) {
-        let (from, to) = (self.unfinished_age, self.age());
+    /// The ledger says that the name is another task's.
+    pub(super) fn refuse(&mut self, why: &str) -> (Next, Vec<Note>) {
+        let mut notes = Vec::new();
+        (self.is_about_another(why, &mut notes), notes)
+    }
+
+    /// An answer that is not about this task: it is asked for again.
+    fn is_about_another(&mut self, why: &str, notes: &mut Vec<Note>) -> Next {
+        self.failed_to_answer(format!("asked about the task {}, {why}", self.identity.names()), notes)
+    }
+
+    fn failed_to_answer(&mut self, message: String, notes: &mut Vec<Note>) -> Next {
+        self.failures += 1;
+        (self.said, self.is_endless) = (Some(message.clone()), false);
+        notes.push(Note::Transient(message));
+        Next::Poll(Pause::AfterFailures(self.failures))
+    }
+
+    fn was_reached(&mut self, notes: &mut Vec<Note>) {
+        self.failures = 0;
+        notes.push(Note::Reached);
+    }
+
+    fn read(&mut self, report: TaskReport, now: Moment, notes: &mut Vec<Note>) -> Next {
+        self.was_reached(notes);
+        let ended_at = self.ended_at(&report, now);
+        match report.status {
+            Status::Completed => {
+                if self.urlless_answers == 0 {
+                    notes.extend(self.ended_between(&report, now).map(|(from, to)| Note::Ended(from, to)));
+                }
+                if report.video_url.is_none() {
+                    self.urlless_answers += 1;
+                    // A service that has no such field will not have it the next time.
+                    if self.urlless_answers < URLLESS_ANSWERS && report.names_video_url {
+                        return Next::Poll(Pause::Usual);
+                    }
+                }
+                if !report.echo.is_empty() {
+                    notes.push(Note::Made(report.echo));
+                }
+                Next::Completed { video_url: report.video_url, ended_at }
+            }
+            Status::Failed => {
+                let error = report.error.unwrap_or_else(|| ServiceError {
+                    message: "the service gave no reason".to_owned(),
+                    ..ServiceError::default()
+                });
+                Next::Failed { error, ended_at }
+            }
+            Status::Queued => self.is_unfinished(now),
+            Status::InProgress => {
+                self.sight.see(now.age, report.progress);
+                if !self.is_started || self.progress != report.progress {
+                    notes.push(Note::Progress(report.progress));
+                }
+                (self.is_started, self.progress) = (true, report.progress);
+                self.is_unfinished(now)
+            }
+            // It may have ended, and nobody can be told that it will not.
+            Status::Unproven(word) => {
+                (self.said, self.is_endless) = (Some(format!("the service says `{word}`, and gives no video")), false);
+                notes.push(Note::UnknownWord(word));
+                Next::Poll(Pause::Usual)
+            }
+            Status::Unknown(word) => {
+                let why = report.error.map(|error| format!(": {}", error.message)).unwrap_or_default();
+                (self.said, self.is_endless) = (Some(format!("the service says `{word}`{why}")), true);
+                notes.push(Note::UnknownWord(word));
+                Next::Poll(Pause::Usual)
+            }
+        }
+    }
+
+    fn is_unfinished(&mut self, now: Moment) -> Next {
+        (self.unfinished_at, self.unfinished_age, self.said) = (now.at, now.age, None);
+        Next::Poll(Pause::Usual)
+    }
+
+    /// A task that the service gave us and now denies: perhaps it is not everywhere yet, so it gets a grace time.
+    fn is_missing(&mut self, why: &str, now: Moment, grace: Duration, notes: &mut Vec<Note>) -> Next {
+        if self.identity.was_denied() {
+            return Next::Poll(Pause::AfterFailures(0));
+        }
+        let message = format!("asked about the task {}, {why}", self.identity.names());
+        (self.said, self.is_endless) = (Some(message.clone()), false);
+        let since = *self.denied_since.get_or_insert_with(|| {
+            notes.push(Note::Denied(message.clone()));
+            now.age
+        });
+        if now.age.saturating_sub(since) < grace { Next::Poll(Pause::Usual) } else { Next::Disowned(message) }
+    }
+
+    /// Between which ages it ended, seen finished now: after the last answer that saw it unfinished, and within the second
+    /// that the service names, if it can be so. Nothing of one that was over at the first answer of a later run: it may have
+    /// ended hours ago.
+    fn ended_between(&self, report: &TaskReport, now: Moment) -> Option<(Duration, Duration)> {
+        let (from, to) = (self.unfinished_age, now.age);
         let said = report.completed_at.and_then(|said| {
-            let ago = Duration::try_from(Timestamp::now().duration_since(said)).ok()?;
+            let ago = Duration::try_from(now.at.duration_since(said)).ok()?;
             Some((from.max(to.checked_sub(ago)?), to.min(to.saturating_sub(ago) + Duration::from_secs(1))))
         });
-        said.filter(|(from, to)| from < to).unwrap_or((from, to))
+        let span = said.filter(|(from, to)| from < to).unwrap_or((from, to));
+        (!(span.0.is_zero() && self.is_resumed)).then_some(span)
     }
 
-    /// When generation ended: the service's word where it lies between the last look that saw the task unfinished and now,
+    /// When generation ended: the service's word where it lies between the last answer that saw the task unfinished and now,
     /// and otherwise now. Its clock may be off, and it counts in whole seconds.
-    pub fn ended_at(&self, report: &TaskReport) -> Timestamp {
-        let now = Timestamp::now();
+    fn ended_at(&self, report: &TaskReport, now: Moment) -> Timestamp {
         let earliest = self.unfinished_at - SignedDuration::from_secs(1);
-        let said = report.completed_at.filter(|said| (earliest..=now).contains(said));
-        said.map_or(now, |said| said.max(self.unfinished_at))
+        let said = report.completed_at.filter(|said| (earliest..=now.at).contains(said));
+        said.map_or(now.at, |said| said.max(self.unfinished_at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::service::FinalWords;
+
+    const USUAL: Next = Next::Poll(Pause::Usual);
+
+    fn said(json: &str) -> PollAnswer {
+        PollAnswer::Report(TaskReport::parse(json.as_bytes(), &FinalWords::default()).expect("a report"))
+    }
+
+    fn missing() -> PollAnswer {
+        PollAnswer::Missing("gone".into())
+    }
+
+    fn transient() -> PollAnswer {
+        PollAnswer::Transient("lost".into())
+    }
+
+    fn key_refused() -> PollAnswer {
+        PollAnswer::KeyRefused(ServiceError { message: "bad key".into(), ..ServiceError::default() })
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).expect("a time")
+    }
+
+    fn named(text: &str) -> TaskId {
+        TaskId::new(text).expect("an id")
+    }
+
+    /// A task `t` that was submitted in second 0, polled every ten seconds: what the last answer means, and all notes but those that
+    /// the service can be reached.
+    fn after(names: TaskNames, answers: Vec<PollAnswer>) -> (Next, Vec<Note>) {
+        let moment = |second: i64| Moment { age: Duration::from_secs(second.unsigned_abs()), at: at(second) };
+        let mut watched = Watched::new(names, moment(0));
+        let (mut last, mut told) = (USUAL, Vec::new());
+        for (number, answer) in (1..).zip(answers) {
+            let (next, notes) = watched.next(answer, moment(10 * number), Duration::from_secs(25));
+            last = next;
+            told.extend(notes.into_iter().filter(|note| !matches!(note, Note::Taken | Note::Reached)));
+        }
+        (last, told)
+    }
+
+    /// A name, the answers, what the last one means, and what was noted.
+    type Line = (&'static str, Vec<PollAnswer>, Next, Vec<Note>);
+
+    fn assert_table(table: Vec<Line>) {
+        for (what, answers, next, notes) in table {
+            assert_eq!(after(named("t").into(), answers), (next, notes), "{what}");
+        }
+    }
+
+    #[test]
+    fn each_answer_means_what_it_has_to() {
+        let (queued, limbo) = (r#"{"status":"queued"}"#, r#"{"status":"limbo"}"#);
+        let half = r#"{"status":"in_progress","progress":50}"#;
+        let done = r#"{"status":"completed","video_url":"u"}"#;
+        let no_url = r#"{"status":"completed","video_url":null}"#;
+        let completed = |second: i64, url: &str| Next::Completed {
+            video_url: (!url.is_empty()).then(|| url.to_owned()),
+            ended_at: at(second),
+        };
+        let ended = |from: u64, to: u64| Note::Ended(Duration::from_secs(from), Duration::from_secs(to));
+        let denied = "asked about the task t, gone";
+        let failed = |message: &str| Next::Failed {
+            error: ServiceError { message: message.into(), ..ServiceError::default() },
+            ended_at: at(10),
+        };
+        let rows = vec![
+            ("it waits", vec![said(queued)], USUAL, vec![]),
+            ("progress is told once", vec![said(half), said(half)], USUAL, vec![Note::Progress(Some(50))]),
+            (
+                "it ended since it was seen unfinished",
+                vec![said(queued), said(done)],
+                completed(20, "u"),
+                vec![ended(10, 20)],
+            ),
+            ("a URL that is to come is waited for", vec![said(no_url), said(no_url)], USUAL, vec![ended(0, 10)]),
+            ("and not for ever", vec![said(no_url), said(no_url), said(no_url)], completed(30, ""), vec![ended(0, 10)]),
+            (
+                "one that cannot come is not",
+                vec![said(r#"{"status":"completed"}"#)],
+                completed(10, ""),
+                vec![ended(0, 10)],
+            ),
+            (
+                "no reason for a failure",
+                vec![said(r#"{"status":"failed"}"#)],
+                failed("the service gave no reason"),
+                vec![],
+            ),
+            ("a word that nobody knows", vec![said(limbo)], USUAL, vec![Note::UnknownWord("limbo".into())]),
+            (
+                "denied for less than the grace time",
+                vec![missing(), missing()],
+                USUAL,
+                vec![Note::Denied(denied.into())],
+            ),
+            (
+                "denied for longer",
+                vec![missing(), missing(), missing(), missing()],
+                Next::Disowned(denied.into()),
+                vec![Note::Denied(denied.into())],
+            ),
+            (
+                "the grace time begins anew once it was known",
+                vec![missing(), missing(), missing(), said(queued), missing()],
+                USUAL,
+                vec![Note::Denied(denied.into()), Note::Denied(denied.into())],
+            ),
+            (
+                "an answer about another task",
+                vec![said(r#"{"id":"x","status":"completed","video_url":"u"}"#)],
+                Next::Poll(Pause::AfterFailures(1)),
+                vec![Note::Transient("asked about the task t, the service answered about the task x".into())],
+            ),
+        ];
+        assert_table(rows);
+    }
+
+    #[test]
+    fn an_answer_that_is_none_decides_nothing() {
+        let queued = r#"{"status":"queued"}"#;
+        assert_table(vec![
+            (
+                "failures in a row wait longer",
+                vec![transient(), transient()],
+                Next::Poll(Pause::AfterFailures(2)),
+                vec![Note::Transient("lost".into()), Note::Transient("lost".into())],
+            ),
+            (
+                "and begin anew after an answer",
+                vec![transient(), said(queued), transient()],
+                Next::Poll(Pause::AfterFailures(1)),
+                vec![Note::Transient("lost".into()), Note::Transient("lost".into())],
+            ),
+            ("the key is refused once", vec![key_refused()], USUAL, vec![Note::KeyRefused("bad key".into())]),
+            (
+                "the key is refused again and again",
+                vec![key_refused(), key_refused(), key_refused()],
+                Next::Leave(LeaveReason::KeyRefused),
+                vec![
+                    Note::KeyRefused("bad key".into()),
+                    Note::KeyRefused("bad key".into()),
+                    Note::KeyRefused("bad key".into()),
+                ],
+            ),
+            (
+                "a wait of so long",
+                vec![PollAnswer::Wait(Some(Duration::from_secs(7)), "busy".into())],
+                Next::Poll(Pause::Asked(Duration::from_secs(7), "busy".into())),
+                vec![],
+            ),
+            (
+                "a wait without a time",
+                vec![PollAnswer::Wait(None, "busy".into())],
+                Next::Poll(Pause::TooFast("busy".into())),
+                vec![],
+            ),
+        ]);
+    }
+
+    #[test]
+    fn a_name_that_stays_is_claimed_and_the_report_then_counts() {
+        let strange = r#"{"id":"x","status":"completed","video_url":"u"}"#;
+        let (next, _) = after(named("t").into(), vec![said(strange), said(strange), said(strange)]);
+        let Next::Claim(name, report) = next else { panic!("{next:?}") };
+        assert_eq!(name, named("x"));
+        let now = Moment { age: Duration::from_secs(30), at: at(30) };
+        let mut watched = Watched::new(named("t").into(), now);
+        let (next, notes) = watched.adopt(name, *report, now);
+        assert_eq!(next, Next::Completed { video_url: Some("u".into()), ended_at: at(30) });
+        assert_eq!(notes[0], Note::Named(TaskNames { id: named("t"), alias: Some(named("x")) }));
+        assert!(matches!(watched.refuse("it is another's").0, Next::Poll(Pause::AfterFailures(1))));
+    }
+
+    /// A second name that is of no use does not count against the task: it is asked for by its first name again.
+    #[test]
+    fn a_denied_name_gives_way_to_the_other_one() {
+        let names = || TaskNames { id: named("t"), alias: Some(named("u")) };
+        assert_eq!(after(names(), vec![missing()]), (Next::Poll(Pause::AfterFailures(0)), vec![]));
+        for useless in [transient(), key_refused()] {
+            assert_eq!(after(names(), vec![missing(), useless]), (USUAL, vec![]));
+        }
+        let (next, notes) = after(names(), vec![missing(), missing()]);
+        assert_eq!((next, notes.len()), (USUAL, 1), "both were denied: the grace time begins");
     }
 }

@@ -30,7 +30,7 @@ pub enum Event {
     },
     /// The service was asked this often altogether, and the run stops waiting.
     Left {
-        /// Looks in this run.
+        /// Polls in this run.
         polls: u32,
     },
     /// There is a video.
@@ -39,7 +39,7 @@ pub enum Event {
         video_url: String,
         /// When generation ended.
         ended_at: Timestamp,
-        /// Looks in this run.
+        /// Polls in this run.
         polls: u32,
     },
     /// There is none.
@@ -48,7 +48,7 @@ pub enum Event {
         error: ServiceError,
         /// When generation ended.
         ended_at: Timestamp,
-        /// Looks in this run.
+        /// Polls in this run.
         polls: u32,
     },
     /// The service denies, again and again, that it knows the task. It may be there all the same.
@@ -57,7 +57,7 @@ pub enum Event {
         error: ServiceError,
         /// When that was believed.
         ended_at: Timestamp,
-        /// Looks in this run.
+        /// Polls in this run.
         polls: u32,
     },
     /// The video can be fetched from another address than before.

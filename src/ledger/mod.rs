@@ -3,7 +3,7 @@
 //! # What it promises
 //!
 //! An intent to submit is durable before the first byte of the request leaves, and a task id is durable before the
-//! first look at the task. If the intent can't be written, nothing is sent. SQLite in WAL mode with
+//! first poll of the task. If the intent can't be written, nothing is sent. SQLite in WAL mode with
 //! `synchronous=FULL` makes a commit survive the loss of power, not only of the process.
 //!
 //! # The crash argument

@@ -1,21 +1,21 @@
 //! How long a run will take and how often it will ask.
 //!
-//! Each task is taken to need the middle of its family's typical generation time (interface §4), and to be looked at
+//! Each task is taken to need the middle of its family's typical generation time (interface §4), and to be polled
 //! every ten seconds once it may be ready. The wall time is that of list scheduling: tasks in order, each on the slot
 //! that is free first. It is an estimate, and is called one wherever it is shown.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The pause between two looks that the estimate counts with, in seconds: the default of `--poll-interval`.
-const LOOK_EVERY_S: u32 = 10;
+/// The pause between two polls that the estimate counts with, in seconds: the default of `--poll-interval`.
+const POLL_EVERY_S: u32 = 10;
 
 /// What a run is expected to take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Estimate {
     /// Seconds from the first submission to the last video.
     pub wall_s: u64,
-    /// Submissions and looks together.
+    /// Submissions and polls together.
     pub requests: u64,
 }
 
@@ -24,7 +24,7 @@ impl Estimate {
     /// `outstanding` tasks at the service already and `concurrency` slots.
     #[must_use]
     pub fn of(due: &[(u32, u32)], outstanding: usize, concurrency: usize) -> Self {
-        let looks = |(min, max): (u32, u32)| u64::from((max - min) / 2 / LOOK_EVERY_S + 1);
+        let polls = |(min, max): (u32, u32)| u64::from((max - min) / 2 / POLL_EVERY_S + 1);
         let mut free: BinaryHeap<Reverse<u64>> = vec![Reverse(0); concurrency.max(1)].into();
         let mut wall_s = 0;
         for &(min, max) in due {
@@ -33,7 +33,7 @@ impl Estimate {
             free.push(Reverse(end));
             wall_s = wall_s.max(end);
         }
-        let requests = due.iter().map(|&typical| 1 + looks(typical)).sum::<u64>() + outstanding as u64;
+        let requests = due.iter().map(|&typical| 1 + polls(typical)).sum::<u64>() + outstanding as u64;
         Self { wall_s, requests }
     }
 }

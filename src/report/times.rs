@@ -14,7 +14,7 @@ pub struct Times {
     pub asked: Timestamp,
     /// The service's answer was recorded.
     pub accepted: Option<Timestamp>,
-    /// Generation began, reckoned from the first look that saw how far it was.
+    /// Generation began, reckoned from the first poll that saw how far it was.
     pub generating: Option<Timestamp>,
     /// Generation ended.
     pub ended: Option<Timestamp>,
@@ -61,7 +61,7 @@ fn is_in_time(ended: Option<Timestamp>, fetched: Timestamp) -> bool {
     ended.is_some_and(|ended| fetched >= ended && fetched.duration_since(ended) <= LATE)
 }
 
-/// When generation began, if progress grows evenly from then to the end. A look that saw 40 % after 60 seconds of a task that
+/// When generation began, if progress grows evenly from then to the end. A poll that saw 40 % after 60 seconds of a task that
 /// took 90 says: after 40.
 fn generation_began(seen: Sighting, accepted: Timestamp, ended: Timestamp) -> Option<Timestamp> {
     let percent = seen.percent.filter(|percent| (1..100).contains(percent))?;

@@ -125,7 +125,7 @@ pub async fn start(options: Options) -> std::io::Result<Sandbox> {
     };
     let routes = Router::new()
         .route("/v1/videos", post(submit))
-        .route("/v1/videos/{id}", get(look))
+        .route("/v1/videos/{id}", get(poll))
         .route("/v1/videos/{id}/content", get(content))
         .layer(middleware::from_fn_with_state(trouble, trouble::answer))
         .route("/videos/{file}", get(video))
@@ -192,7 +192,7 @@ fn is_family_a(family: &Family) -> bool {
     family.fields.aspect_ratio.is_some()
 }
 
-async fn look(State(shared): Service, headers: HeaderMap, Path(id): Path<String>) -> Result<Response, Refusal> {
+async fn poll(State(shared): Service, headers: HeaderMap, Path(id): Path<String>) -> Result<Response, Refusal> {
     authorize(&headers)?;
     let task = known(&id)?;
     Ok(Json(shared.distorted(shared.report(&task))).into_response())

@@ -63,7 +63,7 @@ impl Task {
         })
     }
 
-    /// The answer to a look at it (interface §2.3, §3), now.
+    /// The answer to a poll of it (interface §2.3, §3), now.
     pub fn report(&self, now: Timestamp, model: &str, video_url: &str) -> Value {
         let now_ms = u64::try_from(now.as_millisecond()).unwrap_or(0);
         let age = now_ms.saturating_sub(self.submitted_ms);

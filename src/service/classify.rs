@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::wire::{FinalWords, TaskReport};
-use super::{Look, Submission, bounds, reason};
+use super::{PollAnswer, Submission, bounds, reason};
 use crate::domain::{ServiceError, retry_after};
 
 /// An answer that arrived whole.
@@ -63,19 +63,21 @@ pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp)
     }
 }
 
-/// What an answer to `GET /v1/videos/{id}` means. A look costs nothing, so whatever is unclear is asked again.
-pub fn look(answer: &Answer<'_>, now: Timestamp) -> Look {
+/// What an answer to `GET /v1/videos/{id}` means. A poll costs nothing, so whatever is unclear is asked again.
+pub fn poll(answer: &Answer<'_>, now: Timestamp) -> PollAnswer {
     match answer.status {
-        200..=299 => TaskReport::parse(answer.body, answer.words)
-            .map_or_else(|| Look::Trouble("the service's answer can't be read as a task".to_owned()), Look::Report),
-        404 | 410 => Look::Missing(describe(answer, "the service does not know it").message),
+        200..=299 => TaskReport::parse(answer.body, answer.words).map_or_else(
+            || PollAnswer::Transient("the service's answer can't be read as a task".to_owned()),
+            PollAnswer::Report,
+        ),
+        404 | 410 => PollAnswer::Missing(describe(answer, "the service does not know it").message),
         400 if reason::denies_the_task(answer.body) => {
-            Look::Missing(describe(answer, "the service does not know it").message)
+            PollAnswer::Missing(describe(answer, "the service does not know it").message)
         }
-        401 | 403 => Look::KeyRefused(describe(answer, "the service refused the key")),
-        429 => Look::Wait(wait(answer, now), asked_to_wait(answer)),
-        503 if answer.retry_after.is_some() => Look::Wait(wait(answer, now), asked_to_wait(answer)),
-        _ => Look::Trouble(describe(answer, "the service gave no answer that says how it stands").message),
+        401 | 403 => PollAnswer::KeyRefused(describe(answer, "the service refused the key")),
+        429 => PollAnswer::Wait(wait(answer, now), asked_to_wait(answer)),
+        503 if answer.retry_after.is_some() => PollAnswer::Wait(wait(answer, now), asked_to_wait(answer)),
+        _ => PollAnswer::Transient(describe(answer, "the service gave no answer that says how it stands").message),
     }
 }
 
@@ -187,11 +189,11 @@ mod tests {
     }
 
     #[test]
-    fn a_look_never_fails_a_task_by_itself() {
+    fn a_poll_never_fails_a_task_by_itself() {
         for status in [500, 502, 503, 504, 400, 302, 418] {
-            assert!(matches!(look(&answer(status, None, ""), now()), Look::Trouble(_)), "{status}");
+            assert!(matches!(poll(&answer(status, None, ""), now()), PollAnswer::Transient(_)), "{status}");
         }
-        assert!(matches!(look(&answer(200, None, "<html>"), now()), Look::Trouble(_)));
+        assert!(matches!(poll(&answer(200, None, "<html>"), now()), PollAnswer::Transient(_)));
         for (status, body) in [
             (404, ""),
             (410, ""),
@@ -199,7 +201,7 @@ mod tests {
             (400, r#"{"error": {"message": "Video 'v1' not found"}}"#),
             (400, r#"{"detail": "The task does not exist."}"#),
         ] {
-            assert!(matches!(look(&answer(status, None, body), now()), Look::Missing(_)), "{status} {body}");
+            assert!(matches!(poll(&answer(status, None, body), now()), PollAnswer::Missing(_)), "{status} {body}");
         }
         // Said of something else than the task, or with another status: it may be there all the same.
         for (status, body) in [
@@ -207,7 +209,7 @@ mod tests {
             (400, r#"{"error": {"message": "the task is not finished"}}"#),
             (500, r#"{"error": {"message": "task not found"}}"#),
         ] {
-            assert!(matches!(look(&answer(status, None, body), now()), Look::Trouble(_)), "{status} {body}");
+            assert!(matches!(poll(&answer(status, None, body), now()), PollAnswer::Transient(_)), "{status} {body}");
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Two clients. Submissions get one without any retry of its own, without redirects and without idle connections: a
 //! request on a pooled connection that the server is just closing would be lost half-way, and nobody could know
-//! whether it was read. Looks share a pool, because they are safe to repeat.
+//! whether it was read. Polls share a pool, because they are safe to repeat.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,15 +13,15 @@ use reqwest::{Client, ClientBuilder, RequestBuilder, Response, Url, redirect};
 
 use super::classify::{self, Answer};
 use super::endpoint::is_loopback;
-use super::{Credentials, Endpoint, FinalWords, Look, Submission, VideoService, mask};
+use super::{Credentials, Endpoint, FinalWords, PollAnswer, Submission, VideoService, mask};
 use crate::domain::{Request, ServiceError, TaskId, causes};
 
 /// How long to wait for a connection. Nothing is written before it stands, so running out of it costs nothing.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long to wait for the answer to a submission. Generous: when it runs out, the job is in doubt.
 const SUBMIT_TIMEOUT: Duration = Duration::from_mins(3);
-/// How long to wait for the answer to a look.
-const LOOK_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long to wait for the answer to a poll.
+const POLL_TIMEOUT: Duration = Duration::from_secs(30);
 /// The most that is read of an answer, in bytes; a task object has some hundreds.
 const LARGEST_ANSWER: usize = 1024 * 1024;
 
@@ -39,7 +39,7 @@ pub struct HttpService {
     endpoint: Endpoint,
     credentials: Credentials,
     submit: Client,
-    look: Client,
+    poll: Client,
     submit_timeout: Duration,
     free_server_errors: bool,
     words: Arc<FinalWords>,
@@ -62,7 +62,7 @@ impl HttpService {
         let base = || base(endpoint.is_loopback()).default_headers(headers.clone());
         Ok(Self {
             submit: build(|| base().retry(reqwest::retry::never()).pool_max_idle_per_host(0))?,
-            look: build(|| base().timeout(LOOK_TIMEOUT))?,
+            poll: build(|| base().timeout(POLL_TIMEOUT))?,
             credentials,
             endpoint,
             submit_timeout: SUBMIT_TIMEOUT,
@@ -138,8 +138,8 @@ impl VideoService for HttpService {
         mask::submission(&self.credentials, self.post(request).await)
     }
 
-    async fn look(&self, task: &TaskId) -> Look {
-        mask::look(&self.credentials, self.get(task).await)
+    async fn poll(&self, task: &TaskId) -> PollAnswer {
+        mask::poll(&self.credentials, self.get(task).await)
     }
 
     fn content_url(&self, task: &TaskId) -> String {
@@ -198,18 +198,18 @@ impl HttpService {
         format!("{}; {help}", self.unreached(error))
     }
 
-    async fn get(&self, task: &TaskId) -> Look {
-        let get = self.look.get(self.endpoint.at(&["v1", "videos", task.as_str()]));
+    async fn get(&self, task: &TaskId) -> PollAnswer {
+        let get = self.poll.get(self.endpoint.at(&["v1", "videos", task.as_str()]));
         let response = match get.send().await {
             Ok(response) => response,
-            Err(error) if is_distrust(&error) => return Look::Trouble(self.distrusted(&error)),
-            Err(error) if error.is_connect() => return Look::Trouble(self.unreached(&error)),
-            Err(error) => return Look::Trouble(why(&error)),
+            Err(error) if is_distrust(&error) => return PollAnswer::Transient(self.distrusted(&error)),
+            Err(error) if error.is_connect() => return PollAnswer::Transient(self.unreached(&error)),
+            Err(error) => return PollAnswer::Transient(why(&error)),
         };
         let head = Head::of(&response);
         match read(response).await {
-            Ok(body) => classify::look(&head.answer(&body, &self.words), Timestamp::now()),
-            Err((error, _)) => Look::Trouble(why(&error)),
+            Ok(body) => classify::poll(&head.answer(&body, &self.words), Timestamp::now()),
+            Err((error, _)) => PollAnswer::Transient(why(&error)),
         }
     }
 }

@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::wire::{Status, TaskReport};
-use super::{Credentials, Echo, Look, Submission};
+use super::{Credentials, Echo, PollAnswer, Submission};
 use crate::domain::ServiceError;
 
 /// What came of a submission, without the secrets.
@@ -24,14 +24,14 @@ pub fn submission(own: &Credentials, said: Submission) -> Submission {
     }
 }
 
-/// What came of a look, without the secrets.
-pub fn look(own: &Credentials, said: Look) -> Look {
+/// What came of a poll, without the secrets.
+pub fn poll(own: &Credentials, said: PollAnswer) -> PollAnswer {
     match said {
-        Look::Report(report) => Look::Report(task(own, report)),
-        Look::KeyRefused(why) => Look::KeyRefused(error(own, why)),
-        Look::Wait(wait, why) => Look::Wait(wait, own.masked(why)),
-        Look::Trouble(why) => Look::Trouble(own.masked(why)),
-        Look::Missing(why) => Look::Missing(own.masked(why)),
+        PollAnswer::Report(report) => PollAnswer::Report(task(own, report)),
+        PollAnswer::KeyRefused(why) => PollAnswer::KeyRefused(error(own, why)),
+        PollAnswer::Wait(wait, why) => PollAnswer::Wait(wait, own.masked(why)),
+        PollAnswer::Transient(why) => PollAnswer::Transient(own.masked(why)),
+        PollAnswer::Missing(why) => PollAnswer::Missing(own.masked(why)),
     }
 }
 

@@ -33,7 +33,7 @@ pub trait VideoService: Sync {
     fn submit(&self, request: &Request) -> impl Future<Output = Submission> + Send;
 
     /// Asks once how a task stands.
-    fn look(&self, task: &TaskId) -> impl Future<Output = Look> + Send;
+    fn poll(&self, task: &TaskId) -> impl Future<Output = PollAnswer> + Send;
 
     /// Where a task's video can be fetched if the task itself does not say (interface §4).
     fn content_url(&self, task: &TaskId) -> String;
@@ -64,9 +64,9 @@ pub enum Submission {
     Unknown(ServiceError),
 }
 
-/// What came of one look at a task.
+/// What came of one poll of a task.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Look {
+pub enum PollAnswer {
     /// How the task stands.
     Report(TaskReport),
     /// The service does not know the task, in these words.
@@ -76,5 +76,5 @@ pub enum Look {
     /// Asked to wait.
     Wait(Option<Duration>, String),
     /// No usable answer this time.
-    Trouble(String),
+    Transient(String),
 }

@@ -136,7 +136,7 @@ impl TaskReport {
         })
     }
 
-    /// The name that an answer to a look gives, if it is none of this task's.
+    /// The name that an answer to a poll gives, if it is none of this task's.
     #[must_use]
     pub fn strange_name(&self, task: &TaskNames) -> Option<&TaskId> {
         let names = self.names.as_ref()?;

@@ -11,7 +11,7 @@ use super::page::Page;
 use super::picture::{Picture, SILENCE};
 use super::terminal::Terminal;
 use crate::domain::JobId;
-use crate::engine::{Leaving, RunEvent, Settings, StopReason};
+use crate::engine::{LeaveReason, RunEvent, Settings, StopReason};
 use crate::plan::Plan;
 
 /// How often the same trouble is told again.
@@ -148,9 +148,9 @@ impl Progress {
                 terminal.warning(&format!("the service calls the task of {job} by another name too: {task}"));
             }
             RunEvent::Left { job, why, said, is_endless } => match why {
-                Leaving::Deadline => self.say_late(job, said.as_deref(), *is_endless),
-                Leaving::Interrupted => self.detail(&format!("left {job} at the service")),
-                Leaving::KeyRefused => {
+                LeaveReason::Deadline => self.say_late(job, said.as_deref(), *is_endless),
+                LeaveReason::Interrupted => self.detail(&format!("left {job} at the service")),
+                LeaveReason::KeyRefused => {
                     terminal.failure(&format!("{job} stays at the service: the key is refused"));
                 }
             },

@@ -218,7 +218,7 @@ fn texts_from_outside_stay_texts() {
 }
 
 #[test]
-fn a_thousand_cards_have_players_only_where_somebody_looks() {
+fn a_thousand_cards_have_players_only_where_somebody_polls() {
     let manifest = crate::support::numbered_jobs(1000);
     let (service, here) = (Service::well(), Workspace::with_manifest(&manifest));
     here.run(&service, &["--concurrency", "64", "-q"]).ends_with(0);

@@ -1,4 +1,4 @@
-//! What the cadence promises, held on a paused clock: few looks, found soon, and no time lost.
+//! What the cadence promises, held on a paused clock: few polls, found soon, and no time lost.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use crate::support::schedule::scheduled;
 const JOBS: usize = 200;
 const SLOTS: usize = 8;
 
-/// Looks at one task, mean seconds until it was seen finished, and the wall time over the ideal one.
+/// Polls at one task, mean seconds until it was seen finished, and the wall time over the ideal one.
 struct Figures {
-    looks: f64,
+    polls: f64,
     lag_s: f64,
     over_ideal: f64,
 }
@@ -44,15 +44,15 @@ async fn measure(
     let wall = start.elapsed().as_secs_f64();
     let lags: f64 = service.lags.lock().expect("no panic").values().map(Duration::as_secs_f64).sum();
     let ideal = scheduled(&all, SLOTS);
-    Figures { looks: service.looks().len() as f64 / JOBS as f64, lag_s: lags / JOBS as f64, over_ideal: wall / ideal }
+    Figures { polls: service.polls().len() as f64 / JOBS as f64, lag_s: lags / JOBS as f64, over_ideal: wall / ideal }
 }
 
-/// What looks every eight seconds need: how many for one task, and how many seconds until it is seen finished.
+/// What polls every eight seconds need: how many for one task, and how many seconds until it is seen finished.
 #[expect(clippy::cast_precision_loss, reason = "small numbers")]
 fn every_eight_seconds(takes: impl Fn(usize) -> f64) -> (f64, f64) {
-    let looks: f64 = (0..JOBS).map(|number| (takes(number) / 8.0).ceil()).sum();
+    let polls: f64 = (0..JOBS).map(|number| (takes(number) / 8.0).ceil()).sum();
     let lag: f64 = (0..JOBS).map(|number| (takes(number) / 8.0).ceil() * 8.0 - takes(number)).sum();
-    (looks / JOBS as f64, lag / JOBS as f64)
+    (polls / JOBS as f64, lag / JOBS as f64)
 }
 
 fn as_documented(number: usize) -> f64 {
@@ -60,10 +60,10 @@ fn as_documented(number: usize) -> f64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn half_the_looks_of_a_fixed_cadence_less_lag_and_two_percent_over_the_ideal() {
+async fn half_the_polls_of_a_fixed_cadence_less_lag_and_two_percent_over_the_ideal() {
     let figures = measure(as_documented, |_, share| Some(percent(share))).await;
-    let (looks, lag_s) = every_eight_seconds(as_documented);
-    assert!(figures.looks <= looks / 2.0, "{} looks, fixed: {looks}", figures.looks);
+    let (polls, lag_s) = every_eight_seconds(as_documented);
+    assert!(figures.polls <= polls / 2.0, "{} polls, fixed: {polls}", figures.polls);
     assert!(figures.lag_s <= lag_s, "{} s, fixed: {lag_s} s", figures.lag_s);
     assert!(figures.over_ideal <= 1.02, "{}", figures.over_ideal);
 }
@@ -77,12 +77,12 @@ async fn the_interval_and_the_floor_are_kept_whatever_they_are() {
         let start = Instant::now();
         run(&service, &MemoryLedger::default(), &settings, &Stop::default(), &plan_of(&jobs(1), &History::default()))
             .await;
-        let mut looks: Vec<Duration> = service.looks().into_iter().map(|(at, _)| at - start).collect();
-        assert!(looks[0] >= Duration::from_secs(30), "{looks:?}");
-        looks.sort_unstable();
-        for pair in looks.windows(2) {
+        let mut polls: Vec<Duration> = service.polls().into_iter().map(|(at, _)| at - start).collect();
+        assert!(polls[0] >= Duration::from_secs(30), "{polls:?}");
+        polls.sort_unstable();
+        for pair in polls.windows(2) {
             let pause = pair[1].saturating_sub(pair[0]);
-            assert!(pause >= floor && pause <= interval + Duration::from_millis(60), "{interval:?}: {looks:?}");
+            assert!(pause >= floor && pause <= interval + Duration::from_millis(60), "{interval:?}: {polls:?}");
         }
     }
     // None at all is a millisecond, and does not hang.
@@ -93,7 +93,7 @@ async fn the_interval_and_the_floor_are_kept_whatever_they_are() {
 
 #[tokio::test(start_paused = true)]
 async fn progress_that_is_of_no_use_does_no_harm() {
-    let (looks, lag_s) = every_eight_seconds(as_documented);
+    let (polls, lag_s) = every_eight_seconds(as_documented);
     let none = measure(as_documented, |_, _| None).await;
     for progress in [
         |_, _| Some(0),
@@ -104,9 +104,9 @@ async fn progress_that_is_of_no_use_does_no_harm() {
         |_, share: f64| if share < 0.9 { Some(10) } else { Some(95) },
     ] {
         let figures = measure(as_documented, progress).await;
-        assert!(figures.looks <= looks * 1.05, "{} looks, fixed: {looks}", figures.looks);
+        assert!(figures.polls <= polls * 1.05, "{} polls, fixed: {polls}", figures.polls);
         assert!(figures.lag_s <= lag_s * 1.25, "{} s, fixed: {lag_s} s", figures.lag_s);
-        assert!(figures.looks <= none.looks * 1.3, "{} looks, without progress: {}", figures.looks, none.looks);
+        assert!(figures.polls <= none.polls * 1.3, "{} polls, without progress: {}", figures.polls, none.polls);
     }
 }
 
@@ -115,9 +115,9 @@ async fn a_service_that_is_faster_or_slower_than_documented_is_noticed() {
     // Twelve seconds where 30 to 120 are said: the first eight tasks are seen late, and then no more.
     let fast = measure(|number| 10.0 + 4.0 * spread(number), |_, _| None).await;
     assert!(fast.over_ideal < 1.3, "{}", fast.over_ideal);
-    assert!(fast.looks < 6.0, "{} looks", fast.looks);
-    // Six minutes: the looks that the document asks for are soon given up.
+    assert!(fast.polls < 6.0, "{} polls", fast.polls);
+    // Six minutes: the polls that the document asks for are soon given up.
     let slow = measure(|number| 340.0 + 40.0 * spread(number), |_, _| None).await;
     assert!(slow.over_ideal < 1.03, "{}", slow.over_ideal);
-    assert!(slow.looks < 12.0, "{} looks", slow.looks);
+    assert!(slow.polls < 12.0, "{} polls", slow.polls);
 }

@@ -1,4 +1,4 @@
-//! How gateways and services of the same shape say it: each shape with what has to come of it (money, state, file, looks and
+//! How gateways and services of the same shape say it: each shape with what has to come of it (money, state, file, polls and
 //! words), by the whole program. One table; a test for each of its parts.
 
 use serde_json::{Value, json};
@@ -29,9 +29,9 @@ struct Dialect {
     name: &'static str,
     /// To the submission.
     post: Said,
-    /// To the looks, one after the other; the last one again and again. By the name that is asked by, where it starts so.
-    looks: Vec<(&'static str, Said)>,
-    /// To a look at the content; a video if none is said.
+    /// To the polls, one after the other; the last one again and again. By the name that is asked by, where it starts so.
+    polls: Vec<(&'static str, Said)>,
+    /// To a request for the content; a video if none is said.
     content: Option<Said>,
     must: Must,
 }
@@ -40,31 +40,31 @@ struct Dialect {
 struct Must {
     state: &'static str,
     charge: &'static str,
-    /// How many looks the report counts; at least so many if the task never ends.
-    looks: u32,
+    /// How many polls the report counts; at least so many if the task never ends.
+    polls: u32,
     has_file: bool,
     told: &'static str,
     exit: i32,
 }
 
-const COMPLETED: Must = Must { state: "completed", charge: "charged", looks: 1, has_file: true, told: "", exit: 0 };
-const FAILED: Must = Must { state: "failed", charge: "charged", looks: 1, has_file: false, told: "", exit: 1 };
-const OPEN: Must = Must { state: "queued", charge: "charged", looks: 2, has_file: false, told: "deadline", exit: 1 };
+const COMPLETED: Must = Must { state: "completed", charge: "charged", polls: 1, has_file: true, told: "", exit: 0 };
+const FAILED: Must = Must { state: "failed", charge: "charged", polls: 1, has_file: false, told: "", exit: 1 };
+const OPEN: Must = Must { state: "queued", charge: "charged", polls: 2, has_file: false, told: "deadline", exit: 1 };
 const RUNNING: Must = Must { state: "in_progress", ..OPEN };
 const IN_DOUBT: Must =
-    Must { state: "in_doubt", charge: "unknown", looks: 0, has_file: false, told: "in doubt", exit: 7 };
-const REJECTED: Must = Must { state: "rejected", charge: "none", looks: 0, has_file: false, told: "", exit: 1 };
-const PENDING: Must = Must { state: "pending", charge: "none", looks: 0, has_file: false, told: "", exit: 6 };
+    Must { state: "in_doubt", charge: "unknown", polls: 0, has_file: false, told: "in doubt", exit: 7 };
+const REJECTED: Must = Must { state: "rejected", charge: "none", polls: 0, has_file: false, told: "", exit: 1 };
+const PENDING: Must = Must { state: "pending", charge: "none", polls: 0, has_file: false, told: "", exit: 6 };
 
 /// A service that takes the submission as the interface has it.
-fn seen(name: &'static str, look: &Value, must: Must) -> Dialect {
+fn seen(name: &'static str, poll: &Value, must: Must) -> Dialect {
     let post = said(200, &json!({ "id": "t0", "task_id": "t0", "status": "queued", "progress": 0 }));
-    Dialect { name, post, looks: vec![("", said(200, look))], content: None, must }
+    Dialect { name, post, polls: vec![("", said(200, poll))], content: None, must }
 }
 
-/// A service whose looks are answered so, one after the other.
-fn looked(name: &'static str, looks: Vec<Said>, must: Must) -> Dialect {
-    Dialect { looks: looks.into_iter().map(|look| ("", look)).collect(), ..seen(name, &json!({}), must) }
+/// A service whose polls are answered so, one after the other.
+fn looked(name: &'static str, polls: Vec<Said>, must: Must) -> Dialect {
+    Dialect { polls: polls.into_iter().map(|poll| ("", poll)).collect(), ..seen(name, &json!({}), must) }
 }
 
 /// A service that answers a submission so, and is well else.
@@ -80,7 +80,7 @@ impl Dialect {
     }
 
     fn holds(self) {
-        let Self { name, post, looks, content, must } = self;
+        let Self { name, post, polls, content, must } = self;
         let service = Service::scripted(move |asked| {
             let host = format!("http://{}", asked.headers.get("host").expect("a host"));
             let answer = if asked.method == "POST" {
@@ -93,7 +93,7 @@ impl Dialect {
             } else {
                 let task = asked.path.rsplit('/').next().expect("a name");
                 let own: Vec<&Said> =
-                    looks.iter().filter(|(by, _)| task.starts_with(by)).map(|(_, look)| look).collect();
+                    polls.iter().filter(|(by, _)| task.starts_with(by)).map(|(_, poll)| poll).collect();
                 own[asked.earlier.min(own.len() - 1)]
             };
             let replaced = |text: &str| {
@@ -122,8 +122,8 @@ impl Dialect {
             "{name}"
         );
         let polls = job["polls"].as_u64().expect("a number");
-        let is_right = if is_open { polls >= must.looks.into() } else { polls == u64::from(must.looks) };
-        assert!(is_right, "{name}: {polls} looks");
+        let is_right = if is_open { polls >= must.polls.into() } else { polls == u64::from(must.polls) };
+        assert!(is_right, "{name}: {polls} polls");
         assert_eq!(here.path("shotlist-out/m/a.mp4").exists(), must.has_file, "{name}");
         assert!(ended.stderr.contains(must.told), "{name}: {}", ended.stderr);
         assert_eq!(service.posts().len(), 1, "{name}: sent twice");
@@ -169,7 +169,7 @@ fn the_end_is_understood_by_its_word_or_by_its_video() {
         seen(
             "by its time",
             &json!({ "status": "success", "progress": 100, "completed_at": 1_790_000_000, "video_url": null, "metadata": {} }),
-            Must { looks: 3, ..COMPLETED },
+            Must { polls: 3, ..COMPLETED },
         ),
         seen(
             "wrapped",
@@ -181,7 +181,7 @@ fn the_end_is_understood_by_its_word_or_by_its_video() {
 
 #[test]
 fn the_video_is_found_where_it_is_put() {
-    let content = |name, look| seen(name, look, COMPLETED);
+    let content = |name, poll| seen(name, poll, COMPLETED);
     all_hold(vec![
         seen("metadata.url", &json!({ "status": "completed", "metadata": { "url": "$V" } }), COMPLETED),
         seen("video.url", &json!({ "status": "done", "video": { "url": "$V", "duration": 12 } }), COMPLETED),
@@ -208,15 +208,15 @@ fn the_video_is_found_where_it_is_put() {
         content("relative", &json!({ "status": "completed", "video_url": "/videos/t0.mp4" })),
         content("no host", &json!({ "status": "completed", "video_url": "https://" })),
         // A field that is there and empty may be filled in: it is asked for twice more.
-        seen("never filled in", &json!({ "status": "completed", "video_url": null }), Must { looks: 3, ..COMPLETED }),
-        seen("a list", &json!({ "status": "completed", "video_url": ["$V"] }), Must { looks: 3, ..COMPLETED }),
+        seen("never filled in", &json!({ "status": "completed", "video_url": null }), Must { polls: 3, ..COMPLETED }),
+        seen("a list", &json!({ "status": "completed", "video_url": ["$V"] }), Must { polls: 3, ..COMPLETED }),
         looked(
             "filled in later",
             vec![
                 said(200, &json!({ "status": "completed", "video_url": null })),
                 said(200, &json!({ "status": "completed", "video_url": "$V" })),
             ],
-            Must { looks: 2, ..COMPLETED },
+            Must { polls: 2, ..COMPLETED },
         ),
         seen("content redirects", &json!({ "status": "completed" }), COMPLETED).with_content(text(
             302,
@@ -231,7 +231,7 @@ fn the_video_is_found_where_it_is_put() {
 
 #[test]
 fn a_failure_is_understood_with_its_reason() {
-    let failed = |name, look, told| seen(name, look, Must { told, ..FAILED });
+    let failed = |name, poll, told| seen(name, poll, Must { told, ..FAILED });
     all_hold(vec![
         failed(
             "interface",
@@ -275,8 +275,8 @@ fn a_failure_is_understood_with_its_reason() {
 
 #[test]
 fn what_is_no_end_is_asked_about_again_and_told() {
-    let running = |name, look| seen(name, look, RUNNING);
-    let open = |name, look, told| seen(name, look, Must { told, ..OPEN });
+    let running = |name, poll| seen(name, poll, RUNNING);
+    let open = |name, poll, told| seen(name, poll, Must { told, ..OPEN });
     let trouble = |name, answer, told| looked(name, vec![answer], Must { told, ..OPEN });
     all_hold(vec![
         seen("queued", &json!({ "status": "queued" }), OPEN),
@@ -336,7 +336,7 @@ fn what_is_no_end_is_asked_about_again_and_told() {
                 said(404, &json!({})),
                 said(200, &json!({ "status": "completed", "video_url": "$V" })),
             ],
-            Must { looks: 4, ..COMPLETED },
+            Must { polls: 4, ..COMPLETED },
         ),
     ]);
 }
@@ -345,7 +345,7 @@ fn what_is_no_end_is_asked_about_again_and_told() {
 fn a_task_is_known_by_all_of_its_names() {
     let well = || said(200, &json!({ "status": "completed", "video_url": "$V" }));
     let unknown = || said(404, &json!({ "error": { "message": "unknown" } }));
-    let named = |name, post: &Value, looks, must| Dialect { name, post: said(200, post), looks, content: None, must };
+    let named = |name, post: &Value, polls, must| Dialect { name, post: said(200, post), polls, content: None, must };
     let strange = |id: &str| said(200, &json!({ "id": id, "status": "completed", "video_url": "$V" }));
     all_hold(vec![
         named("only id", &json!({ "id": "t0" }), vec![("t0", well()), ("", unknown())], COMPLETED),
@@ -361,7 +361,7 @@ fn a_task_is_known_by_all_of_its_names() {
             "two names, the second is known",
             &json!({ "id": "v0", "task_id": "t0" }),
             vec![("t0", well()), ("", unknown())],
-            Must { looks: 2, ..COMPLETED },
+            Must { polls: 2, ..COMPLETED },
         ),
         named(
             "a number and a text",
@@ -373,7 +373,7 @@ fn a_task_is_known_by_all_of_its_names() {
             "a text and a number",
             &json!({ "id": "v0", "task_id": 4711 }),
             vec![("4711", well()), ("", unknown())],
-            Must { looks: 2, ..COMPLETED },
+            Must { polls: 2, ..COMPLETED },
         ),
         named(
             "answers with the other name",
@@ -385,13 +385,13 @@ fn a_task_is_known_by_all_of_its_names() {
             "another name that stays",
             &json!({ "id": "bW9kZWw6YmV0YQ" }),
             vec![("", strange("bW9kZWw6Ow"))],
-            Must { looks: 3, told: "bW9kZWw6YmV0YQ (also bW9kZWw6Ow)", ..COMPLETED },
+            Must { polls: 3, told: "bW9kZWw6YmV0YQ (also bW9kZWw6Ow)", ..COMPLETED },
         ),
         named(
             "other letters that stay",
             &json!({ "id": "AbC" }),
             vec![("", strange("abc"))],
-            Must { looks: 3, ..COMPLETED },
+            Must { polls: 3, ..COMPLETED },
         ),
         named(
             "a name that changes",
@@ -403,7 +403,7 @@ fn a_task_is_known_by_all_of_its_names() {
             "another's answer once",
             &json!({ "id": "t0" }),
             vec![("", strange("x")), ("", well())],
-            Must { looks: 2, ..COMPLETED },
+            Must { polls: 2, ..COMPLETED },
         ),
         named("slashes and blanks", &json!({ "id": "a/b c?d#e%" }), vec![("", well())], COMPLETED),
         named("letters of the world", &json!({ "id": "视频-é" }), vec![("", well())], COMPLETED),

@@ -13,7 +13,7 @@ use shotlist::domain::{
 use shotlist::download::{Destination, Downloads, FetchError, Link, Stored};
 use shotlist::engine::{Outcome, RunEvent, Settings, Stop, StopReason};
 use shotlist::plan::{DownloadPlan, Limit, Plan};
-use shotlist::service::{Look, Status, Submission, TaskReport};
+use shotlist::service::{PollAnswer, Status, Submission, TaskReport};
 use tokio::time::Instant;
 
 use crate::support::fake::{FakeService, MemoryLedger, account, jobs, plan_of, report, run, run_fetching};
@@ -83,14 +83,14 @@ async fn looks_keep_to_the_cadence() {
         &plan(&jobs(1), &History::default(), None),
     )
     .await;
-    let looks: Vec<Duration> = service.looks().iter().map(|(at, _)| *at - start).collect();
-    assert!(looks[0] >= 30 * SECOND, "looked before a task can be ready: {looks:?}");
-    assert!(looks[0] <= 36 * SECOND, "{looks:?}");
-    for pair in looks.windows(2) {
+    let polls: Vec<Duration> = service.polls().iter().map(|(at, _)| *at - start).collect();
+    assert!(polls[0] >= 30 * SECOND, "looked before a task can be ready: {polls:?}");
+    assert!(polls[0] <= 36 * SECOND, "{polls:?}");
+    for pair in polls.windows(2) {
         let pause = pair[1].checked_sub(pair[0]).unwrap();
-        assert!(pause >= SECOND && pause <= 10 * SECOND + Duration::from_millis(60), "{looks:?}");
+        assert!(pause >= SECOND && pause <= 10 * SECOND + Duration::from_millis(60), "{polls:?}");
     }
-    assert!(looks.len() <= 12, "{} looks", looks.len());
+    assert!(polls.len() <= 12, "{} polls", polls.len());
 }
 
 #[tokio::test(start_paused = true)]
@@ -163,13 +163,13 @@ async fn an_id_that_cannot_be_written_is_told_as_a_rescue_line_and_submitting_st
 #[tokio::test(start_paused = true)]
 async fn a_known_task_that_is_denied_gets_a_grace_time() {
     let mut service = FakeService::taking(|_| 35 * SECOND);
-    service.denies = Box::new(|number| (number < 3).then(|| Look::Missing("it is not known (HTTP 404)".into())));
+    service.denies = Box::new(|number| (number < 3).then(|| PollAnswer::Missing("it is not known (HTTP 404)".into())));
     let ledger = MemoryLedger::default();
     run(&service, &ledger, &Settings::default(), &Stop::default(), &plan(&jobs(1), &History::default(), None)).await;
     assert_eq!(ledger.states(), [AttemptState::Completed]);
 
     let mut service = FakeService::taking(|_| SECOND);
-    service.denies = Box::new(|_| Some(Look::Missing("it is not known (HTTP 404)".into())));
+    service.denies = Box::new(|_| Some(PollAnswer::Missing("it is not known (HTTP 404)".into())));
     let (ledger, start) = (MemoryLedger::default(), Instant::now());
     let (_, events) =
         run(&service, &ledger, &Settings::default(), &Stop::default(), &plan(&jobs(1), &History::default(), None))
@@ -184,7 +184,7 @@ async fn a_known_task_that_is_denied_gets_a_grace_time() {
 async fn a_failure_is_paid_for_again_whatever_its_code_and_a_denied_task_is_not() {
     let failed = || {
         let error = ServiceError { code: Some("not_found".to_owned()), ..ServiceError::default() };
-        Look::Report(TaskReport { error: Some(error), ..report(Status::Failed) })
+        PollAnswer::Report(TaskReport { error: Some(error), ..report(Status::Failed) })
     };
     let mut service = FakeService::taking(|_| SECOND);
     service.denies = Box::new(move |number| (number == 0).then(failed));
@@ -194,7 +194,7 @@ async fn a_failure_is_paid_for_again_whatever_its_code_and_a_denied_task_is_not(
     assert_eq!(ledger.states(), [AttemptState::Failed, AttemptState::Completed]);
 
     let mut service = FakeService::taking(|_| SECOND);
-    service.denies = Box::new(|_| Some(Look::Missing("it is not known (HTTP 404)".into())));
+    service.denies = Box::new(|_| Some(PollAnswer::Missing("it is not known (HTTP 404)".into())));
     let ledger = MemoryLedger::default();
     run(&service, &ledger, &Settings::default(), &Stop::default(), &plan_of()).await;
     assert_eq!((ledger.states(), service.submissions().len()), (vec![AttemptState::Failed], 1));
@@ -203,7 +203,7 @@ async fn a_failure_is_paid_for_again_whatever_its_code_and_a_denied_task_is_not(
 #[tokio::test(start_paused = true)]
 async fn minutes_without_a_network_lose_nothing() {
     let mut service = FakeService::taking(|_| 60 * SECOND);
-    service.denies = Box::new(|number| (number < 15).then(|| Look::Trouble("no route".into())));
+    service.denies = Box::new(|number| (number < 15).then(|| PollAnswer::Transient("no route".into())));
     let ledger = MemoryLedger::default();
     run(&service, &ledger, &Settings::default(), &Stop::default(), &plan(&jobs(1), &History::default(), None)).await;
     assert_eq!(ledger.states(), [AttemptState::Completed]);
@@ -225,7 +225,7 @@ async fn resumed_tasks_take_slots_and_are_all_looked_after() {
     assert_eq!((plan.resume.len(), plan.totals().submit), (10, 6));
     run(&service, &ledger, &Settings { concurrency: 4, ..Settings::default() }, &Stop::default(), &plan).await;
     assert_eq!(ledger.states(), [AttemptState::Completed; 16]);
-    // More tasks than slots: none waits to be looked at, and nothing is submitted before the surplus has ended.
+    // More tasks than slots: none waits to be polled, and nothing is submitted before the surplus has ended.
     for (at, _) in service.submissions() {
         let outstanding = service.outstanding_at(at);
         assert!(outstanding <= 4, "{outstanding} tasks outstanding at {at:?}");
@@ -303,8 +303,8 @@ async fn tasks_go_on_to_be_looked_at_after_a_spend_limit() {
 #[tokio::test(start_paused = true)]
 async fn a_failed_task_is_paid_for_again_as_often_as_was_agreed() {
     let mut service = FakeService::taking(|_| SECOND);
-    // The first three looks at anything say that it failed.
-    service.denies = Box::new(|number| (number < 3).then(|| Look::Report(report(Status::Failed))));
+    // The first three polls of anything say that it failed.
+    service.denies = Box::new(|number| (number < 3).then(|| PollAnswer::Report(report(Status::Failed))));
     let mut plan = plan(&jobs(1), &History::default(), None);
     plan.retries = 3;
     assert_eq!(plan.worst_case(), "15.00".parse().expect("money"));
@@ -319,7 +319,7 @@ async fn a_failed_task_is_paid_for_again_as_often_as_was_agreed() {
 #[tokio::test(start_paused = true)]
 async fn retries_stop_at_the_limit_and_never_take_the_money_of_a_job_that_waits() {
     let mut service = FakeService::taking(|_| SECOND);
-    service.denies = Box::new(|_| Some(Look::Report(report(Status::Failed))));
+    service.denies = Box::new(|_| Some(PollAnswer::Report(report(Status::Failed))));
     let mut plan = plan(&jobs(2), &History::default(), None);
     plan.retries = 9;
     plan.run_limit = Some(limit("11.25"));
@@ -331,7 +331,7 @@ async fn retries_stop_at_the_limit_and_never_take_the_money_of_a_job_that_waits(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_machine_that_slept_for_an_hour_looks_once_more_before_it_gives_up() {
+async fn a_machine_that_slept_for_an_hour_polls_once_more_before_it_gives_up() {
     // An hour is longer than the deadline; the tasks ended while nobody looked.
     let service = FakeService::taking(|_| 300 * SECOND);
     let (ledger, stop) = (MemoryLedger::default(), Stop::default());
@@ -349,9 +349,9 @@ async fn a_machine_that_slept_for_an_hour_looks_once_more_before_it_gives_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_of_a_day_that_a_look_was_asked_for_does_not_hang_the_run() {
+async fn a_wait_of_a_day_that_a_poll_was_asked_for_does_not_hang_the_run() {
     let mut service = FakeService::taking(|_| 600 * SECOND);
-    service.denies = Box::new(|_| Some(Look::Wait(Some(24 * 3600 * SECOND), "full".into())));
+    service.denies = Box::new(|_| Some(PollAnswer::Wait(Some(24 * 3600 * SECOND), "full".into())));
     let settings = Settings { concurrency: 1, ..Settings::default() };
     let (ledger, start) = (MemoryLedger::default(), Instant::now());
     let plan = plan(&jobs(3), &History::default(), None);
@@ -396,7 +396,7 @@ async fn ten_minutes_without_a_network_lose_nothing_and_the_run_goes_on() {
     let down = move || (100 * SECOND..700 * SECOND).contains(&start.elapsed());
     let mut service = FakeService::taking(|_| 60 * SECOND);
     service.refuses = Box::new(move |_| down().then(|| Submission::NotSent("no route".into())));
-    service.denies = Box::new(move |_| down().then(|| Look::Trouble("no route".into())));
+    service.denies = Box::new(move |_| down().then(|| PollAnswer::Transient("no route".into())));
     let (ledger, settings) = (MemoryLedger::default(), Settings { concurrency: 4, ..Settings::default() });
     let plan = plan(&jobs(24), &History::default(), None);
     let (outcome, events) = run(&service, &ledger, &settings, &Stop::default(), &plan).await;
@@ -410,7 +410,7 @@ async fn ten_minutes_without_a_network_lose_nothing_and_the_run_goes_on() {
     assert!(back.is_some_and(|after| after > 500 * SECOND && after < 700 * SECOND), "{back:?}");
     // Asked ever more rarely, and soon after the network was back.
     let sent = service.submissions().into_iter().map(|(at, _)| at);
-    let asked = service.looks().into_iter().map(|(at, _)| at).chain(sent);
+    let asked = service.polls().into_iter().map(|(at, _)| at).chain(sent);
     let in_vain = asked.filter(|at| (300 * SECOND..700 * SECOND).contains(&(*at - start))).count();
     assert!(in_vain < 5 * 400 / 10, "{in_vain} requests while nobody answered");
     assert!(start.elapsed() < (6 * 75 + 600 + 60) * SECOND, "{:?}", start.elapsed());
@@ -454,7 +454,7 @@ async fn a_time_box_ends_the_run_and_leaves_the_rest() {
 async fn too_many_failures_stop_submissions_and_what_is_at_the_service_is_collected() {
     let mut service = FakeService::taking(|_| 100 * SECOND);
     service.refuses = Box::new(|number| (number == 1).then(|| Submission::Rejected(ServiceError::default())));
-    service.denies = Box::new(|number| (number == 0).then(|| Look::Report(report(Status::Failed))));
+    service.denies = Box::new(|number| (number == 0).then(|| PollAnswer::Report(report(Status::Failed))));
     let settings = Settings { concurrency: 3, max_failures: Some(2), ..Settings::default() };
     let ledger = MemoryLedger::default();
     let plan = plan(&jobs(9), &History::default(), None);
@@ -467,18 +467,18 @@ async fn too_many_failures_stop_submissions_and_what_is_at_the_service_is_collec
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rate_of_the_users_own_holds_for_submissions_and_looks_together() {
+async fn a_rate_of_the_users_own_holds_for_submissions_and_polls_together() {
     let service = FakeService::taking(|_| 60 * SECOND);
     let settings = Settings { concurrency: 40, rps: Some(2.0), ..Settings::default() };
     let ledger = MemoryLedger::default();
     run(&service, &ledger, &settings, &Stop::default(), &plan(&jobs(100), &History::default(), None)).await;
-    let (looks, submissions) = (service.looks(), service.submissions());
-    let mixed = looks.iter().filter(|(at, _)| *at < submissions[99].0).count();
-    assert!(mixed > 50, "looks wait for submissions: {mixed}");
+    let (polls, submissions) = (service.polls(), service.submissions());
+    let mixed = polls.iter().filter(|(at, _)| *at < submissions[99].0).count();
+    assert!(mixed > 50, "polls wait for submissions: {mixed}");
     assert_eq!(ledger.states(), [AttemptState::Completed; 100]);
-    // Submissions are noted 100 ms after they were sent, looks at once.
+    // Submissions are noted 100 ms after they were sent, polls at once.
     let sent = service.submissions().into_iter().map(|(at, _)| at.checked_sub(Duration::from_millis(100)).unwrap());
-    let mut asked: Vec<Instant> = service.looks().into_iter().map(|(at, _)| at).chain(sent).collect();
+    let mut asked: Vec<Instant> = service.polls().into_iter().map(|(at, _)| at).chain(sent).collect();
     asked.sort_unstable();
     for four in asked.windows(4) {
         assert!(four[3] - four[0] >= Duration::from_millis(1495), "{:?}", four[3] - four[0]);
@@ -487,10 +487,10 @@ async fn a_rate_of_the_users_own_holds_for_submissions_and_looks_together() {
 
 #[tokio::test(start_paused = true)]
 async fn connections_that_are_dead_hold_up_nobody() {
-    // Two looks in three hang for half a minute and then bring nothing.
+    // Two polls in three hang for half a minute and then bring nothing.
     let mut service = FakeService::taking(|_| 60 * SECOND);
-    service.look_latency = Box::new(|number| if number % 3 == 0 { Duration::from_millis(50) } else { 30 * SECOND });
-    service.denies = Box::new(|number| (number % 3 != 0).then(|| Look::Trouble("timed out".into())));
+    service.poll_latency = Box::new(|number| if number % 3 == 0 { Duration::from_millis(50) } else { 30 * SECOND });
+    service.denies = Box::new(|number| (number % 3 != 0).then(|| PollAnswer::Transient("timed out".into())));
     let settings = Settings { concurrency: 300, ..Settings::default() };
     let ledger = MemoryLedger::default();
     run(&service, &ledger, &settings, &Stop::default(), &plan(&jobs(300), &History::default(), None)).await;
@@ -544,7 +544,7 @@ async fn a_burst_beyond_what_the_service_takes_ends_with_the_first_refusal() {
 
 #[tokio::test(start_paused = true)]
 async fn tasks_that_ended_long_ago_teach_nothing() {
-    // Ten tasks of yesterday are over at the first look; then come ten new ones.
+    // Ten tasks of yesterday are over at the first poll; then come ten new ones.
     let all = jobs(20);
     let yesterday = Timestamp::now() - jiff::SignedDuration::from_hours(20);
     let attempts = all.iter().take(10).enumerate().map(|(number, job)| outstanding(number, job, yesterday));
@@ -563,7 +563,7 @@ async fn tasks_that_ended_long_ago_teach_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn without_a_floor_trouble_is_still_backed_off_from_and_the_deadline_still_ends_it() {
-    for denial in [Look::Trouble("no route".into()), Look::Wait(Some(Duration::ZERO), "busy".into())] {
+    for denial in [PollAnswer::Transient("no route".into()), PollAnswer::Wait(Some(Duration::ZERO), "busy".into())] {
         let mut service = FakeService::taking(|_| 3600 * SECOND);
         service.denies = Box::new(move |_| Some(denial.clone()));
         let settings = Settings {
@@ -577,7 +577,7 @@ async fn without_a_floor_trouble_is_still_backed_off_from_and_the_deadline_still
         let running = run(&service, &ledger, &settings, &stop, &plan);
         let (outcome, _) = tokio::time::timeout(600 * SECOND, running).await.expect("the deadline ends it");
         assert_eq!((outcome.past_deadline, ledger.states()), (1, vec![AttemptState::Queued]));
-        assert!(service.looks().len() < 5000, "{} looks", service.looks().len());
+        assert!(service.polls().len() < 5000, "{} polls", service.polls().len());
     }
 }
 

@@ -75,8 +75,8 @@ fn check(here: &Workspace, service: &Service, what: &str) {
 
 /// The tasks that the client asked about.
 fn acknowledged(service: &Service) -> HashSet<String> {
-    let looks = service.asked().into_iter().filter(|asked| asked.method == "GET");
-    looks.filter_map(|asked| Some(asked.path.rsplit('/').next()?.to_owned())).collect()
+    let polls = service.asked().into_iter().filter(|asked| asked.method == "GET");
+    polls.filter_map(|asked| Some(asked.path.rsplit('/').next()?.to_owned())).collect()
 }
 
 /// A run that stands still at places in its ledger's writer.
@@ -337,11 +337,11 @@ fn a_run_that_was_frozen_in_the_middle_goes_on() {
     // As a machine that slept for a moment: the service went on meanwhile.
     let ((service, done), here) = (Service::slow(), Workspace::with_manifest(THREE_JOBS));
     let child = here.run(&service, &[]).starts();
-    wait_until("tasks are looked at", || service.looks() > 3);
+    wait_until("tasks are polled", || service.polls() > 3);
     kill(&child, "-STOP");
-    let looks = service.looks();
+    let polls = service.polls();
     std::thread::sleep(std::time::Duration::from_millis(700));
-    assert!(service.looks() <= looks + 3, "it was not frozen");
+    assert!(service.polls() <= polls + 3, "it was not frozen");
     done.store(true, Ordering::SeqCst);
     kill(&child, "-CONT");
     assert_eq!(Ended::of(child).code, Some(0));

@@ -46,7 +46,7 @@ fn a_backup_that_was_brought_back_is_noticed_and_can_be_taken_on_purpose() {
 fn a_log_that_was_left_behind_is_noticed() {
     let ((service, _done), here) = (Service::slow(), Workspace::with_manifest(&numbered_jobs(3)));
     let child = here.run(&service, &[]).starts();
-    wait_until("all are taken", || service.looks() > 3);
+    wait_until("all are taken", || service.polls() > 3);
     kill(&child, "-KILL");
     drop(Ended::of(child));
     assert!(here.path(".shotlist/ledger.db-wal").exists(), "the log holds what was bought");
@@ -60,7 +60,7 @@ fn a_log_that_was_left_behind_is_noticed() {
 fn a_folder_that_moves_as_a_whole_goes_on() {
     let ((service, done), here) = (Service::slow(), Workspace::with_manifest(&numbered_jobs(3)));
     let child = here.run(&service, &[]).starts();
-    wait_until("all are taken", || service.looks() > 3);
+    wait_until("all are taken", || service.polls() > 3);
     kill(&child, "-KILL");
     drop(Ended::of(child));
     done.store(true, std::sync::atomic::Ordering::SeqCst);
@@ -77,7 +77,7 @@ fn a_folder_that_moves_as_a_whole_goes_on() {
 fn a_backup_is_whole_also_while_a_run_is_at_it_and_a_check_says_so() {
     let ((service, done), here) = (Service::slow(), Workspace::with_manifest(&numbered_jobs(3)));
     let child = here.run(&service, &[]).starts();
-    wait_until("all are taken", || service.looks() > 3);
+    wait_until("all are taken", || service.polls() > 3);
     let backup = here.shotlist(&["ledger", "backup", "copy.db"]).ends_with(0);
     assert!(backup.stdout.contains("copied to copy.db: 1 batch, 3 attempts, $2.70"), "{}", backup.stdout);
     kill(&child, "-KILL");
@@ -164,7 +164,7 @@ fn nothing_is_written_truncated_or_locked_through_a_link_of_a_downloaded_project
     let here = Workspace::with_manifest(TWO_JOBS);
     let (slow, _done) = Service::slow();
     let child = here.run(&slow, &["--report", "more.csv"]).starts();
-    wait_until("it is under way", || slow.looks() > 3);
+    wait_until("it is under way", || slow.polls() > 3);
     kill(&child, "-KILL");
     drop(Ended::of(child));
     let mut names = here.files();

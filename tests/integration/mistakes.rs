@@ -98,7 +98,7 @@ fn a_manifest_that_cannot_be_read_is_told_what_to_do() {
 }
 
 #[test]
-fn what_looks_like_a_slip_stops_nobody_unless_it_is_asked_for() {
+fn what_polls_like_a_slip_stops_nobody_unless_it_is_asked_for() {
     let manifest =
         "version: 1\njobs: [{ id: a, model: alpha-2, prompt: same }, { id: b, model: alpha-2, prompt: same }]\n";
     let here = Workspace::with_manifest(manifest);

@@ -190,17 +190,17 @@ fn the_books_are_by_day_batch_and_model() {
 }
 
 #[test]
-fn another_account_looks_after_nothing_until_it_is_said_to_be_the_same() {
+fn another_account_polls_after_nothing_until_it_is_said_to_be_the_same() {
     let ((service, done), here) = (Service::slow(), Workspace::with_manifest(TWO_JOBS));
     here.run(&service, &["--deadline", "200ms"]).ends_with(1);
     done.store(true, std::sync::atomic::Ordering::SeqCst);
-    let looks = service.looks();
+    let polls = service.polls();
     let ended = here.run(&service, &[]).env("SHOTLIST_API_KEY", "rotated").ends_with(2);
     assert!(ended.stderr.contains("belongs to") && ended.stderr.contains("--same-account"), "{}", ended.stderr);
     assert!(!ended.stderr.contains("rotated"), "the key was shown: {}", ended.stderr);
     let elsewhere = Service::well();
     here.run(&elsewhere, &[]).ends_with(2);
-    assert_eq!((service.looks(), elsewhere.asked().len()), (looks, 0));
+    assert_eq!((service.polls(), elsewhere.asked().len()), (polls, 0));
     here.run(&service, &["--same-account"]).env("SHOTLIST_API_KEY", "rotated").ends_with(0);
     assert_eq!(here.states(), ["completed", "completed"]);
     assert_eq!(service.posts().len(), 2);

@@ -18,21 +18,21 @@ fn completed(asked: &Asked, id: &str) -> Answer {
 fn a_name_that_stays_is_written_down_and_the_next_run_knows_it_at_once() {
     let service = Service::scripted(|asked| match asked.method.as_str() {
         "POST" => Answer::Well,
-        _ => answer(200, &json!({ "id": format!("look-{}", asked_for(asked)), "status": "in_progress" })),
+        _ => answer(200, &json!({ "id": format!("poll-{}", asked_for(asked)), "status": "in_progress" })),
     });
     let here = Workspace::with_manifest(&numbered_jobs(2));
     let ended = here.run(&service, &["--deadline", "500ms"]).ends_with(1);
-    assert!(ended.stderr.contains("t0 (also look-t0)"), "{}", ended.stderr);
-    assert_eq!(here.ledger("SELECT task, alias FROM attempt ORDER BY id"), [["t0", "look-t0"], ["t1", "look-t1"]]);
+    assert!(ended.stderr.contains("t0 (also poll-t0)"), "{}", ended.stderr);
+    assert_eq!(here.ledger("SELECT task, alias FROM attempt ORDER BY id"), [["t0", "poll-t0"], ["t1", "poll-t1"]]);
 
-    let service = Service::scripted(|asked| completed(asked, &format!("look-{}", asked_for(asked))));
+    let service = Service::scripted(|asked| completed(asked, &format!("poll-{}", asked_for(asked))));
     here.run(&service, &["--same-account"]).ends_with(0);
-    assert_eq!((service.looks(), service.posts().len()), (2, 0), "one look for each");
+    assert_eq!((service.polls(), service.posts().len()), (2, 0), "one poll for each");
 }
 
 #[test]
 fn the_answer_of_another_task_of_the_ledger_is_never_taken() {
-    // Every look is answered with what belongs to the first task, as by a cache in between.
+    // Every poll is answered with what belongs to the first task, as by a cache in between.
     let service =
         Service::scripted(|asked| if asked.method.as_str() == "POST" { Answer::Well } else { completed(asked, "t0") });
     let here = Workspace::with_manifest(&numbered_jobs(2));
@@ -57,14 +57,14 @@ fn a_person_may_name_a_task_that_the_service_calls_otherwise() {
     let service =
         Service::scripted(
             |asked| {
-                if asked.method.as_str() == "POST" { Answer::Hangup } else { completed(asked, "by-look") }
+                if asked.method.as_str() == "POST" { Answer::Hangup } else { completed(asked, "by-poll") }
             },
         );
     let here = Workspace::with_manifest(&numbered_jobs(1));
     here.run(&service, &[]).ends_with(7);
     let resolve = here.shotlist(&["resolve", "m.yaml", "j0", "--task", "by-hand"]);
     let resolve = resolve.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(0);
-    assert!(resolve.stderr.contains("by-hand (also by-look)"), "{}", resolve.stderr);
+    assert!(resolve.stderr.contains("by-hand (also by-poll)"), "{}", resolve.stderr);
     here.run(&service, &[]).ends_with(0);
     assert_eq!((here.states(), service.posts().len()), (vec!["completed".to_owned()], 1));
 }
@@ -84,11 +84,11 @@ fn a_task_that_never_ends_can_be_given_up_and_then_be_bought_again() {
     here.shotlist(&["resolve", "m.yaml", "a", "--lost"]).ends_with(2);
 
     // Nothing is asked or bought before somebody says so, and the money stays unknown.
-    let looks = service.looks();
+    let polls = service.polls();
     here.run(&service, &[]).ends_with(1);
     let job = here.report()["jobs"][0].clone();
     assert_eq!((&job["state"], &job["charge"], &job["cost_usd"]), (&json!("failed"), &json!("unknown"), &json!(null)));
-    assert_eq!((service.looks(), service.posts().len()), (looks, 1));
+    assert_eq!((service.polls(), service.posts().len()), (polls, 1));
     here.run(&service, &["--retry-failed"]).ends_with(0);
     assert_eq!((here.states(), service.posts().len()), (vec!["completed".to_owned()], 2));
     assert_eq!(here.ledger("SELECT state FROM attempt ORDER BY id"), [["failed"], ["completed"]]);
@@ -124,7 +124,7 @@ fn a_second_name_that_another_task_has_is_no_name_of_this_one() {
             "POST" => {
                 answer(200, &json!({ "id": format!("t{}", asked.earlier), "task_id": "group", "status": "queued" }))
             }
-            // Not everywhere yet: the first look at the second task finds nothing.
+            // Not everywhere yet: the first poll of the second task finds nothing.
             _ if asked_for(asked) == "t1" && asked.earlier == 0 => answer(404, &json!({})),
             _ if asked_for(asked) == "group" => completed("t0"),
             _ => completed(&asked_for(asked)),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use shotlist::domain::{AttemptState, History};
 use shotlist::engine::{Settings, Stop};
-use shotlist::service::{Look, Submission};
+use shotlist::service::{PollAnswer, Submission};
 use tokio::time::Instant;
 
 use crate::support::fake::{FakeService, MemoryLedger, jobs, plan_of, run};
@@ -30,11 +30,11 @@ impl Gate {
 fn behind(gate: Option<&Gate>) -> FakeService {
     let mut service = FakeService::taking(|_| SECOND);
     service.submit_latency = Duration::from_millis(20);
-    service.look_latency = Box::new(|_| Duration::from_millis(20));
+    service.poll_latency = Box::new(|_| Duration::from_millis(20));
     if let Some(gate) = gate {
-        let (posts, looks) = (gate.clone(), gate.clone());
+        let (posts, polls) = (gate.clone(), gate.clone());
         service.refuses = Box::new(move |_| (!posts.takes()).then(|| Submission::Wait(None, "429".into())));
-        service.denies = Box::new(move |_| (!looks.takes()).then(|| Look::Wait(None, "429".into())));
+        service.denies = Box::new(move |_| (!polls.takes()).then(|| PollAnswer::Wait(None, "429".into())));
     }
     service
 }
@@ -55,7 +55,7 @@ async fn a_rate_is_learned_and_nearly_as_good_as_one_that_was_told() {
         let refused = service.submissions().len() - 200;
         assert!(refused < 60, "{refused} submissions were refused");
     }
-    // Looks come at random moments, so it differs from run to run: by a seventh at the median of forty, by a third at the most.
+    // Polls come at random moments, so it differs from run to run: by a seventh at the median of forty, by a third at the most.
     assert!(took[1] < took[0] * 3 / 2, "{took:?}");
 }
 
@@ -69,7 +69,7 @@ async fn a_service_that_is_full_without_a_word_is_not_taken_for_one_that_is_slow
     run(&service, &ledger, &settings, &Stop::default(), &plan).await;
     let ended = |state| ledger.states().into_iter().filter(|other| *other == state).count();
     assert_eq!(ended(AttemptState::Completed), 200);
-    // Ten rounds of twenty tasks of a minute; what is lost are the looks that see an end late.
+    // Ten rounds of twenty tasks of a minute; what is lost are the polls that see an end late.
     assert!(start.elapsed() < 12 * 60 * SECOND, "{:?}", start.elapsed());
     assert!(ended(AttemptState::Void) < 120, "{} refusals", ended(AttemptState::Void));
 }

@@ -77,7 +77,7 @@ fn submissions_come_in_manifest_order_and_never_more_at_once_than_allowed() {
     for (number, body) in prompts.iter().enumerate() {
         assert_eq!(body["prompt"], format!("number {number}"));
     }
-    // One slot: after each submission, looks until it is done, and only then the next.
+    // One slot: after each submission, polls until it is done, and only then the next.
     let methods: Vec<String> = service.asked().into_iter().map(|asked| asked.method).collect();
     assert!(!methods.windows(2).any(|pair| pair[0] == "POST" && pair[1] == "POST"), "{methods:?}");
 }

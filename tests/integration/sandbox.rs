@@ -12,7 +12,7 @@ fn submit(simulator: &Simulator, body: &Value) -> (u16, Value) {
     (reply.status, reply.json())
 }
 
-fn look(simulator: &Simulator, task: &str) -> Value {
+fn poll(simulator: &Simulator, task: &str) -> Value {
     request("GET", &format!("{}/v1/videos/{task}", simulator.url()), &[KEY], "").json()
 }
 
@@ -28,14 +28,14 @@ fn a_task_waits_runs_and_ends_with_a_playable_video() {
 
     let mut seen = Vec::new();
     wait_until("it is completed", || {
-        let now = look(&simulator, id);
+        let now = poll(&simulator, id);
         seen.push((now["status"].as_str().expect("a status").to_owned(), now["progress"].as_i64().unwrap_or(-1)));
         now["status"] == "completed"
     });
     assert!(seen.iter().any(|(status, progress)| status == "in_progress" && (1..=99).contains(progress)), "{seen:?}");
     assert!(seen.windows(2).all(|pair| pair[0].1 <= pair[1].1), "{seen:?}");
 
-    let done = look(&simulator, id);
+    let done = poll(&simulator, id);
     assert!(done["completed_at"].is_i64());
     let url = done["video_url"].as_str().expect("a URL");
     let video = request("GET", url, &[], "");
@@ -129,8 +129,8 @@ fn each_family_answers_in_its_own_shape() {
         let (body, extra) = if number % 2 == 0 { (&alpha, "aspect_ratio ") } else { (&beta, "") };
         let (_, task) = submit(&simulator, body);
         let id = task["id"].as_str().expect("an id");
-        wait_until("it has ended", || matches!(look(&simulator, id)["status"].as_str(), Some("completed" | "failed")));
-        let ended = look(&simulator, id);
+        wait_until("it has ended", || matches!(poll(&simulator, id)["status"].as_str(), Some("completed" | "failed")));
+        let ended = poll(&simulator, id);
         let of_family = if extra.is_empty() { "id model progress" } else { "duration id model object progress" };
         if ended["status"] == "completed" {
             completed += 1;

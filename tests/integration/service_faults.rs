@@ -124,7 +124,7 @@ fn a_redirect_of_a_submission_is_not_followed() {
         assert!(ended.stderr.contains(&format!("leads elsewhere, to {target}")), "{status}: {}", ended.stderr);
         assert_eq!((service.posts().len(), &here.report()["totals"]["at_risk_usd"]), (1, &json!("0.00")), "{status}");
     }
-    // "It is done, look elsewhere" may have bought something.
+    // "It is done, poll elsewhere" may have bought something.
     let to = target.clone();
     let (_, here, _) = one_job(7, move |_| raw(303, &[("location", &to)], ""));
     assert_eq!(here.states(), ["in_doubt"]);
@@ -149,7 +149,7 @@ fn a_request_to_wait_is_obeyed_and_costs_no_attempt() {
 }
 
 #[test]
-fn no_trouble_with_looks_fails_a_job() {
+fn no_trouble_with_polls_fails_a_job() {
     let turn = AtomicUsize::new(0);
     let (service, here, _) = one_job(0, move |asked| {
         if is_post(asked) {
@@ -168,8 +168,8 @@ fn no_trouble_with_looks_fails_a_job() {
         }
     });
     assert_eq!(here.states(), ["completed"]);
-    assert!(service.looks() >= 9, "{}", service.looks());
-    assert_eq!(here.report()["jobs"][0]["polls"], service.looks());
+    assert!(service.polls() >= 9, "{}", service.polls());
+    assert_eq!(here.report()["jobs"][0]["polls"], service.polls());
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn a_task_past_its_deadline_is_left_and_picked_up_by_the_next_run() {
     assert_eq!(here.states(), ["in_progress"]);
     here.run(&service, &[]).ends_with(0);
     assert_eq!(service.posts().len(), 1);
-    assert_eq!(here.report()["jobs"][0]["polls"], service.looks());
+    assert_eq!(here.report()["jobs"][0]["polls"], service.polls());
 }
 
 #[test]
@@ -225,9 +225,9 @@ fn every_submission_has_a_connection_of_its_own() {
         let shared = asked.iter().filter(|asked| asked.connection == *connection).count();
         assert_eq!(shared, 1, "a submission shared the connection {connection}");
     }
-    // Looks do share theirs.
-    let looks = asked.iter().filter(|asked| !is_post(asked));
-    assert!(looks.map(|asked| asked.connection).collect::<std::collections::HashSet<_>>().len() < 12);
+    // Polls do share theirs.
+    let polls = asked.iter().filter(|asked| !is_post(asked));
+    assert!(polls.map(|asked| asked.connection).collect::<std::collections::HashSet<_>>().len() < 12);
 }
 
 #[test]

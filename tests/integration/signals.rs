@@ -24,7 +24,7 @@ fn the_first_signal_leaves_tasks_at_the_service_and_the_next_run_collects_them()
         let (service, switch) = Service::slow();
         let here = Workspace::with_manifest(TWO_JOBS);
         let child = here.run(&service, &["--concurrency", "1"]).starts();
-        wait_until("the task is looked at", || service.looks() > 1);
+        wait_until("the task is polled", || service.polls() > 1);
         kill(&child, signal);
         let ended = Ended::of(child);
         assert_eq!(ended.code, Some(code), "{}", ended.stderr);

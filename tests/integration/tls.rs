@@ -36,7 +36,7 @@ fn serve() -> (String, Arc<AtomicUsize>, Arc<AtomicUsize>) {
     (url, connections, requests)
 }
 
-/// Answers one request: a task to a POST, and that it is completed to a look.
+/// Answers one request: a task to a POST, and that it is completed to a poll.
 fn answer(stream: StreamOwned<ServerConnection, std::net::TcpStream>, read: &AtomicUsize) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream);
     let (mut first, mut length) = (String::new(), 0);

@@ -87,13 +87,13 @@ pub struct PaceArgs {
     /// The most tasks outstanding at the service
     #[arg(long, env = "SHOTLIST_CONCURRENCY", hide_env_values = true, value_name = "N", default_value = "8", value_parser = concurrency)]
     pub concurrency: usize,
-    /// The longest pause between two looks at one task, once it may be ready [default: 10s]
+    /// The longest pause between two polls of one task, once it may be ready [default: 10s]
     #[arg(long, env = "SHOTLIST_POLL_INTERVAL", hide_env_values = true, value_name = "DURATION", value_parser = duration)]
     pub poll_interval: Option<Duration>,
-    /// The shortest pause between two looks at one task [default: 1s]
+    /// The shortest pause between two polls of one task [default: 1s]
     #[arg(long, env = "SHOTLIST_POLL_FLOOR", hide_env_values = true, value_name = "DURATION", value_parser = duration)]
     pub poll_floor: Option<Duration>,
-    /// When to look at a task for the first time [default: learned, starting from its family's typical minimum]
+    /// When to poll a task for the first time [default: learned, starting from its family's typical minimum]
     #[arg(long, env = "SHOTLIST_FIRST_POLL", hide_env_values = true, value_name = "DURATION", value_parser = duration)]
     pub first_poll: Option<Duration>,
     /// How long to wait for one task; then it is left at the service and picked up by the next run
@@ -108,7 +108,7 @@ pub struct PaceArgs {
     /// Stop submitting after this many doubts in a row
     #[arg(long, env = "SHOTLIST_MAX_DOUBTS", hide_env_values = true, value_name = "N", default_value = "3", value_parser = at_least_one)]
     pub max_doubts: usize,
-    /// The most requests a second, submissions and looks together [default: as many as the service takes]
+    /// The most requests a second, submissions and polls together [default: as many as the service takes]
     #[arg(long, env = "SHOTLIST_RPS", hide_env_values = true, value_name = "X", value_parser = rps)]
     pub rps: Option<f64>,
 }

@@ -10,13 +10,13 @@ use crate::cli::manifest::{Wanted, load};
 use crate::cli::{paths, runtime};
 use crate::domain::{Attempt, AttemptState, Charge, History, JobId, TaskId, TaskNames};
 use crate::ledger::{Event, HeldBatch as _, Ledger as _, SqliteBatch, SqliteLedger};
-use crate::service::{Look, Status, VideoService};
+use crate::service::{PollAnswer, Status, VideoService};
 use crate::ui::{Again, Terminal};
 
 /// How often a task has to be seen under another name than it was asked by, before that is taken for its own.
 const STABLE: u32 = 3;
-/// The pause between two such looks.
-const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
+/// The pause between two such polls.
+const BETWEEN_POLLS: Duration = Duration::from_secs(2);
 
 /// Settles one job. A task id is believed only after the service has confirmed it.
 pub fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, Failure> {
@@ -117,22 +117,22 @@ async fn refuse_the_task_of_another(ledger: &SqliteLedger, task: &TaskId) -> Res
 async fn seen_at_the_service(service: &impl VideoService, task: &TaskId) -> Result<(TaskNames, bool), Failure> {
     let usage = |message: String| Failure::before_sending(Exit::Usage, message);
     let (asked, mut stranger) = (TaskNames::from(task.clone()), None);
-    for look in 0..STABLE {
-        if look > 0 {
+    for poll in 0..STABLE {
+        if poll > 0 {
             // A cache in between may have another's answer for a moment.
-            tokio::time::sleep(BETWEEN_LOOKS).await;
+            tokio::time::sleep(BETWEEN_POLLS).await;
         }
-        let report = match service.look(task).await {
-            Look::Report(report) if matches!(report.status, Status::Unknown(_)) => {
+        let report = match service.poll(task).await {
+            PollAnswer::Report(report) if matches!(report.status, Status::Unknown(_)) => {
                 return Err(usage(format!("what the service says of {task} is not how a task looks")));
             }
-            Look::Report(report) => report,
-            Look::Missing(message) => {
+            PollAnswer::Report(report) => report,
+            PollAnswer::Missing(message) => {
                 let failure = usage(format!("asked about the task {task}, {message}"));
                 return Err(failure.with_help("check the id; if there is no task, say so with --never-created"));
             }
-            Look::KeyRefused(error) => return Err(Failure::before_sending(Exit::KeyRefused, error.message)),
-            Look::Wait(_, message) | Look::Trouble(message) => {
+            PollAnswer::KeyRefused(error) => return Err(Failure::before_sending(Exit::KeyRefused, error.message)),
+            PollAnswer::Wait(_, message) | PollAnswer::Transient(message) => {
                 let failure =
                     Failure::before_sending(Exit::Unreachable, format!("the service can't confirm it now: {message}"));
                 return Err(failure.with_help("try again later; the job stays in doubt until then"));

@@ -20,10 +20,10 @@ const PROMISE: (f64, f64) = (0.85, 1.03);
 /// Marks for good and bad predictions are halved when there are more than this, so that old ones fade.
 const MOST_MARKS: f64 = 32.0;
 
-/// What progress promised at some look.
+/// What progress promised at some poll.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Promise {
-    /// The age at the look, in seconds.
+    /// The age at the poll, in seconds.
     pub age: f64,
     /// The progress, 1 to 99.
     pub percent: u8,

@@ -1,4 +1,4 @@
-//! When a task will end, as a mixture of blocks, and the arithmetic of placing a look in it.
+//! When a task will end, as a mixture of blocks, and the arithmetic of placing a poll in it.
 
 /// The most steps of a search through all ages that are thought of.
 const MOST_STEPS: f64 = 200.0;
@@ -56,11 +56,11 @@ impl Mixture {
         self.0.iter().filter(|block| block.from <= age && age < block.to).map(Block::density).sum()
     }
 
-    /// Where the next look is worth most, for a task that still runs at `age`: the age at which the integral of the best
-    /// density of looks, √(h / 2κ), reaches `looks`. A stretch in which nothing can end adds nothing. `None` if that
+    /// Where the next poll is worth most, for a task that still runs at `age`: the age at which the integral of the best
+    /// density of polls, √(h / 2κ), reaches `polls`. A stretch in which nothing can end adds nothing. `None` if that
     /// age is never reached.
-    pub fn place(&self, age: f64, looks: f64, kappa: f64) -> Option<f64> {
-        let mut wanted = looks;
+    pub fn best_age(&self, age: f64, polls: f64, kappa: f64) -> Option<f64> {
+        let mut wanted = polls;
         for stretch in self.stretches(age) {
             if stretch.density <= 0.0 {
                 continue;
@@ -157,23 +157,23 @@ mod tests {
     proptest! {
         /// The closed form is the integral, as small steps find it.
         #[test]
-        fn a_look_stands_where_the_integral_says(
+        fn a_poll_stands_where_the_integral_says(
             edges in prop::collection::vec((0.0..200.0_f64, 0.5..100.0_f64, 0.01..1.0_f64), 1..6),
             age in 0.0..100.0_f64,
-            looks in 0.05..3.0_f64,
+            polls in 0.05..3.0_f64,
             kappa in 0.1..2.0_f64,
         ) {
             let blocks: Vec<Block> = edges.iter().map(|&(from, width, weight)| Block::new(from, from + width, weight)).collect();
             let mixture = mixture(&blocks);
-            let Some(place) = mixture.place(age, looks, kappa) else { return Ok(()) };
-            prop_assert!(place >= age);
+            let Some(best) = mixture.best_age(age, polls, kappa) else { return Ok(()) };
+            prop_assert!(best >= age);
             let steps = 20_000_u32;
-            let width = (place - age) / f64::from(steps);
+            let width = (best - age) / f64::from(steps);
             let integral: f64 = (0..steps)
                 .map(|step| age + (f64::from(step) + 0.5) * width)
                 .map(|at| (mixture.density(at) / (2.0 * kappa * mixture.surviving(at).max(1e-12))).sqrt() * width)
                 .sum();
-            prop_assert!((integral - looks).abs() < 0.02 * looks + 0.01, "{integral} instead of {looks}");
+            prop_assert!((integral - polls).abs() < 0.02 * polls + 0.01, "{integral} instead of {polls}");
         }
     }
 }

@@ -1,15 +1,15 @@
-//! When to look at a task next. Pure: ages in, an age out.
+//! When to poll a task next. Pure: ages in, an age out.
 //!
-//! # What a look is worth
+//! # What a poll is worth
 //!
-//! A look too many costs a request; a look too late leaves a finished task, and its slot, unnoticed. For a task that
-//! ends at the rate h (the share of those still running that ends per second), looks at a density n per second cost
-//! n·κ + h/2n, where κ is how many seconds of waiting one look is worth. That is least at
+//! A poll too many costs a request; a poll too late leaves a finished task, and its slot, unnoticed. For a task that
+//! ends at the rate h (the share of those still running that ends per second), polls at a density n per second cost
+//! n·κ + h/2n, where κ is how many seconds of waiting one poll is worth. That is least at
 //!
 //! > n = √(h / 2κ)
 //!
-//! (Keller's optimum for inspections, 1974), so the next look stands where the integral of n reaches one: none where
-//! nothing can end, dense where the end is near. κ is [`LOOK_WORTH`] of the class's mean time, so the cadence is the same
+//! (Keller's optimum for inspections, 1974), so the next poll stands where the integral of n reaches one: none where
+//! nothing can end, dense where the end is near. κ is [`POLL_WORTH`] of the class's mean time, so the cadence is the same
 //! for tasks of seconds and of minutes.
 //!
 //! # What is thought of the end
@@ -18,7 +18,7 @@
 //! has a closed form. [`learned`] makes the blocks, for each class of tasks (model, length of video):
 //!
 //! - the typical time of the document (interface §4) and a tail behind it, which fade as tasks finish;
-//! - the time of each task of the class that finished in this run, give or take some percent: between the last look that
+//! - the time of each task of the class that finished in this run, give or take some percent: between the last poll that
 //!   saw it unfinished and the one that saw it finished, or as the service itself says;
 //! - what progress promises: the age over the share that is done. What came of earlier promises, by quarter of progress,
 //!   corrects a service that starts late or slows down at the end. The promise and the class share the probability by how
@@ -29,9 +29,9 @@
 //!
 //! Nothing is asked before a task can be ready: the integral is zero there. Once a task may be ready, which is when it
 //! ends within the next [`SOON`] with a probability of at least [`READY`], it is looked at every
-//! `--poll-interval` at the latest, and never sooner than `--poll-floor` after the last look. With `--first-poll` the
+//! `--poll-interval` at the latest, and never sooner than `--poll-floor` after the last poll. With `--first-poll` the
 //! user says when that is. Tasks submitted together get thresholds around one, so that they
-//! don't ask together. A first look that finds a task finished earlier than any was thought to be moves the first looks
+//! don't ask together. A first poll that finds a task finished earlier than any was thought to be moves the first polls
 //! of all others of its class.
 
 mod learned;
@@ -43,24 +43,24 @@ use std::time::Duration;
 use super::settings::Settings;
 use learned::{Learned, Promise};
 
-/// What a look is worth, as a share of the mean time that a task of its class takes.
-const LOOK_WORTH: f64 = 0.005;
+/// What a poll is worth, as a share of the mean time that a task of its class takes.
+const POLL_WORTH: f64 = 0.005;
 /// From which probability on, of ending soon, a task may be ready.
 const READY: f64 = 0.05;
 /// What is soon, as a share of the mean time that a task of its class takes: some ten seconds of two minutes.
 const SOON: f64 = 0.08;
-/// The integral of the density of looks at the first look, from and to. Less than one: a first look also learns how far
+/// The integral of the density of polls at the first poll, from and to. Less than one: a first poll also learns how far
 /// the task is.
-const FIRST_LOOK: (f64, f64) = (0.05, 0.35);
-/// The same at every other look: around one.
-const NEXT_LOOK: (f64, f64) = (0.85, 1.15);
-/// How much earlier than the interval a look may come, as a share of it.
+const FIRST_POLL: (f64, f64) = (0.05, 0.35);
+/// The same at every other poll: around one.
+const NEXT_POLL: (f64, f64) = (0.85, 1.15);
+/// How much earlier than the interval a poll may come, as a share of it.
 const JITTER: f64 = 0.1;
-/// What the pauses after such looks double from where the floor is shorter: a service in trouble is not hammered.
+/// The shortest pause after a poll without a usable answer, before it doubles: a service in trouble is not hammered.
 const LEAST_BACKOFF: Duration = Duration::from_millis(50);
 /// The shortest interval and floor: timers count whole milliseconds.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
-/// The longest pause after looks that brought no usable answer.
+/// The longest pause after polls that brought no usable answer.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
 /// The most promises of one task that are remembered.
 const MOST_PROMISES: usize = 8;
@@ -102,7 +102,7 @@ impl Sight {
     }
 }
 
-/// Places looks, and learns from what they find.
+/// Places polls, and learns from what they find.
 #[derive(Clone, Debug)]
 pub struct Cadence {
     interval: Duration,
@@ -124,20 +124,20 @@ impl Cadence {
         }
     }
 
-    /// How long to wait with the first look at a task that was submitted `age` ago. `random` is from 0 to 1.
+    /// How long to wait with the first poll of a task that was submitted `age` ago. `random` is from 0 to 1.
     pub fn first(&mut self, class: &Class, age: Duration, random: f64) -> Duration {
         if let Some(first) = self.first {
             // Spread later rather than earlier: earlier would be wasted.
             return first.saturating_sub(age) + first.min(self.interval).mul_f64(JITTER * random);
         }
-        let at = self.place(class, &Sight::default(), age, between(FIRST_LOOK, random), random);
+        let at = self.best_wait(class, &Sight::default(), age, between(FIRST_POLL, random), random);
         // A task that is overdue already is one of many after a restart: not all at once.
         at.unwrap_or(self.interval.mul_f64(JITTER * random))
     }
 
-    /// How long to wait after a look that said "not yet".
+    /// How long to wait after a poll that said "not yet".
     pub fn next(&mut self, class: &Class, sight: &Sight, age: Duration, random: f64) -> Duration {
-        let at = self.place(class, sight, age, between(NEXT_LOOK, random), random);
+        let at = self.best_wait(class, sight, age, between(NEXT_POLL, random), random);
         at.unwrap_or(self.interval.mul_f64(1.0 - JITTER * random)).max(self.floor)
     }
 
@@ -151,16 +151,16 @@ impl Cadence {
             return false;
         }
         // One that nobody ever saw running may have ended at any time. To believe that all could be ready at once would
-        // waste many looks; halving the first look each time that this happens finds the truth soon enough.
+        // waste many polls; halving the first poll each time that this happens finds the truth soon enough.
         let from = if from <= 0.0 { to / 2.0 } else { from };
         learned.learn((from, to), &sight.promises);
         to < earliest
     }
 
-    /// How long to wait after `failures` looks in a row without a usable answer: doubling from the floor or from
+    /// How long to wait after `failures` polls in a row without a usable answer: doubling from the floor or from
     /// [`LEAST_BACKOFF`], whichever is longer, with full
     /// jitter above it, and never longer than half a minute or the interval, whichever is longer.
-    pub fn after_trouble(&self, failures: u32, random: f64) -> Duration {
+    pub fn after_failures(&self, failures: u32, random: f64) -> Duration {
         let most = LONGEST_BACKOFF.max(self.interval);
         let first = self.floor.max(LEAST_BACKOFF);
         let ceiling = first.saturating_mul(2_u32.saturating_pow(failures.min(16))).min(most);
@@ -177,9 +177,9 @@ impl Cadence {
         span.div_f64(self.speed)
     }
 
-    /// How long to wait for the place at which the integral reaches `looks`, within the interval after the task may be
+    /// How long to wait for the place at which the integral reaches `polls`, within the interval after the task may be
     /// ready; nothing if the task has outlived all that is thought of it.
-    fn place(&mut self, class: &Class, sight: &Sight, age: Duration, looks: f64, random: f64) -> Option<Duration> {
+    fn best_wait(&mut self, class: &Class, sight: &Sight, age: Duration, polls: f64, random: f64) -> Option<Duration> {
         let (interval, by_hand) = (self.interval.as_secs_f64() * (1.0 - JITTER * random), self.first.is_some());
         let learned = self.learned(class);
         let now = age.as_secs_f64();
@@ -187,8 +187,8 @@ impl Cadence {
         let mean = learned.mean();
         let likely = mixture.likely_from(now, SOON * mean, READY)?;
         let ready = if by_hand { now } else { likely.max(mixture.begins(now)) };
-        let place = mixture.place(now, looks, LOOK_WORTH * mean).unwrap_or(f64::INFINITY);
-        Some(Duration::from_secs_f64((place.min(ready + interval) - now).max(0.0)))
+        let best = mixture.best_age(now, polls, POLL_WORTH * mean).unwrap_or(f64::INFINITY);
+        Some(Duration::from_secs_f64((best.min(ready + interval) - now).max(0.0)))
     }
 
     fn learned(&mut self, class: &Class) -> &mut Learned {

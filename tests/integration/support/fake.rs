@@ -12,7 +12,7 @@ use shotlist::download::Downloads;
 use shotlist::engine::{Engine, Outcome, RunEvent, Settings, Stop};
 use shotlist::ledger::{Event, HeldBatch, Intent, LedgerError};
 use shotlist::plan::{IdGlobs, Plan, PlanInput};
-use shotlist::service::{Echo, Look, Status, Submission, TaskReport, VideoService};
+use shotlist::service::{Echo, PollAnswer, Status, Submission, TaskReport, VideoService};
 use tokio::time::Instant;
 
 /// A service that is asked in simulated time.
@@ -21,13 +21,13 @@ pub struct FakeService {
     pub takes: Box<dyn Fn(usize) -> Duration + Send + Sync>,
     /// What a submission meets instead of success, by its order.
     pub refuses: Box<dyn Fn(usize) -> Option<Submission> + Send + Sync>,
-    /// What a look meets instead of the task's state, by its order.
-    pub denies: Box<dyn Fn(usize) -> Option<Look> + Send + Sync>,
+    /// What a poll meets instead of the task's state, by its order.
+    pub denies: Box<dyn Fn(usize) -> Option<PollAnswer> + Send + Sync>,
     /// What is said to a submission while this many tasks are outstanding: to wait, for so long or without a word of it.
     pub is_full: Box<dyn Fn(usize) -> Option<Option<Duration>> + Send + Sync>,
-    /// How long a submission takes, and a look by its order.
+    /// How long a submission takes, and a poll by its order.
     pub submit_latency: Duration,
-    pub look_latency: Box<dyn Fn(usize) -> Duration + Send + Sync>,
+    pub poll_latency: Box<dyn Fn(usize) -> Duration + Send + Sync>,
     /// The progress of a task, by its order, from the share of its life that is over; nothing for none.
     pub progress: Box<dyn Fn(usize, f64) -> Option<u8> + Send + Sync>,
     /// Every task: when it was made and how long it takes.
@@ -35,7 +35,7 @@ pub struct FakeService {
     /// By task, how long after its end the run first heard of it.
     pub lags: Mutex<HashMap<TaskId, Duration>>,
     submissions: Mutex<Vec<(Instant, String)>>,
-    looks: Mutex<Vec<(Instant, TaskId)>>,
+    polls: Mutex<Vec<(Instant, TaskId)>>,
 }
 
 impl FakeService {
@@ -48,11 +48,11 @@ impl FakeService {
             progress: Box::new(|_, _| None),
             is_full: Box::new(|_| None),
             submit_latency: Duration::from_millis(100),
-            look_latency: Box::new(|_| Duration::from_millis(50)),
+            poll_latency: Box::new(|_| Duration::from_millis(50)),
             tasks: Mutex::default(),
             lags: Mutex::default(),
             submissions: Mutex::default(),
-            looks: Mutex::default(),
+            polls: Mutex::default(),
         }
     }
 
@@ -62,9 +62,9 @@ impl FakeService {
         tasks.values().filter(|(start, takes)| *start <= at && at < *start + *takes).count()
     }
 
-    /// Every look so far.
-    pub fn looks(&self) -> Vec<(Instant, TaskId)> {
-        self.looks.lock().expect("no panic").clone()
+    /// Every poll so far.
+    pub fn polls(&self) -> Vec<(Instant, TaskId)> {
+        self.polls.lock().expect("no panic").clone()
     }
 
     /// Every submission so far.
@@ -90,25 +90,27 @@ impl VideoService for FakeService {
         Submission::Accepted(task.into(), Echo::default())
     }
 
-    async fn look(&self, task: &TaskId) -> Look {
+    async fn poll(&self, task: &TaskId) -> PollAnswer {
         let number = {
-            let mut looks = self.looks.lock().expect("no panic");
-            looks.push((Instant::now(), task.clone()));
-            looks.len() - 1
+            let mut polls = self.polls.lock().expect("no panic");
+            polls.push((Instant::now(), task.clone()));
+            polls.len() - 1
         };
-        tokio::time::sleep((self.look_latency)(number)).await;
+        tokio::time::sleep((self.poll_latency)(number)).await;
         if let Some(denial) = (self.denies)(number) {
             return denial;
         }
         let tasks = self.tasks.lock().expect("no panic");
-        let Some((start, takes)) = tasks.get(task) else { return Look::Missing("it is not known (HTTP 404)".into()) };
+        let Some((start, takes)) = tasks.get(task) else {
+            return PollAnswer::Missing("it is not known (HTTP 404)".into());
+        };
         if let Some(lag) = start.elapsed().checked_sub(*takes) {
             self.lags.lock().expect("no panic").entry(task.clone()).or_insert(lag);
-            return Look::Report(report(Status::Completed));
+            return PollAnswer::Report(report(Status::Completed));
         }
         let number = task.as_str().trim_start_matches(|c: char| !c.is_ascii_digit()).parse().unwrap_or(0);
         let progress = (self.progress)(number, start.elapsed().as_secs_f64() / takes.as_secs_f64());
-        Look::Report(TaskReport { progress, ..report(Status::InProgress) })
+        PollAnswer::Report(TaskReport { progress, ..report(Status::InProgress) })
     }
 
     fn content_url(&self, task: &TaskId) -> String {

@@ -35,7 +35,7 @@ type Write = Box<dyn FnOnce(&mut TcpStream) -> std::io::Result<()> + Send>;
 pub enum Answer {
     /// Bytes that are sent as they are; then the connection is closed.
     Bytes(Vec<u8>),
-    /// As a service does that is well: a task for a POST, a completed task for a look at one.
+    /// As a service does that is well: a task for a POST, a completed task for a poll of one.
     Well,
     /// Whatever this writes; then the connection is closed.
     Stream(Write),
@@ -173,8 +173,8 @@ impl Service {
         self.state.fetched.lock().expect("no panic").clone()
     }
 
-    /// How many looks there were so far.
-    pub fn looks(&self) -> usize {
+    /// How many polls there were so far.
+    pub fn polls(&self) -> usize {
         self.asked().iter().filter(|asked| asked.method == "GET").count()
     }
 }

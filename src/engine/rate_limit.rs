@@ -1,7 +1,7 @@
 //! How fast the service may be asked: a pause that it asked for, holding for everybody, and the gap between requests.
 //!
 //! One that refuses without a word of how long is asked at the [`rate`](super::rate) that it takes.
-//! A pause is shared by submissions and looks. What comes after it does not come at once: requests start with a gap
+//! A pause is shared by submissions and polls. What comes after it does not come at once: requests start with a gap
 //! between them, which shrinks with each one, and is twice as long after the next pause. So a service that asks to wait
 //! finds the rate that it can take, and one that does not is never slowed down. `--rps` is a least gap of the user's own.
 
@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::Mutex as FairMutex;
 use tokio::time::Instant;
 
-use super::rate::Rate;
+use super::learned_rate::Rate;
 
 /// The gap between requests after a pause, at first and at the most.
 const FIRST_GAP: Duration = Duration::from_millis(50);
@@ -21,17 +21,17 @@ const SHRINKS_TO: f64 = 0.8;
 /// A gap below this is none.
 const NO_GAP: Duration = Duration::from_millis(1);
 
-/// The longest that a submission's refusal keeps looks waiting: only they can see that there is a place again.
-const LONGEST_LOOK_PAUSE: Duration = Duration::from_mins(1);
+/// The longest that a submission's refusal keeps polls waiting: only they can see that there is a place again.
+const LONGEST_POLL_PAUSE: Duration = Duration::from_mins(1);
 
 /// When the service may be asked again.
 #[derive(Debug)]
-pub struct Pace {
+pub struct RateLimit {
     least_gap: Duration,
     state: Mutex<State>,
     /// Whoever holds it is next, so that only one request at a time reserves a moment.
     head: FairMutex<()>,
-    /// Submissions wait in a line of their own, of which only the first is beside the looks.
+    /// Submissions wait in a line of their own, of which only the first is beside the polls.
     submissions: FairMutex<()>,
 }
 
@@ -48,7 +48,7 @@ struct State {
     next: Instant,
 }
 
-impl Pace {
+impl RateLimit {
     /// At most this many requests a second, or as many as the service takes.
     pub fn new(rps: Option<f64>) -> Self {
         let now = Instant::now();
@@ -68,7 +68,7 @@ impl Pace {
     /// Nobody submits for this long, and nobody asks for the first minute of it.
     pub fn pause_submissions(&self, wait: Duration) {
         let mut state = self.lock();
-        state.pause(wait.min(LONGEST_LOOK_PAUSE));
+        state.pause(wait.min(LONGEST_POLL_PAUSE));
         state.submissions_until = state.submissions_until.max(Instant::now() + wait);
     }
 
@@ -108,8 +108,8 @@ impl Pace {
         }
     }
 
-    /// Returns when it is a look's turn; false if a pause began meanwhile.
-    pub async fn turn_to_look(&self) -> bool {
+    /// Returns when it is a poll's turn; false if a pause began meanwhile.
+    pub async fn turn_to_poll(&self) -> bool {
         self.next_moment().await;
         self.pending().is_none()
     }
@@ -176,10 +176,10 @@ mod tests {
     use super::*;
 
     /// When each of so many requests that come at once may start, after the given moment.
-    async fn starts(pace: &Pace, requests: usize, since: Instant) -> Vec<Duration> {
+    async fn starts(rate_limit: &RateLimit, requests: usize, since: Instant) -> Vec<Duration> {
         let turns: FuturesUnordered<_> = (0..requests)
             .map(|_| async {
-                pace.turn().await;
+                rate_limit.turn().await;
                 since.elapsed()
             })
             .collect();
@@ -188,55 +188,55 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_pause_holds_for_everybody_and_the_longest_counts() {
-        let pace = Pace::new(None);
+        let rate_limit = RateLimit::new(None);
         let start = Instant::now();
-        assert_eq!(starts(&pace, 100, start).await, [Duration::ZERO; 100]);
-        pace.pause(Duration::from_secs(30));
-        pace.pause(Duration::from_secs(5));
-        for at in starts(&pace, 2, start).await {
+        assert_eq!(starts(&rate_limit, 100, start).await, [Duration::ZERO; 100]);
+        rate_limit.pause(Duration::from_secs(30));
+        rate_limit.pause(Duration::from_secs(5));
+        for at in starts(&rate_limit, 2, start).await {
             assert!(at >= Duration::from_secs(30) && at <= Duration::from_secs(31), "{at:?}");
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn no_herd_comes_after_a_pause_and_the_gap_closes_again() {
-        let pace = Pace::new(None);
-        pace.pause(Duration::from_secs(10));
+        let rate_limit = RateLimit::new(None);
+        rate_limit.pause(Duration::from_secs(10));
         let end = Instant::now() + Duration::from_secs(10);
-        let starts = starts(&pace, 200, end).await;
+        let starts = starts(&rate_limit, 200, end).await;
         let within = |seconds| starts.iter().filter(|at| **at < Duration::from_secs_f64(seconds)).count();
         assert!((2..=10).contains(&within(0.2)), "{} at once", within(0.2));
         assert_eq!(within(1.0), 200, "the gap never closes: {:?}", starts.last());
         // A service that asks again and again is asked more and more slowly.
         for _ in 0..3 {
-            pace.pause(Duration::from_secs(1));
-            pace.turn().await;
+            rate_limit.pause(Duration::from_secs(1));
+            rate_limit.turn().await;
         }
-        let first = self::starts(&pace, 2, Instant::now()).await;
+        let first = self::starts(&rate_limit, 2, Instant::now()).await;
         assert!(first[1] >= first[0] + FIRST_GAP * 2, "{first:?}");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_rate_of_the_users_own_is_kept() {
-        let (pace, start) = (Pace::new(Some(4.0)), Instant::now());
-        let submissions = starts(&pace, 100, start);
-        // A look is not behind all submissions that wait, but behind those that came before it.
-        let look = async {
+        let (rate_limit, start) = (RateLimit::new(Some(4.0)), Instant::now());
+        let submissions = starts(&rate_limit, 100, start);
+        // A poll is not behind all submissions that wait, but behind those that came before it.
+        let poll = async {
             tokio::time::sleep(Duration::from_millis(1900)).await;
-            assert!(pace.turn_to_look().await);
+            assert!(rate_limit.turn_to_poll().await);
             start.elapsed()
         };
-        let (submissions, look) = futures::join!(submissions, look);
+        let (submissions, poll) = futures::join!(submissions, poll);
         assert_eq!(submissions.last(), Some(&Duration::from_secs(25)));
-        assert!(look <= Duration::from_secs(3), "{look:?}");
+        assert!(poll <= Duration::from_secs(3), "{poll:?}");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_long_wait_of_submissions_keeps_looks_for_a_minute_only() {
-        let (pace, start) = (Pace::new(None), Instant::now());
-        pace.pause_submissions(Duration::from_mins(10));
-        assert_eq!(pace.pending(), Some(LONGEST_LOOK_PAUSE));
-        pace.turn().await;
+    async fn a_long_wait_of_submissions_keeps_polls_for_a_minute_only() {
+        let (rate_limit, start) = (RateLimit::new(None), Instant::now());
+        rate_limit.pause_submissions(Duration::from_mins(10));
+        assert_eq!(rate_limit.pending(), Some(LONGEST_POLL_PAUSE));
+        rate_limit.turn().await;
         assert_eq!(start.elapsed(), Duration::from_mins(10));
     }
 }

@@ -1,4 +1,4 @@
-//! How many looks may be under way at once: bounds sockets, whatever the number of tasks.
+//! How many polls may be under way at once: bounds sockets, whatever the number of tasks.
 //!
 //! A connection that is slow or dead gives its lane to another after a while, and is waited for beside it. So a few of
 //! them hold up nobody, and many of them still open no more than a bounded number of sockets.
@@ -18,34 +18,34 @@ const SLOW: Duration = Duration::from_secs(2);
 
 /// The lanes for requests of one kind.
 #[derive(Debug)]
-pub struct Lanes {
+pub struct InFlight {
     quick: Arc<Semaphore>,
     all: Arc<Semaphore>,
 }
 
 /// Leave to have one request under way.
 #[derive(Debug)]
-pub struct Lane {
+pub struct InFlightPermit {
     quick: Option<OwnedSemaphorePermit>,
     all: Option<OwnedSemaphorePermit>,
 }
 
-impl Lanes {
+impl InFlight {
     /// All of them free.
     pub fn new() -> Self {
         Self { quick: Arc::new(Semaphore::new(LANES)), all: Arc::new(Semaphore::new(SOCKETS)) }
     }
 
     /// The next free lane, in the order of asking.
-    pub async fn enter(&self) -> Lane {
+    pub async fn enter(&self) -> InFlightPermit {
         // The semaphores are never closed.
         let all = Arc::clone(&self.all).acquire_owned().await.ok();
         let quick = Arc::clone(&self.quick).acquire_owned().await.ok();
-        Lane { quick, all }
+        InFlightPermit { quick, all }
     }
 }
 
-impl Lane {
+impl InFlightPermit {
     /// Has a request under way, to its end.
     pub async fn run<T>(mut self, request: impl Future<Output = T>) -> T {
         let mut request = std::pin::pin!(request);
@@ -72,7 +72,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn slow_requests_hold_up_nobody() {
-        let (lanes, start) = (Lanes::new(), Instant::now());
+        let (lanes, start) = (InFlight::new(), Instant::now());
         let request = |takes: Duration| {
             let lanes = &lanes;
             async move {
@@ -90,7 +90,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn sockets_are_bounded() {
-        let (lanes, open) = (Lanes::new(), std::cell::Cell::new((0_usize, 0)));
+        let (lanes, open) = (InFlight::new(), std::cell::Cell::new((0_usize, 0)));
         let requests: FuturesUnordered<_> = (0..2000)
             .map(|_| {
                 let (lanes, open) = (&lanes, &open);

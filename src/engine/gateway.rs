@@ -1,22 +1,22 @@
-//! The line to the service: what submissions and looks share.
+//! The line to the service: what submissions and polls share.
 
 use std::time::Duration;
 
-use super::contact::Contact;
+use super::connectivity::Connectivity;
 use super::echo::Echoes;
 use super::event::RunEvent;
-use super::pace::Pace;
+use super::rate_limit::RateLimit;
 use super::stop::{Stop, StopReason};
 use crate::service::Echo;
 
 /// The service, how fast it may be asked, whether it answers, and who hears of it.
-pub struct Line<'e, S> {
+pub struct Gateway<'e, S> {
     /// The service.
     pub service: &'e S,
     /// The shared wait.
-    pub pace: Pace,
+    pub rate_limit: RateLimit,
     /// Whether it answers.
-    pub contact: Contact,
+    pub connectivity: Connectivity,
     /// Reasons to submit no more.
     pub stop: &'e Stop,
     /// What the service makes otherwise than it was asked to.
@@ -25,25 +25,27 @@ pub struct Line<'e, S> {
     pub tell: &'e (dyn Fn(RunEvent) + Sync),
 }
 
-impl<S> Line<'_, S> {
+impl<S> Gateway<'_, S> {
     /// A request got no answer that is of use.
-    pub fn lost(&self, message: String) {
-        self.contact.lost();
+    pub fn failed_to_answer(&self, message: String) {
+        self.connectivity.failed();
         (self.tell)(RunEvent::Trouble { message });
     }
 
     /// A request got an answer.
-    pub fn heard(&self) {
-        if let Some(after) = self.contact.heard() {
+    pub fn was_reached(&self) {
+        if let Some(after) = self.connectivity.was_reached() {
             (self.tell)(RunEvent::Back { after });
         }
     }
 
     /// The service is asked too fast, and said so in these words; how long nobody asks now.
     pub fn slow_down(&self, message: &str) -> Duration {
-        let wait = self.pace.slow_down();
-        let rate =
-            self.pace.per_second().map_or_else(String::new, |rate| format!(": about {rate:.0} requests a second now"));
+        let wait = self.rate_limit.slow_down();
+        let rate = self
+            .rate_limit
+            .per_second()
+            .map_or_else(String::new, |rate| format!(": about {rate:.0} requests a second now"));
         (self.tell)(RunEvent::Waiting { wait, message: format!("{message}; it is asked less often{rate}") });
         wait
     }

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 /// What is known of the connection to the service, by whoever asked last.
 #[derive(Debug, Default)]
-pub struct Contact(Mutex<State>);
+pub struct Connectivity(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -15,21 +15,21 @@ struct State {
     silent_since: Option<Instant>,
 }
 
-impl Contact {
+impl Connectivity {
     /// A request got no answer that is of use.
-    pub fn lost(&self) {
+    pub fn failed(&self) {
         self.lock().silent_since.get_or_insert_with(Instant::now);
     }
 
     /// A request got an answer: how long there had been none.
-    pub fn heard(&self) -> Option<Duration> {
+    pub fn was_reached(&self) -> Option<Duration> {
         let mut state = self.lock();
         state.reached = true;
         state.silent_since.take().map(|since| since.elapsed())
     }
 
     /// Whether the service ever answered in this run.
-    pub fn was_reached(&self) -> bool {
+    pub fn was_ever_reached(&self) -> bool {
         self.lock().reached
     }
 

@@ -1,15 +1,15 @@
 //! Whose task an answer is about.
 //!
 //! A mixed-up or cached answer about another task must not become this one's final word. But gateways give a task other
-//! names than the submission did: `id` and `task_id` that differ, or a name that is made anew for looks. So a name that
-//! is not the task's own is distrusted while it changes from look to look, and for good if it is that of another task
+//! names than the submission did: `id` and `task_id` that differ, or a name that is made anew for polls. So a name that
+//! is not the task's own is distrusted while it changes from poll to poll, and for good if it is that of another task
 //! in the ledger; one that stays the same is the task's own, and is written down. What the ledger can't know is the name of a task in doubt: an
 //! answer about that one, again and again, would be believed.
 
 use crate::domain::{TaskId, TaskNames};
 use crate::service::TaskReport;
 
-/// How often in a row a look has to give the same strange name, before it is taken for the task's own.
+/// How often in a row a poll has to give the same strange name, before it is taken for the task's own.
 const STABLE: u32 = 3;
 
 /// What is known of a task's names.
@@ -18,9 +18,9 @@ pub struct Identity {
     names: TaskNames,
     /// The service denied its first name last.
     asked_by_alias: bool,
-    /// The name that the last looks gave, and how many did.
+    /// The name that the last polls gave, and how many did.
     stranger: Option<(TaskId, u32)>,
-    /// A third name, which looks are answered with.
+    /// A third name, which polls are answered with.
     third: Option<TaskId>,
 }
 

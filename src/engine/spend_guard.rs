@@ -9,7 +9,7 @@ use crate::domain::Usd;
 /// Retries get only what the first submissions leave: a job that fails again and again must not take the money of one
 /// that was never tried.
 #[derive(Debug)]
-pub struct Budget {
+pub struct SpendGuard {
     limit: Option<Usd>,
     state: Mutex<Taken>,
 }
@@ -22,7 +22,7 @@ struct Taken {
     waiting: Usd,
 }
 
-impl Budget {
+impl SpendGuard {
     /// With a limit or without one, for first submissions that cost `planned` altogether.
     pub fn new(limit: Option<Usd>, planned: Usd) -> Self {
         Self { limit, state: Mutex::new(Taken { taken: Usd::ZERO, waiting: planned }) }
@@ -68,26 +68,26 @@ mod tests {
     #[test]
     fn never_takes_more_than_the_limit() {
         let usd = |cents: i64| Usd::from_micros(cents * 10_000);
-        let budget = Budget::new(Some(usd(200)), usd(200));
-        assert!(budget.reserve(usd(150)));
-        assert!(!budget.reserve(usd(51)));
-        assert!(budget.reserve(usd(50)));
-        assert!(!budget.reserve(usd(1)));
-        budget.release(usd(50));
-        assert!(budget.reserve(usd(50)));
-        assert!(Budget::new(None, Usd::ZERO).reserve(usd(1_000_000)));
-        assert!(!Budget::new(Some(Usd::ZERO), usd(1)).reserve(usd(1)));
+        let guard = SpendGuard::new(Some(usd(200)), usd(200));
+        assert!(guard.reserve(usd(150)));
+        assert!(!guard.reserve(usd(51)));
+        assert!(guard.reserve(usd(50)));
+        assert!(!guard.reserve(usd(1)));
+        guard.release(usd(50));
+        assert!(guard.reserve(usd(50)));
+        assert!(SpendGuard::new(None, Usd::ZERO).reserve(usd(1_000_000)));
+        assert!(!SpendGuard::new(Some(Usd::ZERO), usd(1)).reserve(usd(1)));
     }
 
     #[test]
     fn a_retry_never_takes_the_money_of_a_job_that_waits() {
         let usd = |dollars: i64| Usd::from_micros(dollars * 1_000_000);
-        let budget = Budget::new(Some(usd(5)), usd(4));
-        assert!(budget.reserve(usd(2)));
-        assert!(budget.reserve_retry(usd(1)));
-        assert!(!budget.reserve_retry(usd(1)), "the second job waits");
-        assert!(budget.reserve(usd(2)));
-        budget.release(usd(2));
-        assert!(budget.reserve_retry(usd(2)));
+        let guard = SpendGuard::new(Some(usd(5)), usd(4));
+        assert!(guard.reserve(usd(2)));
+        assert!(guard.reserve_retry(usd(1)));
+        assert!(!guard.reserve_retry(usd(1)), "the second job waits");
+        assert!(guard.reserve(usd(2)));
+        guard.release(usd(2));
+        assert!(guard.reserve_retry(usd(2)));
     }
 }

@@ -1,0 +1,100 @@
+//! What follows from an answer: for everybody who asks the service, for the cadence, and for the task's job.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::cadence::{Cadence, Class};
+use super::event::RunEvent;
+use super::gateway::Gateway;
+use super::settings::Settings;
+use super::stop::StopReason;
+use super::watch::{TaskUpdate, Watch};
+use super::watched::{GRACE, Next, Note, Pause, Watched};
+use crate::domain::ServiceError;
+use crate::ledger::Event;
+use crate::service::VideoService;
+
+/// The code, in reports, of a task that the service gave out and then denied for too long.
+const DENIED: &str = "not_found";
+
+/// Acts on what answers say, and learns from them.
+pub(super) struct Reactions<'e, S> {
+    gateway: &'e Gateway<'e, S>,
+    /// When to poll next.
+    pub cadence: Cadence,
+    /// How long a task may be denied.
+    pub grace: Duration,
+    /// The words for a state that were told.
+    unknown: HashSet<String>,
+}
+
+impl<'e, S: VideoService> Reactions<'e, S> {
+    /// Of a run.
+    pub(super) fn new(gateway: &'e Gateway<'e, S>, settings: &Settings) -> Self {
+        let cadence = Cadence::new(settings);
+        Self { gateway, grace: cadence.scaled(GRACE), cadence, unknown: HashSet::new() }
+    }
+
+    /// Acts on notes. Gives the class of tasks that end sooner than anybody thought, as they show.
+    pub(super) fn heed(&mut self, notes: Vec<Note>, watch: &Watch<'e>, watched: &Watched) -> Option<Class> {
+        let mut sooner = None;
+        for note in notes {
+            match note {
+                Note::Taken => self.gateway.rate_limit.was_taken(),
+                Note::Reached => self.gateway.was_reached(),
+                Note::Transient(message) => self.gateway.failed_to_answer(message),
+                Note::KeyRefused(message) => self.gateway.stop_because(StopReason::KeyRefused, message),
+                Note::Denied(message) => (self.gateway.tell)(RunEvent::Warned { message }),
+                Note::UnknownWord(status) => {
+                    if self.unknown.insert(status.clone()) {
+                        (self.gateway.tell)(RunEvent::UnknownStatus { status });
+                    }
+                }
+                Note::Ended(from, to) => {
+                    if self.cadence.learn(&watch.class, &watched.sight, (from, to)) {
+                        sooner = Some(watch.class.clone());
+                    }
+                }
+                Note::Progress(percent) => watch.tell(TaskUpdate::Progress(percent)),
+                Note::Made(echo) => watch.tell(TaskUpdate::Made(echo)),
+                Note::Named(names) => watch.tell(TaskUpdate::Named(names)),
+            }
+        }
+        sooner
+    }
+
+    /// How long to wait until a task of this age is polled again.
+    pub(super) fn wait(&mut self, pause: Pause, watch: &Watch<'e>, watched: &Watched, age: Duration) -> Duration {
+        match pause {
+            Pause::Usual => self.cadence.next(&watch.class, &watched.sight, age, fastrand::f64()),
+            Pause::AfterFailures(failures) => self.cadence.after_failures(failures, fastrand::f64()),
+            Pause::Asked(wait, message) => {
+                let wait = self.cadence.at_least_the_floor(wait);
+                self.gateway.rate_limit.pause(wait);
+                (self.gateway.tell)(RunEvent::Waiting { wait, message });
+                wait
+            }
+            Pause::TooFast(message) => self.cadence.at_least_the_floor(self.gateway.slow_down(&message)),
+        }
+    }
+
+    /// The last word about a task, if that is what is next.
+    pub(super) fn last_word(&self, next: Next, watched: &Watched) -> Result<TaskUpdate, Next> {
+        let polls = watched.polls;
+        Ok(TaskUpdate::Final(match next {
+            Next::Completed { video_url, ended_at } => {
+                let video_url = video_url.unwrap_or_else(|| self.gateway.service.content_url(watched.asked_by()));
+                Event::Completed { video_url, ended_at, polls }
+            }
+            Next::Failed { error, ended_at } => Event::Failed { error, ended_at, polls },
+            Next::Disowned(message) => {
+                let error = ServiceError { message, code: Some(DENIED.to_owned()), ..ServiceError::default() };
+                Event::Disowned { error, ended_at: Timestamp::now(), polls }
+            }
+            Next::Leave(why) => return Ok(watched.left(why)),
+            next => return Err(next),
+        }))
+    }
+}
