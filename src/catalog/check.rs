@@ -2,7 +2,7 @@
 
 use super::bounds::{Choice, PromptRule, Required, SizeRule};
 use super::file::Model;
-use crate::domain::{Field, Spec};
+use crate::domain::{Field, Rule, Spec};
 
 /// Whether a finding stops the run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -21,7 +21,7 @@ pub struct Violation {
     /// Whether it stops the run.
     pub severity: Severity,
     /// The rule's short name, for scripts.
-    pub code: &'static str,
+    pub rule: Rule,
     /// The rule, and how the value breaks it.
     pub message: String,
     /// How to mend it.
@@ -29,8 +29,8 @@ pub struct Violation {
 }
 
 impl Violation {
-    fn error(field: Field, code: &'static str, message: String, help: impl Into<String>) -> Self {
-        Self { field, severity: Severity::Error, code, message, help: Some(help.into()) }
+    fn error(field: Field, rule: Rule, message: String, help: impl Into<String>) -> Self {
+        Self { field, severity: Severity::Error, rule, message, help: Some(help.into()) }
     }
 }
 
@@ -72,7 +72,7 @@ impl Model<'_> {
                 Violation {
                     field,
                     severity: Severity::Error,
-                    code: "field-not-of-family",
+                    rule: Rule::FieldNotOfFamily,
                     message,
                     help: family.instead_of(field).map(str::to_owned),
                 }
@@ -89,7 +89,7 @@ impl Model<'_> {
             format!("write a whole number of seconds from {} to {}", rule.min, rule.max)
         };
         let message = format!("the duration of {} {broken}", spec.model);
-        Some(Violation::error(Field::Duration, "duration-out-of-range", message, help))
+        Some(Violation::error(Field::Duration, Rule::DurationOutOfRange, message, help))
     }
 }
 
@@ -102,18 +102,18 @@ fn check_prompt(rule: &PromptRule, spec: &Spec) -> Option<Violation> {
             Required::Always => ("a prompt", "write a `prompt` that describes the video"),
         };
         let message = format!("{model} needs {needed}");
-        return Some(Violation::error(Field::Prompt, "prompt-missing", message, help));
+        return Some(Violation::error(Field::Prompt, Rule::PromptMissing, message, help));
     };
     if prompt.trim().is_empty() {
         let help = "write a text that describes the video; a blank one would be paid for all the same";
-        return Some(Violation::error(Field::Prompt, "prompt-blank", "the prompt is blank".to_owned(), help));
+        return Some(Violation::error(Field::Prompt, Rule::PromptBlank, "the prompt is blank".to_owned(), help));
     }
     let (most, length) = (rule.max_chars?, prompt.chars().count());
     (length > most).then(|| {
         let message = format!("the prompt has {length} characters; {model} takes {most}");
         let over = length - most;
         let help = format!("shorten it by {over} character{}", if over == 1 { "" } else { "s" });
-        Violation::error(Field::Prompt, "prompt-too-long", message, help)
+        Violation::error(Field::Prompt, Rule::PromptTooLong, message, help)
     })
 }
 
@@ -137,7 +137,7 @@ fn check_aspect_ratio(rule: &Choice, ratio: &str) -> Option<Violation> {
             format!("write {}", rule.one_of.iter().map(|c| format!("\"{c}\"")).collect::<Vec<_>>().join(" or "))
         }
     };
-    Some(Violation::error(Field::AspectRatio, "aspect-ratio-unknown", message, help))
+    Some(Violation::error(Field::AspectRatio, Rule::AspectRatioUnknown, message, help))
 }
 
 /// Whether a text is the time of day that a spreadsheet makes of a ratio: 16:09:00 of 16:9.
@@ -155,12 +155,12 @@ fn base_60(ratio: &str) -> Option<u32> {
 fn check_size(rule: &SizeRule, size: &str) -> Option<Violation> {
     let Some((width, height)) = SizeRule::parse(size) else {
         let message = format!("`{size}` is no size; it is <width>x<height> in pixels");
-        return Some(Violation::error(Field::Size, "size-malformed", message, "write for example 1280x720"));
+        return Some(Violation::error(Field::Size, Rule::SizeMalformed, message, "write for example 1280x720"));
     };
     (width.min(height) != rule.short_side).then(|| Violation {
         field: Field::Size,
         severity: Severity::Warning,
-        code: "size-not-720p",
+        rule: Rule::SizeNot720p,
         message: format!(
             "the output is fixed at {}p, and the short side of {size} is {}",
             rule.short_side,
@@ -178,7 +178,7 @@ fn check_image(url: &str) -> Option<Violation> {
     }
     let message = format!("`{url}` is no http or https URL; the service fetches the image itself");
     let help = "upload the file where the service can reach it and write its URL: a local path can't be sent";
-    Some(Violation::error(Field::Image, "image-not-a-url", message, help))
+    Some(Violation::error(Field::Image, Rule::ImageNotAUrl, message, help))
 }
 
 #[cfg(test)]
@@ -188,7 +188,7 @@ mod tests {
 
     fn codes(spec: &Spec) -> Vec<&'static str> {
         let model = Catalog::embedded().model(&spec.model).expect("a documented model");
-        model.check(spec).into_iter().map(|violation| violation.code).collect()
+        model.check(spec).into_iter().map(|violation| violation.rule.code()).collect()
     }
 
     fn alpha() -> Spec {

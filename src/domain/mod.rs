@@ -16,6 +16,7 @@ mod output;
 pub mod printable;
 mod request;
 mod retry_after;
+mod rule;
 mod spec;
 mod video;
 
@@ -31,5 +32,6 @@ pub use money::{InvalidUsd, Usd};
 pub use output::{InvalidPath, OutputPath};
 pub use request::{Fingerprint, Request};
 pub use retry_after::retry_after;
+pub use rule::Rule;
 pub use spec::{Field, Spec};
 pub use video::VideoFile;

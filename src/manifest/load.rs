@@ -8,22 +8,23 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use serde_yaml::{Mapping, Value};
 
-use super::bounds;
-use super::diagnostic::{Diagnostic, Severity, Sources, unreadable};
-use super::expand::Expander;
-use super::origin;
-use super::place::{Place, Pointer};
-use super::prompts::PromptFiles;
-use super::raw::{RawBudget, RawManifest};
-use super::slips;
-use super::stream;
-use super::suggest;
-use super::surrogates;
-use super::syntax;
-use super::template::{RESERVED, Scope, Templates};
-use super::text::{Reach, TextError};
+use super::expand::expander::Expander;
+use super::expand::prompt_files::PromptFiles;
+use super::raw::job_field::is_reserved;
+use super::raw::mirror::{RawBudget, RawManifest};
+use super::raw::stream;
+use super::source::bounds;
+use super::source::diagnostic::{Diagnostic, Severity, Sources, unreadable};
+use super::source::location::{Location, Pointer};
+use super::source::origin;
+use super::source::slips;
+use super::source::suggest;
+use super::source::surrogates;
+use super::source::syntax;
+use super::source::text::{FileAccess, TextError};
+use super::template::engine::{Scope, Templates};
 use crate::catalog::Catalog;
-use crate::domain::{BatchKey, Inputs, Job, JobId, Usd};
+use crate::domain::{BatchKey, Inputs, Job, JobId, Rule, Usd};
 
 /// What the command line and the environment add to a manifest.
 pub struct Options<'o> {
@@ -128,7 +129,7 @@ pub fn load(options: &Options<'_>, catalog: &Catalog) -> Loaded {
     let text = match origin::read(options.path) {
         Ok(text) => text,
         Err(error) => {
-            let mut finding = unreadable("the manifest", options.path, &error, Place::File);
+            let mut finding = unreadable("the manifest", options.path, &error, Location::File);
             finding.help = Some(match &error {
                 TextError::Io(error) if error.kind() == std::io::ErrorKind::NotFound => {
                     format!("check the path; `shotlist init {}` writes one to start from", options.path.display())
@@ -190,15 +191,15 @@ fn build(raw: &RawManifest, options: &Options<'_>, catalog: &Catalog, found: &mu
     let env = raw.env.iter().map(|name| (name.clone(), (options.env)(name)));
     let templates = Templates::new(vars, &today, env);
     let batch = options.batch.map_or_else(|| batch(raw, &templates, found), str::to_owned);
-    let reach = Reach::new(&origin::folder(options.path), options.root, options.secret);
-    let prompts = PromptFiles::read(raw, &reach);
-    let jobs = Expander { templates: &templates, catalog, reach: &reach, prompts: &prompts }.expand(raw, found);
+    let access = FileAccess::new(&origin::folder(options.path), options.root, options.secret);
+    let prompts = PromptFiles::read(raw, &access);
+    let jobs = Expander { templates: &templates, catalog, access: &access, prompts: &prompts }.expand(raw, found);
     Manifest {
         key: BatchKey { name: name(raw, options.path, found), batch },
         jobs,
         budget: budget(raw, &now),
         unsound: unsound(found),
-        inputs: Inputs { files: reach.names(), variables: raw.env.clone() },
+        inputs: Inputs { files: access.names(), variables: raw.env.clone() },
     }
 }
 
@@ -210,7 +211,9 @@ fn name(raw: &RawManifest, path: &Path, found: &mut Vec<Diagnostic>) -> String {
     }
     if origin::is_stream(path) {
         let message = "a manifest that is no file needs a name: what was bought is known by it";
-        found.push(Diagnostic::error("name-missing", message, Place::File).with_help("write `name: …` at its top"));
+        found.push(
+            Diagnostic::error(Rule::NameMissing, message, Location::File).with_help("write `name: …` at its top"),
+        );
     }
     path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
 }
@@ -229,7 +232,7 @@ fn refuse_own_variables(raw: &RawManifest, found: &mut Vec<Diagnostic>) {
         let message =
             format!("a manifest may not read {name}: shotlist's own settings, the key among them, stay out of it");
         let place = Pointer::top().key("env").index(index).value();
-        found.push(Diagnostic::error("env-forbidden", message, place).with_help("use a variable of another name"));
+        found.push(Diagnostic::error(Rule::EnvForbidden, message, place).with_help("use a variable of another name"));
     }
 }
 
@@ -242,7 +245,7 @@ fn zone(raw: &RawManifest, found: &mut Vec<Diagnostic>) -> TimeZone {
     let Some(name) = &raw.timezone else { return TimeZone::system() };
     TimeZone::get(name).unwrap_or_else(|_| {
         let message = format!("unknown time zone `{name}`");
-        let finding = Diagnostic::error("timezone-unknown", message, Pointer::top().key("timezone").value());
+        let finding = Diagnostic::error(Rule::TimezoneUnknown, message, Pointer::top().key("timezone").value());
         found.push(finding.with_help("write an IANA name such as Europe/Berlin, or UTC"));
         TimeZone::UTC
     })
@@ -253,7 +256,8 @@ fn batch(raw: &RawManifest, templates: &Templates, found: &mut Vec<Diagnostic>) 
     let filled = templates.compile(source).and_then(|text| templates.render(&text, &Scope::default()));
     filled.unwrap_or_else(|error| {
         let part = error.part();
-        let mut finding = Diagnostic::error("template", error.message, Place::Value(Pointer::top().key("batch"), part));
+        let mut finding =
+            Diagnostic::error(Rule::Template, error.message, Location::Value(Pointer::top().key("batch"), part));
         finding.help = error.help;
         found.push(finding);
         String::new()
@@ -269,7 +273,7 @@ fn vars(raw: &RawManifest, options: &Options<'_>, found: &mut Vec<Diagnostic>) -
         }
         let known: Vec<&str> = vars.iter().map(|(name, _)| name.as_str()).collect();
         let message = format!("`--set {name}=…` names a var that the manifest does not have");
-        let finding = Diagnostic::error("set-unknown", message, Place::File);
+        let finding = Diagnostic::error(Rule::SetUnknown, message, Location::File);
         found.push(finding.with_help(suggest::help(name, "vars", &known)));
     }
     vars
@@ -280,12 +284,12 @@ fn named_vars(vars: &Mapping, found: &mut Vec<Diagnostic>) -> Vec<(String, Value
     let mut named = Vec::with_capacity(vars.len());
     for (key, value) in vars {
         let Some(name) = key.as_str() else {
-            found.push(Diagnostic::error("key-not-text", "the name of a var must be a text", at.clone().value()));
+            found.push(Diagnostic::error(Rule::KeyNotText, "the name of a var must be a text", at.clone().value()));
             continue;
         };
-        if RESERVED.contains(&name) {
+        if is_reserved(name) {
             let message = format!("a var can't be called `{name}`: templates use that name for something else");
-            found.push(Diagnostic::error("var-reserved", message, at.key(name).named()).with_help("rename the var"));
+            found.push(Diagnostic::error(Rule::VarReserved, message, at.key(name).named()).with_help("rename the var"));
             continue;
         }
         named.push((name.to_owned(), value.clone()));

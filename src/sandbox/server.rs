@@ -156,7 +156,7 @@ async fn submit(State(shared): Service, headers: HeaderMap, body: Bytes) -> Resu
         .ok_or_else(|| refuse(StatusCode::BAD_REQUEST, "unknown model", "unknown_model"))?;
     model.fill_defaults(&mut spec);
     if let Some(broken) = model.check(&spec).into_iter().find(|violation| violation.severity == Severity::Error) {
-        return Err(refuse(StatusCode::BAD_REQUEST, &broken.message, broken.code));
+        return Err(refuse(StatusCode::BAD_REQUEST, &broken.message, broken.rule.code()));
     }
     let task = shared.new_task(&spec, model);
     if let Some(refusal) = shared.trouble.limits.refuse_task(Duration::from_millis(task.lasts_ms.into())) {

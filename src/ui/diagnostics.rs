@@ -9,8 +9,9 @@ use serde::Serialize;
 
 use super::page::Page;
 use super::terminal::Terminal;
+use crate::domain::Rule;
 use crate::domain::printable::one_line;
-use crate::manifest::{Diagnostic, Located, Place, Severity, Sources};
+use crate::manifest::{Diagnostic, Located, Location, Severity, Sources};
 
 /// How many findings are shown, those of one rule at one place counted as one: whoever has more mends these first.
 const SHOWN: usize = 100;
@@ -53,14 +54,14 @@ fn worst<T>(findings: Vec<T>, severity: impl Fn(&T) -> Severity) -> (Vec<T>, usi
 /// Findings with the same rule and place, in the order of the first of each.
 fn groups(findings: &[Diagnostic]) -> Vec<Vec<&Diagnostic>> {
     let mut order: Vec<Vec<&Diagnostic>> = Vec::new();
-    let mut index: HashMap<(&str, Severity, &Place), usize> = HashMap::new();
+    let mut index: HashMap<(Rule, Severity, &Location), usize> = HashMap::new();
     for finding in findings {
         // Without a place in the file, only the text tells findings apart.
-        let distinct = finding.place == Place::File;
-        match index.get(&(finding.code, finding.severity, &finding.place)) {
+        let distinct = finding.place == Location::File;
+        match index.get(&(finding.rule, finding.severity, &finding.place)) {
             Some(&at) if !distinct => order[at].push(finding),
             _ => {
-                index.insert((finding.code, finding.severity, &finding.place), order.len());
+                index.insert((finding.rule, finding.severity, &finding.place), order.len());
                 order.push(vec![finding]);
             }
         }
@@ -75,7 +76,7 @@ fn render<'s>(group: &[&'s Diagnostic], sources: &'s Sources) -> Group<'s> {
         Severity::Warning => Level::WARNING,
     };
     let path = one_line(&sources.path().display().to_string());
-    let shown = level.primary_title(one_line(&first.message)).id(first.code);
+    let shown = level.primary_title(one_line(&first.message)).id(first.rule.code());
     let mut shown = match sources.locate(&first.place) {
         Some(located) => shown.element(snippet(sources, &located, &path, AnnotationKind::Primary, None)),
         None => shown.element(Origin::path(path.clone())),
@@ -160,7 +161,7 @@ struct DiagnosticView {
     /// `error` or `warning`.
     severity: &'static str,
     /// The rule's short name.
-    code: &'static str,
+    code: Rule,
     /// What is wrong.
     message: String,
     /// How to mend it.
@@ -199,7 +200,7 @@ pub fn findings_json(findings: &[Diagnostic], sources: &Sources) -> Result<Page,
             };
             DiagnosticView {
                 severity,
-                code: finding.code,
+                code: finding.rule,
                 message: finding.message.clone(),
                 help: finding.help.clone(),
                 file: sources.path().display().to_string(),

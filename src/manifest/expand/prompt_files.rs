@@ -1,8 +1,8 @@
 //! `prompt_file`: prompts that stand in files of their own.
 
-use super::raw::RawManifest;
-use super::template::is_template;
-use super::text::{Reach, TextError};
+use crate::manifest::raw::mirror::RawManifest;
+use crate::manifest::source::text::{FileAccess, TextError};
+use crate::manifest::template::engine::is_template;
 use std::collections::HashMap;
 
 /// The largest file of a prompt, in bytes: many times what any family takes.
@@ -10,14 +10,14 @@ const LARGEST: u64 = 256 * 1024;
 
 /// The prompts that the manifest names without a template, each read once.
 pub struct PromptFiles {
-    reach: Reach,
+    access: FileAccess,
     texts: HashMap<String, Result<String, TextError>>,
 }
 
 impl PromptFiles {
     /// Reads every file that the manifest names as it is. Paths are relative to the manifest's folder, and stay in it.
-    pub fn read(raw: &RawManifest, reach: &Reach) -> Self {
-        let mut files = Self { reach: reach.clone(), texts: HashMap::new() };
+    pub fn read(raw: &RawManifest, access: &FileAccess) -> Self {
+        let mut files = Self { access: access.clone(), texts: HashMap::new() };
         let named = raw.jobs.iter().map(|job| &job.fields).chain([&raw.defaults]);
         for path in named.filter_map(|fields| fields.prompt_file.as_deref()).filter(|path| !is_template(path)) {
             if !files.texts.contains_key(path) {
@@ -35,7 +35,7 @@ impl PromptFiles {
 
     /// Reads the prompt of a file, without the line break that editors end a file with.
     pub fn read_one(&self, path: &str) -> Result<String, TextError> {
-        let text = self.reach.read(path, LARGEST)?;
+        let text = self.access.read(path, LARGEST)?;
         Ok(text.trim_end().to_owned())
     }
 }

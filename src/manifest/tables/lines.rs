@@ -5,10 +5,11 @@ use std::sync::Arc;
 use minijinja::Value;
 use minijinja::value::Serde;
 
-use super::bounds::MOST_JOBS;
-use super::diagnostic::{Diagnostic, RowPlace};
-use super::place::Pointer;
-use super::rows::Row;
+use super::row::Row;
+use crate::domain::Rule;
+use crate::manifest::source::bounds::MOST_JOBS;
+use crate::manifest::source::diagnostic::{Diagnostic, RowLocation};
+use crate::manifest::source::location::Pointer;
 
 /// The only column of a file of texts.
 const TEXT: &str = "text";
@@ -39,10 +40,13 @@ fn each(
     let (file, before): (Arc<str>, usize) = (file.into(), found.len());
     let mut rows = Vec::new();
     for (line, written) in (1..).zip(text.lines()).filter(|(_, written)| !written.trim().is_empty()) {
-        let place = RowPlace { file: Arc::clone(&file), line };
+        let place = RowLocation { file: Arc::clone(&file), line };
         if rows.len() >= MOST_JOBS {
-            let finding =
-                Diagnostic::error("csv-too-long", format!("{file} has more than {MOST_JOBS} rows"), at.clone().value());
+            let finding = Diagnostic::error(
+                Rule::CsvTooLong,
+                format!("{file} has more than {MOST_JOBS} rows"),
+                at.clone().value(),
+            );
             let finding = finding.with_job(None, Some(place));
             found.push(finding.with_help("split it, and give each part an entry or a manifest of its own"));
             break;
@@ -51,13 +55,13 @@ fn each(
             Ok(value) => rows.push(Row::new(value, Some(place))),
             Err(message) => {
                 let finding =
-                    Diagnostic::error("jsonl-malformed", message, at.clone().value()).with_job(None, Some(place));
+                    Diagnostic::error(Rule::JsonlMalformed, message, at.clone().value()).with_job(None, Some(place));
                 found.push(finding.with_help("write one object a line: {\"id\": \"a\", \"prompt\": \"…\"}"));
             }
         }
     }
     if rows.is_empty() && found.len() == before {
-        found.push(Diagnostic::error("csv-no-rows", format!("{file} has no rows"), at.clone().value()));
+        found.push(Diagnostic::error(Rule::CsvNoRows, format!("{file} has no rows"), at.clone().value()));
     }
     rows
 }

@@ -7,7 +7,7 @@
 use minijinja::value::{Rest, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, Value};
 
-use super::template::{Fragment, TemplateError};
+use super::error::{Fragment, TemplateError};
 
 /// The most `~` and `+` in one text: each can double what it is given at the most.
 const MOST_JOINS: usize = 12;

@@ -5,33 +5,18 @@ use minijinja::Value;
 use minijinja::value::Serde;
 use serde_yaml::Mapping;
 
-use super::decode::wrong_type;
-use super::diagnostic::{Diagnostic, RowPlace, unreadable};
 use super::lines;
-use super::place::Pointer;
-use super::raw::RawForEach;
+use super::row::Row;
 use super::sheet;
-use super::text::{LARGEST, Reach};
-
-/// One row, for the template engine and for messages.
-pub struct Row {
-    /// What `row` is in templates.
-    pub value: Value,
-    /// The line of the file; nothing for a row that stands in the manifest.
-    pub place: Option<RowPlace>,
-    /// Which of all rows it is, from 1: `row_number` in templates.
-    pub number: usize,
-}
-
-impl Row {
-    /// A row that will be numbered with the others.
-    pub fn new(value: Value, place: Option<RowPlace>) -> Self {
-        Self { value, place, number: 0 }
-    }
-}
+use crate::domain::Rule;
+use crate::manifest::raw::mirror::RawForEach;
+use crate::manifest::raw::table::wrong_type;
+use crate::manifest::source::diagnostic::{Diagnostic, unreadable};
+use crate::manifest::source::location::Pointer;
+use crate::manifest::source::text::{FileAccess, LARGEST};
 
 /// The rows that a job names. What is wrong with them is told, and the sound ones are there.
-pub fn read(from: &RawForEach, reach: &Reach, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
+pub fn read(from: &RawForEach, access: &FileAccess, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
     let mut rows: Vec<Row> = match from {
         RawForEach::Rows(rows) => rows
             .iter()
@@ -44,24 +29,24 @@ pub fn read(from: &RawForEach, reach: &Reach, at: &Pointer, found: &mut Vec<Diag
                 None
             })
             .collect(),
-        RawForEach::File(file) => read_file(file, reach, at, found),
+        RawForEach::File(file) => read_file(file, access, at, found),
     };
     rows.iter_mut().zip(1..).for_each(|(row, number)| row.number = number);
     rows
 }
 
-fn read_file(file: &str, reach: &Reach, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
+fn read_file(file: &str, access: &FileAccess, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
     if ["http://", "https://"].iter().any(|scheme| file.starts_with(scheme)) {
-        let finding = Diagnostic::error("unreadable", "a link can't be read", at.clone().value());
+        let finding = Diagnostic::error(Rule::Unreadable, "a link can't be read", at.clone().value());
         found.push(
             finding.with_help("in the sheet choose File, Download, \"Comma-separated values\", and name that file"),
         );
         return Vec::new();
     }
-    let text = match reach.read(file, LARGEST) {
+    let text = match access.read(file, LARGEST) {
         Ok(text) => text,
         Err(error) => {
-            let finding = unreadable("the file of the rows", &reach.path_of(file), &error, at.clone().value());
+            let finding = unreadable("the file of the rows", &access.path_of(file), &error, at.clone().value());
             found.push(finding.with_help(error.help().unwrap_or("the path is relative to the manifest's folder")));
             return Vec::new();
         }

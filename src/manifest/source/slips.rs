@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::diagnostic::{Diagnostic, Severity};
-use super::place::{Marks, Part, Place, Pointer};
-use crate::domain::{Job, OutputPath, Spec};
+use super::location::{Location, Part, Pointer};
+use super::marks::Marks;
+use crate::domain::{Job, OutputPath, Rule, Spec};
 
 /// What spreadsheets write into a cell that they can't compute.
 const OF_SPREADSHEETS: [&str; 7] = ["#REF!", "#N/A", "#VALUE!", "#NAME?", "#DIV/0!", "#NULL!", "#NUM!"];
@@ -16,8 +17,8 @@ const PAGES: [(&str, &str); 4] =
     [("drive.google.com", "/file/"), ("docs.google.com", "/"), ("www.dropbox.com", "/s"), ("photos.app.goo.gl", "/")];
 
 /// A warning.
-fn warning(code: &'static str, message: String, place: Place, help: &str) -> Diagnostic {
-    let mut finding = Diagnostic::error(code, message, place).with_help(help);
+fn warning(rule: Rule, message: String, place: Location, help: &str) -> Diagnostic {
+    let mut finding = Diagnostic::error(rule, message, place).with_help(help);
     finding.severity = Severity::Warning;
     finding
 }
@@ -26,7 +27,7 @@ fn warning(code: &'static str, message: String, place: Place, help: &str) -> Dia
 pub fn leftover(
     prompt: &str,
     names: impl FnOnce() -> Vec<String>,
-    place: impl FnOnce() -> Place,
+    place: impl FnOnce() -> Location,
 ) -> Option<Diagnostic> {
     let trimmed = prompt.trim();
     let left = if NOTHING.contains(&trimmed.to_lowercase().as_str()) {
@@ -48,7 +49,7 @@ pub fn leftover(
             "write a prompt, or take the row out"
         };
         warning(
-            "prompt-leftover",
+            Rule::PromptLeftover,
             format!("the prompt says `{left}`, as if it was still to be filled in"),
             place(),
             help,
@@ -79,7 +80,7 @@ fn named(prompt: &str, names: &[String]) -> Option<String> {
 }
 
 /// An image whose address is that of a page about it.
-pub fn page_for_image(spec: &Spec, place: impl FnOnce() -> Place) -> Option<Diagnostic> {
+pub fn page_for_image(spec: &Spec, place: impl FnOnce() -> Location) -> Option<Diagnostic> {
     let leads_to_page = |url: &&String| {
         let rest = url.split_once("://").map_or("", |(_, rest)| rest);
         let (host, path) = rest.split_once('/').map_or((rest, ""), |(host, path)| (host, path));
@@ -89,14 +90,14 @@ pub fn page_for_image(spec: &Spec, place: impl FnOnce() -> Place) -> Option<Diag
     };
     let url = spec.image.iter().find(leads_to_page)?;
     let help = "the service fetches what the address gives: upload the picture where its address ends in .png or .jpg";
-    Some(warning("image-is-a-page", format!("`{url}` shows a page, and is no picture"), place(), help))
+    Some(warning(Rule::ImageIsAPage, format!("`{url}` shows a page, and is no picture"), place(), help))
 }
 
 /// A video's file with the ending of something else.
-pub fn no_mp4(path: &OutputPath, place: Place) -> Option<Diagnostic> {
+pub fn no_mp4(path: &OutputPath, place: Location) -> Option<Diagnostic> {
     let is_mp4 = path.as_str().to_ascii_lowercase().ends_with(".mp4");
     let message = || format!("`{path}` will hold an MP4 all the same");
-    (!is_mp4).then(|| warning("file-is-an-mp4", message(), place, "write a name that ends in .mp4"))
+    (!is_mp4).then(|| warning(Rule::FileIsAnMp4, message(), place, "write a name that ends in .mp4"))
 }
 
 /// Jobs that ask for the same: by the beginning of their fingerprint, which one of all jobs it was. Of a hundred thousand jobs it
@@ -106,7 +107,7 @@ pub struct Same(HashMap<u64, usize>);
 
 impl Same {
     /// Tells a job that asks for what one of those before it asked for; takes of one job are meant to.
-    pub fn note(&mut self, before: &[Arc<Job>], job: &Job, place: impl FnOnce() -> Place) -> Option<Diagnostic> {
+    pub fn note(&mut self, before: &[Arc<Job>], job: &Job, place: impl FnOnce() -> Location) -> Option<Diagnostic> {
         let fingerprint = job.request.fingerprint();
         let beginning = fingerprint.as_str().get(..16).and_then(|digits| u64::from_str_radix(digits, 16).ok())?;
         let first = self.0.get(&beginning).and_then(|&number| before.get(number));
@@ -116,7 +117,7 @@ impl Same {
         };
         let help = "each of them is paid for; `takes` is for several generations of one request";
         let message = format!("`{}` asks for the same as `{}`", job.id, first.id);
-        Some(warning("same-request", message, place(), help))
+        Some(warning(Rule::SameRequest, message, place(), help))
     }
 }
 
@@ -131,7 +132,7 @@ pub fn cut_by_comments(text: &str) -> Vec<Diagnostic> {
             let column = line[..at].chars().count() + 1;
             let message = format!("`{cut}` and what follows is a comment in YAML, and no part of the text");
             let help = "put quotes around the whole text, or a blank behind the `#` if it is meant to be a comment";
-            found.push((start + at, warning("text-cut-off", message, Place::At(number, column), help)));
+            found.push((start + at, warning(Rule::TextCutOff, message, Location::At(number, column), help)));
         }
         start += line.len() + 1;
     }
@@ -160,8 +161,8 @@ pub fn typographic<'v>(value: &'v str, at: &Pointer) -> Option<(Diagnostic, &'v 
     let (first, last) = (value.chars().next()?, value.chars().last()?);
     (quotes.contains(&first) && quotes.contains(&last)).then(|| {
         let message = format!("`{first}` and `{last}` are typographic quotes, and a part of the text");
-        let place = Place::Value(at.clone(), Part::Value);
-        let finding = Diagnostic::error("typographic-quotes", message, place);
+        let place = Location::Value(at.clone(), Part::Value);
+        let finding = Diagnostic::error(Rule::TypographicQuotes, message, place);
         (finding.with_help("write \" in their place, or no quotes at all"), value.trim_matches(quotes))
     })
 }
@@ -172,7 +173,7 @@ mod tests {
 
     fn left(prompt: &str) -> Option<String> {
         let names = || vec!["brand".to_owned(), "Prompt Text".to_owned()];
-        leftover(prompt, names, || Place::File)
+        leftover(prompt, names, || Location::File)
             .map(|finding| finding.message.split('`').nth(1).expect("a name").to_owned())
     }
 
@@ -206,8 +207,8 @@ mod tests {
     #[test]
     fn a_text_that_a_comment_cuts_off_is_seen() {
         let cut = |text: &str| cut_by_comments(text).into_iter().map(|finding| finding.place).collect::<Vec<_>>();
-        assert_eq!(cut("prompt: The #1 mug in town"), [Place::At(1, 13)]);
-        assert_eq!(cut("- prompt: A sign saying #1 in town\n"), [Place::At(1, 25)]);
+        assert_eq!(cut("prompt: The #1 mug in town"), [Location::At(1, 13)]);
+        assert_eq!(cut("- prompt: A sign saying #1 in town\n"), [Location::At(1, 25)]);
         for fine in [
             "prompt: \"A sign saying #1\"",
             "prompt: A sign # the first one",

@@ -9,9 +9,10 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_yaml::{Mapping, Value};
 
-use super::diagnostic::Diagnostic;
-use super::place::Pointer;
-use super::raw::{RawJob, decode_job};
+use super::decode::decode_job;
+use super::mirror::RawJob;
+use crate::manifest::source::diagnostic::Diagnostic;
+use crate::manifest::source::location::Pointer;
 
 /// The manifest without its jobs, the jobs, and what is wrong with them. Nothing if the file has another form.
 pub fn read(text: &str) -> Option<(Mapping, Vec<RawJob>, Vec<Diagnostic>)> {

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_yaml::Value;
 
-use super::decode::{Table, wrong_type};
-use super::diagnostic::Diagnostic;
-use super::place::Pointer;
+use super::table::{Table, wrong_type};
+use crate::domain::Rule;
+use crate::manifest::source::diagnostic::Diagnostic;
+use crate::manifest::source::location::Pointer;
 
 /// How far the review of a face is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,7 +30,7 @@ pub fn decode(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Faces 
     };
     for (key, value) in map {
         let Some(name) = key.as_str() else {
-            found.push(Diagnostic::error("key-not-text", "the name of a face must be a text", at.clone().value()));
+            found.push(Diagnostic::error(Rule::KeyNotText, "the name of a face must be a text", at.clone().value()));
             continue;
         };
         // Declared, however wrong: jobs that name it need no finding of their own.
@@ -48,12 +49,12 @@ fn review(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Option<Rev
         Some("pending") => Some(Review::Pending),
         Some(other) => {
             let message = format!("a review is approved or pending, and this says `{other}`");
-            table.tell(Diagnostic::error("review-unknown", message, at.key("review").value()).with_help(help));
+            table.tell(Diagnostic::error(Rule::ReviewUnknown, message, at.key("review").value()).with_help(help));
             None
         }
         None => {
             table.tell(
-                Diagnostic::error("review-missing", "this face has no `review`", at.clone().named()).with_help(help),
+                Diagnostic::error(Rule::ReviewMissing, "this face has no `review`", at.clone().named()).with_help(help),
             );
             None
         }

@@ -5,9 +5,11 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::place::{Marks, Place};
+use super::location::Location;
+use super::marks::Marks;
 use super::text;
 pub use crate::catalog::Severity;
+use crate::domain::Rule;
 
 /// One thing that is wrong with a manifest.
 #[derive(Clone, PartialEq, Debug)]
@@ -15,19 +17,19 @@ pub struct Diagnostic {
     /// Whether it stops the run.
     pub severity: Severity,
     /// The rule's short name, for scripts.
-    pub code: &'static str,
+    pub rule: Rule,
     /// What is wrong, as one sentence without a full stop.
     pub message: String,
     /// How to mend it.
     pub help: Option<String>,
     /// Where.
-    pub place: Place,
+    pub place: Location,
     /// The job that it ended up in, if it is about one.
     pub job: Option<JobLabel>,
     /// The line of the CSV file that the job came from.
-    pub row: Option<RowPlace>,
+    pub row: Option<RowLocation>,
     /// The other place that a finding about two places has, with what stands there.
-    pub other: Option<(Place, &'static str)>,
+    pub other: Option<(Location, &'static str)>,
 }
 
 /// What selects a job.
@@ -41,7 +43,7 @@ pub struct JobLabel {
 
 /// A line of a CSV file.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct RowPlace {
+pub struct RowLocation {
     /// The file, as the manifest names it.
     pub file: Arc<str>,
     /// The line on which the row starts, from 1.
@@ -51,10 +53,10 @@ pub struct RowPlace {
 impl Diagnostic {
     /// An error without help, job or row; add them with the `with_` functions.
     #[must_use]
-    pub fn error(code: &'static str, message: impl Into<String>, place: Place) -> Self {
+    pub fn error(rule: Rule, message: impl Into<String>, place: Location) -> Self {
         Self {
             severity: Severity::Error,
-            code,
+            rule,
             message: message.into(),
             help: None,
             place,
@@ -73,7 +75,7 @@ impl Diagnostic {
 
     /// With the job and the row that it is about.
     #[must_use]
-    pub fn with_job(mut self, job: Option<JobLabel>, row: Option<RowPlace>) -> Self {
+    pub fn with_job(mut self, job: Option<JobLabel>, row: Option<RowLocation>) -> Self {
         self.job = job;
         self.row = row;
         self
@@ -127,7 +129,7 @@ impl Sources {
 
     /// Where a place is; nothing for a finding about the file as a whole.
     #[must_use]
-    pub fn locate(&self, place: &Place) -> Option<Located> {
+    pub fn locate(&self, place: &Location) -> Option<Located> {
         let range = self.range(place)?;
         let lines = self.lines();
         let line = lines.partition_point(|start| *start <= range.start);
@@ -139,11 +141,11 @@ impl Sources {
         })
     }
 
-    fn range(&self, place: &Place) -> Option<Range<usize>> {
+    fn range(&self, place: &Location) -> Option<Range<usize>> {
         match place {
-            Place::File => None,
-            Place::Value(pointer, part) => self.marks().find(pointer, part, &self.text),
-            Place::At(line, column) => Some(self.range_at(*line, *column)),
+            Location::File => None,
+            Location::Value(pointer, part) => self.marks().find(pointer, part, &self.text),
+            Location::At(line, column) => Some(self.range_at(*line, *column)),
         }
     }
 
@@ -175,6 +177,6 @@ fn text_end(text: &str, range: &Range<usize>) -> usize {
 }
 
 /// A file that could not be taken as text, told as a finding about it.
-pub(super) fn unreadable(what: &str, path: &Path, error: &text::TextError, place: Place) -> Diagnostic {
-    Diagnostic::error("unreadable", format!("{what} {} can't be read: {error}", path.display()), place)
+pub(in crate::manifest) fn unreadable(what: &str, path: &Path, error: &text::TextError, place: Location) -> Diagnostic {
+    Diagnostic::error(Rule::Unreadable, format!("{what} {} can't be read: {error}", path.display()), place)
 }

@@ -5,10 +5,12 @@
 
 use serde_yaml::{Mapping, Value};
 
-use super::diagnostic::Diagnostic;
-use super::place::{Part, Place, Pointer};
-use super::slips;
-use super::suggest;
+use super::job_field::JobField;
+use crate::domain::Rule;
+use crate::manifest::source::diagnostic::Diagnostic;
+use crate::manifest::source::location::{Location, Part, Pointer};
+use crate::manifest::source::slips;
+use crate::manifest::source::suggest;
 
 /// The most unknown keys of one mapping for which a known one is looked for.
 const MOST_SUGGESTIONS: usize = 100;
@@ -75,10 +77,14 @@ impl<'f> Table<'f> {
     pub fn text(&mut self, key: &str) -> Option<String> {
         let value = self.take(key)?;
         let at = self.at.key(key);
-        let text = text(value, key, &at, self.found)?;
-        // Anything else may be meant so, and what jobs are known by must not change.
-        let takes_words_only = ["model", "aspect_ratio", "size", "prompt_file"].contains(&key);
-        match slips::typographic(&text, &at).filter(|_| takes_words_only) {
+        text(value, key, &at, self.found)
+    }
+
+    /// A text of a job. Typographic quotes around a word are taken away, and told; elsewhere they may be meant so, and what jobs
+    /// are known by must not change.
+    pub fn field(&mut self, field: JobField) -> Option<String> {
+        let text = self.text(field.name())?;
+        match slips::typographic(&text, &self.at(field.name())).filter(|_| field.is_a_word()) {
             None => Some(text),
             Some((finding, inside)) => {
                 self.found.push(finding);
@@ -101,7 +107,7 @@ impl<'f> Table<'f> {
             // As one cell of a spreadsheet holds them.
             value => {
                 let text = text(value, key, &at, self.found)?;
-                Some(if key == "tags" && !text.contains("{{") { tags_of(&text) } else { vec![text] })
+                Some(if key == JobField::Tags.name() && !text.contains("{{") { tags_of(&text) } else { vec![text] })
             }
         }
     }
@@ -138,15 +144,15 @@ impl<'f> Table<'f> {
         for key in self.map.keys() {
             let Value::String(name) = key else {
                 let message = format!("a key must be a text, and this is {}", kind(key));
-                self.found.push(Diagnostic::error("key-not-text", message, self.at.clone().value()));
+                self.found.push(Diagnostic::error(Rule::KeyNotText, message, self.at.clone().value()));
                 continue;
             };
             // A known key that is still here was null, or is taken by nobody because it came twice.
             if known.contains(&name.as_str()) {
                 continue;
             }
-            let place = Place::Value(self.at.key(name), Part::Key);
-            let mut finding = Diagnostic::error("unknown-key", format!("unknown key `{name}`"), place);
+            let place = Location::Value(self.at.key(name), Part::Key);
+            let mut finding = Diagnostic::error(Rule::UnknownKey, format!("unknown key `{name}`"), place);
             unknown += 1;
             // No more than that are shown.
             if unknown <= MOST_SUGGESTIONS {
@@ -196,9 +202,9 @@ pub fn help_with_whole(written: &str) -> String {
 }
 
 /// A value of a wrong type, with the mend for the ways in which YAML surprises people.
-pub fn wrong_type(what: &str, wanted: &str, value: &Value, place: Place) -> Diagnostic {
+pub fn wrong_type(what: &str, wanted: &str, value: &Value, place: Location) -> Diagnostic {
     let finding =
-        Diagnostic::error("wrong-type", format!("{what} must be {wanted}, and this is {}", kind(value)), place);
+        Diagnostic::error(Rule::WrongType, format!("{what} must be {wanted}, and this is {}", kind(value)), place);
     match value {
         Value::Mapping(map) if map.len() == 1 && map.keys().all(Value::is_mapping) => {
             finding.with_help("put quotes around the template: \"{{ … }}\"")

@@ -2,34 +2,34 @@
 
 use std::collections::HashMap;
 
-use super::diagnostic::{Diagnostic, RowPlace};
-use super::place::{Part, Place, Pointer};
-use crate::domain::{JobId, OutputPath};
+use crate::domain::{JobId, OutputPath, Rule};
+use crate::manifest::source::diagnostic::{Diagnostic, RowLocation};
+use crate::manifest::source::location::{Location, Part, Pointer};
 
 /// Where a name was given, for a message about giving it twice.
 #[derive(Debug)]
 struct Given {
     name: String,
     entry: usize,
-    row: Option<RowPlace>,
+    row: Option<RowLocation>,
 }
 
 /// The ids and files of the jobs so far.
 #[derive(Debug)]
-pub struct Taken {
+pub struct NamesInUse {
     ids: HashMap<String, Given>,
     /// By path: the job whose video goes there.
     files: HashMap<String, JobId>,
 }
 
-impl Taken {
+impl NamesInUse {
     /// Nothing yet, with room for about so many jobs.
     pub fn of(jobs: usize) -> Self {
         Self { ids: HashMap::with_capacity(jobs), files: HashMap::new() }
     }
 
     /// Notes that an id is taken, or tells that it already was.
-    pub fn id(&mut self, id: &str, entry: usize, row: Option<&RowPlace>) -> Option<Diagnostic> {
+    pub fn id(&mut self, id: &str, entry: usize, row: Option<&RowLocation>) -> Option<Diagnostic> {
         let folded = id.to_ascii_lowercase();
         let Some(first) = self.ids.get(&folded) else {
             self.ids.insert(folded, Given { name: id.to_owned(), entry, row: row.cloned() });
@@ -46,20 +46,20 @@ impl Taken {
             (None, true) => format!("the id `{id}` is taken"),
         };
         let at = |entry: usize| Pointer::top().key("jobs").index(entry).key("id");
-        let mut finding = Diagnostic::error("id-duplicate", message, at(entry).value());
+        let mut finding = Diagnostic::error(Rule::IdDuplicate, message, at(entry).value());
         if first.entry == entry {
             return Some(finding.with_help(
                 "put what differs into the id: a column of the row, `name-{{ row.column }}`, or a value of the matrix, \
                  `name-{{ model }}`",
             ));
         }
-        finding.other = Some((Place::Value(at(first.entry), Part::Value), "first given here"));
+        finding.other = Some((Location::Value(at(first.entry), Part::Value), "first given here"));
         Some(finding.with_help("give each job an id of its own"))
     }
 
     /// Notes that a job's video goes to a path, or tells that another's does, or that one of the two would have to be a
     /// folder.
-    pub fn file(&mut self, job: &JobId, file: &OutputPath, place: Place) -> Option<Diagnostic> {
+    pub fn file(&mut self, job: &JobId, file: &OutputPath, place: Location) -> Option<Diagnostic> {
         let folded = file.as_str().to_lowercase();
         let mut folders = folded.match_indices('/').map(|(at, _)| &folded[..at]);
         let above = folders.find_map(|folder| self.files.get_key_value(folder));
@@ -71,7 +71,7 @@ impl Taken {
             (None, None) => None,
         };
         if let Some(message) = message {
-            let finding = Diagnostic::error("file-duplicate", message, place);
+            let finding = Diagnostic::error(Rule::FileDuplicate, message, place);
             return Some(
                 finding.with_help("put the id into the name: `file: \"{{ id }}.mp4\"`; takes have ids of their own"),
             );

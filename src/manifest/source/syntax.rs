@@ -4,7 +4,8 @@
 //! before it for what editors, word processors and habits from elsewhere put there.
 
 use super::diagnostic::{Diagnostic, Sources};
-use super::place::{Part, Place, Pointer};
+use super::location::{Location, Part, Pointer};
+use crate::domain::Rule;
 
 /// How many lines before the parser's own place a mistake is looked for.
 const LINES_BEFORE: usize = 2;
@@ -33,13 +34,13 @@ pub fn findings(error: &serde_yaml::Error, sources: &Sources) -> Vec<Diagnostic>
         return vec![finding];
     }
     if said.contains("expected any YAML value") {
-        let finding = Diagnostic::error("yaml", "this number is too large", Place::At(line, column));
+        let finding = Diagnostic::error(Rule::Yaml, "this number is too large", Location::At(line, column));
         return vec![finding.with_help("no field takes such a number; put quotes around it if it is a text")];
     }
     let message = said.replacen(&format!(" at line {line} column {column}"), "", 1);
     let written = sources.text().lines().nth(line.saturating_sub(1)).unwrap_or_default();
     let indent: String = written.chars().take_while(|c| c.is_whitespace()).collect();
-    let finding = Diagnostic::error("yaml", format!("this is no YAML: {message}"), Place::At(line, column));
+    let finding = Diagnostic::error(Rule::Yaml, format!("this is no YAML: {message}"), Location::At(line, column));
     vec![if indent.contains('\t') {
         finding.with_help("YAML does not allow tabs for indentation: use spaces")
     } else if message.contains("unknown anchor") {
@@ -62,8 +63,9 @@ fn slip(text: &str, line: usize) -> Option<Diagnostic> {
     let lines: Vec<&str> = text.lines().take(line).collect();
     let first = line.saturating_sub(LINES_BEFORE + 1);
     let looked_at = lines.iter().enumerate().skip(first);
-    let at = |number: usize, bytes: usize| Place::At(number + 1, lines[number][..bytes].chars().count() + 1);
-    let error = |message: &str, place: Place, help: &str| Diagnostic::error("yaml", message, place).with_help(help);
+    let at = |number: usize, bytes: usize| Location::At(number + 1, lines[number][..bytes].chars().count() + 1);
+    let error =
+        |message: &str, place: Location, help: &str| Diagnostic::error(Rule::Yaml, message, place).with_help(help);
     looked_at.rev().find_map(|(number, written)| {
         if let Some(bytes) = strange_blank(written) {
             let help =
@@ -156,7 +158,7 @@ fn too_far_in(lines: &[&str], number: usize) -> Option<Diagnostic> {
     (has_value && column > above && !is_item).then(|| {
         let columns = if column - above == 1 { "1 column".to_owned() } else { format!("{} columns", column - above) };
         let message = format!("`{name}` stands {columns} further in than `{before}`, which has a value already");
-        let finding = Diagnostic::error("yaml", message, Place::At(number + 1, column + 1));
+        let finding = Diagnostic::error(Rule::Yaml, message, Location::At(number + 1, column + 1));
         finding.with_help("begin keys of one mapping in the same column")
     })
 }
@@ -170,9 +172,9 @@ fn control_character(said: &str, sources: &Sources) -> Option<Diagnostic> {
     let (line, start) = (before.matches('\n').count() + 1, before.rfind('\n').map_or(0, |newline| newline + 1));
     let character = sources.text()[at..].chars().next()?;
     let message = format!("YAML does not allow the character U+{:04X}", u32::from(character));
-    let place = Place::At(line, before[start..].chars().count() + 1);
+    let place = Location::At(line, before[start..].chars().count() + 1);
     Some(
-        Diagnostic::error("yaml", message, place)
+        Diagnostic::error(Rule::Yaml, message, place)
             .with_help("take it out: it can't be seen, and was pasted by accident"),
     )
 }
@@ -181,27 +183,30 @@ fn control_character(said: &str, sources: &Sources) -> Option<Diagnostic> {
 fn open_quote(said: &str) -> Option<Diagnostic> {
     let (_, opened) = said.split_once("while scanning a quoted scalar at line ")?;
     let (line, column) = opened.split_once(" column ")?;
-    let finding =
-        Diagnostic::error("yaml", "this quote is never closed", Place::At(line.parse().ok()?, column.parse().ok()?));
+    let finding = Diagnostic::error(
+        Rule::Yaml,
+        "this quote is never closed",
+        Location::At(line.parse().ok()?, column.parse().ok()?),
+    );
     Some(finding.with_help("close it, or put the whole text into quotes of the other kind"))
 }
 
 fn duplicate_key(pointer: Pointer) -> Diagnostic {
     let message = format!("the key `{pointer}` stands twice");
-    let mut finding = Diagnostic::error("key-duplicate", message, Place::Value(pointer.clone(), Part::Again));
-    finding.other = Some((Place::Value(pointer, Part::Key), "first given here"));
+    let mut finding = Diagnostic::error(Rule::KeyDuplicate, message, Location::Value(pointer.clone(), Part::Again));
+    finding.other = Some((Location::Value(pointer, Part::Key), "first given here"));
     finding.with_help("keep one of the two: nobody can know which was meant")
 }
 
 fn limit_finding(said: &str) -> Diagnostic {
     if said.contains("repetition limit") {
         let message = "the manifest's references multiply beyond every measure";
-        return Diagnostic::error("yaml-limit", message, Place::File)
+        return Diagnostic::error(Rule::YamlLimit, message, Location::File)
             .with_help("use fewer `*name` references inside anchors");
     }
     if said.contains("more than one document") {
-        let finding = Diagnostic::error("yaml", "the file holds more than one YAML document", Place::File);
+        let finding = Diagnostic::error(Rule::Yaml, "the file holds more than one YAML document", Location::File);
         return finding.with_help("split it at the `---` lines: one manifest for each file");
     }
-    Diagnostic::error("yaml", format!("this is no YAML: {said}"), Place::File)
+    Diagnostic::error(Rule::Yaml, format!("this is no YAML: {said}"), Location::File)
 }

@@ -7,10 +7,11 @@ use csv::StringRecord;
 use minijinja::Value;
 use minijinja::value::{Enumerator, Object};
 
-use super::bounds::MOST_JOBS;
-use super::diagnostic::{Diagnostic, RowPlace};
-use super::place::{Place, Pointer};
-use super::rows::Row;
+use super::row::Row;
+use crate::domain::Rule;
+use crate::manifest::source::bounds::MOST_JOBS;
+use crate::manifest::source::diagnostic::{Diagnostic, RowLocation};
+use crate::manifest::source::location::{Location, Pointer};
 
 /// The columns of a CSV file, shared by all of its rows.
 #[derive(Debug)]
@@ -56,7 +57,7 @@ pub fn parse(csv: &str, file: &str, at: &Pointer, found: &mut Vec<Diagnostic>) -
         },
         _ => {
             let message = format!("{file} has no header row");
-            let finding = Diagnostic::error("csv-no-header", message, place());
+            let finding = Diagnostic::error(Rule::CsvNoHeader, message, place());
             found.push(finding.with_help("the first line names the columns: `{{ row.NAME }}` reads a cell"));
             return Vec::new();
         }
@@ -66,15 +67,15 @@ pub fn parse(csv: &str, file: &str, at: &Pointer, found: &mut Vec<Diagnostic>) -
     {
         let message = format!("the columns of {file} are separated by `|`");
         found.push(
-            Diagnostic::error("csv-separator", message, place())
+            Diagnostic::error(Rule::CsvSeparator, message, place())
                 .with_help("separate them by commas, semicolons or tabs"),
         );
         return Vec::new();
     }
     if let Some(line) = open_quote(csv, separator) {
         let finding =
-            Diagnostic::error("csv-open-quote", "a quote is never closed, and swallows all that follows", place());
-        let row = RowPlace { file, line: line + above };
+            Diagnostic::error(Rule::CsvOpenQuote, "a quote is never closed, and swallows all that follows", place());
+        let row = RowLocation { file, line: line + above };
         found.push(
             finding.with_job(None, Some(row)).with_help("close the quote; a quote inside a cell is written twice"),
         );
@@ -85,7 +86,7 @@ pub fn parse(csv: &str, file: &str, at: &Pointer, found: &mut Vec<Diagnostic>) -
         let cells = match record {
             Ok(cells) => cells,
             Err(error) => {
-                found.push(Diagnostic::error("csv-malformed", format!("{file}: {error}"), place()));
+                found.push(Diagnostic::error(Rule::CsvMalformed, format!("{file}: {error}"), place()));
                 break;
             }
         };
@@ -94,16 +95,16 @@ pub fn parse(csv: &str, file: &str, at: &Pointer, found: &mut Vec<Diagnostic>) -
             continue;
         }
         let line = line_of(csv, &cells) + above;
-        let row = RowPlace { file: Arc::clone(&file), line };
+        let row = RowLocation { file: Arc::clone(&file), line };
         if cells.len() != header.names.len() {
             let message = format!("a row has {} and the header {}", counted(cells.len()), counted(header.names.len()));
-            let finding = Diagnostic::error("csv-ragged", message, place()).with_job(None, Some(row));
+            let finding = Diagnostic::error(Rule::CsvRagged, message, place()).with_job(None, Some(row));
             found.push(finding.with_help("put cells that contain the separator or a quote into double quotes"));
             continue;
         }
         if rows.len() >= MOST_JOBS {
             let message = format!("{file} has more than {MOST_JOBS} rows");
-            let finding = Diagnostic::error("csv-too-long", message, place()).with_job(None, Some(row));
+            let finding = Diagnostic::error(Rule::CsvTooLong, message, place()).with_job(None, Some(row));
             found.push(finding.with_help("split it, and give each part an entry or a manifest of its own"));
             break;
         }
@@ -111,7 +112,7 @@ pub fn parse(csv: &str, file: &str, at: &Pointer, found: &mut Vec<Diagnostic>) -
         rows.push(Row::new(value, Some(row)));
     }
     if rows.is_empty() && found.len() == before {
-        found.push(Diagnostic::error("csv-no-rows", format!("{file} has a header and no rows"), place()));
+        found.push(Diagnostic::error(Rule::CsvNoRows, format!("{file} has a header and no rows"), place()));
     }
     rows
 }
@@ -174,13 +175,13 @@ fn separator(csv: &str) -> u8 {
     counts.iter().rev().max_by_key(|(_, count)| *count).map_or(b',', |(separator, _)| *separator)
 }
 
-fn header(names: &StringRecord, place: Place) -> Result<Header, Box<Diagnostic>> {
+fn header(names: &StringRecord, place: Location) -> Result<Header, Box<Diagnostic>> {
     let names: Vec<String> = names.iter().map(|name| name.trim().to_owned()).collect();
     let mut index = HashMap::with_capacity(names.len());
     for (column, name) in names.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
         if index.insert(name.clone(), column).is_some() {
             let message = format!("the CSV file has two columns named `{name}`");
-            let finding = Diagnostic::error("csv-duplicate-column", message, place).with_help("rename one of them");
+            let finding = Diagnostic::error(Rule::CsvDuplicateColumn, message, place).with_help("rename one of them");
             return Err(Box::new(finding));
         }
     }
@@ -194,7 +195,7 @@ mod tests {
     fn parsed(csv: &str) -> (Vec<Row>, Vec<&'static str>) {
         let mut found = Vec::new();
         let rows = parse(csv, "x.csv", &Pointer::top(), &mut found);
-        (rows, found.into_iter().map(|finding| finding.code).collect())
+        (rows, found.into_iter().map(|finding| finding.rule.code()).collect())
     }
 
     fn cell(row: &Row, column: &str) -> String {

@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
-use super::Severity;
-use super::beside::take_id;
-use super::diagnostic::{Diagnostic, JobLabel, RowPlace};
-use super::faces::{Faces, Review};
-use super::matrix::Cell;
-use super::raw::RawJob;
-use super::render::{Entry, Rendered, place_of};
-use super::slips::{self, Same};
-use super::suggest;
-use super::taken::Taken;
+use super::maker::{Entry, Rendered, location_of};
+use super::names_in_use::NamesInUse;
+use super::takes::take_id;
 use crate::catalog::{Model, Violation};
-use crate::domain::{FaceReview, Field, Job, JobId, OutputPath, Request, Spec};
+use crate::domain::{FaceReview, Job, JobId, OutputPath, Request, Rule, Spec};
+use crate::manifest::raw::faces::{Faces, Review};
+use crate::manifest::raw::job_field::{JobField, JobField as F};
+use crate::manifest::raw::matrix::Cell;
+use crate::manifest::raw::mirror::RawJob;
+use crate::manifest::source::diagnostic::{Diagnostic, JobLabel, RowLocation, Severity};
+use crate::manifest::source::location::Location;
+use crate::manifest::source::slips::{self, Same};
+use crate::manifest::source::suggest;
 
 /// Where a rendered entry came from.
 pub struct Origin<'o> {
@@ -26,7 +27,7 @@ pub struct Origin<'o> {
     /// The combination of its matrix.
     pub combination: &'o [Cell],
     /// The line of its CSV file.
-    pub row: Option<&'o RowPlace>,
+    pub row: Option<&'o RowLocation>,
 }
 
 /// Makes jobs, and knows which ids and files are taken.
@@ -36,7 +37,7 @@ pub struct Finisher<'f> {
     /// Whether any job's file is named by hand.
     pub names_files: bool,
     /// What is taken.
-    pub taken: Taken,
+    pub names: NamesInUse,
     /// What was asked for.
     pub same: Same,
     /// The sound jobs so far.
@@ -52,12 +53,14 @@ impl Finisher<'_> {
         let mut jobs = Vec::new();
         // What could not be filled in is told already; a second message that it is missing would only confuse.
         let is_told = |finding: &Diagnostic| {
-            finding.severity == Severity::Warning || finding.code == "id-invalid" || finding.code == "id-duplicate"
+            finding.severity == Severity::Warning
+                || finding.rule == Rule::IdInvalid
+                || finding.rule == Rule::IdDuplicate
         };
         if let (Some(model), true) = (model, list.iter().all(is_told)) {
             model.fill_defaults(&mut spec);
             list.extend(model.check(&spec).into_iter().map(|violation| locate(violation, origin)));
-            list.extend(slips::page_for_image(&spec, || place(origin, Field::Image.name())));
+            list.extend(slips::page_for_image(&spec, || location(origin, F::Image)));
             let review = self.review(&spec, model, origin, &mut list);
             let seconds = spec.duration.and_then(|seconds| u32::try_from(seconds).ok());
             if let (Some(seconds), Some(first)) = (seconds, ids.first()) {
@@ -73,7 +76,7 @@ impl Finisher<'_> {
                     review,
                     spec,
                 };
-                let id_place = || origin.entry.own.at.key("id").value();
+                let id_place = || origin.entry.own.at(F::Id).value();
                 list.extend(self.same.note(&self.jobs, &job, id_place));
                 // The last of them is the job itself, and no copy of it.
                 let takes = std::iter::repeat_n(job, ids.len()).zip(1..).zip(ids);
@@ -82,7 +85,7 @@ impl Finisher<'_> {
         }
         self.place_files(&mut jobs, files, origin, &mut list);
         // In an entry with an unknown or mistyped key, that is what is missing.
-        list.retain(|finding| !origin.raw_job.is_damaged || !finding.code.ends_with("-missing"));
+        list.retain(|finding| !origin.raw_job.is_damaged || !finding.rule.is_about_absence());
         let sound = !origin.raw_job.is_damaged && list.iter().all(|finding| finding.severity == Severity::Warning);
         let label = id.map(|id| JobLabel { id, tags });
         found.extend(list.into_iter().map(|finding| finding.with_job(label.clone(), origin.row.cloned())));
@@ -95,12 +98,12 @@ impl Finisher<'_> {
     fn claim(&mut self, id: &str, origin: &Origin<'_>, list: &mut Vec<Diagnostic>) -> Option<JobId> {
         match JobId::new(id) {
             Ok(job) => {
-                list.extend(self.taken.id(id, origin.number, origin.row));
+                list.extend(self.names.id(id, origin.number, origin.row));
                 Some(job)
             }
             Err(error) => {
-                let place = origin.entry.own.at.key("id").value();
-                let finding = Diagnostic::error("id-invalid", format!("{error}: `{id}`"), place);
+                let place = origin.entry.own.at(F::Id).value();
+                let finding = Diagnostic::error(Rule::IdInvalid, format!("{error}: `{id}`"), place);
                 list.push(finding.with_help("use letters, digits, dots, dashes and underscores"));
                 None
             }
@@ -122,7 +125,7 @@ impl Finisher<'_> {
             None => {
                 let names: Vec<&str> = self.faces.keys().map(String::as_str).collect();
                 let message = format!("the face `{face}` is not declared");
-                let finding = Diagnostic::error("face-unknown", message, place(origin, Field::Face.name()));
+                let finding = Diagnostic::error(Rule::FaceUnknown, message, location(origin, F::Face));
                 list.push(finding.with_help(if names.is_empty() {
                     format!("declare it at the top of the manifest: `faces: {{ {face}: {{ review: pending }} }}`")
                 } else {
@@ -142,7 +145,7 @@ impl Finisher<'_> {
         list: &mut Vec<Diagnostic>,
     ) {
         // An id that is taken has its file, too: one message is enough.
-        if !self.names_files || list.iter().any(|finding| finding.code == "id-duplicate") {
+        if !self.names_files || list.iter().any(|finding| finding.rule == Rule::IdDuplicate) {
             return;
         }
         // A template that gives nothing, as for an empty cell, means "as usual".
@@ -150,20 +153,20 @@ impl Finisher<'_> {
         let files = said.chain(std::iter::repeat(None));
         for (job, file) in jobs.iter_mut().zip(files) {
             let path = file.unwrap_or_else(|| job.output().as_str().to_owned());
-            let place = place(origin, "file");
+            let place = location(origin, F::File);
             match OutputPath::new(&path) {
                 Ok(path) if path.is_version() => {
                     let message = format!("`{path}` is a name that earlier videos are kept under");
-                    let finding = Diagnostic::error("file-invalid", message, place);
+                    let finding = Diagnostic::error(Rule::FileInvalid, message, place);
                     list.push(finding.with_help("write it without `~` and a number in front of the extension"));
                 }
                 Ok(path) => {
                     list.extend(slips::no_mp4(&path, place.clone()));
-                    list.extend(self.taken.file(&job.id, &path, place));
+                    list.extend(self.names.file(&job.id, &path, place));
                     job.file = Some(path);
                 }
                 Err(error) => {
-                    let finding = Diagnostic::error("file-invalid", format!("`{path}`: {error}"), place);
+                    let finding = Diagnostic::error(Rule::FileInvalid, format!("`{path}`: {error}"), place);
                     list.push(
                         finding.with_help("write a path inside the output folder, such as \"teasers/{{ id }}.mp4\""),
                     );
@@ -173,12 +176,13 @@ impl Finisher<'_> {
     }
 }
 
-fn place(origin: &Origin<'_>, name: &str) -> super::Place {
-    place_of(name, origin.entry.own, origin.entry.defaults, origin.combination)
+fn location(origin: &Origin<'_>, field: JobField) -> Location {
+    location_of(field, origin.entry.own, origin.entry.defaults, origin.combination)
 }
 
 fn locate(violation: Violation, origin: &Origin<'_>) -> Diagnostic {
-    let mut finding = Diagnostic::error(violation.code, violation.message, place(origin, violation.field.name()));
+    let mut finding =
+        Diagnostic::error(violation.rule, violation.message, location(origin, JobField::of(violation.field)));
     finding.severity = violation.severity;
     finding.help = violation.help;
     finding

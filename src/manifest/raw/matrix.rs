@@ -8,10 +8,11 @@ use std::collections::HashSet;
 
 use serde_yaml::{Mapping, Value};
 
-use super::decode::{Table, kind, wrong_type};
-use super::diagnostic::Diagnostic;
-use super::place::Pointer;
-use super::suggest;
+use super::table::{Table, kind, wrong_type};
+use crate::domain::Rule;
+use crate::manifest::source::diagnostic::Diagnostic;
+use crate::manifest::source::location::Pointer;
+use crate::manifest::source::suggest;
 
 /// The most combinations of one matrix: as many as the largest manifest has jobs.
 const MOST: usize = 100_000;
@@ -50,7 +51,7 @@ pub fn decode(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> RawMat
     for (key, value) in map {
         let Some(name) = key.as_str().map(str::to_owned) else {
             let message = format!("the name of an axis must be a text, and this is {}", kind(&key));
-            found.push(Diagnostic::error("key-not-text", message, at.clone().value()));
+            found.push(Diagnostic::error(Rule::KeyNotText, message, at.clone().value()));
             continue;
         };
         let place = at.key(&name);
@@ -76,7 +77,9 @@ fn axis(name: String, value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -
     };
     if values.is_empty() {
         let message = format!("the axis `{name}` has no values, so there is no job");
-        found.push(Diagnostic::error("axis-empty", message, at.clone().named()).with_help("write at least one value"));
+        found.push(
+            Diagnostic::error(Rule::AxisEmpty, message, at.clone().named()).with_help("write at least one value"),
+        );
         return None;
     }
     let cells = values.into_iter().enumerate();
@@ -85,7 +88,7 @@ fn axis(name: String, value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -
     for cell in &cells {
         if !seen.insert(&cell.value) {
             let finding =
-                Diagnostic::error("axis-repeats", "this value stands on the axis twice", cell.at.clone().value());
+                Diagnostic::error(Rule::AxisRepeats, "this value stands on the axis twice", cell.at.clone().value());
             found.push(finding.with_help("keep it once; `takes: 2` asks for the same video twice"));
         }
     }
@@ -170,7 +173,7 @@ impl RawMatrix {
         let axes: Vec<&str> = self.axes.iter().map(|(name, _)| name.as_str()).collect();
         for cell in self.exclude.iter().flatten().filter(|cell| !axes.contains(&cell.name.as_str())) {
             let message = format!("`exclude` names `{}`, which is no axis of this matrix", cell.name);
-            let finding = Diagnostic::error("axis-unknown", message, cell.at.clone().named());
+            let finding = Diagnostic::error(Rule::AxisUnknown, message, cell.at.clone().named());
             found.push(finding.with_help(suggest::help(&cell.name, "axes", &axes)));
         }
     }
@@ -179,8 +182,9 @@ impl RawMatrix {
         let size = self.axes.iter().try_fold(1_usize, |size, (_, values)| size.checked_mul(values.len()));
         if size.is_none_or(|size| size > MOST) || self.include.len() > MOST {
             let message = format!("this matrix has more than {MOST} combinations");
-            found
-                .push(Diagnostic::error("matrix-too-large", message, at.clone().named()).with_help("use fewer values"));
+            found.push(
+                Diagnostic::error(Rule::MatrixTooLarge, message, at.clone().named()).with_help("use fewer values"),
+            );
             *self = Self::default();
         }
     }
@@ -263,12 +267,12 @@ mod tests {
         ] {
             let mut found = Vec::new();
             decode(serde_yaml::from_str(yaml).expect("YAML"), &Pointer::top(), &mut found);
-            assert_eq!(found.first().map(|finding| finding.code), Some(code), "{yaml}");
+            assert_eq!(found.first().map(|finding| finding.rule.code()), Some(code), "{yaml}");
         }
         let axis: Vec<String> = (0..400).map(|number| number.to_string()).collect();
         let yaml = format!("{{ a: [{0}], b: [{0}] }}", axis.join(","));
         let mut found = Vec::new();
         decode(serde_yaml::from_str(&yaml).expect("YAML"), &Pointer::top(), &mut found);
-        assert_eq!(found.first().map(|finding| finding.code), Some("matrix-too-large"));
+        assert_eq!(found.first().map(|finding| finding.rule.code()), Some("matrix-too-large"));
     }
 }

@@ -62,7 +62,7 @@ impl TextError {
 /// A manifest from somewhere else must not be able to send a secret anywhere: what it reads ends up in prompts. So it reads
 /// plain files only, never the key's, and never what a system shows of itself as files: the environment is there, too.
 #[derive(Clone, Debug)]
-pub struct Reach {
+pub struct FileAccess {
     folder: PathBuf,
     /// What a file must lie below: the manifest's folder, or the one that `--root` names.
     top: PathBuf,
@@ -106,7 +106,7 @@ impl Identity {
 /// Where systems show themselves as files.
 const OF_THE_SYSTEM: [&str; 3] = ["/proc", "/sys", "/dev"];
 
-impl Reach {
+impl FileAccess {
     /// From the manifest's folder on, or from the one that `--root` names, without the file of the key.
     pub fn new(folder: &Path, root: Option<&Path>, secret: Option<&Path>) -> Self {
         let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };

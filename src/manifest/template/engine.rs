@@ -1,7 +1,7 @@
 //! Strict Jinja: the only place that knows the template engine.
 //!
 //! An undefined name is an error at its place, never an empty string. A template may use a bounded number of steps, so
-//! that no manifest can keep the loader busy for ever, and [`growth`] keeps its texts in proportion.
+//! that no manifest can keep the loader busy for ever, and [`bounds`] keeps its texts in proportion.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use std::sync::Arc;
 use minijinja::value::{Object, Serde, ValueKind};
 use minijinja::{Environment, ErrorKind, Output, State, Template, UndefinedBehavior, Value};
 
-use super::growth;
-use super::place::Part;
-use super::suggest;
+use super::bounds;
+use super::error::{Fragment, TemplateError};
+use crate::manifest::source::suggest;
 
 /// The most steps of the template engine for one text; a prompt with a loop over a few dozen words needs some hundreds.
 const MOST_STEPS: u64 = 100_000;
@@ -36,25 +36,6 @@ const FILTERS: [&str; 16] = [
     "format",
 ];
 
-/// Names that a var must not take, because they mean something else in every template.
-pub const RESERVED: [&str; 15] = [
-    "row",
-    "row_number",
-    "today",
-    "env",
-    "id",
-    "model",
-    "prompt",
-    "duration",
-    "aspect_ratio",
-    "size",
-    "image",
-    "tags",
-    "take",
-    "face",
-    "loop",
-];
-
 /// The engine with what is in scope for the whole manifest.
 pub struct Templates {
     engine: Environment<'static>,
@@ -68,41 +49,6 @@ pub enum Text<'t> {
     Plain(&'t str),
     /// A compiled template, with the names that it uses.
     Template(Template<'t, 't>, Vec<String>),
-}
-
-/// Why a text could not be filled in.
-#[derive(Debug)]
-pub struct TemplateError {
-    /// What is wrong.
-    pub message: String,
-    /// How to mend it.
-    pub help: Option<String>,
-    /// The part of the text that is at fault.
-    pub fragment: Option<Fragment>,
-}
-
-/// A part of a text, after so many that are the same.
-#[derive(Debug)]
-pub struct Fragment {
-    pub text: String,
-    pub earlier: usize,
-}
-
-impl Fragment {
-    fn of(error: &minijinja::Error, source: &str) -> Option<Self> {
-        let range = error.range()?;
-        let text = source.get(range.clone()).filter(|text| !text.is_empty())?.to_owned();
-        let earlier = source.get(..range.start)?.matches(&text).count();
-        Some(Self { text, earlier })
-    }
-}
-
-impl TemplateError {
-    /// Which part of the text is to be shown.
-    pub fn part(&self) -> Part {
-        let fragment = self.fragment.as_ref();
-        fragment.map_or(Part::Value, |fragment| Part::Fragment(fragment.text.clone(), fragment.earlier))
-    }
 }
 
 /// What is in scope for one job.
@@ -123,7 +69,7 @@ struct Bounded(Vec<u8>);
 
 impl std::io::Write for &mut Bounded {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        if self.0.len() + bytes.len() > growth::LONGEST {
+        if self.0.len() + bytes.len() > bounds::LONGEST {
             return Err(std::io::ErrorKind::FileTooLarge.into());
         }
         self.0.extend_from_slice(bytes);
@@ -164,7 +110,7 @@ impl Templates {
         engine.set_undefined_behavior(UndefinedBehavior::Strict);
         engine.set_fuel(Some(MOST_STEPS));
         engine.set_formatter(write_value);
-        growth::bound(&mut engine);
+        bounds::bound(&mut engine);
         engine.add_filter("slug", slug);
         engine.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
         let mut names = vec!["today".to_owned()];
@@ -194,7 +140,7 @@ impl Templates {
         if !is_template(source) {
             return Ok(Text::Plain(source));
         }
-        if let Some(refusal) = growth::refuse(source) {
+        if let Some(refusal) = bounds::refuse(source) {
             return Err(refusal);
         }
         let template = self.engine.template_from_str(source).map_err(|error| explain_syntax(&error, source))?;
@@ -219,7 +165,7 @@ impl Templates {
     fn explain(&self, error: &minijinja::Error, source: &str, scope: &Scope) -> TemplateError {
         let fragment = Fragment::of(error, source);
         if error.kind() == ErrorKind::WriteFailure {
-            let message = format!("the text would be longer than {} KiB", growth::LONGEST / 1024);
+            let message = format!("the text would be longer than {} KiB", bounds::LONGEST / 1024);
             return TemplateError { message, help: Some("no prompt is as long as that".to_owned()), fragment };
         }
         if error.kind() == ErrorKind::OutOfFuel {

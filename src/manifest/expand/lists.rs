@@ -1,34 +1,32 @@
-//! The fields beside the plain ones, which no template can use: lists, what goes under `extra`, takes and files.
+//! The fields that no template can use: lists, what stands in for an image, and what goes under `extra`.
 
-use super::decode::tags_of;
-use super::diagnostic::{Diagnostic, Severity};
-use super::place::Pointer;
-use super::render::{Maker, Told};
-use super::template::{Text, is_template};
-use crate::domain::Field;
-
-/// The most takes of one job; a thousand generations of one prompt are a mistake.
-const MOST_TAKES: i64 = 1000;
+use super::maker::Maker;
+use crate::domain::{Field, Rule};
+use crate::manifest::raw::job_field::JobField as F;
+use crate::manifest::raw::table::tags_of;
+use crate::manifest::source::diagnostic::{Diagnostic, Severity};
+use crate::manifest::source::location::Pointer;
+use crate::manifest::template::engine::{Text, is_template};
 
 impl Maker<'_, '_, '_> {
     pub(super) fn images(&mut self) -> Vec<String> {
-        let own = self.fill_list(self.own.image.as_deref(), &self.own.at.key("image"));
+        let own = self.fill_list(self.own.image.as_deref(), &self.own.at(F::Image));
         match self.default_source(Field::Image) {
-            Ok(Some(source)) if own.is_empty() => self.fill_list(source.image.as_deref(), &source.at.key("image")),
+            Ok(Some(source)) if own.is_empty() => self.fill_list(source.image.as_deref(), &source.at(F::Image)),
             _ => own,
         }
     }
 
     /// What stands in for the images. As a default it is for jobs with an image; on the job itself it needs one.
     pub(super) fn image_key(&mut self) -> Option<String> {
-        let own = self.own.text("image_key");
+        let own = self.own.text(F::ImageKey);
         let source = if own.is_some() { self.own } else { self.defaults };
-        let (text, at) = (source.text("image_key")?, source.at.key("image_key"));
+        let (text, at) = (source.text(F::ImageKey)?, source.at(F::ImageKey));
         let has_image = self.own.image.is_some() || self.defaults.image.is_some();
         if !has_image {
             if own.is_some() {
                 let message = "`image_key` stands in for an image, and this job has none";
-                let finding = Diagnostic::error("image-key-alone", message, at.named());
+                let finding = Diagnostic::error(Rule::ImageKeyAlone, message, at.named());
                 self.found.push(finding.with_help("name an `image`, or leave `image_key` out"));
             }
             return None;
@@ -36,45 +34,9 @@ impl Maker<'_, '_, '_> {
         self.fill(text, at).ok().map(|key| key.trim().to_owned()).filter(|key| !key.is_empty())
     }
 
-    /// How many takes there are: the job's own word, or the default's, or one.
-    pub(super) fn takes(&mut self) -> u32 {
-        let source = if self.own.says("takes") { self.own } else { self.defaults };
-        let at = source.at.key("takes");
-        let takes = match (source.whole("takes"), source.text("takes")) {
-            (Some(takes), _) => takes,
-            (None, Some(text)) => match self.fill(text, at.clone()) {
-                Ok(filled) if filled.trim().is_empty() => 1,
-                Ok(filled) => self.whole("takes", &filled, at.clone()).unwrap_or(1),
-                Err(Told) => 1,
-            },
-            (None, None) => 1,
-        };
-        u32::try_from(takes).ok().filter(|_| (1..=MOST_TAKES).contains(&takes)).unwrap_or_else(|| {
-            let message = format!("`takes` is from 1 to {MOST_TAKES}, and this is {takes}");
-            let finding = Diagnostic::error("takes-out-of-range", message, at.value());
-            self.found.push(finding.with_help("each take is paid for"));
-            1
-        })
-    }
-
-    /// Where each take's video goes, if the job or the defaults say so. A template has the take's own id and number.
-    pub(super) fn files(&mut self, id: &str, takes: u32) -> Option<Vec<String>> {
-        let source = if self.own.says("file") { self.own } else { self.defaults };
-        let (text, at) = (source.text("file")?, source.at.key("file"));
-        let usual = self.scope.clone();
-        let mut files = Vec::new();
-        for take in 1..=takes {
-            self.scope.fields.retain(|(name, _)| *name != "id" && *name != "take");
-            self.scope.fields.extend([("id", take_id(id, take).into()), ("take", take.into())]);
-            files.extend(self.fill(text, at.clone()));
-        }
-        self.scope = usual;
-        (files.len() == takes as usize).then_some(files)
-    }
-
     pub(super) fn tags(&mut self) -> Vec<String> {
         let source = if self.own.tags.is_some() { self.own } else { self.defaults };
-        let filled = self.fill_list(source.tags.as_deref(), &source.at.key("tags"));
+        let filled = self.fill_list(source.tags.as_deref(), &source.at(F::Tags));
         filled.iter().flat_map(|tag| tags_of(tag)).collect()
     }
 
@@ -88,11 +50,11 @@ impl Maker<'_, '_, '_> {
     pub(super) fn extra(&mut self) -> serde_json::Map<String, serde_json::Value> {
         let mut merged = serde_json::Map::new();
         for source in [self.defaults, self.own] {
-            let at = source.at.key("extra");
+            let at = source.at(F::Extra);
             for (key, value) in source.extra.into_iter().flatten() {
                 let Some(name) = key.as_str() else {
                     self.found.push(Diagnostic::error(
-                        "key-not-text",
+                        Rule::KeyNotText,
                         "a field's name must be a text",
                         at.clone().value(),
                     ));
@@ -111,7 +73,7 @@ impl Maker<'_, '_, '_> {
         if documented {
             let message = format!("`extra` can't say `{name}`: the interface documents that field");
             let help = format!("write `{name}` on the job itself, where it is checked and priced");
-            self.found.push(Diagnostic::error("extra-contradicts", message, at.named()).with_help(help));
+            self.found.push(Diagnostic::error(Rule::ExtraContradicts, message, at.named()).with_help(help));
             return None;
         }
         // What no family documents is told once, where the entry is read.
@@ -120,14 +82,14 @@ impl Maker<'_, '_, '_> {
         }
         if !is_json(value) {
             let message = format!("`{name}` holds a number that JSON does not have: infinity, or none at all");
-            self.found.push(Diagnostic::error("extra-not-json", message, at.value()));
+            self.found.push(Diagnostic::error(Rule::ExtraNotJson, message, at.value()));
             return None;
         }
         match serde_json::to_value(value) {
             Ok(json) => self.fill_json(json, &at),
             Err(error) => {
                 let message = format!("`{name}` can't be sent as JSON: {error}");
-                self.found.push(Diagnostic::error("extra-not-json", message, at.value()));
+                self.found.push(Diagnostic::error(Rule::ExtraNotJson, message, at.value()));
                 None
             }
         }
@@ -146,15 +108,10 @@ impl Maker<'_, '_, '_> {
     }
 }
 
-/// The id of a take: the first one keeps the job's.
-pub fn take_id(id: &str, take: u32) -> String {
-    if take == 1 { id.to_owned() } else { format!("{id}.{take}") }
-}
-
 /// The warning that a field under `extra` is the user's own risk.
 pub fn undocumented(name: &str, at: Pointer) -> Diagnostic {
     let message = format!("`{name}` is not documented by the interface, and is sent as it is");
-    let mut finding = Diagnostic::error("extra-undocumented", message, at.named());
+    let mut finding = Diagnostic::error(Rule::ExtraUndocumented, message, at.named());
     finding.severity = Severity::Warning;
     finding
 }

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use granit_parser::{Event, Parser};
 
 use super::diagnostic::Diagnostic;
-use super::place::{Place, Pointer};
-use crate::domain::Job;
+use super::location::{Location, Pointer};
+use crate::domain::{Job, Rule};
 
 /// The most jobs of one manifest, and the most rows of one spreadsheet: twice what is measured.
 pub const MOST_JOBS: usize = 200_000;
@@ -34,8 +34,8 @@ pub fn precheck(text: &str) -> Option<Diagnostic> {
             // This parser goes no deeper than some hundreds, and at once; the other one takes minutes to say so.
             Err(error) if is_deep => {
                 let marker = error.marker();
-                let place = Place::At(marker.line(), marker.col() + 1);
-                let finding = Diagnostic::error("yaml-limit", "the manifest is nested beyond every measure", place);
+                let place = Location::At(marker.line(), marker.col() + 1);
+                let finding = Diagnostic::error(Rule::YamlLimit, "the manifest is nested beyond every measure", place);
                 return Some(finding.with_help("no manifest needs to be nested this deep"));
             }
             Err(_) => return None,
@@ -45,7 +45,7 @@ pub fn precheck(text: &str) -> Option<Diagnostic> {
                 "the manifest's references multiply beyond every measure: they come to more than {} MiB",
                 MOST_TEXT >> 20
             );
-            let finding = Diagnostic::error("yaml-limit", message, Place::File);
+            let finding = Diagnostic::error(Rule::YamlLimit, message, Location::File);
             return Some(finding.with_help("use fewer `*name` references, or put the text into a `prompt_file`"));
         }
     }
@@ -125,7 +125,7 @@ impl Room {
             self.jobs = left;
             let Some(left) = self.text.checked_sub(job.request.body().len()) else {
                 let message = format!("the requests of this manifest come to more than {} MiB", MOST_TEXT >> 20);
-                let finding = Diagnostic::error("too-much-text", message, at.clone().value());
+                let finding = Diagnostic::error(Rule::TooMuchText, message, at.clone().value());
                 return Some(finding.with_help("split the manifest, or shorten what each job says"));
             };
             self.text = left;
@@ -136,7 +136,7 @@ impl Room {
 
 fn too_many(at: &Pointer) -> Diagnostic {
     let message = format!("the manifest comes to more than {MOST_JOBS} jobs");
-    let finding = Diagnostic::error("too-many-jobs", message, at.clone().value());
+    let finding = Diagnostic::error(Rule::TooManyJobs, message, at.clone().value());
     finding.with_help("split it into several; rows, combinations and takes of an entry multiply")
 }
 
@@ -155,7 +155,7 @@ mod tests {
             format!("jobs: {}", "[".repeat(100_000)),
             format!("jobs: {}1{}", "{a: ".repeat(40_000), "}".repeat(40_000)),
         ] {
-            assert!(precheck(&bad).is_some_and(|finding| finding.code == "yaml-limit"), "{bad:.60}");
+            assert!(precheck(&bad).is_some_and(|finding| finding.rule.code() == "yaml-limit"), "{bad:.60}");
         }
         let smileys = format!("jobs:\n{}", "  - 'a text with :[ and :{'\n".repeat(1000));
         for good in [smileys, "a: &a 1\nb: *a\n".to_owned(), "a: *\n".to_owned(), "a: [[[1]]]\n".to_owned()] {

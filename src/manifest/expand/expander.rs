@@ -3,23 +3,25 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use super::beside::undocumented;
-use super::bounds::Room;
-use super::diagnostic::Diagnostic;
 use super::fields::Fields;
-use super::finish::{Finisher, Origin};
-use super::matrix::{Combination, RawMatrix};
-use super::place::Pointer;
-use super::prompts::PromptFiles;
-use super::raw::{RawFields, RawJob, RawManifest};
-use super::render::{Entry, PLAIN, render};
-use super::rows::{self, Row};
-use super::slips::Same;
-use super::taken::Taken;
-use super::template::{RESERVED, Templates};
-use super::text::Reach;
+use super::finisher::{Finisher, Origin};
+use super::lists::undocumented;
+use super::maker::{Entry, render};
+use super::names_in_use::NamesInUse;
+use super::prompt_files::PromptFiles;
 use crate::catalog::Catalog;
-use crate::domain::{Field, Job};
+use crate::domain::{Field, Job, Rule};
+use crate::manifest::raw::job_field::{JobField, JobField as F, is_reserved};
+use crate::manifest::raw::matrix::{Combination, RawMatrix};
+use crate::manifest::raw::mirror::{RawFields, RawJob, RawManifest};
+use crate::manifest::source::bounds::Room;
+use crate::manifest::source::diagnostic::Diagnostic;
+use crate::manifest::source::location::Pointer;
+use crate::manifest::source::slips::Same;
+use crate::manifest::source::text::FileAccess;
+use crate::manifest::tables::row::Row;
+use crate::manifest::tables::rows;
+use crate::manifest::template::engine::Templates;
 
 /// Everything that expansion needs besides the entries.
 pub struct Expander<'e> {
@@ -28,7 +30,7 @@ pub struct Expander<'e> {
     /// The families.
     pub catalog: &'e Catalog,
     /// What CSV files may be read.
-    pub reach: &'e Reach,
+    pub access: &'e FileAccess,
     /// The prompts that stand in files.
     pub prompts: &'e PromptFiles,
 }
@@ -44,7 +46,7 @@ impl Expander<'_> {
         let mut finisher = Finisher {
             faces: &raw.faces,
             names_files,
-            taken: Taken::of(raw.jobs.len()),
+            names: NamesInUse::of(raw.jobs.len()),
             same: Same::default(),
             jobs: Vec::with_capacity(raw.jobs.len()),
         };
@@ -63,7 +65,7 @@ impl Expander<'_> {
             let entry = Entry { templates, catalog, prompts, own: &own, defaults: &defaults };
             let combinations = combinations_of(raw_job, &at, found);
             let rows = self.rows_of(raw_job, &at, found);
-            let takes = own.whole("takes").and_then(|takes| usize::try_from(takes).ok()).unwrap_or(1);
+            let takes = own.whole(F::Takes).and_then(|takes| usize::try_from(takes).ok()).unwrap_or(1);
             let asked_for = rows.len().saturating_mul(combinations.len()).saturating_mul(takes);
             if let Some(finding) = room.expect(asked_for, &at) {
                 found.push(finding);
@@ -95,7 +97,7 @@ impl Expander<'_> {
     fn rows_of(&self, job: &RawJob, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Option<Row>> {
         match &job.for_each {
             None => vec![None],
-            Some(from) => rows::read(from, self.reach, &at.key("for_each"), found).into_iter().map(Some).collect(),
+            Some(from) => rows::read(from, self.access, &at.key("for_each"), found).into_iter().map(Some).collect(),
         }
     }
 }
@@ -107,7 +109,7 @@ fn combinations_of(job: &RawJob, at: &Pointer, found: &mut Vec<Diagnostic>) -> V
     // A matrix that was wrong is told already.
     if combinations.is_empty() && !job.is_damaged {
         let place = at.key("matrix").named();
-        let finding = Diagnostic::error("matrix-empty", "nothing is left of this matrix, so there is no job", place);
+        let finding = Diagnostic::error(Rule::MatrixEmpty, "nothing is left of this matrix, so there is no job", place);
         found.push(finding.with_help("exclude less, or leave the entry out"));
     }
     combinations
@@ -117,13 +119,14 @@ fn combinations_of(job: &RawJob, at: &Pointer, found: &mut Vec<Diagnostic>) -> V
 fn refuse_twice(job: &RawJob, own: &Fields<'_>, found: &mut Vec<Diagnostic>) {
     let mut told = HashSet::new();
     for (name, at) in job.matrix.iter().flat_map(RawMatrix::names).filter(|(name, _)| told.insert(*name)) {
-        if own.says(name) || name == "id" {
+        let field = JobField::named(name);
+        if name == F::Id.name() || field.is_some_and(|field| own.says(field)) {
             let message = format!("`{name}` stands on the job and in its matrix");
-            let finding = Diagnostic::error("matrix-and-job", message, at.clone().value());
+            let finding = Diagnostic::error(Rule::MatrixAndJob, message, at.clone().value());
             found.push(finding.with_help("keep one of the two: nobody can know which was meant"));
-        } else if RESERVED.contains(&name) && !PLAIN.contains(&name) {
+        } else if is_reserved(name) && !field.is_some_and(JobField::is_plain) {
             let message = format!("an axis can't be called `{name}`: templates use that name for something else");
-            found.push(Diagnostic::error("axis-reserved", message, at.clone().value()).with_help("rename the axis"));
+            found.push(Diagnostic::error(Rule::AxisReserved, message, at.clone().value()).with_help("rename the axis"));
         }
     }
 }
@@ -132,6 +135,6 @@ fn refuse_twice(job: &RawJob, own: &Fields<'_>, found: &mut Vec<Diagnostic>) {
 fn warn_of_extras(fields: &RawFields, at: &Pointer, found: &mut Vec<Diagnostic>) {
     let names = fields.extra.iter().flat_map(|extra| extra.keys().filter_map(|key| key.as_str()));
     for name in names.filter(|name| Field::named(name).is_none()) {
-        found.push(undocumented(name, at.key("extra").key(name)));
+        found.push(undocumented(name, at.key(F::Extra.name()).key(name)));
     }
 }

@@ -1,173 +1,33 @@
-//! A mirror of the manifest file: what may be written, before templates and defaults.
-//!
-//! The JSON Schema for editors is generated from these types, so their doc comments are what an editor shows.
+//! From values to the mirror: what is wrong is told, and what is right is still there.
 
-use std::collections::BTreeMap;
-
-use schemars::JsonSchema;
 use serde_yaml::{Mapping, Value};
 
-use super::decode::{Table, WholeOrTemplate, wrong_type};
-use super::diagnostic::{Diagnostic, JobLabel};
 use super::faces::{self, Faces};
-use super::matrix::{self, RawMatrix};
-use super::place::Pointer;
-use super::schema::{
-    budget_schema, faces_schema, family_rules, for_each_schema, matrix_schema, model_schema, size_schema, takes_schema,
-    text_schema, texts_schema, version_schema, whole_schema, zone_schema,
-};
-use super::template::is_template;
-use crate::domain::Usd;
-
-/// A list of video jobs for shotlist.
-#[derive(Debug, JsonSchema)]
-#[schemars(title = "shotlist manifest", deny_unknown_fields)]
-pub struct RawManifest {
-    /// The version of this format: 1.
-    #[schemars(schema_with = "version_schema")]
-    pub version: (),
-    /// What this list is called; the file's stem by default. Part of every job's identity.
-    #[schemars(schema_with = "text_schema", default)]
-    pub name: Option<String>,
-    /// Jobs are due once for each batch: a new value makes all of them due again. May be a template, for example `{{ today }}`.
-    #[schemars(schema_with = "text_schema", default)]
-    pub batch: Option<String>,
-    /// The IANA time zone for `today`; the machine's by default.
-    #[schemars(schema_with = "zone_schema", default)]
-    pub timezone: Option<String>,
-    /// Limits on spending, in dollars.
-    #[schemars(schema_with = "budget_schema", default)]
-    pub budget: RawBudget,
-    /// Values for templates, by name. `--set NAME=VALUE` overrides one.
-    #[schemars(with = "BTreeMap<String, serde_json::Value>", default)]
-    pub vars: Mapping,
-    /// Names of environment variables that templates may read as `env.NAME`.
-    #[schemars(default)]
-    pub env: Vec<String>,
-    /// Real human faces, by name, and how far their review is: `{ review: approved }` or `{ review: pending }`.
-    #[schemars(schema_with = "faces_schema", default)]
-    pub faces: Faces,
-    /// Fields for every job that does not say otherwise. One that a job's model does not take is passed over.
-    #[schemars(default)]
-    pub defaults: RawFields,
-    /// The jobs, in the order in which they are submitted.
-    pub jobs: Vec<RawJob>,
-}
-
-/// Limits on spending.
-#[derive(Debug, Default)]
-pub struct RawBudget {
-    /// The most that one run may newly spend.
-    pub run: Option<Usd>,
-    /// The most that all batches of the ledger may spend in a day.
-    pub day: Option<Usd>,
-    /// The most that all batches of the ledger may spend in a month.
-    pub month: Option<Usd>,
-}
-
-/// One job, or with `for_each` one job for each row.
-#[derive(Debug, JsonSchema)]
-#[schemars(deny_unknown_fields, transform = family_rules)]
-pub struct RawJob {
-    /// The job's name: 1 to 128 of A-Z a-z 0-9 . _ -, starting with a letter or a digit. May be a template.
-    #[schemars(schema_with = "text_schema")]
-    pub id: Option<String>,
-    /// A file of rows (.csv, .txt or .jsonl, relative to the manifest) or a list of mappings: one job for each, as `row` and `row_number` in templates.
-    #[schemars(schema_with = "for_each_schema", default)]
-    pub for_each: Option<RawForEach>,
-    /// One job for each combination of these values, with `exclude` and `include` as GitHub Actions has them. A value
-    /// that is named like a field is that field; every value is in scope in templates by its name.
-    #[schemars(schema_with = "matrix_schema", default)]
-    pub matrix: Option<RawMatrix>,
-    /// The plain fields.
-    #[schemars(flatten)]
-    pub fields: RawFields,
-    /// Whether something was wrong with the entry itself, and told.
-    #[schemars(skip)]
-    pub is_damaged: bool,
-}
-
-/// Where the rows of a job come from.
-#[derive(Debug)]
-pub enum RawForEach {
-    /// A CSV file, as the manifest names it.
-    File(String),
-    /// Rows that stand in the manifest.
-    Rows(Vec<Value>),
-}
-
-/// The plain fields of a job. Every text may be a template.
-#[derive(Debug, Default, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct RawFields {
-    /// The model: `alpha-2`, `beta-2.0-lite` or `beta-2.0-lite-fast`.
-    #[schemars(schema_with = "model_schema", default)]
-    pub model: Option<String>,
-    /// What the video shows. Family B takes at most 1500 characters.
-    #[schemars(schema_with = "text_schema", default)]
-    pub prompt: Option<String>,
-    /// A text file (relative to the manifest) that holds the prompt; templates in it are filled in.
-    #[schemars(schema_with = "text_schema", default)]
-    pub prompt_file: Option<String>,
-    /// Seconds: 12 on alpha-2, 5 to 10 on the beta models.
-    #[schemars(schema_with = "whole_schema", default)]
-    pub duration: Option<WholeOrTemplate>,
-    /// `16:9` or `9:16` (alpha-2 only).
-    #[schemars(schema_with = "text_schema", default)]
-    pub aspect_ratio: Option<String>,
-    /// `<width>x<height>` in pixels (beta models only).
-    #[schemars(schema_with = "size_schema", default)]
-    pub size: Option<String>,
-    /// The URL of a first-frame image, or a list of URLs (alpha-2 only).
-    #[schemars(schema_with = "texts_schema", default)]
-    pub image: Option<Vec<String>>,
-    /// Stands in for the image's URL where it is asked whether the request has changed: for signed URLs that differ every
-    /// day.
-    #[schemars(schema_with = "text_schema", default)]
-    pub image_key: Option<String>,
-    /// A face that is declared under `faces` (beta models only). While its review is pending, the job is held.
-    #[schemars(schema_with = "text_schema", default)]
-    pub face: Option<String>,
-    /// How many separate generations of the same request: take 1 keeps the id, take n is `id.n`.
-    #[schemars(schema_with = "takes_schema", default)]
-    pub takes: Option<WholeOrTemplate>,
-    /// Labels for `--tag`; no part of a job's identity.
-    #[schemars(schema_with = "texts_schema", default)]
-    pub tags: Option<Vec<String>>,
-    /// Where the video goes, inside the output folder; `{{ id }}.mp4` by default. `take` is in scope, too.
-    #[schemars(schema_with = "text_schema", default)]
-    pub file: Option<String>,
-    /// Merged into the request as it is: for fields that the interface does not document.
-    #[schemars(with = "BTreeMap<String, serde_json::Value>", default)]
-    pub extra: Option<Mapping>,
-}
+use super::job_field::JobField as F;
+use super::matrix;
+use super::mirror::{RawBudget, RawFields, RawForEach, RawJob, RawManifest};
+use super::table::{Table, wrong_type};
+use crate::domain::{Rule, Usd};
+use crate::manifest::source::diagnostic::{Diagnostic, JobLabel};
+use crate::manifest::source::location::{Location, Pointer};
+use crate::manifest::template::engine::is_template;
 
 const TOP_KEYS: [&str; 10] =
     ["version", "name", "batch", "timezone", "budget", "vars", "env", "faces", "defaults", "jobs"];
-const FIELD_KEYS: [&str; 13] = [
-    "model",
-    "prompt",
-    "prompt_file",
-    "duration",
-    "aspect_ratio",
-    "size",
-    "image",
-    "image_key",
-    "face",
-    "takes",
-    "tags",
-    "file",
-    "extra",
-];
 /// What an entry of `jobs` may have besides the fields.
 const ENTRY_KEYS: [&str; 3] = ["id", "for_each", "matrix"];
+
+/// The names of what may stand on a job and under `defaults`.
+fn field_keys() -> [&'static str; F::SHARED.len()] {
+    F::SHARED.map(F::name)
+}
 
 impl RawManifest {
     /// Decodes a whole file. What is wrong is told; what is right is still there.
     pub fn decode(value: Value, found: &mut Vec<Diagnostic>) -> Option<Self> {
         let top = Pointer::top();
         if value.is_null() {
-            let finding = Diagnostic::error("empty", "the manifest is empty", super::place::Place::File);
+            let finding = Diagnostic::error(Rule::Empty, "the manifest is empty", Location::File);
             found.push(finding.with_help("`shotlist init` writes a manifest to start from"));
             return None;
         }
@@ -206,9 +66,9 @@ fn decode_version(table: &mut Table<'_>) {
         Some(Value::Number(number)) if number.as_i64() == Some(1) => return,
         Some(_) => {
             let place = table.at("version").value();
-            Diagnostic::error("version-unknown", "this shotlist reads version 1 of the manifest format", place)
+            Diagnostic::error(Rule::VersionUnknown, "this shotlist reads version 1 of the manifest format", place)
         }
-        None => Diagnostic::error("version-missing", "the manifest has no `version`", Pointer::top().value()),
+        None => Diagnostic::error(Rule::VersionMissing, "the manifest has no `version`", Pointer::top().value()),
     };
     table.tell(finding.with_help(help));
 }
@@ -237,7 +97,7 @@ fn decode_usd(value: &Value, key: &str, table: &mut Table<'_>) -> Option<Usd> {
     };
     text.parse()
         .map_err(|error: crate::domain::InvalidUsd| {
-            let finding = Diagnostic::error("not-money", error.to_string(), table.at(key).value());
+            let finding = Diagnostic::error(Rule::NotMoney, error.to_string(), table.at(key).value());
             table.tell(finding);
         })
         .ok()
@@ -267,7 +127,7 @@ fn decode_defaults(table: &mut Table<'_>) -> RawFields {
         return RawFields::default();
     };
     let fields = decode_fields(&mut defaults);
-    defaults.close(&FIELD_KEYS);
+    defaults.close(&field_keys());
     fields
 }
 
@@ -276,7 +136,7 @@ fn decode_jobs(table: &mut Table<'_>) -> Vec<RawJob> {
     let jobs = match table.take("jobs") {
         Some(Value::Sequence(jobs)) if !jobs.is_empty() => jobs,
         Some(Value::Sequence(_)) | None => {
-            let finding = Diagnostic::error("no-jobs", "the manifest lists no jobs", at.named());
+            let finding = Diagnostic::error(Rule::NoJobs, "the manifest lists no jobs", at.named());
             table.tell(finding.with_help("write a list under `jobs`, each entry starting with `- id: …`"));
             return Vec::new();
         }
@@ -298,16 +158,16 @@ pub fn decode_job(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Ra
 fn decode_entry(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Option<RawJob> {
     let mut table = Table::open(value, at.clone(), "a job", found)?;
     let before = table.found().len();
-    let id = table.text("id");
+    let id = table.field(F::Id);
     if id.is_none() && table.found().len() == before {
-        let finding = Diagnostic::error("id-missing", "this job has no `id`", at.clone().value());
+        let finding = Diagnostic::error(Rule::IdMissing, "this job has no `id`", at.clone().value());
         table.tell(finding.with_help("give it a name that stays the same between runs: what was paid is known by it"));
     }
     let for_each = decode_for_each(&mut table);
     let matrix_at = table.at("matrix");
     let matrix = table.take("matrix").map(|value| matrix::decode(value, &matrix_at, table.found()));
     let fields = decode_fields(&mut table);
-    table.close(&[ENTRY_KEYS.as_slice(), &FIELD_KEYS].concat());
+    table.close(&[ENTRY_KEYS.as_slice(), &field_keys()].concat());
     let is_damaged = found.len() > before;
     label(&mut found[before..], id.as_deref(), &fields);
     Some(RawJob { id, for_each, matrix, fields, is_damaged })
@@ -329,7 +189,7 @@ fn decode_for_each(table: &mut Table<'_>) -> Option<RawForEach> {
         Value::String(file) => Some(RawForEach::File(file)),
         Value::Sequence(rows) if rows.is_empty() => {
             let place = table.at("for_each").named();
-            let finding = Diagnostic::error("no-rows", "`for_each` lists no rows, so there is no job", place);
+            let finding = Diagnostic::error(Rule::NoRows, "`for_each` lists no rows, so there is no job", place);
             table.tell(finding.with_help("write at least one row, or leave `for_each` out"));
             Some(RawForEach::Rows(rows))
         }
@@ -343,8 +203,8 @@ fn decode_for_each(table: &mut Table<'_>) -> Option<RawForEach> {
 }
 
 fn decode_fields(table: &mut Table<'_>) -> RawFields {
-    let extra_at = table.at("extra");
-    let extra = match table.take("extra") {
+    let extra_at = table.at(F::Extra.name());
+    let extra = match table.take(F::Extra.name()) {
         Some(Value::Mapping(extra)) => Some(extra),
         Some(other) => {
             table.tell(wrong_type("`extra`", "a mapping of names to values", &other, extra_at.value()));
@@ -353,18 +213,18 @@ fn decode_fields(table: &mut Table<'_>) -> RawFields {
         None => None,
     };
     RawFields {
-        model: table.text("model"),
-        prompt: table.text("prompt"),
-        prompt_file: table.text("prompt_file"),
-        duration: table.whole_or_template("duration"),
-        aspect_ratio: table.text("aspect_ratio"),
-        size: table.text("size"),
-        image: table.texts("image"),
-        image_key: table.text("image_key"),
-        face: table.text("face"),
-        takes: table.whole_or_template("takes"),
-        tags: table.texts("tags"),
-        file: table.text("file"),
+        model: table.field(F::Model),
+        prompt: table.field(F::Prompt),
+        prompt_file: table.field(F::PromptFile),
+        duration: table.whole_or_template(F::Duration.name()),
+        aspect_ratio: table.field(F::AspectRatio),
+        size: table.field(F::Size),
+        image: table.texts(F::Image.name()),
+        image_key: table.field(F::ImageKey),
+        face: table.field(F::Face),
+        takes: table.whole_or_template(F::Takes.name()),
+        tags: table.texts(F::Tags.name()),
+        file: table.field(F::File),
         extra,
     }
 }
@@ -383,7 +243,7 @@ mod tests {
         };
         let known = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
         assert_eq!(keys("/properties"), known(&TOP_KEYS));
-        assert_eq!(keys("/$defs/RawFields/properties"), known(&FIELD_KEYS));
-        assert_eq!(keys("/$defs/RawJob/properties"), known(&[ENTRY_KEYS.as_slice(), &FIELD_KEYS].concat()));
+        assert_eq!(keys("/$defs/RawFields/properties"), known(&field_keys()));
+        assert_eq!(keys("/$defs/RawJob/properties"), known(&[ENTRY_KEYS.as_slice(), &field_keys()].concat()));
     }
 }

@@ -1,0 +1,172 @@
+//! The fields of one entry of `jobs`, or of `defaults`, with their templates compiled once for all rows.
+
+use std::path::Path;
+
+use serde_yaml::Mapping;
+
+use super::prompt_files::PromptFiles;
+use crate::domain::Rule;
+use crate::manifest::raw::job_field::JobField;
+use crate::manifest::raw::job_field::JobField as F;
+use crate::manifest::raw::mirror::{RawFields, RawJob};
+use crate::manifest::raw::table::WholeOrTemplate;
+use crate::manifest::source::diagnostic::{Diagnostic, unreadable};
+use crate::manifest::source::location::{Location, Pointer};
+use crate::manifest::template::engine::{Templates, Text};
+use crate::manifest::template::error::template_finding;
+
+/// The texts of an entry or of the defaults, compiled.
+pub struct Fields<'t> {
+    at: Pointer,
+    texts: Vec<(JobField, Text<'t>)>,
+    wholes: Vec<(JobField, i64)>,
+    /// The prompt of `prompt_file`, where the file is named without a template.
+    pub(super) prompt_in_file: Option<Text<'t>>,
+    pub(super) image: Option<Vec<Text<'t>>>,
+    pub(super) tags: Option<Vec<Text<'t>>>,
+    pub(super) extra: Option<&'t Mapping>,
+}
+
+impl<'t> Fields<'t> {
+    /// Compiles the fields of one entry, with its id.
+    pub fn of_job(
+        templates: &'t Templates,
+        prompts: &'t PromptFiles,
+        job: &'t RawJob,
+        at: Pointer,
+        found: &mut Vec<Diagnostic>,
+    ) -> Self {
+        let mut fields = Self::compile(templates, prompts, &job.fields, at, found);
+        if let Some(id) = &job.id {
+            fields.add(templates, F::Id, id, found);
+        }
+        fields
+    }
+
+    /// Compiles the fields of an entry or of the defaults.
+    pub fn compile(
+        templates: &'t Templates,
+        prompts: &'t PromptFiles,
+        raw: &'t RawFields,
+        at: Pointer,
+        found: &mut Vec<Diagnostic>,
+    ) -> Self {
+        let (texts, wholes) = (Vec::new(), Vec::new());
+        let extra = raw.extra.as_ref();
+        let mut fields = Self { at, texts, wholes, prompt_in_file: None, image: None, tags: None, extra };
+        let texts = [
+            (F::Model, &raw.model),
+            (F::Prompt, &raw.prompt),
+            (F::PromptFile, &raw.prompt_file),
+            (F::AspectRatio, &raw.aspect_ratio),
+            (F::Size, &raw.size),
+            (F::ImageKey, &raw.image_key),
+            (F::Face, &raw.face),
+            (F::File, &raw.file),
+        ];
+        for (field, text) in texts {
+            if let Some(text) = text {
+                fields.add(templates, field, text, found);
+            }
+        }
+        for (field, whole) in [(F::Duration, &raw.duration), (F::Takes, &raw.takes)] {
+            match whole {
+                Some(WholeOrTemplate::Whole(number)) => fields.wholes.push((field, *number)),
+                Some(WholeOrTemplate::Template(text)) => fields.add(templates, field, text, found),
+                None => {}
+            }
+        }
+        fields.read_prompt(templates, prompts, raw, found);
+        fields.image = raw.image.as_ref().map(|list| fields.list(templates, F::Image, list, found));
+        fields.tags = raw.tags.as_ref().map(|list| fields.list(templates, F::Tags, list, found));
+        fields
+    }
+
+    fn read_prompt(
+        &mut self,
+        templates: &'t Templates,
+        prompts: &'t PromptFiles,
+        raw: &'t RawFields,
+        found: &mut Vec<Diagnostic>,
+    ) {
+        let Some(path) = &raw.prompt_file else { return };
+        let at = self.at(F::PromptFile);
+        if raw.prompt.is_some() {
+            let finding = Diagnostic::error(Rule::PromptTwice, "there is a `prompt` and a `prompt_file`", at.named());
+            found.push(finding.with_help("keep one of the two: nobody can know which was meant"));
+            return;
+        }
+        match prompts.known(path) {
+            None => {}
+            Some(Err(error)) => found.push(unreadable("the prompt file", Path::new(path), error, at.value())),
+            Some(Ok(text)) => match templates.compile(text) {
+                Ok(text) => self.prompt_in_file = Some(text),
+                Err(error) => found.push(in_file(template_finding(error, at), path)),
+            },
+        }
+    }
+
+    fn add(&mut self, templates: &'t Templates, field: JobField, text: &'t str, found: &mut Vec<Diagnostic>) {
+        match templates.compile(text) {
+            Ok(text) => self.texts.push((field, text)),
+            Err(error) => found.push(template_finding(error, self.at(field))),
+        }
+    }
+
+    fn list(
+        &self,
+        templates: &'t Templates,
+        field: JobField,
+        list: &'t [String],
+        found: &mut Vec<Diagnostic>,
+    ) -> Vec<Text<'t>> {
+        list.iter()
+            .enumerate()
+            .filter_map(|(index, text)| {
+                let compiled = templates.compile(text);
+                compiled.map_err(|error| found.push(template_finding(error, self.at(field).index(index)))).ok()
+            })
+            .collect()
+    }
+
+    /// The entry, or the defaults, as a whole.
+    pub fn top(&self) -> Pointer {
+        self.at.clone()
+    }
+
+    /// Where the value of a field stands here, or would stand.
+    pub fn at(&self, field: JobField) -> Pointer {
+        self.at.key(field.name())
+    }
+
+    /// A text that stands here, compiled.
+    pub fn text(&self, field: JobField) -> Option<&Text<'t>> {
+        self.texts.iter().find(|(known, _)| *known == field).map(|(_, text)| text)
+    }
+
+    /// A whole number that stands here.
+    pub fn whole(&self, field: JobField) -> Option<i64> {
+        self.wholes.iter().find(|(known, _)| *known == field).map(|(_, number)| *number)
+    }
+
+    /// Whether something says this field here.
+    pub fn says(&self, field: JobField) -> bool {
+        match field {
+            F::Image => self.image.is_some(),
+            F::Prompt => self.text(field).is_some() || self.text(F::PromptFile).is_some(),
+            _ => self.whole(field).is_some() || self.text(field).is_some(),
+        }
+    }
+
+    /// Where a field was said here.
+    pub fn location(&self, field: JobField) -> Location {
+        let is_in_file = field == F::Prompt && self.text(field).is_none();
+        self.at(if is_in_file { F::PromptFile } else { field }).value()
+    }
+}
+
+/// A finding about the text of a file, which is named where the finding stands.
+pub fn in_file(mut finding: Diagnostic, path: &str) -> Diagnostic {
+    finding.message = format!("in {path}: {}", finding.message);
+    finding
+}

@@ -1,0 +1,204 @@
+//! One entry of `jobs` with one row: chooses between the job's own fields and the defaults, and fills the templates in.
+
+use minijinja::Value;
+use minijinja::value::Serde;
+
+use super::fields::Fields;
+use super::prompt_files::PromptFiles;
+use crate::catalog::{Catalog, Model};
+use crate::domain::{Field, Rule, Spec};
+use crate::manifest::raw::job_field::{JobField, JobField as F};
+use crate::manifest::raw::matrix::Cell;
+use crate::manifest::raw::table::{help_with_whole, whole_in};
+use crate::manifest::source::diagnostic::Diagnostic;
+use crate::manifest::source::location::{Location, Part, Pointer};
+use crate::manifest::source::slips;
+use crate::manifest::tables::row::Row;
+use crate::manifest::template::engine::{Scope, Templates, Text};
+use crate::manifest::template::error::template_finding;
+
+/// What an entry became with one row.
+pub struct Rendered<'c> {
+    /// The id, if it could be made.
+    pub id: Option<String>,
+    /// The fields, before the family's defaults.
+    pub spec: Spec,
+    /// The model, if it is known.
+    pub model: Option<Model<'c>>,
+    /// The labels.
+    pub tags: Vec<String>,
+    /// How many takes there are.
+    pub takes: u32,
+    /// Where each take's video goes, if that is said.
+    pub files: Option<Vec<String>>,
+    /// Defaults that the family does not take, and that were passed over.
+    pub passed_over: Vec<Field>,
+    /// What went wrong.
+    pub found: Vec<Diagnostic>,
+}
+
+/// Something could not be made, and that was told.
+pub(super) struct Reported;
+
+/// How far a plain field is.
+#[derive(Clone, PartialEq)]
+pub(super) enum State {
+    Unmade,
+    /// Being made: to need it now is a circle.
+    Busy,
+    /// Could not be made, which was told.
+    Broken,
+    /// Made, though it may have no value.
+    Made,
+}
+
+/// What an entry is made of, the same for all of its rows and combinations.
+#[derive(Clone, Copy)]
+pub struct Entry<'r, 't, 'c> {
+    /// The engine.
+    pub templates: &'r Templates,
+    /// The families.
+    pub catalog: &'c Catalog,
+    /// The files of prompts.
+    pub prompts: &'r PromptFiles,
+    /// The entry's own fields.
+    pub own: &'r Fields<'t>,
+    /// The defaults.
+    pub defaults: &'r Fields<'t>,
+}
+
+pub(super) struct Maker<'r, 't, 'c> {
+    templates: &'r Templates,
+    pub(super) catalog: &'c Catalog,
+    pub(super) prompts: &'r PromptFiles,
+    pub(super) own: &'r Fields<'t>,
+    pub(super) defaults: &'r Fields<'t>,
+    pub(super) combination: &'r [Cell],
+    /// How far each field is.
+    pub(super) states: [State; JobField::COUNT],
+    pub(super) scope: Scope,
+    pub(super) model: Option<Model<'c>>,
+    pub(super) passed_over: Vec<Field>,
+    pub(super) found: Vec<Diagnostic>,
+}
+
+/// Makes one job's fields.
+pub fn render<'c>(entry: Entry<'_, '_, 'c>, row: Option<&Row>, combination: &[Cell]) -> Rendered<'c> {
+    let Entry { templates, catalog, prompts, own, defaults } = entry;
+    let other = combination.iter().filter(|cell| !JobField::named(&cell.name).is_some_and(JobField::is_plain));
+    let scope = Scope {
+        row: row.map(|row| row.value.clone()),
+        row_number: row.map(|row| row.number),
+        fields: Vec::with_capacity(JobField::PLAIN.len()),
+        matrix: other.map(|cell| (cell.name.clone(), Value::from(Serde(cell.value.clone())))).collect(),
+    };
+    let mut maker = Maker {
+        templates,
+        catalog,
+        prompts,
+        own,
+        defaults,
+        combination,
+        states: [const { State::Unmade }; JobField::COUNT],
+        scope,
+        model: None,
+        passed_over: Vec::new(),
+        found: Vec::new(),
+    };
+    for field in JobField::PLAIN {
+        maker.make(field);
+    }
+    let spec = Spec {
+        model: maker.made_text(F::Model).unwrap_or_default(),
+        prompt: maker.made_text(F::Prompt),
+        duration: maker.made(F::Duration).and_then(Value::as_i64),
+        aspect_ratio: maker.made_text(F::AspectRatio),
+        size: maker.made_text(F::Size),
+        image: maker.images(),
+        face: maker.made_text(F::Face),
+        image_key: maker.image_key(),
+        extra: maker.extra(),
+    };
+    if let Some(prompt) = &spec.prompt {
+        let scope = &maker.scope;
+        let names = || {
+            let columns = scope.row.iter().filter_map(|row| row.try_iter().ok()).flatten().map(|name| name.to_string());
+            let others = scope.matrix.iter().map(|(name, _)| name.clone());
+            templates.names().map(str::to_owned).chain(columns).chain(others).collect()
+        };
+        let slip = slips::leftover(prompt, names, || location_of(F::Prompt, own, defaults, combination));
+        maker.found.extend(slip);
+    }
+    let tags = maker.tags();
+    let id = maker.made_text(F::Id);
+    let takes = maker.takes();
+    let files = id.as_deref().and_then(|id| maker.files(id, takes));
+    let Maker { model, passed_over, found, .. } = maker;
+    Rendered { id, spec, model, tags, takes, files, passed_over, found }
+}
+
+impl Maker<'_, '_, '_> {
+    pub(super) fn fill(&mut self, text: &Text<'_>, at: Pointer) -> Result<String, Reported> {
+        if let Text::Template(_, names) = text {
+            let is_used = |field: &JobField| names.iter().any(|name| name == field.name());
+            for field in JobField::PLAIN.into_iter().filter(is_used) {
+                if self.make(field) {
+                    continue;
+                }
+                if self.states[field as usize] == State::Busy {
+                    let message = format!("`{}` is used to make itself", field.name());
+                    let place = Location::Value(at, Part::Fragment(field.name().to_owned(), 0));
+                    self.found.push(Diagnostic::error(Rule::TemplateCircle, message, place));
+                }
+                return Err(Reported);
+            }
+        }
+        self.templates.render(text, &self.scope).map_err(|error| {
+            self.found.push(template_finding(error, at));
+            Reported
+        })
+    }
+
+    /// Compiles and fills in a text that is met only now.
+    pub(super) fn fill_source(&mut self, source: &str, at: Pointer) -> Result<String, Reported> {
+        let templates = self.templates;
+        match templates.compile(source) {
+            Ok(text) => self.fill(&text, at),
+            Err(error) => {
+                self.found.push(template_finding(error, at));
+                Err(Reported)
+            }
+        }
+    }
+
+    pub(super) fn whole(&mut self, field: JobField, filled: &str, at: Pointer) -> Result<i64, Reported> {
+        whole_in(filled).ok_or_else(|| {
+            let message = format!("`{}` must be a whole number, and this gives `{}`", field.name(), filled.trim());
+            let finding = Diagnostic::error(Rule::WrongType, message, at.value());
+            self.found.push(finding.with_help(help_with_whole(filled)));
+            Reported
+        })
+    }
+
+    fn made(&self, field: JobField) -> Option<&Value> {
+        self.scope.fields.iter().find(|(known, _)| *known == field.name()).map(|(_, value)| value)
+    }
+
+    pub(super) fn made_text(&self, field: JobField) -> Option<String> {
+        self.made(field).map(ToString::to_string)
+    }
+}
+
+/// Where a field was written: in the matrix, on the job, under the defaults, or nowhere, which is about the job.
+pub fn location_of(field: JobField, own: &Fields<'_>, defaults: &Fields<'_>, combination: &[Cell]) -> Location {
+    if let Some(cell) = combination.iter().find(|cell| cell.name == field.name()) {
+        return cell.at.clone().value();
+    }
+    if own.says(field) {
+        own.location(field)
+    } else if defaults.says(field) {
+        defaults.location(field)
+    } else {
+        own.at(F::Id).value()
+    }
+}

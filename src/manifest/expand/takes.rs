@@ -1,0 +1,52 @@
+//! How many takes a job has, and where each one's video goes.
+
+use super::maker::{Maker, Reported};
+use crate::domain::Rule;
+use crate::manifest::raw::job_field::JobField as F;
+use crate::manifest::source::diagnostic::Diagnostic;
+
+/// The most takes of one job; a thousand generations of one prompt are a mistake.
+const MOST_TAKES: i64 = 1000;
+
+impl Maker<'_, '_, '_> {
+    /// How many takes there are: the job's own word, or the default's, or one.
+    pub(super) fn takes(&mut self) -> u32 {
+        let source = if self.own.says(F::Takes) { self.own } else { self.defaults };
+        let at = source.at(F::Takes);
+        let takes = match (source.whole(F::Takes), source.text(F::Takes)) {
+            (Some(takes), _) => takes,
+            (None, Some(text)) => match self.fill(text, at.clone()) {
+                Ok(filled) if filled.trim().is_empty() => 1,
+                Ok(filled) => self.whole(F::Takes, &filled, at.clone()).unwrap_or(1),
+                Err(Reported) => 1,
+            },
+            (None, None) => 1,
+        };
+        u32::try_from(takes).ok().filter(|_| (1..=MOST_TAKES).contains(&takes)).unwrap_or_else(|| {
+            let message = format!("`takes` is from 1 to {MOST_TAKES}, and this is {takes}");
+            let finding = Diagnostic::error(Rule::TakesOutOfRange, message, at.value());
+            self.found.push(finding.with_help("each take is paid for"));
+            1
+        })
+    }
+
+    /// Where each take's video goes, if the job or the defaults say so. A template has the take's own id and number.
+    pub(super) fn files(&mut self, id: &str, takes: u32) -> Option<Vec<String>> {
+        let source = if self.own.says(F::File) { self.own } else { self.defaults };
+        let (text, at) = (source.text(F::File)?, source.at(F::File));
+        let usual = self.scope.clone();
+        let mut files = Vec::new();
+        for take in 1..=takes {
+            self.scope.fields.retain(|(name, _)| *name != "id" && *name != "take");
+            self.scope.fields.extend([("id", take_id(id, take).into()), ("take", take.into())]);
+            files.extend(self.fill(text, at.clone()));
+        }
+        self.scope = usual;
+        (files.len() == takes as usize).then_some(files)
+    }
+}
+
+/// The id of a take: the first one keeps the job's.
+pub fn take_id(id: &str, take: u32) -> String {
+    if take == 1 { id.to_owned() } else { format!("{id}.{take}") }
+}

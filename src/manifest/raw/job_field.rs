@@ -1,0 +1,128 @@
+//! The one table of what may be said about a job.
+//!
+//! A new field is a variant here, with its name and its traits. The compiler then asks for it in [`of_request`](JobField::of_request). Besides, it
+//! needs: a member of [`RawFields`](super::mirror::RawFields) with what an editor shows, and its line in [`decode`](super::decode); its line in `Fields::compile` of
+//! `expand`, and a use in `expand::maker`; for one that is sent, a [`Field`], a member of [`Spec`](crate::domain::Spec), and a rule in the catalogue.
+//! A test holds the schema and README against the names.
+
+use crate::domain::Field;
+
+/// Something that may be said about a job, or under `defaults`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(in crate::manifest) enum JobField {
+    Id,
+    Model,
+    Prompt,
+    PromptFile,
+    Duration,
+    AspectRatio,
+    Size,
+    Image,
+    ImageKey,
+    Face,
+    Takes,
+    Tags,
+    File,
+    Extra,
+}
+
+use JobField as F;
+
+impl JobField {
+    /// How many there are.
+    pub(in crate::manifest) const COUNT: usize = Self::SHARED.len() + 1;
+    /// All that may stand on a job and under `defaults`; an id stands on a job alone.
+    pub(in crate::manifest) const SHARED: [Self; 13] = [
+        F::Model,
+        F::Prompt,
+        F::PromptFile,
+        F::Duration,
+        F::AspectRatio,
+        F::Size,
+        F::Image,
+        F::ImageKey,
+        F::Face,
+        F::Takes,
+        F::Tags,
+        F::File,
+        F::Extra,
+    ];
+    /// One value each, which templates may use, in the order in which they are made.
+    pub(in crate::manifest) const PLAIN: [Self; 7] =
+        [F::Model, F::Duration, F::AspectRatio, F::Size, F::Face, F::Prompt, F::Id];
+
+    /// Its name in the manifest.
+    pub(in crate::manifest) const fn name(self) -> &'static str {
+        match self {
+            F::Id => "id",
+            F::Model => "model",
+            F::Prompt => "prompt",
+            F::PromptFile => "prompt_file",
+            F::Duration => "duration",
+            F::AspectRatio => "aspect_ratio",
+            F::Size => "size",
+            F::Image => "image",
+            F::ImageKey => "image_key",
+            F::Face => "face",
+            F::Takes => "takes",
+            F::Tags => "tags",
+            F::File => "file",
+            F::Extra => "extra",
+        }
+    }
+
+    /// The field that has this name.
+    pub(in crate::manifest) fn named(name: &str) -> Option<Self> {
+        Self::SHARED.into_iter().chain([F::Id]).find(|field| field.name() == name)
+    }
+
+    /// The field of the request that it says, if it says one.
+    pub(in crate::manifest) const fn of_request(self) -> Option<Field> {
+        match self {
+            F::Model => Some(Field::Model),
+            F::Prompt | F::PromptFile => Some(Field::Prompt),
+            F::Duration => Some(Field::Duration),
+            F::AspectRatio => Some(Field::AspectRatio),
+            F::Size => Some(Field::Size),
+            F::Image => Some(Field::Image),
+            F::Face => Some(Field::Face),
+            F::Id | F::ImageKey | F::Takes | F::Tags | F::File | F::Extra => None,
+        }
+    }
+
+    /// What of a job says a field of the request.
+    pub(in crate::manifest) const fn of(field: Field) -> Self {
+        match field {
+            Field::Model => F::Model,
+            Field::Prompt => F::Prompt,
+            Field::Duration => F::Duration,
+            Field::AspectRatio => F::AspectRatio,
+            Field::Size => F::Size,
+            Field::Image => F::Image,
+            Field::Face => F::Face,
+        }
+    }
+
+    /// Whether templates may use it.
+    pub(in crate::manifest) fn is_plain(self) -> bool {
+        Self::PLAIN.contains(&self)
+    }
+
+    /// Whether a value in typographic quotes was meant without them: no value of these has any.
+    pub(in crate::manifest) fn is_a_word(self) -> bool {
+        matches!(self, F::Model | F::AspectRatio | F::Size | F::PromptFile)
+    }
+
+    /// Whether a var or an axis may not be called so, because templates mean the job's own.
+    pub(in crate::manifest) fn is_reserved(self) -> bool {
+        self.is_plain() || matches!(self, F::Image | F::Tags)
+    }
+}
+
+/// Names that mean something else in every template, besides those of fields.
+const OTHER_RESERVED: [&str; 6] = ["row", "row_number", "today", "env", "take", "loop"];
+
+/// Whether a var or an axis may not be called so.
+pub(in crate::manifest) fn is_reserved(name: &str) -> bool {
+    OTHER_RESERVED.contains(&name) || JobField::named(name).is_some_and(JobField::is_reserved)
+}

@@ -1,0 +1,48 @@
+//! Why a text could not be filled in.
+
+use crate::domain::Rule;
+use crate::manifest::source::diagnostic::Diagnostic;
+use crate::manifest::source::location::{Location, Part, Pointer};
+
+/// Why a text could not be filled in.
+#[derive(Debug)]
+pub struct TemplateError {
+    /// What is wrong.
+    pub message: String,
+    /// How to mend it.
+    pub help: Option<String>,
+    /// The part of the text that is at fault.
+    pub fragment: Option<Fragment>,
+}
+
+/// A part of a text, after so many that are the same.
+#[derive(Debug)]
+pub struct Fragment {
+    pub text: String,
+    pub earlier: usize,
+}
+
+impl Fragment {
+    pub(super) fn of(error: &minijinja::Error, source: &str) -> Option<Self> {
+        let range = error.range()?;
+        let text = source.get(range.clone()).filter(|text| !text.is_empty())?.to_owned();
+        let earlier = source.get(..range.start)?.matches(&text).count();
+        Some(Self { text, earlier })
+    }
+}
+
+impl TemplateError {
+    /// Which part of the text is to be shown.
+    pub fn part(&self) -> Part {
+        let fragment = self.fragment.as_ref();
+        fragment.map_or(Part::Value, |fragment| Part::Fragment(fragment.text.clone(), fragment.earlier))
+    }
+}
+
+/// A template that can't be read or filled in, as a finding about the text that holds it.
+pub(in crate::manifest) fn template_finding(error: TemplateError, at: Pointer) -> Diagnostic {
+    let part = error.part();
+    let mut finding = Diagnostic::error(Rule::Template, error.message, Location::Value(at, part));
+    finding.help = error.help;
+    finding
+}
