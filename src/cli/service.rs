@@ -22,7 +22,7 @@ pub fn endpoint(args: &ServiceArgs) -> Result<Endpoint, Failure> {
     };
     Endpoint::parse(base_url, args.allow_http).map_err(|error| {
         let help = match error {
-            crate::service::InvalidEndpoint::InTheClear(_) => "write https, or give --allow-http if you accept that",
+            crate::service::InvalidEndpoint::PlainHttp(_) => "write https, or give --allow-http if you accept that",
             crate::service::InvalidEndpoint::Versioned(_) => "leave it out",
             _ => "write for example https://api.example.com",
         };

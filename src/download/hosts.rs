@@ -83,23 +83,23 @@ impl HostPolicy {
 
     /// A link as it may be followed: of the web, without a password, and not in the clear where the service is not.
     pub(super) async fn admit(&self, mut url: Url) -> Result<Url, FetchError> {
-        let astray = |message: String| Err(FetchError::Astray(message));
+        let refused = |message: String| Err(FetchError::BadRedirect(message));
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-            return astray(format!("`{}` is no address of the web", url.scheme()));
+            return refused(format!("`{}` is no address of the web", url.scheme()));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return astray("the link holds a user name or a password".to_owned());
+            return refused("the link holds a user name or a password".to_owned());
         }
         if url.scheme() == "http" && self.0.service.scheme() == "https" && !self.0.allows_http {
             let host = url.host_str().unwrap_or_default().to_owned();
             // Most hosts have the same by https. One that was named with a port of its own is asked as it is, or not at all.
             if url.port().is_some() || url.set_scheme("https").is_err() {
-                return astray(format!("the link to {host} is plain http; --allow-http takes it as it is"));
+                return refused(format!("the link to {host} is plain http; --allow-http takes it as it is"));
             }
         }
         // An address in figures, however it was written, is asked without a resolver.
         match url.host_str().and_then(|host| host.trim_matches(['[', ']']).parse::<IpAddr>().ok()) {
-            Some(address) if !self.permits(address).await => astray(refusal(&address.to_string())),
+            Some(address) if !self.permits(address).await => refused(refusal(&address.to_string())),
             _ => Ok(url),
         }
     }
@@ -209,7 +209,7 @@ mod tests {
             "https://2130706433/a",
             "https://0x7f.1/a",
         ] {
-            assert!(matches!(admitted(far.clone(), bad).await, Err(FetchError::Astray(_))), "{bad}");
+            assert!(matches!(admitted(far.clone(), bad).await, Err(FetchError::BadRedirect(_))), "{bad}");
         }
         let told = policy("https://93.184.216.34", false, true);
         assert_eq!(admitted(told, "http://v.example:8080/a").await.expect("admitted"), "http://v.example:8080/a");

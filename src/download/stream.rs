@@ -8,9 +8,9 @@ use reqwest::header::{CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, 
 use reqwest::{Response, StatusCode};
 
 use super::content;
-use super::journey::{self, Arrival, host, lost, silent};
+use super::mp4::{SIGNATURE_LENGTH, has_signature};
 use super::part::Part;
-use super::sound::{SIGNATURE_LENGTH, has_signature};
+use super::redirects::{self, Arrival, host, lost, silent};
 use super::{Downloader, FetchError, Limits, Link};
 use crate::domain::retry_after;
 
@@ -42,11 +42,11 @@ pub async fn fill(downloader: &Downloader, link: &Link, part: &mut Part) -> Resu
     let deadline = tokio::time::Instant::now() + whole;
     let filled = tokio::time::timeout_at(deadline, fill_in_tries(downloader, link, &host, deadline, part)).await;
     let filled = filled.unwrap_or_else(|_| {
-        Err(FetchError::Trouble(format!("it was not over after {} min; what arrived is kept", whole.as_secs() / 60)))
+        Err(FetchError::Transient(format!("it was not over after {} min; what arrived is kept", whole.as_secs() / 60)))
     });
     match &filled {
-        Ok(()) => downloader.patience.answered(&host),
-        Err(FetchError::Trouble(_)) => downloader.patience.failed(&host),
+        Ok(()) => downloader.host_health.answered(&host),
+        Err(FetchError::Transient(_)) => downloader.host_health.failed(&host),
         Err(_) => {}
     }
     filled
@@ -64,7 +64,7 @@ async fn fill_in_tries(
         let pauses = ExponentialBuilder::new().with_min_delay(first).with_max_delay(LONGEST_PAUSE);
         pauses.with_jitter().without_max_times().build()
     };
-    let tries = downloader.patience.tries(host, downloader.limits.tries);
+    let tries = downloader.host_health.tries(host, downloader.limits.tries);
     let (mut tried, mut pause) = (0, pauses());
     loop {
         let before = part.length();
@@ -79,7 +79,7 @@ async fn fill_in_tries(
         tried += 1;
         // To wait for longer than there is time would only keep others waiting.
         if tried >= tries || wait > LONGEST_WAIT || tokio::time::Instant::now() + wait >= deadline {
-            return Err(FetchError::Trouble(message));
+            return Err(FetchError::Transient(message));
         }
         tracing::debug!("a download is tried again: {message}");
         tokio::time::sleep(wait.max(pause.next().unwrap_or(LONGEST_PAUSE))).await;
@@ -105,7 +105,7 @@ async fn fill_once(downloader: &Downloader, link: &Link, part: &mut Part) -> Res
 
 /// An answer that holds a video, or the rest of one.
 async fn answer(downloader: &Downloader, url: &str, part: &mut Part) -> Result<Response, Miss> {
-    let response = match journey::get(downloader, url, part.resume(&host(url))).await? {
+    let response = match redirects::get(downloader, url, part.resume(&host(url))).await? {
         Arrival::Answer(response) => response,
         Arrival::Lost(why) => return Err(Miss::Again(why, None)),
     };

@@ -176,7 +176,7 @@ impl<'r, S: VideoService, L: HeldBatch> Fetcher<'r, S, L> {
     ) -> Result<Result<Stored, FetchError>, Unfetched> {
         let fetched = self.unless_leaving(self.downloads.fetch(&link, destination)).await?;
         let stored = match fetched {
-            Ok(()) => self.downloads.place(destination).await,
+            Ok(()) => self.downloads.store(destination).await,
             Err(error) => Err(error),
         };
         match stored {

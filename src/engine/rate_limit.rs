@@ -1,6 +1,6 @@
 //! How fast the service may be asked: a pause that it asked for, holding for everybody, and the gap between requests.
 //!
-//! One that refuses without a word of how long is asked at the [`rate`](super::rate) that it takes.
+//! One that refuses without a word of how long is asked at the [`learned_rate`](super::learned_rate) that it takes.
 //! A pause is shared by submissions and polls. What comes after it does not come at once: requests start with a gap
 //! between them, which shrinks with each one, and is twice as long after the next pause. So a service that asks to wait
 //! finds the rate that it can take, and one that does not is never slowed down. `--rps` is a least gap of the user's own.

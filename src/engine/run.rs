@@ -89,7 +89,7 @@ impl<S: VideoService, L: HeldBatch> Engine<'_, S, L> {
             limits: self.limits,
             ledger: self.ledger,
             spend_guard: &spend_guard,
-            patience: self.settings.deadline,
+            give_up_after: self.settings.deadline,
         };
         let fetcher = self.downloads.zip(plan.downloads.as_ref());
         let fetcher =

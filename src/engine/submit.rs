@@ -52,7 +52,7 @@ pub struct Submitter<'e, S, L> {
     /// What may be spent.
     pub spend_guard: &'e SpendGuard,
     /// For how long the service may take nothing at all before it counts as out of reach.
-    pub patience: Duration,
+    pub give_up_after: Duration,
 }
 
 /// What came of a submission in the end.
@@ -165,7 +165,7 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
     fn was_not_sent(&self, turn: &mut Turn<'_>, unsent: u32, message: &str) {
         self.gateway.failed_to_answer(message.to_owned());
         let out_of_reach = !self.gateway.connectivity.was_ever_reached() && unsent >= CONNECT_TRIES;
-        if out_of_reach || self.slots.idle_for() > self.patience {
+        if out_of_reach || self.slots.idle_for() > self.give_up_after {
             let message = format!("{message} (is the address right, and is there a network?)");
             self.gateway.stop_because(StopReason::Unreachable, message);
         }
@@ -180,7 +180,7 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
             return turn.was_perhaps_too_fast();
         }
         let wait = wait.unwrap_or(UNSAID_WAIT);
-        if wait > self.patience {
+        if wait > self.give_up_after {
             // What is paid for is collected meanwhile, so nobody else waits.
             self.gateway.stop_because(StopReason::Unreachable, format!("{message}, longer than the deadline"));
             return;
@@ -191,7 +191,7 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
     }
 
     /// Waits for a place at the service, for the end of a pause and for a permit; nothing if the run stops, or if the
-    /// service takes nothing for longer than there is patience.
+    /// service takes nothing for longer than `give_up_after`.
     async fn may_send(&self, turn: &mut Turn<'_>) -> Option<Permit<'_>> {
         let ready = async {
             loop {
@@ -210,15 +210,15 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
             biased;
             () = self.gateway.stop.stopping() => return None,
             permit = ready => permit,
-            () = self.lose_patience() => return None,
+            () = self.given_up() => return None,
         };
         (!self.gateway.stop.is_stopping()).then_some(permit)
     }
 
-    /// Returns when the service has taken nothing for longer than there is patience, and stops the run.
-    async fn lose_patience(&self) {
+    /// Returns when the service has taken nothing for longer than `give_up_after`, and stops the run.
+    async fn given_up(&self) {
         loop {
-            let left = self.patience.saturating_sub(self.slots.idle_for());
+            let left = self.give_up_after.saturating_sub(self.slots.idle_for());
             if left.is_zero() {
                 let message = "it has taken nothing for longer than the deadline".to_owned();
                 return self.gateway.stop_because(StopReason::Unreachable, message);

@@ -10,10 +10,10 @@ mod destinations;
 mod earlier;
 mod html;
 mod json;
+mod relative_path;
 mod row;
 mod rows;
 mod times;
-mod way;
 mod writer;
 
 pub use destinations::NoReport;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use super::relative_path::relative_path;
 use super::row::{Detail, JobState, Row, Superseded, Totals};
 use super::times::Times;
-use super::way::way;
 use crate::domain::{Attempt, AttemptId, AttemptState, BatchKey, Charge, History, Job, Usd, VideoFile};
 use crate::download::is_whole;
 
@@ -82,7 +82,7 @@ impl Report {
     /// Tasks that no row stands for, with paths of videos as they are seen from a report in this folder.
     #[must_use]
     pub fn superseded_seen_from(&self, folder: &Path) -> Vec<Superseded> {
-        let way = way(folder, &self.folder);
+        let way = relative_path(folder, &self.folder);
         let seen = self.superseded.iter().cloned().map(|mut superseded| {
             superseded.file = superseded.file.map(|file| format!("{way}{file}"));
             superseded
@@ -92,7 +92,7 @@ impl Report {
 
     /// The jobs, in manifest order, with paths of videos as they are seen from a report in this folder.
     pub fn rows_seen_from(&self, folder: &Path) -> impl Iterator<Item = Row> {
-        let way = way(folder, &self.folder);
+        let way = relative_path(folder, &self.folder);
         self.rows().map(move |mut row| {
             for file in row.file.iter_mut().chain(&mut row.detail.versions) {
                 file.insert_str(0, &way);

@@ -22,7 +22,7 @@ pub enum InvalidEndpoint {
     Versioned(String),
     /// It would carry the key in the clear.
     #[error("`{0}` is plain http: the key could be read on its way")]
-    InTheClear(String),
+    PlainHttp(String),
 }
 
 impl Endpoint {
@@ -44,7 +44,7 @@ impl Endpoint {
         }
         let endpoint = Self(url);
         if endpoint.0.scheme() == "http" && !endpoint.is_loopback() && !allow_http {
-            return Err(InvalidEndpoint::InTheClear(shown()));
+            return Err(InvalidEndpoint::PlainHttp(shown()));
         }
         Ok(endpoint)
     }
@@ -113,7 +113,7 @@ mod tests {
         for bad in
             ["http://api.example.com", "http://10.0.0.1", "http://localhost.example.com", "http://127.0.0.1.nip.io"]
         {
-            assert!(matches!(Endpoint::parse(bad, false), Err(InvalidEndpoint::InTheClear(_))), "{bad}");
+            assert!(matches!(Endpoint::parse(bad, false), Err(InvalidEndpoint::PlainHttp(_))), "{bad}");
             assert!(Endpoint::parse(bad, true).is_ok(), "{bad}");
         }
         for bad in [

@@ -78,8 +78,8 @@ impl HttpService {
         &self,
         resolver: &R,
     ) -> Result<impl Fn(&Url) -> RequestBuilder + Send + Sync + use<R>, ClientError> {
-        let stranger = |is_near| build(|| base(is_near).dns_resolver(resolver.clone()));
-        let (far, near) = (stranger(false)?, stranger(true)?);
+        let anonymous_client = |is_near| build(|| base(is_near).dns_resolver(resolver.clone()));
+        let (far, near) = (anonymous_client(false)?, anonymous_client(true)?);
         let (endpoint, credentials) = (self.endpoint.clone(), self.credentials.clone());
         Ok(move |url: &Url| {
             let get = if is_loopback(url) { &near } else { &far }.get(url.clone());

@@ -1,6 +1,6 @@
 //! The service at the edge: what can be asked of it, and what each of its answers means for the money.
 //!
-//! [`VideoService`] is the whole of it as the engine sees it. [`HttpService`] speaks to the real one; the engine's tests
+//! [`VideoService`] is the whole of it as the engine sees it, in [`interface`]. [`HttpService`] speaks to the real one; the engine's tests
 //! have one of their own. What an answer means is decided in [`classify`], a pure function with a test for each line
 //! of the table "Which POST failures are safe to send again". However much the service says, [`bounds`] holds it to what a
 //! ledger and a person can keep, and [`mask`] takes the key itself out of it if it is echoed.
@@ -10,71 +10,16 @@ mod classify;
 mod credentials;
 mod endpoint;
 mod http;
+mod interface;
 mod key;
 mod mask;
 mod reason;
 mod wire;
 
-use std::future::Future;
-use std::time::Duration;
-
-use crate::domain::{Request, ServiceError, TaskId, TaskNames};
-
 pub use classify::{Answer, submission};
 pub use credentials::{Credentials, GatewayHeader, InvalidHeader};
 pub use endpoint::{Endpoint, InvalidEndpoint};
 pub use http::{ClientError, HttpService};
+pub use interface::{PollAnswer, Submission, VideoService};
 pub use key::{ApiKey, InvalidKey};
 pub use wire::{Echo, FinalWords, Status, TaskReport};
-
-/// What can be asked of the service.
-pub trait VideoService: Sync {
-    /// Submits once. Never sends a second time by itself.
-    fn submit(&self, request: &Request) -> impl Future<Output = Submission> + Send;
-
-    /// Asks once how a task stands.
-    fn poll(&self, task: &TaskId) -> impl Future<Output = PollAnswer> + Send;
-
-    /// Where a task's video can be fetched if the task itself does not say (interface §4).
-    fn content_url(&self, task: &TaskId) -> String;
-}
-
-/// What came of one submission.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Submission {
-    /// There is a task, and what the service says that it makes.
-    Accepted(TaskNames, Echo),
-    /// Not one byte of the request was written.
-    NotSent(String),
-    /// Refused with a request to wait: nothing was bought.
-    Wait(Option<Duration>, String),
-    /// Not one byte of the request was written, because whoever answers has no certificate that is trusted: it is another
-    /// service, or somebody in between.
-    Untrusted(String),
-    /// The service is at another address, in these words: nothing was bought. Never tried again by itself: some answer so to
-    /// what they have done (RFC 9110 §15.4.3).
-    Moved(String),
-    /// The key was refused: nothing was bought.
-    KeyRefused(ServiceError),
-    /// Refused for good: nothing was bought.
-    Rejected(ServiceError),
-    /// Refused for want of money on the account: nothing was bought, and others will fare alike.
-    Unpaid(ServiceError),
-    /// Sent, and nobody knows what came of it.
-    Unknown(ServiceError),
-}
-
-/// What came of one poll of a task.
-#[derive(Clone, PartialEq, Debug)]
-pub enum PollAnswer {
-    /// How the task stands.
-    Report(TaskReport),
-    /// The service does not know the task, in these words.
-    Missing(String),
-    /// The key was refused.
-    KeyRefused(ServiceError),
-    /// Asked to wait.
-    Wait(Option<Duration>, String),
-    /// No usable answer this time.
-    Transient(String),
-}

@@ -8,7 +8,7 @@ use super::event_log::log;
 use super::lines::{count, size, span};
 use super::live;
 use super::page::Page;
-use super::picture::{Picture, SILENCE};
+use super::progress_state::{ProgressState, SILENCE};
 use super::terminal::Terminal;
 use crate::domain::JobId;
 use crate::engine::{LeaveReason, RunEvent, Settings, StopReason};
@@ -27,7 +27,7 @@ pub struct Progress {
     terminal: Terminal,
     /// For commands to copy.
     again: Again,
-    picture: Mutex<Picture>,
+    state: Mutex<ProgressState>,
     last_trouble: Mutex<Option<Instant>>,
 }
 
@@ -35,17 +35,17 @@ impl Progress {
     /// Shows the run of a plan; `again` is what leads back to it.
     #[must_use]
     pub fn new(terminal: &Terminal, again: &Again, plan: &Plan, settings: &Settings) -> Self {
-        let picture = Picture::new(Instant::now());
+        let state = ProgressState::new(Instant::now());
         // Without a terminal nobody looks at single tasks, and ten thousand need not be kept for it.
-        let picture =
-            if terminal.shows_bar { picture.with_tasks(plan, settings.concurrency, settings.speed) } else { picture };
+        let state =
+            if terminal.shows_bar { state.with_tasks(plan, settings.concurrency, settings.speed) } else { state };
         let (terminal, again) = (terminal.clone(), again.clone());
-        Self { terminal, again, picture: Mutex::new(picture), last_trouble: Mutex::default() }
+        Self { terminal, again, state: Mutex::new(state), last_trouble: Mutex::default() }
     }
 
     /// Takes in something that happened, and shows it.
     pub fn tell(&self, event: &RunEvent) {
-        self.picture().note(event, Instant::now());
+        self.state().note(event, Instant::now());
         let told = self.is_worth_telling(event);
         if self.terminal.logs_json {
             log(event);
@@ -67,12 +67,12 @@ impl Progress {
     fn draw(&self) {
         let (width, height) = live::size();
         // In the last column some terminals begin a new line.
-        let lines = self.picture().lines(width.saturating_sub(1), height, Instant::now());
+        let lines = self.state().lines(width.saturating_sub(1), height, Instant::now());
         live::draw(lines);
     }
 
     fn say_how_far(&self) {
-        let sentence = self.picture().sentence(Instant::now());
+        let sentence = self.state().sentence(Instant::now());
         if self.terminal.logs_json {
             tracing::info!(event = "progress", message = sentence);
         } else {
@@ -80,8 +80,8 @@ impl Progress {
         }
     }
 
-    fn picture(&self) -> MutexGuard<'_, Picture> {
-        self.picture.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, ProgressState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The same trouble again and again is told once in a while.

@@ -1,40 +1,27 @@
-//! What a user sees: stdout, stderr, exit codes and files, of the real program against a real server on loopback.
-//! The engine is tested on Tokio's paused clock, with a service and a ledger of its own.
+//! What a user sees: stdout, stderr, exit codes and files, of the real program against a real server on loopback. The engine is
+//! tested on Tokio's paused clock, with a service and a ledger of its own. Each folder is named as the room that it is about.
 
-mod bounds;
-mod cadence;
-mod crash;
-mod diagnostics;
-mod dialects;
-mod documents;
-mod downloads;
+/// Habits, words and exit codes of the command line, and documents that say what it does.
+mod cli;
+/// Videos on this machine: whole or not there, fetched once, and never at the price of a key, a file or another generation.
+mod download;
+/// Runs on a paused clock: hours pass in milliseconds, and every moment is exact.
 mod engine;
-mod faults;
-mod gateways;
-mod habits;
-mod kills;
-mod layering;
-mod ledger_faults;
-mod ledger_file;
-mod library;
+/// How the program is built: held against a table.
+mod house;
+/// What was bought, whatever breaks: the file, the disk, the process.
+mod ledger;
+/// From a file to jobs: what it becomes, and everything that can be wrong with it.
 mod manifest;
-mod mistakes;
-mod money;
-mod names;
-mod output;
-mod outside;
+/// What is due, why, and what it costs; and what was bought before.
 mod plan;
-mod progress;
-mod prompts;
-mod rates;
-mod repurchases;
-mod run;
+/// The simulator: as the interface has the service, and with every fault that it can play.
 mod sandbox;
-mod schema;
-mod service_faults;
-mod signals;
-mod streams;
+/// The service in all its dialects, on bad days, behind gateways and TLS.
+mod service;
+/// Whole runs: what is sent and written, limits and consent, signals, and the same from a program.
+mod session;
+/// What the tests share: the program, a workspace, and services that do as they are told.
 mod support;
-mod terminal;
-mod tls;
-mod trust;
+/// What people see on a terminal, and what text from outside can not do there.
+mod ui;

@@ -1,6 +1,7 @@
 //! One file for each command.
 
 mod completions;
+mod dispatch;
 mod init;
 mod ledger;
 mod report;
@@ -11,23 +12,4 @@ mod schema;
 mod spend;
 mod status;
 
-use super::args::Command;
-use super::exit::Exit;
-use super::failure::Failure;
-use crate::ui::Terminal;
-
-/// Does what a command line asks for.
-pub fn obey(command: Command, terminal: &Terminal) -> Result<Exit, Failure> {
-    match command {
-        Command::Run(args) => run::run(&args, terminal),
-        Command::Status(args) => status::status(&args, terminal),
-        Command::Report(args) => report::report(&args, terminal),
-        Command::Resolve(args) => resolve::resolve(&args, terminal),
-        Command::Spend(args) => spend::spend(&args, terminal),
-        Command::Ledger(args) => ledger::ledger(&args, terminal),
-        Command::Init(args) => init::init(&args, terminal),
-        Command::Sandbox(args) => sandbox::serve(&args, terminal),
-        Command::Schema(args) => schema::print(&args, terminal),
-        Command::Completions(args) => completions::print(&args, terminal),
-    }
-}
+pub use dispatch::obey;

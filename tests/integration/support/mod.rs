@@ -2,6 +2,7 @@
 
 pub mod fake;
 mod http;
+pub mod plans;
 mod program;
 pub mod schedule;
 mod service;
@@ -12,4 +13,4 @@ pub use http::request;
 pub use program::{Ended, Program, kill, output_of, wait_until};
 pub use service::{Answer, Asked, Service, answer_of_video, json, raw, video};
 pub use simulator::Simulator;
-pub use workspace::{Workspace, numbered_jobs};
+pub use workspace::{TWO_JOBS, Workspace, numbered_jobs};

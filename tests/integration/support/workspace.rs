@@ -7,6 +7,14 @@ use serde_json::Value;
 
 use super::{Program, Service};
 
+pub const TWO_JOBS: &str = "
+version: 1
+defaults: { model: beta-2.0-lite }
+jobs:
+  - { id: one, prompt: a cat }
+  - { id: two, prompt: a dog, duration: 10 }
+";
+
 /// A manifest of this many jobs on alpha-2, `j0`, `j1` and so on, with the prompts `number 0`, `number 1` and so on.
 pub fn numbered_jobs(count: usize) -> String {
     let mut manifest = String::from("version: 1\ndefaults: { model: alpha-2 }\njobs:\n");

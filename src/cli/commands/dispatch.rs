@@ -1,0 +1,23 @@
+//! Which command is which.
+
+use super::{completions, init, ledger, report, resolve, run, sandbox, schema, spend, status};
+use crate::cli::args::Command;
+use crate::cli::exit::Exit;
+use crate::cli::failure::Failure;
+use crate::ui::Terminal;
+
+/// Does what a command line asks for.
+pub fn obey(command: Command, terminal: &Terminal) -> Result<Exit, Failure> {
+    match command {
+        Command::Run(args) => run::run(&args, terminal),
+        Command::Status(args) => status::status(&args, terminal),
+        Command::Report(args) => report::report(&args, terminal),
+        Command::Resolve(args) => resolve::resolve(&args, terminal),
+        Command::Spend(args) => spend::spend(&args, terminal),
+        Command::Ledger(args) => ledger::ledger(&args, terminal),
+        Command::Init(args) => init::init(&args, terminal),
+        Command::Sandbox(args) => sandbox::serve(&args, terminal),
+        Command::Schema(args) => schema::print(&args, terminal),
+        Command::Completions(args) => completions::print(&args, terminal),
+    }
+}

@@ -1,0 +1,64 @@
+//! The way of a command line: read, obeyed, and turned into an exit code.
+
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::{CommandFactory as _, FromArgMatches as _};
+
+use super::args::{Cli, LogFormat, TerminalArgs, When};
+use super::exit::Exit;
+use super::failure::Failure;
+use super::{commands, environment, tips};
+use crate::ui::{self, Terminal};
+
+/// Reads the command line, does what it says, and says how that ended.
+#[must_use]
+pub fn main() -> ExitCode {
+    let words: Vec<_> = std::env::args_os().collect();
+    let matches = environment::heeded(Cli::command(), &words).try_get_matches_from(words);
+    let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
+        Ok(cli) => cli,
+        Err(usage) => {
+            let usage = tips::with_tip(usage);
+            // Help and version go to stdout, mistakes to stderr; a reader that is gone needs neither.
+            let _reader_is_gone = usage.print();
+            return ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(2));
+        }
+    };
+    let terminal = terminal(&cli.terminal);
+    ui::start_log(&terminal);
+    let ended = commands::obey(cli.command, &terminal);
+    let exit = ended.unwrap_or_else(|failure| {
+        let Failure { exit, message, help, money } = failure;
+        terminal.error(&message, help.as_deref(), money);
+        exit
+    });
+    if terminal.has_lost_results() {
+        terminal.error("the result could not be written to stdout", Some("check the free space where it goes"), None);
+        return exit.max(Exit::CannotWrite).into();
+    }
+    exit.into()
+}
+
+fn terminal(args: &TerminalArgs) -> Terminal {
+    let color = match args.color {
+        When::Auto => anstream::ColorChoice::Auto,
+        When::Always => anstream::ColorChoice::Always,
+        When::Never => anstream::ColorChoice::Never,
+    };
+    color.write_global();
+    let is_wanted = match args.progress {
+        When::Auto => !args.quiet && args.log_format == LogFormat::Text,
+        When::Always => true,
+        When::Never => false,
+    };
+    Terminal {
+        is_quiet: args.quiet,
+        verbosity: args.verbose,
+        // Nothing moves a cursor where there is none.
+        shows_bar: is_wanted && std::io::stderr().is_terminal(),
+        logs_json: args.log_format == LogFormat::Json,
+        has_lost_results: Arc::default(),
+    }
+}

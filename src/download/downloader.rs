@@ -1,0 +1,80 @@
+//! Fetches videos over HTTP, one link into one destination at a time.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use futures::future::BoxFuture;
+use reqwest::{RequestBuilder, Url};
+
+use super::host_health::HostHealth;
+use super::hosts::HostPolicy;
+use super::interface::{Destination, Downloads, FetchError, Limits, Link, Stored};
+use super::{part, storing, stream};
+use crate::domain::{OutputPath, VideoFile};
+
+/// Begins a GET of an address, with the key if it is the service's own. What sends it follows no redirect, and resolves names
+/// by the same policy.
+pub type Get = Box<dyn Fn(&Url) -> RequestBuilder + Send + Sync>;
+
+/// Fetches videos over HTTP.
+pub struct Downloader {
+    pub(super) get: Get,
+    pub(super) hosts: HostPolicy,
+    folder: PathBuf,
+    pub(super) limits: Limits,
+    pub(super) host_health: HostHealth,
+    /// Names are chosen and taken by one at a time.
+    naming: Arc<Mutex<()>>,
+}
+
+impl Downloader {
+    /// Into this folder.
+    #[must_use]
+    pub fn new(get: Get, hosts: HostPolicy, folder: PathBuf, limits: Limits) -> Self {
+        Self { get, hosts, folder, limits, host_health: HostHealth::default(), naming: Arc::default() }
+    }
+}
+
+impl Downloads for Downloader {
+    fn fetch<'a>(&'a self, link: &'a Link, destination: &'a Destination) -> BoxFuture<'a, Result<(), FetchError>> {
+        Box::pin(async move {
+            let (folder, wanted) = (self.folder.clone(), destination.clone());
+            let target = on_a_thread(move || storing::prepare(&folder, &wanted)).await?;
+            if target.whole.exists() {
+                return Ok(());
+            }
+            let mut part = part::Part::open(&target.part).await.map_err(FetchError::local(&target.part))?;
+            let filled = stream::fill(self, link, &mut part).await;
+            if filled.is_err() && part.length() == 0 {
+                // Nothing came of this link, and nothing of it stays.
+                return part.forget().await.map_err(FetchError::local(&target.part)).and(filled);
+            }
+            // Also of a part that is not whole: nothing may be written to it later, when another link has begun it anew.
+            let closed = part.close().await.map_err(FetchError::local(&target.part));
+            filled.and(closed)
+        })
+    }
+
+    fn find<'a>(&'a self, destination: &'a Destination, known: &'a VideoFile) -> BoxFuture<'a, Option<OutputPath>> {
+        Box::pin(async move {
+            let (folder, wanted, known) = (self.folder.clone(), destination.clone(), known.clone());
+            // What can't be looked at is fetched, and told then.
+            on_a_thread(move || storing::find(&storing::prepare(&folder, &wanted)?, &known)).await.unwrap_or(None)
+        })
+    }
+
+    fn store<'a>(&'a self, destination: &'a Destination) -> BoxFuture<'a, Result<Stored, FetchError>> {
+        Box::pin(async move {
+            let (folder, wanted, naming) = (self.folder.clone(), destination.clone(), Arc::clone(&self.naming));
+            on_a_thread(move || storing::store(&storing::prepare(&folder, &wanted)?, &naming)).await
+        })
+    }
+}
+
+/// Does what waits for the disk beside everything else.
+async fn on_a_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, FetchError> + Send + 'static,
+) -> Result<T, FetchError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(FetchError::Transient(format!("its thread ended: {error}"))))
+}

@@ -1,0 +1,54 @@
+//! How often a link is tried: less often at a host where nothing has worked out for a while, so that a host that is gone costs a
+//! thousand videos no hours.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// After so many links in a row that came to nothing, a host's links are tried once.
+const UNHEALTHY_AFTER: u32 = 3;
+
+/// What is known of hosts.
+#[derive(Debug, Default)]
+pub struct HostHealth {
+    /// How many links in a row came to nothing.
+    failures: Mutex<HashMap<String, u32>>,
+}
+
+impl HostHealth {
+    /// How often a link of a host is tried, if it would usually be this often.
+    pub fn tries(&self, host: &str, usual: u32) -> u32 {
+        let failures = self.lock().get(host).copied().unwrap_or(0);
+        if failures >= UNHEALTHY_AFTER { 1 } else { usual }
+    }
+
+    /// A link of a host was good.
+    pub fn answered(&self, host: &str) {
+        self.lock().remove(host);
+    }
+
+    /// A link of a host came to nothing.
+    pub fn failed(&self, host: &str) {
+        *self.lock().entry(host.to_owned()).or_default() += 1;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, u32>> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_that_is_gone_is_tried_once_until_it_answers() {
+        let health = HostHealth::default();
+        for _ in 0..UNHEALTHY_AFTER {
+            assert_eq!(health.tries("v", 5), 5);
+            health.failed("v");
+        }
+        assert_eq!((health.tries("v", 5), health.tries("w", 5)), (1, 5));
+        health.answered("v");
+        assert_eq!(health.tries("v", 5), 5);
+    }
+}

@@ -1,0 +1,134 @@
+//! What is asked of a download, and what can come of it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+
+use crate::domain::{OutputPath, TaskId, VideoFile};
+
+/// Where a video can be had.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Link {
+    /// The video itself.
+    Video(String),
+    /// The service's content endpoint, whose answer the interface does not show (§4): the video, a redirect to it, or JSON
+    /// that holds its address.
+    Content(String),
+}
+
+impl Link {
+    pub(super) fn address(&self) -> &str {
+        match self {
+            Self::Video(url) | Self::Content(url) => url,
+        }
+    }
+}
+
+/// Where a video goes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Destination {
+    /// The path inside the output folder.
+    pub path: OutputPath,
+    /// Only a version of that path: the path itself belongs to another video.
+    pub is_version: bool,
+    /// What the ledger says is at that path now, of an earlier attempt.
+    pub occupant: Option<VideoFile>,
+    /// Whose video it is; two tasks never share a part.
+    pub task: TaskId,
+}
+
+/// A video that is in its place.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Stored {
+    /// The video.
+    pub file: VideoFile,
+    /// Where the occupant is now, if it had to go.
+    pub displaced: Option<OutputPath>,
+}
+
+/// Fetches videos into a folder.
+pub trait Downloads: Sync {
+    /// Fetches a video, to beside its place. May be given up at any moment: what arrived is kept for another time.
+    fn fetch<'a>(&'a self, link: &'a Link, destination: &'a Destination) -> BoxFuture<'a, Result<(), FetchError>>;
+
+    /// Where a video that was here once is kept now, if another one took its path.
+    fn find<'a>(&'a self, destination: &'a Destination, known: &'a VideoFile) -> BoxFuture<'a, Option<OutputPath>>;
+
+    /// Puts a video that was fetched into its place. Short, and not to be given up: what has its name is to be written down.
+    fn store<'a>(&'a self, destination: &'a Destination) -> BoxFuture<'a, Result<Stored, FetchError>>;
+}
+
+/// How much is endured.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// The longest video, in bytes. Twelve seconds in 720p are some ten megabytes.
+    pub longest: u64,
+    /// How long a server may say nothing.
+    pub silence: Duration,
+    /// In each span of this length at least [`Self::least`] bytes must come.
+    pub window: Duration,
+    /// See there.
+    pub least: u64,
+    /// How long one link may take altogether.
+    pub whole: Duration,
+    /// How often a link is tried in a row without getting further.
+    pub tries: u32,
+    /// The pause before the second try; it doubles from there.
+    pub first_pause: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            longest: 2 << 30,
+            silence: Duration::from_secs(30),
+            window: Duration::from_mins(1),
+            least: 64 << 10,
+            whole: Duration::from_mins(30),
+            tries: 5,
+            first_pause: Duration::from_secs(1),
+        }
+    }
+}
+
+/// Why a video was not fetched.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    /// The server refuses this link, for good or until it is asked for anew.
+    #[error("HTTP {0}")]
+    Refused(u16),
+    /// It did not work out, though it was tried again and again.
+    #[error("{0}")]
+    Transient(String),
+    /// Something else came.
+    #[error("what came is no whole MP4 video: {0}")]
+    NotVideo(String),
+    /// It does not end.
+    #[error("it is longer than {0} bytes, which no video of this service is")]
+    TooLong(u64),
+    /// The way leads where shotlist does not go.
+    #[error("{0}")]
+    BadRedirect(String),
+    /// This machine could not take it.
+    #[error("{} can't be written", path.display())]
+    Local {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl FetchError {
+    /// Whether this machine, and not the network, is at fault: no other link mends that.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        matches!(self, Self::Local { .. })
+    }
+
+    pub(super) fn local(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Local { path: path.to_owned(), source }
+    }
+}

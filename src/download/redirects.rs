@@ -1,0 +1,116 @@
+//! One GET, along its redirects.
+
+use std::time::Duration;
+
+use reqwest::header::{ACCEPT_ENCODING, IF_RANGE, LOCATION, RANGE};
+use reqwest::{Response, StatusCode, Url};
+
+use super::downloader::Downloader;
+use super::interface::FetchError;
+use super::part::Resume;
+use crate::domain::causes;
+
+/// The most redirects; a browser follows twenty.
+const MOST_REDIRECTS: usize = 10;
+
+/// What came of a GET.
+pub enum Arrival {
+    /// An answer that is no redirect.
+    Answer(Response),
+    /// None at all, and why.
+    Lost(String),
+}
+
+/// The error with everything under it, without the address, which may be signed.
+pub fn lost(error: &reqwest::Error) -> String {
+    causes(error).unwrap_or_else(|| "the connection was lost".to_owned())
+}
+
+/// What is told of a server that says nothing.
+pub fn silent(silence: Duration) -> String {
+    format!("the server said nothing for {} s", silence.as_secs_f64())
+}
+
+/// The host of an address, by which its health is known and parts are told apart.
+pub fn host(link: &str) -> String {
+    Url::parse(link).ok().and_then(|url| Some(url.host_str()?.to_owned())).unwrap_or_default()
+}
+
+/// Asks for a link, or for the rest of what was there before, and goes where it is sent.
+pub async fn get(downloader: &Downloader, link: &str, resume: Option<Resume<'_>>) -> Result<Arrival, FetchError> {
+    let mut url = downloader.hosts.admit(address(link)?).await?;
+    for _ in 0..=MOST_REDIRECTS {
+        // Whatever a video is packed into would be hashed and kept as it comes.
+        let mut request = (downloader.get)(&url).header(ACCEPT_ENCODING, "identity");
+        if let Some(Resume { from, version }) = resume {
+            request = request.header(RANGE, format!("bytes={from}-")).header(IF_RANGE, version);
+        }
+        // A server that takes a request and never answers is as silent as one that stops in the middle.
+        let response = match tokio::time::timeout(downloader.limits.silence, request.send()).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => return Ok(Arrival::Lost(lost(&error))),
+            Err(_) => return Ok(Arrival::Lost(silent(downloader.limits.silence))),
+        };
+        if !is_redirect(response.status()) {
+            return Ok(Arrival::Answer(response));
+        }
+        url = downloader.hosts.admit(next(&url, &response)?).await?;
+    }
+    Err(FetchError::BadRedirect(format!("more than {MOST_REDIRECTS} redirects")))
+}
+
+fn is_redirect(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
+}
+
+fn address(link: &str) -> Result<Url, FetchError> {
+    let url = Url::parse(link).map_err(|_| FetchError::BadRedirect("the link is no address".to_owned()))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+        return Err(FetchError::BadRedirect(format!("`{}` is no address of the web", url.scheme())));
+    }
+    Ok(url)
+}
+
+fn next(from: &Url, response: &Response) -> Result<Url, FetchError> {
+    let location = response.headers().get(LOCATION).and_then(|location| std::str::from_utf8(location.as_bytes()).ok());
+    let location = location.ok_or_else(|| FetchError::BadRedirect("a redirect that says no address".to_owned()))?;
+    let to = from.join(location).map_err(|_| FetchError::BadRedirect("a redirect to what is no address".to_owned()))?;
+    let to = address(to.as_str())?;
+    if from.scheme() == "https" && to.scheme() == "http" {
+        let host = to.host_str().unwrap_or_default();
+        return Err(FetchError::BadRedirect(format!("a redirect from https to plain http, to {host}")));
+    }
+    Ok(to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn redirected(from: &str, location: &str) -> Result<Url, FetchError> {
+        let response =
+            axum::http::Response::builder().status(302).header(LOCATION, location).body("").expect("a response");
+        next(&Url::parse(from).expect("an address"), &response.into())
+    }
+
+    #[test]
+    fn a_redirect_never_leaves_https_or_the_web() {
+        for (from, location, to) in [
+            ("https://a/x/y", "z", "https://a/x/z"),
+            ("https://a/x", "https://b/y", "https://b/y"),
+            ("https://a/x", "//b/y", "https://b/y"),
+            ("http://a/x", "https://b/y", "https://b/y"),
+            ("http://a/x", "http://b/y", "http://b/y"),
+        ] {
+            assert_eq!(redirected(from, location).expect("it leads somewhere").as_str(), to);
+        }
+        for (from, location) in [
+            ("https://a/x", "http://a/x"),
+            ("https://a/x", "file:///etc/passwd"),
+            ("https://a/x", "data:video/mp4,x"),
+            ("http://a/x", "ftp://a/x"),
+        ] {
+            assert!(matches!(redirected(from, location), Err(FetchError::BadRedirect(_))), "{from} to {location}");
+        }
+    }
+}

@@ -1,0 +1,363 @@
+//! The place of a video: inside the folder, reached through no link, and with nothing lost that was there before.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use sha2::{Digest as _, Sha256};
+
+use super::digest::digest;
+use super::mp4::flaw;
+use super::part::note_path;
+use super::{Destination, FetchError, Stored};
+use crate::domain::{OutputPath, TaskId, VideoFile, hex};
+use crate::files::{make_folders, no_link, no_links_below, open_plain, sync_folder};
+
+/// The most versions of a name. Whoever has that many has another problem.
+const MOST_VERSIONS: u32 = 10_000;
+
+/// The file that is locked while names are chosen.
+const LOCK: &str = ".shotlist.lock";
+/// How long another process is waited for: choosing a name takes as long as reading the file that is in the way.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+const BETWEEN_TRIES: Duration = Duration::from_millis(10);
+/// How often a name is looked for anew because another process took it.
+const MOST_RACES: usize = 10;
+
+/// A place that was looked at.
+#[derive(Debug)]
+pub struct Target {
+    folder: PathBuf,
+    destination: Destination,
+    /// Where the video is on its way.
+    pub part: PathBuf,
+    /// Where it is once it is whole, and waits for its name.
+    pub whole: PathBuf,
+}
+
+/// Whether a video is still where it was put, with the length that it had.
+#[must_use]
+pub fn is_whole(folder: &Path, file: &VideoFile) -> bool {
+    let found = fs::symlink_metadata(folder.join(file.path.as_str()));
+    found.is_ok_and(|found| found.is_file() && found.len() == file.bytes)
+}
+
+/// Makes the folders on the way to a place, and refuses links among them.
+pub fn prepare(folder: &Path, destination: &Destination) -> Result<Target, FetchError> {
+    let path = destination.path.as_str();
+    let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let way = folder.join(folders);
+    no_links_below(folder, &way).and_then(|()| make_folders(&way)).map_err(FetchError::local(&way))?;
+    let mark = mark(&destination.task);
+    let (part, whole) = (way.join(format!(".{name}.{mark}.part")), way.join(format!(".{name}.{mark}.whole")));
+    for path in [&way.join(name), &part, &note_path(&part), &whole] {
+        no_link(path).map_err(FetchError::local(path))?;
+    }
+    Ok(Target { folder: folder.to_owned(), destination: destination.clone(), part, whole })
+}
+
+/// A mark of a task that every file system takes.
+fn mark(task: &TaskId) -> String {
+    hex(&Sha256::digest(task.as_str())[..8])
+}
+
+/// Checks a video that has arrived, and puts it into its place.
+///
+/// Once it is known to be whole it has a name of its own, under which nobody goes on with it or cuts it, and from which it is
+/// put into its place later if that can't be done now.
+pub fn store(target: &Target, naming: &Mutex<()>) -> Result<Stored, FetchError> {
+    let whole = &target.whole;
+    if !whole.exists() {
+        target.find_whole()?;
+    }
+    let (bytes, sha256) = File::open(whole).and_then(|mut file| digest(&mut file)).map_err(FetchError::local(whole))?;
+    let _only_one = naming.lock().unwrap_or_else(PoisonError::into_inner);
+    let _only_process = lock(&target.folder);
+    let (path, displaced) = target.take_a_name(&sha256, bytes)?;
+    sync_folder(&target.at(&path)).map_err(FetchError::local(&target.at(&path)))?;
+    forget(&[whole.clone(), target.part.clone(), note_path(&target.part)]);
+    Ok(Stored { file: VideoFile { path, sha256, bytes }, displaced })
+}
+
+/// One process at a time chooses names in a folder: two batches may share it, and neither may replace what the other just
+/// looked at. Where there is no lock to be had, on a file system without locks or from a process that stands still, the only loss is
+/// a moment's certainty, and that is no reason to hang.
+fn lock(folder: &Path) -> Option<File> {
+    let path = folder.join(LOCK);
+    let file = open_plain(&path, File::options().write(true).create(true).truncate(false)).ok()?;
+    let start = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Some(file),
+            Err(TryLockError::WouldBlock) if start.elapsed() < LONGEST_WAIT => std::thread::sleep(BETWEEN_TRIES),
+            Err(_) => return None,
+        }
+    }
+}
+
+/// Where a video that was here once is kept now, under a version of its path.
+pub fn find(target: &Target, known: &VideoFile) -> Result<Option<OutputPath>, FetchError> {
+    let (version, is_kept) = target.version_of(&known.sha256, known.bytes)?;
+    Ok(is_kept.then_some(version))
+}
+
+/// Gives a file a name that nobody has: never takes one that somebody took meanwhile, another process for example.
+fn name_anew(file: &Path, name: &Path) -> io::Result<()> {
+    match fs::hard_link(file, name) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
+        // Some file systems have no second names. There, a name that was free a moment ago is taken.
+        Err(_) if !name.exists() => fs::rename(file, name),
+        Err(error) => Err(error),
+    }
+}
+
+impl Target {
+    fn at(&self, path: &OutputPath) -> PathBuf {
+        self.folder.join(path.as_str())
+    }
+
+    /// Looks whether the part is a whole video, and says so by its name.
+    fn find_whole(&self) -> Result<(), FetchError> {
+        let mut file =
+            File::options().read(true).write(true).open(&self.part).map_err(FetchError::local(&self.part))?;
+        if let Some(flaw) = flaw(&mut file).map_err(FetchError::local(&self.part))? {
+            forget(&[self.part.clone(), note_path(&self.part)]);
+            return Err(FetchError::NotVideo(flaw));
+        }
+        let named = file.sync_all().and_then(|()| fs::rename(&self.part, &self.whole));
+        named.map_err(FetchError::local(&self.whole))
+    }
+
+    /// Gives the video its name, once nothing has it that would be lost; and says where the occupant is then.
+    fn take_a_name(&self, sha256: &str, bytes: u64) -> Result<(OutputPath, Option<OutputPath>), FetchError> {
+        for _ in 0..MOST_RACES {
+            let (path, displaced, is_free) = match self.make_room(sha256, bytes) {
+                Err(FetchError::Transient(_)) => continue,
+                room => room?,
+            };
+            let at = self.at(&path);
+            let named = if is_free { name_anew(&self.whole, &at) } else { fs::rename(&self.whole, &at) };
+            match named {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                named => return named.map(|()| (path, displaced)).map_err(FetchError::local(&at)),
+            }
+        }
+        let error = io::Error::other("somebody else takes its name again and again");
+        Err(FetchError::local(&self.at(&self.destination.path))(error))
+    }
+
+    /// Where the video goes once nothing is there that would be lost, where the occupant is then, and whether nothing is there.
+    fn make_room(&self, sha256: &str, bytes: u64) -> Result<(OutputPath, Option<OutputPath>, bool), FetchError> {
+        let own = &self.destination.path;
+        if self.destination.is_version {
+            let (version, is_kept) = self.version_of(sha256, bytes)?;
+            return Ok((version, None, !is_kept));
+        }
+        let occupant = self.destination.occupant.as_ref().filter(|occupant| occupant.sha256 != sha256);
+        let there = self.digest_of(own)?;
+        let kept_as = match &there {
+            // Nothing is there, or this very video: an earlier run was stopped between placing it and writing that down.
+            None => None,
+            Some((_, found)) if found == sha256 => None,
+            Some((length, found)) => {
+                let (version, is_kept) = self.version_of(found, *length)?;
+                if !is_kept {
+                    self.keep(own, &version)?;
+                }
+                Some((version, found))
+            }
+        };
+        let displaced = match (kept_as, occupant) {
+            (Some((version, found)), Some(occupant)) if *found == occupant.sha256 => Some(version),
+            // A run that did not live to write it down may have moved it before.
+            (_, Some(occupant)) => match self.version_of(&occupant.sha256, occupant.bytes)? {
+                (version, true) => Some(version),
+                (_, false) => None,
+            },
+            (_, None) => None,
+        };
+        Ok((own.clone(), displaced, there.is_none()))
+    }
+
+    /// Gives a file the name of a version, too, so that it survives when its own is taken. If another process takes that name
+    /// first, the next one is looked for.
+    fn keep(&self, own: &OutputPath, version: &OutputPath) -> Result<(), FetchError> {
+        let to = self.at(version);
+        match name_anew(&self.at(own), &to) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Err(FetchError::Transient(format!("{} was taken by another process", to.display())))
+            }
+            named => named.map_err(FetchError::local(&to)),
+        }
+    }
+
+    /// The version of the path that holds these bytes, or else the first that is free; and whether it holds them.
+    fn version_of(&self, sha256: &str, bytes: u64) -> Result<(OutputPath, bool), FetchError> {
+        for number in 1..=MOST_VERSIONS {
+            let version = self.destination.path.version(number);
+            let at = self.at(&version);
+            match fs::symlink_metadata(&at) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((version, false)),
+                Err(error) => return Err(FetchError::local(&at)(error)),
+                Ok(found) if found.is_file() && found.len() == bytes => {
+                    if self.digest_of(&version)?.is_some_and(|(_, found)| found == sha256) {
+                        return Ok((version, true));
+                    }
+                }
+                Ok(_) => {}
+            }
+        }
+        let error = io::Error::other(format!("{MOST_VERSIONS} versions of it are there already"));
+        Err(FetchError::local(&self.at(&self.destination.path))(error))
+    }
+
+    fn digest_of(&self, path: &OutputPath) -> Result<Option<(u64, String)>, FetchError> {
+        let at = self.at(path);
+        match File::open(&at).and_then(|mut file| digest(&mut file)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            found => found.map(Some).map_err(FetchError::local(&at)),
+        }
+    }
+}
+
+/// Removes what is left over. Whatever stays is hidden, and no reason to call a video lost.
+fn forget(paths: &[PathBuf]) {
+    for path in paths {
+        if let Err(error) = fs::remove_file(path)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::warn!("{} can't be removed: {error}", path.display());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The least that passes for a video; `word` tells one from another.
+    fn video(word: &str) -> Vec<u8> {
+        let mdat = [&u32::try_from(word.len() + 8).expect("short").to_be_bytes(), b"mdat".as_slice(), word.as_bytes()];
+        [b"\0\0\0\x08ftyp\0\0\0\x08moov".as_slice(), &mdat.concat()].concat()
+    }
+
+    fn destination(path: &str, occupant: Option<&VideoFile>) -> Destination {
+        Destination {
+            path: OutputPath::new(path).expect("a path"),
+            is_version: false,
+            occupant: occupant.cloned(),
+            task: TaskId::new("t").expect("an id"),
+        }
+    }
+
+    fn put(folder: &Path, destination: &Destination, word: &str) -> Stored {
+        let target = prepare(folder, destination).expect("a place");
+        fs::write(&target.part, video(word)).expect("a part");
+        store(&target, &Mutex::default()).expect("placed")
+    }
+
+    fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
+        let mut files: Vec<_> = fs::read_dir(folder)
+            .expect("a folder")
+            .map(|entry| entry.expect("an entry"))
+            .filter(|entry| entry.file_name() != LOCK)
+            .map(|entry| (entry.file_name().to_string_lossy().into_owned(), fs::read(entry.path()).expect("a file")))
+            .collect();
+        files.sort();
+        files
+    }
+
+    #[test]
+    fn what_was_there_is_kept_under_a_version_of_its_name() {
+        let root = tempfile::tempdir().expect("a folder");
+        let folder = root.path();
+        let first = put(folder, &destination("a.mp4", None), "first");
+        assert!(is_whole(folder, &first.file) && first.displaced.is_none());
+        let second = put(folder, &destination("a.mp4", Some(&first.file)), "second");
+        assert_eq!(second.displaced.as_ref().map(OutputPath::as_str), Some("a~1.mp4"));
+        // Something of which the ledger knows nothing: somebody put it there.
+        fs::write(folder.join("a.mp4"), "holiday").expect("a file");
+        let third = put(folder, &destination("a.mp4", Some(&second.file)), "third");
+        assert_eq!(third.displaced, None, "the second is gone, and nothing else is taken for it");
+        let expected = [("a.mp4", video("third")), ("a~1.mp4", video("first")), ("a~2.mp4", b"holiday".to_vec())];
+        assert_eq!(files(folder), expected.map(|(name, bytes)| (name.to_owned(), bytes)));
+        let spare = put(folder, &Destination { is_version: true, ..destination("a.mp4", None) }, "late");
+        assert_eq!(spare.file.path.as_str(), "a~3.mp4");
+    }
+
+    #[test]
+    fn a_run_that_dies_at_any_step_of_placing_is_finished_by_the_next() {
+        let root = tempfile::tempdir().expect("a folder");
+        let folder = root.path();
+        let first = put(folder, &destination("a.mp4", None), "first").file;
+        let expected = [("a.mp4", video("second")), ("a~1.mp4", video("first"))];
+        let expected = expected.map(|(name, bytes)| (name.to_owned(), bytes));
+        // Dead after the second name, before the new video took the first.
+        fs::hard_link(folder.join("a.mp4"), folder.join("a~1.mp4")).expect("a second name");
+        let placed = put(folder, &destination("a.mp4", Some(&first)), "second");
+        assert_eq!((files(folder), placed.displaced), (expected.to_vec(), OutputPath::new("a~1.mp4").ok()));
+        // Dead after that, before it was written down.
+        let placed = put(folder, &destination("a.mp4", Some(&first)), "second");
+        assert_eq!((files(folder), placed.displaced), (expected.to_vec(), OutputPath::new("a~1.mp4").ok()));
+    }
+
+    #[test]
+    fn a_whole_video_waits_for_a_place_that_is_in_the_way() {
+        let root = tempfile::tempdir().expect("a folder");
+        let folder = root.path();
+        fs::create_dir(folder.join("a.mp4")).expect("a folder in the way");
+        let target = prepare(folder, &destination("a.mp4", None)).expect("a place");
+        fs::write(&target.part, video("first")).expect("a part");
+        store(&target, &Mutex::default()).expect_err("a folder is there");
+        assert!(target.whole.exists() && !target.part.exists(), "{:?}", target.part);
+        fs::remove_dir(folder.join("a.mp4")).expect("gone");
+        store(&target, &Mutex::default()).expect("nothing is fetched again");
+        assert_eq!(files(folder), [("a.mp4".to_owned(), video("first"))]);
+        // Dead after it got its name and before the other one was removed.
+        fs::hard_link(folder.join("a.mp4"), &target.whole).expect("a second name");
+        store(&target, &Mutex::default()).expect("placed");
+        assert_eq!(files(folder), [("a.mp4".to_owned(), video("first"))]);
+    }
+
+    #[test]
+    fn another_process_is_waited_for() {
+        let root = tempfile::tempdir().expect("a folder");
+        let folder = root.path().to_owned();
+        let held = lock(&folder).expect("a lock");
+        let placing = std::thread::spawn(move || put(&folder, &destination("a.mp4", None), "first"));
+        // Time for one that does not wait to take the name. Who waits is right however long this is.
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(!root.path().join("a.mp4").exists(), "it did not wait");
+        // Somebody else takes the name, and is not replaced.
+        fs::write(root.path().join("a.mp4"), video("theirs")).expect("a file");
+        drop(held);
+        placing.join().expect("placed");
+        let expected = [("a.mp4", video("first")), ("a~1.mp4", video("theirs"))];
+        assert_eq!(files(root.path()), expected.map(|(name, bytes)| (name.to_owned(), bytes)));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn no_link_leads_out() {
+        let (root, outside) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+        std::os::unix::fs::symlink(outside.path(), root.path().join("sub")).expect("a link");
+        std::os::unix::fs::symlink(outside.path().join("x"), root.path().join("a.mp4")).expect("a link");
+        for path in ["sub/a.mp4", "sub/deeper/a.mp4", "a.mp4"] {
+            let refused = prepare(root.path(), &destination(path, None)).expect_err(path);
+            assert!(refused.is_local(), "{refused}");
+        }
+        assert_eq!(files(outside.path()), []);
+    }
+
+    #[test]
+    fn what_is_no_video_is_placed_nowhere() {
+        let root = tempfile::tempdir().expect("a folder");
+        let target = prepare(root.path(), &destination("a.mp4", None)).expect("a place");
+        fs::write(&target.part, "<html>").expect("a part");
+        assert!(matches!(store(&target, &Mutex::default()), Err(FetchError::NotVideo(_))));
+        assert_eq!(files(root.path()), []);
+    }
+}

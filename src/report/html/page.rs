@@ -1,0 +1,113 @@
+//! The page itself: what stands above the cards, the cards one by one, and what stands below.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::path::Path;
+
+use jiff::Timestamp;
+use minijinja::value::Serde;
+use minijinja::{Environment, Value};
+use serde::Serialize;
+
+use super::card::Card;
+use super::charts::{ModelBar, StateBar, Sums, model_bars, state_bars};
+use super::policy::Policy;
+use super::text::plain;
+use super::timeline::{Tasks, Timeline};
+use crate::report::row::JobState;
+use crate::report::rows::Report;
+
+const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("script.js");
+const TEMPLATES: [(&str, &str); 3] = [
+    ("page.html", include_str!("page.html")),
+    ("card.html", include_str!("card.html")),
+    ("foot.html", include_str!("foot.html")),
+];
+
+/// What stands above the cards.
+#[derive(Serialize)]
+struct Page {
+    policy: String,
+    version: &'static str,
+    style: &'static str,
+    name: String,
+    batch: String,
+    simulated: bool,
+    written_at: Timestamp,
+    written_for_people: String,
+    jobs: usize,
+    finished: usize,
+    spent: String,
+    /// What is still to be submitted, if anything is.
+    to_submit: Option<String>,
+    at_risk: Option<String>,
+    unknown: Option<String>,
+    states: Vec<StateBar>,
+    models: Vec<ModelBar>,
+    timeline: Option<Timeline>,
+    tags: BTreeSet<String>,
+}
+
+/// What stands below them.
+#[derive(Serialize)]
+struct Foot {
+    script: &'static str,
+}
+
+/// Writes a contact sheet that lies in a folder.
+pub fn write(report: &Report, folder: &Path, written_at: Timestamp, to: &mut impl Write) -> io::Result<()> {
+    let engine = engine().map_err(io::Error::other)?;
+    let render = |name: &str, context: Value, to: &mut dyn Write| {
+        let template = engine.get_template(name).map_err(io::Error::other)?;
+        template.render_captured_to(context, to).map(drop).map_err(io::Error::other)
+    };
+    render("page.html", Serde(page(report, folder, written_at)).into(), to)?;
+    for row in report.rows_seen_from(folder) {
+        render("card.html", Serde(Card::new(&row)).into(), to)?;
+    }
+    render("foot.html", Serde(Foot { script: SCRIPT }).into(), to)
+}
+
+fn engine() -> Result<Environment<'static>, minijinja::Error> {
+    let mut engine = Environment::new();
+    for (name, source) in TEMPLATES {
+        engine.add_template(name, source)?;
+    }
+    Ok(engine)
+}
+
+fn page(report: &Report, folder: &Path, written_at: Timestamp) -> Page {
+    let totals = &report.totals;
+    let mut policy = Policy::new(STYLE, SCRIPT);
+    let (mut tags, mut tasks, mut models) = (BTreeSet::new(), Tasks::default(), Sums::default());
+    for row in report.rows_seen_from(folder) {
+        policy.allow_videos_of(row.video_url.as_deref());
+        models.add_open(&row);
+        tags.extend(row.tags.iter().map(|tag| plain(tag)));
+        if let Some(times) = row.detail.times {
+            tasks.add(&row.id, times);
+        }
+    }
+    report.attempts().for_each(|attempt| models.add(attempt));
+    Page {
+        policy: policy.to_string(),
+        version: env!("CARGO_PKG_VERSION"),
+        style: STYLE,
+        name: plain(&report.key.name),
+        batch: plain(&report.key.batch),
+        simulated: report.simulated,
+        written_at,
+        written_for_people: written_at.strftime("%-d %B %Y, %H:%M UTC").to_string(),
+        jobs: totals.jobs,
+        finished: totals.states.get(JobState::Completed.name()).copied().unwrap_or(0),
+        spent: totals.spent_usd.to_string(),
+        to_submit: (!totals.to_submit_usd.is_zero()).then(|| totals.to_submit_usd.to_string()),
+        at_risk: (!totals.at_risk_usd.is_zero()).then(|| totals.at_risk_usd.to_string()),
+        unknown: (!totals.unknown_usd.is_zero()).then(|| totals.unknown_usd.to_string()),
+        states: state_bars(totals),
+        models: model_bars(&models),
+        timeline: Timeline::of(tasks),
+        tags,
+    }
+}

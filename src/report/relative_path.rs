@@ -1,0 +1,40 @@
+//! The way from one folder to another, as a report writes it.
+
+use std::path::{Component, Path, PathBuf};
+
+/// What leads from a folder to another one, with `/` between and behind its parts; nothing from a folder to itself. Where
+/// nothing leads, as from one drive to another, the other folder as a whole.
+pub fn relative_path(from: &Path, to: &Path) -> String {
+    let (from, to) = (real(from), real(to));
+    let shared = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
+    if shared == 0 {
+        return format!("{}/", to.display());
+    }
+    let up = from.components().skip(shared).map(|_| Component::ParentDir);
+    let down = to.components().skip(shared);
+    up.chain(down).flat_map(|part| [part.as_os_str().to_string_lossy(), "/".into()]).collect()
+}
+
+/// The folder without links on the way to it; as it is written, if it is not there.
+fn real(folder: &Path) -> PathBuf {
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    folder.canonicalize().or_else(|_| std::path::absolute(folder)).unwrap_or_else(|_| folder.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leads_from_folder_to_folder() {
+        let root = tempfile::tempdir().expect("a folder");
+        let at = |path: &str| root.path().join(path);
+        std::fs::create_dir_all(at("a/b")).expect("folders");
+        for (from, to, expected) in
+            [("a", "a", ""), ("a", "a/b", "b/"), ("a/b", "a", "../"), ("a/b", "c/d", "../../c/d/"), ("", "a", "a/")]
+        {
+            assert_eq!(relative_path(&at(from), &at(to)), expected, "from {from} to {to}");
+        }
+        assert_eq!(relative_path(Path::new(""), Path::new(".")), "");
+    }
+}

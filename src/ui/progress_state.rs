@@ -1,0 +1,273 @@
+//! What is shown of a run while it goes on, as text: counts, money, time, and the few tasks that are worth a line.
+
+use std::time::{Duration, Instant};
+
+use super::eta::Eta;
+use super::lines::{count, span};
+use super::table::{shortened, shortened_inside};
+use crate::domain::{JobId, Usd};
+use crate::engine::RunEvent;
+use crate::plan::Plan;
+
+/// From when on a silence of the service is shown.
+pub const SILENCE: Duration = Duration::from_secs(15);
+/// The longest bar and the shortest one that still tells something, in columns.
+const LONGEST_BAR: usize = 40;
+const SHORTEST_BAR: usize = 6;
+/// The running tasks that get a line.
+const OLDEST: usize = 2;
+/// The columns of an id in such a line.
+const ID: usize = 20;
+
+/// A run as far as it is.
+#[derive(Debug)]
+pub struct ProgressState {
+    started: Instant,
+    total: usize,
+    running: usize,
+    completed: usize,
+    failed: usize,
+    in_doubt: usize,
+    left: usize,
+    to_fetch: usize,
+    committed: Usd,
+    planned: Usd,
+    /// Since when nobody answers.
+    silent_since: Option<Instant>,
+    last_failed: Option<(JobId, String)>,
+    last_doubt: Option<(JobId, Usd)>,
+    /// Task by task, where tasks are shown.
+    eta: Option<Eta>,
+}
+
+impl ProgressState {
+    /// Of nothing yet.
+    #[must_use]
+    pub fn new(now: Instant) -> Self {
+        Self {
+            started: now,
+            total: 0,
+            running: 0,
+            completed: 0,
+            failed: 0,
+            in_doubt: 0,
+            left: 0,
+            to_fetch: 0,
+            committed: Usd::ZERO,
+            planned: Usd::ZERO,
+            silent_since: None,
+            last_failed: None,
+            last_doubt: None,
+            eta: None,
+        }
+    }
+
+    /// With every task of a plan, on so many slots, at a service that is so many times faster than documented.
+    #[must_use]
+    pub fn with_tasks(mut self, plan: &Plan, slots: usize, speed: f64) -> Self {
+        self.eta = Some(Eta::new(plan, slots, speed, self.started));
+        self
+    }
+
+    /// Takes in something that happened.
+    pub fn note(&mut self, event: &RunEvent, now: Instant) {
+        match event {
+            RunEvent::Started { submit, resume, planned, .. } => {
+                (self.total, self.running, self.planned) = (submit + resume, *resume, *planned);
+            }
+            RunEvent::Submitted { price, .. } => {
+                self.running += 1;
+                self.committed += *price;
+            }
+            RunEvent::Completed { .. } => self.completed += 1,
+            RunEvent::Failed { job, message } => {
+                self.failed += 1;
+                self.last_failed = Some((job.clone(), message.clone()));
+            }
+            RunEvent::Rejected { job, message } => {
+                self.failed += 1;
+                self.last_failed = Some((job.clone(), format!("rejected: {message}")));
+            }
+            RunEvent::Retrying { .. } => self.failed = self.failed.saturating_sub(1),
+            RunEvent::InDoubt { job, price, .. } => {
+                self.in_doubt += 1;
+                self.committed += *price;
+                self.last_doubt = Some((job.clone(), *price));
+            }
+            RunEvent::Left { .. } => self.left += 1,
+            RunEvent::ToFetch { .. } => self.to_fetch += 1,
+            RunEvent::Fetched { .. } | RunEvent::NotFetched { .. } => self.to_fetch = self.to_fetch.saturating_sub(1),
+            RunEvent::Trouble { .. } => {
+                self.silent_since.get_or_insert(now);
+            }
+            RunEvent::Back { .. } => self.silent_since = None,
+            _ => {}
+        }
+        if matches!(event, RunEvent::Completed { .. } | RunEvent::Failed { .. } | RunEvent::Left { .. }) {
+            self.running = self.running.saturating_sub(1);
+        }
+        if let Some(eta) = &mut self.eta {
+            look_ahead(eta, event, now);
+        }
+    }
+
+    /// All of it as lines that fit into so many columns and rows.
+    #[must_use]
+    pub fn lines(&self, width: usize, height: usize, now: Instant) -> Vec<String> {
+        let lines = [self.headline(width, now), self.counts().join(" · ")].into_iter().chain(self.tasks(now));
+        // What is said above the picture needs rows, too.
+        let most = height.saturating_sub(3).clamp(1, OLDEST + 4);
+        lines.take(most).map(|line| shortened(&line, width)).collect()
+    }
+
+    /// The same in words, for a log that has no place for a picture.
+    #[must_use]
+    pub fn sentence(&self, now: Instant) -> String {
+        [self.done()].into_iter().chain(self.counts()).chain(self.future(now)).collect::<Vec<_>>().join(", ")
+    }
+
+    fn headline(&self, width: usize, now: Instant) -> String {
+        let text = [self.done()].into_iter().chain(self.future(now)).collect::<Vec<_>>().join(" · ");
+        let room = width.saturating_sub(text.chars().count() + 1).min(LONGEST_BAR);
+        if room < SHORTEST_BAR { text } else { format!("{} {text}", self.bar(room)) }
+    }
+
+    fn bar(&self, columns: usize) -> String {
+        let filled = (columns * self.ended().min(self.total)).checked_div(self.total).unwrap_or(0);
+        format!("{}{}", "█".repeat(filled), "░".repeat(columns - filled))
+    }
+
+    fn ended(&self) -> usize {
+        self.completed + self.failed + self.in_doubt + self.left
+    }
+
+    fn done(&self) -> String {
+        format!("{}/{} done", self.completed, self.total)
+    }
+
+    fn counts(&self) -> Vec<String> {
+        let counted = |number: usize, what: &str| (number > 0).then(|| format!("{number} {what}"));
+        let counts = [
+            Some(format!("${} of ${} submitted", self.committed, self.planned)),
+            counted(self.running, "running"),
+            counted(self.failed, "failed"),
+            counted(self.in_doubt, "in doubt"),
+            counted(self.to_fetch, "to fetch"),
+        ];
+        counts.into_iter().flatten().collect()
+    }
+
+    /// How long it will take, or for how long nobody has known.
+    fn future(&self, now: Instant) -> Option<String> {
+        let silence = self.silent_since.map(|since| now.duration_since(since)).filter(|silence| *silence >= SILENCE);
+        if let Some(silence) = silence {
+            return Some(format!("no answer for {}", span(silence)));
+        }
+        let left = self.time_left(now).filter(|left| *left >= Duration::from_secs(1))?;
+        Some(format!("about {} left", span(left)))
+    }
+
+    /// The few tasks that are worth a line.
+    fn tasks(&self, now: Instant) -> Vec<String> {
+        let line = |job: &JobId, told: &str| format!("  {:<ID$}  {told}", shortened_inside(job.as_str(), ID));
+        let oldest = self.eta.iter().flat_map(|eta| eta.oldest(OLDEST, now));
+        let mut lines: Vec<String> = oldest
+            .map(|(job, age, percent)| {
+                let far = percent.map_or_else(|| "waiting".to_owned(), |percent| format!("{percent} %"));
+                line(job, &format!("{far:<8} for {}", span(age)))
+            })
+            .collect();
+        lines.extend(self.last_doubt.iter().map(|(job, price)| line(job, &format!("in doubt, ${price} at risk"))));
+        let more = if self.failed > 1 { format!(" ({} in all)", count(self.failed, "failure")) } else { String::new() };
+        lines.extend(self.last_failed.iter().map(|(job, message)| line(job, &format!("failed{more}: {message}"))));
+        lines
+    }
+
+    /// From what was learned; where tasks are not followed, by the pace so far, and nothing before there is one.
+    fn time_left(&self, now: Instant) -> Option<Duration> {
+        if let Some(eta) = &self.eta {
+            return eta.left(now);
+        }
+        let ended = u32::try_from(self.ended()).ok()?;
+        let left = u32::try_from(self.total).ok()?.checked_sub(ended).filter(|&left| left > 0)?;
+        (ended > 0).then(|| now.duration_since(self.started) * left / ended)
+    }
+}
+
+fn look_ahead(eta: &mut Eta, event: &RunEvent, now: Instant) {
+    match event {
+        RunEvent::Submitted { job, .. } => eta.submitted(job, now),
+        RunEvent::Progressed { job, percent } => eta.progressed(job, *percent),
+        RunEvent::Completed { job } | RunEvent::Failed { job, .. } => eta.ended(job, true, now),
+        RunEvent::Left { job, .. } => eta.ended(job, false, now),
+        RunEvent::Rejected { job, .. } | RunEvent::InDoubt { job, .. } => eta.stop_waiting(job),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(name: &str) -> JobId {
+        JobId::new(name).expect("an id")
+    }
+
+    fn state(total: usize) -> (ProgressState, Instant) {
+        let now = Instant::now();
+        let mut progress = ProgressState::new(now);
+        let planned = "120".parse().expect("money");
+        progress.note(&RunEvent::Started { submit: total, resume: 0, planned, fetch: 0 }, now);
+        (progress, now)
+    }
+
+    #[test]
+    fn every_job_is_counted_once_whatever_happens_to_it() {
+        let (mut progress, now) = state(6);
+        let price: Usd = "3.75".parse().expect("money");
+        let submitted = |name| RunEvent::Submitted {
+            job: id(name),
+            task: crate::domain::TaskId::new("t").expect("an id").into(),
+            price,
+        };
+        let failed = |name| RunEvent::Failed { job: id(name), message: "no".into() };
+        for event in [
+            submitted("a"),
+            submitted("b"),
+            submitted("c"),
+            RunEvent::Completed { job: id("a") },
+            RunEvent::ToFetch { job: id("a") },
+            failed("b"),
+            RunEvent::Retrying { job: id("b"), price },
+            submitted("b"),
+            failed("b"),
+            RunEvent::Rejected { job: id("d"), message: "no".into() },
+            RunEvent::InDoubt { job: id("e"), message: "lost".into(), price },
+        ] {
+            progress.note(&event, now);
+        }
+        assert_eq!(
+            progress.sentence(now),
+            "1/6 done, $18.75 of $120.00 submitted, 1 running, 2 failed, 1 in doubt, 1 to fetch"
+        );
+        let later = now + Duration::from_secs(100);
+        assert!(progress.sentence(later).contains("about 50 s left"), "{}", progress.sentence(later));
+        progress.note(&RunEvent::Trouble { message: "gone".into() }, now);
+        assert!(progress.sentence(later).contains("no answer for 2 min"), "{}", progress.sentence(later));
+    }
+
+    #[test]
+    fn it_fits_every_terminal() {
+        let (mut progress, now) = state(12_345);
+        progress.note(&RunEvent::Failed { job: id(&"x".repeat(128)), message: "n\no\t".repeat(400) }, now);
+        progress.note(&RunEvent::InDoubt { job: id("doubt"), message: String::new(), price: Usd::ZERO }, now);
+        for (width, height) in [(10, 3), (20, 5), (40, 6), (79, 24), (500, 100)] {
+            let lines = progress.lines(width, height, now);
+            assert!(lines.iter().all(|line| line.chars().count() <= width), "{width}: {lines:?}");
+            assert!(
+                lines.len() < height && !lines.iter().any(|line| line.contains(['\n', '\t'])),
+                "{height}: {lines:?}"
+            );
+        }
+    }
+}

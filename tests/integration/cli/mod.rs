@@ -1,0 +1,5 @@
+//! Habits, words and exit codes of the command line, and documents that say what it does.
+
+mod documents;
+mod habits;
+mod output;

@@ -1,0 +1,247 @@
+//! Streams and files that are not as one would wish.
+
+use std::fs;
+
+use crate::support::TWO_JOBS;
+use crate::support::{Service, Workspace};
+
+#[test]
+fn a_reader_that_goes_away_ends_no_run() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    for args in [["run", "m.yaml", "--plan"].as_slice(), &["status", "m.yaml"], &["--help"], &["schema", "plan"]] {
+        let mut child = here.shotlist(args).starts();
+        drop(child.stdout.take());
+        let ended = crate::support::Ended::of(child);
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{args:?}");
+    }
+    let mut child = here.run(&service, &[]).starts();
+    drop((child.stdout.take(), child.stderr.take()));
+    assert_eq!(crate::support::Ended::of(child).code, Some(0));
+    assert_eq!(here.states(), ["completed", "completed"]);
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_told_before_anything_is_spent() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS).file("file", ""));
+    for args in [["--report", "file/report.csv"], ["--out", "file"]] {
+        let ended = here.run(&service, &args).ends_with(74);
+        assert!(ended.stderr.contains("can't be written"), "{}", ended.stderr);
+        assert!(ended.stderr.contains("nothing was spent"), "{}", ended.stderr);
+    }
+    let ended = here.run(&service, &["--report", "report.pdf"]).ends_with(2);
+    assert!(ended.stderr.contains(".csv, .json or .html"), "{}", ended.stderr);
+    assert_eq!(service.asked().len(), 0);
+}
+
+/// The root user may write everywhere but where the kernel itself refuses.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_ledger_that_cannot_be_written_is_told_before_anything_is_spent() {
+    let (service, here) =
+        (Service::well(), Workspace::with_manifest(TWO_JOBS).file("text.db", "this is no database, really"));
+    for (ledger, told) in [("/proc/shotlist/ledger.db", "can't be made"), ("text.db", "is no database")] {
+        let ended = here.run(&service, &["--ledger", ledger]).ends_with(74);
+        assert!(ended.stderr.contains(told), "{}", ended.stderr);
+        assert!(ended.stderr.contains("nothing was spent"), "{}", ended.stderr);
+    }
+    assert_eq!(service.asked().len(), 0);
+}
+
+#[test]
+fn quiet_is_silent_on_success_and_no_stream_gets_colour() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    let ended = here.run(&service, &["-q"]).ends_with(0);
+    assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("", ""));
+    let ended = here.run(&service, &["--batch", "b", "-v"]).ends_with(0);
+    assert!(!ended.stdout.contains('\u{1b}') && !ended.stderr.contains('\u{1b}'), "{}", ended.stderr);
+    assert!(ended.stderr.contains("submitted one ($3.75) as t"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("completed one"), "{}", ended.stderr);
+    let ended = here.shotlist(&["run", "missing.yaml", "--color", "always"]).ends_with(2);
+    assert!(ended.stderr.contains('\u{1b}'), "{}", ended.stderr);
+}
+
+#[test]
+fn the_log_can_be_json() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    let ended = here.run(&service, &["--log-format", "json"]).ends_with(0);
+    let events: Vec<serde_json::Value> =
+        ended.stderr.lines().map(|line| serde_json::from_str(line).expect("a JSON object a line")).collect();
+    let named = |name: &str| events.iter().filter(|event| event["event"] == name).count();
+    assert_eq!((named("started"), named("submitted"), named("completed")), (1, 2, 2), "{}", ended.stderr);
+}
+
+#[test]
+fn init_writes_a_manifest_that_plans_and_never_overwrites() {
+    let here = Workspace::new();
+    here.shotlist(&["init"]).ends_with(0);
+    let plan = here.shotlist(&["run", "shotlist.yaml", "--plan"]).ends_with(0).stdout;
+    assert!(plan.contains("4 jobs to submit"), "{plan}");
+    let ended = here.shotlist(&["init"]).ends_with(74);
+    assert!(ended.stderr.contains("is left as it is"), "{}", ended.stderr);
+    here.shotlist(&["init", "other.yaml"]).ends_with(0);
+}
+
+#[test]
+fn completions_are_there_for_every_shell() {
+    let here = Workspace::new();
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        assert!(here.shotlist(&["completions", shell]).ends_with(0).stdout.contains("max-cost"), "{shell}");
+    }
+}
+
+#[test]
+fn bad_usage_exits_with_two() {
+    let here = Workspace::with_manifest(TWO_JOBS);
+    for args in [
+        ["run"].as_slice(),
+        &["run", "m.yaml", "--concurrency", "0"],
+        &["run", "m.yaml", "--max-cost", "a lot"],
+        &["run", "m.yaml", "--deadline", "soon"],
+        &["run", "m.yaml", "--select", "[z-"],
+        &["run", "m.yaml", "--set", "x"],
+        &["run", "missing.yaml"],
+        &["frobnicate"],
+    ] {
+        let ended = here.shotlist(args).ends_with(2);
+        assert!(ended.stderr.contains("error"), "{args:?}: {}", ended.stderr);
+    }
+    assert_eq!(here.files(), ["m.yaml"]);
+}
+
+/// A device that is always full plays the full disk under stdout.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_result_that_cannot_be_written_is_no_success() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    for args in ["run m.yaml --plan", "status m.yaml", "run m.yaml --yes --first-poll 0s --poll-interval 50ms"] {
+        let ended = here.script(&service, &format!("exec \"$0\" {args} >/dev/full")).ends_with(74);
+        assert!(ended.stderr.contains("could not be written to stdout"), "{args}: {}", ended.stderr);
+    }
+    assert_eq!(here.states(), ["completed", "completed"]);
+}
+
+#[test]
+fn a_switch_in_the_environment_is_a_yes_or_a_no() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    for maybe in ["maybe", "never", " 0"] {
+        let program = here.shotlist(&["run", "m.yaml"]).env("SHOTLIST_YES", maybe);
+        program.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(2);
+    }
+    let program = here.shotlist(&["run", "m.yaml"]).env("SHOTLIST_YES", "no");
+    program.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(3);
+    assert_eq!(service.asked().len(), 0);
+}
+
+#[test]
+fn what_the_service_says_cannot_steer_a_terminal() {
+    let service = Service::scripted(|_| {
+        crate::support::json(400, &serde_json::json!({ "error": { "message": "a\u{1b}[31m\u{7}\u{202e}\rb" } }))
+    });
+    let here = Workspace::with_manifest(TWO_JOBS);
+    let ended = here.run(&service, &[]).ends_with(1);
+    assert!(!ended.stderr.contains(['\u{1b}', '\u{7}', '\u{202e}', '\r']), "{:?}", ended.stderr);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_to_a_manifest_is_the_same_manifest() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    here.run(&service, &[]).ends_with(0);
+    fs::create_dir(here.path("elsewhere")).expect("a folder");
+    std::os::unix::fs::symlink(here.path("m.yaml"), here.path("elsewhere/m.yaml")).expect("a link");
+    let plan = here.shotlist(&["run", "elsewhere/m.yaml", "--plan"]).ends_with(0).stdout;
+    assert!(plan.contains("2 completed, nothing to do"), "{plan}");
+}
+
+#[test]
+fn all_reports_can_be_written_again_from_the_ledger_alone() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    here.run(&service, &[]).ends_with(0);
+    let out = here.path("shotlist-out/m");
+    let read = |name: &str| fs::read_to_string(out.join(name)).expect(name);
+    let undated = |name: &str| -> serde_json::Value {
+        let mut report: serde_json::Value = serde_json::from_str(&read(name)).expect("JSON");
+        report["written_at"].take();
+        report
+    };
+    let (csv, json) = (read("report.csv"), undated("report.json"));
+    for name in ["report.csv", "report.json", "report.html"] {
+        fs::remove_file(out.join(name)).expect("gone");
+    }
+    let asked = service.asked().len();
+    // No address, no key: nobody is asked.
+    let ended = here.shotlist(&["report", "m.yaml", "--report", "more/again.html"]).ends_with(0);
+    assert!(
+        ended.stdout.contains("2 jobs: 2 completed") && ended.stdout.contains("more/again.html"),
+        "{}",
+        ended.stdout
+    );
+    assert_eq!((read("report.csv"), undated("report.json")), (csv, json));
+    assert!(read("report.html").contains("id=\"job-one\""));
+    let again = fs::read_to_string(here.path("more/again.html")).expect("one more report");
+    assert!(
+        again.replace("&#x2f;", "/").contains("data-file=\"../shotlist-out/m/one.mp4\""),
+        "the way to the videos is another one from there"
+    );
+    assert_eq!(service.asked().len(), asked);
+
+    let nothing = Workspace::with_manifest(TWO_JOBS);
+    nothing.shotlist(&["report", "m.yaml", "-q"]).ends_with(0);
+    assert_eq!(nothing.states(), ["pending", "pending"]);
+    assert!(!nothing.path(".shotlist").exists(), "a report made a ledger");
+}
+
+#[test]
+fn the_json_report_fits_its_schema_whatever_happened() {
+    let service = Service::scripted(|asked| match (asked.method.as_str(), asked.body.contains("doubt")) {
+        ("POST", true) => crate::support::Answer::Hangup,
+        _ if asked.path.ends_with("t1") => crate::support::json(
+            200,
+            &serde_json::json!({ "id": "t1", "status": "failed", "error": { "message": "no", "code": 7, "more": [1] } }),
+        ),
+        _ => crate::support::Answer::Well,
+    });
+    let manifest = "version: 1\nfaces: { f: { review: pending } }\ndefaults: { model: beta-2.0-lite }\njobs:\n  \
+                    - { id: a, prompt: good, tags: [x] }\n  - { id: b, prompt: bad }\n  - { id: c, prompt: in doubt }\n  \
+                    - { id: d, prompt: face, face: f }\n  - { id: e, prompt: '=1+1' }\n";
+    let here = Workspace::with_manifest(manifest);
+    here.run(&service, &["--concurrency", "1"]).ends_with(7);
+    here.write("m.yaml", manifest.replace("prompt: good", "prompt: better"));
+    here.run(&service, &["--exclude", "e"]).ends_with(7);
+    let schema: serde_json::Value =
+        serde_json::from_str(include_str!("../../../schemas/report.schema.json")).expect("JSON");
+    let validator = jsonschema::validator_for(&schema).expect("a schema");
+    let status = here.shotlist(&["status", "m.yaml", "--format", "json"]).ends_with(0);
+    for report in [here.report(), serde_json::from_str(&status.stdout).expect("JSON")] {
+        let errors: Vec<String> = validator.iter_errors(&report).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{errors:?}");
+        assert_eq!(report["superseded"][0]["file"], "a~1.mp4");
+    }
+    assert_eq!(here.states(), ["completed", "failed", "in_doubt", "held", "completed"]);
+}
+
+/// The sums of money on the contact sheet are those of the ledger, whatever became of the jobs.
+#[test]
+fn the_sheet_adds_up_to_what_the_ledger_says() {
+    let service = Service::scripted(|asked| {
+        if asked.path.ends_with("t0") {
+            let error = serde_json::json!({ "message": "no" });
+            return crate::support::json(200, &serde_json::json!({ "id": "t0", "status": "failed", "error": error }));
+        }
+        crate::support::Answer::Well
+    });
+    let here = Workspace::with_manifest(TWO_JOBS);
+    // One fails and is tried again, two is changed, and then it is gone.
+    here.run(&service, &["--concurrency", "1"]).ends_with(1);
+    here.run(&service, &["--retry-failed"]).ends_with(0);
+    here.write("m.yaml", TWO_JOBS.replace("a dog", "a wolf"));
+    here.run(&service, &[]).ends_with(0);
+    here.write("m.yaml", "version: 1\njobs:\n  - { id: one, model: beta-2.0-lite, prompt: a cat }\n");
+    here.shotlist(&["report", "m.yaml", "-q"]).ends_with(0);
+    let totals = here.report()["totals"].clone();
+    assert_eq!((totals["spent_usd"].as_str(), totals["unknown_usd"].as_str()), (Some("18.75"), Some("3.75")));
+    let page = fs::read_to_string(here.path("shotlist-out/m/report.html")).expect("the page");
+    let all = page.split("class=\"sum\">").nth(1).expect("a model");
+    assert!(all.starts_with("$18.75 <small>+ $3.75 perhaps"), "{}", &all[..60]);
+    assert!(page.contains("<li class=\"price\">$3.75 + $3.75 perhaps</li>"), "the card of one");
+}

@@ -1,0 +1,71 @@
+//! Downloads beside a run: few at once, and never with a slot in hand.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures::future::BoxFuture;
+use shotlist::domain::{AttemptState, History, OutputPath, VideoFile};
+use shotlist::download::{Destination, Downloads, FetchError, Link, Stored};
+use shotlist::engine::{Outcome, RunEvent, Settings, Stop};
+use shotlist::plan::{DownloadPlan, Plan};
+use tokio::time::Instant;
+
+use crate::support::fake::{FakeService, MemoryLedger, jobs, run_fetching};
+use crate::support::plans::{SECOND, plan};
+
+/// Videos that each take an hour, and how many were fetched at once.
+#[derive(Default)]
+struct Hours {
+    now: AtomicUsize,
+    most: Mutex<usize>,
+}
+
+impl Downloads for Hours {
+    fn fetch<'a>(&'a self, _: &'a Link, _: &'a Destination) -> BoxFuture<'a, Result<(), FetchError>> {
+        Box::pin(async move {
+            let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
+            {
+                let mut most = self.most.lock().expect("no panic");
+                *most = now.max(*most);
+            }
+            tokio::time::sleep(3600 * SECOND).await;
+            self.now.fetch_sub(1, Ordering::SeqCst);
+            Ok(())
+        })
+    }
+
+    fn find<'a>(&'a self, _: &'a Destination, _: &'a VideoFile) -> BoxFuture<'a, Option<OutputPath>> {
+        Box::pin(std::future::ready(None))
+    }
+
+    fn store<'a>(&'a self, destination: &'a Destination) -> BoxFuture<'a, Result<Stored, FetchError>> {
+        let file = VideoFile { path: destination.path.clone(), sha256: "0".repeat(64), bytes: 1 };
+        Box::pin(std::future::ready(Ok(Stored { file, displaced: None })))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_download_never_holds_a_slot_and_few_go_on_at_once() {
+    let (service, videos) = (FakeService::taking(|_| 60 * SECOND), Hours::default());
+    let settings = Settings { concurrency: 2, ..Settings::default() };
+    let (ledger, stop, start) = (MemoryLedger::default(), Stop::default(), Instant::now());
+    let plan = Plan { downloads: Some(DownloadPlan::default()), ..plan(&jobs(12), &History::default(), None) };
+    let (outcome, events) = run_fetching(&service, &ledger, &settings, &stop, &plan, Some(&videos)).await;
+    let last = service.submissions().last().expect("a submission").0;
+    assert!(last - start < 3600 * SECOND, "the last of twelve was submitted after {:?}", last - start);
+    assert_eq!(*videos.most.lock().expect("no panic"), 4);
+    let fetched = events.iter().filter(|event| matches!(event, RunEvent::Fetched { .. })).count();
+    assert_eq!((fetched, outcome), (12, Outcome::default()));
+    assert!(start.elapsed() < (3 * 3600 + 600) * SECOND, "{:?}", start.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_wants_the_end_now_does_not_wait_for_a_download() {
+    let (service, videos) = (FakeService::taking(|_| 60 * SECOND), Hours::default());
+    let settings = Settings { max_duration: Some(600 * SECOND), ..Settings::default() };
+    let (ledger, stop, start) = (MemoryLedger::default(), Stop::default(), Instant::now());
+    let plan = Plan { downloads: Some(DownloadPlan::default()), ..plan(&jobs(2), &History::default(), None) };
+    let (outcome, _) = run_fetching(&service, &ledger, &settings, &stop, &plan, Some(&videos)).await;
+    assert_eq!((start.elapsed(), outcome.unfetched), (600 * SECOND, 0));
+    assert_eq!(ledger.states(), [AttemptState::Completed; 2]);
+}

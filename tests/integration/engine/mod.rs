@@ -1,0 +1,9 @@
+//! Runs on a paused clock: hours pass in milliseconds, and every moment is exact.
+
+mod cadence;
+mod fetching;
+mod money;
+mod outages;
+mod rates;
+mod slots;
+mod trust;

@@ -1,0 +1,169 @@
+//! Slots are filled, tasks are polled, and ten thousand of them are no more than one timer.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use shotlist::domain::{AttemptState, History, TaskId};
+use shotlist::engine::{RunEvent, Settings, Stop};
+use shotlist::service::PollAnswer;
+use tokio::time::Instant;
+
+use crate::support::fake::{FakeService, MemoryLedger, jobs, run};
+use crate::support::plans::{SECOND, outstanding, plan};
+
+#[tokio::test(start_paused = true)]
+async fn no_more_tasks_are_outstanding_than_there_are_slots_and_a_slot_is_refilled_at_once() {
+    let service = FakeService::taking(|_| 60 * SECOND);
+    let settings = Settings { concurrency: 4, ..Settings::default() };
+    let (ledger, start) = (MemoryLedger::default(), Instant::now());
+    run(&service, &ledger, &settings, &Stop::default(), &plan(&jobs(12), &History::default(), None)).await;
+    assert_eq!(ledger.states(), [AttemptState::Completed; 12]);
+    // Three rounds of four, each of a minute and at most one poll interval.
+    let wall = start.elapsed();
+    assert!(wall >= 3 * 60 * SECOND && wall <= 3 * (60 + 11) * SECOND, "{wall:?}");
+    for (at, _) in service.submissions() {
+        let begun = service.submissions().iter().filter(|(begun, _)| *begun <= at).count();
+        let ended = service.tasks.lock().expect("no panic").values().filter(|(s, takes)| *s + *takes <= at).count();
+        assert!(begun - ended <= 4, "{begun} begun and {ended} ended");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn looks_keep_to_the_cadence() {
+    let service = FakeService::taking(|_| 100 * SECOND);
+    let start = Instant::now();
+    run(
+        &service,
+        &MemoryLedger::default(),
+        &Settings::default(),
+        &Stop::default(),
+        &plan(&jobs(1), &History::default(), None),
+    )
+    .await;
+    let polls: Vec<Duration> = service.polls().iter().map(|(at, _)| *at - start).collect();
+    assert!(polls[0] >= 30 * SECOND, "looked before a task can be ready: {polls:?}");
+    assert!(polls[0] <= 36 * SECOND, "{polls:?}");
+    for pair in polls.windows(2) {
+        let pause = pair[1].checked_sub(pair[0]).unwrap();
+        assert!(pause >= SECOND && pause <= 10 * SECOND + Duration::from_millis(60), "{polls:?}");
+    }
+    assert!(polls.len() <= 12, "{} polls", polls.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_known_task_that_is_denied_gets_a_grace_time() {
+    let mut service = FakeService::taking(|_| 35 * SECOND);
+    service.denies = Box::new(|number| (number < 3).then(|| PollAnswer::Missing("it is not known (HTTP 404)".into())));
+    let ledger = MemoryLedger::default();
+    run(&service, &ledger, &Settings::default(), &Stop::default(), &plan(&jobs(1), &History::default(), None)).await;
+    assert_eq!(ledger.states(), [AttemptState::Completed]);
+
+    let mut service = FakeService::taking(|_| SECOND);
+    service.denies = Box::new(|_| Some(PollAnswer::Missing("it is not known (HTTP 404)".into())));
+    let (ledger, start) = (MemoryLedger::default(), Instant::now());
+    let (_, events) =
+        run(&service, &ledger, &Settings::default(), &Stop::default(), &plan(&jobs(1), &History::default(), None))
+            .await;
+    assert_eq!(ledger.states(), [AttemptState::Failed]);
+    assert!(start.elapsed() > 120 * SECOND, "{:?}", start.elapsed());
+    assert!(events.iter().any(|event| matches!(event, RunEvent::Failed { message, .. } if message.contains("404"))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn resumed_tasks_take_slots_and_are_all_looked_after() {
+    let all = jobs(16);
+    let attempts = all.iter().take(10).enumerate().map(|(number, job)| outstanding(number, job, Timestamp::now()));
+    let service = FakeService::taking(|_| 40 * SECOND);
+    let ledger = MemoryLedger::default();
+    // They end one after the other, a minute apart.
+    for (number, job) in (1..).zip(all.iter().take(10)) {
+        let task = TaskId::new(format!("old{}", number - 1)).expect("an id");
+        service.tasks.lock().expect("no panic").insert(task, (Instant::now(), number * 60 * SECOND));
+        ledger.attempts.lock().expect("no panic").push((job.id.clone(), AttemptState::Queued));
+    }
+    let plan = plan(&all, &History::new(attempts.collect()), None);
+    assert_eq!((plan.resume.len(), plan.totals().submit), (10, 6));
+    run(&service, &ledger, &Settings { concurrency: 4, ..Settings::default() }, &Stop::default(), &plan).await;
+    assert_eq!(ledger.states(), [AttemptState::Completed; 16]);
+    // More tasks than slots: none waits to be polled, and nothing is submitted before the surplus has ended.
+    for (at, _) in service.submissions() {
+        let outstanding = service.outstanding_at(at);
+        assert!(outstanding <= 4, "{outstanding} tasks outstanding at {at:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn ten_thousand_tasks_at_once() {
+    let service = FakeService::taking(|number| Duration::from_millis(30_000 + (number as u64 * 7919) % 90_000));
+    let settings = Settings { concurrency: 10_000, ..Settings::default() };
+    let (ledger, start) = (MemoryLedger::default(), Instant::now());
+    run(&service, &ledger, &settings, &Stop::default(), &plan(&jobs(10_000), &History::default(), None)).await;
+    assert!(ledger.states().iter().all(|state| *state == AttemptState::Completed));
+    assert!(start.elapsed() < 180 * SECOND, "{:?}", start.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_is_full_gets_as_many_tasks_as_it_takes_and_later_more() {
+    // It takes three tasks at first, and eight from the tenth minute on.
+    let start = Instant::now();
+    let mut service = FakeService::taking(|_| 60 * SECOND);
+    service.is_full = Box::new(move |outstanding| {
+        let most = if start.elapsed() < 600 * SECOND { 3 } else { 8 };
+        (outstanding >= most).then_some(Some(10 * SECOND))
+    });
+    let ledger = MemoryLedger::default();
+    run(&service, &ledger, &Settings::default(), &Stop::default(), &plan(&jobs(100), &History::default(), None)).await;
+    let ended = |state| ledger.states().into_iter().filter(|other| *other == state).count();
+    assert_eq!(ended(AttemptState::Completed), 100, "a refusal costs no attempt");
+    // Thirty in ten minutes, and the seventy others eight at a time: nine more minutes, if no time is lost.
+    let wall = start.elapsed();
+    assert!(wall < 19 * 60 * SECOND * 12 / 10, "{wall:?}");
+    // Refused submissions are rare: some at the beginning, and then a probe now and then.
+    assert!(ended(AttemptState::Void) < 30, "{} refusals", ended(AttemptState::Void));
+    let full = (0..100).filter(|n| service.outstanding_at(start + (700 + n) * SECOND) == 8).count();
+    assert!(full > 60, "it did not recover: eight were outstanding in {full} of 100 seconds");
+    let bodies: Vec<String> = service.submissions().into_iter().map(|(_, body)| body).collect();
+    let mut seen = HashSet::new();
+    let first: Vec<&String> = bodies.iter().filter(|body| seen.insert(body.as_str())).collect();
+    let in_order = jobs(100).iter().zip(&first).filter(|(job, body)| job.request.body() == body.as_str()).count();
+    assert_eq!(in_order, 100, "the order of submission is the manifest's");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rate_of_the_users_own_holds_for_submissions_and_polls_together() {
+    let service = FakeService::taking(|_| 60 * SECOND);
+    let settings = Settings { concurrency: 40, rps: Some(2.0), ..Settings::default() };
+    let ledger = MemoryLedger::default();
+    run(&service, &ledger, &settings, &Stop::default(), &plan(&jobs(100), &History::default(), None)).await;
+    let (polls, submissions) = (service.polls(), service.submissions());
+    let mixed = polls.iter().filter(|(at, _)| *at < submissions[99].0).count();
+    assert!(mixed > 50, "polls wait for submissions: {mixed}");
+    assert_eq!(ledger.states(), [AttemptState::Completed; 100]);
+    // Submissions are noted 100 ms after they were sent, polls at once.
+    let sent = service.submissions().into_iter().map(|(at, _)| at.checked_sub(Duration::from_millis(100)).unwrap());
+    let mut asked: Vec<Instant> = service.polls().into_iter().map(|(at, _)| at).chain(sent).collect();
+    asked.sort_unstable();
+    for four in asked.windows(4) {
+        assert!(four[3] - four[0] >= Duration::from_millis(1495), "{:?}", four[3] - four[0]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn tasks_that_ended_long_ago_teach_nothing() {
+    // Ten tasks of yesterday are over at the first poll; then come ten new ones.
+    let all = jobs(20);
+    let yesterday = Timestamp::now() - jiff::SignedDuration::from_hours(20);
+    let attempts = all.iter().take(10).enumerate().map(|(number, job)| outstanding(number, job, yesterday));
+    let service = FakeService::taking(|_| 60 * SECOND);
+    let ledger = MemoryLedger::default();
+    for (number, job) in all.iter().take(10).enumerate() {
+        let task = TaskId::new(format!("old{number}")).expect("an id");
+        service.tasks.lock().expect("no panic").insert(task, (Instant::now(), Duration::ZERO));
+        ledger.attempts.lock().expect("no panic").push((job.id.clone(), AttemptState::Queued));
+    }
+    let (plan, start) = (plan(&all, &History::new(attempts.collect()), None), Instant::now());
+    run(&service, &ledger, &Settings::default(), &Stop::default(), &plan).await;
+    assert_eq!(ledger.states(), [AttemptState::Completed; 20]);
+    assert!(start.elapsed() < 200 * SECOND, "{:?}", start.elapsed());
+}

@@ -1,0 +1,232 @@
+//! Arrows run one way: which room may import which is a table, and the code is held against it. So are the rooms inside rooms,
+//! what a door holds, how long a file is, and where it knows the operating system.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A room, and those that it may import.
+type Line = (&'static str, &'static [&'static str]);
+
+/// What each room may import. Nobody imports `cli` but the program itself.
+const ROOMS: [Line; 14] = [
+    ("domain", &[]),
+    ("files", &[]),
+    ("catalog", &["domain"]),
+    // Expansion asks the catalogue which fields a family takes, to pass over soft defaults and to check each job.
+    ("manifest", &["domain", "files", "catalog"]),
+    ("plan", &["domain"]),
+    ("service", &["domain"]),
+    ("ledger", &["domain", "files"]),
+    ("download", &["domain", "files"]),
+    // A report names the file of a video only while it is there, whole.
+    ("report", &["domain", "files", "download"]),
+    // The simulator refuses what the catalogue refuses: one definition of every limit.
+    ("sandbox", &["domain", "catalog"]),
+    ("engine", &["domain", "plan", "service", "ledger", "download"]),
+    // The one safe order: nobody else puts a ledger and an engine together.
+    (
+        "session",
+        &[
+            "domain", "files", "catalog", "manifest", "plan", "service", "ledger", "download", "report", "sandbox",
+            "engine",
+        ],
+    ),
+    ("ui", &["domain", "manifest", "plan", "engine", "report"]),
+    (
+        "cli",
+        &["domain", "files", "catalog", "manifest", "plan", "service", "ledger", "report", "sandbox", "session", "ui"],
+    ),
+];
+
+/// The rooms inside rooms. What lies beside them in the room itself is its own; `.` is all of that.
+const INNER: [(&str, &[Line]); 5] = [
+    (
+        "manifest",
+        &[
+            ("source", &[]),
+            ("template", &["source"]),
+            ("raw", &["source", "template"]),
+            ("tables", &["source", "raw"]),
+            ("expand", &["source", "template", "raw", "tables"]),
+            (".", &["source", "template", "raw", "tables", "expand"]),
+        ],
+    ),
+    // A store knows what goes through the door; behind the door, nobody knows a store.
+    ("ledger", &[(".", &[]), ("sqlite", &["."])]),
+    ("engine", &[("cadence", &["."]), (".", &["cadence"])]),
+    ("report", &[("html", &["."]), (".", &["html"])]),
+    ("cli", &[("args", &[]), ("commands", &[".", "args"]), (".", &["args", "commands"])]),
+];
+
+/// Where the code knows the operating system, and for what.
+const OF_THE_SYSTEM: [(&str, &str); 7] = [
+    ("cli/service.rs", "the mode of the key's file"),
+    ("cli/signals.rs", "signals"),
+    ("files/folder.rs", "folders that are synced"),
+    ("files/open.rs", "flags for opening, which no link and no pipe survive"),
+    ("files/replace.rs", "the mode of a file that is replaced"),
+    ("ledger/sqlite/open.rs", "the mode of a ledger, and its names"),
+    ("manifest/source/text.rs", "which file a name leads to"),
+];
+
+fn src() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+}
+
+/// Every source file under a folder, by its path in it.
+fn sources(folder: &Path) -> BTreeMap<String, String> {
+    let (mut folders, mut found) = (vec![folder.to_owned()], BTreeMap::new());
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(next).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let inside = path.strip_prefix(folder).expect("inside").to_string_lossy().replace('\\', "/");
+                found.insert(inside, fs::read_to_string(&path).expect("a source file"));
+            }
+        }
+    }
+    found
+}
+
+/// A file without its own tests.
+fn production(text: &str) -> &str {
+    text.split("#[cfg(test)]\nmod tests").next().unwrap_or(text)
+}
+
+fn without_comments(text: &str) -> String {
+    text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
+}
+
+/// The first names after this path, outside comments: in `use` lines and in paths alike.
+fn names_after(text: &str, path: &str) -> BTreeSet<String> {
+    let code = without_comments(text);
+    code.match_indices(path)
+        .flat_map(|(at, marker)| {
+            let rest = &code[at + marker.len()..];
+            let list = rest
+                .strip_prefix('{')
+                .and_then(|rest| rest.split_once('}'))
+                .map_or_else(Vec::new, |(list, _)| list.split(',').collect());
+            let words = if list.is_empty() { vec![rest] } else { list };
+            words.into_iter().map(first_name).collect::<Vec<_>>()
+        })
+        .filter(|name| !name.is_empty())
+        .collect()
+}
+
+fn first_name(text: &str) -> String {
+    text.trim_start().chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect()
+}
+
+/// Holds edges against a table that has no circle: rooms can be taken away one by one, each when all that it imports are gone.
+fn assert_held(edges: &BTreeMap<String, BTreeSet<String>>, table: &[Line], what: &str) {
+    let allowed: BTreeMap<&str, &[&str]> = table.iter().copied().collect();
+    let (rooms, lines): (BTreeSet<&str>, BTreeSet<&str>) =
+        (edges.keys().map(String::as_str).collect(), allowed.keys().copied().collect());
+    assert_eq!(rooms, lines, "{what}: a room without a line in the table, or a line without a room");
+    for (room, imported) in edges {
+        for other in imported.iter().filter(|other| *other != room) {
+            assert!(allowed[room.as_str()].contains(&other.as_str()), "{what}: {room} imports {other}");
+        }
+    }
+}
+
+fn assert_no_circle(table: &[Line]) {
+    let mut left: BTreeMap<&str, &[&str]> = table.iter().copied().collect();
+    while !left.is_empty() {
+        let free = left.iter().find(|(_, imports)| imports.iter().all(|other| !left.contains_key(other)));
+        let (&free, _) = free.unwrap_or_else(|| panic!("a circle among {:?}", left.keys()));
+        left.remove(free);
+    }
+}
+
+#[test]
+fn every_import_is_in_the_table() {
+    let mut edges: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (file, text) in sources(&src()) {
+        // What lies in no room is the front door.
+        let Some((room, _)) = file.split_once('/') else { continue };
+        edges.entry(room.to_owned()).or_default().extend(names_after(&text, "crate::"));
+    }
+    assert_held(&edges, &ROOMS, "src");
+    assert_no_circle(&ROOMS);
+}
+
+/// A door (`mod.rs`) lets through what is inside; the others keep to the table of their room.
+#[test]
+fn the_rooms_inside_rooms_keep_to_their_tables() {
+    for (room, table) in INNER {
+        let mut edges: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        let inner: Vec<&str> = table.iter().map(|(name, _)| *name).collect();
+        for (file, text) in sources(&src().join(room)).into_iter().filter(|(file, _)| file != "mod.rs") {
+            let from = file.split_once('/').map_or(".", |(inner, _)| inner).to_owned();
+            let absolute = names_after(&text, &format!("crate::{room}::"));
+            // From a file beside the inner rooms, `super` is the room; from one inside, it is its own inner room.
+            let near = if from == "." { names_after(&text, "super::") } else { BTreeSet::new() };
+            let to_inner = |name: String| if inner.contains(&name.as_str()) { name } else { ".".to_owned() };
+            edges.entry(from).or_default().extend(absolute.into_iter().chain(near).map(to_inner));
+        }
+        let listed: BTreeSet<String> = fs::read_dir(src().join(room))
+            .expect("a room")
+            .map(|entry| entry.expect("an entry").path())
+            .filter(|path| path.is_dir())
+            .map(|path| path.file_name().expect("a name").to_string_lossy().into_owned())
+            .collect();
+        let named: BTreeSet<String> = inner.iter().filter(|name| **name != ".").map(ToString::to_string).collect();
+        assert_eq!(listed, named, "the inner rooms of {room}");
+        assert_held(&edges, table, room);
+    }
+    let with_inner: BTreeSet<String> = sources(&src())
+        .into_keys()
+        .filter_map(|file| {
+            let mut parts = file.split('/');
+            let (room, inner, rest) = (parts.next()?, parts.next()?, parts.next());
+            rest.map(|_| format!("{room} {inner}")).map(|both| both.split(' ').next().unwrap_or_default().to_owned())
+        })
+        .collect();
+    assert_eq!(with_inner, INNER.iter().map(|(room, _)| (*room).to_owned()).collect(), "rooms with rooms inside");
+}
+
+/// A `mod.rs` says what a room is for, lists what is in it, and gives it out: nothing else.
+#[test]
+fn a_door_holds_docs_and_names_only() {
+    for (file, text) in sources(&src()).into_iter().filter(|(file, _)| file.ends_with("mod.rs")) {
+        assert!(text.starts_with("//! "), "{file} does not say what it is for");
+        let mut is_list = false;
+        for line in without_comments(&text).lines().filter(|line| !line.trim().is_empty()) {
+            let is_name = ["mod ", "pub mod ", "pub use ", "pub(", "use ", "#[cfg(test)]"]
+                .iter()
+                .any(|start| line.starts_with(start));
+            assert!(is_name || is_list, "{file}: {line}");
+            is_list = if is_list { !line.starts_with('}') } else { line.ends_with('{') };
+        }
+    }
+}
+
+#[test]
+fn no_file_holds_more_than_one_idea() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for (folder, most) in [("src", 330), ("tests", 400), ("benches", 300), ("examples", 60)] {
+        for (file, text) in sources(&root.join(folder)) {
+            let code = if folder == "src" { production(&text) } else { &text }.lines().map(str::trim);
+            let code = code.filter(|line| !line.is_empty() && !line.starts_with("//")).count();
+            assert!(code <= most, "{folder}/{file} has {code} lines of code");
+        }
+    }
+}
+
+/// What is only of one operating system stands in few places.
+#[test]
+fn what_is_of_the_system_stands_in_one_place_each() {
+    let knows = |text: &str| {
+        ["cfg(unix)", "cfg(not(unix))", "cfg(windows)", "target_os", "std::os::"]
+            .map(|what| without_comments(text).contains(what))
+            .contains(&true)
+    };
+    let found: BTreeSet<String> =
+        sources(&src()).into_iter().filter(|(_, text)| knows(production(text))).map(|(file, _)| file).collect();
+    assert_eq!(found, OF_THE_SYSTEM.iter().map(|(file, _)| (*file).to_owned()).collect());
+}

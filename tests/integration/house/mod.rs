@@ -1,0 +1,3 @@
+//! How the program is built: held against a table.
+
+mod layering;

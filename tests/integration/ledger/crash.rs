@@ -1,0 +1,76 @@
+//! Real processes, really killed: what the next start concludes.
+
+use std::sync::atomic::Ordering;
+
+use crate::support::TWO_JOBS;
+use crate::support::{Ended, Service, Workspace, kill, wait_until};
+
+fn states_in_ledger(here: &Workspace) -> Vec<String> {
+    if !here.path(".shotlist/ledger.db").exists() {
+        return Vec::new();
+    }
+    here.ledger("SELECT state FROM attempt ORDER BY id").into_iter().flatten().collect()
+}
+
+#[test]
+fn tasks_that_were_outstanding_when_the_process_was_killed_are_polled_on() {
+    let ((service, done), here) = (Service::slow(), Workspace::with_manifest(TWO_JOBS));
+    let child = here.run(&service, &[]).starts();
+    wait_until("both tasks are in progress", || states_in_ledger(&here) == ["in_progress", "in_progress"]);
+    kill(&child, "-KILL");
+    assert_eq!(Ended::of(child).code, None, "it was not killed");
+    // The reports that the killed run left behind are whole.
+    assert_eq!(here.report()["totals"]["jobs"], 2);
+
+    done.store(true, Ordering::SeqCst);
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!(service.posts().len(), 2, "a task was paid for twice");
+    assert_eq!(here.states(), ["completed", "completed"]);
+}
+
+#[test]
+fn a_process_killed_between_sending_and_the_answer_leaves_a_doubt() {
+    let (service, release) = Service::holding("a dog");
+    let here = Workspace::with_manifest(TWO_JOBS);
+    let child = here.run(&service, &[]).starts();
+    wait_until("the first job is completed", || states_in_ledger(&here).contains(&"completed".to_owned()));
+    wait_until("the second is sent", || service.posts().len() == 2);
+    assert!(states_in_ledger(&here).contains(&"intended".to_owned()), "{:?}", states_in_ledger(&here));
+    kill(&child, "-KILL");
+    assert_eq!(Ended::of(child).code, None, "it was not killed");
+    release.store(true, Ordering::SeqCst);
+
+    let ended = here.run(&service, &[]).ends_with(7);
+    assert!(ended.stderr.contains("1 job is in doubt"), "{}", ended.stderr);
+    assert_eq!(here.states(), ["completed", "in_doubt"]);
+    assert_eq!(service.posts().len(), 2, "a doubtful job was sent again");
+    assert_eq!(here.report()["totals"]["at_risk_usd"], "7.50");
+}
+
+#[test]
+fn the_sandbox_can_be_killed_and_continued_like_the_real_thing() {
+    let here = Workspace::with_manifest(TWO_JOBS);
+    let run = || here.shotlist(&["run", "m.yaml", "--sandbox", "--ledger", ".shotlist/ledger.db"]);
+    let child = run().starts();
+    wait_until("both are accepted", || {
+        states_in_ledger(&here).iter().filter(|state| *state == "queued" || *state == "in_progress").count() == 2
+    });
+    kill(&child, "-KILL");
+    assert_eq!(Ended::of(child).code, None, "it was not killed");
+    run().ends_with(0);
+    assert_eq!(states_in_ledger(&here), ["completed", "completed"]);
+}
+
+#[test]
+fn one_runner_for_a_batch_at_a_time() {
+    let ((service, done), here) = (Service::slow(), Workspace::with_manifest(TWO_JOBS));
+    let child = here.run(&service, &[]).starts();
+    wait_until("both tasks are accepted", || service.posts().len() == 2);
+    let ended = here.run(&service, &[]).ends_with(75);
+    assert!(ended.stderr.contains(&format!("process {}", child.id())), "{}", ended.stderr);
+    // Another batch of the same ledger is another matter.
+    done.store(true, Ordering::SeqCst);
+    here.run(&service, &["--batch", "other"]).ends_with(0);
+    assert_eq!(Ended::of(child).code, Some(0));
+    assert_eq!(service.posts().len(), 4);
+}

@@ -1,0 +1,114 @@
+//! A ledger that breaks: before a submission, after it, or before the run began. The disk is a real file and the store
+//! a real SQLite; a trigger in it plays the full disk at exactly one write.
+
+use crate::support::TWO_JOBS;
+use crate::support::{Ended, Service, Workspace};
+
+/// A ledger that is there, with a trigger that fails writes of attempts in a state.
+fn breaking(state: &str) -> (Service, Workspace) {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    here.run(&service, &["--batch", "before", "--select", "one"]).ends_with(0);
+    let connection = rusqlite::Connection::open(here.path(".shotlist/ledger.db")).expect("the ledger");
+    for event in ["INSERT", "UPDATE"] {
+        let trigger = format!(
+            "CREATE TRIGGER full_{event} BEFORE {event} ON attempt WHEN NEW.state = '{state}'
+             BEGIN SELECT RAISE(ROLLBACK, 'database or disk is full'); END"
+        );
+        connection.execute_batch(&trigger).expect("a trigger");
+    }
+    (service, here)
+}
+
+#[test]
+fn a_disk_that_is_full_before_the_submission_sends_nothing() {
+    let (service, here) = breaking("intended");
+    let ended = here.run(&service, &[]).ends_with(74);
+    assert!(ended.stderr.contains("disk is full"), "{}", ended.stderr);
+    assert_eq!(service.posts().len(), 1, "something was sent without an intent");
+}
+
+#[test]
+fn a_disk_that_is_full_after_the_submission_gives_a_rescue_line_and_stops() {
+    let (service, here) = breaking("queued");
+    let ended = here.run(&service, &["--concurrency", "1"]).ends_with(74);
+    assert_eq!(service.posts().len(), 2, "it went on submitting");
+    for stream in [&ended.stdout, &ended.stderr] {
+        assert!(stream.contains("RESCUE: the task of one is t1"), "{stream}");
+    }
+    assert!(ended.stderr.contains("resolve m.yaml one --task t1"), "{}", ended.stderr);
+    // The line is enough to go on once the disk has room.
+    let connection = rusqlite::Connection::open(here.path(".shotlist/ledger.db")).expect("the ledger");
+    connection.execute_batch("DROP TRIGGER full_INSERT; DROP TRIGGER full_UPDATE").expect("no triggers");
+    drop(connection);
+    let resolve = here.shotlist(&["resolve", "m.yaml", "one", "--task", "t1"]);
+    resolve.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(0);
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!(service.posts().len(), 3);
+    assert_eq!(here.states(), ["completed", "completed"]);
+}
+
+#[test]
+fn a_final_word_that_cannot_be_written_is_asked_for_again() {
+    let (service, here) = breaking("completed");
+    here.run(&service, &[]).ends_with(74);
+    let connection = rusqlite::Connection::open(here.path(".shotlist/ledger.db")).expect("the ledger");
+    connection.execute_batch("DROP TRIGGER full_INSERT; DROP TRIGGER full_UPDATE").expect("no triggers");
+    drop(connection);
+    let posts = service.posts().len();
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!(here.states(), ["completed", "completed"]);
+    assert!(service.posts().len() <= 3, "{posts} then {}", service.posts().len());
+}
+
+#[test]
+fn a_file_that_may_not_grow_sends_nothing_or_loses_nothing() {
+    // A limit on the size of files is the full disk that needs no special rights. Every place at which it may strike:
+    // before the ledger is made, in the middle, and not at all.
+    for blocks in [0, 8, 24, 48, 64, 96, 160, 400, 100_000] {
+        let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+        let pace = "--first-poll 0s --poll-interval 20ms --poll-floor 5ms";
+        let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" run m.yaml --yes {pace}");
+        let Ended { code, stdout, stderr } = here.script(&service, &script).ends();
+        assert!(!stderr.contains("panicked"), "{blocks}: {stderr}");
+        assert!([Some(0), Some(74)].contains(&code), "{blocks} blocks: exit {code:?}\n{stderr}");
+        // Every task that the service made is in the ledger or was told on stdout.
+        let known: Vec<String> = here.ledger_if_any("SELECT task FROM attempt WHERE task IS NOT NULL");
+        for number in 0..service.posts().len() {
+            let task = format!("t{number}");
+            assert!(
+                known.contains(&task) || stdout.contains(&format!("is {task},")),
+                "{blocks}: {task} is lost\n{stderr}"
+            );
+        }
+        // With room again, the next run pays for nothing twice.
+        let again = here.run(&service, &[]).ends();
+        assert!([Some(0), Some(7)].contains(&again.code), "{blocks}: {}", again.stderr);
+        assert!(service.posts().len() <= 2, "{blocks} blocks: {} submissions", service.posts().len());
+    }
+}
+
+#[test]
+fn a_file_that_is_not_this_ledger_is_refused_before_anything_is_sent() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    let make = |name: &str, sql: &str| {
+        let connection = rusqlite::Connection::open(here.path(name)).expect("a database");
+        connection.execute_batch(sql).expect("SQL");
+    };
+    make("foreign.db", "CREATE TABLE bookmarks (url TEXT)");
+    make("newer.db", "PRAGMA application_id = 0x73686f74; PRAGMA user_version = 99; CREATE TABLE x (y)");
+    here.write("damaged.db", [b"SQLite format 3\0".as_slice(), &[0xff; 4096]].concat());
+    for (name, told) in [
+        ("foreign.db", "a database of another program"),
+        ("newer.db", "written by a newer shotlist (format 99"),
+        ("damaged.db", "no database, or a damaged one"),
+    ] {
+        let before = std::fs::read(here.path(name)).expect("a file");
+        for command in [["run", "m.yaml", "--yes"].as_slice(), &["run", "m.yaml", "--plan"], &["status", "m.yaml"]] {
+            let program = here.shotlist(&[command, &["--ledger", name]].concat());
+            let ended = program.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(74);
+            assert!(ended.stderr.contains(told), "{command:?}: {}", ended.stderr);
+        }
+        assert_eq!(before, std::fs::read(here.path(name)).expect("a file"), "{name} was changed");
+    }
+    assert_eq!(service.asked().len(), 0);
+}

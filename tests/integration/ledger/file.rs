@@ -1,0 +1,330 @@
+//! The ledger as a file among others: made, copied, rolled back, linked, and held against what it knew before.
+#![cfg(unix)]
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+
+use crate::support::TWO_JOBS;
+use crate::support::{Answer, Ended, Service, Workspace, kill, numbered_jobs, raw, wait_until};
+
+const LEDGER: &str = ".shotlist/ledger.db";
+
+#[track_caller]
+fn gone_back(here: &Workspace, service: &Service) {
+    let posts = service.posts().len();
+    for ended in [
+        here.run(service, &[]).ends(),
+        here.run(service, &["--plan"]).ends(),
+        here.shotlist(&["status", "m.yaml"]).ends(),
+    ] {
+        assert_eq!(ended.code, Some(74), "{}", ended.stderr);
+        assert!(ended.stderr.contains("has gone back in time"), "{}", ended.stderr);
+    }
+    assert_eq!(service.posts().len(), posts, "something was bought on the word of an old ledger");
+}
+
+#[test]
+fn a_backup_that_was_brought_back_is_noticed_and_can_be_taken_on_purpose() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(5)));
+    here.run(&service, &["--select", "j0"]).ends_with(0);
+    fs::copy(here.path(LEDGER), here.path("bak")).expect("a copy");
+    here.run(&service, &[]).ends_with(0);
+    fs::copy(here.path(LEDGER), here.path("newer")).expect("a copy");
+    fs::copy(here.path("bak"), here.path(LEDGER)).expect("brought back");
+    gone_back(&here, &service);
+    // The newer one is as good as ever, and the older one is taken by who says so.
+    fs::copy(here.path("newer"), here.path(LEDGER)).expect("brought back");
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!(service.posts().len(), 5);
+    fs::copy(here.path("bak"), here.path(LEDGER)).expect("brought back");
+    fs::remove_file(here.path(".shotlist/ledger.db.witness")).expect("said so");
+    let ended = here.run(&service, &[]).ends_with(3);
+    assert!(ended.stderr.contains("bought before"), "the report still knows better: {}", ended.stderr);
+}
+
+#[test]
+fn a_log_that_was_left_behind_is_noticed() {
+    let ((service, _done), here) = (Service::slow(), Workspace::with_manifest(&numbered_jobs(3)));
+    let child = here.run(&service, &[]).starts();
+    wait_until("all are taken", || service.polls() > 3);
+    kill(&child, "-KILL");
+    drop(Ended::of(child));
+    assert!(here.path(".shotlist/ledger.db-wal").exists(), "the log holds what was bought");
+    for name in ["-wal", "-shm"] {
+        fs::remove_file(here.path(&format!("{LEDGER}{name}"))).expect("left behind");
+    }
+    gone_back(&here, &service);
+}
+
+#[test]
+fn a_folder_that_moves_as_a_whole_goes_on() {
+    let ((service, done), here) = (Service::slow(), Workspace::with_manifest(&numbered_jobs(3)));
+    let child = here.run(&service, &[]).starts();
+    wait_until("all are taken", || service.polls() > 3);
+    kill(&child, "-KILL");
+    drop(Ended::of(child));
+    done.store(true, std::sync::atomic::Ordering::SeqCst);
+    let there = Workspace::with_manifest(&numbered_jobs(3));
+    fs::create_dir(there.path(".shotlist")).expect("a folder");
+    for file in here.files().iter().filter(|file| file.starts_with(".shotlist/")) {
+        fs::copy(here.path(file), there.path(file)).expect("a copy");
+    }
+    there.run(&service, &[]).ends_with(0);
+    assert_eq!(service.posts().len(), 3);
+}
+
+#[test]
+fn a_backup_is_whole_also_while_a_run_is_at_it_and_a_check_says_so() {
+    let ((service, done), here) = (Service::slow(), Workspace::with_manifest(&numbered_jobs(3)));
+    let child = here.run(&service, &[]).starts();
+    wait_until("all are taken", || service.polls() > 3);
+    let backup = here.shotlist(&["ledger", "backup", "copy.db"]).ends_with(0);
+    assert!(backup.stdout.contains("copied to copy.db: 1 batch, 3 attempts, $2.70"), "{}", backup.stdout);
+    kill(&child, "-KILL");
+    drop(Ended::of(child));
+    done.store(true, std::sync::atomic::Ordering::SeqCst);
+    let check = here.shotlist(&["ledger", "check", "--ledger", "copy.db"]).ends_with(0);
+    assert!(check.stdout.contains("copy.db is whole: 1 batch, 3 attempts, $2.70"), "{}", check.stdout);
+    // What is in it is enough to go on.
+    here.run(&service, &["--ledger", "copy.db"]).ends_with(0);
+    assert_eq!(service.posts().len(), 3);
+    let again = here.shotlist(&["ledger", "backup", "copy.db"]).ends_with(74);
+    assert!(again.stderr.contains("the copy copy.db can't be written"), "{}", again.stderr);
+    here.shotlist(&["ledger", "check", "--ledger", "none.db"]).ends_with(2);
+}
+
+#[test]
+fn a_ledger_that_is_being_written_is_whole_at_every_moment() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(300)));
+    let mut child = here.run(&service, &["-q", "--concurrency", "100"]).starts();
+    wait_until("it is under way", || service.posts().len() > 3);
+    let mut checks = 0;
+    while child.try_wait().expect("a status").is_none() || checks == 0 {
+        here.shotlist(&["ledger", "check"]).ends_with(0);
+        here.shotlist(&["ledger", "backup", &format!("copy{checks}.db")]).ends_with(0);
+        checks += 1;
+    }
+    assert_eq!(Ended::of(child).code, Some(0));
+    let mode = |name: &str| fs::metadata(here.path(name)).expect("a file").permissions().mode() & 0o777;
+    assert_eq!(mode("copy0.db"), mode(LEDGER), "a copy holds the same prompts and links");
+}
+
+#[test]
+fn a_check_finds_what_is_damaged() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    here.run(&service, &[]).ends_with(0);
+    let damage = |sql: &str| {
+        fs::copy(here.path(LEDGER), here.path("copy.db")).expect("a copy");
+        rusqlite::Connection::open(here.path("copy.db")).and_then(|c| c.execute_batch(sql)).expect("SQL");
+        here.shotlist(&["ledger", "check", "--ledger", "copy.db"]).ends_with(74).stderr
+    };
+    let told = damage("UPDATE attempt SET price_micros = price_micros + 1 WHERE id = 1");
+    assert!(told.contains("it keeps $11.25 as spent"), "{told}");
+    let told = damage("UPDATE attempt SET state = 'lost' WHERE id = 2");
+    assert!(told.contains("the attempt 2 can't be read") && told.contains("unknown state lost"), "{told}");
+    let told = damage("PRAGMA foreign_keys = off; UPDATE attempt SET batch = 9");
+    assert!(told.contains("2 attempts belong to no batch"), "{told}");
+    fs::copy(here.path(LEDGER), here.path("copy.db")).expect("a copy");
+    let mut bytes = fs::read(here.path("copy.db")).expect("bytes");
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 4096].fill(0xff);
+    fs::write(here.path("copy.db"), bytes).expect("written");
+    let ended = here.shotlist(&["ledger", "check", "--ledger", "copy.db"]).ends();
+    assert_eq!(ended.code, Some(74), "{}", ended.stdout);
+}
+
+#[test]
+fn a_ledger_with_two_names_is_refused() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    here.run(&service, &["--select", "one"]).ends_with(0);
+    fs::hard_link(here.path(LEDGER), here.path("other.db")).expect("a second name");
+    for args in [[].as_slice(), &["--ledger", "other.db"]] {
+        let ended = here.run(&service, args).ends_with(74);
+        assert!(ended.stderr.contains("has another name, too"), "{}", ended.stderr);
+    }
+    assert_eq!(service.posts().len(), 1);
+}
+
+/// Every file below a folder that is no part of the program's own.
+fn planted(here: &Workspace) -> Vec<(String, Vec<u8>)> {
+    let read = |name: &str| (name.to_owned(), fs::read(here.path(name)).unwrap_or_default());
+    let mut kept: Vec<_> =
+        here.files().iter().filter(|file| file.starts_with("victims/")).map(|file| read(file)).collect();
+    kept.sort();
+    kept
+}
+
+/// A project from somewhere else may hold a link under every name that this program uses. Whatever a link leads to, whether it
+/// is there or not, stays as it is.
+#[test]
+fn nothing_is_written_truncated_or_locked_through_a_link_of_a_downloaded_project() {
+    let service = Service::well();
+    let run = |here: &Workspace| here.run(&service, &["--buy-again", "--report", "more.csv"]).ends();
+    // The names are learned from a run without links, killed while it holds all of them, and from one to the end.
+    let here = Workspace::with_manifest(TWO_JOBS);
+    let (slow, _done) = Service::slow();
+    let child = here.run(&slow, &["--report", "more.csv"]).starts();
+    wait_until("it is under way", || slow.polls() > 3);
+    kill(&child, "-KILL");
+    drop(Ended::of(child));
+    let mut names = here.files();
+    let here = Workspace::with_manifest(TWO_JOBS);
+    run(&here);
+    names.extend(here.files());
+    let task = |name: &str| shotlist::domain::hex(&<sha2::Sha256 as sha2::Digest>::digest(name)[..8]);
+    for (job, name) in [("one", "t0"), ("two", "t1")] {
+        for end in ["part", "part.json", "whole"] {
+            names.push(format!("shotlist-out/m/.{job}.mp4.{}.{end}", task(name)));
+        }
+    }
+    names.extend([".shotlist/ledger.db-journal", ".shotlist", "shotlist-out", "shotlist-out/m"].map(str::to_owned));
+    names.sort();
+    names.dedup();
+    names.retain(|name| name != "m.yaml" && !name.contains("/.shotlist-"));
+    assert!(names.len() >= 16 && names.iter().any(|name| name.contains(".lock")), "{names:?}");
+    for name in &names {
+        let targets = [("victims/precious.txt", Some("precious")), ("victims/new.txt", None)];
+        // In a folder that was never used, and in one that was.
+        for ((target, content), is_used) in targets.into_iter().flat_map(|target| [(target, false), (target, true)]) {
+            let service = Service::well();
+            let here = Workspace::with_manifest(TWO_JOBS);
+            fs::create_dir_all(here.path("victims/folder")).expect("a folder");
+            if let Some(content) = content {
+                here.write(target, content);
+            }
+            let is_folder = [".shotlist", "shotlist-out", "shotlist-out/m"].contains(&name.as_str());
+            let target = if is_folder { "victims/folder" } else { target };
+            let at = here.path(name);
+            fs::create_dir_all(at.parent().expect("a folder")).expect("folders");
+            if is_used {
+                here.run(&service, &["--select", "one"]).ends_with(0);
+                let _was_not_there = fs::remove_file(&at).or_else(|_| fs::remove_dir_all(&at));
+            }
+            symlink(here.path(target), &at).expect("a link");
+            let before = planted(&here);
+            let ended = here.run(&service, &["--report", "more.csv"]).ends();
+            assert!(!ended.stderr.contains("panicked"), "{name}: {}", ended.stderr);
+            assert_eq!(planted(&here), before, "{name} was written through");
+            assert_eq!(fs::read_dir(here.path("victims/folder")).expect("a folder").count(), 0, "{name}");
+        }
+    }
+}
+
+#[test]
+fn the_simulator_writes_through_no_link_either() {
+    let manifest = "version: 1\njobs: [{ id: a, model: beta-2.0-lite, prompt: a }]\n";
+    let here = Workspace::with_manifest(manifest);
+    here.shotlist(&["run", "m.yaml", "--sandbox"]).ends_with(0);
+    let is_lock = |file: &String| file.contains(".lock") && file.starts_with(".shotlist");
+    let lock = here.files().into_iter().find(is_lock).expect("a lock");
+    here.write("precious.txt", "precious");
+    fs::remove_file(here.path(&lock)).expect("the lock");
+    symlink("../precious.txt", here.path(&lock)).expect("a link");
+    let ended = here.shotlist(&["run", "m.yaml", "--sandbox"]).ends_with(74);
+    assert!(ended.stderr.contains("writes through none"), "{}", ended.stderr);
+    assert_eq!(fs::read(here.path("precious.txt")).expect("the file"), b"precious");
+}
+
+#[test]
+fn a_ledger_is_made_at_once_for_its_owner_and_knows_a_link_that_its_owner_named() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    here.script(&service, "umask 022; exec \"$0\" run m.yaml --yes --select one").ends_with(0);
+    let mode = fs::metadata(here.path(LEDGER)).expect("the ledger").permissions().mode() & 0o777;
+    assert_eq!(mode, 0o640, "it holds prompts and signed links");
+    // The owner's own link, on the command line, is the owner's word.
+    symlink(here.path(LEDGER), here.path("mine.db")).expect("a link");
+    here.run(&service, &["--ledger", "mine.db"]).ends_with(0);
+    assert_eq!((service.posts().len(), here.states()), (2, vec!["completed".to_owned(); 2]));
+    assert_eq!(fs::metadata(here.path(LEDGER)).expect("the ledger").nlink(), 1);
+    // An empty file behind a link is not.
+    here.write("empty", "");
+    symlink(here.path("empty"), here.path("link.db")).expect("a link");
+    let ended = here.run(&service, &["--ledger", "link.db"]).ends_with(74);
+    assert!(ended.stderr.contains("is a link to an empty file"), "{}", ended.stderr);
+    assert_eq!(fs::read(here.path("empty")).expect("the file"), b"");
+    // Neither a pipe nor a folder is waited for.
+    assert!(std::process::Command::new("mkfifo").arg(here.path("pipe.db")).status().expect("mkfifo").success());
+    here.run(&service, &["--ledger", "pipe.db"]).ends_with(74);
+    let ended = here.run(&service, &["--catalog", "pipe.db"]).ends_with(2);
+    assert!(ended.stderr.contains("it is no plain file"), "{}", ended.stderr);
+}
+
+#[test]
+fn four_first_starts_at_once_make_one_ledger_and_one_run() {
+    for _ in 0..10 {
+        let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+        let runs: Vec<_> = (0..4).map(|_| here.run(&service, &["-q"]).starts()).collect();
+        let mut codes: Vec<_> = runs.into_iter().map(|run| Ended::of(run).code).collect();
+        codes.sort();
+        assert!(codes.iter().all(|code| [Some(0), Some(75)].contains(code)) && codes[0] == Some(0), "{codes:?}");
+        assert_eq!(service.posts().len(), 2);
+        assert!(!here.files().iter().any(|file| file.contains("/.shotlist-")), "{:?}", here.files());
+    }
+}
+
+#[test]
+fn one_bottomless_answer_keeps_no_batch_from_being_read() {
+    let bottomless = format!("{{\"message\":\"no\",\"x\":{}{}}}", "[".repeat(126), "]".repeat(126));
+    let service = Service::scripted(move |asked| match (asked.method.as_str(), asked.body.contains("number 2")) {
+        ("POST", true) => raw(400, &[], &bottomless),
+        _ => Answer::Well,
+    });
+    let here = Workspace::with_manifest(&numbered_jobs(4));
+    here.run(&service, &[]).ends_with(1);
+    here.shotlist(&["status", "m.yaml"]).ends_with(0);
+    here.shotlist(&["spend"]).ends_with(0);
+    here.shotlist(&["ledger", "check"]).ends_with(0);
+    assert_eq!(here.states(), ["completed", "completed", "rejected", "completed"]);
+    // A row that an earlier version wrote, deeper than it can be read.
+    let deep = format!("{{\"message\":\"no\",\"code\":null,\"raw\":{}{}}}", "[".repeat(127), "]".repeat(127));
+    let connection = rusqlite::Connection::open(here.path(LEDGER)).expect("the ledger");
+    connection.execute("UPDATE attempt SET error = ?1 WHERE state = 'rejected'", [&deep]).expect("a row");
+    drop(connection);
+    let status = here.shotlist(&["status", "m.yaml"]).ends_with(0).stdout;
+    assert!(status.contains("3 completed, 1 rejected"), "{status}");
+    here.run(&service, &[]).ends_with(1);
+}
+
+#[test]
+fn what_the_service_says_is_kept_within_bounds() {
+    let long = "m".repeat(1_000_000);
+    let service = Service::scripted(move |asked| match asked.method.as_str() {
+        "POST" if asked.body.contains("number 0") => {
+            crate::support::json(400, &serde_json::json!({ "error": { "message": long, "code": long } }))
+        }
+        "POST" if asked.body.contains("number 1") => {
+            crate::support::json(200, &serde_json::json!({ "id": long[..300_000] }))
+        }
+        _ => Answer::Well,
+    });
+    let here = Workspace::with_manifest(&numbered_jobs(3));
+    let ended = here.run(&service, &["-q"]).ends_with(7);
+    assert_eq!(here.states(), ["rejected", "in_doubt", "completed"]);
+    assert!(ended.stderr.len() < 20_000, "{} bytes", ended.stderr.len());
+    for file in here.files() {
+        let length = fs::metadata(here.path(&file)).expect("a file").len();
+        assert!(length < 300_000, "{file}: {length} bytes");
+    }
+}
+
+#[test]
+fn ids_that_mean_another_place_are_asked_about_as_they_are_or_not_at_all() {
+    for (id, path) in [("a\nb", Some("/v1/videos/a%0Ab")), ("\tx", Some("/v1/videos/%09x")), ("..", None), (".", None)]
+    {
+        let service = Service::scripted(move |asked| match asked.method.as_str() {
+            "POST" => crate::support::json(200, &serde_json::json!({ "id": id, "status": "queued" })),
+            _ => crate::support::json(
+                200,
+                &serde_json::json!({ "status": "completed", "video_url": "https://v.example/a" }),
+            ),
+        });
+        let here = Workspace::with_manifest(&numbered_jobs(1));
+        let ended = here.run(&service, &["--no-download"]).ends();
+        let asked: Vec<String> =
+            service.asked().into_iter().filter(|asked| asked.method == "GET").map(|asked| asked.path).collect();
+        match path {
+            Some(path) => assert_eq!((ended.code, asked.first().map(String::as_str)), (Some(0), Some(path)), "{id:?}"),
+            None => assert_eq!((ended.code, asked.len()), (Some(7), 0), "{id:?}: {asked:?}"),
+        }
+    }
+}

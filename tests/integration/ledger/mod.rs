@@ -1,0 +1,6 @@
+//! What was bought, whatever breaks: the file, the disk, the process.
+
+mod crash;
+mod faults;
+mod file;
+mod kills;

@@ -1,0 +1,4 @@
+//! What is due, why, and what it costs; and what was bought before.
+
+mod repurchases;
+mod shown;

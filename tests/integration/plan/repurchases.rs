@@ -1,0 +1,185 @@
+//! Buying the same again: a manifest, a name or an id that was changed, and a ledger that was left behind.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::support::TWO_JOBS;
+use crate::support::{Program, Service, Workspace};
+
+/// `shotlist run` of another manifest than `m.yaml`, quick and with consent to any sum.
+fn run(here: &Workspace, service: &Service, manifest: &str, args: &[&str]) -> Program {
+    let quick = ["run", manifest, "--yes", "--first-poll", "0s", "--poll-interval", "50ms", "--poll-floor", "5ms"];
+    let program = here.shotlist(&[&quick, args].concat());
+    program.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k")
+}
+
+fn plan(here: &Workspace, manifest: &str) -> Value {
+    let plan = here.shotlist(&["run", manifest, "--plan", "--format", "json"]).ends_with(0).stdout;
+    serde_json::from_str(&plan).expect("JSON")
+}
+
+#[test]
+fn a_renamed_manifest_buys_nothing_again_by_itself() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    here.run(&service, &[]).ends_with(0);
+    fs::rename(here.path("m.yaml"), here.path("campaign.yaml")).expect("renamed");
+    for args in [[].as_slice(), &["-q"], &["--max-cost", "100"]] {
+        let ended = run(&here, &service, "campaign.yaml", args).ends_with(3);
+        assert!(ended.stderr.contains("one asks for the same as one of `m` (completed, $3.75"), "{}", ended.stderr);
+        assert!(
+            ended.stderr.contains("shotlist-out/m/one.mp4") && ended.stderr.contains("`name: m`"),
+            "{}",
+            ended.stderr
+        );
+        assert!(ended.stderr.contains("--buy-again"), "{}", ended.stderr);
+    }
+    assert_eq!(service.posts().len(), 2);
+    let before = &plan(&here, "campaign.yaml")["bought_before"];
+    assert_eq!(before.as_array().map(Vec::len), Some(2));
+    let expected = json!({ "job": "one", "known_from": "other_name", "name": "m", "batch": "", "id": "one", "state": "completed",
+        "price_usd": "3.75", "task_id": "t0", "video": "shotlist-out/m/one.mp4" });
+    assert_eq!(before[0], expected);
+    // What it says helps.
+    let named = format!("{TWO_JOBS}name: m\n");
+    here.write("campaign.yaml", &named);
+    run(&here, &service, "campaign.yaml", &[]).ends_with(0);
+    assert_eq!(service.posts().len(), 2);
+    // And whoever means it gets it, once.
+    here.write("campaign.yaml", named.replace("name: m", "name: other"));
+    run(&here, &service, "campaign.yaml", &["--buy-again"]).ends_with(0);
+    run(&here, &service, "campaign.yaml", &[]).ends_with(0);
+    assert_eq!(service.posts().len(), 4);
+}
+
+#[test]
+fn another_batch_of_the_same_name_is_meant_to_buy_again() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    here.run(&service, &["--batch", "monday"]).ends_with(0);
+    here.run(&service, &["--batch", "tuesday"]).ends_with(0);
+    assert_eq!(service.posts().len(), 4);
+}
+
+#[test]
+fn what_bought_nothing_under_another_name_is_no_purchase() {
+    let service = Service::scripted(|asked| match (asked.method.as_str(), asked.earlier) {
+        ("POST", 0 | 1) => crate::support::json(422, &json!({ "message": "no" })),
+        _ => crate::support::Answer::Well,
+    });
+    let here = Workspace::with_manifest(TWO_JOBS);
+    here.run(&service, &[]).ends_with(1);
+    fs::rename(here.path("m.yaml"), here.path("other.yaml")).expect("renamed");
+    run(&here, &service, "other.yaml", &[]).ends_with(0);
+    assert_eq!(service.posts().len(), 4);
+}
+
+#[test]
+fn a_ledger_that_was_left_behind_is_missed() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    here.run(&service, &[]).ends_with(0);
+    fs::remove_dir_all(here.path(".shotlist")).expect("removed");
+    let before = &plan(&here, "m.yaml")["bought_before"];
+    assert_eq!((&before[0]["known_from"], &before[0]["task_id"]), (&json!("report"), &json!("t0")));
+    assert_eq!(before[1]["video"], "shotlist-out/m/two.mp4");
+    let ended = here.run(&service, &[]).ends_with(3);
+    assert!(ended.stderr.contains("one was bought as the task t0 by shotlist-out/m/report.json"), "{}", ended.stderr);
+    assert!(!here.path(".shotlist/ledger.db").exists() || service.posts().len() == 2, "{}", ended.stderr);
+    // It is still missed after that refusal, and the report still says what it said.
+    here.run(&service, &[]).ends_with(3);
+    assert_eq!(service.posts().len(), 2);
+    here.run(&service, &["--buy-again"]).ends_with(0);
+    assert_eq!(service.posts().len(), 4);
+}
+
+#[test]
+fn a_run_of_other_jobs_does_not_make_it_forgotten() {
+    let three = format!("{TWO_JOBS}  - {{ id: three, model: alpha-2, prompt: a bird }}\n");
+    let (service, here) = (Service::well(), Workspace::with_manifest(&three));
+    here.run(&service, &["--exclude", "three"]).ends_with(0);
+    fs::remove_dir_all(here.path(".shotlist")).expect("removed");
+    // Each of these writes the report anew, from a ledger that does not know.
+    here.run(&service, &["--select", "three"]).ends_with(0);
+    here.shotlist(&["report", "m.yaml"]).ends_with(0);
+    let ended = here.run(&service, &[]).ends_with(3);
+    assert!(ended.stderr.contains("one was bought as the task t0"), "{}", ended.stderr);
+    assert_eq!(service.posts().len(), 3);
+    here.run(&service, &["--buy-again", "--select", "one"]).ends_with(0);
+    let ended = here.run(&service, &[]).ends_with(3);
+    assert!(
+        ended.stderr.contains("1 job was bought before") && ended.stderr.contains("two was bought"),
+        "{}",
+        ended.stderr
+    );
+    here.run(&service, &["--buy-again"]).ends_with(0);
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!(service.posts().len(), 5);
+}
+
+#[test]
+fn an_old_ledger_that_knows_only_a_refusal_does_not_make_the_task_forgotten() {
+    let service = Service::scripted(|asked| match (asked.method.as_str(), asked.earlier) {
+        ("POST", 0) => crate::support::json(422, &json!({ "message": "no" })),
+        _ => crate::support::Answer::Well,
+    });
+    let here = Workspace::with_manifest(TWO_JOBS);
+    here.run(&service, &["--select", "one"]).ends_with(1);
+    fs::copy(here.path(".shotlist/ledger.db"), here.path("old.db")).expect("a copy");
+    here.run(&service, &["--select", "one"]).ends_with(0);
+    // The old one, taken on purpose: its file is named, and no witness lies beside it.
+    let ended = here.run(&service, &["--select", "one", "--ledger", "old.db"]).ends_with(3);
+    assert!(ended.stderr.contains("one was bought as the task t0"), "{}", ended.stderr);
+    assert_eq!(service.posts().len(), 2);
+}
+
+#[test]
+fn the_report_of_another_manifest_in_the_same_folder_says_nothing() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    here.run(&service, &["--out", "shared"]).ends_with(0);
+    here.write("other.yaml", TWO_JOBS.replace("a cat", "a cow").replace("a dog", "a pig"));
+    run(&here, &service, "other.yaml", &["--out", "shared", "--ledger", "other.db"]).ends_with(0);
+    assert_eq!(service.posts().len(), 4);
+}
+
+#[test]
+fn a_doubt_whose_ledger_is_gone_is_missed_and_one_that_was_settled_is_not() {
+    let lossy = |asked: &crate::support::Asked| match (asked.method.as_str(), asked.earlier) {
+        ("POST", 0) => crate::support::Answer::Hangup,
+        _ => crate::support::Answer::Well,
+    };
+    let (service, here) = (Service::scripted(lossy), Workspace::with_manifest(TWO_JOBS));
+    here.run(&service, &["--select", "one"]).ends_with(7);
+    here.shotlist(&["resolve", "m.yaml", "one", "--never-created"]).ends_with(0);
+    here.run(&service, &["--select", "one"]).ends_with(0);
+    assert_eq!(service.posts().len(), 2);
+
+    let (service, here) = (Service::scripted(lossy), Workspace::with_manifest(TWO_JOBS));
+    here.run(&service, &["--select", "one"]).ends_with(7);
+    fs::remove_dir_all(here.path(".shotlist")).expect("removed");
+    let ended = here.run(&service, &["--select", "one"]).ends_with(3);
+    assert!(ended.stderr.contains("one was bought by") && ended.stderr.contains("an unknown sum"), "{}", ended.stderr);
+    assert_eq!(service.posts().len(), 1);
+}
+
+#[test]
+fn an_id_that_was_changed_buys_nothing_again_by_itself() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    here.run(&service, &[]).ends_with(0);
+    here.write("m.yaml", TWO_JOBS.replace("id: two", "id: second"));
+    let ended = here.run(&service, &[]).ends_with(3);
+    assert!(ended.stderr.contains("second asks for the same as two"), "{}", ended.stderr);
+    assert_eq!(service.posts().len(), 2);
+    here.run(&service, &["--buy-again"]).ends_with(0);
+    assert_eq!(service.posts().len(), 3);
+}
+
+#[test]
+fn the_simulator_makes_again_what_costs_nothing() {
+    let here = Workspace::with_manifest(TWO_JOBS);
+    here.shotlist(&["run", "m.yaml", "--sandbox"]).ends_with(0);
+    fs::rename(here.path("m.yaml"), here.path("other.yaml")).expect("renamed");
+    here.shotlist(&["run", "other.yaml", "--sandbox"]).ends_with(0);
+    // A rehearsal is no purchase for the real thing either.
+    let service = Service::well();
+    run(&here, &service, "other.yaml", &["--out", "shotlist-sandbox/other"]).ends_with(0);
+    assert_eq!(service.posts().len(), 2);
+}

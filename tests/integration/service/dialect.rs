@@ -1,0 +1,148 @@
+//! How gateways and services of the same shape say it: each shape with what has to come of it (money, state, file, polls and
+//! words), by the whole program. One table; a test for each of its parts.
+
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Service, Workspace, answer_of_video, raw};
+
+pub const ONE_JOB: &str = "version: 1\njobs: [{ id: a, model: alpha-2, prompt: a }]\n";
+
+/// One answer: a status, headers and a body, with `$V` for the address of a video, `$C` for that of the content, and `$S` for
+/// the service's own.
+#[derive(Clone)]
+pub struct Said {
+    status: u16,
+    headers: Vec<(&'static str, &'static str)>,
+    body: String,
+}
+
+pub fn said(status: u16, body: &Value) -> Said {
+    Said { status, headers: vec![("content-type", "application/json")], body: body.to_string() }
+}
+
+pub fn text(status: u16, headers: &[(&'static str, &'static str)], body: &str) -> Said {
+    Said { status, headers: headers.to_vec(), body: body.to_owned() }
+}
+
+/// A service's way to answer, and what must come of one job on alpha-2.
+pub struct Dialect {
+    pub name: &'static str,
+    /// To the submission.
+    pub post: Said,
+    /// To the polls, one after the other; the last one again and again. By the name that is asked by, where it starts so.
+    pub polls: Vec<(&'static str, Said)>,
+    /// To a request for the content; a video if none is said.
+    pub content: Option<Said>,
+    pub must: Must,
+}
+
+impl Dialect {
+    pub fn with_content(mut self, content: Said) -> Self {
+        self.content = Some(content);
+        self
+    }
+
+    pub fn holds(self) {
+        let Self { name, post, polls, content, must } = self;
+        let service = Service::scripted(move |asked| {
+            let host = format!("http://{}", asked.headers.get("host").expect("a host"));
+            let answer = if asked.method == "POST" {
+                &post
+            } else if asked.path.ends_with("/content") {
+                match &content {
+                    Some(content) => content,
+                    None => return Answer::Bytes(answer_of_video("content")),
+                }
+            } else {
+                let task = asked.path.rsplit('/').next().expect("a name");
+                let own: Vec<&Said> =
+                    polls.iter().filter(|(by, _)| task.starts_with(by)).map(|(_, poll)| poll).collect();
+                own[asked.earlier.min(own.len() - 1)]
+            };
+            let replaced = |text: &str| {
+                text.replace("$V", &format!("{host}/videos/t0.mp4"))
+                    .replace("$C", &format!("{host}/v1/videos/t0/content"))
+                    .replace("$S", &host)
+            };
+            let headers: Vec<(&str, String)> =
+                answer.headers.iter().map(|(name, value)| (*name, replaced(value))).collect();
+            let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+            raw(answer.status, &headers, &replaced(&answer.body))
+        });
+        let here = Workspace::with_manifest(ONE_JOB);
+        let is_open = ["queued", "in_progress"].contains(&must.state);
+        let deadline = if is_open { "400ms" } else { "60s" };
+        let ended = here.run(&service, &["--deadline", deadline]).ends_with(must.exit);
+        let job = here.report()["jobs"][0].clone();
+        let money = match must.charge {
+            "charged" => json!("0.90"),
+            "none" => json!("0.00"),
+            _ => Value::Null,
+        };
+        assert_eq!(
+            (&job["state"], &job["charge"], &job["cost_usd"]),
+            (&json!(must.state), &json!(must.charge), &money),
+            "{name}"
+        );
+        let polls = job["polls"].as_u64().expect("a number");
+        let is_right = if is_open { polls >= must.polls.into() } else { polls == u64::from(must.polls) };
+        assert!(is_right, "{name}: {polls} polls");
+        assert_eq!(here.path("shotlist-out/m/a.mp4").exists(), must.has_file, "{name}");
+        assert!(ended.stderr.contains(must.told), "{name}: {}", ended.stderr);
+        assert_eq!(service.posts().len(), 1, "{name}: sent twice");
+        for asked in service.asked() {
+            assert_eq!(asked.headers.get("accept-encoding").map(String::as_str), Some("identity"), "{name}");
+        }
+        // Whatever it was: the next run neither buys nor changes it, unless nothing was bought.
+        if matches!(must.state, "completed" | "failed" | "in_doubt") {
+            let again = here.run(&service, &[]).ends_with(if must.state == "completed" { 0 } else { must.exit });
+            assert_eq!(service.posts().len(), 1, "{name}: {}", again.stderr);
+        }
+    }
+}
+
+/// What must come of it.
+pub struct Must {
+    pub state: &'static str,
+    pub charge: &'static str,
+    /// How many polls the report counts; at least so many if the task never ends.
+    pub polls: u32,
+    pub has_file: bool,
+    pub told: &'static str,
+    pub exit: i32,
+}
+
+pub const COMPLETED: Must = Must { state: "completed", charge: "charged", polls: 1, has_file: true, told: "", exit: 0 };
+
+pub const FAILED: Must = Must { state: "failed", charge: "charged", polls: 1, has_file: false, told: "", exit: 1 };
+
+pub const OPEN: Must =
+    Must { state: "queued", charge: "charged", polls: 2, has_file: false, told: "deadline", exit: 1 };
+
+pub const RUNNING: Must = Must { state: "in_progress", ..OPEN };
+
+pub const IN_DOUBT: Must =
+    Must { state: "in_doubt", charge: "unknown", polls: 0, has_file: false, told: "in doubt", exit: 7 };
+pub const REJECTED: Must = Must { state: "rejected", charge: "none", polls: 0, has_file: false, told: "", exit: 1 };
+pub const PENDING: Must = Must { state: "pending", charge: "none", polls: 0, has_file: false, told: "", exit: 6 };
+
+/// A service that takes the submission as the interface has it.
+pub fn seen(name: &'static str, poll: &Value, must: Must) -> Dialect {
+    let post = said(200, &json!({ "id": "t0", "task_id": "t0", "status": "queued", "progress": 0 }));
+    Dialect { name, post, polls: vec![("", said(200, poll))], content: None, must }
+}
+
+/// A service whose polls are answered so, one after the other.
+pub fn looked(name: &'static str, polls: Vec<Said>, must: Must) -> Dialect {
+    Dialect { polls: polls.into_iter().map(|poll| ("", poll)).collect(), ..seen(name, &json!({}), must) }
+}
+
+/// A service that answers a submission so, and is well else.
+pub fn posted(name: &'static str, post: Said, must: Must) -> Dialect {
+    let well = json!({ "status": "completed", "progress": 100, "video_url": "$V" });
+    Dialect { post, ..seen(name, &well, must) }
+}
+
+pub fn all_hold(dialects: Vec<Dialect>) {
+    dialects.into_iter().for_each(Dialect::holds);
+}

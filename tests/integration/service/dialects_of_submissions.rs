@@ -1,0 +1,186 @@
+//! How a service takes or refuses a submission, and what it calls its task.
+
+use serde_json::{Value, json};
+
+use super::dialect::{COMPLETED, Dialect, IN_DOUBT, Must, OPEN, PENDING, REJECTED, all_hold, posted, said, text};
+
+#[test]
+fn a_task_is_known_by_all_of_its_names() {
+    let well = || said(200, &json!({ "status": "completed", "video_url": "$V" }));
+    let unknown = || said(404, &json!({ "error": { "message": "unknown" } }));
+    let named = |name, post: &Value, polls, must| Dialect { name, post: said(200, post), polls, content: None, must };
+    let strange = |id: &str| said(200, &json!({ "id": id, "status": "completed", "video_url": "$V" }));
+    all_hold(vec![
+        named("only id", &json!({ "id": "t0" }), vec![("t0", well()), ("", unknown())], COMPLETED),
+        named("only task_id", &json!({ "task_id": "t0" }), vec![("t0", well()), ("", unknown())], COMPLETED),
+        named("a number", &json!({ "id": 4711 }), vec![("4711", well()), ("", unknown())], COMPLETED),
+        named(
+            "two names, the first is known",
+            &json!({ "id": "v0", "task_id": "t0" }),
+            vec![("v0", well()), ("", unknown())],
+            COMPLETED,
+        ),
+        named(
+            "two names, the second is known",
+            &json!({ "id": "v0", "task_id": "t0" }),
+            vec![("t0", well()), ("", unknown())],
+            Must { polls: 2, ..COMPLETED },
+        ),
+        named(
+            "a number and a text",
+            &json!({ "id": 4711, "task_id": "t0" }),
+            vec![("t0", well()), ("", unknown())],
+            COMPLETED,
+        ),
+        named(
+            "a text and a number",
+            &json!({ "id": "v0", "task_id": 4711 }),
+            vec![("4711", well()), ("", unknown())],
+            Must { polls: 2, ..COMPLETED },
+        ),
+        named(
+            "answers with the other name",
+            &json!({ "id": "v0", "task_id": "t0" }),
+            vec![("v0", strange("t0"))],
+            COMPLETED,
+        ),
+        named(
+            "another name that stays",
+            &json!({ "id": "bW9kZWw6YmV0YQ" }),
+            vec![("", strange("bW9kZWw6Ow"))],
+            Must { polls: 3, told: "bW9kZWw6YmV0YQ (also bW9kZWw6Ow)", ..COMPLETED },
+        ),
+        named(
+            "other letters that stay",
+            &json!({ "id": "AbC" }),
+            vec![("", strange("abc"))],
+            Must { polls: 3, ..COMPLETED },
+        ),
+        named(
+            "a name that changes",
+            &json!({ "id": "t0" }),
+            (0..200).map(|number| ("", strange(["a", "b"][number % 2]))).collect(),
+            Must { told: "answered about the task", ..OPEN },
+        ),
+        named(
+            "another's answer once",
+            &json!({ "id": "t0" }),
+            vec![("", strange("x")), ("", well())],
+            Must { polls: 2, ..COMPLETED },
+        ),
+        named("slashes and blanks", &json!({ "id": "a/b c?d#e%" }), vec![("", well())], COMPLETED),
+        named("letters of the world", &json!({ "id": "视频-é" }), vec![("", well())], COMPLETED),
+        named("a long one", &json!({ "id": "x".repeat(500) }), vec![("", well())], COMPLETED),
+    ]);
+}
+
+#[test]
+fn a_submission_is_taken_or_in_doubt() {
+    let id = json!({ "id": "t0", "status": "queued" });
+    let doubt = |name, answer, told| posted(name, answer, Must { told, ..IN_DOUBT });
+    all_hold(vec![
+        posted("201", said(201, &id), COMPLETED),
+        posted("202", said(202, &id), COMPLETED),
+        posted("203", said(203, &id), COMPLETED),
+        posted("207", said(207, &id), COMPLETED),
+        posted(
+            "completed at once",
+            said(200, &json!({ "id": "t0", "status": "completed", "video_url": "$V" })),
+            COMPLETED,
+        ),
+        posted("an unknown word", said(200, &json!({ "id": "t0", "status": "SUBMITTED" })), COMPLETED),
+        posted(
+            "an error beside the id",
+            said(200, &json!({ "id": "t0", "error": { "message": "slow today" } })),
+            COMPLETED,
+        ),
+        posted(
+            "wrapped",
+            said(200, &json!({ "code": "success", "data": { "task_id": "t0", "status": "SUBMITTED" } })),
+            COMPLETED,
+        ),
+        posted(
+            "another length",
+            said(200, &json!({ "id": "t0", "status": "queued", "duration": 4 })),
+            Must { told: "makes 4 s where 12 s", ..COMPLETED },
+        ),
+        posted(
+            "another shape",
+            said(200, &json!({ "id": "t0", "aspect_ratio": "9:16", "seconds": "12" })),
+            Must { told: "9:16 where 16:9", ..COMPLETED },
+        ),
+        doubt("200 without an id", said(200, &json!({ "status": "queued" })), "without a task id"),
+        doubt("request_id", said(200, &json!({ "request_id": "r0" })), "r0"),
+        doubt("job_id", said(200, &json!({ "job_id": "j0" })), "j0"),
+        doubt("data[0].id", said(200, &json!({ "data": [{ "id": "t0" }] })), "t0"),
+        doubt("an id that is blank", said(200, &json!({ "id": " " })), "without a task id"),
+        doubt("200 with an error", said(200, &json!({ "error": { "message": "quota" } })), "quota"),
+        doubt("204", text(204, &[], ""), "can't be read"),
+        doubt("HTML", text(200, &[], "<html>please log in</html>"), "please log in"),
+        doubt("303", text(303, &[("location", "$S/v1/videos/t0")], ""), "redirect"),
+        doubt("408", said(408, &json!({ "error": { "message": "litellm.Timeout" } })), "litellm.Timeout"),
+        doubt("408 with a wait", text(408, &[("retry-after", "1")], ""), "408"),
+        doubt("500", said(500, &json!({ "detail": "boom" })), "boom"),
+        doubt("500 with an id", said(500, &id), "t0"),
+        doubt("502", text(502, &[], "<h1>Bad Gateway</h1>"), "Bad Gateway"),
+        doubt("503", said(503, &json!({ "error": { "message": "no available channel" } })), "no available channel"),
+        doubt("504", text(504, &[], ""), "504"),
+        doubt("520", text(520, &[], ""), "520"),
+        doubt("530", text(530, &[], ""), "530"),
+    ]);
+}
+
+#[test]
+fn a_submission_is_refused_and_nothing_is_bought() {
+    let rejected = |name, answer, told| posted(name, answer, Must { told, ..REJECTED });
+    let moved = |name, status| {
+        posted(
+            name,
+            text(status, &[("location", "https://www.example.com/v1/videos")], ""),
+            Must { told: "www.example.com", ..PENDING },
+        )
+    };
+    all_hold(vec![
+        rejected("400 error", said(400, &json!({ "error": { "message": "prompt too long" } })), "prompt too long"),
+        rejected(
+            "400 title and detail",
+            said(400, &json!({ "title": "Bad Request", "detail": "no such model" })),
+            "no such model",
+        ),
+        rejected(
+            "400 HTML",
+            text(400, &[], "<html><h1>The plain HTTP request was sent to HTTPS port</h1>"),
+            "sent to HTTPS port",
+        ),
+        rejected(
+            "402 errors",
+            said(402, &json!({ "errors": [{ "message": "insufficient credit" }] })),
+            "insufficient credit",
+        ),
+        rejected("404", said(404, &json!({ "detail": "Not Found" })), "Not Found"),
+        rejected("405", text(405, &[("allow", "GET")], ""), "405"),
+        rejected("409", said(409, &json!({ "message": "not now" })), "not now"),
+        rejected("413", text(413, &[], "too large for this gateway"), "too large for this gateway"),
+        rejected("415", said(415, &json!({ "error": "send JSON" })), "send JSON"),
+        rejected(
+            "422 detail",
+            said(422, &json!({ "detail": [{ "loc": ["body", "seconds"], "msg": "field required" }] })),
+            "field required",
+        ),
+        rejected("451", said(451, &json!({ "fail_reason": "not here" })), "not here"),
+        moved("301", 301),
+        moved("302", 302),
+        moved("307", 307),
+        moved("308", 308),
+        posted(
+            "401",
+            said(401, &json!({ "error": { "message": "bad key" } })),
+            Must { told: "bad key", exit: 4, ..PENDING },
+        ),
+        posted(
+            "403",
+            said(403, &json!({ "error": { "message": "no quota" } })),
+            Must { told: "no quota", exit: 4, ..PENDING },
+        ),
+    ]);
+}

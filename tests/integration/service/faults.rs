@@ -1,0 +1,276 @@
+//! `run` when the service is not well: what is sent again, what never is, and what the user is told.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::json;
+
+use crate::support::TWO_JOBS;
+use crate::support::{Answer, Asked, Ended, Service, Workspace, answer_of_video, json as answer, numbered_jobs, raw};
+
+/// What a service does instead of answering.
+type Fault = Box<dyn Fn() -> Answer + Send + Sync>;
+
+const ONE_JOB: &str = "version: 1\njobs: [{ id: one, model: alpha-2, prompt: a cat }]\n";
+
+/// Runs one job against a script; the service, the workspace and how it ended.
+fn one_job(code: i32, script: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> (Service, Workspace, Ended) {
+    let (service, here) = (Service::scripted(script), Workspace::with_manifest(ONE_JOB));
+    let ended = here.run(&service, &[]).ends_with(code);
+    (service, here, ended)
+}
+
+fn is_post(asked: &Asked) -> bool {
+    asked.method == "POST"
+}
+
+#[test]
+fn without_a_key_or_an_address_nothing_is_made_or_sent() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(ONE_JOB));
+    let ended = here.run(&service, &[]).without_env("SHOTLIST_API_KEY").ends_with(2);
+    assert!(ended.stderr.contains("there is no API key"), "{}", ended.stderr);
+    let ended = here.run(&service, &[]).without_env("SHOTLIST_BASE_URL").ends_with(2);
+    assert!(ended.stderr.contains("address is not set"), "{}", ended.stderr);
+    let ended = here.run(&service, &["--base-url", "http://api.example.com"]).ends_with(2);
+    assert!(ended.stderr.contains("plain http"), "{}", ended.stderr);
+    here.write("key", " \n");
+    here.run(&service, &["--api-key-file", "key"]).ends_with(2);
+    here.run(&service, &["--api-key-file", "no-such-file"]).ends_with(2);
+    assert_eq!(here.files(), ["key", "m.yaml"]);
+    here.write("key", "from-file\n");
+    here.run(&service, &["--api-key-file", "key"]).ends_with(0);
+    assert!(service.asked().iter().all(|asked| asked.headers["authorization"] == "Bearer from-file"));
+}
+
+#[test]
+fn a_refused_key_stops_the_run_and_loses_nothing() {
+    for status in [401, 403] {
+        let service = Service::scripted(move |asked| {
+            let refused = asked.headers["authorization"] == "Bearer bad";
+            if refused { answer(status, &json!({ "error": { "message": "not for you" } })) } else { Answer::Well }
+        });
+        let here = Workspace::with_manifest(TWO_JOBS);
+        let ended = here.run(&service, &["--concurrency", "1"]).env("SHOTLIST_API_KEY", "bad").ends_with(4);
+        assert!(ended.stderr.contains("the key is refused"), "{}", ended.stderr);
+        assert!(ended.stderr.contains("not for you"), "{}", ended.stderr);
+        assert_eq!(here.states(), ["pending", "pending"]);
+        assert_eq!(service.posts().len(), 1, "it went on submitting");
+        here.run(&service, &[]).ends_with(0);
+        assert_eq!(here.states(), ["completed", "completed"]);
+    }
+}
+
+#[test]
+fn a_key_that_turns_invalid_leaves_paid_tasks_for_the_next_run() {
+    let (service, here, ended) =
+        one_job(4, |asked| if is_post(asked) || asked.earlier >= 3 { Answer::Well } else { answer(401, &json!({})) });
+    assert!(ended.stderr.contains("stays at the service"), "{}", ended.stderr);
+    assert_eq!(here.states(), ["queued"]);
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!(service.posts().len(), 1);
+    assert_eq!(here.states(), ["completed"]);
+}
+
+#[test]
+fn an_unreachable_service_costs_nothing() {
+    let here = Workspace::with_manifest(TWO_JOBS);
+    let port = {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        listener.local_addr().expect("an address").port()
+    };
+    let program = here.shotlist(&["run", "m.yaml", "--yes"]).env("SHOTLIST_API_KEY", "k");
+    let ended = program.env("SHOTLIST_BASE_URL", &format!("http://127.0.0.1:{port}")).ends_with(6);
+    assert!(ended.stderr.contains("the service can't be reached"), "{}", ended.stderr);
+    assert_eq!(here.states(), ["pending", "pending"]);
+    assert_eq!(here.report()["totals"]["at_risk_usd"], "0.00");
+}
+
+#[test]
+fn a_lost_answer_puts_the_job_in_doubt_and_it_is_never_sent_again() {
+    let truncated = b"HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n{\"id\": \"t1\"".to_vec();
+    let faults: Vec<(&str, Fault)> = vec![
+        ("connection lost", Box::new(|| Answer::Hangup)),
+        ("body cut short", Box::new(move || Answer::Bytes(truncated.clone()))),
+        ("no task id", Box::new(|| answer(200, &json!({ "status": "queued" })))),
+        ("no JSON", Box::new(|| raw(200, &[], "<html>welcome</html>"))),
+        ("not HTTP", Box::new(|| Answer::Bytes(b"SSH-2.0-OpenSSH_9.2\r\n".to_vec()))),
+        ("500", Box::new(|| answer(500, &json!({ "error": { "message": "oops" } })))),
+        ("502", Box::new(|| raw(502, &[], "bad gateway"))),
+        ("503 without Retry-After", Box::new(|| raw(503, &[], ""))),
+        ("504", Box::new(|| raw(504, &[], ""))),
+        ("408 of a gateway", Box::new(|| raw(408, &[("retry-after", "0")], "upstream request timeout"))),
+    ];
+    for (what, fault) in faults {
+        let (service, here, ended) = one_job(7, move |asked| if is_post(asked) { fault() } else { Answer::Well });
+        assert!(ended.stderr.contains("one is in doubt"), "{what}: {}", ended.stderr);
+        assert!(ended.stderr.contains("$0.90 may have been charged"), "{what}: {}", ended.stderr);
+        let report = here.report();
+        assert_eq!(report["jobs"][0]["state"], "in_doubt", "{what}");
+        assert_eq!(report["jobs"][0]["charge"], "unknown", "{what}");
+        assert!(report["jobs"][0]["cost_usd"].is_null(), "{what}");
+        assert_eq!(report["totals"]["at_risk_usd"], "0.90", "{what}");
+        here.run(&service, &[]).ends_with(7);
+        assert_eq!(service.posts().len(), 1, "{what}: it was sent again");
+    }
+}
+
+#[test]
+fn a_redirect_of_a_submission_is_not_followed() {
+    let elsewhere = Service::well();
+    let target = format!("{}/v1/videos", elsewhere.url());
+    for status in [301, 302, 307, 308] {
+        let to = target.clone();
+        let (service, here, ended) = one_job(6, move |_| raw(status, &[("location", &to)], ""));
+        assert_eq!(here.states(), ["pending"], "{status}");
+        assert!(ended.stderr.contains(&format!("leads elsewhere, to {target}")), "{status}: {}", ended.stderr);
+        assert_eq!((service.posts().len(), &here.report()["totals"]["at_risk_usd"]), (1, &json!("0.00")), "{status}");
+    }
+    // "It is done, poll elsewhere" may have bought something.
+    let to = target.clone();
+    let (_, here, _) = one_job(7, move |_| raw(303, &[("location", &to)], ""));
+    assert_eq!(here.states(), ["in_doubt"]);
+    assert_eq!(elsewhere.asked().len(), 0, "a redirect was followed");
+}
+
+#[test]
+fn a_request_to_wait_is_obeyed_and_costs_no_attempt() {
+    for (status, retry_after) in [(429, Some("0")), (429, None), (503, Some("0")), (425, Some("0"))] {
+        // Without a header the pause is some seconds, so only one of these is waited for.
+        let headers: Vec<(&str, &str)> = retry_after.map(|wait| ("retry-after", wait)).into_iter().collect();
+        let headers: Vec<(String, String)> =
+            headers.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let (service, here, _) = one_job(0, move |asked| {
+            let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+            if is_post(asked) && asked.earlier == 0 { raw(status, &headers, "") } else { Answer::Well }
+        });
+        assert_eq!(service.posts().len(), 2, "{status}");
+        assert_eq!(here.report()["jobs"][0]["attempts"], 1, "{status}");
+        assert_eq!(here.report()["totals"]["spent_usd"], "0.90", "{status}");
+    }
+}
+
+#[test]
+fn no_trouble_with_polls_fails_a_job() {
+    let turn = AtomicUsize::new(0);
+    let (service, here, _) = one_job(0, move |asked| {
+        if is_post(asked) {
+            return Answer::Well;
+        }
+        match turn.fetch_add(1, Ordering::SeqCst) {
+            0 => Answer::Hangup,
+            1 => raw(500, &[], ""),
+            2 => raw(200, &[], "{\"id\": \"t0\", \"status\": \"comp"),
+            3 => raw(404, &[], ""),
+            4 => raw(429, &[("retry-after", "0")], ""),
+            5 => answer(200, &json!({ "id": "t0", "status": "in_progress", "progress": 40 })),
+            6 => answer(200, &json!({ "id": "t0", "status": "in_progress", "progress": 20 })),
+            7 => answer(200, &json!({ "id": "t0", "status": null })),
+            _ => Answer::Well,
+        }
+    });
+    assert_eq!(here.states(), ["completed"]);
+    assert!(service.polls() >= 9, "{}", service.polls());
+    assert_eq!(here.report()["jobs"][0]["polls"], service.polls());
+}
+
+#[test]
+fn an_unknown_status_is_asked_about_again_and_told_once() {
+    let (_, here, ended) = one_job(0, |asked| {
+        let odd = !is_post(asked) && asked.earlier < 4;
+        if odd { answer(200, &json!({ "id": "t0", "status": "moderating" })) } else { Answer::Well }
+    });
+    assert_eq!(here.states(), ["completed"]);
+    assert_eq!(ended.stderr.matches("`moderating`").count(), 1, "{}", ended.stderr);
+}
+
+#[test]
+fn completed_without_a_url_is_asked_again_and_then_taken_from_the_content_endpoint() {
+    let (service, here, _) = one_job(0, |asked| match asked.path.as_str() {
+        "/v1/videos/t0/content" => Answer::Bytes(answer_of_video("t0")),
+        "/v1/videos/t0" => answer(200, &json!({ "id": "t0", "status": "completed" })),
+        _ => Answer::Well,
+    });
+    let url = here.report()["jobs"][0]["video_url"].as_str().expect("a URL").to_owned();
+    assert_eq!(url, format!("{}/v1/videos/t0/content", service.url()));
+    assert_eq!(here.report()["jobs"][0]["file"], "one.mp4");
+}
+
+#[test]
+fn a_task_past_its_deadline_is_left_and_picked_up_by_the_next_run() {
+    let (service, here) = (
+        Service::scripted(|asked| {
+            if is_post(asked) || asked.earlier > 40 {
+                return Answer::Well;
+            }
+            answer(200, &json!({ "id": "t0", "status": "in_progress", "progress": 1 }))
+        }),
+        Workspace::with_manifest(ONE_JOB),
+    );
+    let ended = here.run(&service, &["--deadline", "300ms"]).ends_with(1);
+    assert!(ended.stderr.contains("took longer than the deadline"), "{}", ended.stderr);
+    assert_eq!(here.states(), ["in_progress"]);
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!(service.posts().len(), 1);
+    assert_eq!(here.report()["jobs"][0]["polls"], service.polls());
+}
+
+#[test]
+fn every_submission_has_a_connection_of_its_own() {
+    // The service keeps every connection open, and offers it for more.
+    let manifest = numbered_jobs(12);
+    let (service, here) = (Service::well(), Workspace::with_manifest(&manifest));
+    here.run(&service, &["--concurrency", "2"]).ends_with(0);
+    let asked = service.asked();
+    let posts: Vec<usize> = asked.iter().filter(|asked| is_post(asked)).map(|asked| asked.connection).collect();
+    for connection in &posts {
+        let shared = asked.iter().filter(|asked| asked.connection == *connection).count();
+        assert_eq!(shared, 1, "a submission shared the connection {connection}");
+    }
+    // Polls do share theirs.
+    let polls = asked.iter().filter(|asked| !is_post(asked));
+    assert!(polls.map(|asked| asked.connection).collect::<std::collections::HashSet<_>>().len() < 12);
+}
+
+#[test]
+fn a_connection_that_cannot_be_made_safe_sends_nothing() {
+    // TLS to a service that speaks none: the hand-shake fails before a byte of the request is written.
+    let (service, here) = (Service::well(), Workspace::with_manifest(ONE_JOB));
+    let url = service.url().replace("http://", "https://");
+    let ended = here.run(&service, &["--base-url", &url]).ends_with(6);
+    assert!(ended.stderr.contains("can't be reached"), "{}", ended.stderr);
+    assert_eq!(here.states(), ["pending"]);
+    assert_eq!(here.report()["totals"]["at_risk_usd"], "0.00");
+}
+
+#[test]
+fn what_arrived_of_a_broken_answer_is_kept() {
+    let broken = b"HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n{\"id\": \"precious\", \"status\": \"que".to_vec();
+    let (_, here, ended) = one_job(7, move |_| Answer::Bytes(broken.clone()));
+    assert!(ended.stderr.contains("precious"), "{}", ended.stderr);
+    assert!(here.report()["jobs"][0]["error"].as_str().is_some_and(|raw| raw.contains("precious")));
+}
+
+#[test]
+fn a_submission_without_an_answer_in_time_is_in_doubt() {
+    use shotlist::domain::{Request, Spec};
+    use shotlist::service::{ApiKey, Endpoint, HttpService, Submission, VideoService as _};
+
+    let (service, release) = Service::holding("");
+    let endpoint = Endpoint::parse(&service.url(), false).expect("an address");
+    let client = HttpService::new(endpoint, ApiKey::new("k").expect("a key"), false).expect("a client");
+    let client = client.with_submit_timeout(std::time::Duration::from_millis(200));
+    let spec = Spec { model: "alpha-2".into(), prompt: Some("a cat".into()), ..Spec::default() };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let submission = runtime.block_on(client.submit(&Request::new(&spec)));
+    let Submission::Unknown(error) = submission else { panic!("{submission:?}") };
+    assert!(error.message.starts_with("no answer in time"), "{}", error.message);
+    assert_eq!(service.posts().len(), 1);
+    release.store(true, Ordering::SeqCst);
+}
+
+#[test]
+fn nothing_is_asked_for_in_a_form_that_could_hide_a_task_id() {
+    let (service, ..) = one_job(0, |_| Answer::Well);
+    for asked in service.asked() {
+        assert_eq!(asked.headers.get("accept-encoding").map(String::as_str), Some("identity"), "{}", asked.path);
+    }
+}

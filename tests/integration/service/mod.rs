@@ -1,0 +1,9 @@
+//! The service in all its dialects, on bad days, behind gateways and TLS.
+
+mod dialect;
+mod dialects_of_polls;
+mod dialects_of_submissions;
+mod faults;
+mod gateways;
+mod names;
+mod tls;

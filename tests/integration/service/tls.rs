@@ -1,0 +1,91 @@
+//! A service behind TLS whose certificate was given out by an authority of its own. Key and certificates in `tls` are good for
+//! nothing but this test.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+use crate::support::Workspace;
+
+const ONE_JOB: &str = "version: 1\njobs: [{ id: a, model: alpha-2, prompt: a }]\n";
+
+/// Serves until the test process ends; its address, how many connections there were, and how many requests.
+fn serve() -> (String, Arc<AtomicUsize>, Arc<AtomicUsize>) {
+    let _already = rustls::crypto::ring::default_provider().install_default();
+    let certificate = CertificateDer::from(include_bytes!("certificates/server.der").as_slice());
+    let key = PrivatePkcs8KeyDer::from(include_bytes!("certificates/server.key.der").as_slice());
+    let config = ServerConfig::builder().with_no_client_auth().with_single_cert(vec![certificate], key.into());
+    let config = Arc::new(config.expect("a certificate"));
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("https://127.0.0.1:{}", listener.local_addr().expect("an address").port());
+    let (connections, requests) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+    let (seen, read) = (Arc::clone(&connections), Arc::clone(&requests));
+    std::thread::spawn(move || {
+        for socket in listener.incoming().flatten() {
+            seen.fetch_add(1, Ordering::SeqCst);
+            let connection = ServerConnection::new(Arc::clone(&config)).expect("a connection");
+            let read = Arc::clone(&read);
+            // A client that does not trust us hangs up.
+            std::thread::spawn(move || drop(answer(StreamOwned::new(connection, socket), &read)));
+        }
+    });
+    (url, connections, requests)
+}
+
+/// Answers one request: a task to a POST, and that it is completed to a poll.
+fn answer(stream: StreamOwned<ServerConnection, std::net::TcpStream>, read: &AtomicUsize) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream);
+    let (mut first, mut length) = (String::new(), 0);
+    reader.read_line(&mut first)?;
+    loop {
+        let mut header = String::new();
+        reader.read_line(&mut header)?;
+        match header.trim_end().to_ascii_lowercase().split_once(": ") {
+            Some(("content-length", value)) => length = value.parse().expect("a length"),
+            Some(_) => {}
+            None => break,
+        }
+    }
+    reader.read_exact(&mut vec![0; length])?;
+    read.fetch_add(1, Ordering::SeqCst);
+    let body = if first.starts_with("POST") { r#"{"id":"t0"}"# } else { r#"{"id":"t0","status":"completed"}"# };
+    let stream = reader.get_mut();
+    write!(stream, "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}", body.len())?;
+    stream.conn.send_close_notify();
+    stream.flush()
+}
+
+#[test]
+fn a_certificate_that_is_not_trusted_ends_the_run_at_once_and_says_how_to_trust_it() {
+    let (url, connections, requests) = serve();
+    let here = Workspace::with_manifest(ONE_JOB);
+    let quick = ["run", "m.yaml", "--yes", "--no-download", "--first-poll", "0s", "--poll-interval", "50ms"];
+    let run = || here.shotlist(&quick).env("SHOTLIST_BASE_URL", &url).env("SHOTLIST_API_KEY", "k");
+    let refused = run().ends_with(6);
+    assert!(refused.stderr.contains("127.0.0.1") && refused.stderr.contains("SSL_CERT_FILE"), "{}", refused.stderr);
+    assert_eq!(connections.load(Ordering::SeqCst), 1, "it was tried again: {}", refused.stderr);
+    assert_eq!((requests.load(Ordering::SeqCst), here.states()), (0, vec!["pending".to_owned()]));
+
+    let missing = run().env("SSL_CERT_FILE", "/nowhere.pem").ends_with(6);
+    assert!(missing.stderr.contains("/nowhere.pem, which can't be read"), "{}", missing.stderr);
+
+    let authority = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/integration/service/certificates/authority.pem");
+    run().env("SSL_CERT_FILE", authority).ends_with(0);
+    assert_eq!((requests.load(Ordering::SeqCst), here.states()), (2, vec!["completed".to_owned()]));
+}
+
+#[test]
+fn a_service_that_is_not_there_is_named() {
+    let here = Workspace::with_manifest(ONE_JOB);
+    let run = here.shotlist(&["run", "m.yaml", "--yes"]).env("SHOTLIST_API_KEY", "k");
+    let ended = run.env("SHOTLIST_BASE_URL", "http://127.0.0.1:9").ends_with(6);
+    assert!(ended.stderr.contains("no connection to 127.0.0.1"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("is the address right"), "{}", ended.stderr);
+    let run = here.shotlist(&["run", "m.yaml", "--yes"]).env("SHOTLIST_API_KEY", "k");
+    let ended = run.env("SHOTLIST_BASE_URL", "https://api.example.com/v1/videos").ends_with(2);
+    assert!(ended.stderr.contains("ends with /v1 or /v1/videos"), "{}", ended.stderr);
+}

@@ -1,0 +1,144 @@
+//! The crate from a program: the example runs, and the steps of a session refuse what they have to.
+
+use std::path::Path;
+
+use shotlist::catalog::Catalog;
+use shotlist::domain::{AttemptState, Usd};
+use shotlist::ledger::{Ledger as _, SqliteLedger};
+use shotlist::manifest::{self, Manifest};
+use shotlist::service::{ApiKey, Endpoint};
+use shotlist::session::{Connection, ConnectionOptions, Consent, Home, Options, Refusal, RunEvent, Session, Stop};
+
+use crate::support::{Service, Workspace, numbered_jobs};
+
+#[path = "../../../examples/library.rs"]
+#[expect(dead_code, reason = "a test calls what `main` calls")]
+mod example;
+
+fn sound(path: &Path) -> Manifest {
+    manifest::load(&manifest::Options::of(path), Catalog::embedded()).sound().expect("a sound manifest")
+}
+
+/// A session about real money, which the scripted service plays.
+fn session(here: &Workspace) -> Session<SqliteLedger> {
+    let path = here.path("m.yaml");
+    let (manifest, home) = (sound(&path), Home::of(&path));
+    let ledger = home.ledger().expect("a ledger");
+    let options = Options::of(home, &manifest.key).expect("a folder");
+    let settings = shotlist::engine::Settings {
+        first_poll: Some(std::time::Duration::ZERO),
+        poll_floor: std::time::Duration::from_millis(5),
+        ..options.settings.clone()
+    };
+    Session::new(manifest, ledger, Options { settings, ..options })
+}
+
+fn connection(service: &Service) -> Connection {
+    let endpoint = Endpoint::parse(&service.url(), true).expect("an address");
+    Connection::to(endpoint, ApiKey::new("k").expect("a key").into(), ConnectionOptions::default()).expect("a client")
+}
+
+#[test]
+fn the_example_runs_and_is_short() {
+    let text = include_str!("../../../examples/library.rs");
+    assert!(text.lines().count() <= 40, "{} lines", text.lines().count());
+    let here = Workspace::with_manifest(include_str!("../../../examples/quick-start.yaml"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(example::make(&here.path("m.yaml"))).expect("it runs");
+    assert!(here.path("shotlist-sandbox/quick-start/hero.mp4").exists());
+}
+
+#[tokio::test]
+async fn nothing_is_bought_without_a_consent_that_covers_it() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
+    let session = session(&here);
+    for (consent, agreed) in
+        [(Consent::default(), "nobody agreed"), (Consent::up_to(Usd::from_micros(1_000_000)), "$1.00")]
+    {
+        let held = session.hold().await.expect("the batch");
+        let ready = held.ready(Some(connection(&service))).expect("within its limits");
+        let refusal = ready.run(&consent, &Stop::default(), &|_| {}).await.expect_err("no consent");
+        assert!(matches!(refusal, Refusal::NotAgreed { .. }) && refusal.to_string().contains(agreed), "{refusal}");
+    }
+    assert_eq!(service.asked().len(), 0);
+    let held = session.hold().await.expect("the batch");
+    let ready = held.ready(Some(connection(&service))).expect("within its limits");
+    let consent = Consent::to(ready.plan());
+    let outcome = ready.run(&consent, &Stop::default(), &|_| {}).await.expect("a run");
+    assert_eq!(outcome.report.expect("a report").totals.states["completed"], 2);
+    assert!(outcome.reports.is_ok() && outcome.run.failures == 0);
+}
+
+#[tokio::test]
+async fn a_session_refuses_before_it_asks_anybody() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
+    let session = session(&here);
+    let held = session.hold().await.expect("the batch");
+    assert!(matches!(session.hold().await.map(|_| ()), Err(Refusal::Busy { .. })), "held twice");
+    assert!(matches!(held.ready(None).map(|_| ()), Err(Refusal::NoConnection)));
+    // Real money, and a service that makes nothing.
+    let held = session.hold().await.expect("the batch");
+    let simulator = Connection::to_simulator(Catalog::embedded()).await.expect("a simulator");
+    let refusal = held.ready(Some(simulator)).map(|_| ()).expect_err("two worlds");
+    assert!(matches!(refusal, Refusal::OtherKind { ledger_is_simulated: false }), "{refusal}");
+    assert_eq!(service.asked().len(), 0);
+    assert!(!here.path("shotlist-out").exists(), "something was written");
+}
+
+/// Whoever drops a run half-way leaves the ledger as a kill does: what was sent and not answered is in doubt, and never sent again.
+#[tokio::test]
+async fn a_run_that_is_dropped_half_way_leaves_the_ledger_as_a_kill_does() {
+    let (service, release) = Service::holding("");
+    let here = Workspace::with_manifest(&numbered_jobs(2));
+    let session = session(&here);
+    let held = session.hold().await.expect("the batch");
+    let ready = held.ready(Some(connection(&service))).expect("within its limits");
+    let (consent, stop) = (Consent::to(ready.plan()), Stop::default());
+    let sent = async {
+        let mut tries = 0;
+        while service.posts().is_empty() {
+            tries += 1;
+            assert!(tries < 10_000, "nothing was sent");
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    tokio::select! {
+        _ = ready.run(&consent, &stop, &|_: RunEvent| {}) => panic!("it ended"),
+        () = sent => {}
+    }
+    let states = async || {
+        let history = session.ledger().history(&session.manifest().key).await.expect("read");
+        history.attempts().map(|attempt| attempt.state).collect::<Vec<_>>()
+    };
+    assert_eq!(states().await, [AttemptState::Intended]);
+    let held = session.hold().await.expect("the batch is free again");
+    assert_eq!((held.concluded(), states().await), (1, vec![AttemptState::InDoubt]));
+    release.store(true, std::sync::atomic::Ordering::SeqCst);
+    let ready = held.ready(Some(connection(&service))).expect("within its limits");
+    let consent = Consent::to(ready.plan());
+    let outcome = ready.run(&consent, &stop, &|_| {}).await.expect("a run");
+    assert_eq!(outcome.report.expect("a report").totals.states["in_doubt"], 1);
+    assert_eq!(service.posts().len(), 2, "the doubtful job was sent again, or the other one was not");
+}
+
+#[tokio::test]
+async fn a_plan_that_only_lacks_a_file_says_so() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
+    here.run(&service, &[]).ends_with(0);
+    std::fs::remove_file(here.path("shotlist-out/m/j1.mp4")).expect("a video");
+    let json = here.shotlist(&["run", "m.yaml", "--plan", "--format", "json"]).ends_with(0).stdout;
+    let plan: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let actions: Vec<_> = plan["jobs"].as_array().expect("jobs").iter().map(|job| &job["action"]).collect();
+    assert_eq!(actions, ["done", "fetch"]);
+    assert_eq!((&plan["totals"]["fetch"], &plan["totals"]["cost_usd"]), (&1.into(), &"0.00".into()));
+    let text = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0).stdout;
+    assert!(
+        text.contains("its video is not here") && text.contains("1 video that earlier runs paid for will be fetched"),
+        "{text}"
+    );
+    let without = here.shotlist(&["run", "m.yaml", "--plan", "--no-download", "--format", "json"]).ends_with(0).stdout;
+    assert!(without.contains("\"fetch\": 0") && !without.contains("\"action\": \"fetch\""), "{without}");
+    here.run(&service, &[]).ends_with(0);
+    assert!(here.path("shotlist-out/m/j1.mp4").exists());
+    assert_eq!(service.posts().len(), 2);
+}

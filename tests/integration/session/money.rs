@@ -1,0 +1,330 @@
+//! Limits over a run, a day and a month; paid retries and retakes; the books; whose tasks they are; settling a doubt.
+
+use serde_json::{Value, json};
+
+use crate::support::TWO_JOBS;
+use crate::support::{Answer, Service, Workspace, json as answer};
+
+fn with_budget(budget: &str) -> String {
+    TWO_JOBS.replace("version: 1\n", &format!("version: 1\nbudget: {budget}\n"))
+}
+
+/// A service that answers the first submission of this text with a lost connection.
+fn losing(text: &'static str) -> Service {
+    Service::scripted(move |asked| {
+        let lost = asked.method == "POST" && asked.body.contains(text);
+        if lost { Answer::Hangup } else { Answer::Well }
+    })
+}
+
+#[test]
+fn day_and_month_count_every_batch_of_the_ledger() {
+    for limit in ["day", "month"] {
+        // Two jobs of $3.75 and $7.50: the second batch would pass $20.
+        let here = Workspace::with_manifest(&with_budget(&format!("{{ {limit}: 20 }}")));
+        let service = Service::well();
+        here.run(&service, &["--batch", "a"]).ends_with(0);
+        let plan = here.shotlist(&["run", "m.yaml", "--plan", "--batch", "b"]).ends_with(3).stdout;
+        assert!(plan.contains(&format!("OVER the limit of $20.00 (budget.{limit}), $11.25 of it used")), "{plan}");
+        let ended = here.run(&service, &["--batch", "b"]).ends_with(3);
+        assert!(ended.stderr.contains("of which $11.25 is used"), "{}", ended.stderr);
+        assert_eq!(service.posts().len(), 2);
+        // What still fits is run.
+        here.run(&service, &["--batch", "b", "--select", "two"]).ends_with(0);
+        here.run(&service, &["--batch", "c", "--select", "one"]).ends_with(3);
+        assert_eq!(service.posts().len(), 3);
+    }
+}
+
+#[test]
+fn a_doubt_counts_in_full_against_every_limit() {
+    for limit in ["day", "month"] {
+        let here = Workspace::with_manifest(&with_budget(&format!("{{ {limit}: 11.25 }}")));
+        let service = losing("a cat");
+        here.run(&service, &["--select", "one"]).ends_with(7);
+        here.write("m.yaml", with_budget(&format!("{{ {limit}: 11 }}")));
+        here.run(&service, &["--select", "two"]).ends_with(3);
+        assert_eq!(service.posts().len(), 1);
+    }
+}
+
+#[test]
+fn two_runs_of_one_ledger_cannot_overshoot_together() {
+    // Each alone fits its plan; the ledger lets only one of them through.
+    let here = Workspace::with_manifest(&with_budget("{ day: 11.25 }"));
+    let (service, release) = Service::holding("");
+    let first = here.run(&service, &["--batch", "a", "--concurrency", "1"]).starts();
+    crate::support::wait_until("the first is submitting", || !service.posts().is_empty());
+    let plan_sees_it = here.run(&service, &["--batch", "b", "--select", "two"]).starts();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    release.store(true, std::sync::atomic::Ordering::SeqCst);
+    let codes = [crate::support::Ended::of(first).code, crate::support::Ended::of(plan_sees_it).code];
+    let spent = here.ledger("SELECT sum(price_micros) FROM attempt WHERE state NOT IN ('void', 'rejected')");
+    assert!(spent[0][0].parse::<i64>().expect("a sum") <= 11_250_000, "{spent:?}");
+    assert!(codes.contains(&Some(3)), "{codes:?}");
+}
+
+#[test]
+fn failed_jobs_are_tried_again_only_when_that_was_agreed() {
+    let failing = || {
+        Service::scripted(|asked| {
+            let first = asked.method == "GET" && (asked.path.ends_with("/t0") || asked.path.ends_with("/t1"));
+            let error = json!({ "message": "moderated", "code": 3 });
+            if first { answer(200, &json!({ "status": "failed", "error": error })) } else { Answer::Well }
+        })
+    };
+    let one = "version: 1\njobs: [{ id: one, model: alpha-2, prompt: a cat }]\n";
+    let (service, here) = (failing(), Workspace::with_manifest(one));
+    here.run(&service, &[]).ends_with(1);
+    here.run(&service, &[]).ends_with(1);
+    assert_eq!(service.posts().len(), 1, "a failed job was paid for again unasked");
+    let plan = here.shotlist(&["run", "m.yaml", "--plan", "--retry-failed"]).ends_with(0).stdout;
+    assert!(plan.contains("retry") && plan.contains("1 job to submit for $0.90"), "{plan}");
+    here.run(&service, &["--retry-failed"]).ends_with(1);
+    here.run(&service, &["--retry-failed"]).ends_with(0);
+    assert_eq!(here.report()["jobs"][0]["attempts"], 3);
+    assert_eq!(here.report()["jobs"][0]["cost_usd"], "2.70");
+    assert_eq!(here.report()["superseded"].as_array().expect("a list").len(), 2);
+
+    let (service, here) = (failing(), Workspace::with_manifest(one));
+    let plan = here.shotlist(&["run", "m.yaml", "--plan", "--retries", "2", "--format", "json"]).ends_with(0).stdout;
+    let plan: Value = serde_json::from_str(&plan).expect("JSON");
+    assert_eq!((&plan["totals"]["cost_usd"], &plan["totals"]["worst_case_usd"]), (&json!("0.90"), &json!("2.70")));
+    here.run(&service, &["--retries", "2"]).ends_with(0);
+    assert_eq!(service.posts().len(), 3);
+    assert_eq!(here.report()["totals"]["spent_usd"], "2.70");
+}
+
+#[test]
+fn a_retake_buys_a_completed_job_again() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    here.run(&service, &[]).ends_with(0);
+    here.run(&service, &["--retake", "o*"]).ends_with(0);
+    assert_eq!(service.posts().len(), 3);
+    let report = here.report();
+    assert_eq!(report["jobs"][0]["task_id"], "t2");
+    assert_eq!(report["superseded"][0]["job"], "one");
+    assert_eq!(report["totals"]["spent_usd"], "15.00");
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!(service.posts().len(), 3);
+}
+
+#[test]
+fn a_retake_that_fails_is_no_success() {
+    let service = Service::scripted(|asked| {
+        let retake = asked.method == "GET" && asked.path.ends_with("/t2");
+        if retake { answer(200, &json!({ "status": "failed" })) } else { Answer::Well }
+    });
+    let here = Workspace::with_manifest(TWO_JOBS);
+    here.run(&service, &[]).ends_with(0);
+    here.run(&service, &["--retake", "one"]).ends_with(1);
+    // The video that was paid for before is still the one that the report shows.
+    let row = &here.report()["jobs"][0];
+    assert!(row["state"] == "completed" && row["task_id"] != "t2", "{row}");
+    here.run(&service, &[]).ends_with(0);
+}
+
+#[test]
+fn what_is_open_in_another_batch_is_told() {
+    let ((service, done), here) = (Service::slow(), Workspace::with_manifest(TWO_JOBS));
+    here.run(&service, &["--batch", "monday", "--deadline", "200ms"]).ends_with(1);
+    done.store(true, std::sync::atomic::Ordering::SeqCst);
+    let ended = here.run(&service, &["--batch", "tuesday"]).ends_with(0);
+    assert!(
+        ended
+            .stderr
+            .contains("the batch `monday` has 2 at the service and 0 in doubt, $11.25 in all: `--batch monday`"),
+        "{}",
+        ended.stderr
+    );
+    here.run(&service, &["--batch", "monday"]).ends_with(0);
+    assert_eq!(service.posts().len(), 4);
+    let ended = here.run(&service, &["--batch", "tuesday"]).ends_with(0);
+    assert!(!ended.stderr.contains("monday"), "{}", ended.stderr);
+}
+
+#[test]
+fn an_answer_about_another_task_is_not_taken_for_this_one() {
+    let service = Service::scripted(|asked| {
+        let mixed_up = asked.method == "GET" && asked.earlier < 2;
+        let other = json!({ "id": "other", "status": "completed", "video_url": "https://v.example/other.mp4" });
+        if mixed_up { answer(200, &other) } else { Answer::Well }
+    });
+    let here = Workspace::with_manifest(TWO_JOBS);
+    here.run(&service, &["--select", "one"]).ends_with(0);
+    assert_eq!(here.report()["jobs"][0]["video_url"], format!("{}/videos/t0.mp4", service.url()));
+}
+
+#[test]
+fn a_ledger_that_is_gone_is_not_taken_for_a_new_one() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    here.run(&service, &[]).ends_with(0);
+    std::fs::remove_file(here.path(".shotlist/ledger.db")).expect("it was there");
+    for args in [["run", "m.yaml", "--plan"].as_slice(), &["status", "m.yaml"]] {
+        let ended = here.shotlist(args).ends_with(74);
+        assert!(ended.stderr.contains("is gone"), "{}", ended.stderr);
+    }
+    here.run(&service, &[]).ends_with(74);
+    here.shotlist(&["resolve", "m.yaml", "one", "--never-created"]).ends_with(74);
+    assert_eq!(service.posts().len(), 2);
+}
+
+#[test]
+fn the_books_are_by_day_batch_and_model() {
+    let here = Workspace::with_manifest(TWO_JOBS);
+    here.shotlist(&["spend"]).ends_with(2);
+    let service = losing("a dog");
+    here.run(&service, &["--batch", "x"]).ends_with(7);
+    let text = here.shotlist(&["spend"]).ends_with(0).stdout;
+    assert!(text.ends_with("spent: $3.75, at risk: $7.50, unknown: $0.00\n"), "{text}");
+    let json = here.shotlist(&["spend", "--format", "json"]).ends_with(0).stdout;
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["lines"][0]["batch"], "x");
+    assert_eq!(json["lines"][0]["model"], "beta-2.0-lite");
+    assert_eq!(
+        json["totals"],
+        json!({ "attempts": 2, "spent_usd": "3.75", "at_risk_usd": "7.50", "unknown_usd": "0.00" })
+    );
+    let later = here.shotlist(&["spend", "--since", "2999-01-01"]).ends_with(0).stdout;
+    assert!(later.ends_with("spent: $0.00, at risk: $0.00, unknown: $0.00\n"), "{later}");
+}
+
+#[test]
+fn another_account_polls_after_nothing_until_it_is_said_to_be_the_same() {
+    let ((service, done), here) = (Service::slow(), Workspace::with_manifest(TWO_JOBS));
+    here.run(&service, &["--deadline", "200ms"]).ends_with(1);
+    done.store(true, std::sync::atomic::Ordering::SeqCst);
+    let polls = service.polls();
+    let ended = here.run(&service, &[]).env("SHOTLIST_API_KEY", "rotated").ends_with(2);
+    assert!(ended.stderr.contains("belongs to") && ended.stderr.contains("--same-account"), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("rotated"), "the key was shown: {}", ended.stderr);
+    let elsewhere = Service::well();
+    here.run(&elsewhere, &[]).ends_with(2);
+    assert_eq!((service.polls(), elsewhere.asked().len()), (polls, 0));
+    here.run(&service, &["--same-account"]).env("SHOTLIST_API_KEY", "rotated").ends_with(0);
+    assert_eq!(here.states(), ["completed", "completed"]);
+    assert_eq!(service.posts().len(), 2);
+}
+
+#[test]
+fn the_simulator_and_the_real_service_never_share_a_ledger() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    here.run(&service, &["--select", "one"]).ends_with(0);
+    let rehearsal = here.shotlist(&["run", "m.yaml", "--sandbox"]).env("SHOTLIST_LEDGER", ".shotlist/ledger.db");
+    let ended = rehearsal.ends_with(74);
+    assert!(ended.stderr.contains("a real ledger"), "{}", ended.stderr);
+    here.shotlist(&["run", "m.yaml", "--sandbox"]).env("SHOTLIST_OUT", "shotlist-out/m").ends_with(0);
+    assert_eq!(here.report()["simulated"], false);
+    let ended = here.run(&service, &["--ledger", ".shotlist/sandbox.db"]).ends_with(74);
+    assert!(ended.stderr.contains("never bought"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_person_settles_a_doubt() {
+    let service = losing("a cat");
+    let here = Workspace::with_manifest(TWO_JOBS);
+    let resolve = |args: &[&str]| {
+        let program = here.shotlist(&[&["resolve", "m.yaml"], args].concat());
+        program.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k")
+    };
+    resolve(&["one", "--never-created"]).ends_with(2);
+    here.run(&service, &[]).ends_with(7);
+    resolve(&["two", "--never-created"]).ends_with(2);
+    resolve(&["one"]).ends_with(2);
+    // The only task that the service knows by that id belongs to the other job.
+    for task in ["t0", " t0 "] {
+        let ended = resolve(&["one", "--task", task]).ends_with(2);
+        assert!(ended.stderr.contains("belongs to two of m already"), "{}", ended.stderr);
+    }
+    resolve(&["one", "--task", "found"]).env("SHOTLIST_API_KEY", "other").ends_with(2);
+    // A wrong guess with --same-account must not hand the tasks over to a wrong account.
+    let elsewhere = Service::scripted(|_| answer(404, &json!({})));
+    let args = ["one", "--task", "found", "--same-account", "--base-url", &elsewhere.url()];
+    resolve(&args).env("SHOTLIST_API_KEY", "other").ends_with(2);
+    let ended = resolve(&["one", "--task", "found"]).ends_with(0);
+    assert!(ended.stderr.contains("pays nothing new"), "{}", ended.stderr);
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!(here.report()["jobs"][0]["task_id"], "found");
+    assert_eq!(service.posts().len(), 2);
+
+    let service = losing("a cat");
+    let here = Workspace::with_manifest(TWO_JOBS);
+    here.run(&service, &[]).ends_with(7);
+    here.shotlist(&["resolve", "m.yaml", "one", "--never-created"]).ends_with(0);
+    assert_eq!(here.shotlist(&["status", "m.yaml"]).ends_with(0).stdout.matches("pending").count(), 2);
+    here.run(&Service::well(), &[]).ends_with(0);
+}
+
+#[test]
+fn a_task_is_believed_only_when_the_service_knows_it() {
+    let here = Workspace::with_manifest(TWO_JOBS);
+    let service = Service::scripted(|asked| match asked.method.as_str() {
+        "POST" => Answer::Hangup,
+        _ if asked.path.ends_with("/unknown") => answer(404, &json!({})),
+        _ if asked.path.ends_with("/forbidden") => answer(403, &json!({})),
+        _ if asked.path.ends_with("/empty") => answer(200, &json!({})),
+        _ => answer(500, &json!({})),
+    });
+    here.run(&service, &["--select", "one"]).ends_with(7);
+    for (task, code) in [("unknown", 2), ("forbidden", 4), ("any", 6), (" ", 2), ("empty", 2)] {
+        let program = here.shotlist(&["resolve", "m.yaml", "one", "--task", task]);
+        program.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(code);
+    }
+    assert_eq!(here.ledger("SELECT state FROM attempt"), [["in_doubt"]]);
+}
+
+#[test]
+fn a_job_that_is_changed_or_removed_while_its_task_is_outstanding_is_collected() {
+    let ((service, done), here) = (Service::slow(), Workspace::with_manifest(TWO_JOBS));
+    here.run(&service, &["--deadline", "200ms"]).ends_with(1);
+    done.store(true, std::sync::atomic::Ordering::SeqCst);
+    here.write("m.yaml", "version: 1\njobs:\n  - { id: one, model: beta-2.0-lite, prompt: a bird }\n");
+    let plan = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0).stdout;
+    assert!(plan.contains("prompt changed since"), "{plan}");
+    assert!(plan.contains("2 tasks at the service already"), "{plan}");
+    let ended = here.run(&service, &[]).ends_with(0);
+    assert!(ended.stdout.contains("superseded: 2 tasks"), "{}", ended.stdout);
+    assert_eq!(service.posts().len(), 3);
+    let report = here.report();
+    let superseded: Vec<_> = report["superseded"].as_array().expect("a list").iter().collect();
+    assert_eq!(superseded.len(), 2);
+    assert!(superseded.iter().all(|task| task["state"] == "completed" && task["video_url"].is_string()));
+    // 3.75 and 7.50 for what was superseded, 3.75 for the new wording.
+    assert_eq!(report["totals"]["spent_usd"], "15.00");
+}
+
+#[test]
+fn a_likely_rename_is_pointed_out() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    here.run(&service, &[]).ends_with(0);
+    here.write("m.yaml", TWO_JOBS.replace("id: two", "id: second"));
+    let plan = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0).stdout;
+    assert!(plan.contains("second asks for the same as two"), "{plan}");
+    let json = here.shotlist(&["run", "m.yaml", "--plan", "--format", "json"]).ends_with(0).stdout;
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    assert!(json["warnings"][0].as_str().is_some_and(|warning| warning.contains("second asks for the same as two")));
+}
+
+#[test]
+fn a_service_that_charges_no_server_errors_can_be_said_to() {
+    for status in [500, 502, 503, 504] {
+        let here = Workspace::with_manifest("version: 1\njobs: [{ id: one, model: alpha-2, prompt: a cat }]\n");
+        let service = Service::scripted(move |asked| {
+            let first = asked.method == "POST" && asked.earlier == 0;
+            if first { crate::support::raw(status, &[("retry-after", "0")], "") } else { Answer::Well }
+        });
+        here.run(&service, &["--retry-server-errors"]).ends_with(0);
+        assert_eq!(service.posts().len(), 2, "{status}");
+        assert_eq!(here.report()["jobs"][0]["attempts"], 1);
+    }
+}
+
+#[test]
+fn a_slip_in_a_glob_buys_nothing() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    for option in ["--retake", "--exclude"] {
+        let ended = here.run(&service, &[option, "typo*"]).ends_with(2);
+        assert!(ended.stderr.contains(&format!("{option} typo*: no job matches it")), "{}", ended.stderr);
+    }
+    assert_eq!(service.asked().len(), 0);
+}

@@ -1,0 +1,242 @@
+//! `run` when all is well: what is sent, what is written, and that a second run costs nothing.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Service, TWO_JOBS, Workspace, numbered_jobs};
+
+#[test]
+fn a_run_completes_and_a_second_one_costs_nothing() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    let ended = here.run(&service, &[]).ends_with(0);
+    assert!(ended.stdout.contains("2 jobs: 2 completed\nspent: $11.25\n"), "{}", ended.stdout);
+    assert_eq!(here.states(), ["completed", "completed"]);
+    assert_eq!(service.posts().len(), 2);
+
+    here.run(&service, &[]).ends_with(0);
+    // Without anything to do, not even a key is needed.
+    here.shotlist(&["run", "m.yaml"]).ends_with(0);
+    assert_eq!(service.posts().len(), 2, "a finished batch was submitted again");
+}
+
+#[test]
+fn the_plan_shows_byte_for_byte_what_the_run_sends() {
+    let manifest = r#"
+version: 1
+jobs:
+  - id: odd
+    model: alpha-2
+    prompt: "Zoë says \"hi\" \\ 🐦 \u0007 / </script>"
+    image: [https://a.example/1.png, https://a.example/2.png]
+    extra: { seed: 42, zeta: { b: 1.50, a: [true, null] } }
+  - { id: plain, model: beta-2.0-lite-fast, prompt: x, size: 1280x720 }
+"#;
+    let (service, here) = (Service::well(), Workspace::with_manifest(manifest));
+    let plan = here.shotlist(&["run", "m.yaml", "--plan", "--format", "json"]).ends_with(0).stdout;
+    here.run(&service, &["--concurrency", "1"]).ends_with(0);
+    let posts = service.posts();
+    assert_eq!(posts.len(), 2);
+    for body in posts {
+        assert!(plan.contains(&format!("\"request\": {body}")), "{body}\nis not in\n{plan}");
+    }
+}
+
+#[test]
+fn every_request_carries_the_key_and_json() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    here.run(&service, &[]).ends_with(0);
+    for asked in service.asked() {
+        assert_eq!(asked.headers["authorization"], "Bearer k");
+        if asked.method == "POST" {
+            assert_eq!(asked.path, "/v1/videos");
+            assert_eq!(asked.headers["content-type"], "application/json");
+        }
+    }
+    // And no file that the run wrote holds it.
+    for file in here.files().iter().filter(|file| *file != "m.yaml") {
+        let bytes = fs::read(here.path(file)).expect("a file");
+        assert!(!bytes.windows(8).any(|window| window == b"Bearer k"), "{file}");
+    }
+}
+
+#[test]
+fn submissions_come_in_manifest_order_and_never_more_at_once_than_allowed() {
+    let manifest = numbered_jobs(20);
+    let (service, here) = (Service::well(), Workspace::with_manifest(&manifest));
+    here.run(&service, &["--concurrency", "1"]).ends_with(0);
+    let prompts: Vec<Value> = service.posts().iter().map(|body| serde_json::from_str(body).expect("JSON")).collect();
+    for (number, body) in prompts.iter().enumerate() {
+        assert_eq!(body["prompt"], format!("number {number}"));
+    }
+    // One slot: after each submission, polls until it is done, and only then the next.
+    let methods: Vec<String> = service.asked().into_iter().map(|asked| asked.method).collect();
+    assert!(!methods.windows(2).any(|pair| pair[0] == "POST" && pair[1] == "POST"), "{methods:?}");
+}
+
+#[test]
+fn failed_rejected_and_completed_side_by_side() {
+    let manifest = "
+version: 1
+defaults: { model: alpha-2 }
+jobs:
+  - { id: good, prompt: good }
+  - { id: fails, prompt: fails }
+  - { id: refused, prompt: refused }
+  - { id: fails-beta, prompt: fails, model: beta-2.0-lite }
+";
+    let service = Service::scripted(|asked| match asked.method.as_str() {
+        "POST" if asked.body.contains("refused") => {
+            crate::support::json(400, &json!({ "error": { "message": "no such thing", "code": 17 } }))
+        }
+        "POST" if asked.body.contains("fails") => {
+            let id = if asked.body.contains("beta") { "bad-beta" } else { "bad" };
+            crate::support::json(200, &json!({ "id": id, "status": "queued" }))
+        }
+        "GET" if asked.path.contains("/bad") => crate::support::json(
+            200,
+            &json!({ "status": "failed", "error": { "message": "moderated", "code": { "kind": "x" } } }),
+        ),
+        _ => Answer::Well,
+    });
+    let here = Workspace::with_manifest(manifest);
+    here.run(&service, &[]).ends_with(1);
+    assert_eq!(here.states(), ["completed", "failed", "rejected", "failed"]);
+    let report = here.report();
+    let column = |name: &str| -> Vec<Value> {
+        report["jobs"].as_array().expect("jobs").iter().map(|job| job[name].clone()).collect()
+    };
+    assert_eq!(column("charge"), ["charged", "charged", "none", "unknown"]);
+    assert_eq!(column("cost_usd"), [json!("0.90"), json!("0.90"), json!("0.00"), Value::Null]);
+    assert_eq!(column("error")[1], json!({ "message": "moderated", "code": { "kind": "x" } }));
+    assert_eq!(column("error_code")[2], json!("17"));
+    assert_eq!(report["totals"]["spent_usd"], "1.80");
+    assert_eq!((&report["totals"]["at_risk_usd"], &report["totals"]["unknown_usd"]), (&json!("0.00"), &json!("3.75")));
+
+    // A rejected job is due again and a failed one is not.
+    let posts = service.posts().len();
+    here.run(&service, &[]).ends_with(1);
+    let again = service.posts().split_off(posts);
+    assert_eq!(again.len(), 1, "{again:?}");
+    assert!(again[0].contains("refused"));
+}
+
+#[test]
+fn a_changed_job_is_submitted_again_and_the_plan_says_what_changed() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    here.run(&service, &[]).ends_with(0);
+    here.write("m.yaml", TWO_JOBS.replace("a dog", "a fox"));
+    let plan = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0).stdout;
+    assert!(plan.contains("prompt changed since"), "{plan}");
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!(service.posts().len(), 3);
+    // Both generations were paid, and the sums say so.
+    assert_eq!(here.report()["totals"]["spent_usd"], "18.75");
+    assert_eq!(here.report()["jobs"][1]["cost_usd"], "15.00");
+}
+
+#[test]
+fn a_new_batch_value_makes_every_job_due_again() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    for (batch, posts) in [("monday", 2), ("monday", 2), ("tuesday", 4)] {
+        here.run(&service, &["--batch", batch]).ends_with(0);
+        assert_eq!(service.posts().len(), posts, "{batch}");
+    }
+    assert_eq!(here.json("shotlist-out/m/tuesday/report.json")["batch"], "tuesday");
+}
+
+#[test]
+fn only_selected_jobs_are_run_and_all_are_reported() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    here.run(&service, &["--select", "t*"]).ends_with(0);
+    assert_eq!(here.states(), ["pending", "completed"]);
+    here.run(&service, &["--select", "none*"]).ends_with(2);
+    here.run(&service, &["--exclude", "two"]).ends_with(0);
+    assert_eq!(service.posts().len(), 2);
+}
+
+#[test]
+fn the_csv_report_has_the_columns_of_the_contract() {
+    let manifest = "
+version: 1
+jobs:
+  - { id: formula, model: alpha-2, prompt: '=1+1', tags: [a, b] }
+  - { id: text, model: alpha-2, prompt: \"two\\nlines, \\\"quoted\\\", Zoë\" }
+";
+    let (service, here) = (Service::well(), Workspace::with_manifest(manifest));
+    here.run(&service, &["--report", "more/again.csv"]).ends_with(0);
+    let text = fs::read_to_string(here.path("shotlist-out/m/report.csv")).expect("the report");
+    let other = fs::read_to_string(here.path("more/again.csv")).expect("one more report");
+    assert_eq!(other.replace("../shotlist-out/m/", ""), text, "the same but for where its videos are");
+    assert!(other.contains(",../shotlist-out/m/formula.mp4,"), "{other}");
+    let text = text.strip_prefix('\u{feff}').expect("a byte order mark");
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    insta::assert_snapshot!(reader.headers().expect("a header").iter().collect::<Vec<_>>().join(","), @"id,batch,model,state,charge,cost_usd,task_id,video_url,file,sha256,bytes,size,aspect_ratio,duration_s,take,tags,face,attempts,polls,submitted_at,completed_at,generation_s,error_code,error_message,prompt");
+    let rows: Vec<csv::StringRecord> = reader.records().collect::<Result<_, _>>().expect("rows");
+    assert_eq!(&rows[0][24], "'=1+1");
+    assert_eq!((&rows[0][5], &rows[0][15], &rows[0][17]), ("0.90", "a, b", "1"));
+    assert_eq!(&rows[1][24], "two\nlines, \"quoted\", Zoë");
+    assert_eq!(here.report()["jobs"][0]["prompt"], "=1+1");
+    assert!(rows[0][19].ends_with('Z') && rows[0][19].contains('T'), "{:?}", &rows[0][19]);
+}
+
+#[test]
+fn status_reads_the_ledger_alone() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    let before = here.shotlist(&["status", "m.yaml"]).ends_with(0).stdout;
+    assert!(before.contains("2 jobs: 2 pending\nspent: $0.00\nto submit: $11.25\n"), "{before}");
+    assert_eq!(here.files(), ["m.yaml"], "status wrote something");
+    here.run(&service, &["--select", "one"]).ends_with(0);
+    let asked = service.asked().len();
+    let after = here.shotlist(&["status", "m.yaml"]).ends_with(0).stdout;
+    assert!(after.contains("2 jobs: 1 completed, 1 pending\nspent: $3.75\nto submit: $7.50\n"), "{after}");
+    let json = here.shotlist(&["status", "m.yaml", "--format", "json"]).ends_with(0).stdout;
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["jobs"][0]["state"], "completed");
+    assert_eq!(service.asked().len(), asked, "status asked the service");
+}
+
+#[test]
+fn status_gives_each_job_a_line_of_eighty_columns() {
+    let long = "x".repeat(100);
+    let manifest = format!(
+        "version: 1\ndefaults: {{ model: beta-2.0-lite-fast }}\njobs:\n  - {{ id: short, prompt: x }}\n  - {{ id: {long}, \
+         prompt: y }}\n"
+    );
+    let refusal = "the prompt was refused, 日本語, for reasons that take many words to tell, and then some more";
+    let service = Service::scripted(move |asked| {
+        let error = json!({ "error": { "message": refusal } });
+        if asked.body.contains("\"y\"") { crate::support::json(400, &error) } else { Answer::Well }
+    });
+    let here = Workspace::with_manifest(&manifest);
+    here.run(&service, &[]).ends_with(1);
+    let shown = here.shotlist(&["status", "m.yaml"]).ends_with(0).stdout;
+    insta::assert_snapshot!(shown, @r"
+    m: 2 jobs
+
+       STATE      JOB                       MODEL                COST  DETAIL
+       completed  short                     beta-2.0-lite-fast  $3.25  short.mp4
+       rejected   xxxxxxxxxxxx…xxxxxxxxxxx  beta-2.0-lite-fast  $0.00  the service…
+
+    2 jobs: 1 completed, 1 rejected
+    spent: $3.25
+    to submit: $3.25
+    videos: 1 in shotlist-out/m
+    ");
+    let all = here.shotlist(&["status", "m.yaml", "-v"]).ends_with(0).stdout;
+    assert!(all.contains("some more") && !all.contains('…'), "{all}");
+}
+
+#[test]
+fn the_sandbox_needs_no_key_and_keeps_to_itself() {
+    let here = Workspace::with_manifest(TWO_JOBS);
+    let ended = here.shotlist(&["run", "m.yaml", "--sandbox"]).ends_with(0);
+    assert!(ended.stdout.contains("nothing was paid"), "{}", ended.stdout);
+    let report = here.json("shotlist-sandbox/m/report.json");
+    assert_eq!(report["simulated"], true);
+    assert_eq!(report["totals"]["states"]["completed"], 2);
+    assert!(here.files().iter().all(|file| file != ".shotlist/ledger.db"), "{:?}", here.files());
+    // The real ledger knows nothing of it.
+    let plan = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0).stdout;
+    assert!(plan.contains("2 jobs to submit for $11.25"), "{plan}");
+}

@@ -1,0 +1,91 @@
+//! Signals: the first one drains, the second one leaves, and the next run goes on.
+
+use std::process::Child;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crate::support::TWO_JOBS;
+use crate::support::{Ended, Service, Workspace, kill, wait_until};
+
+/// Lets children be hung up also where this process ignores that, as under `nohup`: what is ignored stays so in a child, and what
+/// is caught does not.
+#[cfg(unix)]
+fn children_can_be_hung_up() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().expect("a runtime");
+    let _entered = runtime.enter();
+    let _stays_caught =
+        tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()).expect("it can be caught");
+}
+
+#[test]
+fn the_first_signal_leaves_tasks_at_the_service_and_the_next_run_collects_them() {
+    children_can_be_hung_up();
+    for (signal, code) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
+        let (service, switch) = Service::slow();
+        let here = Workspace::with_manifest(TWO_JOBS);
+        let child = here.run(&service, &["--concurrency", "1"]).starts();
+        wait_until("the task is polled", || service.polls() > 1);
+        kill(&child, signal);
+        let ended = Ended::of(child);
+        assert_eq!(ended.code, Some(code), "{}", ended.stderr);
+        assert!(ended.stderr.contains("can't be cancelled, and the next run collects them"), "{}", ended.stderr);
+        assert_eq!(here.states(), ["in_progress", "pending"]);
+        assert!(ended.stdout.contains("1 in progress, 1 pending"), "{}", ended.stdout);
+
+        switch.store(true, Ordering::SeqCst);
+        here.run(&service, &[]).ends_with(0);
+        assert_eq!(service.posts().len(), 2);
+    }
+}
+
+#[test]
+fn an_open_submission_is_answered_and_recorded_before_the_run_ends() {
+    let (service, release) = Service::holding("");
+    let here = Workspace::with_manifest(TWO_JOBS);
+    let child = here.run(&service, &["--concurrency", "1"]).starts();
+    wait_until("the submission is open", || service.posts().len() == 1);
+    kill(&child, "-INT");
+    std::thread::sleep(Duration::from_millis(200));
+    release.store(true, Ordering::SeqCst);
+    let ended = Ended::of(child);
+    assert_eq!(ended.code, Some(130), "{}", ended.stderr);
+    assert_eq!(here.states(), ["queued", "pending"]);
+    assert_eq!(service.posts().len(), 1, "it went on submitting");
+}
+
+/// Two signals at the same moment are one, as from `timeout`, which signals the process and then its group. Says whether they came
+/// within a moment: on a busy machine they may not.
+fn two_at_once(child: &mut Child) -> bool {
+    let start = Instant::now();
+    kill(child, "-INT");
+    // Signals of one kind that come together count as one, so the second waits for the first to be taken.
+    let lines = std::io::BufRead::lines(std::io::BufReader::new(child.stderr.take().expect("stderr")));
+    let told = lines.map_while(Result::ok).any(|line| line.contains("once more leaves at once"));
+    assert!(told, "the first signal was not told");
+    kill(child, "-INT");
+    start.elapsed() < Duration::from_millis(250)
+}
+
+#[test]
+fn the_second_signal_leaves_at_once_and_the_ledger_covers_it() {
+    for _ in 0..20 {
+        let (service, release) = Service::holding("");
+        let here = Workspace::with_manifest(TWO_JOBS);
+        let mut child = here.run(&service, &["--concurrency", "1"]).starts();
+        wait_until("the submission is open", || service.posts().len() == 1);
+        let was_at_once = two_at_once(&mut child);
+        if was_at_once {
+            std::thread::sleep(Duration::from_millis(800));
+            assert!(child.try_wait().expect("a status").is_none(), "two signals at once were taken for two wishes");
+            kill(&child, "-INT");
+        }
+        assert_eq!(Ended::of(child).code, Some(130));
+        release.store(true, Ordering::SeqCst);
+        here.run(&service, &["--select", "one"]).ends_with(7);
+        assert_eq!(service.posts().len(), 1, "a doubtful job was sent again");
+        if was_at_once {
+            return;
+        }
+    }
+    panic!("two signals never came at once");
+}

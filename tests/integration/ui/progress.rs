@@ -1,0 +1,131 @@
+//! What a terminal shows of a run, event by event, with the times that the test gives.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use shotlist::domain::{Charging, History, Job, JobId, Request, Spec, TaskId, Usd};
+use shotlist::engine::RunEvent;
+use shotlist::ui::ProgressState;
+
+use crate::support::fake::plan_of;
+
+fn job(id: &str, model: &str, typical_s: (u32, u32), price: &str) -> Arc<Job> {
+    let spec = Spec { model: model.into(), prompt: Some(id.into()), ..Spec::default() };
+    Arc::new(Job {
+        id: JobId::new(id).expect("an id"),
+        request: Request::new(&spec),
+        spec,
+        price: price.parse().expect("money"),
+        charging: Charging::AtSubmission,
+        typical_s,
+        take: 1,
+        tags: Vec::new(),
+        file: None,
+        review: None,
+    })
+}
+
+fn submitted(job: &Job) -> RunEvent {
+    RunEvent::Submitted { job: job.id.clone(), task: TaskId::new("t").expect("an id").into(), price: job.price }
+}
+
+/// Two minutes and a half into a campaign of forty jobs.
+fn campaign() -> (ProgressState, Instant) {
+    let hero = (0..10).map(|n| job(&format!("hero-{n}"), "alpha-2", (60, 180), "0.90"));
+    let spins = (0..30).map(|n| job(&format!("spin-{n}"), "beta-2.0-lite", (30, 120), "3.75"));
+    let jobs: Vec<Arc<Job>> = hero.chain(spins).collect();
+    let plan = plan_of(&jobs, &History::default());
+    let start = Instant::now();
+    let mut picture = ProgressState::new(start).with_tasks(&plan, 8, 1.0);
+    let mut tell = |second: u64, event: RunEvent| picture.note(&event, start + Duration::from_secs(second));
+    tell(0, RunEvent::Started { submit: 40, resume: 0, planned: plan.totals().cost, fetch: 0 });
+    for (number, job) in jobs.iter().enumerate().take(20) {
+        let begun = if number < 8 { 0 } else { 70 + number as u64 };
+        tell(begun, submitted(job));
+        match number {
+            0..8 => tell(90, RunEvent::Completed { job: job.id.clone() }),
+            8 => tell(
+                140,
+                RunEvent::Failed { job: job.id.clone(), message: "the prompt was refused by moderation".into() },
+            ),
+            9..12 => tell(145, RunEvent::Completed { job: job.id.clone() }),
+            _ => tell(
+                148,
+                RunEvent::Progressed {
+                    job: job.id.clone(),
+                    percent: Some(u8::try_from(100 - 4 * number).expect("small")),
+                },
+            ),
+        }
+    }
+    tell(149, RunEvent::InDoubt { job: jobs[20].id.clone(), message: "lost".into(), price: jobs[20].price });
+    tell(149, RunEvent::ToFetch { job: jobs[11].id.clone() });
+    (picture, start + Duration::from_secs(150))
+}
+
+#[test]
+fn the_readme_shows_a_run_as_the_terminal_does() {
+    let (picture, now) = campaign();
+    let shown = picture.lines(79, 24, now).join("\n");
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).expect("the README");
+    assert!(readme.contains(&shown), "README.md lacks the progress as it is now:\n```text\n{shown}\n```");
+}
+
+#[test]
+fn a_narrow_terminal_shows_what_matters_most() {
+    let (picture, now) = campaign();
+    insta::assert_snapshot!(picture.lines(60, 24, now).join("\n"), @r"
+    █████████░░░░░░░░░░░░░░░░░░░░░ 11/40 done · about 3 min left
+    $50.25 of $121.50 submitted · 8 running · 1 failed · 1 in d…
+      spin-2                52 %     for 68 s
+      spin-3                48 %     for 67 s
+      spin-10               in doubt, $3.75 at risk
+      hero-8                failed: the prompt was refused by m…
+    ");
+    insta::assert_snapshot!(picture.lines(39, 6, now).join("\n"), @r"
+    ██░░░░░░░ 11/40 done · about 3 min left
+    $50.25 of $121.50 submitted · 8 runnin…
+      spin-2                52 %     for 6…
+    ");
+}
+
+#[test]
+fn the_time_left_is_learned_from_what_is_finished() {
+    let jobs: Vec<Arc<Job>> = (0..9).map(|n| job(&format!("j{n}"), "alpha-2", (60, 180), "0.90")).collect();
+    let plan = plan_of(&jobs, &History::default());
+    let start = Instant::now();
+    let at = |second: u64| start + Duration::from_secs(second);
+    let mut picture = ProgressState::new(start).with_tasks(&plan, 1, 1.0);
+    picture.note(&RunEvent::Started { submit: 9, resume: 0, planned: Usd::ZERO, fetch: 0 }, start);
+    // By the document: nine times two minutes.
+    assert!(picture.sentence(start).contains("about 18 min left"), "{}", picture.sentence(start));
+    for (number, job) in (0..).zip(&jobs[..8]) {
+        picture.note(&submitted(job), at(number * 10));
+        picture.note(&RunEvent::Completed { job: job.id.clone() }, at(number * 10 + 10));
+    }
+    // Eight took ten seconds each.
+    assert!(picture.sentence(at(80)).contains("about 10 s left"), "{}", picture.sentence(at(80)));
+}
+
+#[test]
+fn ten_thousand_tasks_are_drawn_in_no_time() {
+    let jobs: Vec<Arc<Job>> = (0..10_000).map(|n| job(&format!("j{n}"), "alpha-2", (60, 180), "0.90")).collect();
+    let plan = plan_of(&jobs, &History::default());
+    let start = Instant::now();
+    let mut picture = ProgressState::new(start).with_tasks(&plan, 10_000, 1.0);
+    let noting = Instant::now();
+    for job in &jobs {
+        picture.note(&submitted(job), start);
+    }
+    let noted = noting.elapsed();
+    let drawing = Instant::now();
+    for _ in 0..8 {
+        assert_eq!(picture.lines(100, 30, start + Duration::from_secs(9)).len(), 4);
+    }
+    // A ratio: the pictures of one second cost no more than what happened to ten thousand jobs, of which each costs a request.
+    assert!(
+        drawing.elapsed() < noted * 20,
+        "{:?} for eight pictures, {noted:?} for ten thousand events",
+        drawing.elapsed()
+    );
+}
