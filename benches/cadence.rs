@@ -4,6 +4,7 @@
 //! refilled the moment that its task ends.
 //!
 //! `cargo bench --bench cadence`
+#![expect(unreachable_pub, reason = "nothing of a test is reachable, and `pub` says what other files of it use")]
 
 #[expect(dead_code, reason = "the tests use more of it")]
 #[path = "../tests/integration/support/fake.rs"]

@@ -3,6 +3,7 @@
 //! books.
 //!
 //! `cargo bench --bench ledger`
+#![expect(unreachable_pub, reason = "nothing of a test is reachable, and `pub` says what other files of it use")]
 
 #[path = "../tests/integration/support/mod.rs"]
 #[expect(dead_code, unused_imports, reason = "the tests use the rest")]

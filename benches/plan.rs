@@ -3,6 +3,7 @@
 //! limit.
 //!
 //! `cargo bench --bench plan`
+#![expect(unreachable_pub, reason = "nothing of a test is reachable, and `pub` says what other files of it use")]
 
 #[path = "support/process.rs"]
 mod process;

@@ -3,6 +3,7 @@
 //! the ledger on; each figure beside its limit. Linux tells the figures.
 //!
 //! `cargo bench --bench run`
+#![expect(unreachable_pub, reason = "nothing of a test is reachable, and `pub` says what other files of it use")]
 
 #[path = "support/process.rs"]
 mod process;

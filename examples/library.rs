@@ -15,7 +15,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
 /// Makes every video that is due, and says where each one is.
 #[expect(clippy::print_stdout, reason = "an example shows what it does")]
-pub async fn make(path: &Path) -> Result<(), Box<dyn Error>> {
+pub(crate) async fn make(path: &Path) -> Result<(), Box<dyn Error>> {
     let manifest = manifest::load(&manifest::Options::of(path), Catalog::embedded()).sound()?;
     let home = Home::of_rehearsals(path); // `Home::of` for real money
     let (ledger, options) = (home.ledger()?, Options::of(home, &manifest.key)?);

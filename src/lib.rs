@@ -10,14 +10,35 @@
 //! # The life of a job
 //!
 //! ```text
-//! manifest.yaml ─▶ manifest ─▶ Job ─▶ catalog (limits, price) ─▶ plan (what is due, why, how much) ─▶ engine ─▶ ledger ─▶ report
-//!                  raw, template,                                       ▲                               │  ▲
-//!                  expand, locate                                       └───────── ledger snapshot ─────┘  │
-//!                                                                                   service (HTTP) ────────┘
+//! m.yaml ─▶ manifest ─▶ Job ─▶ catalog (limits, price) ─▶ plan (what is due, why, how much) ─▶ engine ─▶ ledger ─▶ report
+//!           source, raw,                                        ▲                                │  ▲
+//!           tables, expand                                      └─────────── what is known ──────┘  │
+//!                                                                                     service (HTTP) ┘
 //! ```
 //!
 //! Everything left of the engine is pure: same input, same plan, no clock, no network. The plan is a value; `--plan`
-//! prints it and the run consumes it, so the dry run can't lie.
+//! prints it and the run consumes it, so the dry run can't lie. A [`session`] takes all of that in the one order that keeps money safe.
+//!
+//! # The words
+//!
+//! | word | what it means |
+//! |---|---|
+//! | job | one video that a manifest asks for, known by name, batch and id |
+//! | batch | one round of a manifest's jobs: a new batch value makes all of them due again |
+//! | take | one of several generations of the same request |
+//! | attempt | one submission of a job, as the ledger knows it |
+//! | intent | what is written down before a submission leaves |
+//! | task | what the service made of a submission; it is polled until it ends |
+//! | in doubt | it may have been charged, and nobody knows: a person has to say |
+//! | void | certainly nothing was bought |
+//! | to hold a batch | to be its only runner, which alone may buy |
+//! | slot | a task outstanding at the service, from the intent to the final word |
+//! | cadence | when each task is polled next |
+//! | to drain, to leave | to submit no more; not to wait for what is outstanding either |
+//! | rescue line | a task id that could not be written down, told to a person |
+//! | witness | what notices a ledger that went back in time |
+//! | catalogue | limits, defaults and prices of the model families, as data |
+//! | sandbox | the simulator of the service; what it makes was never bought |
 //!
 //! # The rooms
 //!
@@ -45,7 +66,7 @@ pub mod cli;
 pub mod domain;
 pub mod download;
 pub mod engine;
-pub mod files;
+mod files;
 pub mod ledger;
 pub mod manifest;
 pub mod plan;

@@ -118,7 +118,7 @@ pub struct FaceRule {
 /// The span of a family's typical generation time, in seconds.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Typical {
+pub(super) struct Typical {
     /// The shortest.
     pub min: u32,
     /// The longest.

@@ -12,7 +12,7 @@ use crate::files::read_at_most;
 const LARGEST: u64 = 1024 * 1024;
 
 /// The catalogue for this process.
-pub fn catalog(path: Option<&Path>) -> Result<&'static Catalog, Failure> {
+pub(super) fn catalog(path: Option<&Path>) -> Result<&'static Catalog, Failure> {
     let Some(path) = path else { return Ok(Catalog::embedded()) };
     let refused = |why: String| {
         let failure = Failure::before_sending(Exit::Usage, format!("--catalog {}: {why}", path.display()));

@@ -7,7 +7,7 @@ use super::service;
 use crate::session::{Connection, ConnectionError, ConnectionOptions};
 
 /// Tells a missing address or key before anything is made on the disk.
-pub fn check(manifest: &ManifestArgs, args: &ServiceArgs) -> Result<(), Failure> {
+pub(super) fn check(manifest: &ManifestArgs, args: &ServiceArgs) -> Result<(), Failure> {
     if !manifest.sandbox {
         service::endpoint(args)?;
         service::key(args)?;
@@ -16,7 +16,7 @@ pub fn check(manifest: &ManifestArgs, args: &ServiceArgs) -> Result<(), Failure>
 }
 
 /// Sets the service up. Sends nothing yet.
-pub async fn connect(
+pub(super) async fn connect(
     manifest: &ManifestArgs,
     args: &ServiceArgs,
     free_server_errors: bool,

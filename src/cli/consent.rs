@@ -9,7 +9,7 @@ use crate::session::Consent;
 use crate::ui::{self, Terminal};
 
 /// What is agreed to about this plan. Where nobody can be asked and nobody agreed, that is nothing, and the session refuses it.
-pub fn ask(args: &RunArgs, plan: &Plan, terminal: &Terminal) -> Result<Consent, Failure> {
+pub(super) fn ask(args: &RunArgs, plan: &Plan, terminal: &Terminal) -> Result<Consent, Failure> {
     if args.manifest.sandbox {
         return Ok(Consent::default());
     }

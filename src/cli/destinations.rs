@@ -8,7 +8,7 @@ use super::failure::Failure;
 use crate::report::{Writer, form_of};
 
 /// All files that are written.
-pub fn writer(reports: &ReportArgs, out: &Path) -> Result<Writer, Failure> {
+pub(super) fn writer(reports: &ReportArgs, out: &Path) -> Result<Writer, Failure> {
     reports.report.iter().try_fold(Writer::usual(out), |writer, path| {
         let Some(form) = form_of(path) else {
             let message = format!("--report {}: the extension says no form of a report", path.display());

@@ -12,12 +12,12 @@ use clap::{Arg, Command, ValueEnum};
 use super::args::PlanFormat;
 
 /// A variable that is read by its name; nothing if it is empty.
-pub fn variable(name: &str) -> Option<OsString> {
+pub(super) fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
 /// A command that listens to the environment as far as it should, with these words on its command line.
-pub fn heeded(command: Command, words: &[OsString]) -> Command {
+pub(super) fn heeded(command: Command, words: &[OsString]) -> Command {
     let says = |short: char, long: &str| {
         words
             .iter()

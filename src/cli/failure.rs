@@ -4,11 +4,11 @@
 use super::exit::Exit;
 
 /// Said of the money where nothing has left this machine.
-pub const NOTHING_SENT: &str = "nothing was sent, and nothing was spent";
+pub(super) const NOTHING_SENT: &str = "nothing was sent, and nothing was spent";
 
 /// A command that could not do its work.
 #[derive(Debug)]
-pub struct Failure {
+pub(super) struct Failure {
     /// The exit code.
     pub exit: Exit,
     /// What happened, with its causes.
@@ -21,18 +21,18 @@ pub struct Failure {
 
 impl Failure {
     /// A failure before anything was sent.
-    pub fn before_sending(exit: Exit, message: impl Into<String>) -> Self {
+    pub(super) fn before_sending(exit: Exit, message: impl Into<String>) -> Self {
         Self { exit, message: message.into(), help: None, money: Some(NOTHING_SENT) }
     }
 
     /// A failure of a command that has nothing to do with money.
-    pub fn plain(exit: Exit, message: impl Into<String>) -> Self {
+    pub(super) fn plain(exit: Exit, message: impl Into<String>) -> Self {
         Self { exit, message: message.into(), help: None, money: None }
     }
 
     /// With how to mend it.
     #[must_use]
-    pub fn with_help(mut self, help: impl Into<String>) -> Self {
+    pub(super) fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }

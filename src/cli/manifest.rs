@@ -24,7 +24,7 @@ const NAMED_TAGS: usize = 20;
 
 /// What a command wants of its manifest.
 #[derive(Clone, Copy, Default)]
-pub struct Wanted<'w> {
+pub(super) struct Wanted<'w> {
     /// The file of the key, which no manifest may read.
     pub secret: Option<&'w Path>,
     /// Errors as data on stdout, and not for people on stderr.
@@ -34,7 +34,7 @@ pub struct Wanted<'w> {
 }
 
 /// A manifest without errors in what is selected.
-pub struct Chosen {
+pub(super) struct Chosen {
     /// The manifest.
     pub manifest: Manifest,
     /// Which of its jobs are selected.
@@ -46,7 +46,7 @@ pub struct Chosen {
 }
 
 /// Loads a manifest, and shows its findings.
-pub fn load(
+pub(super) fn load(
     args: &ManifestArgs,
     selection: &SelectArgs,
     wanted: Wanted<'_>,
@@ -120,7 +120,11 @@ fn nothing_selected(said: &SelectArgs, jobs: &[Arc<Job>]) -> Failure {
 }
 
 /// Refuses a glob that no job matches: it is a slip, and a slip there buys something else than was meant.
-pub fn expect_match<'j>(option: &str, glob: &str, mut jobs: impl Iterator<Item = &'j Arc<Job>>) -> Result<(), Failure> {
+pub(super) fn expect_match<'j>(
+    option: &str,
+    glob: &str,
+    mut jobs: impl Iterator<Item = &'j Arc<Job>>,
+) -> Result<(), Failure> {
     let globs = IdGlobs::new(&[glob.to_owned()]);
     let globs = globs.map_err(|error| Failure::before_sending(Exit::Usage, error.to_string()))?;
     if jobs.any(|job| globs.has(job.id.as_str())) {

@@ -10,12 +10,12 @@ use crate::session::{Home, Options};
 use crate::ui::Again;
 
 /// The ledger.
-pub fn ledger(args: &ManifestArgs) -> Result<SqliteLedger, Failure> {
+pub(super) fn ledger(args: &ManifestArgs) -> Result<SqliteLedger, Failure> {
     ledger_of(args.ledger.as_deref(), &args.manifest, args.sandbox)
 }
 
 /// The same of a command that may do without a manifest.
-pub fn ledger_of(given: Option<&Path>, manifest: &Path, sandbox: bool) -> Result<SqliteLedger, Failure> {
+pub(super) fn ledger_of(given: Option<&Path>, manifest: &Path, sandbox: bool) -> Result<SqliteLedger, Failure> {
     match given {
         Some(given) if sandbox => Ok(SqliteLedger::simulated(given)),
         Some(given) => Ok(SqliteLedger::real(given)),
@@ -28,7 +28,7 @@ fn home_of(manifest: &Path, sandbox: bool) -> Home {
 }
 
 /// The folder for reports and videos.
-pub fn out(args: &ManifestArgs, given: Option<&Path>, key: &BatchKey) -> Result<PathBuf, Failure> {
+pub(super) fn out(args: &ManifestArgs, given: Option<&Path>, key: &BatchKey) -> Result<PathBuf, Failure> {
     match given {
         // The environment may name the folder of the real reports; a rehearsal must not replace them.
         Some(given) if args.sandbox => Ok(given.join("sandbox")),
@@ -38,12 +38,12 @@ pub fn out(args: &ManifestArgs, given: Option<&Path>, key: &BatchKey) -> Result<
 }
 
 /// What is wanted of a manifest's batch: every job once, with reports and videos in this folder.
-pub fn options(args: &ManifestArgs, given: Option<&Path>, key: &BatchKey) -> Result<Options, Failure> {
+pub(super) fn options(args: &ManifestArgs, given: Option<&Path>, key: &BatchKey) -> Result<Options, Failure> {
     Ok(Options::new(home_of(&args.manifest, args.sandbox), out(args, given, key)?))
 }
 
 /// What leads another command back to this manifest, batch and ledger.
-pub fn again(args: &ManifestArgs, key: &BatchKey) -> Again {
+pub(super) fn again(args: &ManifestArgs, key: &BatchKey) -> Again {
     let mut again = Again::about(&args.manifest);
     // Said in full: a template of today gives another batch tomorrow.
     if !key.batch.is_empty() {

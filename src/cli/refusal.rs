@@ -12,12 +12,12 @@ const WRITABLE: &str = "check the path, the permissions of its folder and the fr
 
 impl Failure {
     /// A ledger that can't be used.
-    pub fn of_ledger(error: &Unavailable) -> Self {
+    pub(super) fn of_ledger(error: &Unavailable) -> Self {
         Self::before_sending(Exit::CannotWrite, with_causes(error)).with_help(error.help())
     }
 
     /// Something else that can't be written.
-    pub fn cannot_write(error: &dyn Error) -> Self {
+    pub(super) fn cannot_write(error: &dyn Error) -> Self {
         Self::before_sending(Exit::CannotWrite, with_causes(error)).with_help(WRITABLE)
     }
 }

@@ -4,7 +4,7 @@ use super::failure::Failure;
 
 /// Does something to its end. On one thread: a command waits, and waking another thread for each answer costs more than all
 /// the rest.
-pub fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

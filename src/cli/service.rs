@@ -15,7 +15,7 @@ const KEY_VARIABLE: &str = "SHOTLIST_API_KEY";
 const LARGEST_KEY_FILE: u64 = 8 * 1024;
 
 /// The address that the user gave.
-pub fn endpoint(args: &ServiceArgs) -> Result<Endpoint, Failure> {
+pub(super) fn endpoint(args: &ServiceArgs) -> Result<Endpoint, Failure> {
     let Some(base_url) = &args.base_url else {
         let failure = Failure::before_sending(Exit::Usage, "the service's address is not set");
         return Err(failure.with_help("give it with --base-url or SHOTLIST_BASE_URL; --sandbox needs none"));
@@ -31,7 +31,7 @@ pub fn endpoint(args: &ServiceArgs) -> Result<Endpoint, Failure> {
 }
 
 /// The key that the user gave.
-pub fn key(args: &ServiceArgs) -> Result<ApiKey, Failure> {
+pub(super) fn key(args: &ServiceArgs) -> Result<ApiKey, Failure> {
     let (text, source) = if let Some(path) = &args.api_key_file {
         (read(path)?, format!("the key file {}", path.display()))
     } else if let Some(text) = environment::variable(KEY_VARIABLE) {
@@ -48,7 +48,7 @@ pub fn key(args: &ServiceArgs) -> Result<ApiKey, Failure> {
 }
 
 /// The key, and the headers for a gateway.
-pub fn credentials(args: &ServiceArgs, key: ApiKey) -> Result<Credentials, Failure> {
+pub(super) fn credentials(args: &ServiceArgs, key: ApiKey) -> Result<Credentials, Failure> {
     let refused = |error: String| Failure::before_sending(Exit::Usage, format!("--header: {error}"));
     // A variable of several lines ends in one that is empty.
     let said = args.header.iter().filter(|header| !header.trim().is_empty());

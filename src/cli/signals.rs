@@ -14,7 +14,7 @@ const SIGTERM: i32 = 15;
 const SIGHUP: i32 = 1;
 
 /// Turns signals into reasons to stop; returns at the second one, with its number.
-pub async fn watch(stop: &Stop, tell: &(dyn Fn(RunEvent) + Sync)) -> i32 {
+pub(super) async fn watch(stop: &Stop, tell: &(dyn Fn(RunEvent) + Sync)) -> i32 {
     let mut signals = Signals::new();
     let first = signals.next().await;
     stop.because(StopReason::Signal(first));

@@ -5,13 +5,13 @@
 /// those that turn the direction of what follows them (Unicode Bidirectional Algorithm §2). Marks of direction that letters
 /// carry with them are none.
 #[must_use]
-pub fn steers(c: char) -> bool {
+pub(crate) fn steers(c: char) -> bool {
     c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// A text on one line: it can neither steer nor begin a line that looks like one of ours.
 #[must_use]
-pub fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     let shown = |c: char| match c {
         '\n' | '\t' | '\u{2028}' | '\u{2029}' => ' ',
         c if steers(c) => '\u{fffd}',
@@ -22,13 +22,13 @@ pub fn one_line(text: &str) -> String {
 
 /// A text with the lines and tabs that it has.
 #[must_use]
-pub fn lines(text: &str) -> String {
+pub(crate) fn lines(text: &str) -> String {
     text.chars().map(|c| if steers(c) && !matches!(c, '\n' | '\t') { '\u{fffd}' } else { c }).collect()
 }
 
 /// JSON in which every character that steers is written as its number: the same value, and nothing happens to who looks.
 #[must_use]
-pub fn json(text: &str) -> String {
+pub(crate) fn json(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for c in text.chars() {
         // Such a character stands inside a text and nowhere else, but for the breaks between values.

@@ -4,12 +4,12 @@
 use serde_json::Value;
 
 /// The most that is read of such an answer, in bytes.
-pub const LONGEST: usize = 64 << 10;
+pub(super) const LONGEST: usize = 64 << 10;
 /// The deepest place at which an address is looked for.
 const DEEPEST: usize = 4;
 
 /// Whether an answer of this type, or one that begins so, is JSON.
-pub fn is_json(content_type: Option<&str>) -> bool {
+pub(super) fn is_json(content_type: Option<&str>) -> bool {
     content_type.is_some_and(|kind| {
         let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         kind == "application/json" || kind.ends_with("+json")
@@ -18,7 +18,7 @@ pub fn is_json(content_type: Option<&str>) -> bool {
 
 /// The address in a JSON answer: what `video_url` says, or else the first text that is an address under a name that speaks of
 /// one, or the answer itself.
-pub fn link(body: &[u8]) -> Option<String> {
+pub(super) fn link(body: &[u8]) -> Option<String> {
     let value: Value = serde_json::from_slice(body).ok()?;
     let text = |value: &Value| value.as_str().filter(|text| is_address(text)).map(str::to_owned);
     text(&value).or_else(|| named(&value, &|name| name == "video_url", 0)).or_else(|| {

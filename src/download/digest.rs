@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use crate::domain::hex;
 
 /// Length and SHA-256 of a file.
-pub fn digest(file: &mut File) -> io::Result<(u64, String)> {
+pub(super) fn digest(file: &mut File) -> io::Result<(u64, String)> {
     file.seek(SeekFrom::Start(0))?;
     let mut hash = Sha256::new();
     let (mut length, mut buffer) = (0, vec![0; 1 << 16]);

@@ -9,25 +9,25 @@ const UNHEALTHY_AFTER: u32 = 3;
 
 /// What is known of hosts.
 #[derive(Debug, Default)]
-pub struct HostHealth {
+pub(super) struct HostHealth {
     /// How many links in a row came to nothing.
     failures: Mutex<HashMap<String, u32>>,
 }
 
 impl HostHealth {
     /// How often a link of a host is tried, if it would usually be this often.
-    pub fn tries(&self, host: &str, usual: u32) -> u32 {
+    pub(super) fn tries(&self, host: &str, usual: u32) -> u32 {
         let failures = self.lock().get(host).copied().unwrap_or(0);
         if failures >= UNHEALTHY_AFTER { 1 } else { usual }
     }
 
     /// A link of a host was good.
-    pub fn answered(&self, host: &str) {
+    pub(super) fn answered(&self, host: &str) {
         self.lock().remove(host);
     }
 
     /// A link of a host came to nothing.
-    pub fn failed(&self, host: &str) {
+    pub(super) fn failed(&self, host: &str) {
         *self.lock().entry(host.to_owned()).or_default() += 1;
     }
 

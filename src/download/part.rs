@@ -21,7 +21,7 @@ const LONGEST_NOTE: u64 = 64 << 10;
 
 /// A part of a video.
 #[derive(Debug)]
-pub struct Part {
+pub(super) struct Part {
     path: PathBuf,
     file: File,
     /// How long it is.
@@ -42,7 +42,7 @@ struct Note {
 
 /// From where on the rest is asked for, and of which version.
 #[derive(Clone, Copy, Debug)]
-pub struct Resume<'p> {
+pub(super) struct Resume<'p> {
     /// The first byte that is missing.
     pub from: u64,
     /// For `If-Range`.
@@ -51,7 +51,7 @@ pub struct Resume<'p> {
 
 impl Part {
     /// What an earlier process left, or nothing yet.
-    pub async fn open(path: &Path) -> io::Result<Self> {
+    pub(super) async fn open(path: &Path) -> io::Result<Self> {
         let note =
             read_at_most(&note_path(path), LONGEST_NOTE).ok().and_then(|note| serde_json::from_slice(&note).ok());
         let note: Note = note.unwrap_or_default();
@@ -69,30 +69,30 @@ impl Part {
     }
 
     /// Where it is.
-    pub fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
     /// How long it is.
-    pub fn length(&self) -> u64 {
+    pub(super) fn length(&self) -> u64 {
         self.length
     }
 
     /// How the rest can be asked for at a host, if it can.
-    pub fn resume(&self, host: &str) -> Option<Resume<'_>> {
+    pub(super) fn resume(&self, host: &str) -> Option<Resume<'_>> {
         let version = self.note.version.as_deref().filter(|_| self.length > 0 && self.note.host == host)?;
         Some(Resume { from: self.length, version })
     }
 
     /// Begins anew, with a version of the file if its host named one.
-    pub async fn restart(&mut self, version: Option<String>, host: &str) -> io::Result<()> {
+    pub(super) async fn restart(&mut self, version: Option<String>, host: &str) -> io::Result<()> {
         self.cut(0).await?;
         self.note = Note { version, host: host.to_owned(), synced: 0 };
         self.write_note().await
     }
 
     /// Adds what came.
-    pub async fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub(super) async fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all(bytes).await?;
         self.length += bytes.len() as u64;
         if self.note.version.is_some() && self.length >= self.note.synced + SYNC_EVERY {
@@ -105,7 +105,7 @@ impl Part {
     }
 
     /// Leaves everything to the file, which must be as long as what came. What is not flushed is not there yet.
-    pub async fn close(mut self) -> io::Result<()> {
+    pub(super) async fn close(mut self) -> io::Result<()> {
         self.file.flush().await?;
         let length = self.file.metadata().await?.len();
         if length == self.length {
@@ -115,7 +115,7 @@ impl Part {
     }
 
     /// Takes it away, with its note.
-    pub async fn forget(self) -> io::Result<()> {
+    pub(super) async fn forget(self) -> io::Result<()> {
         remove(&note_path(&self.path)).await?;
         remove(&self.path).await
     }
@@ -146,7 +146,7 @@ async fn remove(path: &Path) -> io::Result<()> {
 }
 
 /// Where the note of a part is.
-pub fn note_path(part: &Path) -> PathBuf {
+pub(super) fn note_path(part: &Path) -> PathBuf {
     let mut name = part.as_os_str().to_owned();
     name.push(".json");
     PathBuf::from(name)

@@ -14,7 +14,7 @@ use crate::domain::causes;
 const MOST_REDIRECTS: usize = 10;
 
 /// What came of a GET.
-pub enum Arrival {
+pub(super) enum Arrival {
     /// An answer that is no redirect.
     Answer(Response),
     /// None at all, and why.
@@ -22,22 +22,26 @@ pub enum Arrival {
 }
 
 /// The error with everything under it, without the address, which may be signed.
-pub fn lost(error: &reqwest::Error) -> String {
+pub(super) fn lost(error: &reqwest::Error) -> String {
     causes(error).unwrap_or_else(|| "the connection was lost".to_owned())
 }
 
 /// What is told of a server that says nothing.
-pub fn silent(silence: Duration) -> String {
+pub(super) fn silent(silence: Duration) -> String {
     format!("the server said nothing for {} s", silence.as_secs_f64())
 }
 
 /// The host of an address, by which its health is known and parts are told apart.
-pub fn host(link: &str) -> String {
+pub(super) fn host(link: &str) -> String {
     Url::parse(link).ok().and_then(|url| Some(url.host_str()?.to_owned())).unwrap_or_default()
 }
 
 /// Asks for a link, or for the rest of what was there before, and goes where it is sent.
-pub async fn get(downloader: &Downloader, link: &str, resume: Option<Resume<'_>>) -> Result<Arrival, FetchError> {
+pub(super) async fn get(
+    downloader: &Downloader,
+    link: &str,
+    resume: Option<Resume<'_>>,
+) -> Result<Arrival, FetchError> {
     let mut url = downloader.hosts.admit(address(link)?).await?;
     for _ in 0..=MOST_REDIRECTS {
         // Whatever a video is packed into would be hashed and kept as it comes.

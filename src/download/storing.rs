@@ -28,7 +28,7 @@ const MOST_RACES: usize = 10;
 
 /// A place that was looked at.
 #[derive(Debug)]
-pub struct Target {
+pub(super) struct Target {
     folder: PathBuf,
     destination: Destination,
     /// Where the video is on its way.
@@ -45,7 +45,7 @@ pub fn is_whole(folder: &Path, file: &VideoFile) -> bool {
 }
 
 /// Makes the folders on the way to a place, and refuses links among them.
-pub fn prepare(folder: &Path, destination: &Destination) -> Result<Target, FetchError> {
+pub(super) fn prepare(folder: &Path, destination: &Destination) -> Result<Target, FetchError> {
     let path = destination.path.as_str();
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
     let way = folder.join(folders);
@@ -67,7 +67,7 @@ fn mark(task: &TaskId) -> String {
 ///
 /// Once it is known to be whole it has a name of its own, under which nobody goes on with it or cuts it, and from which it is
 /// put into its place later if that can't be done now.
-pub fn store(target: &Target, naming: &Mutex<()>) -> Result<Stored, FetchError> {
+pub(super) fn store(target: &Target, naming: &Mutex<()>) -> Result<Stored, FetchError> {
     let whole = &target.whole;
     if !whole.exists() {
         target.find_whole()?;
@@ -98,7 +98,7 @@ fn lock(folder: &Path) -> Option<File> {
 }
 
 /// Where a video that was here once is kept now, under a version of its path.
-pub fn find(target: &Target, known: &VideoFile) -> Result<Option<OutputPath>, FetchError> {
+pub(super) fn find(target: &Target, known: &VideoFile) -> Result<Option<OutputPath>, FetchError> {
     let (version, is_kept) = target.version_of(&known.sha256, known.bytes)?;
     Ok(is_kept.then_some(version))
 }

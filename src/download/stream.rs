@@ -36,7 +36,7 @@ impl From<FetchError> for Miss {
 }
 
 /// Fills the part until it is as long as the server says that the video is.
-pub async fn fill(downloader: &Downloader, link: &Link, part: &mut Part) -> Result<(), FetchError> {
+pub(super) async fn fill(downloader: &Downloader, link: &Link, part: &mut Part) -> Result<(), FetchError> {
     let whole = downloader.limits.whole;
     let host = host(link.address());
     let deadline = tokio::time::Instant::now() + whole;

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 /// What is known of the connection to the service, by whoever asked last.
 #[derive(Debug, Default)]
-pub struct Connectivity(Mutex<State>);
+pub(super) struct Connectivity(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -17,19 +17,19 @@ struct State {
 
 impl Connectivity {
     /// A request got no answer that is of use.
-    pub fn failed(&self) {
+    pub(super) fn failed(&self) {
         self.lock().silent_since.get_or_insert_with(Instant::now);
     }
 
     /// A request got an answer: how long there had been none.
-    pub fn was_reached(&self) -> Option<Duration> {
+    pub(super) fn was_reached(&self) -> Option<Duration> {
         let mut state = self.lock();
         state.reached = true;
         state.silent_since.take().map(|since| since.elapsed())
     }
 
     /// Whether the service ever answered in this run.
-    pub fn was_ever_reached(&self) -> bool {
+    pub(super) fn was_ever_reached(&self) -> bool {
         self.lock().reached
     }
 

@@ -15,11 +15,11 @@ const SHORTEST: f64 = 0.5;
 
 /// What was found to differ, by model and field: each is told once.
 #[derive(Debug, Default)]
-pub struct Echoes(Mutex<HashSet<(String, &'static str)>>);
+pub(super) struct Echoes(Mutex<HashSet<(String, &'static str)>>);
 
 impl Echoes {
     /// What the service makes otherwise than a request asked, unless that was told of its model before.
-    pub fn news(&self, request: &str, echo: &Echo) -> Option<String> {
+    pub(super) fn news(&self, request: &str, echo: &Echo) -> Option<String> {
         if echo.is_empty() {
             return None;
         }

@@ -27,7 +27,7 @@ const BETWEEN_POLLS: Duration = Duration::from_secs(2);
 const LONGEST_PAUSE: Duration = Duration::from_mins(10);
 
 /// Fetches the videos of a run.
-pub struct Fetcher<'r, S, L> {
+pub(super) struct Fetcher<'r, S, L> {
     gateway: &'r Gateway<'r, S>,
     ledger: &'r L,
     account: &'r Account,
@@ -38,7 +38,7 @@ pub struct Fetcher<'r, S, L> {
 }
 
 impl<'r, S: VideoService, L: HeldBatch> Fetcher<'r, S, L> {
-    pub fn new(
+    pub(super) fn new(
         gateway: &'r Gateway<'r, S>,
         ledger: &'r L,
         account: &'r Account,
@@ -57,12 +57,12 @@ impl<'r, S: VideoService, L: HeldBatch> Fetcher<'r, S, L> {
     }
 
     /// Which videos are fetched, and where they go.
-    pub fn plan(&self) -> &'r DownloadPlan {
+    pub(super) fn plan(&self) -> &'r DownloadPlan {
         self.plan
     }
 
     /// Fetches a video of this run's account. False if it could not be had.
-    pub async fn fetch_new(
+    pub(super) async fn fetch_new(
         &self,
         job: &JobId,
         attempt: AttemptId,
@@ -76,7 +76,7 @@ impl<'r, S: VideoService, L: HeldBatch> Fetcher<'r, S, L> {
     }
 
     /// Fetches a video of an earlier run. Those have permits of their own: a fresh link does not wait behind one that may be gone.
-    pub async fn fetch_earlier(&self, download: &Download) -> bool {
+    pub(super) async fn fetch_earlier(&self, download: &Download) -> bool {
         self.fetch(download, &self.earlier_permits).await
     }
 

@@ -10,7 +10,7 @@ use super::stop::{Stop, StopReason};
 use crate::service::Echo;
 
 /// The service, how fast it may be asked, whether it answers, and who hears of it.
-pub struct Gateway<'e, S> {
+pub(super) struct Gateway<'e, S> {
     /// The service.
     pub service: &'e S,
     /// The shared wait.
@@ -27,20 +27,20 @@ pub struct Gateway<'e, S> {
 
 impl<S> Gateway<'_, S> {
     /// A request got no answer that is of use.
-    pub fn failed_to_answer(&self, message: String) {
+    pub(super) fn failed_to_answer(&self, message: String) {
         self.connectivity.failed();
         (self.tell)(RunEvent::Trouble { message });
     }
 
     /// A request got an answer.
-    pub fn was_reached(&self) {
+    pub(super) fn was_reached(&self) {
         if let Some(after) = self.connectivity.was_reached() {
             (self.tell)(RunEvent::Back { after });
         }
     }
 
     /// The service is asked too fast, and said so in these words; how long nobody asks now.
-    pub fn slow_down(&self, message: &str) -> Duration {
+    pub(super) fn slow_down(&self, message: &str) -> Duration {
         let wait = self.rate_limit.slow_down();
         let rate = self
             .rate_limit
@@ -51,14 +51,14 @@ impl<S> Gateway<'_, S> {
     }
 
     /// The service said what it makes of a request.
-    pub fn compare(&self, request: &str, echo: &Echo) {
+    pub(super) fn compare(&self, request: &str, echo: &Echo) {
         if let Some(message) = self.echoes.news(request, echo) {
             (self.tell)(RunEvent::Warned { message });
         }
     }
 
     /// Submits no more, and says so once for each reason.
-    pub fn stop_because(&self, reason: StopReason, message: String) {
+    pub(super) fn stop_because(&self, reason: StopReason, message: String) {
         if self.stop.because(reason) {
             (self.tell)(RunEvent::Stopping { reason, message });
         }

@@ -14,7 +14,7 @@ const STABLE: u32 = 3;
 
 /// What is known of a task's names.
 #[derive(Debug)]
-pub struct Identity {
+pub(super) struct Identity {
     names: TaskNames,
     /// The service denied its first name last.
     asked_by_alias: bool,
@@ -26,7 +26,7 @@ pub struct Identity {
 
 /// Whose an answer is.
 #[derive(PartialEq, Eq, Debug)]
-pub enum Whose {
+pub(super) enum Whose {
     /// The task's own.
     Own,
     /// Another task's, for all that is known.
@@ -37,22 +37,22 @@ pub enum Whose {
 
 impl Identity {
     /// Of a task with these names.
-    pub fn new(names: TaskNames) -> Self {
+    pub(super) fn new(names: TaskNames) -> Self {
         Self { names, asked_by_alias: false, stranger: None, third: None }
     }
 
     /// The names.
-    pub fn names(&self) -> &TaskNames {
+    pub(super) fn names(&self) -> &TaskNames {
         &self.names
     }
 
     /// The name to ask by.
-    pub fn asked_by(&self) -> &TaskId {
+    pub(super) fn asked_by(&self) -> &TaskId {
         self.names.alias.as_ref().filter(|_| self.asked_by_alias).unwrap_or(&self.names.id)
     }
 
     /// Takes in an answer.
-    pub fn hear(&mut self, report: &TaskReport) -> Whose {
+    pub(super) fn hear(&mut self, report: &TaskReport) -> Whose {
         let Some(name) = report.strange_name(&self.names).filter(|name| self.third.as_ref() != Some(*name)) else {
             self.stranger = None;
             return Whose::Own;
@@ -66,7 +66,7 @@ impl Identity {
     }
 
     /// The strange name is the task's own.
-    pub fn adopt(&mut self, name: TaskId) {
+    pub(super) fn adopt(&mut self, name: TaskId) {
         self.stranger = None;
         match self.names.alias {
             None => self.names.alias = Some(name),
@@ -75,12 +75,12 @@ impl Identity {
     }
 
     /// Whether the service denied its first name, and is asked by the other one.
-    pub fn is_asked_by_alias(&self) -> bool {
+    pub(super) fn is_asked_by_alias(&self) -> bool {
         self.asked_by_alias
     }
 
     /// The service does not know the name that it was asked by. True if there is another to ask by first.
-    pub fn was_denied(&mut self) -> bool {
+    pub(super) fn was_denied(&mut self) -> bool {
         self.asked_by_alias = !self.asked_by_alias && self.names.alias.is_some();
         self.asked_by_alias
     }

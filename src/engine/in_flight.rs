@@ -18,26 +18,26 @@ const SLOW: Duration = Duration::from_secs(2);
 
 /// The lanes for requests of one kind.
 #[derive(Debug)]
-pub struct InFlight {
+pub(super) struct InFlight {
     quick: Arc<Semaphore>,
     all: Arc<Semaphore>,
 }
 
 /// Leave to have one request under way.
 #[derive(Debug)]
-pub struct InFlightPermit {
+pub(super) struct InFlightPermit {
     quick: Option<OwnedSemaphorePermit>,
     all: Option<OwnedSemaphorePermit>,
 }
 
 impl InFlight {
     /// All of them free.
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { quick: Arc::new(Semaphore::new(LANES)), all: Arc::new(Semaphore::new(SOCKETS)) }
     }
 
     /// The next free lane, in the order of asking.
-    pub async fn enter(&self) -> InFlightPermit {
+    pub(super) async fn enter(&self) -> InFlightPermit {
         // The semaphores are never closed.
         let all = Arc::clone(&self.all).acquire_owned().await.ok();
         let quick = Arc::clone(&self.quick).acquire_owned().await.ok();
@@ -47,7 +47,7 @@ impl InFlight {
 
 impl InFlightPermit {
     /// Has a request under way, to its end.
-    pub async fn run<T>(mut self, request: impl Future<Output = T>) -> T {
+    pub(super) async fn run<T>(mut self, request: impl Future<Output = T>) -> T {
         let mut request = std::pin::pin!(request);
         let quick = tokio::time::timeout(SLOW, &mut request).await;
         let answer = match quick {

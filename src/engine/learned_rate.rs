@@ -27,7 +27,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// What is known of the rate, in seconds between two requests.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Rate {
+pub(super) struct Rate {
     gap: f64,
     too_short: f64,
     /// Refusals since the last request that was taken.
@@ -36,7 +36,7 @@ pub struct Rate {
 
 impl Rate {
     /// A request came too soon after the one before. Returns how long nobody should ask.
-    pub fn refused(&mut self) -> Duration {
+    pub(super) fn refused(&mut self) -> Duration {
         let growth = if self.refusals == 0 {
             self.too_short = self.gap;
             GROWTH
@@ -51,7 +51,7 @@ impl Rate {
     }
 
     /// A request was taken.
-    pub fn taken(&mut self) {
+    pub(super) fn taken(&mut self) {
         self.refusals = 0;
         if self.gap < self.too_short {
             // It takes what it refused before: how much more it takes is to be found anew.
@@ -64,12 +64,12 @@ impl Rate {
     }
 
     /// The gap between two requests.
-    pub fn gap(&self) -> Duration {
+    pub(super) fn gap(&self) -> Duration {
         Duration::from_secs_f64(self.gap)
     }
 
     /// Requests a second, while there is a limit.
-    pub fn per_second(&self) -> Option<f64> {
+    pub(super) fn per_second(&self) -> Option<f64> {
         (self.gap > 0.0).then(|| 1.0 / self.gap)
     }
 }

@@ -26,7 +26,7 @@ const LONGEST_POLL_PAUSE: Duration = Duration::from_mins(1);
 
 /// When the service may be asked again.
 #[derive(Debug)]
-pub struct RateLimit {
+pub(super) struct RateLimit {
     least_gap: Duration,
     state: Mutex<State>,
     /// Whoever holds it is next, so that only one request at a time reserves a moment.
@@ -50,7 +50,7 @@ struct State {
 
 impl RateLimit {
     /// At most this many requests a second, or as many as the service takes.
-    pub fn new(rps: Option<f64>) -> Self {
+    pub(super) fn new(rps: Option<f64>) -> Self {
         let now = Instant::now();
         let least_gap = rps.map_or(Duration::ZERO, |rps| Duration::from_secs_f64(1.0 / rps));
         let (gap, began_with) = (Duration::ZERO, Duration::ZERO);
@@ -59,14 +59,14 @@ impl RateLimit {
     }
 
     /// Nobody asks for this long. A shorter wait never ends a longer one.
-    pub fn pause(&self, wait: Duration) {
+    pub(super) fn pause(&self, wait: Duration) {
         let mut state = self.lock();
         state.pause(wait);
         state.submissions_until = state.submissions_until.max(state.until);
     }
 
     /// Nobody submits for this long, and nobody asks for the first minute of it.
-    pub fn pause_submissions(&self, wait: Duration) {
+    pub(super) fn pause_submissions(&self, wait: Duration) {
         let mut state = self.lock();
         state.pause(wait.min(LONGEST_POLL_PAUSE));
         state.submissions_until = state.submissions_until.max(Instant::now() + wait);
@@ -74,7 +74,7 @@ impl RateLimit {
 
     /// The service was asked too fast: nobody asks for as long as is returned, and then less often than before. Requests that
     /// were under way together are one refusal.
-    pub fn slow_down(&self) -> Duration {
+    pub(super) fn slow_down(&self) -> Duration {
         let mut state = self.lock();
         let now = Instant::now();
         if state.until <= now {
@@ -86,17 +86,17 @@ impl RateLimit {
     }
 
     /// How many requests a second the service takes, as far as it was learned.
-    pub fn per_second(&self) -> Option<f64> {
+    pub(super) fn per_second(&self) -> Option<f64> {
         self.lock().rate.per_second()
     }
 
     /// The service took a request.
-    pub fn was_taken(&self) {
+    pub(super) fn was_taken(&self) {
         self.lock().rate.taken();
     }
 
     /// Returns when it is a submission's turn: after a pause, and a gap after the request before.
-    pub async fn turn(&self) {
+    pub(super) async fn turn(&self) {
         let _first_of_submissions = self.submissions.lock().await;
         loop {
             let until = self.lock().submissions_until;
@@ -109,19 +109,19 @@ impl RateLimit {
     }
 
     /// Returns when it is a poll's turn; false if a pause began meanwhile.
-    pub async fn turn_to_poll(&self) -> bool {
+    pub(super) async fn turn_to_poll(&self) -> bool {
         self.next_moment().await;
         self.pending().is_none()
     }
 
     /// How long nobody may ask yet; nothing if there is no pause.
-    pub fn pending(&self) -> Option<Duration> {
+    pub(super) fn pending(&self) -> Option<Duration> {
         let left = self.lock().until.saturating_duration_since(Instant::now());
         (!left.is_zero()).then_some(left)
     }
 
     /// Whether nobody may submit now.
-    pub fn holds_submissions(&self) -> bool {
+    pub(super) fn holds_submissions(&self) -> bool {
         self.lock().submissions_until > Instant::now()
     }
 

@@ -23,7 +23,7 @@ const LONGEST_PROBE_WAIT: Duration = Duration::from_mins(2);
 /// The slots of a run. Tasks that are at the service when it begins take theirs first. There may be more of them than
 /// slots, if the last run had more; then the surplus has to end before anything new is submitted.
 #[derive(Debug)]
-pub struct Slots {
+pub(super) struct Slots {
     free: Arc<Semaphore>,
     state: Mutex<State>,
     /// Whoever holds it submits alone.
@@ -54,7 +54,7 @@ struct State {
 
 /// A slot, given back when it is dropped.
 #[derive(Debug)]
-pub struct Slot<'r> {
+pub(super) struct Slot<'r> {
     slots: &'r Slots,
     permit: Option<OwnedSemaphorePermit>,
     has_task: bool,
@@ -62,7 +62,7 @@ pub struct Slot<'r> {
 
 /// A submission's leave to be sent, asked for before each try.
 #[derive(Debug)]
-pub struct Turn<'r> {
+pub(super) struct Turn<'r> {
     slots: &'r Slots,
     alone: Option<FairGuard<'r, ()>>,
     is_sending: bool,
@@ -72,7 +72,7 @@ pub struct Turn<'r> {
 impl Slots {
     /// This many, of which tasks that are at the service already take theirs. At `speed` times the documented speed,
     /// probes come as much sooner.
-    pub fn new(most: usize, resumed: usize, speed: f64) -> Self {
+    pub(super) fn new(most: usize, resumed: usize, speed: f64) -> Self {
         let now = Instant::now();
         let state = State {
             most,
@@ -96,24 +96,24 @@ impl Slots {
     }
 
     /// The next free slot, in the order of asking.
-    pub async fn take(&self) -> Slot<'_> {
+    pub(super) async fn take(&self) -> Slot<'_> {
         // The semaphore is never closed.
         let permit = Arc::clone(&self.free).acquire_owned().await.ok();
         Slot { slots: self, permit, has_task: false }
     }
 
     /// The slot of a task that was at the service when the run began.
-    pub fn of_resumed(&self) -> Slot<'_> {
+    pub(super) fn of_resumed(&self) -> Slot<'_> {
         Slot { slots: self, permit: None, has_task: true }
     }
 
     /// A turn to be waited for.
-    pub fn turn(&self) -> Turn<'_> {
+    pub(super) fn turn(&self) -> Turn<'_> {
         Turn { slots: self, alone: None, is_sending: false, ready_at: Instant::now() }
     }
 
     /// For how long the service has taken nothing although it has no task of this run; zero while it has one.
-    pub fn idle_for(&self) -> Duration {
+    pub(super) fn idle_for(&self) -> Duration {
         let state = self.lock();
         if state.tasks > 0 { Duration::ZERO } else { state.moved_at.elapsed() }
     }
@@ -132,7 +132,7 @@ impl State {
 
 impl Slot<'_> {
     /// There is a task in this slot now. True if it was taken where one was refused a moment ago: not for want of a place.
-    pub fn occupy(&mut self, turn: &Turn<'_>) -> bool {
+    pub(super) fn occupy(&mut self, turn: &Turn<'_>) -> bool {
         let mut state = self.slots.lock();
         if !std::mem::replace(&mut self.has_task, true) {
             state.tasks += 1;
@@ -176,7 +176,7 @@ impl Drop for Slot<'_> {
 
 impl Turn<'_> {
     /// Returns when this submission may be sent.
-    pub async fn ready(&mut self) {
+    pub(super) async fn ready(&mut self) {
         loop {
             let changed = self.slots.changed.notified();
             let probe_at = {
@@ -208,12 +208,12 @@ impl Turn<'_> {
     }
 
     /// Whether the service has not said meanwhile that it is full, or this submission goes alone.
-    pub fn is_still_ready(&self) -> bool {
+    pub(super) fn is_still_ready(&self) -> bool {
         self.alone.is_some() || self.slots.lock().capacity.is_none()
     }
 
     /// It was ready, and waits anew.
-    pub fn steps_back(&mut self) {
+    pub(super) fn steps_back(&mut self) {
         let mut state = self.slots.lock();
         self.end(&mut state);
         drop(state);
@@ -223,19 +223,19 @@ impl Turn<'_> {
 
     /// Whether a refusal without a word of how long may mean that requests came too fast: the first one does, and those
     /// that were under way with it.
-    pub fn may_have_been_too_fast(&self) -> bool {
+    pub(super) fn may_have_been_too_fast(&self) -> bool {
         self.slots.lock().too_fast_at.is_none_or(|at| self.ready_at <= at)
     }
 
     /// The service refused without a word of how long, perhaps because requests came too fast: one is sent in a moment.
-    pub fn was_perhaps_too_fast(&mut self) {
+    pub(super) fn was_perhaps_too_fast(&mut self) {
         let mut state = self.slots.lock();
         state.too_fast_at.get_or_insert_with(Instant::now);
         self.hold_back(state, LEAST_PROBE_WAIT);
     }
 
     /// The service said that it is full, and to wait this long.
-    pub fn was_refused(&mut self, wait: Duration) {
+    pub(super) fn was_refused(&mut self, wait: Duration) {
         let mut state = self.slots.lock();
         let wait = wait.max(LEAST_PROBE_WAIT);
         // Submissions that were under way together are all refused: that is one refusal.
@@ -248,13 +248,13 @@ impl Turn<'_> {
     }
 
     /// The service was not reached; it is tried again after this long.
-    pub fn was_not_sent(&mut self, wait: Duration) {
+    pub(super) fn was_not_sent(&mut self, wait: Duration) {
         let state = self.slots.lock();
         self.hold_back(state, wait);
     }
 
     /// There is an answer that says no more about the service's places.
-    pub fn is_over(&mut self) {
+    pub(super) fn is_over(&mut self) {
         let mut state = self.slots.lock();
         self.end(&mut state);
         self.alone = None;

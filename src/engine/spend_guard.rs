@@ -9,7 +9,7 @@ use crate::domain::Usd;
 /// Retries get only what the first submissions leave: a job that fails again and again must not take the money of one
 /// that was never tried.
 #[derive(Debug)]
-pub struct SpendGuard {
+pub(super) struct SpendGuard {
     limit: Option<Usd>,
     state: Mutex<Taken>,
 }
@@ -24,26 +24,26 @@ struct Taken {
 
 impl SpendGuard {
     /// With a limit or without one, for first submissions that cost `planned` altogether.
-    pub fn new(limit: Option<Usd>, planned: Usd) -> Self {
+    pub(super) fn new(limit: Option<Usd>, planned: Usd) -> Self {
         Self { limit, state: Mutex::new(Taken { taken: Usd::ZERO, waiting: planned }) }
     }
 
     /// Takes the price of a first submission; false, and nothing taken, if there is not enough left.
-    pub fn reserve(&self, price: Usd) -> bool {
+    pub(super) fn reserve(&self, price: Usd) -> bool {
         let mut state = self.lock();
         state.waiting = state.waiting.saturating_sub(price);
         self.take(&mut state, price, Usd::ZERO)
     }
 
     /// Takes the price of a retry out of what the first submissions leave.
-    pub fn reserve_retry(&self, price: Usd) -> bool {
+    pub(super) fn reserve_retry(&self, price: Usd) -> bool {
         let mut state = self.lock();
         let waiting = state.waiting;
         self.take(&mut state, price, waiting)
     }
 
     /// Gives a price back: the submission certainly bought nothing. What is unknown stays taken.
-    pub fn release(&self, price: Usd) {
+    pub(super) fn release(&self, price: Usd) {
         let mut state = self.lock();
         state.taken = state.taken.saturating_sub(price);
     }

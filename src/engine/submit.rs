@@ -36,7 +36,7 @@ const WRITE_PAUSE: Duration = Duration::from_millis(500);
 const UNSAID_WAIT: Duration = Duration::from_secs(5);
 
 /// Everything that a submission needs.
-pub struct Submitter<'e, S, L> {
+pub(super) struct Submitter<'e, S, L> {
     /// The line to the service.
     pub gateway: &'e Gateway<'e, S>,
     /// The places at the service.
@@ -56,7 +56,7 @@ pub struct Submitter<'e, S, L> {
 }
 
 /// What came of a submission in the end.
-pub enum Submitted {
+pub(super) enum Submitted {
     /// There is a task.
     Task(AttemptId, TaskNames),
     /// The service refused it for good: nothing was bought.
@@ -69,12 +69,12 @@ pub enum Submitted {
 
 impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
     /// Submits a job at most once, in a slot that a task then occupies. `known` is the newest attempt that the plan knew of.
-    pub async fn submit(&self, job: &Job, known: Option<AttemptId>, slot: &mut Slot<'_>) -> Submitted {
+    pub(super) async fn submit(&self, job: &Job, known: Option<AttemptId>, slot: &mut Slot<'_>) -> Submitted {
         self.try_until_answered(job, known, slot, false).await
     }
 
     /// Submits a job whose task failed once more; nothing if the run stops or there is no money left for retries.
-    pub async fn submit_again(&self, job: &Job, failed: AttemptId, slot: &mut Slot<'_>) -> Submitted {
+    pub(super) async fn submit_again(&self, job: &Job, failed: AttemptId, slot: &mut Slot<'_>) -> Submitted {
         if self.gateway.stop.is_stopping() || !self.spend_guard.reserve_retry(job.price) {
             return Submitted::Nothing;
         }

@@ -21,7 +21,7 @@ const MOST_UNPAID: usize = 3;
 
 /// The trust in the service, during one run.
 #[derive(Debug)]
-pub struct Trust {
+pub(super) struct Trust {
     most: usize,
     most_doubts: usize,
     state: Mutex<State>,
@@ -46,11 +46,11 @@ struct State {
 
 /// Leave to have one submission open, from before its intent until its answer is written down.
 #[derive(Debug)]
-pub struct Permit<'t>(&'t Trust);
+pub(super) struct Permit<'t>(&'t Trust);
 
 impl Trust {
     /// None yet, in a run with this many slots that ends submitting after this many doubts in a row.
-    pub fn new(slots: usize, most_doubts: usize) -> Self {
+    pub(super) fn new(slots: usize, most_doubts: usize) -> Self {
         Self {
             most: LEAST_MOST.max(slots / SHARE),
             most_doubts,
@@ -63,13 +63,13 @@ impl Trust {
 
     /// A place in the line for a permit, for as long as it is kept. The line is short: ten thousand jobs in it would each keep
     /// room for a submission of which only a few can be open.
-    pub async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+    pub(super) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
         // It is never closed.
         self.turns.acquire().await.ok()
     }
 
     /// The next permit, in the order of asking.
-    pub async fn permit(&self) -> Permit<'_> {
+    pub(super) async fn permit(&self) -> Permit<'_> {
         let _first_in_line = self.head.lock().await;
         loop {
             let changed = self.changed.notified();
@@ -91,7 +91,7 @@ impl Trust {
 
 impl Permit<'_> {
     /// The service took it: there is a task.
-    pub fn was_taken(&self) {
+    pub(super) fn was_taken(&self) {
         let mut state = self.0.lock();
         (state.doubts, state.rejected, state.unpaid, state.has_taken) = (0, 0, 0, true);
         state.allowed = (state.allowed + 1).min(self.0.most);
@@ -101,21 +101,21 @@ impl Permit<'_> {
 
     /// The service refused it for good. Returns how many it refused, once so many were and nothing at all was taken: then it is
     /// not the jobs that are wrong. After the first that was taken, it is.
-    pub fn was_rejected(&self) -> Option<usize> {
+    pub(super) fn was_rejected(&self) -> Option<usize> {
         let mut state = self.0.lock();
         state.rejected += 1;
         (state.rejected >= MOST_REJECTED && !state.has_taken).then_some(state.rejected)
     }
 
     /// The service refused it for want of money. Returns how often in a row, once that will not change any more.
-    pub fn was_unpaid(&self) -> Option<usize> {
+    pub(super) fn was_unpaid(&self) -> Option<usize> {
         let mut state = self.0.lock();
         state.unpaid += 1;
         (state.unpaid >= MOST_UNPAID).then_some(state.unpaid)
     }
 
     /// Nobody knows what came of it. Returns how many doubts there are in a row, once they are too many.
-    pub fn was_doubted(&self) -> Option<usize> {
+    pub(super) fn was_doubted(&self) -> Option<usize> {
         let mut state = self.0.lock();
         state.allowed = 1;
         state.doubts += 1;

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::open::no_link;
 
 /// Makes a folder and those above it that are missing, each as durable as a file in it.
-pub fn make_folders(path: &Path) -> io::Result<()> {
+pub(crate) fn make_folders(path: &Path) -> io::Result<()> {
     if path.as_os_str().is_empty() || path.is_dir() {
         return Ok(());
     }
@@ -21,7 +21,7 @@ pub fn make_folders(path: &Path) -> io::Result<()> {
 }
 
 /// Refuses a path on which anything below this folder is a link. What is not there yet is fine.
-pub fn no_links_below(top: &Path, path: &Path) -> io::Result<()> {
+pub(crate) fn no_links_below(top: &Path, path: &Path) -> io::Result<()> {
     let mut way = top.to_owned();
     for part in path.strip_prefix(top).unwrap_or(path) {
         way.push(part);
@@ -33,14 +33,12 @@ pub fn no_links_below(top: &Path, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the name of a file or folder as durable as what it names.
-pub fn sync_folder(file: &Path) -> io::Result<()> {
-    #[cfg(unix)]
-    if let Some(folder) = file.parent() {
-        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        fs::File::open(folder)?.sync_all()?;
-    }
-    Ok(())
+/// Makes the name of a file or folder as durable as what it names. Only where folders can be synced: elsewhere the system
+/// says nothing of how long a name lasts.
+pub(crate) fn sync_folder(file: &Path) -> io::Result<()> {
+    let Some(folder) = file.parent().filter(|_| cfg!(unix)) else { return Ok(()) };
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    fs::File::open(folder)?.sync_all()
 }
 
 #[cfg(all(test, unix))]

@@ -19,6 +19,6 @@ mod folder;
 mod open;
 mod replace;
 
-pub use folder::{make_folders, no_links_below, sync_folder};
-pub use open::{ReadError, no_link, open_plain, read_at_most};
-pub use replace::{replace, sweep};
+pub(crate) use folder::{make_folders, no_links_below, sync_folder};
+pub(crate) use open::{no_link, open_plain, read_at_most};
+pub(crate) use replace::{replace, sweep};

@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// Opens the plain file of this name itself. A link is refused, and so is what is no file; nothing is truncated before
 /// that is known.
-pub fn open_plain(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+pub(crate) fn open_plain(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     no_link(path)?;
     #[cfg(unix)]
     {
@@ -19,7 +19,7 @@ pub fn open_plain(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
 }
 
 /// Refuses a link, whatever it leads to. A name that is free is fine.
-pub fn no_link(path: &Path) -> io::Result<()> {
+pub(crate) fn no_link(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_symlink() => {
             Err(io::Error::other("it is a link, and shotlist writes through none; remove the link"))
@@ -31,7 +31,7 @@ pub fn no_link(path: &Path) -> io::Result<()> {
 
 /// Why a file can't be read.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadError {
+pub(crate) enum ReadError {
     /// The system would not hand it over.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -41,7 +41,7 @@ pub enum ReadError {
 }
 
 /// The bytes of a file that a person named, of at most so many; links are followed. A pipe is refused.
-pub fn read_at_most(path: &Path, most: u64) -> Result<Vec<u8>, ReadError> {
+pub(crate) fn read_at_most(path: &Path, most: u64) -> Result<Vec<u8>, ReadError> {
     let mut options = File::options();
     options.read(true);
     #[cfg(unix)]

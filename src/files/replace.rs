@@ -14,7 +14,10 @@ const LONGEST_WAY: Duration = Duration::from_hours(1);
 
 /// Replaces a file: a reader sees the old one or the new one, whole, also after the power was lost in between. A link of
 /// that name is replaced, and what it leads to stays as it is.
-pub fn replace(path: &Path, write: impl FnOnce(&Path, &mut BufWriter<&File>) -> io::Result<()>) -> io::Result<()> {
+pub(crate) fn replace(
+    path: &Path,
+    write: impl FnOnce(&Path, &mut BufWriter<&File>) -> io::Result<()>,
+) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
     builder.prefix(TEMPORARY);
@@ -35,7 +38,7 @@ pub fn replace(path: &Path, write: impl FnOnce(&Path, &mut BufWriter<&File>) -> 
 }
 
 /// Removes what processes left on its way that were killed. Whatever can't be removed is hidden, and in nobody's way.
-pub fn sweep(folder: &Path) {
+pub(crate) fn sweep(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let is_ours = entry.file_name().to_string_lossy().starts_with(TEMPORARY);
         let age =

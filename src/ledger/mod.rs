@@ -57,5 +57,6 @@ pub use error::{HoldError, LedgerError, Unavailable};
 pub use event::{Event, IllegalEvent};
 pub use intent::{Intent, SpendLimit};
 pub use interface::{HeldBatch, Ledger};
-pub use sqlite::{CheckError, Contents, OWN_FOLDER, SqliteBatch, SqliteLedger};
+pub(crate) use sqlite::OWN_FOLDER;
+pub use sqlite::{CheckError, Contents, SqliteBatch, SqliteLedger};
 pub use views::{BoughtElsewhere, OpenElsewhere, Spending};

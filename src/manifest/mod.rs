@@ -16,8 +16,8 @@ mod tables;
 mod template;
 
 pub use load::{Budget, Loaded, Manifest, Options, Unsound, load};
-pub use raw::mirror::RawManifest;
+pub(crate) use raw::mirror::RawManifest;
 pub use source::diagnostic::{Diagnostic, JobLabel, Located, Severity, Sources};
 pub use source::location::{Location, Part, Pointer, Step};
-pub use source::origin::{home, is_stream};
-pub use source::suggest::nearest;
+pub(crate) use source::origin::{home, is_stream};
+pub(crate) use source::suggest::nearest;

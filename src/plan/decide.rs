@@ -43,7 +43,7 @@ impl Action {
 
 /// What is done about a job, and why.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Decision {
+pub(super) struct Decision {
     /// What is done.
     pub action: Action,
     /// Why, for a person.
@@ -60,7 +60,7 @@ impl Decision {
 
 /// What the user asked for on top of finishing what is due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Redo {
+pub(super) struct Redo {
     /// Failed jobs are due again.
     pub retry_failed: bool,
     /// The job is due again although it is completed.
@@ -68,7 +68,11 @@ pub struct Redo {
 }
 
 /// Decides about one job. `attempts` are all of this job's, oldest first. Whatever would buy waits for a face review.
-pub fn decide<'a>(job: &Job, attempts: impl DoubleEndedIterator<Item = &'a Attempt> + Clone, redo: Redo) -> Decision {
+pub(super) fn decide<'a>(
+    job: &Job,
+    attempts: impl DoubleEndedIterator<Item = &'a Attempt> + Clone,
+    redo: Redo,
+) -> Decision {
     let decision = regardless_of_review(job, attempts, redo);
     match &job.review {
         Some(review) if decision.action.buys() => {

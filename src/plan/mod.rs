@@ -12,9 +12,10 @@ mod select;
 mod view;
 
 pub use build::{Limit, Plan, PlanInput, Planned, Totals};
-pub use decide::{Action, Decision, Redo, decide};
+pub use decide::Action;
 pub use downloads::{Destination, Download, DownloadPlan};
 pub use estimate::Estimate;
 pub use repurchase::{Before, Repurchase};
 pub use select::{IdGlobs, InvalidGlob, Selection};
-pub use view::{ModelView, PlanView, by_model};
+pub(crate) use view::by_model;
+pub use view::{ModelView, PlanView};

@@ -97,7 +97,7 @@ pub struct BudgetView {
 
 /// One limit on spending.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct LimitView {
+pub(super) struct LimitView {
     /// `--max-cost`, `budget.run`, `budget.day` or `budget.month`.
     source: &'static str,
     limit_usd: Usd,
@@ -215,7 +215,7 @@ impl<'p> PlanView<'p> {
 
 /// What is submitted, by model in alphabetic order.
 #[must_use]
-pub fn by_model(plan: &Plan) -> Vec<ModelView<'_>> {
+pub(crate) fn by_model(plan: &Plan) -> Vec<ModelView<'_>> {
     let mut models: BTreeMap<&str, ModelView<'_>> = BTreeMap::new();
     for planned in plan.jobs.iter().filter(|planned| planned.action.buys()) {
         let model = planned.job.spec.model.as_str();

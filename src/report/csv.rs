@@ -13,7 +13,7 @@ use super::rows::Report;
 use crate::domain::printable;
 
 /// The columns, in their order. Users script against them: they are never renamed or moved.
-pub const COLUMNS: [&str; 25] = [
+pub(super) const COLUMNS: [&str; 25] = [
     "id",
     "batch",
     "model",
@@ -42,7 +42,7 @@ pub const COLUMNS: [&str; 25] = [
 ];
 
 /// Writes a report that lies in a folder.
-pub fn write(report: &Report, folder: &Path, to: &mut impl Write) -> std::io::Result<()> {
+pub(super) fn write(report: &Report, folder: &Path, to: &mut impl Write) -> std::io::Result<()> {
     to.write_all("\u{feff}".as_bytes())?;
     let mut writer = csv::Writer::from_writer(to);
     writer.write_record(COLUMNS)?;

@@ -23,7 +23,7 @@ struct Earlier {
 
 /// One job of such a report.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct EarlierJob {
+pub(crate) struct EarlierJob {
     /// The job.
     pub id: String,
     /// Where it stood.
@@ -52,14 +52,14 @@ const SET_ASIDE: &str = ".bought-before.json";
 /// The jobs of a batch that the JSON report in this folder tells of, and those that were set aside; none if there is no report, or
 /// one of the simulator or of another batch.
 #[must_use]
-pub fn earlier_jobs(folder: &Path, key: &BatchKey) -> Vec<EarlierJob> {
+pub(crate) fn earlier_jobs(folder: &Path, key: &BatchKey) -> Vec<EarlierJob> {
     let set_aside = read(&folder.join(SET_ASIDE), key).into_iter();
     let set_aside = set_aside.map(|job| EarlierJob { is_set_aside: true, ..job });
     read(&folder.join("report.json"), key).into_iter().chain(set_aside).collect()
 }
 
 /// Sets jobs of an earlier report aside, whose purchase nobody else knows of, before the report is replaced.
-pub fn set_aside(folder: &Path, key: &BatchKey, jobs: Vec<EarlierJob>) -> io::Result<()> {
+pub(crate) fn set_aside(folder: &Path, key: &BatchKey, jobs: Vec<EarlierJob>) -> io::Result<()> {
     let earlier = Earlier { name: key.name.clone(), batch: key.batch.clone(), simulated: false, jobs };
     replace(&folder.join(SET_ASIDE), |_, file| Ok(serde_json::to_writer(file, &earlier)?))
 }

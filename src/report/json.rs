@@ -13,7 +13,7 @@ use super::rows::Report;
 /// How every job of a manifest stands.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "shotlist report")]
-pub struct ReportView<'r> {
+pub(crate) struct ReportView<'r> {
     /// The version of this form: 1.
     schema_version: u32,
     /// The manifest's name.
@@ -37,7 +37,7 @@ pub struct ReportView<'r> {
 impl<'r> ReportView<'r> {
     /// Of a report in a folder, at a time.
     #[must_use]
-    pub fn new(report: &'r Report, folder: &'r Path, written_at: Timestamp) -> Self {
+    pub(crate) fn new(report: &'r Report, folder: &'r Path, written_at: Timestamp) -> Self {
         Self {
             schema_version: 1,
             name: &report.key.name,
@@ -65,7 +65,7 @@ impl Serialize for Rows<'_> {
 }
 
 /// Writes a report that lies in a folder.
-pub fn write(report: &Report, folder: &Path, written_at: Timestamp, to: &mut impl Write) -> std::io::Result<()> {
+pub(super) fn write(report: &Report, folder: &Path, written_at: Timestamp, to: &mut impl Write) -> std::io::Result<()> {
     serde_json::to_writer_pretty(&mut *to, &ReportView::new(report, folder, written_at))?;
     to.write_all(b"\n")
 }

@@ -17,8 +17,8 @@ mod times;
 mod writer;
 
 pub use destinations::NoReport;
-pub use earlier::{EarlierJob, earlier_jobs, set_aside};
-pub use json::ReportView;
+pub(crate) use earlier::{EarlierJob, earlier_jobs, set_aside};
+pub(crate) use json::ReportView;
 pub use row::{JobState, Row, Superseded, Totals};
 pub use rows::Report;
 pub use writer::{Form, ReportError, Writer, form_of};

@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 /// What leads from a folder to another one, with `/` between and behind its parts; nothing from a folder to itself. Where
 /// nothing leads, as from one drive to another, the other folder as a whole.
-pub fn relative_path(from: &Path, to: &Path) -> String {
+pub(super) fn relative_path(from: &Path, to: &Path) -> String {
     let (from, to) = (real(from), real(to));
     let shared = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
     if shared == 0 {

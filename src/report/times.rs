@@ -9,7 +9,7 @@ const LATE: SignedDuration = SignedDuration::from_mins(30);
 
 /// The moments of a task, as far as they are known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Times {
+pub(super) struct Times {
     /// The intent became durable.
     pub asked: Timestamp,
     /// The service's answer was recorded.
@@ -24,7 +24,7 @@ pub struct Times {
 
 impl Times {
     /// Of an attempt.
-    pub fn of(attempt: &Attempt) -> Self {
+    pub(super) fn of(attempt: &Attempt) -> Self {
         let accepted = attempt.answered_at.filter(|_| attempt.task.is_some());
         let began = |ended| generation_began(attempt.seen?, accepted?, ended);
         Self {
@@ -37,12 +37,12 @@ impl Times {
     }
 
     /// When the last of it was over.
-    pub fn end(&self) -> Timestamp {
+    pub(super) fn end(&self) -> Timestamp {
         [self.accepted, self.ended, self.fetched].into_iter().flatten().fold(self.asked, Timestamp::max)
     }
 
     /// Each phase with its begin and end. Without a moment at which generation began, all of it is generation.
-    pub fn phases(&self) -> Vec<(&'static str, Timestamp, Timestamp)> {
+    pub(super) fn phases(&self) -> Vec<(&'static str, Timestamp, Timestamp)> {
         let mut phases = Vec::with_capacity(4);
         let Some(accepted) = self.accepted else { return phases };
         phases.push(("submission", self.asked, accepted));

@@ -2,14 +2,14 @@
 
 /// A bit string under construction.
 #[derive(Default)]
-pub struct Bits {
+pub(super) struct Bits {
     bytes: Vec<u8>,
     free: u32,
 }
 
 impl Bits {
     /// `u(n)`: the low `count` bits of a value.
-    pub fn put(&mut self, value: u32, count: u32) -> &mut Self {
+    pub(super) fn put(&mut self, value: u32, count: u32) -> &mut Self {
         for shift in (0..count).rev() {
             if self.free == 0 {
                 self.bytes.push(0);
@@ -24,25 +24,25 @@ impl Bits {
     }
 
     /// `ue(v)`: an unsigned Exp-Golomb code. Codes of signed zero are the same bits.
-    pub fn put_ue(&mut self, value: u32) -> &mut Self {
+    pub(super) fn put_ue(&mut self, value: u32) -> &mut Self {
         let length = 32 - (value + 1).leading_zeros();
         self.put(0, length - 1).put(value + 1, length)
     }
 
     /// Zero bits up to the next whole byte.
-    pub fn align(&mut self) -> &mut Self {
+    pub(super) fn align(&mut self) -> &mut Self {
         self.free = 0;
         self
     }
 
     /// Whole bytes; the string must be aligned.
-    pub fn extend(&mut self, bytes: impl IntoIterator<Item = u8>) -> &mut Self {
+    pub(super) fn extend(&mut self, bytes: impl IntoIterator<Item = u8>) -> &mut Self {
         self.bytes.extend(bytes);
         self
     }
 
     /// The stop bit, then the bytes as a NAL unit with its header: no three bytes in it can be taken for a start code.
-    pub fn finish(&mut self, header: u8) -> Vec<u8> {
+    pub(super) fn finish(&mut self, header: u8) -> Vec<u8> {
         self.put(1, 1);
         let mut unit = vec![header];
         let mut zeros = 0;

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::domain::Spec;
 
 /// The documented fields of a body; those that are not documented are passed over.
-pub fn spec(fields: &Map<String, Value>) -> Result<Spec, String> {
+pub(super) fn spec(fields: &Map<String, Value>) -> Result<Spec, String> {
     let text = |name: &str| match fields.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),

@@ -9,7 +9,7 @@ use crate::domain::Usd;
 
 /// One accepted submission.
 #[derive(Clone, Debug, Serialize)]
-pub struct Charge {
+pub(super) struct Charge {
     /// The task that was made.
     pub task_id: String,
     /// Its model.
@@ -24,7 +24,7 @@ pub struct Charge {
 
 /// All of them, oldest first.
 #[derive(Debug, Default)]
-pub struct Charges(Mutex<Vec<Charge>>);
+pub(super) struct Charges(Mutex<Vec<Charge>>);
 
 #[derive(Serialize)]
 struct View<'c> {
@@ -35,12 +35,12 @@ struct View<'c> {
 
 impl Charges {
     /// Adds one.
-    pub fn add(&self, charge: Charge) {
+    pub(super) fn add(&self, charge: Charge) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(charge);
     }
 
     /// As JSON, with count and total.
-    pub fn to_json(&self) -> serde_json::Value {
+    pub(super) fn to_json(&self) -> serde_json::Value {
         let charges = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let total_usd = charges.iter().map(|charge| charge.cost_usd).sum();
         serde_json::json!(View { count: charges.len(), total_usd, charges: &charges })

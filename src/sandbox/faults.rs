@@ -66,14 +66,14 @@ impl Fault {
 
 /// How often each fault strikes.
 #[derive(Debug)]
-pub struct Faults {
+pub(super) struct Faults {
     shares: [f64; Fault::ALL.len()],
     random: Mutex<fastrand::Rng>,
 }
 
 impl Faults {
     /// These, with their probabilities; all others never. The last word on a fault counts.
-    pub fn new(chosen: &[(Fault, f64)], seed: u64) -> Self {
+    pub(super) fn new(chosen: &[(Fault, f64)], seed: u64) -> Self {
         let mut shares = [0.0; Fault::ALL.len()];
         for (fault, share) in chosen {
             shares[*fault as usize] = *share;
@@ -82,13 +82,13 @@ impl Faults {
     }
 
     /// Whether a fault strikes this time.
-    pub fn strikes(&self, fault: Fault) -> bool {
+    pub(super) fn strikes(&self, fault: Fault) -> bool {
         let share = self.shares[fault as usize];
         share > 0.0 && self.random().f64() < share
     }
 
     /// A whole number below this.
-    pub fn pick(&self, below: usize) -> usize {
+    pub(super) fn pick(&self, below: usize) -> usize {
         self.random().usize(..below)
     }
 

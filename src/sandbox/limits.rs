@@ -14,7 +14,7 @@ const WINDOW: Duration = Duration::from_secs(1);
 
 /// The limits, and what counts against them.
 #[derive(Debug)]
-pub struct Limits {
+pub(super) struct Limits {
     max_rps: Option<u32>,
     max_outstanding: Option<usize>,
     window: Mutex<(Instant, u32)>,
@@ -24,12 +24,12 @@ pub struct Limits {
 
 impl Limits {
     /// At most so many requests in a second, and so many tasks at once; nothing for no limit.
-    pub fn new(max_rps: Option<u32>, max_outstanding: Option<usize>) -> Self {
+    pub(super) fn new(max_rps: Option<u32>, max_outstanding: Option<usize>) -> Self {
         Self { max_rps, max_outstanding, window: Mutex::new((Instant::now(), 0)), ends: Mutex::default() }
     }
 
     /// Counts a request, or refuses it.
-    pub fn refuse_request(&self) -> Option<Response> {
+    pub(super) fn refuse_request(&self) -> Option<Response> {
         let most = self.max_rps?;
         let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
         if window.0.elapsed() >= WINDOW {
@@ -40,7 +40,7 @@ impl Limits {
     }
 
     /// Counts a task that takes this long, or refuses it.
-    pub fn refuse_task(&self, takes: Duration) -> Option<Response> {
+    pub(super) fn refuse_task(&self, takes: Duration) -> Option<Response> {
         let most = self.max_outstanding?;
         let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();

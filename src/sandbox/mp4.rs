@@ -13,7 +13,7 @@ const SHORT: u32 = 36;
 const BLOCK: u32 = 16;
 
 /// A clip of this many seconds, coloured by a seed.
-pub fn clip(seconds: u32, is_upright: bool, seed: u32) -> Vec<u8> {
+pub(super) fn clip(seconds: u32, is_upright: bool, seed: u32) -> Vec<u8> {
     let (width, height) = if is_upright { (SHORT, LONG) } else { (LONG, SHORT) };
     let pictures: Vec<Vec<u8>> = (0..seconds * RATE).map(|n| picture(width, height, n, seed)).collect();
     let ftyp = atom("ftyp", &[b"isom", &[0, 0, 2, 0], b"isomiso2avc1mp41"]);

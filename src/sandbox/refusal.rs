@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
 /// An answer that says no, as JSON of the form that the interface gives for errors (§2.3).
-pub struct Refusal {
+pub(super) struct Refusal {
     status: StatusCode,
     message: String,
     code: &'static str,
@@ -21,12 +21,12 @@ impl IntoResponse for Refusal {
 }
 
 /// A refusal with this status, message and code.
-pub fn refuse(status: StatusCode, message: &str, code: &'static str) -> Refusal {
+pub(super) fn refuse(status: StatusCode, message: &str, code: &'static str) -> Refusal {
     Refusal { status, message: message.to_owned(), code }
 }
 
 /// 429 with this `Retry-After`.
-pub fn asked_to_wait(retry_after: &str) -> Response {
+pub(super) fn asked_to_wait(retry_after: &str) -> Response {
     let mut response = refuse(StatusCode::TOO_MANY_REQUESTS, "too much at once", "busy").into_response();
     if let Ok(value) = HeaderValue::from_str(retry_after) {
         response.headers_mut().insert(RETRY_AFTER, value);

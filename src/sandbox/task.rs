@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 /// One simulated task.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Task {
+pub(super) struct Task {
     /// Milliseconds since 1970.
     pub submitted_ms: u64,
     /// How long it takes altogether, in milliseconds.
@@ -31,7 +31,7 @@ const BYTES: usize = 8 + 4 + 4 + 1 + 1 + 1 + 1;
 
 impl Task {
     /// The id that tells everything.
-    pub fn id(&self) -> String {
+    pub(super) fn id(&self) -> String {
         let mut bytes = Vec::with_capacity(BYTES);
         bytes.extend(self.submitted_ms.to_be_bytes());
         bytes.extend(self.lasts_ms.to_be_bytes());
@@ -45,7 +45,7 @@ impl Task {
     }
 
     /// Reads an id back; nothing if this simulator never gave it.
-    pub fn from_id(id: &str) -> Option<Self> {
+    pub(super) fn from_id(id: &str) -> Option<Self> {
         let hex = id.strip_prefix(PREFIX).filter(|hex| hex.len() == 2 * BYTES && hex.is_ascii())?;
         let bytes: Vec<u8> =
             (0..BYTES).map(|n| u8::from_str_radix(&hex[2 * n..2 * n + 2], 16)).collect::<Result<_, _>>().ok()?;
@@ -64,7 +64,7 @@ impl Task {
     }
 
     /// The answer to a poll of it (interface §2.3, §3), now.
-    pub fn report(&self, now: Timestamp, model: &str, video_url: &str) -> Value {
+    pub(super) fn report(&self, now: Timestamp, model: &str, video_url: &str) -> Value {
         let now_ms = u64::try_from(now.as_millisecond()).unwrap_or(0);
         let age = now_ms.saturating_sub(self.submitted_ms);
         let lasts = u64::from(self.lasts_ms).max(1);

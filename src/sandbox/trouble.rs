@@ -27,7 +27,7 @@ const LONGEST_ANSWER: usize = 64 * 1024;
 
 /// What stands between the connection and the endpoints.
 #[derive(Debug)]
-pub struct Trouble {
+pub(super) struct Trouble {
     /// What strikes how often.
     pub faults: Faults,
     /// What is refused for being too much.
@@ -37,7 +37,7 @@ pub struct Trouble {
 }
 
 /// Answers a request, perhaps badly.
-pub async fn answer(State(trouble): State<Arc<Trouble>>, request: Request, next: Next) -> Response {
+pub(super) async fn answer(State(trouble): State<Arc<Trouble>>, request: Request, next: Next) -> Response {
     let faults = &trouble.faults;
     if let Some(refusal) = trouble.limits.refuse_request() {
         return refusal;

@@ -18,17 +18,17 @@ const DEEPEST: usize = 32;
 const ADDRESS: usize = 8 * 1024;
 
 /// A message for a person.
-pub fn message(text: &str) -> String {
+pub(super) fn message(text: &str) -> String {
     cut(text, MESSAGE)
 }
 
 /// A code, or a word for a state.
-pub fn word(text: &str) -> String {
+pub(super) fn word(text: &str) -> String {
     cut(text, WORD)
 }
 
 /// An answer as it came, or the beginning of its text if it is too long or too deep.
-pub fn raw(value: &Value) -> Value {
+pub(super) fn raw(value: &Value) -> Value {
     if is_flat(value, DEEPEST) {
         let text = value.to_string();
         return if text.len() <= RAW { value.clone() } else { raw_text(&text) };
@@ -38,20 +38,20 @@ pub fn raw(value: &Value) -> Value {
 }
 
 /// The beginning of an answer that is no JSON.
-pub fn raw_text(text: &str) -> Value {
+pub(super) fn raw_text(text: &str) -> Value {
     let end = text.floor_char_boundary(RAW);
     text[..end].into()
 }
 
 /// A task id that can be asked about: neither blank, nor too long for an address, nor one that means another place in it
 /// (RFC 3986 §3.3).
-pub fn task_id(text: &str) -> Option<TaskId> {
+pub(super) fn task_id(text: &str) -> Option<TaskId> {
     let can_be_asked = text.len() <= ADDRESS && !matches!(text, "." | "..");
     can_be_asked.then(|| TaskId::new(text)).flatten()
 }
 
 /// An address, unless it is too long to be one.
-pub fn address(text: &str) -> Option<String> {
+pub(super) fn address(text: &str) -> Option<String> {
     (text.len() <= ADDRESS).then(|| text.to_owned())
 }
 

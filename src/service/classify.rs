@@ -64,7 +64,7 @@ pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp)
 }
 
 /// What an answer to `GET /v1/videos/{id}` means. A poll costs nothing, so whatever is unclear is asked again.
-pub fn poll(answer: &Answer<'_>, now: Timestamp) -> PollAnswer {
+pub(super) fn poll(answer: &Answer<'_>, now: Timestamp) -> PollAnswer {
     match answer.status {
         200..=299 => TaskReport::parse(answer.body, answer.words).map_or_else(
             || PollAnswer::Transient("the service's answer can't be read as a task".to_owned()),

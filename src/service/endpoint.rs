@@ -90,7 +90,7 @@ impl Endpoint {
 }
 
 /// Whether an address is this machine's own, by its name alone.
-pub fn is_loopback(url: &Url) -> bool {
+pub(super) fn is_loopback(url: &Url) -> bool {
     let bare = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
     bare == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }

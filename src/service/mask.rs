@@ -10,7 +10,7 @@ use super::{Credentials, Echo, PollAnswer, Submission};
 use crate::domain::ServiceError;
 
 /// What came of a submission, without the secrets.
-pub fn submission(own: &Credentials, said: Submission) -> Submission {
+pub(super) fn submission(own: &Credentials, said: Submission) -> Submission {
     match said {
         Submission::Accepted(names, made) => Submission::Accepted(names, echo(own, made)),
         Submission::NotSent(why) => Submission::NotSent(own.masked(why)),
@@ -25,7 +25,7 @@ pub fn submission(own: &Credentials, said: Submission) -> Submission {
 }
 
 /// What came of a poll, without the secrets.
-pub fn poll(own: &Credentials, said: PollAnswer) -> PollAnswer {
+pub(super) fn poll(own: &Credentials, said: PollAnswer) -> PollAnswer {
     match said {
         PollAnswer::Report(report) => PollAnswer::Report(task(own, report)),
         PollAnswer::KeyRefused(why) => PollAnswer::KeyRefused(error(own, why)),

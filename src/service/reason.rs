@@ -10,13 +10,13 @@ use crate::domain::ServiceError;
 const BEGINNING: usize = 200;
 
 /// Why a task failed: its `error`, or else `fail_reason`.
-pub fn of_task(task: &Value) -> Option<ServiceError> {
+pub(super) fn of_task(task: &Value) -> Option<ServiceError> {
     let said = |name: &str| task.get(name).filter(|value| is_said(value));
     said("error").or_else(|| said("fail_reason")).map(service_error)
 }
 
 /// Why a request was refused: the first of the usual places that says something.
-pub fn of_refusal(answer: &Value) -> Option<ServiceError> {
+pub(super) fn of_refusal(answer: &Value) -> Option<ServiceError> {
     let said = |value: Option<&Value>| value.filter(|value| is_said(value)).map(service_error);
     said(answer.get("error"))
         .or_else(|| answer.get("message").filter(|message| is_said(message)).map(|_| service_error(answer)))
@@ -30,7 +30,7 @@ pub fn of_refusal(answer: &Value) -> Option<ServiceError> {
 }
 
 /// Whether a refusal says in words that there is no such task, as some gateways do with 400 (new-api: `task_not_exist`).
-pub fn denies_the_task(answer: &[u8]) -> bool {
+pub(super) fn denies_the_task(answer: &[u8]) -> bool {
     let said = serde_json::from_slice(answer).ok().as_ref().and_then(of_refusal);
     said.is_some_and(|said| {
         let words = format!("{} {}", said.code.unwrap_or_default(), said.message).to_lowercase().replace('_', " ");
@@ -40,7 +40,7 @@ pub fn denies_the_task(answer: &[u8]) -> bool {
 }
 
 /// The beginning of an answer that gives no reason in any usual place.
-pub fn beginning(answer: &str) -> Option<String> {
+pub(super) fn beginning(answer: &str) -> Option<String> {
     let words = answer.split_whitespace().collect::<Vec<_>>().join(" ");
     (!words.is_empty()).then(|| words.chars().take(BEGINNING).collect())
 }

@@ -4,34 +4,34 @@ use std::path::Path;
 
 /// What every command about a manifest's batch begins with.
 #[derive(Clone, Debug, Default)]
-pub struct Again {
+pub(crate) struct Again {
     words: Vec<String>,
 }
 
 impl Again {
     /// About this manifest.
     #[must_use]
-    pub fn about(manifest: &Path) -> Self {
+    pub(crate) fn about(manifest: &Path) -> Self {
         Self { words: vec![manifest.to_string_lossy().into_owned()] }
     }
 
     /// With one more option.
     #[must_use]
-    pub fn with(mut self, option: &str, value: &str) -> Self {
+    pub(crate) fn with(mut self, option: &str, value: &str) -> Self {
         self.words.extend([option.to_owned(), value.to_owned()]);
         self
     }
 
     /// With one more switch.
     #[must_use]
-    pub fn with_switch(mut self, switch: &str) -> Self {
+    pub(crate) fn with_switch(mut self, switch: &str) -> Self {
         self.words.push(switch.to_owned());
         self
     }
 
     /// A command with what follows it, to be pasted as it is.
     #[must_use]
-    pub fn command(&self, name: &str, rest: &[&str]) -> String {
+    pub(crate) fn command(&self, name: &str, rest: &[&str]) -> String {
         let (manifest, options) =
             self.words.split_first().map_or(("MANIFEST", [].as_slice()), |(m, o)| (m.as_str(), o));
         let words = [manifest].into_iter().chain(rest.iter().copied()).chain(options.iter().map(String::as_str));
@@ -46,7 +46,7 @@ impl Again {
 /// A word as a POSIX shell takes it for one, whatever is in it. Control characters are written by their numbers, as bash, zsh and
 /// ksh read them: a terminal would not show them, and would not take them back.
 #[must_use]
-pub fn quoted(word: &str) -> String {
+pub(super) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();

@@ -19,7 +19,7 @@ const SHOWN: usize = 100;
 const NAMED: usize = 3;
 
 /// Shows findings on stderr, those of one rule at one place together, and counts what is not shown.
-pub fn show_findings(terminal: &Terminal, findings: &[Diagnostic], sources: &Sources) {
+pub(crate) fn show_findings(terminal: &Terminal, findings: &[Diagnostic], sources: &Sources) {
     let renderer = Renderer::styled().decor_style(DecorStyle::Ascii).term_width(terminal.width().into());
     let mut groups = groups(findings);
     if terminal.is_quiet {
@@ -146,7 +146,7 @@ fn origin_of(finding: &Diagnostic) -> Option<String> {
 /// What is wrong with a manifest.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "shotlist diagnostics")]
-pub struct DiagnosticsView {
+pub(crate) struct DiagnosticsView {
     /// The version of this form: 1.
     schema_version: u32,
     /// The findings, in file order.

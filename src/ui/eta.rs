@@ -38,7 +38,7 @@ impl Class {
 
 /// What is still to be done, task by task.
 #[derive(Debug)]
-pub struct Eta {
+pub(super) struct Eta {
     classes: Vec<Class>,
     class_of: HashMap<JobId, usize>,
     running: HashMap<JobId, Running>,
@@ -47,7 +47,7 @@ pub struct Eta {
 
 impl Eta {
     /// Of a plan, on so many slots, at a service that is so many times faster than documented.
-    pub fn new(plan: &Plan, slots: usize, speed: f64, now: Instant) -> Self {
+    pub(super) fn new(plan: &Plan, slots: usize, speed: f64, now: Instant) -> Self {
         let mut names: HashMap<(&str, Option<i64>), usize> = HashMap::new();
         #[expect(clippy::cast_precision_loss, reason = "as many as tasks at a service")]
         let slots = slots as f64;
@@ -72,13 +72,13 @@ impl Eta {
     }
 
     /// A task was made for a job that waited.
-    pub fn submitted(&mut self, job: &JobId, now: Instant) {
+    pub(super) fn submitted(&mut self, job: &JobId, now: Instant) {
         self.stop_waiting(job);
         self.start(job, now);
     }
 
     /// A job ended without a task.
-    pub fn stop_waiting(&mut self, job: &JobId) {
+    pub(super) fn stop_waiting(&mut self, job: &JobId) {
         if let Some(class) = self.class_of.get(job).and_then(|&class| self.classes.get_mut(class)) {
             class.waiting = (class.waiting - 1.0).max(0.0);
         }
@@ -91,14 +91,14 @@ impl Eta {
     }
 
     /// A task was seen being generated.
-    pub fn progressed(&mut self, job: &JobId, percent: Option<u8>) {
+    pub(super) fn progressed(&mut self, job: &JobId, percent: Option<u8>) {
         if let Some(running) = self.running.get_mut(job) {
             running.percent = percent;
         }
     }
 
     /// A task is over, or left; what it took counts for others if it was finished.
-    pub fn ended(&mut self, job: &JobId, is_finished: bool, now: Instant) {
+    pub(super) fn ended(&mut self, job: &JobId, is_finished: bool, now: Instant) {
         let Some(running) = self.running.remove(job) else { return };
         if let Some(class) = self.classes.get_mut(running.class).filter(|_| is_finished) {
             class.seconds += now.duration_since(running.since).as_secs_f64();
@@ -107,7 +107,7 @@ impl Eta {
     }
 
     /// The tasks that have been at the service longest, with their ages and how far they are.
-    pub fn oldest(&self, most: usize, now: Instant) -> Vec<(&JobId, Duration, Option<u8>)> {
+    pub(super) fn oldest(&self, most: usize, now: Instant) -> Vec<(&JobId, Duration, Option<u8>)> {
         let mut oldest: Vec<(&JobId, &Running)> = Vec::with_capacity(most + 1);
         for (job, running) in &self.running {
             let place = oldest.partition_point(|(other, known)| (known.since, *other) < (running.since, job));
@@ -120,7 +120,7 @@ impl Eta {
     }
 
     /// How long the rest takes: all that is left shared among the slots, and at least what the slowest task still needs.
-    pub fn left(&self, now: Instant) -> Option<Duration> {
+    pub(super) fn left(&self, now: Instant) -> Option<Duration> {
         let finished = self.classes.iter().filter(|class| class.tasks > 0.0);
         let (took, typical) = finished
             .fold((0.0, 0.0), |(took, typical), class| (took + class.seconds, typical + class.tasks * class.typical_s));

@@ -3,7 +3,7 @@
 use crate::engine::RunEvent;
 
 /// Logs an event.
-pub fn log(event: &RunEvent) {
+pub(super) fn log(event: &RunEvent) {
     match event {
         RunEvent::Started { submit, resume, planned, fetch } => {
             tracing::info!(event = "started", submit, resume, fetch, planned_usd = %planned);

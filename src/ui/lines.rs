@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 /// `1 job`, `2 jobs`.
-pub fn count(number: usize, noun: &str) -> String {
+pub(super) fn count(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
 /// A duration as people say it: `45 s`, `4 min`, `2 h 5 min`.
-pub fn span(duration: Duration) -> String {
+pub(super) fn span(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
         0..=99 => format!("{seconds} s"),
@@ -18,7 +18,7 @@ pub fn span(duration: Duration) -> String {
 }
 
 /// A length of a file, for a person: `512 B`, `1.4 MB`.
-pub fn size(bytes: u64) -> String {
+pub(super) fn size(bytes: u64) -> String {
     let tenths = |unit: u64| format!("{}.{}", bytes / unit, bytes % unit * 10 / unit);
     match bytes {
         0..1000 => format!("{bytes} B"),

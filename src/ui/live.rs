@@ -13,13 +13,13 @@ use unicode_width::UnicodeWidthStr as _;
 static DRAWN: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// Columns and rows of the terminal that stderr is, or what is usual where it does not tell.
-pub fn size() -> (usize, usize) {
+pub(super) fn size() -> (usize, usize) {
     let size = terminal_size::terminal_size_of(io::stderr());
     size.map_or((80, 24), |(width, height)| (usize::from(width.0), usize::from(height.0)))
 }
 
 /// Draws lines in the place of those that are drawn now; with none, takes those away.
-pub fn draw(lines: Vec<String>) {
+pub(super) fn draw(lines: Vec<String>) {
     let mut drawn = drawn();
     if *drawn == lines {
         return;
@@ -35,7 +35,7 @@ pub fn draw(lines: Vec<String>) {
 }
 
 /// Writes something to stderr above the lines.
-pub fn above<T>(write: impl FnOnce() -> T) -> T {
+pub(super) fn above<T>(write: impl FnOnce() -> T) -> T {
     let drawn = drawn();
     if drawn.is_empty() {
         return write();

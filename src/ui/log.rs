@@ -28,7 +28,7 @@ impl Write for Stderr {
 }
 
 /// Starts the log: warnings always, more with `-v`; with JSON, the events of a run too.
-pub fn start_log(terminal: &super::Terminal) {
+pub(crate) fn start_log(terminal: &super::Terminal) {
     let level = match (terminal.verbosity, terminal.logs_json, terminal.is_quiet) {
         (_, _, true) => Level::ERROR,
         (0, false, _) => Level::WARN,

@@ -14,7 +14,7 @@ const UNFOLDED: usize = 10;
 
 /// The plan as GitHub-flavoured Markdown.
 #[must_use]
-pub fn plan_markdown(plan: &Plan) -> Page {
+pub(crate) fn plan_markdown(plan: &Plan) -> Page {
     let totals = plan.totals();
     let mut text = format!("### Video plan: {}\n\n", escaped(&plan.key.to_string()));
     let wall = span(Duration::from_secs(plan.estimate.wall_s));

@@ -16,7 +16,7 @@ const NAMED: usize = 5;
 
 /// The plan as text of this width. With `all`, every job is listed.
 #[must_use]
-pub fn plan_text(plan: &Plan, width: u16, all: bool) -> Page {
+pub(crate) fn plan_text(plan: &Plan, width: u16, all: bool) -> Page {
     let mut page = Page::new();
     page.line(format_args!("{}: {}", plan.key, count(plan.jobs.len(), "job")));
     page.line("");
@@ -101,7 +101,7 @@ fn cells(group: &[&Planned]) -> Vec<String> {
 }
 
 /// What a group of jobs costs; nothing is said of what sends nothing. Of a job in doubt nobody knows.
-pub fn cost(action: Action, group: &[&Planned]) -> String {
+pub(super) fn cost(action: Action, group: &[&Planned]) -> String {
     match action {
         Action::InDoubt => "?".to_owned(),
         action if action.buys() => format!("${}", group.iter().map(|planned| planned.cost).sum::<Usd>()),
@@ -155,7 +155,7 @@ fn listed(names: &[String]) -> String {
 
 /// The jobs that seem to have been bought before, a line each, and what it takes to buy them again.
 #[must_use]
-pub fn repurchases(plan: &Plan) -> Page {
+pub(crate) fn repurchases(plan: &Plan) -> Page {
     let (mut page, number) = (Page::new(), plan.repurchases.len());
     if number > 0 {
         let they = if number == 1 {
@@ -176,7 +176,7 @@ pub fn repurchases(plan: &Plan) -> Page {
 
 /// What is held, and what that costs besides.
 #[must_use]
-pub fn held(totals: &Totals) -> String {
+pub(super) fn held(totals: &Totals) -> String {
     format!(
         "{} held for face reviews: ${} once, paid outside the service; `review: approved` under `faces` lets them go",
         count(totals.held, "job"),
@@ -186,7 +186,7 @@ pub fn held(totals: &Totals) -> String {
 
 /// What was bought before, and what to do if it is the same.
 #[must_use]
-pub fn bought_before(repurchase: &Repurchase) -> String {
+pub(crate) fn bought_before(repurchase: &Repurchase) -> String {
     let Repurchase { job, before, state, price, task, video } = repurchase;
     let price = price.map_or_else(|| "an unknown sum".to_owned(), |price| format!("${price}"));
     let video = video.as_ref().map_or_else(String::new, |video| format!("; its video: {video}"));
@@ -214,7 +214,7 @@ pub fn bought_before(repurchase: &Repurchase) -> String {
 
 /// What is said of videos that are not here.
 #[must_use]
-pub fn to_fetch(missing: usize) -> String {
+pub(crate) fn to_fetch(missing: usize) -> String {
     format!("{} that earlier runs paid for will be fetched, without a charge", count(missing, "video"))
 }
 
@@ -223,7 +223,7 @@ fn count_requests(requests: u64) -> String {
 }
 
 /// What an action is called in a table.
-pub fn action_name(action: Action) -> &'static str {
+pub(super) fn action_name(action: Action) -> &'static str {
     match action {
         Action::Submit => "submit",
         Action::Changed => "changed",

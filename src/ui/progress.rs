@@ -23,7 +23,7 @@ const FRAME: Duration = Duration::from_millis(200);
 
 /// Shows a run.
 #[derive(Debug)]
-pub struct Progress {
+pub(crate) struct Progress {
     terminal: Terminal,
     /// For commands to copy.
     again: Again,
@@ -34,7 +34,7 @@ pub struct Progress {
 impl Progress {
     /// Shows the run of a plan; `again` is what leads back to it.
     #[must_use]
-    pub fn new(terminal: &Terminal, again: &Again, plan: &Plan, settings: &Settings) -> Self {
+    pub(crate) fn new(terminal: &Terminal, again: &Again, plan: &Plan, settings: &Settings) -> Self {
         let state = ProgressState::new(Instant::now());
         // Without a terminal nobody looks at single tasks, and ten thousand need not be kept for it.
         let state =
@@ -44,7 +44,7 @@ impl Progress {
     }
 
     /// Takes in something that happened, and shows it.
-    pub fn tell(&self, event: &RunEvent) {
+    pub(crate) fn tell(&self, event: &RunEvent) {
         self.state().note(event, Instant::now());
         let told = self.is_worth_telling(event);
         if self.terminal.logs_json {
@@ -56,7 +56,7 @@ impl Progress {
 
     /// Goes on showing how far the run is: as a picture where there is a terminal, and elsewhere in a line a minute. Never
     /// returns.
-    pub async fn keep_telling(&self) -> std::convert::Infallible {
+    pub(crate) async fn keep_telling(&self) -> std::convert::Infallible {
         if self.terminal.shows_bar {
             again_and_again(FRAME, || self.draw()).await
         } else {
@@ -98,7 +98,7 @@ impl Progress {
     }
 
     /// Takes the picture away; what comes next is the summary.
-    pub fn finish(&self) {
+    pub(crate) fn finish(&self) {
         live::draw(Vec::new());
     }
 

@@ -10,7 +10,7 @@ use crate::engine::RunEvent;
 use crate::plan::Plan;
 
 /// From when on a silence of the service is shown.
-pub const SILENCE: Duration = Duration::from_secs(15);
+pub(super) const SILENCE: Duration = Duration::from_secs(15);
 /// The longest bar and the shortest one that still tells something, in columns.
 const LONGEST_BAR: usize = 40;
 const SHORTEST_BAR: usize = 6;

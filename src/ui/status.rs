@@ -22,7 +22,7 @@ const LEAST_DETAIL: usize = 8;
 /// Where each job stands, as text of this width: a line each. Of many jobs, those are listed that are not completed; with
 /// `all`, every job is, and nothing is cut off.
 #[must_use]
-pub fn status_text(report: &Report, width: u16, all: bool) -> Page {
+pub(crate) fn status_text(report: &Report, width: u16, all: bool) -> Page {
     let mut page = Page::new();
     page.line(format_args!("{}: {}", report.key, count(report.totals.jobs, "job")));
     page.line("");
@@ -74,7 +74,7 @@ fn fit(cells: &mut [[String; 5]], width: usize) {
 
 /// How a run ended, for stdout; `again` is what leads back to it.
 #[must_use]
-pub fn summary_text(report: &Report, again: &Again, reports: &[&Path]) -> Page {
+pub(crate) fn summary_text(report: &Report, again: &Again, reports: &[&Path]) -> Page {
     let mut page = Page::new();
     sum_up(&mut page, report);
     if report.totals.states.get(JobState::Failed.name()).is_some_and(|&failed| failed > 0) {

@@ -7,7 +7,12 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 use crate::domain::printable::one_line;
 
 /// A table with a header in capitals; `right` are the columns whose cells are numbers.
-pub fn table(header: &[&str], right: &[usize], rows: impl IntoIterator<Item = Vec<String>>, width: u16) -> String {
+pub(super) fn table(
+    header: &[&str],
+    right: &[usize],
+    rows: impl IntoIterator<Item = Vec<String>>,
+    width: u16,
+) -> String {
     let mut table = Table::new();
     table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
     table.set_header(header.iter().map(|name| name.to_uppercase()));
@@ -26,7 +31,7 @@ pub fn table(header: &[&str], right: &[usize], rows: impl IntoIterator<Item = Ve
 }
 
 /// A text of at most so many columns on one line; what is cut off is marked.
-pub fn shortened(text: &str, most: usize) -> String {
+pub(super) fn shortened(text: &str, most: usize) -> String {
     let line = one_line(text);
     if line.width() <= most {
         return line;
@@ -42,7 +47,7 @@ pub fn shortened(text: &str, most: usize) -> String {
 }
 
 /// An id of at most so many columns: what is cut out of its middle is marked, because ids differ at their ends.
-pub fn shortened_inside(id: &str, most: usize) -> String {
+pub(super) fn shortened_inside(id: &str, most: usize) -> String {
     // Ids are ASCII.
     if id.len() <= most || most < 3 {
         return shortened(id, most);

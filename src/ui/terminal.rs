@@ -11,7 +11,7 @@ use crate::domain::printable::one_line;
 
 /// How the user wants things shown, and where they go.
 #[derive(Clone, Debug)]
-pub struct Terminal {
+pub(crate) struct Terminal {
     /// Nothing but results and errors.
     pub is_quiet: bool,
     /// How much more to say: 0, 1 or 2.
@@ -31,18 +31,18 @@ const HELP: Style = AnsiColor::Cyan.on_default();
 impl Terminal {
     /// Whether a question can be asked: somebody sees it, and somebody can answer.
     #[must_use]
-    pub fn can_ask(&self) -> bool {
+    pub(crate) fn can_ask(&self) -> bool {
         io::stdin().is_terminal() && io::stderr().is_terminal()
     }
 
     /// The columns to fit results into: the terminal's, or 80 where there is none.
     #[must_use]
-    pub fn width(&self) -> u16 {
+    pub(crate) fn width(&self) -> u16 {
         terminal_size::terminal_size().map_or(80, |(width, _)| width.0.max(40))
     }
 
     /// A result, to stdout. A reader that is gone needs none; a result that can't be written is remembered.
-    pub fn result(&self, page: &Page) {
+    pub(crate) fn result(&self, page: &Page) {
         // Both streams may go to the same terminal.
         let written = super::live::above(|| {
             let mut stdout = anstream::stdout().lock();
@@ -55,31 +55,31 @@ impl Terminal {
 
     /// Whether a result could not be written, to a full disk for example.
     #[must_use]
-    pub fn has_lost_results(&self) -> bool {
+    pub(crate) fn has_lost_results(&self) -> bool {
         self.has_lost_results.load(Ordering::Relaxed)
     }
 
     /// A line for whoever looks, to stderr; not when quiet.
-    pub fn note(&self, text: &str) {
+    pub(crate) fn note(&self, text: &str) {
         if !self.is_quiet {
             line(&one_line(text));
         }
     }
 
     /// A warning, to stderr; not when quiet.
-    pub fn warning(&self, text: &str) {
+    pub(crate) fn warning(&self, text: &str) {
         if !self.is_quiet {
             line(&format!("{WARNING}warning{WARNING:#}: {}", one_line(text)));
         }
     }
 
     /// Something that keeps a job from being done, to stderr, also when quiet: that is what a person has to know.
-    pub fn failure(&self, text: &str) {
+    pub(crate) fn failure(&self, text: &str) {
         line(&format!("{WARNING}warning{WARNING:#}: {}", one_line(text)));
     }
 
     /// An error, to stderr: what happened, how to mend it, what it means for the money.
-    pub fn error(&self, message: &str, help: Option<&str>, money: Option<&str>) {
+    pub(crate) fn error(&self, message: &str, help: Option<&str>, money: Option<&str>) {
         line(&format!("{ERROR}error{ERROR:#}: {}", one_line(message)));
         for (name, text) in [("help", help), ("money", money)] {
             if let Some(text) = text {
@@ -95,13 +95,13 @@ impl Terminal {
     }
 
     /// What a question is about, to stderr, also when quiet: nobody can agree to what was not shown.
-    pub fn question(&self, page: &Page) {
+    pub(crate) fn question(&self, page: &Page) {
         line(page.as_str());
     }
 
     /// Asks a question that wants a yes; everything but `y` and `yes` is a no, and so is the end of input.
     #[must_use]
-    pub fn ask(&self, question: &str) -> bool {
+    pub(crate) fn ask(&self, question: &str) -> bool {
         let mut stderr = anstream::stderr().lock();
         if write!(stderr, "{} [y/N] ", one_line(question)).and_then(|()| stderr.flush()).is_err() {
             return false;

@@ -1,5 +1,6 @@
 //! What a user sees: stdout, stderr, exit codes and files, of the real program against a real server on loopback. The engine is
 //! tested on Tokio's paused clock, with a service and a ledger of its own. Each folder is named as the room that it is about.
+#![expect(unreachable_pub, reason = "nothing of a test is reachable, and `pub` says what other files of it use")]
 
 /// Habits, words and exit codes of the command line, and documents that say what it does.
 mod cli;

@@ -2,6 +2,7 @@
 //! the order in which a first start makes them. A target of its own, because it needs strace: `cargo test --test
 //! system_calls`. That takes every eleventh call, in a minute; `SYSTEM_CALLS_STRIDE=1` takes them all, in ten.
 #![cfg(target_os = "linux")]
+#![expect(unreachable_pub, reason = "nothing of a test is reachable, and `pub` says what other files of it use")]
 
 use std::collections::HashSet;
 

@@ -15,7 +15,7 @@ use crate::sandbox::Fault;
 /// Turns a YAML list of video jobs into finished videos, and never pays twice by itself.
 #[derive(Debug, Parser)]
 #[command(name = "shotlist", version, max_term_width = 100)]
-pub struct Cli {
+pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -26,7 +26,7 @@ pub struct Cli {
 
 /// The commands.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Validate, price, submit, poll, download and report; with --plan, stop after pricing
     Run(Box<RunArgs>),
     /// Show where each job stands, from the ledger alone
@@ -52,7 +52,7 @@ pub enum Command {
 /// Terminal habits, the same for every command.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Terminal")]
-pub struct TerminalArgs {
+pub(crate) struct TerminalArgs {
     /// Say nothing but results and errors
     #[arg(short, long, global = true, env = "SHOTLIST_QUIET", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue, conflicts_with = "verbose")]
     pub quiet: bool,
@@ -93,7 +93,7 @@ pub struct TerminalArgs {
 
 /// When to do something that only a terminal can show.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum When {
+pub(crate) enum When {
     Auto,
     Always,
     Never,
@@ -101,14 +101,14 @@ pub enum When {
 
 /// The form of log lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum LogFormat {
+pub(crate) enum LogFormat {
     Text,
     Json,
 }
 
 /// Options of `report`.
 #[derive(Debug, Args)]
-pub struct ReportCommandArgs {
+pub(crate) struct ReportCommandArgs {
     #[command(flatten)]
     pub manifest: ManifestArgs,
     #[command(flatten)]
@@ -117,7 +117,7 @@ pub struct ReportCommandArgs {
 
 /// Options of `status`.
 #[derive(Debug, Args)]
-pub struct StatusArgs {
+pub(crate) struct StatusArgs {
     #[command(flatten)]
     pub manifest: ManifestArgs,
     #[command(flatten)]
@@ -132,7 +132,7 @@ pub struct StatusArgs {
 
 /// The form of a status.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum StatusFormat {
+pub(crate) enum StatusFormat {
     Text,
     Json,
 }
@@ -140,7 +140,7 @@ pub enum StatusFormat {
 /// Options of `resolve`.
 #[derive(Debug, Args)]
 #[command(override_usage = "shotlist resolve [OPTIONS] <MANIFEST> <JOB> <--task <ID>|--never-created|--lost[=<ID>]>")]
-pub struct ResolveArgs {
+pub(crate) struct ResolveArgs {
     #[command(flatten)]
     pub manifest: ManifestArgs,
     /// The id of the job in doubt, or of the job whose task never ends
@@ -156,7 +156,7 @@ pub struct ResolveArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "What became of it")]
 #[group(required = true, multiple = false)]
-pub struct Verdict {
+pub(crate) struct Verdict {
     /// It made this task; the service is asked before it is believed
     #[arg(long, value_name = "ID")]
     pub task: Option<String>,
@@ -171,7 +171,7 @@ pub struct Verdict {
 
 /// Options of `spend`.
 #[derive(Debug, Args)]
-pub struct SpendArgs {
+pub(crate) struct SpendArgs {
     /// A manifest whose ledger it is; without one, the ledger of the working folder
     pub manifest: Option<PathBuf>,
     /// Only what was spent on this day or later, for example 2026-11-01
@@ -190,7 +190,7 @@ pub struct SpendArgs {
 
 /// Options of `ledger`.
 #[derive(Debug, Args)]
-pub struct LedgerArgs {
+pub(crate) struct LedgerArgs {
     /// What to do with it
     #[command(subcommand)]
     pub command: LedgerCommand,
@@ -204,7 +204,7 @@ pub struct LedgerArgs {
 
 /// What can be done with a ledger.
 #[derive(Debug, Subcommand)]
-pub enum LedgerCommand {
+pub(crate) enum LedgerCommand {
     /// Copy it whole to a new file, also while a run is at it
     Backup {
         /// The copy; an existing file is never replaced
@@ -216,7 +216,7 @@ pub enum LedgerCommand {
 
 /// Options of `init`.
 #[derive(Debug, Args)]
-pub struct InitArgs {
+pub(crate) struct InitArgs {
     /// Where to write it; an existing file is never overwritten
     #[arg(default_value = "shotlist.yaml")]
     pub file: PathBuf,
@@ -224,7 +224,7 @@ pub struct InitArgs {
 
 /// Options of `sandbox`.
 #[derive(Debug, Args)]
-pub struct SandboxArgs {
+pub(crate) struct SandboxArgs {
     /// The port on 127.0.0.1; 0 for any that is free
     #[arg(long, value_name = "N", default_value = "8787")]
     pub port: u16,
@@ -255,7 +255,7 @@ pub struct SandboxArgs {
 
 /// Options of `schema`.
 #[derive(Debug, Args)]
-pub struct SchemaArgs {
+pub(crate) struct SchemaArgs {
     /// Of what
     #[arg(value_name = "manifest|plan|report|spend|diagnostics")]
     pub of: SchemaOf,
@@ -263,7 +263,7 @@ pub struct SchemaArgs {
 
 /// What there is a schema of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum SchemaOf {
+pub(crate) enum SchemaOf {
     Manifest,
     Plan,
     // Of `status --format json`, too.
@@ -274,7 +274,7 @@ pub enum SchemaOf {
 
 /// Options of `completions`.
 #[derive(Debug, Args)]
-pub struct CompletionsArgs {
+pub(crate) struct CompletionsArgs {
     /// For which shell
     pub shell: Shell,
 }

@@ -8,7 +8,7 @@ use clap::{ArgAction, Args};
 /// Which manifest, and what is added to it.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Manifest")]
-pub struct ManifestArgs {
+pub(crate) struct ManifestArgs {
     /// The YAML file that lists the jobs, or - for the standard input
     #[arg(help_heading = "Arguments", index = 1, display_order = 1)]
     pub manifest: PathBuf,
@@ -35,7 +35,7 @@ pub struct ManifestArgs {
 /// Which jobs.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Which jobs")]
-pub struct SelectArgs {
+pub(crate) struct SelectArgs {
     /// Only jobs whose id matches; repeatable
     #[arg(long, env = "SHOTLIST_SELECT", hide_env_values = true, value_name = "GLOB")]
     pub select: Vec<String>,
@@ -50,7 +50,7 @@ pub struct SelectArgs {
 /// Where reports and videos go.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Files")]
-pub struct ReportArgs {
+pub(crate) struct ReportArgs {
     /// The folder for reports and videos [default: shotlist-out/NAME[/BATCH] beside the manifest, with --sandbox
     /// shotlist-sandbox/NAME[/BATCH]; with both, a folder `sandbox` in DIR]
     #[arg(long, env = "SHOTLIST_OUT", hide_env_values = true, value_name = "DIR")]
@@ -63,7 +63,7 @@ pub struct ReportArgs {
 /// The service. Its address and key never come from a manifest.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Service")]
-pub struct ServiceArgs {
+pub(crate) struct ServiceArgs {
     /// The service's base address
     #[arg(long, env = "SHOTLIST_BASE_URL", hide_env_values = true, value_name = "URL")]
     pub base_url: Option<String>,
@@ -93,6 +93,6 @@ fn name_and_value(text: &str) -> Result<(String, String), String> {
 }
 
 /// A count that is not nothing.
-pub fn at_least_one(text: &str) -> Result<usize, String> {
+pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|&count| count > 0).ok_or_else(|| "write a whole number from 1".to_owned())
 }

@@ -6,9 +6,9 @@ mod command_line;
 mod groups;
 mod run;
 
-pub use command_line::{
+pub(super) use command_line::{
     Cli, Command, CompletionsArgs, InitArgs, LedgerArgs, LedgerCommand, LogFormat, ReportCommandArgs, ResolveArgs,
     SandboxArgs, SchemaArgs, SchemaOf, SpendArgs, StatusArgs, StatusFormat, TerminalArgs, Verdict, When,
 };
-pub use groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs};
-pub use run::{AgainArgs, PlanFormat, RunArgs};
+pub(super) use groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs};
+pub(super) use run::{AgainArgs, PlanFormat, RunArgs};

@@ -10,7 +10,7 @@ use crate::domain::Usd;
 
 /// Options of `run`.
 #[derive(Debug, Args)]
-pub struct RunArgs {
+pub(crate) struct RunArgs {
     #[command(flatten)]
     pub manifest: ManifestArgs,
     /// Take what looks like a slip in the manifest, and is only told otherwise, for an error
@@ -35,7 +35,7 @@ pub struct RunArgs {
 /// What may be spent.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Money")]
-pub struct MoneyArgs {
+pub(crate) struct MoneyArgs {
     /// Price and show; sends nothing, needs no key and no network, writes nothing
     #[arg(long, alias = "dry-run", overrides_with = "plan", env = "SHOTLIST_PLAN", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub plan: bool,
@@ -53,7 +53,7 @@ pub struct MoneyArgs {
 /// Which jobs are paid for again.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Paying again")]
-pub struct AgainArgs {
+pub(crate) struct AgainArgs {
     /// New paid generations for a job whose task failed, in this run
     #[arg(long, env = "SHOTLIST_RETRIES", hide_env_values = true, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u32).range(0..=100))]
     pub retries: u32,
@@ -74,7 +74,7 @@ pub struct AgainArgs {
 
 /// The form of a plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum PlanFormat {
+pub(crate) enum PlanFormat {
     Text,
     Json,
     Markdown,
@@ -83,7 +83,7 @@ pub enum PlanFormat {
 /// How fast.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Pace")]
-pub struct PaceArgs {
+pub(crate) struct PaceArgs {
     /// The most tasks outstanding at the service
     #[arg(long, env = "SHOTLIST_CONCURRENCY", hide_env_values = true, value_name = "N", default_value = "8", value_parser = concurrency)]
     pub concurrency: usize,
@@ -116,7 +116,7 @@ pub struct PaceArgs {
 /// What is kept of the videos.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Files")]
-pub struct VideoArgs {
+pub(crate) struct VideoArgs {
     /// Leave the videos at their addresses, which expire
     #[arg(long, env = "SHOTLIST_NO_DOWNLOAD", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub no_download: bool,

@@ -8,7 +8,7 @@ use crate::cli::failure::Failure;
 use crate::ui::{Page, Terminal};
 
 /// Prints the completions of a shell.
-pub fn print(args: &CompletionsArgs, terminal: &Terminal) -> Result<Exit, Failure> {
+pub(super) fn print(args: &CompletionsArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "shotlist", &mut script);
     let script = String::from_utf8(script);

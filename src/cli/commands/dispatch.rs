@@ -7,7 +7,7 @@ use crate::cli::failure::Failure;
 use crate::ui::Terminal;
 
 /// Does what a command line asks for.
-pub fn obey(command: Command, terminal: &Terminal) -> Result<Exit, Failure> {
+pub(crate) fn obey(command: Command, terminal: &Terminal) -> Result<Exit, Failure> {
     match command {
         Command::Run(args) => run::run(&args, terminal),
         Command::Status(args) => status::status(&args, terminal),

@@ -15,7 +15,7 @@ const STARTER: &str = include_str!("starter.yaml");
 const SCHEMA: &str = "shotlist.schema.json";
 
 /// Writes the starter, and never over an existing file.
-pub fn init(args: &InitArgs, terminal: &Terminal) -> Result<Exit, Failure> {
+pub(super) fn init(args: &InitArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let path = args.file.display();
     let created = std::fs::OpenOptions::new().write(true).create_new(true).open(&args.file);
     let written = created.and_then(|mut file| file.write_all(STARTER.as_bytes()));

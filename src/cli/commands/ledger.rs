@@ -11,7 +11,7 @@ use crate::ledger::{CheckError, Contents};
 use crate::ui::{Page, Terminal};
 
 /// Copies or verifies a ledger. Changes nothing in it.
-pub fn ledger(args: &LedgerArgs, terminal: &Terminal) -> Result<Exit, Failure> {
+pub(super) fn ledger(args: &LedgerArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let ledger = paths::ledger_of(args.ledger.as_deref(), Path::new(""), args.sandbox)?;
     let (done, contents) = runtime::block_on(async {
         Ok(match &args.command {

@@ -12,4 +12,4 @@ mod schema;
 mod spend;
 mod status;
 
-pub use dispatch::obey;
+pub(super) use dispatch::obey;

@@ -9,7 +9,7 @@ use crate::session::{Options, Session};
 use crate::ui::{self, Terminal};
 
 /// Writes the reports of a manifest's batch. Asks nobody, and changes nothing but the reports.
-pub fn report(args: &ReportCommandArgs, terminal: &Terminal) -> Result<Exit, Failure> {
+pub(super) fn report(args: &ReportCommandArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let chosen = load(&args.manifest, &SelectArgs::default(), Wanted::default(), terminal)?;
     let options = paths::options(&args.manifest, args.reports.out.as_deref(), &chosen.manifest.key)?;
     let options = Options { reports: destinations::writer(&args.reports, &options.out)?, ..options };

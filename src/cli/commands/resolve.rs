@@ -19,7 +19,7 @@ const STABLE: u32 = 3;
 const BETWEEN_POLLS: Duration = Duration::from_secs(2);
 
 /// Settles one job. A task id is believed only after the service has confirmed it.
-pub fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, Failure> {
+pub(super) fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let wanted = Wanted { secret: args.service.api_key_file.as_deref(), ..Wanted::default() };
     let key = load(&args.manifest, &SelectArgs::default(), wanted, terminal)?.manifest.key;
     let job = JobId::new(args.job.clone()).map_err(|error| Failure::before_sending(Exit::Usage, error.to_string()))?;

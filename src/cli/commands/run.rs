@@ -13,7 +13,7 @@ use crate::session::{Connection, Held, Options, Outcome, RedoOptions, Session, S
 use crate::ui::{self, Again, Page, Progress, Terminal};
 
 /// Runs a manifest, or only plans it.
-pub fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> {
+pub(super) fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let wanted = Wanted {
         secret: args.service.api_key_file.as_deref(),
         as_json: args.money.format == PlanFormat::Json,

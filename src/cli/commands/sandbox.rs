@@ -8,7 +8,7 @@ use crate::sandbox::{Options, start};
 use crate::ui::{Page, Terminal};
 
 /// Serves until the process is ended.
-pub fn serve(args: &SandboxArgs, terminal: &Terminal) -> Result<Exit, Failure> {
+pub(super) fn serve(args: &SandboxArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let options = Options {
         port: args.port,
         speed: args.speed,

@@ -13,13 +13,13 @@ use crate::report::ReportView;
 use crate::ui::{self, Page, Terminal};
 
 /// Prints a schema.
-pub fn print(args: &SchemaArgs, terminal: &Terminal) -> Result<Exit, Failure> {
+pub(super) fn print(args: &SchemaArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     terminal.result(&page(args.of)?);
     Ok(Exit::Done)
 }
 
 /// A schema as a page.
-pub fn page(of: SchemaOf) -> Result<Page, Failure> {
+pub(super) fn page(of: SchemaOf) -> Result<Page, Failure> {
     let settings = SchemaSettings::draft2020_12().with_transform(RestrictFormats::default());
     let generator = settings.into_generator();
     let (name, mut schema) = match of {

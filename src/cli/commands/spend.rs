@@ -21,7 +21,7 @@ use crate::ui::{Page, Terminal};
 /// What was spent, by day, batch and model.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "shotlist spend")]
-pub struct SpendView {
+pub(super) struct SpendView {
     /// The version of this form: 1.
     schema_version: u32,
     /// A line for each day, batch and model.
@@ -62,7 +62,7 @@ struct SpendTotals {
 }
 
 /// Shows what was spent. Days are those of this machine's time zone.
-pub fn spend(args: &SpendArgs, terminal: &Terminal) -> Result<Exit, Failure> {
+pub(super) fn spend(args: &SpendArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let zone = TimeZone::system();
     let since = match args.since {
         None => Timestamp::MIN,

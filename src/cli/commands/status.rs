@@ -15,7 +15,7 @@ use crate::report::{Report, ReportView};
 use crate::ui::{self, Page, Terminal};
 
 /// Shows where each selected job stands. Asks nobody, writes nothing.
-pub fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Failure> {
+pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let as_json = args.format == StatusFormat::Json;
     let wanted = Wanted { as_json, ..Wanted::default() };
     let chosen = load(&args.manifest, &args.selection, wanted, terminal)?;

@@ -22,7 +22,7 @@ const MOST_MARKS: f64 = 32.0;
 
 /// What progress promised at some poll.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Promise {
+pub(super) struct Promise {
     /// The age at the poll, in seconds.
     pub age: f64,
     /// The progress, 1 to 99.
@@ -48,7 +48,7 @@ impl Promise {
 
 /// What is known of one class of tasks.
 #[derive(Clone, Debug)]
-pub struct Learned {
+pub(super) struct Learned {
     typical: (f64, f64),
     /// Between which ages tasks ended, the newest last.
     ended: VecDeque<(f64, f64)>,
@@ -61,12 +61,12 @@ pub struct Learned {
 
 impl Learned {
     /// Nothing but what the document says: shortest and longest typical time in seconds.
-    pub fn new(typical: (f64, f64)) -> Self {
+    pub(super) fn new(typical: (f64, f64)) -> Self {
         Self { typical, ended: VecDeque::new(), ratios: Default::default(), better: 1.0, worse: 1.0 }
     }
 
     /// The mean time that a task of this class takes, in seconds.
-    pub fn mean(&self) -> f64 {
+    pub(super) fn mean(&self) -> f64 {
         let (mut sum, mut weight) = (0.0, 0.0);
         for block in self.class() {
             sum += block.weight * f64::midpoint(block.from, block.to);
@@ -76,17 +76,17 @@ impl Learned {
     }
 
     /// The longest typical time that the document says, in seconds.
-    pub fn longest(&self) -> f64 {
+    pub(super) fn longest(&self) -> f64 {
         self.typical.1
     }
 
     /// The earliest age at which a task is thought to be ready.
-    pub fn earliest(&self) -> f64 {
+    pub(super) fn earliest(&self) -> f64 {
         self.class().map(|block| block.from).fold(f64::INFINITY, f64::min)
     }
 
     /// What is thought of a task that still runs at `age`, and of which `promise` was seen last.
-    pub fn mixture(&self, age: f64, promise: Option<Promise>) -> Mixture {
+    pub(super) fn mixture(&self, age: f64, promise: Option<Promise>) -> Mixture {
         let mut mixture = Mixture::default();
         let Some(promise) = promise else {
             mixture.add(self.class(), age, 1.0);
@@ -104,7 +104,7 @@ impl Learned {
     }
 
     /// Takes in that a task ended between two ages, after these promises.
-    pub fn learn(&mut self, ended: (f64, f64), promises: &[Promise]) {
+    pub(super) fn learn(&mut self, ended: (f64, f64), promises: &[Promise]) {
         let took = f64::midpoint(ended.0, ended.1);
         for promise in promises {
             let likely = |blocks: &mut dyn Iterator<Item = Block>| {

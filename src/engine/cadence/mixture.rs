@@ -5,7 +5,7 @@ const MOST_STEPS: f64 = 200.0;
 
 /// A span of ages at any of which a task ends with the same probability. In seconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Block {
+pub(super) struct Block {
     /// The earliest age.
     pub from: f64,
     /// The latest age; later than `from`.
@@ -16,7 +16,7 @@ pub struct Block {
 
 impl Block {
     /// From one age to another, at least a millisecond wide.
-    pub fn new(from: f64, to: f64, weight: f64) -> Self {
+    pub(super) fn new(from: f64, to: f64, weight: f64) -> Self {
         let from = from.max(0.0);
         Self { from, to: to.max(from + 0.001), weight }
     }
@@ -32,12 +32,12 @@ impl Block {
 
 /// Several blocks: what is thought of the moment at which a task ends.
 #[derive(Clone, Default, Debug)]
-pub struct Mixture(Vec<Block>);
+pub(super) struct Mixture(Vec<Block>);
 
 impl Mixture {
     /// Adds blocks so that they count `share` altogether among tasks that still run at this age. Blocks that leave no
     /// such task add nothing: false.
-    pub fn add(&mut self, blocks: impl Iterator<Item = Block> + Clone, age: f64, share: f64) -> bool {
+    pub(super) fn add(&mut self, blocks: impl Iterator<Item = Block> + Clone, age: f64, share: f64) -> bool {
         let surviving: f64 = blocks.clone().map(|block| block.surviving(age)).sum();
         if surviving <= f64::EPSILON || share <= 0.0 {
             return false;
@@ -47,19 +47,19 @@ impl Mixture {
     }
 
     /// How many tasks still run at this age, as a share or, before [`add`](Self::add)'s ages, more than all.
-    pub fn surviving(&self, age: f64) -> f64 {
+    pub(super) fn surviving(&self, age: f64) -> f64 {
         self.0.iter().map(|block| block.surviving(age)).sum()
     }
 
     /// How many of them end per second at this age.
-    pub fn density(&self, age: f64) -> f64 {
+    pub(super) fn density(&self, age: f64) -> f64 {
         self.0.iter().filter(|block| block.from <= age && age < block.to).map(Block::density).sum()
     }
 
     /// Where the next poll is worth most, for a task that still runs at `age`: the age at which the integral of the best
     /// density of polls, √(h / 2κ), reaches `polls`. A stretch in which nothing can end adds nothing. `None` if that
     /// age is never reached.
-    pub fn best_age(&self, age: f64, polls: f64, kappa: f64) -> Option<f64> {
+    pub(super) fn best_age(&self, age: f64, polls: f64, kappa: f64) -> Option<f64> {
         let mut wanted = polls;
         for stretch in self.stretches(age) {
             if stretch.density <= 0.0 {
@@ -78,14 +78,14 @@ impl Mixture {
     }
 
     /// The first age from which on a task that still runs may end at all.
-    pub fn begins(&self, age: f64) -> f64 {
+    pub(super) fn begins(&self, age: f64) -> f64 {
         let ahead = self.0.iter().filter(|block| block.to > age);
         ahead.map(|block| block.from.max(age)).fold(f64::INFINITY, f64::min)
     }
 
     /// The first age, give or take a quarter of `span`, from which on a task that still runs ends within `span` with at
     /// least this probability. `None` if the task has outlived all blocks.
-    pub fn likely_from(&self, age: f64, span: f64, probability: f64) -> Option<f64> {
+    pub(super) fn likely_from(&self, age: f64, span: f64, probability: f64) -> Option<f64> {
         let end = self.0.iter().map(|block| block.to).fold(0.0, f64::max);
         let step = (span / 4.0).max((end - age) / MOST_STEPS).max(0.001);
         let mut from = age;

@@ -30,7 +30,7 @@ const MOST_PROMISES: usize = 8;
 
 /// Tasks that take equally long, as far as anybody can tell beforehand.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Class {
+pub(crate) struct Class {
     /// The model.
     pub model: String,
     /// Seconds of video.
@@ -41,7 +41,7 @@ pub struct Class {
 
 /// What was seen of one task.
 #[derive(Clone, Default, Debug)]
-pub struct Sight {
+pub(crate) struct Sight {
     /// What its progress promises now.
     promise: Option<Promise>,
     promises: Vec<Promise>,
@@ -50,7 +50,7 @@ pub struct Sight {
 
 impl Sight {
     /// Takes in the progress that was seen at an age. Only growth is news.
-    pub fn see(&mut self, age: Duration, percent: Option<u8>) {
+    pub(crate) fn see(&mut self, age: Duration, percent: Option<u8>) {
         let Some(percent @ 1..=99) = percent else { return };
         if percent < self.highest {
             self.promise = None;
@@ -67,7 +67,7 @@ impl Sight {
 
 /// Places polls, and learns from what they find.
 #[derive(Clone, Debug)]
-pub struct Cadence {
+pub(crate) struct Cadence {
     interval: Duration,
     floor: Duration,
     first: Option<Duration>,
@@ -77,7 +77,7 @@ pub struct Cadence {
 
 impl Cadence {
     /// As the user set it. An interval below the floor is lifted to it.
-    pub fn new(settings: &Settings) -> Self {
+    pub(crate) fn new(settings: &Settings) -> Self {
         Self {
             interval: settings.poll_interval.max(settings.poll_floor).max(SHORTEST_INTERVAL),
             floor: settings.poll_floor.max(SHORTEST_INTERVAL),
@@ -88,7 +88,7 @@ impl Cadence {
     }
 
     /// How long to wait with the first poll of a task that was submitted `age` ago. `random` is from 0 to 1.
-    pub fn first(&mut self, class: &Class, age: Duration, random: f64) -> Duration {
+    pub(crate) fn first(&mut self, class: &Class, age: Duration, random: f64) -> Duration {
         if let Some(first) = self.first {
             // Spread later rather than earlier: earlier would be wasted.
             return first.saturating_sub(age) + first.min(self.interval).mul_f64(JITTER * random);
@@ -99,13 +99,13 @@ impl Cadence {
     }
 
     /// How long to wait after a poll that said "not yet".
-    pub fn next(&mut self, class: &Class, sight: &Sight, age: Duration, random: f64) -> Duration {
+    pub(crate) fn next(&mut self, class: &Class, sight: &Sight, age: Duration, random: f64) -> Duration {
         let at = self.best_wait(class, sight, age, between(NEXT_POLL, random), random);
         at.unwrap_or(self.interval.mul_f64(1.0 - JITTER * random)).max(self.floor)
     }
 
     /// Takes in that a task ended between two ages. True if that is earlier than any of its class was thought to end.
-    pub fn learn(&mut self, class: &Class, sight: &Sight, ended: (Duration, Duration)) -> bool {
+    pub(crate) fn learn(&mut self, class: &Class, sight: &Sight, ended: (Duration, Duration)) -> bool {
         let learned = self.learned(class);
         let earliest = learned.earliest();
         let (from, to) = (ended.0.as_secs_f64(), ended.1.as_secs_f64());
@@ -123,7 +123,7 @@ impl Cadence {
     /// How long to wait after `failures` polls in a row without a usable answer: doubling from the floor or from
     /// [`LEAST_BACKOFF`], whichever is longer, with full
     /// jitter above it, and never longer than half a minute or the interval, whichever is longer.
-    pub fn after_failures(&self, failures: u32, random: f64) -> Duration {
+    pub(crate) fn after_failures(&self, failures: u32, random: f64) -> Duration {
         let most = LONGEST_BACKOFF.max(self.interval);
         let first = self.floor.max(LEAST_BACKOFF);
         let ceiling = first.saturating_mul(2_u32.saturating_pow(failures.min(16))).min(most);
@@ -131,12 +131,12 @@ impl Cadence {
     }
 
     /// How long to wait when the service asked for it: as long as it says, and never less than the floor.
-    pub fn at_least_the_floor(&self, wait: Duration) -> Duration {
+    pub(crate) fn at_least_the_floor(&self, wait: Duration) -> Duration {
         wait.max(self.floor)
     }
 
     /// A span of real time, shortened as the simulator shortens it.
-    pub fn scaled(&self, span: Duration) -> Duration {
+    pub(crate) fn scaled(&self, span: Duration) -> Duration {
         span.div_f64(self.speed)
     }
 

@@ -22,4 +22,4 @@ mod write;
 pub use backup::{CheckError, Contents};
 pub use file::SqliteLedger;
 pub use held::SqliteBatch;
-pub use open::OWN_FOLDER;
+pub(crate) use open::OWN_FOLDER;

@@ -16,7 +16,7 @@ use crate::files::{make_folders, sync_folder};
 use crate::ledger::Unavailable;
 
 /// The folder of a ledger that was given no other place.
-pub const OWN_FOLDER: &str = ".shotlist";
+pub(crate) const OWN_FOLDER: &str = ".shotlist";
 /// What mends most of what hinders writing.
 pub(super) const WRITABLE: &str = "check the path, the permissions of its folder and the free space";
 const READ_ONLY: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY.union(OpenFlags::SQLITE_OPEN_URI);
@@ -68,6 +68,7 @@ pub(super) enum OpenError {
     Damaged(PathBuf),
     /// The file has two names, and with them two logs and two locks.
     #[error("{} has another name, too (a hard link): two runs could use it at once without knowing of each other", .0.display())]
+    #[cfg_attr(not(unix), expect(dead_code, reason = "only there can it be told"))]
     TwoNames(PathBuf),
     /// It is a link to a file that is no ledger yet: whatever that is, it is not ours to fill.
     #[error("{} is a link to an empty file", .0.display())]

@@ -24,7 +24,7 @@ use crate::manifest::tables::rows;
 use crate::manifest::template::engine::Templates;
 
 /// Everything that expansion needs besides the entries.
-pub struct Expander<'e> {
+pub(crate) struct Expander<'e> {
     /// The template engine with the manifest's names in scope.
     pub templates: &'e Templates,
     /// The families.
@@ -37,7 +37,7 @@ pub struct Expander<'e> {
 
 impl Expander<'_> {
     /// All jobs in file order. Those with a mistake are told and left out.
-    pub fn expand(&self, raw: &RawManifest, found: &mut Vec<Diagnostic>) -> Vec<Arc<Job>> {
+    pub(crate) fn expand(&self, raw: &RawManifest, found: &mut Vec<Diagnostic>) -> Vec<Arc<Job>> {
         let at = Pointer::top().key("defaults");
         warn_of_extras(&raw.defaults, &at, found);
         let defaults = Fields::compile(self.templates, self.prompts, &raw.defaults, at, found);

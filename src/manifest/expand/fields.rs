@@ -16,7 +16,7 @@ use crate::manifest::template::engine::{Templates, Text};
 use crate::manifest::template::error::template_finding;
 
 /// The texts of an entry or of the defaults, compiled.
-pub struct Fields<'t> {
+pub(super) struct Fields<'t> {
     at: Pointer,
     texts: Vec<(JobField, Text<'t>)>,
     wholes: Vec<(JobField, i64)>,
@@ -29,7 +29,7 @@ pub struct Fields<'t> {
 
 impl<'t> Fields<'t> {
     /// Compiles the fields of one entry, with its id.
-    pub fn of_job(
+    pub(super) fn of_job(
         templates: &'t Templates,
         prompts: &'t PromptFiles,
         job: &'t RawJob,
@@ -44,7 +44,7 @@ impl<'t> Fields<'t> {
     }
 
     /// Compiles the fields of an entry or of the defaults.
-    pub fn compile(
+    pub(super) fn compile(
         templates: &'t Templates,
         prompts: &'t PromptFiles,
         raw: &'t RawFields,
@@ -130,27 +130,27 @@ impl<'t> Fields<'t> {
     }
 
     /// The entry, or the defaults, as a whole.
-    pub fn top(&self) -> Pointer {
+    pub(super) fn top(&self) -> Pointer {
         self.at.clone()
     }
 
     /// Where the value of a field stands here, or would stand.
-    pub fn at(&self, field: JobField) -> Pointer {
+    pub(super) fn at(&self, field: JobField) -> Pointer {
         self.at.key(field.name())
     }
 
     /// A text that stands here, compiled.
-    pub fn text(&self, field: JobField) -> Option<&Text<'t>> {
+    pub(super) fn text(&self, field: JobField) -> Option<&Text<'t>> {
         self.texts.iter().find(|(known, _)| *known == field).map(|(_, text)| text)
     }
 
     /// A whole number that stands here.
-    pub fn whole(&self, field: JobField) -> Option<i64> {
+    pub(super) fn whole(&self, field: JobField) -> Option<i64> {
         self.wholes.iter().find(|(known, _)| *known == field).map(|(_, number)| *number)
     }
 
     /// Whether something says this field here.
-    pub fn says(&self, field: JobField) -> bool {
+    pub(super) fn says(&self, field: JobField) -> bool {
         match field {
             F::Image => self.image.is_some(),
             F::Prompt => self.text(field).is_some() || self.text(F::PromptFile).is_some(),
@@ -159,14 +159,14 @@ impl<'t> Fields<'t> {
     }
 
     /// Where a field was said here.
-    pub fn location(&self, field: JobField) -> Location {
+    pub(super) fn location(&self, field: JobField) -> Location {
         let is_in_file = field == F::Prompt && self.text(field).is_none();
         self.at(if is_in_file { F::PromptFile } else { field }).value()
     }
 }
 
 /// A finding about the text of a file, which is named where the finding stands.
-pub fn in_file(mut finding: Diagnostic, path: &str) -> Diagnostic {
+pub(super) fn in_file(mut finding: Diagnostic, path: &str) -> Diagnostic {
     finding.message = format!("in {path}: {}", finding.message);
     finding
 }

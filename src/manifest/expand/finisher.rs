@@ -17,7 +17,7 @@ use crate::manifest::source::slips::{self, Same};
 use crate::manifest::source::suggest;
 
 /// Where a rendered entry came from.
-pub struct Origin<'o> {
+pub(super) struct Origin<'o> {
     /// Which entry of `jobs`.
     pub number: usize,
     /// The entry as it was written.
@@ -31,7 +31,7 @@ pub struct Origin<'o> {
 }
 
 /// Makes jobs, and knows which ids and files are taken.
-pub struct Finisher<'f> {
+pub(super) struct Finisher<'f> {
     /// The declared faces.
     pub faces: &'f Faces,
     /// Whether any job's file is named by hand.
@@ -46,7 +46,7 @@ pub struct Finisher<'f> {
 
 impl Finisher<'_> {
     /// Checks what was rendered and adds its jobs. One with a mistake is told and left out.
-    pub fn finish(&mut self, rendered: Rendered<'_>, origin: &Origin<'_>, found: &mut Vec<Diagnostic>) {
+    pub(super) fn finish(&mut self, rendered: Rendered<'_>, origin: &Origin<'_>, found: &mut Vec<Diagnostic>) {
         let Rendered { id, mut spec, model, tags, takes, files, found: mut list, .. } = rendered;
         let ids = id.iter().flat_map(|id| (1..=takes).map(move |take| take_id(id, take)));
         let ids: Vec<JobId> = ids.filter_map(|id| self.claim(&id, origin, &mut list)).collect();

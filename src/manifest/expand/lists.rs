@@ -109,7 +109,7 @@ impl Maker<'_, '_, '_> {
 }
 
 /// The warning that a field under `extra` is the user's own risk.
-pub fn undocumented(name: &str, at: Pointer) -> Diagnostic {
+pub(super) fn undocumented(name: &str, at: Pointer) -> Diagnostic {
     let message = format!("`{name}` is not documented by the interface, and is sent as it is");
     let mut finding = Diagnostic::error(Rule::ExtraUndocumented, message, at.named());
     finding.severity = Severity::Warning;

@@ -18,7 +18,7 @@ use crate::manifest::template::engine::{Scope, Templates, Text};
 use crate::manifest::template::error::template_finding;
 
 /// What an entry became with one row.
-pub struct Rendered<'c> {
+pub(super) struct Rendered<'c> {
     /// The id, if it could be made.
     pub id: Option<String>,
     /// The fields, before the family's defaults.
@@ -54,7 +54,7 @@ pub(super) enum State {
 
 /// What an entry is made of, the same for all of its rows and combinations.
 #[derive(Clone, Copy)]
-pub struct Entry<'r, 't, 'c> {
+pub(super) struct Entry<'r, 't, 'c> {
     /// The engine.
     pub templates: &'r Templates,
     /// The families.
@@ -83,7 +83,7 @@ pub(super) struct Maker<'r, 't, 'c> {
 }
 
 /// Makes one job's fields.
-pub fn render<'c>(entry: Entry<'_, '_, 'c>, row: Option<&Row>, combination: &[Cell]) -> Rendered<'c> {
+pub(super) fn render<'c>(entry: Entry<'_, '_, 'c>, row: Option<&Row>, combination: &[Cell]) -> Rendered<'c> {
     let Entry { templates, catalog, prompts, own, defaults } = entry;
     let other = combination.iter().filter(|cell| !JobField::named(&cell.name).is_some_and(JobField::is_plain));
     let scope = Scope {
@@ -190,7 +190,7 @@ impl Maker<'_, '_, '_> {
 }
 
 /// Where a field was written: in the matrix, on the job, under the defaults, or nowhere, which is about the job.
-pub fn location_of(field: JobField, own: &Fields<'_>, defaults: &Fields<'_>, combination: &[Cell]) -> Location {
+pub(super) fn location_of(field: JobField, own: &Fields<'_>, defaults: &Fields<'_>, combination: &[Cell]) -> Location {
     if let Some(cell) = combination.iter().find(|cell| cell.name == field.name()) {
         return cell.at.clone().value();
     }

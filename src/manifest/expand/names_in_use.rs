@@ -16,7 +16,7 @@ struct Given {
 
 /// The ids and files of the jobs so far.
 #[derive(Debug)]
-pub struct NamesInUse {
+pub(super) struct NamesInUse {
     ids: HashMap<String, Given>,
     /// By path: the job whose video goes there.
     files: HashMap<String, JobId>,
@@ -24,12 +24,12 @@ pub struct NamesInUse {
 
 impl NamesInUse {
     /// Nothing yet, with room for about so many jobs.
-    pub fn of(jobs: usize) -> Self {
+    pub(super) fn of(jobs: usize) -> Self {
         Self { ids: HashMap::with_capacity(jobs), files: HashMap::new() }
     }
 
     /// Notes that an id is taken, or tells that it already was.
-    pub fn id(&mut self, id: &str, entry: usize, row: Option<&RowLocation>) -> Option<Diagnostic> {
+    pub(super) fn id(&mut self, id: &str, entry: usize, row: Option<&RowLocation>) -> Option<Diagnostic> {
         let folded = id.to_ascii_lowercase();
         let Some(first) = self.ids.get(&folded) else {
             self.ids.insert(folded, Given { name: id.to_owned(), entry, row: row.cloned() });
@@ -59,7 +59,7 @@ impl NamesInUse {
 
     /// Notes that a job's video goes to a path, or tells that another's does, or that one of the two would have to be a
     /// folder.
-    pub fn file(&mut self, job: &JobId, file: &OutputPath, place: Location) -> Option<Diagnostic> {
+    pub(super) fn file(&mut self, job: &JobId, file: &OutputPath, place: Location) -> Option<Diagnostic> {
         let folded = file.as_str().to_lowercase();
         let mut folders = folded.match_indices('/').map(|(at, _)| &folded[..at]);
         let above = folders.find_map(|folder| self.files.get_key_value(folder));

@@ -9,14 +9,14 @@ use std::collections::HashMap;
 const LARGEST: u64 = 256 * 1024;
 
 /// The prompts that the manifest names without a template, each read once.
-pub struct PromptFiles {
+pub(crate) struct PromptFiles {
     access: FileAccess,
     texts: HashMap<String, Result<String, TextError>>,
 }
 
 impl PromptFiles {
     /// Reads every file that the manifest names as it is. Paths are relative to the manifest's folder, and stay in it.
-    pub fn read(raw: &RawManifest, access: &FileAccess) -> Self {
+    pub(crate) fn read(raw: &RawManifest, access: &FileAccess) -> Self {
         let mut files = Self { access: access.clone(), texts: HashMap::new() };
         let named = raw.jobs.iter().map(|job| &job.fields).chain([&raw.defaults]);
         for path in named.filter_map(|fields| fields.prompt_file.as_deref()).filter(|path| !is_template(path)) {
@@ -29,12 +29,12 @@ impl PromptFiles {
     }
 
     /// The prompt of a file that was read already; nothing if it was not.
-    pub fn known(&self, path: &str) -> Option<&Result<String, TextError>> {
+    pub(crate) fn known(&self, path: &str) -> Option<&Result<String, TextError>> {
         self.texts.get(path)
     }
 
     /// Reads the prompt of a file, without the line break that editors end a file with.
-    pub fn read_one(&self, path: &str) -> Result<String, TextError> {
+    pub(crate) fn read_one(&self, path: &str) -> Result<String, TextError> {
         let text = self.access.read(path, LARGEST)?;
         Ok(text.trim_end().to_owned())
     }

@@ -47,6 +47,6 @@ impl Maker<'_, '_, '_> {
 }
 
 /// The id of a take: the first one keeps the job's.
-pub fn take_id(id: &str, take: u32) -> String {
+pub(super) fn take_id(id: &str, take: u32) -> String {
     if take == 1 { id.to_owned() } else { format!("{id}.{take}") }
 }

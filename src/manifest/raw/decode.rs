@@ -24,7 +24,7 @@ fn field_keys() -> [&'static str; F::SHARED.len()] {
 
 impl RawManifest {
     /// Decodes a whole file. What is wrong is told; what is right is still there.
-    pub fn decode(value: Value, found: &mut Vec<Diagnostic>) -> Option<Self> {
+    pub(crate) fn decode(value: Value, found: &mut Vec<Diagnostic>) -> Option<Self> {
         let top = Pointer::top();
         if value.is_null() {
             let finding = Diagnostic::error(Rule::Empty, "the manifest is empty", Location::File);
@@ -37,7 +37,7 @@ impl RawManifest {
     }
 
     /// Decodes what stands beside the jobs, which were read one by one.
-    pub fn with_jobs(rest: Mapping, jobs: Vec<RawJob>, found: &mut Vec<Diagnostic>) -> Option<Self> {
+    pub(crate) fn with_jobs(rest: Mapping, jobs: Vec<RawJob>, found: &mut Vec<Diagnostic>) -> Option<Self> {
         Some(Self::decode_rest(Table::open(Value::Mapping(rest), Pointer::top(), "a manifest", found)?, jobs))
     }
 
@@ -150,7 +150,7 @@ fn decode_jobs(table: &mut Table<'_>) -> Vec<RawJob> {
 }
 
 /// Decodes one entry of `jobs`. What is wrong with it is told, and it is damaged then.
-pub fn decode_job(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> RawJob {
+pub(crate) fn decode_job(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> RawJob {
     let nothing = || RawJob { id: None, for_each: None, matrix: None, fields: RawFields::default(), is_damaged: true };
     decode_entry(value, at, found).unwrap_or_else(nothing)
 }

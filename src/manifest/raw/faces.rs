@@ -11,7 +11,7 @@ use crate::manifest::source::location::Pointer;
 
 /// How far the review of a face is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Review {
+pub(crate) enum Review {
     /// The service allows it.
     Approved,
     /// Asked for, or still to be asked for, through customer support.
@@ -19,10 +19,10 @@ pub enum Review {
 }
 
 /// The declared faces, by name.
-pub type Faces = BTreeMap<String, Review>;
+pub(crate) type Faces = BTreeMap<String, Review>;
 
 /// Takes the declarations apart. What is wrong is told, and left out.
-pub fn decode(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Faces {
+pub(crate) fn decode(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Faces {
     let mut faces = Faces::new();
     let Value::Mapping(map) = value else {
         found.push(wrong_type("`faces`", "a mapping of names to reviews", &value, at.clone().value()));

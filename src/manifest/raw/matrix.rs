@@ -19,7 +19,7 @@ const MOST: usize = 100_000;
 
 /// A matrix as it was written.
 #[derive(Debug, Default)]
-pub struct RawMatrix {
+pub(crate) struct RawMatrix {
     axes: Vec<(String, Vec<Cell>)>,
     include: Vec<Vec<Cell>>,
     exclude: Vec<Vec<Cell>>,
@@ -27,7 +27,7 @@ pub struct RawMatrix {
 
 /// One value of a combination.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Cell {
+pub(crate) struct Cell {
     /// The name of its axis.
     pub name: String,
     /// The value: a text, a number, or true or false.
@@ -37,10 +37,10 @@ pub struct Cell {
 }
 
 /// One value of each axis.
-pub type Combination = Vec<Cell>;
+pub(crate) type Combination = Vec<Cell>;
 
 /// Takes a matrix apart. What is wrong is told, and left out.
-pub fn decode(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> RawMatrix {
+pub(crate) fn decode(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> RawMatrix {
     let Value::Mapping(map) = value else {
         let finding = wrong_type("`matrix`", "a mapping of names to lists of values", &value, at.clone().value());
         found.push(finding);
@@ -125,7 +125,7 @@ fn entries(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Vec<C
 
 impl RawMatrix {
     /// Every combination, in order.
-    pub fn combinations(&self) -> Vec<Combination> {
+    pub(crate) fn combinations(&self) -> Vec<Combination> {
         let mut product: Vec<Combination> = if self.axes.is_empty() { Vec::new() } else { vec![Vec::new()] };
         for (_, values) in &self.axes {
             let longer = |combination: &Combination, value: &Cell| {
@@ -151,7 +151,7 @@ impl RawMatrix {
     }
 
     /// The names that combinations have values for, with where each stands first.
-    pub fn names(&self) -> impl Iterator<Item = (&str, &Pointer)> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = (&str, &Pointer)> {
         let axes = self.axes.iter().filter_map(|(name, values)| Some((name.as_str(), &values.first()?.at)));
         axes.chain(self.include.iter().flatten().map(|cell| (cell.name.as_str(), &cell.at)))
     }

@@ -19,9 +19,10 @@ use crate::domain::Usd;
 /// A list of video jobs for shotlist.
 #[derive(Debug, JsonSchema)]
 #[schemars(title = "shotlist manifest", deny_unknown_fields)]
-pub struct RawManifest {
+pub(crate) struct RawManifest {
     /// The version of this format: 1.
     #[schemars(schema_with = "version_schema")]
+    #[expect(dead_code, reason = "it stands here for the schema; there is only one")]
     pub version: (),
     /// What this list is called; the file's stem by default. Part of every job's identity.
     #[schemars(schema_with = "text_schema", default)]
@@ -53,7 +54,7 @@ pub struct RawManifest {
 
 /// Limits on spending.
 #[derive(Debug, Default)]
-pub struct RawBudget {
+pub(crate) struct RawBudget {
     /// The most that one run may newly spend.
     pub run: Option<Usd>,
     /// The most that all batches of the ledger may spend in a day.
@@ -65,7 +66,7 @@ pub struct RawBudget {
 /// One job, or with `for_each` one job for each row.
 #[derive(Debug, JsonSchema)]
 #[schemars(deny_unknown_fields, transform = family_rules)]
-pub struct RawJob {
+pub(crate) struct RawJob {
     /// The job's name: 1 to 128 of A-Z a-z 0-9 . _ -, starting with a letter or a digit. May be a template.
     #[schemars(schema_with = "text_schema")]
     pub id: Option<String>,
@@ -86,7 +87,7 @@ pub struct RawJob {
 
 /// Where the rows of a job come from.
 #[derive(Debug)]
-pub enum RawForEach {
+pub(crate) enum RawForEach {
     /// A CSV file, as the manifest names it.
     File(String),
     /// Rows that stand in the manifest.
@@ -96,7 +97,7 @@ pub enum RawForEach {
 /// The plain fields of a job. Every text may be a template.
 #[derive(Debug, Default, JsonSchema)]
 #[schemars(deny_unknown_fields)]
-pub struct RawFields {
+pub(crate) struct RawFields {
     /// The model: `alpha-2`, `beta-2.0-lite` or `beta-2.0-lite-fast`.
     #[schemars(schema_with = "model_schema", default)]
     pub model: Option<String>,

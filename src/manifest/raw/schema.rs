@@ -11,32 +11,32 @@ use crate::domain::Field;
 /// What an editor takes for a template.
 const TEMPLATE: &str = "\\{[{%#]";
 
-pub fn version_schema(_: &mut SchemaGenerator) -> Schema {
+pub(super) fn version_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "const": 1 })
 }
 
-pub fn text_schema(_: &mut SchemaGenerator) -> Schema {
+pub(super) fn text_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": ["string", "integer", "null"] })
 }
 
-pub fn zone_schema(_: &mut SchemaGenerator) -> Schema {
+pub(super) fn zone_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": ["string", "null"], "examples": ["Europe/Berlin", "UTC"] })
 }
 
-pub fn texts_schema(_: &mut SchemaGenerator) -> Schema {
+pub(super) fn texts_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": ["string", "integer", "array", "null"],
         "items": { "type": ["string", "integer"] }
     })
 }
 
-pub fn whole_schema(_: &mut SchemaGenerator) -> Schema {
+pub(super) fn whole_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "anyOf": [{ "type": ["integer", "null"] }, { "type": "string", "pattern": TEMPLATE }]
     })
 }
 
-pub fn for_each_schema(_: &mut SchemaGenerator) -> Schema {
+pub(super) fn for_each_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "anyOf": [
             { "type": ["string", "null"], "description": "A file relative to the manifest: a CSV file with a header row, one text a line (.txt, read as `row.text`), or one JSON object a line (.jsonl)." },
@@ -45,7 +45,7 @@ pub fn for_each_schema(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-pub fn budget_schema(_: &mut SchemaGenerator) -> Schema {
+pub(super) fn budget_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": ["object", "null"],
         "properties": {
@@ -57,13 +57,13 @@ pub fn budget_schema(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-pub fn takes_schema(_: &mut SchemaGenerator) -> Schema {
+pub(super) fn takes_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "anyOf": [{ "type": ["integer", "null"], "minimum": 1, "maximum": 1000 }, { "type": "string", "pattern": TEMPLATE }]
     })
 }
 
-pub fn faces_schema(_: &mut SchemaGenerator) -> Schema {
+pub(super) fn faces_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": ["object", "null"],
         "additionalProperties": {
@@ -75,7 +75,7 @@ pub fn faces_schema(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-pub fn matrix_schema(_: &mut SchemaGenerator) -> Schema {
+pub(super) fn matrix_schema(_: &mut SchemaGenerator) -> Schema {
     let value = json_schema!({ "type": ["string", "number", "boolean"] });
     json_schema!({
         "type": ["object", "null"],
@@ -87,12 +87,12 @@ pub fn matrix_schema(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-pub fn model_schema(_: &mut SchemaGenerator) -> Schema {
+pub(super) fn model_schema(_: &mut SchemaGenerator) -> Schema {
     let names: Vec<&str> = Catalog::embedded().model_names().collect();
     json_schema!({ "anyOf": [{ "enum": names }, { "type": "string", "pattern": TEMPLATE }, { "type": "null" }] })
 }
 
-pub fn size_schema(_: &mut SchemaGenerator) -> Schema {
+pub(super) fn size_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": ["string", "null"],
         "pattern": format!("^[1-9][0-9]{{0,4}}x[1-9][0-9]{{0,4}}$|{TEMPLATE}"),
@@ -102,7 +102,7 @@ pub fn size_schema(_: &mut SchemaGenerator) -> Schema {
 
 /// Adds to the schema of a job what its family allows, where the job names its model as it is: the catalogue's rules, as
 /// far as a schema can say them.
-pub fn family_rules(schema: &mut Schema) {
+pub(super) fn family_rules(schema: &mut Schema) {
     let catalog = Catalog::embedded();
     let mut families: BTreeMap<&str, (Vec<&str>, Model<'_>)> = BTreeMap::new();
     for name in catalog.model_names() {

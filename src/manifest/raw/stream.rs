@@ -15,7 +15,7 @@ use crate::manifest::source::diagnostic::Diagnostic;
 use crate::manifest::source::location::Pointer;
 
 /// The manifest without its jobs, the jobs, and what is wrong with them. Nothing if the file has another form.
-pub fn read(text: &str) -> Option<(Mapping, Vec<RawJob>, Vec<Diagnostic>)> {
+pub(crate) fn read(text: &str) -> Option<(Mapping, Vec<RawJob>, Vec<Diagnostic>)> {
     // Merge keys need the whole tree.
     if text.contains("<<") {
         return None;

@@ -16,7 +16,7 @@ use crate::manifest::source::suggest;
 const MOST_SUGGESTIONS: usize = 100;
 
 /// A mapping that is being taken apart.
-pub struct Table<'f> {
+pub(crate) struct Table<'f> {
     map: Mapping,
     at: Pointer,
     found: &'f mut Vec<Diagnostic>,
@@ -24,7 +24,7 @@ pub struct Table<'f> {
 
 /// A whole number, or a template that will say one.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum WholeOrTemplate {
+pub(crate) enum WholeOrTemplate {
     /// Written as a number.
     Whole(i64),
     /// Written as a template.
@@ -33,7 +33,7 @@ pub enum WholeOrTemplate {
 
 impl<'f> Table<'f> {
     /// A mapping at this place; anything else is told, and nothing.
-    pub fn open(value: Value, at: Pointer, what: &str, found: &'f mut Vec<Diagnostic>) -> Option<Self> {
+    pub(crate) fn open(value: Value, at: Pointer, what: &str, found: &'f mut Vec<Diagnostic>) -> Option<Self> {
         match value {
             Value::Mapping(map) => Some(Self { map, at, found }),
             other => {
@@ -44,37 +44,37 @@ impl<'f> Table<'f> {
     }
 
     /// The place of a key's value.
-    pub fn at(&self, key: &str) -> Pointer {
+    pub(crate) fn at(&self, key: &str) -> Pointer {
         self.at.key(key)
     }
 
     /// The mapping itself, for one whose keys are the user's own.
-    pub fn into_map(self) -> Mapping {
+    pub(crate) fn into_map(self) -> Mapping {
         self.map
     }
 
     /// Tells a finding about this mapping.
-    pub fn tell(&mut self, finding: Diagnostic) {
+    pub(crate) fn tell(&mut self, finding: Diagnostic) {
         self.found.push(finding);
     }
 
     /// The findings, for a mapping inside this one.
-    pub fn found(&mut self) -> &mut Vec<Diagnostic> {
+    pub(crate) fn found(&mut self) -> &mut Vec<Diagnostic> {
         self.found
     }
 
     /// A key's value as it is, also if it is null: where absence means "no limit", a value that was forgotten does not.
-    pub fn take_even_null(&mut self, key: &str) -> Option<Value> {
+    pub(crate) fn take_even_null(&mut self, key: &str) -> Option<Value> {
         self.map.swap_remove(key)
     }
 
     /// A key's value as it is; null counts as absent.
-    pub fn take(&mut self, key: &str) -> Option<Value> {
+    pub(crate) fn take(&mut self, key: &str) -> Option<Value> {
         self.map.swap_remove(key).filter(|value| !value.is_null())
     }
 
     /// A text. A whole number is taken as its digits, because nobody writes quotes around `id: 7`.
-    pub fn text(&mut self, key: &str) -> Option<String> {
+    pub(crate) fn text(&mut self, key: &str) -> Option<String> {
         let value = self.take(key)?;
         let at = self.at.key(key);
         text(value, key, &at, self.found)
@@ -82,7 +82,7 @@ impl<'f> Table<'f> {
 
     /// A text of a job. Typographic quotes around a word are taken away, and told; elsewhere they may be meant so, and what jobs
     /// are known by must not change.
-    pub fn field(&mut self, field: JobField) -> Option<String> {
+    pub(crate) fn field(&mut self, field: JobField) -> Option<String> {
         let text = self.text(field.name())?;
         match slips::typographic(&text, &self.at(field.name())).filter(|_| field.is_a_word()) {
             None => Some(text),
@@ -94,7 +94,7 @@ impl<'f> Table<'f> {
     }
 
     /// A list of texts, or one text.
-    pub fn texts(&mut self, key: &str) -> Option<Vec<String>> {
+    pub(crate) fn texts(&mut self, key: &str) -> Option<Vec<String>> {
         let at = self.at(key);
         match self.take(key)? {
             Value::Sequence(items) => Some(
@@ -113,7 +113,7 @@ impl<'f> Table<'f> {
     }
 
     /// A whole number or a template.
-    pub fn whole_or_template(&mut self, key: &str) -> Option<WholeOrTemplate> {
+    pub(crate) fn whole_or_template(&mut self, key: &str) -> Option<WholeOrTemplate> {
         let value = self.take(key)?;
         let place = self.at(key).value();
         match value {
@@ -139,7 +139,7 @@ impl<'f> Table<'f> {
     }
 
     /// Tells every key that nobody took.
-    pub fn close(self, known: &[&str]) {
+    pub(crate) fn close(self, known: &[&str]) {
         let mut unknown = 0;
         for key in self.map.keys() {
             let Value::String(name) = key else {
@@ -164,7 +164,7 @@ impl<'f> Table<'f> {
 }
 
 /// Tags that stand in one text, separated by commas.
-pub fn tags_of(text: &str) -> Vec<String> {
+pub(crate) fn tags_of(text: &str) -> Vec<String> {
     text.split(',').map(|tag| tag.trim().to_owned()).filter(|tag| !tag.is_empty()).collect()
 }
 
@@ -180,7 +180,7 @@ fn text(value: Value, key: &str, at: &Pointer, found: &mut Vec<Diagnostic>) -> O
 }
 
 /// The whole number that a text is, also as spreadsheets write one: `5.0`.
-pub fn whole_in(text: &str) -> Option<i64> {
+pub(crate) fn whole_in(text: &str) -> Option<i64> {
     let text = text.trim();
     // Three zeros would be a thousand.
     let is_nothing = |zeros: &str| matches!(zeros, "0" | "00");
@@ -189,7 +189,7 @@ pub fn whole_in(text: &str) -> Option<i64> {
 }
 
 /// How to write a whole number, by the one that a text begins with if there is one.
-pub fn help_with_whole(written: &str) -> String {
+pub(crate) fn help_with_whole(written: &str) -> String {
     let digits: String = written.trim().chars().take_while(char::is_ascii_digit).collect();
     let rest = &written.trim()[digits.len()..];
     match digits.parse::<i64>() {
@@ -202,7 +202,7 @@ pub fn help_with_whole(written: &str) -> String {
 }
 
 /// A value of a wrong type, with the mend for the ways in which YAML surprises people.
-pub fn wrong_type(what: &str, wanted: &str, value: &Value, place: Location) -> Diagnostic {
+pub(crate) fn wrong_type(what: &str, wanted: &str, value: &Value, place: Location) -> Diagnostic {
     let finding =
         Diagnostic::error(Rule::WrongType, format!("{what} must be {wanted}, and this is {}", kind(value)), place);
     match value {
@@ -223,7 +223,7 @@ pub fn wrong_type(what: &str, wanted: &str, value: &Value, place: Location) -> D
 }
 
 /// What kind of value this is, as people say it.
-pub fn kind(value: &Value) -> &'static str {
+pub(crate) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "empty",
         Value::Bool(_) => "true or false",

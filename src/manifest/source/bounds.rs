@@ -10,10 +10,10 @@ use super::location::{Location, Pointer};
 use crate::domain::{Job, Rule};
 
 /// The most jobs of one manifest, and the most rows of one spreadsheet: twice what is measured.
-pub const MOST_JOBS: usize = 200_000;
+pub(crate) const MOST_JOBS: usize = 200_000;
 /// The most bytes of text that a manifest may come to, with what it refers to again and again, and the most that all of
 /// its requests may.
-pub const MOST_TEXT: usize = 64 * 1024 * 1024;
+pub(crate) const MOST_TEXT: usize = 64 * 1024 * 1024;
 /// From this many open brackets on, it is looked whether they are brackets. Nothing that a manifest may hold is as deep.
 const SUSPICIOUS: usize = 200;
 /// What a value takes besides its text, in bytes: a list of nothings is not nothing.
@@ -21,7 +21,7 @@ const VALUE: usize = 16;
 
 /// Looks at a text before it is parsed into values: how deep it is, and how much its references make of it. What is no
 /// YAML is left to the parser that has the words for it.
-pub fn precheck(text: &str) -> Option<Diagnostic> {
+pub(crate) fn precheck(text: &str) -> Option<Diagnostic> {
     let is_deep = open_brackets(text) > SUSPICIOUS;
     let refers = text.contains('&') && text.contains('*');
     if !is_deep && !refers {
@@ -102,24 +102,24 @@ impl Sizes {
 
 /// What is left of the bounds while a manifest is expanded.
 #[derive(Debug)]
-pub struct Room {
+pub(crate) struct Room {
     jobs: usize,
     text: usize,
 }
 
 impl Room {
     /// All of it.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { jobs: MOST_JOBS, text: MOST_TEXT }
     }
 
     /// Tells an entry that asks for more jobs than there is room for, before any of them is made.
-    pub fn expect(&self, jobs: usize, at: &Pointer) -> Option<Diagnostic> {
+    pub(crate) fn expect(&self, jobs: usize, at: &Pointer) -> Option<Diagnostic> {
         (jobs > self.jobs).then(|| too_many(at))
     }
 
     /// Takes the room of jobs that were made, or tells that there is none.
-    pub fn take<'j>(&mut self, jobs: impl Iterator<Item = &'j Job>, at: &Pointer) -> Option<Diagnostic> {
+    pub(crate) fn take<'j>(&mut self, jobs: impl Iterator<Item = &'j Job>, at: &Pointer) -> Option<Diagnostic> {
         for job in jobs {
             let Some(left) = self.jobs.checked_sub(1) else { return Some(too_many(at)) };
             self.jobs = left;

@@ -59,14 +59,14 @@ struct Entry {
 
 /// The byte range of every value and key of a YAML text, as far as it could be parsed.
 #[derive(Debug, Default)]
-pub struct Marks {
+pub(crate) struct Marks {
     top: Option<Rc<Node>>,
 }
 
 impl Marks {
     /// Marks of a text. One that is no YAML has none: its fault was told with a place by the parser that found it.
     #[must_use]
-    pub fn of(text: &str) -> Self {
+    pub(crate) fn of(text: &str) -> Self {
         let mut builder = Builder::default();
         for event in Parser::new_from_str(text) {
             let Ok((event, span)) = event else { break };
@@ -78,7 +78,7 @@ impl Marks {
 
     /// The byte range of every text and key.
     #[must_use]
-    pub fn of_texts(text: &str) -> Vec<Range<usize>> {
+    pub(crate) fn of_texts(text: &str) -> Vec<Range<usize>> {
         let events = Parser::new_from_str(text).map_while(Result::ok);
         events
             .filter(|(event, _)| matches!(event, Event::Scalar(..)))
@@ -88,7 +88,7 @@ impl Marks {
 
     /// The byte range of a place, or of the nearest thing around it that has one.
     #[must_use]
-    pub fn find(&self, pointer: &Pointer, part: &Part, text: &str) -> Option<Range<usize>> {
+    pub(crate) fn find(&self, pointer: &Pointer, part: &Part, text: &str) -> Option<Range<usize>> {
         let mut node = self.top.as_ref()?;
         let mut range = first_line(&node.range, text);
         for (nth, step) in pointer.0.iter().enumerate() {
@@ -120,7 +120,7 @@ impl Marks {
 
     /// Every key that stands twice in one mapping, with the pointer to it.
     #[must_use]
-    pub fn duplicates(&self) -> Vec<Pointer> {
+    pub(crate) fn duplicates(&self) -> Vec<Pointer> {
         let mut found = Vec::new();
         if let Some(top) = &self.top {
             collect_duplicates(top, &Pointer::top(), &mut found);

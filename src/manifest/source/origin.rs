@@ -13,7 +13,7 @@ const STANDARD_INPUT: &str = "-";
 
 /// Whether a manifest comes from a stream, and not from a file that is there the next time.
 #[must_use]
-pub fn is_stream(path: &Path) -> bool {
+pub(crate) fn is_stream(path: &Path) -> bool {
     // What these lead to may be a plain file, of which nobody knows another name.
     let is_descriptor = ["/dev/stdin", "/dev/fd", "/proc"].iter().any(|top| path.starts_with(top));
     path == Path::new(STANDARD_INPUT)
@@ -23,20 +23,20 @@ pub fn is_stream(path: &Path) -> bool {
 
 /// The folder of a manifest, from which on it names files; the working folder for a stream.
 #[must_use]
-pub fn folder(path: &Path) -> PathBuf {
+pub(crate) fn folder(path: &Path) -> PathBuf {
     if is_stream(path) { PathBuf::new() } else { path.parent().unwrap_or(Path::new("")).to_owned() }
 }
 
 /// The folder of the manifest's own file, where its ledger and its reports are. A link to it is not another manifest: with
 /// a ledger of its own, everything would be paid for again.
 #[must_use]
-pub fn home(path: &Path) -> PathBuf {
+pub(crate) fn home(path: &Path) -> PathBuf {
     let real = if path.is_symlink() && !is_stream(path) { path.canonicalize().ok() } else { None };
     folder(real.as_deref().unwrap_or(path))
 }
 
 /// The manifest's text.
-pub fn read(path: &Path) -> Result<String, TextError> {
+pub(crate) fn read(path: &Path) -> Result<String, TextError> {
     if path == Path::new(STANDARD_INPUT) {
         text::read_all(io::stdin().lock(), LARGEST)
     } else {

@@ -24,7 +24,7 @@ fn warning(rule: Rule, message: String, place: Location, help: &str) -> Diagnost
 }
 
 /// What was to be filled in and was not, in a finished prompt. `names` are those that could have been meant.
-pub fn leftover(
+pub(crate) fn leftover(
     prompt: &str,
     names: impl FnOnce() -> Vec<String>,
     place: impl FnOnce() -> Location,
@@ -80,7 +80,7 @@ fn named(prompt: &str, names: &[String]) -> Option<String> {
 }
 
 /// An image whose address is that of a page about it.
-pub fn page_for_image(spec: &Spec, place: impl FnOnce() -> Location) -> Option<Diagnostic> {
+pub(crate) fn page_for_image(spec: &Spec, place: impl FnOnce() -> Location) -> Option<Diagnostic> {
     let leads_to_page = |url: &&String| {
         let rest = url.split_once("://").map_or("", |(_, rest)| rest);
         let (host, path) = rest.split_once('/').map_or((rest, ""), |(host, path)| (host, path));
@@ -94,7 +94,7 @@ pub fn page_for_image(spec: &Spec, place: impl FnOnce() -> Location) -> Option<D
 }
 
 /// A video's file with the ending of something else.
-pub fn no_mp4(path: &OutputPath, place: Location) -> Option<Diagnostic> {
+pub(crate) fn no_mp4(path: &OutputPath, place: Location) -> Option<Diagnostic> {
     let is_mp4 = path.as_str().to_ascii_lowercase().ends_with(".mp4");
     let message = || format!("`{path}` will hold an MP4 all the same");
     (!is_mp4).then(|| warning(Rule::FileIsAnMp4, message(), place, "write a name that ends in .mp4"))
@@ -103,11 +103,16 @@ pub fn no_mp4(path: &OutputPath, place: Location) -> Option<Diagnostic> {
 /// Jobs that ask for the same: by the beginning of their fingerprint, which one of all jobs it was. Of a hundred thousand jobs it
 /// is worth not to keep the texts twice.
 #[derive(Debug, Default)]
-pub struct Same(HashMap<u64, usize>);
+pub(crate) struct Same(HashMap<u64, usize>);
 
 impl Same {
     /// Tells a job that asks for what one of those before it asked for; takes of one job are meant to.
-    pub fn note(&mut self, before: &[Arc<Job>], job: &Job, place: impl FnOnce() -> Location) -> Option<Diagnostic> {
+    pub(crate) fn note(
+        &mut self,
+        before: &[Arc<Job>],
+        job: &Job,
+        place: impl FnOnce() -> Location,
+    ) -> Option<Diagnostic> {
         let fingerprint = job.request.fingerprint();
         let beginning = fingerprint.as_str().get(..16).and_then(|digits| u64::from_str_radix(digits, 16).ok())?;
         let first = self.0.get(&beginning).and_then(|&number| before.get(number));
@@ -122,7 +127,7 @@ impl Same {
 }
 
 /// Texts that a comment cuts off: `prompt: A sign saying #1` is "A sign saying". A comment has a blank behind its `#`.
-pub fn cut_by_comments(text: &str) -> Vec<Diagnostic> {
+pub(crate) fn cut_by_comments(text: &str) -> Vec<Diagnostic> {
     if !text.contains(" #") {
         return Vec::new();
     }
@@ -156,7 +161,7 @@ fn cut(line: &str) -> Option<(usize, &str)> {
 }
 
 /// A short text that stands in typographic quotes, which would be a part of it; and what is between them.
-pub fn typographic<'v>(value: &'v str, at: &Pointer) -> Option<(Diagnostic, &'v str)> {
+pub(crate) fn typographic<'v>(value: &'v str, at: &Pointer) -> Option<(Diagnostic, &'v str)> {
     let quotes = ['“', '”', '„', '‟', '«', '»', '‘', '’', '‚'];
     let (first, last) = (value.chars().next()?, value.chars().last()?);
     (quotes.contains(&first) && quotes.contains(&last)).then(|| {

@@ -5,7 +5,7 @@ const LIKENESS: f64 = 0.75;
 
 /// The known name that is most like the one written, if any is like it.
 #[must_use]
-pub fn nearest<'k>(written: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+pub(crate) fn nearest<'k>(written: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let folded = written.to_lowercase().replace('-', "_");
     known
         .into_iter()
@@ -16,7 +16,7 @@ pub fn nearest<'k>(written: &str, known: impl IntoIterator<Item = &'k str>) -> O
 }
 
 /// "did you mean `x`?", or the list of what is known.
-pub fn help(written: &str, what: &str, known: &[&str]) -> String {
+pub(crate) fn help(written: &str, what: &str, known: &[&str]) -> String {
     match nearest(written, known.iter().copied()) {
         Some(name) => format!("did you mean `{name}`?"),
         None if known.is_empty() => format!("there are no {what}"),
@@ -34,7 +34,7 @@ const SYNONYMS: [(&[&str], &str); 5] = [
 ];
 
 /// The key that was probably meant, or where one goes that the service may know and shotlist does not.
-pub fn help_with_key(written: &str, known: &[&str]) -> String {
+pub(crate) fn help_with_key(written: &str, known: &[&str]) -> String {
     let synonym = SYNONYMS.iter().find(|(names, key)| names.contains(&written) && known.contains(key));
     if let Some((_, key)) = synonym {
         return format!("here it is called `{key}`");

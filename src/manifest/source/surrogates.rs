@@ -1,7 +1,7 @@
 //! Letters in two halves, as JSON writes them (`\\ud83d\\ude00`, RFC 8259 §7), in the one escape that YAML has for them.
 
 /// The text with each pair of halves as one escape of the same letter; nothing if it has no pair.
-pub fn joined(text: &str) -> Option<String> {
+pub(crate) fn joined(text: &str) -> Option<String> {
     let mut parts = text.split("\\u");
     let mut whole = parts.next()?.to_owned();
     let (mut high, mut is_joined): (Option<u32>, bool) = (None, false);

@@ -11,7 +11,7 @@ use crate::domain::Rule;
 const LINES_BEFORE: usize = 2;
 
 /// What the parser says, at the place it means, with the mend for what people do most.
-pub fn findings(error: &serde_yaml::Error, sources: &Sources) -> Vec<Diagnostic> {
+pub(crate) fn findings(error: &serde_yaml::Error, sources: &Sources) -> Vec<Diagnostic> {
     let said = error.to_string();
     // The parser refuses a key that stands twice without saying where.
     if said.contains("duplicate entry") {

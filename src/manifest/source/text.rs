@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// The most that is read of a manifest or of a CSV file, in bytes: three times what a hundred thousand jobs need.
-pub const LARGEST: u64 = 64 * 1024 * 1024;
+pub(crate) const LARGEST: u64 = 64 * 1024 * 1024;
 
 /// Why a file can't be taken as text.
 #[derive(Debug, thiserror::Error)]
-pub enum TextError {
+pub(crate) enum TextError {
     /// The system would not hand it over.
     #[error("{0}")]
     Io(#[from] std::io::Error),
@@ -46,7 +46,7 @@ pub enum TextError {
 
 impl TextError {
     /// How to mend it, where that does not depend on what the file is for.
-    pub fn help(&self) -> Option<&'static str> {
+    pub(crate) fn help(&self) -> Option<&'static str> {
         match self {
             Self::NotUtf8 { .. } | Self::Utf16 => Some("save the file as UTF-8; Excel calls that \"CSV UTF-8\""),
             Self::Workbook => {
@@ -62,7 +62,7 @@ impl TextError {
 /// A manifest from somewhere else must not be able to send a secret anywhere: what it reads ends up in prompts. So it reads
 /// plain files only, never the key's, and never what a system shows of itself as files: the environment is there, too.
 #[derive(Clone, Debug)]
-pub struct FileAccess {
+pub(crate) struct FileAccess {
     folder: PathBuf,
     /// What a file must lie below: the manifest's folder, or the one that `--root` names.
     top: PathBuf,
@@ -108,7 +108,7 @@ const OF_THE_SYSTEM: [&str; 3] = ["/proc", "/sys", "/dev"];
 
 impl FileAccess {
     /// From the manifest's folder on, or from the one that `--root` names, without the file of the key.
-    pub fn new(folder: &Path, root: Option<&Path>, secret: Option<&Path>) -> Self {
+    pub(crate) fn new(folder: &Path, root: Option<&Path>, secret: Option<&Path>) -> Self {
         let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         Self {
             folder: folder.to_owned(),
@@ -119,17 +119,17 @@ impl FileAccess {
     }
 
     /// The names of all files that were read, in alphabetic order.
-    pub fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         self.read.borrow().iter().cloned().collect()
     }
 
     /// Where a name is.
-    pub fn path_of(&self, name: &str) -> PathBuf {
+    pub(crate) fn path_of(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
     /// The text of a plain file below the top, of at most so many bytes.
-    pub fn read(&self, name: &str, largest: u64) -> Result<String, TextError> {
+    pub(crate) fn read(&self, name: &str, largest: u64) -> Result<String, TextError> {
         let path = self.allowed(name)?;
         if !path.starts_with(self.top.canonicalize()?) {
             return Err(TextError::Outside);
@@ -154,12 +154,12 @@ impl FileAccess {
 }
 
 /// The text of a file that holds at most so many bytes, without a byte order mark.
-pub fn read_at_most(path: &Path, largest: u64) -> Result<String, TextError> {
+pub(crate) fn read_at_most(path: &Path, largest: u64) -> Result<String, TextError> {
     read_all(File::open(path)?, largest)
 }
 
 /// All of a text of at most so many bytes, without a byte order mark.
-pub fn read_all(source: impl Read, largest: u64) -> Result<String, TextError> {
+pub(crate) fn read_all(source: impl Read, largest: u64) -> Result<String, TextError> {
     let mut bytes = Vec::new();
     // The bound holds for devices and pipes too, whose length nobody knows beforehand.
     let read = source.take(largest + 1).read_to_end(&mut bytes);

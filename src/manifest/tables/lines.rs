@@ -15,12 +15,12 @@ use crate::manifest::source::location::Pointer;
 const TEXT: &str = "text";
 
 /// Each line that is not blank, as a row with the one column `text`.
-pub fn texts(file_text: &str, file: &str, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
+pub(super) fn texts(file_text: &str, file: &str, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
     each(file_text, file, at, found, |line| Ok(Value::from_pairs([(TEXT, line)])))
 }
 
 /// Each line that is not blank, a JSON object, as a row with a column for each name.
-pub fn objects(file_text: &str, file: &str, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
+pub(super) fn objects(file_text: &str, file: &str, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
     each(file_text, file, at, found, |line| {
         let cells: serde_json::Map<String, serde_json::Value> =
             serde_json::from_str(line).map_err(|error| format!("a line is no JSON object: {error}"))?;

@@ -5,7 +5,7 @@ use minijinja::Value;
 use crate::manifest::source::diagnostic::RowLocation;
 
 /// One row, for the template engine and for messages.
-pub struct Row {
+pub(crate) struct Row {
     /// What `row` is in templates.
     pub value: Value,
     /// The line of the file; nothing for a row that stands in the manifest.
@@ -16,7 +16,7 @@ pub struct Row {
 
 impl Row {
     /// A row that will be numbered with the others.
-    pub fn new(value: Value, place: Option<RowLocation>) -> Self {
+    pub(crate) fn new(value: Value, place: Option<RowLocation>) -> Self {
         Self { value, place, number: 0 }
     }
 }

@@ -16,7 +16,7 @@ use crate::manifest::source::location::Pointer;
 use crate::manifest::source::text::{FileAccess, LARGEST};
 
 /// The rows that a job names. What is wrong with them is told, and the sound ones are there.
-pub fn read(from: &RawForEach, access: &FileAccess, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
+pub(crate) fn read(from: &RawForEach, access: &FileAccess, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
     let mut rows: Vec<Row> = match from {
         RawForEach::Rows(rows) => rows
             .iter()

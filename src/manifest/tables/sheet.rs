@@ -41,7 +41,7 @@ impl Object for CsvRow {
     }
 }
 
-pub fn parse(csv: &str, file: &str, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
+pub(super) fn parse(csv: &str, file: &str, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
     let file: Arc<str> = file.into();
     let before = found.len();
     let (csv, separator, above) = separated(csv);

@@ -12,7 +12,7 @@ use super::error::{Fragment, TemplateError};
 /// The most `~` and `+` in one text: each can double what it is given at the most.
 const MOST_JOINS: usize = 12;
 /// The longest text that a template may make, in bytes; a prompt has 1500 characters.
-pub const LONGEST: usize = 1024 * 1024;
+pub(super) const LONGEST: usize = 1024 * 1024;
 /// The longest expression between braces, in bytes, and the most of them in one text: the engine goes a step deeper into its
 /// stack for each operator and each statement inside another.
 const LONGEST_TAG: usize = 4 * 1024;
@@ -23,7 +23,7 @@ const WIDEST: usize = 1000;
 const REFUSED: [&str; 6] = ["macro", "call", "recursive", "include", "import", "filter"];
 
 /// Replaces what multiplies by what looks first.
-pub fn bound(engine: &mut Environment<'_>) {
+pub(super) fn bound(engine: &mut Environment<'_>) {
     engine.remove_global("namespace");
     // Lists of as many lists as somebody writes.
     engine.remove_filter("slice");
@@ -84,7 +84,7 @@ fn within(length: usize) -> Result<(), Error> {
 }
 
 /// What a text does that could grow without measure.
-pub fn refuse(source: &str) -> Option<TemplateError> {
+pub(super) fn refuse(source: &str) -> Option<TemplateError> {
     let (mut joins, tags) = (0, tags(source));
     if tags.len() > MOST_TAGS || tags.iter().any(|tag| tag.code.len() > LONGEST_TAG) {
         let message =

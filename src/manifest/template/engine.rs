@@ -37,14 +37,14 @@ const FILTERS: [&str; 16] = [
 ];
 
 /// The engine with what is in scope for the whole manifest.
-pub struct Templates {
+pub(crate) struct Templates {
     engine: Environment<'static>,
     names: Vec<String>,
     env_names: Vec<String>,
 }
 
 /// A text of the manifest: as it is, or with something to fill in.
-pub enum Text<'t> {
+pub(crate) enum Text<'t> {
     /// Nothing to fill in.
     Plain(&'t str),
     /// A compiled template, with the names that it uses.
@@ -53,7 +53,7 @@ pub enum Text<'t> {
 
 /// What is in scope for one job.
 #[derive(Clone, Debug, Default)]
-pub struct Scope {
+pub(crate) struct Scope {
     /// The row, if the job has one.
     pub row: Option<Value>,
     /// Its number among the rows, from 1.
@@ -101,7 +101,7 @@ impl Object for Scope {
 
 impl Templates {
     /// With the vars, the date and the permitted environment variables (name and value, where it is set) in scope.
-    pub fn new(
+    pub(crate) fn new(
         vars: impl IntoIterator<Item = (String, serde_yaml::Value)>,
         today: &str,
         env: impl IntoIterator<Item = (String, Option<String>)>,
@@ -131,12 +131,12 @@ impl Templates {
     }
 
     /// The names that are in scope everywhere.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.names.iter().map(String::as_str)
     }
 
     /// Compiles a text; one without a template costs nothing.
-    pub fn compile<'t>(&'t self, source: &'t str) -> Result<Text<'t>, TemplateError> {
+    pub(crate) fn compile<'t>(&'t self, source: &'t str) -> Result<Text<'t>, TemplateError> {
         if !is_template(source) {
             return Ok(Text::Plain(source));
         }
@@ -149,7 +149,7 @@ impl Templates {
     }
 
     /// Fills a text in.
-    pub fn render(&self, text: &Text<'_>, scope: &Scope) -> Result<String, TemplateError> {
+    pub(crate) fn render(&self, text: &Text<'_>, scope: &Scope) -> Result<String, TemplateError> {
         match text {
             Text::Plain(source) => Ok((*source).to_owned()),
             Text::Template(template, _) => {
@@ -298,7 +298,7 @@ fn column_with_a_blank(before: &str, source: &str) -> Option<String> {
 }
 
 /// Whether a text has anything to fill in.
-pub fn is_template(source: &str) -> bool {
+pub(crate) fn is_template(source: &str) -> bool {
     source.contains("{{") || source.contains("{%") || source.contains("{#")
 }
 

@@ -6,7 +6,7 @@ use crate::manifest::source::location::{Location, Part, Pointer};
 
 /// Why a text could not be filled in.
 #[derive(Debug)]
-pub struct TemplateError {
+pub(crate) struct TemplateError {
     /// What is wrong.
     pub message: String,
     /// How to mend it.
@@ -17,7 +17,7 @@ pub struct TemplateError {
 
 /// A part of a text, after so many that are the same.
 #[derive(Debug)]
-pub struct Fragment {
+pub(crate) struct Fragment {
     pub text: String,
     pub earlier: usize,
 }
@@ -33,7 +33,7 @@ impl Fragment {
 
 impl TemplateError {
     /// Which part of the text is to be shown.
-    pub fn part(&self) -> Part {
+    pub(crate) fn part(&self) -> Part {
         let fragment = self.fragment.as_ref();
         fragment.map_or(Part::Value, |fragment| Part::Fragment(fragment.text.clone(), fragment.earlier))
     }

@@ -7,7 +7,7 @@ use crate::report::row::{Detail, JobState, Row};
 
 /// A card, in words.
 #[derive(Serialize)]
-pub struct Card {
+pub(super) struct Card {
     id: String,
     state: &'static str,
     label: String,
@@ -40,7 +40,7 @@ struct Version {
 
 impl Card {
     /// Of a row.
-    pub fn new(row: &Row) -> Self {
+    pub(super) fn new(row: &Row) -> Self {
         let text = |text: &Option<String>| text.as_deref().map(plain);
         let tags: Vec<String> = row.tags.iter().map(|tag| plain(tag)).collect();
         Self {

@@ -10,7 +10,7 @@ use crate::report::row::{JobState, Row, Totals};
 
 /// One state's part of the bar.
 #[derive(Serialize)]
-pub struct StateBar {
+pub(super) struct StateBar {
     name: &'static str,
     label: String,
     count: usize,
@@ -20,7 +20,7 @@ pub struct StateBar {
 
 /// One model's bar.
 #[derive(Serialize)]
-pub struct ModelBar {
+pub(super) struct ModelBar {
     model: String,
     charged: String,
     unknown: String,
@@ -31,7 +31,7 @@ pub struct ModelBar {
 }
 
 /// The states that any job is in, the good ones first.
-pub fn state_bars(totals: &Totals) -> Vec<StateBar> {
+pub(super) fn state_bars(totals: &Totals) -> Vec<StateBar> {
     let mut before = 0;
     let counts = JobState::ALL.into_iter().filter_map(|state| {
         let count = totals.states.get(state.name()).copied().filter(|&count| count > 0)?;
@@ -44,7 +44,7 @@ pub fn state_bars(totals: &Totals) -> Vec<StateBar> {
 
 /// What each model costs.
 #[derive(Default)]
-pub struct Sums(BTreeMap<String, Sum>);
+pub(super) struct Sums(BTreeMap<String, Sum>);
 
 #[derive(Default)]
 struct Sum {
@@ -55,14 +55,14 @@ struct Sum {
 
 impl Sums {
     /// Adds what a job is still to cost, if it is.
-    pub fn add_open(&mut self, row: &Row) {
+    pub(super) fn add_open(&mut self, row: &Row) {
         if row.state.is_unbought() {
             self.0.entry(plain(&row.model)).or_default().open += row.detail.job_price;
         }
     }
 
     /// Adds what an attempt cost, under the model that made it.
-    pub fn add(&mut self, attempt: &Attempt) {
+    pub(super) fn add(&mut self, attempt: &Attempt) {
         let sum = self.0.entry(plain(&attempt.model)).or_default();
         match attempt.charge() {
             Charge::Charged => sum.charged += attempt.price,
@@ -73,7 +73,7 @@ impl Sums {
 }
 
 /// The models by name; the one that costs most fills the drawing.
-pub fn model_bars(sums: &Sums) -> Vec<ModelBar> {
+pub(super) fn model_bars(sums: &Sums) -> Vec<ModelBar> {
     let whole = |sum: &Sum| sum.charged.micros() + sum.unknown.micros() + sum.open.micros();
     let most = sums.0.values().map(whole).max().unwrap_or(0);
     #[expect(clippy::cast_precision_loss, reason = "a width on a screen")]
@@ -96,6 +96,6 @@ fn share(part: usize, whole: usize) -> f64 {
 }
 
 /// To a tenth of a unit.
-pub fn rounded(width: f64) -> f64 {
+pub(super) fn rounded(width: f64) -> f64 {
     (width * 10.0).round() / 10.0
 }

@@ -56,7 +56,7 @@ struct Foot {
 }
 
 /// Writes a contact sheet that lies in a folder.
-pub fn write(report: &Report, folder: &Path, written_at: Timestamp, to: &mut impl Write) -> io::Result<()> {
+pub(crate) fn write(report: &Report, folder: &Path, written_at: Timestamp, to: &mut impl Write) -> io::Result<()> {
     let engine = engine().map_err(io::Error::other)?;
     let render = |name: &str, context: Value, to: &mut dyn Write| {
         let template = engine.get_template(name).map_err(io::Error::other)?;

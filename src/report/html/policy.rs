@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 const MOST_HOSTS: usize = 20;
 
 /// A Content Security Policy.
-pub struct Policy {
+pub(super) struct Policy {
     style: String,
     script: String,
     hosts: BTreeSet<String>,
@@ -22,7 +22,7 @@ pub struct Policy {
 
 impl Policy {
     /// For a page with one style and one script.
-    pub fn new(style: &str, script: &str) -> Self {
+    pub(super) fn new(style: &str, script: &str) -> Self {
         let hash = |text: &str| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)));
         Self { style: hash(style), script: hash(script), hosts: BTreeSet::new(), is_open: false }
     }
@@ -31,7 +31,7 @@ impl Policy {
     ///
     /// A policy's own grammar takes names and IPv4 addresses for hosts. A name with anything else in it would end the list, and
     /// what follows would be read as another rule.
-    pub fn allow_videos_of(&mut self, url: Option<&str>) {
+    pub(super) fn allow_videos_of(&mut self, url: Option<&str>) {
         let url = url.and_then(|url| Url::parse(url).ok()).filter(|url| matches!(url.scheme(), "http" | "https"));
         let Some(url) = url else { return };
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-');

@@ -3,12 +3,12 @@
 use crate::domain::printable;
 
 /// The text without what steers; the template escapes what means something in HTML.
-pub fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     printable::lines(text)
 }
 
 /// A path as an address: everything but letters, digits and `-._~/` is escaped.
-pub fn path_as_link(path: &str) -> String {
+pub(super) fn path_as_link(path: &str) -> String {
     path.bytes().fold(String::with_capacity(path.len()), |mut link, byte| {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => link.push(char::from(byte)),
@@ -19,13 +19,13 @@ pub fn path_as_link(path: &str) -> String {
 }
 
 /// An address that a page may lead to: nothing but the web, and nothing that would run.
-pub fn web_link(url: &str) -> Option<&str> {
+pub(super) fn web_link(url: &str) -> Option<&str> {
     let is_web = ["https://", "http://"].iter().any(|scheme| url.to_ascii_lowercase().starts_with(scheme));
     (is_web && !url.chars().any(|c| c.is_control() || c.is_whitespace())).then_some(url)
 }
 
 /// A span of time for a person: `40 ms`, `0.4 s`, `12 s`, `1 min 32 s`, `2 h 5 min`.
-pub fn span(seconds: f64) -> String {
+pub(super) fn span(seconds: f64) -> String {
     if seconds < 0.0995 {
         return format!("{:.0} ms", seconds * 1000.0);
     }

@@ -20,14 +20,14 @@ const MOST: usize = 1000;
 
 /// The tasks that are drawn.
 #[derive(Default)]
-pub struct Tasks {
+pub(super) struct Tasks {
     drawn: Vec<(String, Times)>,
     left_out: usize,
 }
 
 impl Tasks {
     /// One more, or one that is only counted: the first ones are drawn.
-    pub fn add(&mut self, job: &str, times: Times) {
+    pub(super) fn add(&mut self, job: &str, times: Times) {
         if self.drawn.len() < MOST {
             self.drawn.push((job.to_owned(), times));
         } else {
@@ -38,7 +38,7 @@ impl Tasks {
 
 /// A time line as a drawing.
 #[derive(Serialize)]
-pub struct Timeline {
+pub(super) struct Timeline {
     height: usize,
     bars: Vec<Bar>,
     /// Where pauses were cut out.
@@ -69,7 +69,7 @@ struct Part {
 
 impl Timeline {
     /// Of tasks in any order; nothing if there are none.
-    pub fn of(tasks: Tasks) -> Option<Self> {
+    pub(super) fn of(tasks: Tasks) -> Option<Self> {
         let Tasks { drawn: mut tasks, left_out } = tasks;
         tasks.sort_by_key(|(_, times)| times.asked);
         let (first, last) = (tasks.first()?.1.asked, tasks.iter().map(|(_, times)| times.end()).max()?);

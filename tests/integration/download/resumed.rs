@@ -7,12 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
-use sha2::Digest as _;
-use shotlist::domain::hex;
 use shotlist::download::Link;
 
 use super::direct::{ONE_JOB, downloader, fetch_and_place, stream};
-use crate::support::{Answer, Asked, Ended, Service, Workspace, answer_of_video, kill, video, wait_until};
+use crate::support::{Answer, Asked, Ended, Service, Workspace, answer_of_video, kill, sha256, video, wait_until};
 
 /// A video of this length, in which each byte tells its place.
 fn long_video(length: usize, seed: usize) -> Vec<u8> {
@@ -47,7 +45,7 @@ async fn what_broke_off_is_gone_on_with_and_nothing_is_fetched_twice() {
     assert_eq!(fs::read(here.path("out/one.mp4")).expect("the video"), whole);
     let ranges: Vec<Option<String>> = service.asked().iter().map(|asked| asked.headers.get("range").cloned()).collect();
     assert_eq!(ranges, [None, Some("bytes=300000-".into()), Some("bytes=600000-".into())]);
-    let digest = hex(&sha2::Sha256::digest(&whole));
+    let digest = sha256(&whole);
     assert_eq!((placed.file.bytes, placed.file.sha256), (900_000, digest));
     let left = here.files();
     assert_eq!(left, ["out/.shotlist.lock", "out/one.mp4"], "a part was left behind");

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
 use crate::support::TWO_JOBS;
-use crate::support::{Answer, Ended, Service, Workspace, kill, numbered_jobs, raw, wait_until};
+use crate::support::{Answer, Ended, Service, Workspace, kill, numbered_jobs, raw, sha256, wait_until};
 
 const LEDGER: &str = ".shotlist/ledger.db";
 
@@ -171,7 +171,7 @@ fn nothing_is_written_truncated_or_locked_through_a_link_of_a_downloaded_project
     let here = Workspace::with_manifest(TWO_JOBS);
     run(&here);
     names.extend(here.files());
-    let task = |name: &str| shotlist::domain::hex(&<sha2::Sha256 as sha2::Digest>::digest(name)[..8]);
+    let task = |name: &str| sha256(name.as_bytes())[..16].to_owned();
     for (job, name) in [("one", "t0"), ("two", "t1")] {
         for end in ["part", "part.json", "whole"] {
             names.push(format!("shotlist-out/m/.{job}.mp4.{}.{end}", task(name)));

@@ -13,4 +13,4 @@ pub use http::request;
 pub use program::{Ended, Program, kill, output_of, wait_until};
 pub use service::{Answer, Asked, Service, answer_of_video, json, raw, video};
 pub use simulator::Simulator;
-pub use workspace::{TWO_JOBS, Workspace, numbered_jobs};
+pub use workspace::{TWO_JOBS, Workspace, numbered_jobs, sha256};

@@ -150,3 +150,9 @@ fn shown(value: rusqlite::types::Value) -> String {
         Sql::Blob(_) => "BLOB".to_owned(),
     }
 }
+
+/// The SHA-256 of some bytes, in hexadecimal.
+pub fn sha256(bytes: &[u8]) -> String {
+    use sha2::Digest as _;
+    sha2::Sha256::digest(bytes).iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+}
