@@ -42,7 +42,7 @@
 //!
 //! # The rooms
 //!
-//! Arrows run one way; `tests/integration/layering.rs` holds the table and fails on any other edge.
+//! Arrows run one way; `tests/integration/house/layering.rs` holds the table and fails on any other edge.
 //!
 //! | room | what it is for |
 //! |---|---|

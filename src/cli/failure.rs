@@ -30,7 +30,7 @@ impl Failure {
         Self { exit, message: message.into(), help: None, money: None }
     }
 
-    /// With how to mend it.
+    /// Adds how to mend it.
     #[must_use]
     pub(super) fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());

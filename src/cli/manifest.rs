@@ -74,7 +74,7 @@ pub(super) fn load(
     let errors = loaded.errors();
     if wanted.as_json && errors > 0 {
         let json = ui::findings_json(&loaded.findings, &loaded.sources);
-        terminal.result(&json.map_err(|error| Failure::before_sending(Exit::Usage, error.to_string()))?);
+        terminal.result(&json.map_err(|error| Failure::of_form(&error))?);
     } else {
         ui::show_findings(terminal, &loaded.findings, &loaded.sources);
     }

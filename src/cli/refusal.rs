@@ -16,6 +16,11 @@ impl Failure {
         Self::before_sending(Exit::CannotWrite, with_causes(error)).with_help(error.help())
     }
 
+    /// A result that can't be put into its form: shotlist's own fault, the same for every command.
+    pub(crate) fn of_form(error: &serde_json::Error) -> Self {
+        Self::plain(Exit::CannotWrite, format!("the result can't be written as JSON: {error}"))
+    }
+
     /// Something else that can't be written.
     pub(super) fn cannot_write(error: &dyn Error) -> Self {
         Self::before_sending(Exit::CannotWrite, with_causes(error)).with_help(WRITABLE)
@@ -78,5 +83,33 @@ impl From<Refusal> for Failure {
             Refusal::NotAgreed { .. } => refused(Exit::NotAllowed)
                 .with_help("give --yes or --max-cost, or write budget.run in the manifest; --plan shows the cost"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A client that can't be set up is no disk that is full, and has another exit code.
+    #[test]
+    fn each_refusal_says_what_mends_it() {
+        let client = Refusal::Connection(ConnectionError::Simulator("no port is free".into()));
+        let disk = Refusal::Files(Box::new(std::io::Error::other("the disk is full")));
+        let told = |refusal: Refusal| {
+            let Failure { exit, message, help, .. } = refusal.into();
+            (exit, message, help.is_some_and(|help| help.contains("free space")))
+        };
+        assert_eq!(
+            told(client),
+            (Exit::Unreachable, "the simulator can't be started: no port is free".to_owned(), false)
+        );
+        assert_eq!(told(disk), (Exit::CannotWrite, "the disk is full".to_owned(), true));
+    }
+
+    #[test]
+    fn what_cannot_be_written_as_json_has_one_exit_code() {
+        let error = serde_json::to_string(&std::collections::BTreeMap::from([(vec![1], 1)])).expect_err("no text");
+        let Failure { exit, message, .. } = Failure::of_form(&error);
+        assert_eq!((exit.code(), message.contains("JSON")), (74, true));
     }
 }

@@ -11,7 +11,7 @@ pub struct History {
 }
 
 impl History {
-    /// From all attempts of a batch, oldest first.
+    /// Holds all attempts of a batch, oldest first.
     #[must_use]
     pub fn new(attempts: Vec<Attempt>) -> Self {
         // A ledger's attempts are numbered from 1, and memory ends long before this does.

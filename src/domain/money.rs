@@ -32,7 +32,7 @@ impl Usd {
     /// Nothing.
     pub const ZERO: Self = Self(Decimal::ZERO);
 
-    /// From a whole number of micro-dollars, as the ledger stores amounts.
+    /// Makes an amount of a whole number of micro-dollars, as the ledger stores it.
     #[must_use]
     pub fn from_micros(micros: i64) -> Self {
         Self(Decimal::new(micros, DECIMALS))

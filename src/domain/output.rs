@@ -84,7 +84,7 @@ impl OutputPath {
         number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
     }
 
-    /// The path up to its extension, and the extension with its dot; a dot at the begin of a name begins none.
+    /// The path up to its extension, and the extension with its dot; a dot at the start of a name begins none.
     fn split(&self) -> (&str, &str) {
         let name = self.0.rfind('/').map_or(0, |slash| slash + 1);
         let dot = self.0[name..].rfind('.').filter(|&dot| dot > 0).map_or(self.0.len(), |dot| name + dot);

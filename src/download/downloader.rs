@@ -28,7 +28,7 @@ pub struct Downloader {
 }
 
 impl Downloader {
-    /// Into this folder.
+    /// Fetches into this folder.
     #[must_use]
     pub fn new(get: Get, hosts: HostPolicy, folder: PathBuf, limits: Limits) -> Self {
         Self { get, hosts, folder, limits, host_health: HostHealth::default(), naming: Arc::default() }

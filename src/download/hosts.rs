@@ -69,7 +69,7 @@ struct Inner {
 }
 
 impl HostPolicy {
-    /// For links of the service at this address.
+    /// The policy for links of the service at this address.
     #[must_use]
     pub fn new(service: Url, allows_private: bool, allows_http: bool) -> Self {
         let proxies = PROXIES.iter().filter_map(|name| std::env::var(name).ok());

@@ -67,9 +67,9 @@ pub struct Limits {
     pub longest: u64,
     /// How long a server may say nothing.
     pub silence: Duration,
-    /// In each span of this length at least [`Self::least`] bytes must come.
+    /// The span in which at least [`Self::least`] bytes must come.
     pub window: Duration,
-    /// See there.
+    /// The bytes that must come in each [`Self::window`].
     pub least: u64,
     /// How long one link may take altogether.
     pub whole: Duration,

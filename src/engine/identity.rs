@@ -36,7 +36,7 @@ pub(super) enum Whose {
 }
 
 impl Identity {
-    /// Of a task with these names.
+    /// Knows a task by these names.
     pub(super) fn new(names: TaskNames) -> Self {
         Self { names, asked_by_alias: false, stranger: None, third: None }
     }

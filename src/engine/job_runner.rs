@@ -87,7 +87,7 @@ pub(super) struct JobRunner<'r, 'e, S, L> {
 }
 
 impl<'r, S: VideoService, L: HeldBatch> JobRunner<'r, '_, S, L> {
-    /// From the intent to the final word.
+    /// Takes a job from the intent to the final word.
     pub(super) async fn run(&self, slot: Slot<'r>, work: Work<'_>) {
         match work {
             Work::Submit(job, permit) => self.buy(slot, &job, permit).await,

@@ -73,7 +73,7 @@ pub(super) struct Poller<'e, S, L> {
 }
 
 impl<'e, S: VideoService, L: HeldBatch> Poller<'e, S, L> {
-    /// With nothing to look after yet.
+    /// Begins with nothing to look after.
     pub(super) fn new(gateway: &'e Gateway<'e, S>, ledger: &'e L, settings: &Settings) -> Self {
         Self {
             gateway,

@@ -49,7 +49,7 @@ struct State {
 }
 
 impl RateLimit {
-    /// At most this many requests a second, or as many as the service takes.
+    /// Allows this many requests a second, or as many as the service takes.
     pub(super) fn new(rps: Option<f64>) -> Self {
         let now = Instant::now();
         let least_gap = rps.map_or(Duration::ZERO, |rps| Duration::from_secs_f64(1.0 / rps));

@@ -31,7 +31,7 @@ pub(super) struct Reactions<'e, S> {
 }
 
 impl<'e, S: VideoService> Reactions<'e, S> {
-    /// Of a run.
+    /// Begins with nothing learned.
     pub(super) fn new(gateway: &'e Gateway<'e, S>, settings: &Settings) -> Self {
         let cadence = Cadence::new(settings);
         Self { gateway, grace: cadence.scaled(GRACE), cadence, unknown: HashSet::new() }

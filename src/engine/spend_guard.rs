@@ -23,7 +23,7 @@ struct Taken {
 }
 
 impl SpendGuard {
-    /// With a limit or without one, for first submissions that cost `planned` altogether.
+    /// Guards a limit, if there is one, for first submissions that cost `planned` altogether.
     pub(super) fn new(limit: Option<Usd>, planned: Usd) -> Self {
         Self { limit, state: Mutex::new(Taken { taken: Usd::ZERO, waiting: planned }) }
     }

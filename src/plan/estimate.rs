@@ -20,7 +20,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Of submissions with these typical generation times (shortest and longest, in seconds), in their order, with
+    /// Reckons for submissions with these typical generation times (shortest and longest, in seconds), in their order, with
     /// `outstanding` tasks at the service already and `concurrency` slots.
     #[must_use]
     pub fn of(due: &[(u32, u32)], outstanding: usize, concurrency: usize) -> Self {

@@ -19,7 +19,7 @@ pub struct InvalidGlob {
 }
 
 impl Selection {
-    /// From globs over ids and from tags. A job is selected if it matches any `select` (or there is none), has any of
+    /// Selects by globs over ids and by tags. A job is selected if it matches any `select` (or there is none), has any of
     /// `tags` (or there is none), and matches no `exclude`.
     pub fn new(select: &[String], exclude: &[String], tags: &[String]) -> Result<Self, InvalidGlob> {
         Ok(Self { select: globs(select)?, exclude: globs(exclude)?, tags: tags.to_vec() })
@@ -45,7 +45,7 @@ impl Selection {
 pub struct IdGlobs(Option<GlobSet>);
 
 impl IdGlobs {
-    /// From globs over ids.
+    /// Compiles globs over ids.
     pub fn new(patterns: &[String]) -> Result<Self, InvalidGlob> {
         globs(patterns).map(Self)
     }

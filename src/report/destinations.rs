@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::writer::{Form, Writer};
 use crate::files::open_plain;
 
-/// As many bytes of a report as tell that it is one.
+/// This many bytes of a report tell that it is one.
 const FIRST_LINES: u64 = 4096;
 
 /// The files in the output folder.
@@ -26,7 +26,7 @@ pub struct NoReport {
 }
 
 impl Writer {
-    /// To the usual files in the output folder.
+    /// Writes to the usual files in the output folder.
     #[must_use]
     pub fn usual(folder: &Path) -> Self {
         Self::new(USUAL.map(|(name, form)| (folder.join(name), form)).to_vec())

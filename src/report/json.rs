@@ -35,7 +35,7 @@ pub(crate) struct ReportView<'r> {
 }
 
 impl<'r> ReportView<'r> {
-    /// Of a report in a folder, at a time.
+    /// The form of a report in a folder, at a time.
     #[must_use]
     pub(crate) fn new(report: &'r Report, folder: &'r Path, written_at: Timestamp) -> Self {
         Self {

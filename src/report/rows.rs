@@ -31,7 +31,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Of all jobs of a manifest and all that the ledger knows of its batch, with the videos that are in a folder.
+    /// Reports all jobs of a manifest and all that the ledger knows of its batch, with the videos that are in a folder.
     #[must_use]
     pub fn new(key: &BatchKey, simulated: bool, jobs: Arc<[Arc<Job>]>, history: History, folder: &Path) -> Self {
         let mut states: BTreeMap<&'static str, usize> = JobState::ALL.iter().map(|state| (state.name(), 0)).collect();

@@ -23,7 +23,7 @@ pub(super) struct Times {
 }
 
 impl Times {
-    /// Of an attempt.
+    /// The times of an attempt.
     pub(super) fn of(attempt: &Attempt) -> Self {
         let accepted = attempt.answered_at.filter(|_| attempt.task.is_some());
         let began = |ended| generation_began(attempt.seen?, accepted?, ended);

@@ -55,13 +55,13 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// To these files.
+    /// Writes to these files.
     #[must_use]
     pub fn new(files: Vec<(PathBuf, Form)>) -> Self {
         Self { files, missed: Arc::default(), newest: Arc::default() }
     }
 
-    /// And to this one.
+    /// Writes to this one, too.
     #[must_use]
     pub fn and(mut self, path: PathBuf, form: Form) -> Self {
         self.files.push((path, form));

@@ -23,7 +23,7 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// At most so many requests in a second, and so many tasks at once; nothing for no limit.
+    /// Allows so many requests in a second and so many tasks at once; `None` is no limit.
     pub(super) fn new(max_rps: Option<u32>, max_outstanding: Option<usize>) -> Self {
         Self { max_rps, max_outstanding, window: Mutex::new((Instant::now(), 0)), ends: Mutex::default() }
     }

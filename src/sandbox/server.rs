@@ -51,7 +51,7 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// As the interface document has it, without a fault, on any free port.
+    /// Behaves as the interface document has it, without a fault, on any free port.
     fn default() -> Self {
         Self {
             port: 0,

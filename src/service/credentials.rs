@@ -108,7 +108,7 @@ impl Credentials {
         Self { key, headers }
     }
 
-    /// As headers, which no log shows.
+    /// Makes headers of it, which no log shows.
     pub(super) fn headers(&self) -> HeaderMap {
         let mut map = HeaderMap::new();
         let bearer = (AUTHORIZATION, self.key.bearer());

@@ -93,14 +93,14 @@ impl HttpService {
         self.endpoint.at(&[])
     }
 
-    /// With words of gateways for the end of a task.
+    /// Understands words of gateways for the end of a task, too.
     #[must_use]
     pub fn with_final_words(mut self, words: FinalWords) -> Self {
         self.words = Arc::new(words);
         self
     }
 
-    /// With another time to wait for the answer to a submission than three minutes.
+    /// Waits for the answer to a submission for another time than three minutes.
     #[must_use]
     pub fn with_submit_timeout(mut self, timeout: Duration) -> Self {
         self.submit_timeout = timeout;

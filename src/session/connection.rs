@@ -72,13 +72,13 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// To the service at an address.
+    /// Connects to the service at an address.
     pub fn to(endpoint: Endpoint, credentials: Credentials, options: ConnectionOptions) -> Result<Self, ClientError> {
         let account = account(&endpoint.to_string(), &credentials.fingerprint());
         Self::new(endpoint, credentials, account, options, None)
     }
 
-    /// To a simulator of its own on this machine, which takes any key and charges nothing.
+    /// Starts a simulator on this machine and connects to it, which takes any key and charges nothing.
     pub async fn to_simulator(catalog: &'static Catalog) -> Result<Self, ConnectionError> {
         let failed = |error| ConnectionError::Simulator(error);
         let options = sandbox::Options { speed: SIMULATOR_SPEED, catalog, ..sandbox::Options::default() };

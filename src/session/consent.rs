@@ -12,19 +12,19 @@ pub struct Consent {
 }
 
 impl Consent {
-    /// To new spending up to a sum.
+    /// Agrees to new spending up to a sum.
     #[must_use]
     pub fn up_to(sum: Usd) -> Self {
         Self { up_to: sum, again: false }
     }
 
-    /// To all that a plan can cost, and to all of it that seems to have been bought before: for whoever has shown that plan.
+    /// Agrees to all that a plan can cost, and to all of it that seems to have been bought before: for whoever has shown that plan.
     #[must_use]
     pub fn to(plan: &Plan) -> Self {
         Self { up_to: plan.most(), again: true }
     }
 
-    /// And to buying again what seems to have been bought before. No consent to a sum is consent to that.
+    /// Agrees as well to buy again what seems to have been bought before. No consent to a sum is consent to that.
     #[must_use]
     pub fn also_again(self) -> Self {
         Self { again: true, ..self }

@@ -38,13 +38,13 @@ impl ThroughALink {
 }
 
 impl Home {
-    /// For real purchases.
+    /// The home of real purchases.
     #[must_use]
     pub fn of(manifest: &Path) -> Self {
         Self { folder: home(manifest), is_simulated: false }
     }
 
-    /// For rehearsals with the simulator.
+    /// The home of rehearsals with the simulator.
     #[must_use]
     pub fn of_rehearsals(manifest: &Path) -> Self {
         Self { is_simulated: true, ..Self::of(manifest) }

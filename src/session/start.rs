@@ -27,7 +27,7 @@ pub struct Session<L> {
 }
 
 impl<L: Ledger> Session<L> {
-    /// About the selected jobs of a sound manifest.
+    /// Begins with the selected jobs of a sound manifest.
     pub fn new(manifest: Manifest, ledger: L, options: Options) -> Self {
         let is_selected = |job: &&Arc<Job>| options.selection.takes(job.id.as_str(), &job.tags);
         let selected = manifest.jobs.iter().filter(is_selected).cloned().collect();

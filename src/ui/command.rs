@@ -15,14 +15,14 @@ impl Again {
         Self { words: vec![manifest.to_string_lossy().into_owned()] }
     }
 
-    /// With one more option.
+    /// Adds an option.
     #[must_use]
     pub(crate) fn with(mut self, option: &str, value: &str) -> Self {
         self.words.extend([option.to_owned(), value.to_owned()]);
         self
     }
 
-    /// With one more switch.
+    /// Adds a switch.
     #[must_use]
     pub(crate) fn with_switch(mut self, switch: &str) -> Self {
         self.words.push(switch.to_owned());

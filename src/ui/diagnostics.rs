@@ -34,7 +34,7 @@ pub(crate) fn show_findings(terminal: &Terminal, findings: &[Diagnostic], source
     }
 }
 
-/// As many findings as are shown, in their order, errors before warnings where there are too many; and how many are left out.
+/// The findings that are shown, in their order, errors before warnings where there are too many; and how many are left out.
 fn worst<T>(findings: Vec<T>, severity: impl Fn(&T) -> Severity) -> (Vec<T>, usize) {
     let count = findings.len();
     if count <= SHOWN {

@@ -46,7 +46,7 @@ pub(super) struct Eta {
 }
 
 impl Eta {
-    /// Of a plan, on so many slots, at a service that is so many times faster than documented.
+    /// Reckons for a plan on so many slots, at a service that is so many times faster than documented.
     pub(super) fn new(plan: &Plan, slots: usize, speed: f64, now: Instant) -> Self {
         let mut names: HashMap<(&str, Option<i64>), usize> = HashMap::new();
         #[expect(clippy::cast_precision_loss, reason = "as many as tasks at a service")]

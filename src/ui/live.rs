@@ -50,7 +50,7 @@ fn drawn() -> MutexGuard<'static, Vec<String>> {
     DRAWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// At once, so that nobody sees half of it. Nobody can be told that stderr is gone.
+/// Writes all of it at once, so that nobody sees half of it. Nobody can be told that stderr is gone.
 fn put(text: &str) {
     let mut stderr = io::stderr().lock();
     let _nobody_looks = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
@@ -61,7 +61,7 @@ fn rows(lines: &[String], width: usize) -> usize {
     lines.iter().map(|line| line.width().div_ceil(width.max(1)).max(1)).sum()
 }
 
-/// From the end of the last of so many rows to the begin of the first.
+/// Moves the cursor from the end of the last of so many rows to the start of the first.
 fn to_the_first(rows: usize) -> String {
     if rows > 1 { format!("\r\u{1b}[{}A", rows - 1) } else { "\r".to_owned() }
 }

@@ -9,7 +9,7 @@ use crate::domain::{JobId, Usd};
 use crate::engine::RunEvent;
 use crate::plan::Plan;
 
-/// From when on a silence of the service is shown.
+/// A silence of the service is shown once it lasts this long.
 pub(super) const SILENCE: Duration = Duration::from_secs(15);
 /// The longest bar and the shortest one that still tells something, in columns.
 const LONGEST_BAR: usize = 40;
@@ -41,7 +41,7 @@ pub struct ProgressState {
 }
 
 impl ProgressState {
-    /// Of nothing yet.
+    /// Begins with nothing done.
     #[must_use]
     pub fn new(now: Instant) -> Self {
         Self {
@@ -62,7 +62,7 @@ impl ProgressState {
         }
     }
 
-    /// With every task of a plan, on so many slots, at a service that is so many times faster than documented.
+    /// Adds every task of a plan, on so many slots, at a service that is so many times faster than documented.
     #[must_use]
     pub fn with_tasks(mut self, plan: &Plan, slots: usize, speed: f64) -> Self {
         self.eta = Some(Eta::new(plan, slots, speed, self.started));
@@ -183,7 +183,7 @@ impl ProgressState {
         lines
     }
 
-    /// From what was learned; where tasks are not followed, by the pace so far, and nothing before there is one.
+    /// The time that is left, by what was learned; where tasks are not followed, by the pace so far, and nothing before there is one.
     fn time_left(&self, now: Instant) -> Option<Duration> {
         if let Some(eta) = &self.eta {
             return eta.left(now);

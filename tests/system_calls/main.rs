@@ -70,6 +70,26 @@ fn meet(call: &str, fault: &str, when: &str) -> bool {
     is_met
 }
 
+/// Where no thread can be had, that is what is told, and nothing is sent.
+#[test]
+fn a_thread_that_cannot_be_started_is_told_as_that() {
+    for when in ["1+", "2+"] {
+        let (service, here) = (Service::well(), Workspace::with_manifest(MANIFEST));
+        let trace =
+            format!("strace -f -qq -o trace.log -e trace=clone3,clone -e inject=clone3,clone:error=EAGAIN:when={when}");
+        let Ended { stderr, code, .. } = here.script(&service, &format!("{trace} \"$0\" run m.yaml --yes")).ends();
+        assert!(
+            stderr.contains("thread can't be started") && stderr.contains("too many processes"),
+            "{when}: {stderr}"
+        );
+        assert_eq!(
+            (code, service.asked().len(), stderr.contains("panicked")),
+            (Some(74), 0, false),
+            "{when}: {stderr}"
+        );
+    }
+}
+
 #[test]
 fn every_folder_that_was_made_is_on_the_disk_before_anything_is_sent() {
     let (service, here) = (Service::well(), Workspace::with_manifest(MANIFEST));

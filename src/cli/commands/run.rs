@@ -103,7 +103,7 @@ impl Run<'_> {
                 let missing = (fetch > 0).then(|| ui::to_fetch(fetch));
                 let view = PlanView::new(plan, warnings.into_iter().chain(bought).chain(missing).collect());
                 let json = view.and_then(|view| Page::json(&view));
-                json.map_err(|error| Failure::before_sending(Exit::CannotWrite, error.to_string()))?
+                json.map_err(|error| Failure::of_form(&error))?
             }
         };
         self.terminal.result(&page);

@@ -31,5 +31,5 @@ pub(super) fn page(of: SchemaOf) -> Result<Page, Failure> {
     };
     // A name and no address: nothing is fetched to read a manifest.
     schema.insert("$id".to_owned(), format!("urn:shotlist:{name}:1").into());
-    Page::json(&schema).map_err(|error| Failure::plain(Exit::CannotWrite, error.to_string()))
+    Page::json(&schema).map_err(|error| Failure::of_form(&error))
 }

@@ -79,7 +79,7 @@ pub(super) fn spend(args: &SpendArgs, terminal: &Terminal) -> Result<Exit, Failu
         StatusFormat::Json => {
             let totals = totals(&lines);
             let json = Page::json(&SpendView { schema_version: 1, lines, totals });
-            json.map_err(|error| Failure::plain(Exit::CannotWrite, error.to_string()))?
+            json.map_err(|error| Failure::of_form(&error))?
         }
         StatusFormat::Text => text(&lines, terminal),
     };

@@ -35,7 +35,7 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
     let report = Report::new(key, args.manifest.sandbox, chosen.selected.clone().into(), history, &out);
     if as_json {
         let json = Page::json(&ReportView::new(&report, &out, Timestamp::now()));
-        terminal.result(&json.map_err(|error| Failure::plain(Exit::CannotWrite, error.to_string()))?);
+        terminal.result(&json.map_err(|error| Failure::of_form(&error))?);
     } else {
         terminal.result(&ui::status_text(&report, terminal.width(), terminal.verbosity > 0));
     }

@@ -15,7 +15,7 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// From one age to another, at least a millisecond wide.
+    /// A block from one age to another, at least a millisecond wide.
     pub(super) fn new(from: f64, to: f64, weight: f64) -> Self {
         let from = from.max(0.0);
         Self { from, to: to.max(from + 0.001), weight }

@@ -8,7 +8,7 @@ use crate::engine::settings::Settings;
 
 /// What a poll is worth, as a share of the mean time that a task of its class takes.
 const POLL_WORTH: f64 = 0.005;
-/// From which probability on, of ending soon, a task may be ready.
+/// A task may be ready once the probability that it ends soon is this high.
 const READY: f64 = 0.05;
 /// What is soon, as a share of the mean time that a task of its class takes: some ten seconds of two minutes.
 const SOON: f64 = 0.08;
@@ -76,7 +76,7 @@ pub(crate) struct Cadence {
 }
 
 impl Cadence {
-    /// As the user set it. An interval below the floor is lifted to it.
+    /// Keeps to what the user set. An interval below the floor is lifted to it.
     pub(crate) fn new(settings: &Settings) -> Self {
         Self {
             interval: settings.poll_interval.max(settings.poll_floor).max(SHORTEST_INTERVAL),

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use rusqlite::Connection;
+use tokio::sync::oneshot;
 
 use super::backup::{self, CheckError, Contents};
 use super::held::SqliteBatch;
@@ -82,7 +83,7 @@ impl Ledger for SqliteLedger {
 
     async fn hold(&self, batch: &BatchKey) -> Result<SqliteBatch, HoldError> {
         let (Self { path, kind }, batch) = (self.clone(), batch.clone());
-        let mut held = aside(move || SqliteBatch::take(&path, kind, batch)).await?;
+        let mut held = aside::<_, HoldError>(move || SqliteBatch::take(&path, kind, batch)).await?;
         held.conclude().await?;
         Ok(held)
     }
@@ -126,9 +127,22 @@ impl Ledger for SqliteLedger {
 }
 
 /// Does what waits for the disk on a thread of its own, so that a run that goes on beside it is not held up.
-async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked.into_panic()))
+async fn aside<T, E>(work: impl FnOnce() -> Result<T, E> + Send + 'static) -> Result<T, E>
+where
+    T: Send + 'static,
+    E: From<OpenError> + Send + 'static,
+{
+    let (answer, answered) = oneshot::channel();
+    // Not one of the runtime's: those panic where no thread can be had.
+    let thread = std::thread::Builder::new().name("ledger-reader".to_owned());
+    let thread = thread.spawn(move || drop(answer.send(work()))).map_err(OpenError::Thread)?;
+    match answered.await {
+        Ok(done) => done,
+        Err(_) => match thread.join() {
+            Err(panicked) => std::panic::resume_unwind(panicked),
+            Ok(()) => Err(OpenError::Thread(std::io::Error::other("it ended without an answer")).into()),
+        },
+    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use rusqlite::{Connection, ErrorCode as SqliteCode, OpenFlags};
 use super::schema::{COUNTS_SINCE, Found, Kind, VERSION, create_or_upgrade, read_as_current, recognise};
 use super::witness;
 use crate::files::{make_folders, sync_folder};
-use crate::ledger::Unavailable;
+use crate::ledger::{HoldError, Unavailable};
 
 /// The folder of a ledger that was given no other place.
 pub(crate) const OWN_FOLDER: &str = ".shotlist";
@@ -142,6 +142,12 @@ impl From<OpenError> for Unavailable {
     fn from(error: OpenError) -> Self {
         let help = error.help();
         Self::new(error, help)
+    }
+}
+
+impl From<OpenError> for HoldError {
+    fn from(error: OpenError) -> Self {
+        Self::Unavailable(error.into())
     }
 }
 

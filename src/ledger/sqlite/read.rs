@@ -120,3 +120,31 @@ pub(super) fn charging_name(charging: Charging) -> &'static str {
 pub(super) fn charging_named(name: &str) -> Option<Charging> {
     [Charging::AtSubmission, Charging::Undocumented].into_iter().find(|charging| charging_name(*charging) == name)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::Intent;
+    use crate::ledger::sqlite::open::open;
+    use crate::ledger::sqlite::schema::Kind;
+    use crate::ledger::sqlite::write::intend;
+
+    /// A value that makes no sense is told with the column that it stands in, and with no other.
+    #[test]
+    fn what_cannot_be_read_is_told_by_its_own_column() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut connection = open(&folder.path().join("ledger.db"), Kind::Real).expect("a ledger");
+        let batch = BatchKey { name: "n".into(), batch: String::new() };
+        intend(&connection, &batch, &Intent::of_job("a"), Timestamp::UNIX_EPOCH).expect("an intent");
+        for column in ["job", "charging", "state", "intended_us", "answered_us", "seen_us", "ended_us", "fetched_us"] {
+            let nonsense = if column.ends_with("_us") { "9223372036854775807" } else { "'/'" };
+            let changed = connection.transaction().expect("a transaction");
+            changed.execute(&format!("UPDATE attempt SET {column} = {nonsense}"), []).expect("changed");
+            let mut statement = changed.prepare(&format!("SELECT {ATTEMPT} FROM attempt")).expect("a question");
+            let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
+            let error = statement.query_row([], |row| attempt(row, None)).expect_err(column);
+            let rusqlite::Error::FromSqlConversionFailure(index, ..) = error else { panic!("{column}: {error}") };
+            assert_eq!(names[index], column, "{error}");
+        }
+    }
+}

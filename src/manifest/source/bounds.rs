@@ -14,7 +14,7 @@ pub(crate) const MOST_JOBS: usize = 200_000;
 /// The most bytes of text that a manifest may come to, with what it refers to again and again, and the most that all of
 /// its requests may.
 pub(crate) const MOST_TEXT: usize = 64 * 1024 * 1024;
-/// From this many open brackets on, it is looked whether they are brackets. Nothing that a manifest may hold is as deep.
+/// This many open brackets make it worth counting how deep they are. Nothing that a manifest may hold is as deep.
 const SUSPICIOUS: usize = 200;
 /// What a value takes besides its text, in bytes: a list of nothings is not nothing.
 const VALUE: usize = 16;

@@ -66,14 +66,14 @@ impl Diagnostic {
         }
     }
 
-    /// With how to mend it.
+    /// Adds how to mend it.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// With the job and the row that it is about.
+    /// Adds the job and the row that it is about.
     #[must_use]
     pub fn with_job(mut self, job: Option<JobLabel>, row: Option<RowLocation>) -> Self {
         self.job = job;
@@ -104,7 +104,7 @@ pub struct Located {
 }
 
 impl Sources {
-    /// Of a manifest that was read.
+    /// Holds the text of a manifest that was read.
     #[must_use]
     pub fn new(path: &Path, text: String) -> Self {
         Self { path: path.to_owned(), text, marks: OnceCell::new(), lines: OnceCell::new() }

@@ -100,7 +100,7 @@ impl Object for Scope {
 }
 
 impl Templates {
-    /// With the vars, the date and the permitted environment variables (name and value, where it is set) in scope.
+    /// Sets the engine up with the vars, the date and the permitted environment variables (name and value, where it is set) in scope.
     pub(crate) fn new(
         vars: impl IntoIterator<Item = (String, serde_yaml::Value)>,
         today: &str,

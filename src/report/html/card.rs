@@ -39,7 +39,7 @@ struct Version {
 }
 
 impl Card {
-    /// Of a row.
+    /// The card of a row.
     pub(super) fn new(row: &Row) -> Self {
         let text = |text: &Option<String>| text.as_deref().map(plain);
         let tags: Vec<String> = row.tags.iter().map(|tag| plain(tag)).collect();

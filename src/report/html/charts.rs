@@ -95,7 +95,7 @@ fn share(part: usize, whole: usize) -> f64 {
     if whole == 0 { 0.0 } else { rounded(part as f64 * 1000.0 / whole as f64) }
 }
 
-/// To a tenth of a unit.
+/// Rounds to a tenth of a unit.
 pub(super) fn rounded(width: f64) -> f64 {
     (width * 10.0).round() / 10.0
 }

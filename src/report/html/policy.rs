@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use reqwest::Url;
 use sha2::{Digest as _, Sha256};
 
-/// From this many video hosts on, they are no longer named one by one.
+/// More video hosts than this are no longer named one by one.
 const MOST_HOSTS: usize = 20;
 
 /// A Content Security Policy.
@@ -21,7 +21,7 @@ pub(super) struct Policy {
 }
 
 impl Policy {
-    /// For a page with one style and one script.
+    /// The policy of a page with one style and one script.
     pub(super) fn new(style: &str, script: &str) -> Self {
         let hash = |text: &str| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)));
         Self { style: hash(style), script: hash(script), hosts: BTreeSet::new(), is_open: false }

@@ -47,7 +47,7 @@ pub(super) struct Timeline {
     to: String,
     /// What a task took in the middle.
     typical: Option<String>,
-    /// Whether the begin of any generation is reckoned from progress.
+    /// Whether the start of any generation is reckoned from progress.
     estimated: bool,
     left_out: usize,
 }
@@ -68,7 +68,7 @@ struct Part {
 }
 
 impl Timeline {
-    /// Of tasks in any order; nothing if there are none.
+    /// Draws tasks in any order; `None` if there are none.
     pub(super) fn of(tasks: Tasks) -> Option<Self> {
         let Tasks { drawn: mut tasks, left_out } = tasks;
         tasks.sort_by_key(|(_, times)| times.asked);
@@ -134,7 +134,7 @@ fn typical(tasks: &[(String, Times)]) -> Option<String> {
 
 /// Time as a place in the drawing. Pieces are spans in which something was going on.
 struct Axis {
-    /// Begin, end, and where the begin is in the drawing.
+    /// Start, end, and where the start is in the drawing.
     pieces: Vec<(Timestamp, Timestamp, f64)>,
     /// Units for a second.
     scale: f64,

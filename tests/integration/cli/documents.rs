@@ -95,3 +95,19 @@ fn copy(from: &Path, to: &Path) {
         }
     }
 }
+
+/// Whoever reads the README's table knows every key that a manifest and a job may have.
+#[test]
+fn the_readme_names_every_key_of_a_manifest() {
+    let schema: serde_json::Value = serde_json::from_str(&read("schemas/manifest.schema.json")).expect("JSON");
+    let readme = read("README.md");
+    let (_, section) = readme.split_once("## The manifest").expect("a section");
+    let table = section.split_once("- **Templates**").expect("a table").0;
+    for keys in ["/properties", "/$defs/RawJob/properties"] {
+        let keys = schema.pointer(keys).and_then(serde_json::Value::as_object).expect("keys");
+        assert!(keys.len() > 9);
+        for key in keys.keys() {
+            assert!(table.contains(&format!("`{key}`")), "the table of keys lacks `{key}`");
+        }
+    }
+}

@@ -73,10 +73,10 @@ fn a_key_that_turns_invalid_leaves_paid_tasks_for_the_next_run() {
 #[test]
 fn an_unreachable_service_costs_nothing() {
     let here = Workspace::with_manifest(TWO_JOBS);
-    let port = {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-        listener.local_addr().expect("an address").port()
-    };
+    // The near end of a connection: nobody listens there, and no other test's service can take it meanwhile.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let taken = std::net::TcpStream::connect(listener.local_addr().expect("an address")).expect("a connection");
+    let port = taken.local_addr().expect("an address").port();
     let program = here.shotlist(&["run", "m.yaml", "--yes"]).env("SHOTLIST_API_KEY", "k");
     let ended = program.env("SHOTLIST_BASE_URL", &format!("http://127.0.0.1:{port}")).ends_with(6);
     assert!(ended.stderr.contains("the service can't be reached"), "{}", ended.stderr);
