@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::backup::{self, CheckError, Contents};
 use super::held::SqliteBatch;
-use super::open::{OpenError, open_to_read, store_error};
+use super::open::{OpenError, is_there, open_to_read, store_error};
 use super::schema::Kind;
 use super::{books, purchases, read};
 use crate::domain::{BatchKey, Fingerprint, History, JobId, TaskId, Usd};
@@ -60,6 +60,10 @@ impl SqliteLedger {
         question: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, Unavailable> {
         let Self { path, kind } = self.clone();
+        // Most first plans have no ledger, and need no thread to see that.
+        if !is_there(&path)? {
+            return Ok(nothing);
+        }
         let answer = aside(move || {
             let Some(connection) = open_to_read(&path, kind)? else { return Ok(nothing) };
             question(&connection).map_err(|error| store_error(&path, error))

@@ -297,7 +297,7 @@ fn check_witness(connection: &Connection, path: &Path, known: Option<i64>) -> Re
 
 /// Whether there is a ledger. One that can't be reached is no ledger that is not there: taken for one, everything in it
 /// would be paid for again.
-fn is_there(path: &Path) -> Result<bool, OpenError> {
+pub(super) fn is_there(path: &Path) -> Result<bool, OpenError> {
     let unreachable = |source| OpenError::Unreachable { path: path.to_owned(), source };
     let own = match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound && has_companions(path) => {
