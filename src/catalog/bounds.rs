@@ -1,8 +1,18 @@
 //! Limits as types: each has one definition for its check and for its message.
 
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 use crate::domain::Usd;
+
+/// An amount of dollars, written as text so that no float is ever involved.
+pub(super) fn price<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Usd, D::Error> {
+    let price: Usd = String::deserialize(deserializer)?.parse().map_err(D::Error::custom)?;
+    if price.is_zero() {
+        return Err(D::Error::custom("no model is free"));
+    }
+    Ok(price)
+}
 
 /// A whole number between two bounds, both included.
 #[derive(Clone, Debug, Deserialize)]
@@ -109,7 +119,7 @@ pub struct ImageRule {
 #[serde(deny_unknown_fields)]
 pub struct FaceRule {
     /// What the review of one face costs, once, in dollars.
-    #[serde(deserialize_with = "super::file::price")]
+    #[serde(deserialize_with = "price")]
     pub review_usd: Usd,
     /// The section of the interface document.
     pub source: String,

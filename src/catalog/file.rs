@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 use super::bounds::{Choice, FaceRule, ImageRule, PromptRule, SizeRule, Typical, Whole};
 use crate::domain::{Charging, Field, Usd};
@@ -79,7 +78,7 @@ struct ModelEntry {
 pub struct Price {
     per: Unit,
     /// Written as text, so that no float is ever involved.
-    #[serde(deserialize_with = "price")]
+    #[serde(deserialize_with = "super::bounds::price")]
     usd: Usd,
 }
 
@@ -91,15 +90,6 @@ enum Unit {
     Request,
     /// One second of video.
     Second,
-}
-
-/// An amount of dollars, written as text so that no float is ever involved.
-pub(super) fn price<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Usd, D::Error> {
-    let price: Usd = String::deserialize(deserializer)?.parse().map_err(D::Error::custom)?;
-    if price.is_zero() {
-        return Err(D::Error::custom("no model is free"));
-    }
-    Ok(price)
 }
 
 /// A model with its family.

@@ -6,7 +6,7 @@ use super::exit::Exit;
 use super::failure::Failure;
 use crate::domain::with_causes;
 use crate::ledger::{HoldError, LedgerError, Unavailable};
-use crate::session::{ConnectionError, Refusal, ThroughALink};
+use crate::session::{ConnectionError, OtherAccount, Refusal, ThroughALink};
 
 const WRITABLE: &str = "check the path, the permissions of its folder and the free space";
 
@@ -51,6 +51,12 @@ impl From<ThroughALink> for Failure {
     }
 }
 
+impl From<OtherAccount> for Failure {
+    fn from(error: OtherAccount) -> Self {
+        Refusal::from(error).into()
+    }
+}
+
 impl From<ConnectionError> for Failure {
     fn from(error: ConnectionError) -> Self {
         Refusal::from(error).into()
@@ -73,7 +79,7 @@ impl From<Refusal> for Failure {
                 refused(Exit::NotAllowed).with_help("raise the limit, or choose fewer jobs with --select or --tag")
             }
             Refusal::NoConnection | Refusal::OtherKind { .. } => refused(Exit::Usage),
-            Refusal::OtherAccount { .. } => refused(Exit::Usage).with_help(
+            Refusal::OtherAccount(_) => refused(Exit::Usage).with_help(
                 "use the address and key it was submitted with; if this key belongs to the same account, as after a \
                  rotation, say so with --same-account",
             ),

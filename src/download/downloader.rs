@@ -4,25 +4,18 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use futures::future::BoxFuture;
-use reqwest::{RequestBuilder, Url};
 
 use super::host_health::HostHealth;
 use super::hosts::HostPolicy;
 use super::interface::{Destination, Downloads, FetchError, Limits, Link, Stored};
+use super::transport::{Get, Transport};
 use super::{part, storing, stream};
 use crate::domain::{OutputPath, VideoFile};
 
-/// Begins a GET of an address, with the key if it is the service's own. What sends it follows no redirect, and resolves names
-/// by the same policy.
-pub type Get = Box<dyn Fn(&Url) -> RequestBuilder + Send + Sync>;
-
 /// Fetches videos over HTTP.
 pub struct Downloader {
-    pub(super) get: Get,
-    pub(super) hosts: HostPolicy,
+    transport: Transport,
     folder: PathBuf,
-    pub(super) limits: Limits,
-    pub(super) host_health: HostHealth,
     /// Names are chosen and taken by one at a time.
     naming: Arc<Mutex<()>>,
 }
@@ -31,7 +24,8 @@ impl Downloader {
     /// Fetches into this folder.
     #[must_use]
     pub fn new(get: Get, hosts: HostPolicy, folder: PathBuf, limits: Limits) -> Self {
-        Self { get, hosts, folder, limits, host_health: HostHealth::default(), naming: Arc::default() }
+        let transport = Transport { get, hosts, limits, host_health: HostHealth::default() };
+        Self { transport, folder, naming: Arc::default() }
     }
 }
 
@@ -44,7 +38,7 @@ impl Downloads for Downloader {
                 return Ok(());
             }
             let mut part = part::Part::open(&target.part).await.map_err(FetchError::local(&target.part))?;
-            let filled = stream::fill(self, link, &mut part).await;
+            let filled = stream::fill(&self.transport, link, &mut part).await;
             if filled.is_err() && part.length() == 0 {
                 // Nothing came of this link, and nothing of it stays.
                 return part.forget().await.map_err(FetchError::local(&target.part)).and(filled);

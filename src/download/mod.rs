@@ -22,7 +22,7 @@
 //!
 //! # The rooms inside
 //!
-//! [`interface`] is what is asked, and [`downloader`] does it: [`stream`] fills a [`part`] from one link, along its [`redirects`], to [`hosts`] that may be
+//! [`interface`] is what is asked, and [`downloader`] does it by a [`transport`]: [`stream`] fills a [`part`] from one link, along its [`redirects`], to [`hosts`] that may be
 //! asked and as often as their [`host_health`] says; [`content`] reads what the content endpoint answers. [`mp4`] says whether a file is whole,
 //! [`digest`] which one it is, and [`storing`] gives it its name.
 
@@ -37,8 +37,10 @@ mod part;
 mod redirects;
 mod storing;
 mod stream;
+mod transport;
 
-pub use downloader::{Downloader, Get};
+pub use downloader::Downloader;
 pub use hosts::HostPolicy;
 pub use interface::{Destination, Downloads, FetchError, Limits, Link, Stored};
 pub use storing::is_whole;
+pub use transport::Get;

@@ -5,9 +5,9 @@ use std::time::Duration;
 use reqwest::header::{ACCEPT_ENCODING, IF_RANGE, LOCATION, RANGE};
 use reqwest::{Response, StatusCode, Url};
 
-use super::downloader::Downloader;
 use super::interface::FetchError;
 use super::part::Resume;
+use super::transport::Transport;
 use crate::domain::causes;
 
 /// The most redirects; a browser follows twenty.
@@ -37,28 +37,24 @@ pub(super) fn host(link: &str) -> String {
 }
 
 /// Asks for a link, or for the rest of what was there before, and goes where it is sent.
-pub(super) async fn get(
-    downloader: &Downloader,
-    link: &str,
-    resume: Option<Resume<'_>>,
-) -> Result<Arrival, FetchError> {
-    let mut url = downloader.hosts.admit(address(link)?).await?;
+pub(super) async fn get(transport: &Transport, link: &str, resume: Option<Resume<'_>>) -> Result<Arrival, FetchError> {
+    let mut url = transport.hosts.admit(address(link)?).await?;
     for _ in 0..=MOST_REDIRECTS {
         // Whatever a video is packed into would be hashed and kept as it comes.
-        let mut request = (downloader.get)(&url).header(ACCEPT_ENCODING, "identity");
+        let mut request = (transport.get)(&url).header(ACCEPT_ENCODING, "identity");
         if let Some(Resume { from, version }) = resume {
             request = request.header(RANGE, format!("bytes={from}-")).header(IF_RANGE, version);
         }
         // A server that takes a request and never answers is as silent as one that stops in the middle.
-        let response = match tokio::time::timeout(downloader.limits.silence, request.send()).await {
+        let response = match tokio::time::timeout(transport.limits.silence, request.send()).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => return Ok(Arrival::Lost(lost(&error))),
-            Err(_) => return Ok(Arrival::Lost(silent(downloader.limits.silence))),
+            Err(_) => return Ok(Arrival::Lost(silent(transport.limits.silence))),
         };
         if !is_redirect(response.status()) {
             return Ok(Arrival::Answer(response));
         }
-        url = downloader.hosts.admit(next(&url, &response)?).await?;
+        url = transport.hosts.admit(next(&url, &response)?).await?;
     }
     Err(FetchError::BadRedirect(format!("more than {MOST_REDIRECTS} redirects")))
 }

@@ -11,7 +11,8 @@ use super::content;
 use super::mp4::{SIGNATURE_LENGTH, has_signature};
 use super::part::Part;
 use super::redirects::{self, Arrival, host, lost, silent};
-use super::{Downloader, FetchError, Limits, Link};
+use super::transport::Transport;
+use super::{FetchError, Limits, Link};
 use crate::domain::retry_after;
 
 /// The longest pause between two tries.
@@ -36,39 +37,39 @@ impl From<FetchError> for Miss {
 }
 
 /// Fills the part until it is as long as the server says that the video is.
-pub(super) async fn fill(downloader: &Downloader, link: &Link, part: &mut Part) -> Result<(), FetchError> {
-    let whole = downloader.limits.whole;
+pub(super) async fn fill(transport: &Transport, link: &Link, part: &mut Part) -> Result<(), FetchError> {
+    let whole = transport.limits.whole;
     let host = host(link.address());
     let deadline = tokio::time::Instant::now() + whole;
-    let filled = tokio::time::timeout_at(deadline, fill_in_tries(downloader, link, &host, deadline, part)).await;
+    let filled = tokio::time::timeout_at(deadline, fill_in_tries(transport, link, &host, deadline, part)).await;
     let filled = filled.unwrap_or_else(|_| {
         Err(FetchError::Transient(format!("it was not over after {} min; what arrived is kept", whole.as_secs() / 60)))
     });
     match &filled {
-        Ok(()) => downloader.host_health.answered(&host),
-        Err(FetchError::Transient(_)) => downloader.host_health.failed(&host),
+        Ok(()) => transport.host_health.answered(&host),
+        Err(FetchError::Transient(_)) => transport.host_health.failed(&host),
         Err(_) => {}
     }
     filled
 }
 
 async fn fill_in_tries(
-    downloader: &Downloader,
+    transport: &Transport,
     link: &Link,
     host: &str,
     deadline: tokio::time::Instant,
     part: &mut Part,
 ) -> Result<(), FetchError> {
     let pauses = || {
-        let first = downloader.limits.first_pause;
+        let first = transport.limits.first_pause;
         let pauses = ExponentialBuilder::new().with_min_delay(first).with_max_delay(LONGEST_PAUSE);
         pauses.with_jitter().without_max_times().build()
     };
-    let tries = downloader.host_health.tries(host, downloader.limits.tries);
+    let tries = transport.host_health.tries(host, transport.limits.tries);
     let (mut tried, mut pause) = (0, pauses());
     loop {
         let before = part.length();
-        let (message, wait) = match fill_once(downloader, link, part).await {
+        let (message, wait) = match fill_once(transport, link, part).await {
             Ok(()) => return Ok(()),
             Err(Miss::Never(error)) => return Err(error),
             Err(Miss::Again(message, wait)) => (message, wait.unwrap_or_default()),
@@ -86,26 +87,26 @@ async fn fill_in_tries(
     }
 }
 
-async fn fill_once(downloader: &Downloader, link: &Link, part: &mut Part) -> Result<(), Miss> {
+async fn fill_once(transport: &Transport, link: &Link, part: &mut Part) -> Result<(), Miss> {
     let url = match link {
         Link::Video(url) => url,
         Link::Content(url) => {
-            let response = answer(downloader, url, part).await?;
+            let response = answer(transport, url, part).await?;
             if !content::is_json(text(response.headers(), &CONTENT_TYPE)) {
-                return take(downloader, url, response, part).await;
+                return take(transport, url, response, part).await;
             }
-            let body = short(response, &downloader.limits).await?;
+            let body = short(response, &transport.limits).await?;
             let no_link = || FetchError::NotVideo("JSON in which there is no address".to_owned());
             &content::link(&body).ok_or_else(no_link)?
         }
     };
-    let response = answer(downloader, url, part).await?;
-    take(downloader, url, response, part).await
+    let response = answer(transport, url, part).await?;
+    take(transport, url, response, part).await
 }
 
 /// An answer that holds a video, or the rest of one.
-async fn answer(downloader: &Downloader, url: &str, part: &mut Part) -> Result<Response, Miss> {
-    let response = match redirects::get(downloader, url, part.resume(&host(url))).await? {
+async fn answer(transport: &Transport, url: &str, part: &mut Part) -> Result<Response, Miss> {
+    let response = match redirects::get(transport, url, part.resume(&host(url))).await? {
         Arrival::Answer(response) => response,
         Arrival::Lost(why) => return Err(Miss::Again(why, None)),
     };
@@ -127,8 +128,8 @@ async fn answer(downloader: &Downloader, url: &str, part: &mut Part) -> Result<R
 }
 
 /// Takes in a video, or the rest of it.
-async fn take(downloader: &Downloader, url: &str, mut response: Response, part: &mut Part) -> Result<(), Miss> {
-    let limits = &downloader.limits;
+async fn take(transport: &Transport, url: &str, mut response: Response, part: &mut Part) -> Result<(), Miss> {
+    let limits = &transport.limits;
     let whole = begin(url, &response, part).await?;
     if whole.is_some_and(|whole| whole > limits.longest) {
         return Err(Miss::Never(FetchError::TooLong(limits.longest)));

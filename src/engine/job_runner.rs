@@ -1,8 +1,7 @@
 //! One job's way through a run: from the intent, or from a task that is at the service, to its final word and its video.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::channel::mpsc::unbounded;
@@ -14,7 +13,7 @@ use super::cadence::Class;
 use super::event::{LeaveReason, RunEvent};
 use super::fetcher::Fetcher;
 use super::gateway::Gateway;
-use super::run::{Engine, Outcome};
+use super::outcome::Tally;
 use super::slots::{Slot, Slots};
 use super::stop::StopReason;
 use super::submit::{Submitted, Submitter};
@@ -37,6 +36,11 @@ fn has_failed(word: &TaskUpdate) -> bool {
     matches!(word, TaskUpdate::Final(Event::Failed { .. }))
 }
 
+/// Whether no video comes of it, by the service's word or by its silence.
+fn has_no_video(word: &TaskUpdate) -> bool {
+    matches!(word, TaskUpdate::Final(Event::Failed { .. } | Event::Disowned { .. }))
+}
+
 /// Where the video is, if this is the word that there is one.
 fn video_url(word: &TaskUpdate) -> Option<String> {
     match word {
@@ -45,48 +49,21 @@ fn video_url(word: &TaskUpdate) -> Option<String> {
     }
 }
 
-/// How many jobs ended in a way that the run has to count.
-#[derive(Default)]
-pub(super) struct Tally {
-    past_deadline: AtomicUsize,
-    /// Their last word was bad: failed, rejected for good, or in doubt.
-    failures: AtomicUsize,
-    /// Videos that could not be fetched.
-    unfetched: AtomicUsize,
-}
-
-impl Tally {
-    pub(super) fn note_fetch(&self, is_here: bool) {
-        if !is_here {
-            self.unfetched.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    /// How the run ended.
-    pub(super) fn outcome(self, stopped: BTreeSet<StopReason>) -> Outcome {
-        Outcome {
-            stopped,
-            failures: self.failures.into_inner(),
-            past_deadline: self.past_deadline.into_inner(),
-            unfetched: self.unfetched.into_inner(),
-        }
-    }
-}
-
 /// What each job's way needs.
-pub(super) struct JobRunner<'r, 'e, S, L> {
-    pub(super) engine: &'r Engine<'e, S, L>,
+pub(super) struct JobRunner<'r, S, L> {
     pub(super) gateway: &'r Gateway<'r, S>,
+    pub(super) ledger: &'r L,
     pub(super) submitter: &'r Submitter<'r, S, L>,
     pub(super) slots: &'r Slots,
     pub(super) fetcher: Option<&'r Fetcher<'r, S, L>>,
     pub(super) watch: mpsc::UnboundedSender<Watch<'r>>,
     pub(super) retries: u32,
+    pub(super) max_failures: Option<usize>,
     pub(super) known: Option<AttemptId>,
     pub(super) tally: &'r Tally,
 }
 
-impl<'r, S: VideoService, L: HeldBatch> JobRunner<'r, '_, S, L> {
+impl<'r, S: VideoService, L: HeldBatch> JobRunner<'r, S, L> {
     /// Takes a job from the intent to the final word.
     pub(super) async fn run(&self, slot: Slot<'r>, work: Work<'_>) {
         match work {
@@ -98,10 +75,7 @@ impl<'r, S: VideoService, L: HeldBatch> JobRunner<'r, '_, S, L> {
                 let (job, request, class) = (&attempt.job, attempt.request.as_str(), class_of_attempt(&attempt));
                 let bought = Bought { job, request, attempt: attempt.id, age, class };
                 let word = self.await_task(slot, bought, &mut task).await;
-                let (failed, video_url) = (
-                    matches!(word, TaskUpdate::Final(Event::Failed { .. } | Event::Disowned { .. })),
-                    video_url(&word),
-                );
+                let (failed, video_url) = (has_no_video(&word), video_url(&word));
                 Box::pin(self.finish(&attempt.job, attempt.id, word)).await;
                 self.count_failure(failed);
                 let destination = || self.fetcher.map(|fetcher| fetcher.plan().destination_of(&attempt));
@@ -121,12 +95,12 @@ impl<'r, S: VideoService, L: HeldBatch> JobRunner<'r, '_, S, L> {
             let bought = Bought { job: id, request, attempt, age: Duration::ZERO, class };
             let word = self.await_task(slot, bought, &mut task).await;
             let video_url = video_url(&word);
-            failed = matches!(word, TaskUpdate::Final(Event::Failed { .. } | Event::Disowned { .. }));
+            failed = has_no_video(&word);
             let pays_again = has_failed(&word) && retries > 0;
             Box::pin(self.finish(&job.id, attempt, word)).await;
             let own = || Some(Destination { path: job.output(), is_version: false });
             Box::pin(self.fetch_video(&job.id, attempt, task, video_url, own)).await;
-            let next = if pays_again { self.engine.unless_stopping(self.slots.take()).await } else { None };
+            let next = if pays_again { self.gateway.stop.unless_stopping(self.slots.take()).await } else { None };
             let Some(next) = next else { return self.count_failure(failed) };
             (retries, slot) = (retries - 1, next);
             submitted = Box::pin(self.submitter.submit_again(job, attempt, &mut slot)).await;
@@ -154,7 +128,7 @@ impl<'r, S: VideoService, L: HeldBatch> JobRunner<'r, '_, S, L> {
             return;
         }
         let failures = self.tally.failures.fetch_add(1, Ordering::Relaxed) + 1;
-        if self.engine.settings.max_failures.is_some_and(|most| failures >= most) {
+        if self.max_failures.is_some_and(|most| failures >= most) {
             let message = format!(
                 "as many jobs as --max-failures says ({failures}) failed, were rejected or are in doubt; what is at the service is still collected"
             );
@@ -176,12 +150,12 @@ impl<'r, S: VideoService, L: HeldBatch> JobRunner<'r, '_, S, L> {
                     if !std::mem::replace(&mut started, true) {
                         Box::pin(self.write(attempt, Event::Started { percent })).await;
                     }
-                    (self.engine.tell)(RunEvent::Progressed { job: job.clone(), percent });
+                    (self.gateway.tell)(RunEvent::Progressed { job: job.clone(), percent });
                 }
                 Some(TaskUpdate::Made(echo)) => self.gateway.compare(request, &echo),
                 Some(TaskUpdate::Named(names)) => {
                     task.clone_from(&names);
-                    (self.engine.tell)(RunEvent::Named { job: job.clone(), task: names });
+                    (self.gateway.tell)(RunEvent::Named { job: job.clone(), task: names });
                 }
                 Some(last) => return last,
                 None => {
@@ -204,14 +178,14 @@ impl<'r, S: VideoService, L: HeldBatch> JobRunner<'r, '_, S, L> {
                     _ => RunEvent::Completed { job },
                 };
                 self.write(attempt, event).await;
-                (self.engine.tell)(told);
+                (self.gateway.tell)(told);
             }
             TaskUpdate::Left { why, polls, said, is_endless } => {
                 self.write(attempt, Event::Left { polls }).await;
                 if why == LeaveReason::Deadline {
                     self.tally.past_deadline.fetch_add(1, Ordering::Relaxed);
                 }
-                (self.engine.tell)(RunEvent::Left { job, why, said, is_endless });
+                (self.gateway.tell)(RunEvent::Left { job, why, said, is_endless });
             }
         }
     }
@@ -219,7 +193,7 @@ impl<'r, S: VideoService, L: HeldBatch> JobRunner<'r, '_, S, L> {
     /// What can't be written is asked for again by the next run: the task is in the ledger, and its final word is at the
     /// service.
     async fn write(&self, attempt: AttemptId, event: Event) {
-        if let Err(error) = self.engine.ledger.record(attempt, event).await {
+        if let Err(error) = self.ledger.record(attempt, event).await {
             self.gateway.stop_because(StopReason::LedgerFailed, with_causes(&error));
         }
     }

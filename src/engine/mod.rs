@@ -7,7 +7,7 @@
 //! writes the answer; then the task is handed over in a [`watch`] to the [`poller`], which owns every outstanding task in one delay queue and
 //! decides who is polled next, when [`cadence`] says. What an answer means for its task is a pure state machine in [`watched`], which asks [`identity`] whether
 //! the answer is about that task at all; what follows from it is in [`reactions`]. At its final word the poller gives a task's slot back,
-//! the job writes the word down, and [`fetcher`] fetches the video, to where the plan says.
+//! the job writes the word down, counts it for the [`outcome`], and [`fetcher`] fetches the video, to where the plan says.
 //!
 //! # What holds it back
 //!
@@ -29,6 +29,7 @@ mod identity;
 mod in_flight;
 mod job_runner;
 mod learned_rate;
+mod outcome;
 mod poller;
 mod rate_limit;
 mod reactions;
@@ -43,6 +44,7 @@ mod watch;
 mod watched;
 
 pub use event::{LeaveReason, RunEvent};
-pub use run::{Engine, Outcome};
+pub use outcome::Outcome;
+pub use run::Engine;
 pub use settings::Settings;
 pub use stop::{Stop, StopReason};

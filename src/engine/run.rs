@@ -1,6 +1,5 @@
 //! The pipeline: from a plan to final words, top to bottom.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::stream::{self, StreamExt as _};
@@ -11,7 +10,8 @@ use super::echo::Echoes;
 use super::event::RunEvent;
 use super::fetcher::Fetcher;
 use super::gateway::Gateway;
-use super::job_runner::{JobRunner, Tally, Work};
+use super::job_runner::{JobRunner, Work};
+use super::outcome::{Outcome, Tally};
 use super::poller::Poller;
 use super::rate_limit::RateLimit;
 use super::settings::Settings;
@@ -44,19 +44,6 @@ pub struct Engine<'e, S, L> {
     pub downloads: Option<&'e dyn Downloads>,
     /// Where events go.
     pub tell: &'e (dyn Fn(RunEvent) + Sync),
-}
-
-/// How a run ended. How each job stands is in the ledger.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
-    /// Why it ended early; empty if it did not.
-    pub stopped: BTreeSet<StopReason>,
-    /// Jobs whose last word was bad: failed, rejected for good, or in doubt.
-    pub failures: usize,
-    /// Tasks that were left at the service because they took longer than `--deadline`.
-    pub past_deadline: usize,
-    /// Videos that could not be fetched.
-    pub unfetched: usize,
 }
 
 impl<S: VideoService, L: HeldBatch> Engine<'_, S, L> {
@@ -99,13 +86,14 @@ impl<S: VideoService, L: HeldBatch> Engine<'_, S, L> {
 
         let jobs = async {
             let runner = JobRunner {
-                engine: self,
                 gateway: &gateway,
+                ledger: self.ledger,
                 submitter: &submitter,
                 slots: &slots,
                 fetcher: fetcher.as_ref(),
                 watch,
                 retries: plan.retries,
+                max_failures: self.settings.max_failures,
                 known: plan.newest,
                 tally: &tally,
             };
@@ -115,8 +103,8 @@ impl<S: VideoService, L: HeldBatch> Engine<'_, S, L> {
             // Due jobs follow in manifest order, each when a slot is free; the stream ends when the run stops.
             let due = stream::iter(plan.jobs.iter().filter(|planned| planned.action.buys()))
                 .then(|planned| async {
-                    let slot = self.unless_stopping(slots.take()).await?;
-                    let permit = self.unless_stopping(submitter.trust.turn()).await?;
+                    let slot = self.stop.unless_stopping(slots.take()).await?;
+                    let permit = self.stop.unless_stopping(submitter.trust.turn()).await?;
                     Some((slot, Work::Submit(Arc::clone(&planned.job), permit)))
                 })
                 .take_while(|next| std::future::ready(next.is_some()))
@@ -140,15 +128,6 @@ impl<S: VideoService, L: HeldBatch> Engine<'_, S, L> {
         }
 
         tally.outcome(self.stop.reasons())
-    }
-
-    /// What comes of waiting, or nothing if the run stops first.
-    pub(super) async fn unless_stopping<T>(&self, wait: impl Future<Output = T>) -> Option<T> {
-        tokio::select! {
-            biased;
-            () = self.stop.stopping() => None,
-            value = wait => Some(value),
-        }
     }
 
     /// Ends the run's time box. Never returns.

@@ -88,6 +88,15 @@ impl Stop {
         self.submitting.cancelled().await;
     }
 
+    /// What comes of waiting, or nothing if the run stops first.
+    pub(super) async fn unless_stopping<T>(&self, wait: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            () = self.stopping() => None,
+            value = wait => Some(value),
+        }
+    }
+
     /// Returns once outstanding tasks are to be left at the service.
     pub async fn leaving(&self) {
         self.polling.cancelled().await;

@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::build::Planned;
 use super::decide::Action;
+use super::planned::Planned;
 use crate::domain::{Account, Attempt, AttemptId, AttemptState, History, Job, JobId, OutputPath, TaskNames, VideoFile};
 
 /// Where the videos of a batch are, and where they belong.

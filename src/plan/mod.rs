@@ -7,14 +7,16 @@ mod build;
 mod decide;
 mod downloads;
 mod estimate;
+mod planned;
 mod repurchase;
 mod select;
 mod view;
 
-pub use build::{Limit, Plan, PlanInput, Planned, Totals};
+pub use build::{Plan, PlanInput, Totals};
 pub use decide::Action;
 pub use downloads::{Destination, Download, DownloadPlan};
 pub use estimate::Estimate;
+pub use planned::{Limit, Planned};
 pub use repurchase::{Before, Repurchase};
 pub use select::{IdGlobs, InvalidGlob, Selection};
 pub(crate) use view::by_model;

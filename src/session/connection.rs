@@ -3,9 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::refusal::Refusal;
 use crate::catalog::Catalog;
-use crate::domain::{Account, Attempt};
+use crate::domain::{Account, Attempt, JobId};
 use crate::download::{self, Downloader, HostPolicy};
 use crate::engine::Settings;
 use crate::sandbox::{self, Sandbox};
@@ -59,6 +58,24 @@ pub enum ConnectionError {
     /// The simulator can't be started.
     #[error("the simulator can't be started")]
     Simulator(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// Tasks that are to be looked after belong to another account.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the task of {job}{} belongs to {owner}, and this is {account}: another account can't see it", and_more(*more))]
+pub struct OtherAccount {
+    /// The first job with such a task.
+    pub job: JobId,
+    /// How many more there are.
+    pub more: usize,
+    /// Whose task it is.
+    pub owner: Account,
+    /// Who asks.
+    pub account: Account,
+}
+
+fn and_more(more: usize) -> String {
+    if more == 0 { String::new() } else { format!(" and {more} more") }
 }
 
 /// A service that can be asked. Nothing was sent to it yet.
@@ -123,10 +140,10 @@ impl Connection {
     }
 
     /// Refuses to look after tasks of another account: it would be told that they do not exist, and report losses.
-    pub fn check_owner<'a>(&self, tasks: impl Iterator<Item = &'a Attempt>) -> Result<(), Refusal> {
+    pub fn check_owner<'a>(&self, tasks: impl Iterator<Item = &'a Attempt>) -> Result<(), OtherAccount> {
         let mut foreign = tasks.filter(|attempt| attempt.account != self.account && !self.is_same_account());
         let Some(first) = foreign.next() else { return Ok(()) };
-        Err(Refusal::OtherAccount {
+        Err(OtherAccount {
             job: first.job.clone(),
             more: foreign.count(),
             owner: first.account.clone(),

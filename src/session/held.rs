@@ -1,7 +1,6 @@
 //! A batch that is held, with the plan of what is due now that nobody else can change it.
 
-use super::connection::Connection;
-use super::ready::Ready;
+use super::planning::plan_against;
 use super::refusal::Refusal;
 use super::start::Session;
 use crate::domain::History;
@@ -17,18 +16,21 @@ pub struct Held<'s, L: Ledger> {
     open_elsewhere: Vec<OpenElsewhere>,
 }
 
-impl<'s, L: Ledger> Held<'s, L> {
-    pub(super) async fn new(session: &'s Session<L>) -> Result<Self, Refusal> {
-        session.check_reports()?;
-        let key = &session.manifest.key;
-        let batch = session.ledger.hold(key).await?;
+impl<L: Ledger> Session<L> {
+    /// Takes the batch, so that nobody else runs it, and plans anew.
+    pub async fn hold(&self) -> Result<Held<'_, L>, Refusal> {
+        self.check_reports()?;
+        let key = &self.manifest.key;
+        let batch = self.ledger.hold(key).await?;
         // What counts is what the ledger says now that nobody else can change it.
-        let history = session.ledger.history(key).await?;
-        let plan = session.plan_against(&history).await?;
-        let open_elsewhere = session.ledger.open_elsewhere(key).await?;
-        Ok(Self { session, batch, plan, history, open_elsewhere })
+        let history = self.ledger.history(key).await?;
+        let plan = plan_against(self, &history).await?;
+        let open_elsewhere = self.ledger.open_elsewhere(key).await?;
+        Ok(Held { session: self, batch, plan, history, open_elsewhere })
     }
+}
 
+impl<L: Ledger> Held<'_, L> {
     /// What the run will do.
     pub fn plan(&self) -> &Plan {
         &self.plan
@@ -42,22 +44,5 @@ impl<'s, L: Ledger> Held<'s, L> {
     /// What costs money without being part of this batch: what is open in other batches of the same name.
     pub fn open_elsewhere(&self) -> &[OpenElsewhere] {
         &self.open_elsewhere
-    }
-
-    /// Refuses what passes a limit, and tasks that the service would not know. `connection` may be missing where the plan
-    /// needs no service ([`Plan::needs_service`]).
-    pub fn ready(self, connection: Option<Connection>) -> Result<Ready<'s, L>, Refusal> {
-        if let Some(limit) = self.plan.passed_limits().next() {
-            return Err(Refusal::OverLimit { cost: self.plan.totals().cost, limit: limit.clone() });
-        }
-        match &connection {
-            None if self.plan.needs_service() => return Err(Refusal::NoConnection),
-            Some(connection) if connection.is_simulated() != self.session.ledger.is_simulated() => {
-                return Err(Refusal::OtherKind { ledger_is_simulated: self.session.ledger.is_simulated() });
-            }
-            Some(connection) => connection.check_owner(self.plan.outstanding())?,
-            None => {}
-        }
-        Ready::new(self, connection)
     }
 }

@@ -15,7 +15,7 @@
 //!
 //! [`start`], [`held`], [`ready`] and [`outcome`] are the steps, [`options`], [`consent`], [`connection`] and [`home`] what they
 //! are given, and [`refusal`] what ends them early. [`planning`] makes the plan, with [`limits`] and what [`purchases`] finds to have been bought before.
-//! [`reporter`] writes reports beside the run.
+//! [`reporter`] writes reports beside the run, [`report_only`] without one.
 
 mod connection;
 mod consent;
@@ -28,10 +28,11 @@ mod planning;
 mod purchases;
 mod ready;
 mod refusal;
+mod report_only;
 mod reporter;
 mod start;
 
-pub use connection::{Connection, ConnectionError, ConnectionOptions, SIMULATOR_SPEED};
+pub use connection::{Connection, ConnectionError, ConnectionOptions, OtherAccount, SIMULATOR_SPEED};
 pub use consent::Consent;
 pub use held::Held;
 pub use home::{Home, ThroughALink};

@@ -10,8 +10,19 @@ use crate::download::is_whole;
 use crate::ledger::Ledger;
 use crate::plan::{Plan, PlanInput};
 
+impl<L: Ledger> Session<L> {
+    /// What a run would do by what the ledger says now. Takes no lock, asks nobody, writes nothing.
+    pub async fn plan(&self) -> Result<Plan, Refusal> {
+        let history = self.ledger.history(&self.manifest.key).await?;
+        let plan = plan_against(self, &history).await?;
+        // Whoever only plans ends soon: the system takes a hundred thousand attempts back faster than they can be freed.
+        std::mem::forget(history);
+        Ok(plan)
+    }
+}
+
 /// What is due by this history, what it costs, and what of it seems to have been bought before.
-pub(super) async fn plan<L: Ledger>(session: &Session<L>, history: &History) -> Result<Plan, Refusal> {
+pub(super) async fn plan_against<L: Ledger>(session: &Session<L>, history: &History) -> Result<Plan, Refusal> {
     let Session { manifest, selected, options, .. } = session;
     let manifest_ids: HashSet<&JobId> = manifest.jobs.iter().map(|job| &job.id).chain(&manifest.unsound).collect();
     let limits = limits::with_what_is_used(session).await?;

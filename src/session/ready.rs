@@ -22,8 +22,27 @@ pub struct Ready<'s, L: Ledger> {
     service: Option<(Connection, Option<Downloader>)>,
 }
 
+impl<'s, L: Ledger> Held<'s, L> {
+    /// Refuses what passes a limit, and tasks that the service would not know. `connection` may be missing where the plan
+    /// needs no service ([`Plan::needs_service`]).
+    pub fn ready(self, connection: Option<Connection>) -> Result<Ready<'s, L>, Refusal> {
+        if let Some(limit) = self.plan.passed_limits().next() {
+            return Err(Refusal::OverLimit { cost: self.plan.totals().cost, limit: limit.clone() });
+        }
+        match &connection {
+            None if self.plan.needs_service() => return Err(Refusal::NoConnection),
+            Some(connection) if connection.is_simulated() != self.session.ledger.is_simulated() => {
+                return Err(Refusal::OtherKind { ledger_is_simulated: self.session.ledger.is_simulated() });
+            }
+            Some(connection) => connection.check_owner(self.plan.outstanding())?,
+            None => {}
+        }
+        Ready::new(self, connection)
+    }
+}
+
 impl<'s, L: Ledger> Ready<'s, L> {
-    pub(super) fn new(held: Held<'s, L>, connection: Option<Connection>) -> Result<Self, Refusal> {
+    fn new(held: Held<'s, L>, connection: Option<Connection>) -> Result<Self, Refusal> {
         let options = &held.session.options;
         let service = connection.map(|connection| {
             let downloader =

@@ -2,9 +2,10 @@
 
 use std::error::Error;
 
-use super::connection::ConnectionError;
+use super::connection::{ConnectionError, OtherAccount};
 use super::home::ThroughALink;
-use crate::domain::{Account, BatchKey, JobId, Usd};
+use super::reporter::ReporterError;
+use crate::domain::{BatchKey, Usd};
 use crate::ledger::{HoldError, Unavailable};
 use crate::plan::Limit;
 use crate::report::NoReport;
@@ -62,17 +63,8 @@ pub enum Refusal {
         ledger_is_simulated: bool,
     },
     /// Tasks that are to be looked after belong to another account.
-    #[error("the task of {job}{} belongs to {owner}, and this is {account}: another account can't see it", and_more(*more))]
-    OtherAccount {
-        /// Whose task it is, of the jobs.
-        job: JobId,
-        /// How many more there are.
-        more: usize,
-        /// Whose task it is.
-        owner: Account,
-        /// Who asks.
-        account: Account,
-    },
+    #[error(transparent)]
+    OtherAccount(#[from] OtherAccount),
     /// Nobody agreed to buy again what was bought before.
     #[error("{} bought before, and nobody agreed to buy that again", if *jobs == 1 { "1 job was" } else { "some jobs were" })]
     BoughtBefore {
@@ -89,15 +81,20 @@ pub enum Refusal {
     },
 }
 
-fn and_more(more: usize) -> String {
-    if more == 0 { String::new() } else { format!(" and {more} more") }
-}
-
 impl From<HoldError> for Refusal {
     fn from(error: HoldError) -> Self {
         match error {
             HoldError::Busy { batch, holder } => Self::Busy { batch, holder },
             HoldError::Unavailable(error) => Self::Ledger(error),
+        }
+    }
+}
+
+impl From<ReporterError> for Refusal {
+    fn from(error: ReporterError) -> Self {
+        match error {
+            ReporterError::Ledger(error) => Self::Ledger(error),
+            ReporterError::Report(error) => Self::Files(Box::new(error)),
         }
     }
 }

@@ -3,18 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::held::Held;
 use super::options::Options;
-use super::planning;
-use super::purchases;
 use super::refusal::Refusal;
-use super::reporter::{Reporter, ReporterError};
-use crate::domain::{History, Job};
+use super::reporter::Reporter;
+use crate::domain::Job;
 use crate::engine::Settings;
 use crate::ledger::Ledger;
 use crate::manifest::Manifest;
-use crate::plan::Plan;
-use crate::report::Report;
 
 /// A manifest, the ledger that knows what was bought of it, and what is wanted.
 #[derive(Debug)]
@@ -64,33 +59,6 @@ impl<L: Ledger> Session<L> {
         self.options.reports.written()
     }
 
-    /// What a run would do by what the ledger says now. Takes no lock, asks nobody, writes nothing.
-    pub async fn plan(&self) -> Result<Plan, Refusal> {
-        let history = self.ledger.history(&self.manifest.key).await?;
-        let plan = self.plan_against(&history).await?;
-        // Whoever only plans ends soon: the system takes a hundred thousand attempts back faster than they can be freed.
-        std::mem::forget(history);
-        Ok(plan)
-    }
-
-    pub(super) async fn plan_against(&self, history: &History) -> Result<Plan, Refusal> {
-        planning::plan(self, history).await
-    }
-
-    /// Takes the batch, so that nobody else runs it, and plans anew.
-    pub async fn hold(&self) -> Result<Held<'_, L>, Refusal> {
-        Held::new(self).await
-    }
-
-    /// Writes the reports anew from the ledger alone. Asks nobody, and changes nothing but the reports.
-    pub async fn report(&self) -> Result<Report, Refusal> {
-        self.check_reports()?;
-        let history = self.ledger.history(&self.manifest.key).await?;
-        purchases::keep_what_only_the_report_knows(self, &history).await?;
-        drop(history);
-        self.reporter().write().await.map_err(Refusal::from)
-    }
-
     pub(super) fn reporter(&self) -> Reporter<L> {
         Reporter::new(
             self.manifest.key.clone(),
@@ -99,14 +67,5 @@ impl<L: Ledger> Session<L> {
             self.options.out.clone(),
             self.options.reports.clone(),
         )
-    }
-}
-
-impl From<ReporterError> for Refusal {
-    fn from(error: ReporterError) -> Self {
-        match error {
-            ReporterError::Ledger(error) => Self::Ledger(error),
-            ReporterError::Report(error) => Self::Files(Box::new(error)),
-        }
     }
 }

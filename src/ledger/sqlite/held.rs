@@ -16,9 +16,10 @@ use tokio::sync::oneshot;
 use super::crash;
 use super::lock::RunLock;
 use super::open::{OpenError, WRITABLE, open};
+use super::refused::Refused;
 use super::schema::Kind;
 use super::witness::{self, Witness};
-use super::write::{self, Refused};
+use super::write;
 use crate::domain::{Account, AttemptId, BatchKey, TaskNames};
 use crate::ledger::{Event, HeldBatch, HoldError, Intent, LedgerError, Unavailable};
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::read::{ATTEMPT, attempt};
-use super::write::Refused;
+use super::refused::Refused;
 use crate::domain::{AttemptId, BatchKey, Fingerprint, JobId, TaskId, TaskNames, Usd};
 use crate::ledger::{BoughtElsewhere, LedgerError, OpenElsewhere};
 

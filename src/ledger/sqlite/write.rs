@@ -4,37 +4,10 @@ use jiff::Timestamp;
 use rusqlite::{Connection, params};
 
 use super::read::{charging_name, unreadable};
+use super::refused::Refused;
 use super::{books, purchases};
 use crate::domain::{Account, AttemptId, AttemptState, BatchKey, ServiceError, TaskId, TaskNames, VideoFile};
 use crate::ledger::{Event, Intent, LedgerError};
-
-/// Why a write was refused: by the store, or by the ledger's own rules.
-#[derive(Debug)]
-pub(super) enum Refused {
-    Sql(rusqlite::Error),
-    By(LedgerError),
-}
-
-impl From<rusqlite::Error> for Refused {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Sql(error)
-    }
-}
-
-impl From<LedgerError> for Refused {
-    fn from(error: LedgerError) -> Self {
-        Self::By(error)
-    }
-}
-
-impl From<Refused> for LedgerError {
-    fn from(refused: Refused) -> Self {
-        match refused {
-            Refused::Sql(error) => Self::Store(std::sync::Arc::new(error)),
-            Refused::By(error) => error,
-        }
-    }
-}
 
 /// Writes an intent, if no limit forbids it and no other attempt of the job is open.
 pub(super) fn intend(

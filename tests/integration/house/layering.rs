@@ -190,6 +190,40 @@ fn the_rooms_inside_rooms_keep_to_their_tables() {
     assert_eq!(with_inner, INNER.iter().map(|(room, _)| (*room).to_owned()).collect(), "rooms with rooms inside");
 }
 
+/// The files that a file names, as far as it names them by their own path and not by a door.
+fn files_named(file: &str, text: &str, all: &BTreeMap<String, String>) -> BTreeSet<String> {
+    let code = without_comments(production(text));
+    let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let mut named = BTreeSet::new();
+    for (marker, root) in [("super::", folder), ("crate::", "")] {
+        for (at, _) in code.match_indices(marker) {
+            // `super::super::` is written by its path from the top.
+            let path = code[at + marker.len()..].split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':').next();
+            let mut way = root.to_owned();
+            for step in path.unwrap_or_default().split("::").take_while(|step| !step.is_empty()) {
+                way = if way.is_empty() { step.to_owned() } else { format!("{way}/{step}") };
+                named.extend(all.get_key_value(&format!("{way}.rs")).map(|(name, _)| name.clone()));
+            }
+        }
+    }
+    named.remove(file);
+    named
+}
+
+/// Not even between two files: each can be read when those that it names have been.
+#[test]
+fn no_files_name_each_other_in_a_circle() {
+    let all = sources(&src());
+    let mut left: BTreeMap<&str, BTreeSet<String>> =
+        all.iter().map(|(file, text)| (file.as_str(), files_named(file, text, &all))).collect();
+    assert!(left["session/ready.rs"].contains("session/held.rs"), "nothing is read: {:?}", left["session/ready.rs"]);
+    while !left.is_empty() {
+        let free = left.iter().find(|(_, named)| named.iter().all(|other| !left.contains_key(other.as_str())));
+        let Some((&free, _)) = free else { panic!("a circle among {left:#?}") };
+        left.remove(free);
+    }
+}
+
 /// A `mod.rs` says what a room is for, lists what is in it, and gives it out: nothing else.
 #[test]
 fn a_door_holds_docs_and_names_only() {

@@ -1,0 +1,42 @@
+//! One job of a plan, and one limit on it.
+
+use std::sync::Arc;
+
+use super::decide::Action;
+use crate::domain::{AttemptId, Job, Usd};
+
+/// A selected job and what is done about it.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// The job.
+    pub job: Arc<Job>,
+    /// What is done.
+    pub action: Action,
+    /// Why.
+    pub reason: String,
+    /// The attempt that the action is about.
+    pub attempt: Option<AttemptId>,
+    /// What the action costs: the job's price if it buys, and otherwise nothing.
+    pub cost: Usd,
+    /// What may have been charged for it without an answer.
+    pub at_risk: Usd,
+}
+
+/// A limit on spending, and where that was said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// `--max-cost`, `budget.run`, `budget.day` or `budget.month`.
+    pub source: &'static str,
+    /// The amount.
+    pub usd: Usd,
+    /// What of it is spent already, or may be.
+    pub used: Usd,
+}
+
+impl Limit {
+    /// What is left of it.
+    #[must_use]
+    pub fn left(&self) -> Usd {
+        self.usd.saturating_sub(self.used)
+    }
+}
