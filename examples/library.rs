@@ -5,7 +5,7 @@ use std::path::Path;
 
 use shotlist::catalog::Catalog;
 use shotlist::manifest;
-use shotlist::session::{Connection, Consent, Home, Options, Session, Stop};
+use shotlist::session::{Connection, ConnectionOptions, Consent, Home, Options, Session, Stop};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -22,13 +22,13 @@ pub(crate) async fn make(path: &Path) -> Result<(), Box<dyn Error>> {
     let session = Session::new(manifest, ledger, options);
 
     let held = session.hold().await?;
-    let connection = Connection::to_simulator(Catalog::embedded()).await?; // `Connection::to` for a real service
+    let connection = Connection::to_simulator(ConnectionOptions::default()).await?; // `Connection::to` for a real service
     let ready = held.ready(Some(connection))?;
     println!("{} to submit for ${}", ready.plan().totals().submit, ready.plan().totals().cost);
     let consent = Consent::to(ready.plan());
     let outcome = ready.run(&consent, &Stop::default(), &|event| println!("{event:?}")).await?;
 
-    for row in outcome.report?.rows() {
+    for row in outcome.reported?.report.rows() {
         println!("{}: {} {}", row.id, row.state.name(), row.file.unwrap_or_default());
     }
     Ok(())

@@ -4,34 +4,40 @@ use super::args::{ManifestArgs, ServiceArgs};
 use super::catalog::catalog;
 use super::failure::Failure;
 use super::service;
+use crate::service::{Credentials, Endpoint};
 use crate::session::{Connection, ConnectionError, ConnectionOptions};
 
-/// Tells a missing address or key before anything is made on the disk.
-pub(super) fn check(manifest: &ManifestArgs, args: &ServiceArgs) -> Result<(), Failure> {
-    if !manifest.sandbox {
-        service::endpoint(args)?;
-        service::key(args)?;
+/// Where the service is and what its requests carry, read once: a key may come through a pipe. Nothing for the simulator.
+pub(crate) struct Address(Option<(Endpoint, Credentials)>);
+
+/// Reads the address and the key, and tells what is missing before anything is made on the disk.
+pub(crate) fn address(manifest: &ManifestArgs, args: &ServiceArgs) -> Result<Address, Failure> {
+    if manifest.sandbox {
+        return Ok(Address(None));
     }
-    Ok(())
+    let endpoint = service::endpoint(args)?;
+    let credentials = service::credentials(args, service::key(args)?)?;
+    Ok(Address(Some((endpoint, credentials))))
 }
 
 /// Sets the service up. Sends nothing yet.
-pub(super) async fn connect(
+pub(crate) async fn connect(
+    address: Address,
     manifest: &ManifestArgs,
     args: &ServiceArgs,
     free_server_errors: bool,
 ) -> Result<Connection, Failure> {
-    let catalog = catalog(manifest.catalog.as_deref())?;
-    if manifest.sandbox {
-        return Ok(Connection::to_simulator(catalog).await?);
-    }
-    let credentials = service::credentials(args, service::key(args)?)?;
     let options = ConnectionOptions {
         free_server_errors,
         same_account: args.same_account,
         allow_private_hosts: args.allow_private_hosts,
         allow_http: args.allow_http,
-        catalog,
+        catalog: catalog(manifest.catalog.as_deref())?,
     };
-    Ok(Connection::to(service::endpoint(args)?, credentials, options).map_err(ConnectionError::from)?)
+    match address {
+        Address(None) => Ok(Connection::to_simulator(options).await?),
+        Address(Some((endpoint, credentials))) => {
+            Ok(Connection::to(endpoint, credentials, options).map_err(ConnectionError::from)?)
+        }
+    }
 }

@@ -7,11 +7,11 @@ use super::args::AgainArgs;
 use super::exit::Exit;
 use crate::domain::Job;
 use crate::report::{JobState, Report};
-use crate::session::{Ended, StopReason};
+use crate::session::{EngineOutcome, StopReason};
 use crate::ui::Terminal;
 
 /// The exit code: the worst of what the selected jobs and the run itself say.
-pub(super) fn exit(selected: &[Arc<Job>], report: &Report, run: &Ended) -> Exit {
+pub(super) fn exit(selected: &[Arc<Job>], report: &Report, run: &EngineOutcome) -> Exit {
     let selected: HashSet<&str> = selected.iter().map(|job| job.id.as_str()).collect();
     let jobs = report.rows().filter(|row| selected.contains(row.id.as_str())).map(|row| match row.state {
         JobState::Completed => Exit::Done,
@@ -36,7 +36,7 @@ pub(super) fn exit(selected: &[Arc<Job>], report: &Report, run: &Ended) -> Exit 
 }
 
 /// A later run finishes what is due, and does not take or try again what nobody asks for then.
-pub(super) fn say_what_was_not_asked_for_again(again: &AgainArgs, run: &Ended, terminal: &Terminal) {
+pub(super) fn say_what_was_not_asked_for_again(again: &AgainArgs, run: &EngineOutcome, terminal: &Terminal) {
     let options = [("--retake", !again.retake.is_empty()), ("--retry-failed", again.retry_failed)];
     let given: Vec<&str> = options.into_iter().filter(|(_, is_given)| *is_given).map(|(option, _)| option).collect();
     if !run.stopped.is_empty() && !given.is_empty() {

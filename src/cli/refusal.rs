@@ -21,6 +21,11 @@ impl Failure {
         Self::plain(Exit::CannotWrite, format!("the result can't be written as JSON: {error}"))
     }
 
+    /// The same of a command that has nothing to do with money.
+    pub(crate) fn without_money(self) -> Self {
+        Self { money: None, ..self }
+    }
+
     /// Something else that can't be written.
     pub(super) fn cannot_write(error: &dyn Error) -> Self {
         Self::before_sending(Exit::CannotWrite, with_causes(error)).with_help(WRITABLE)
@@ -46,8 +51,9 @@ impl From<HoldError> for Failure {
 }
 
 impl From<ThroughALink> for Failure {
-    fn from(error: ThroughALink) -> Self {
-        Refusal::from(error).into()
+    fn from(link: ThroughALink) -> Self {
+        let failure = Self::before_sending(Exit::CannotWrite, with_causes(&link));
+        failure.with_help(format!("a link that you made yourself can be named: {}", link.option()))
     }
 }
 
@@ -67,13 +73,12 @@ impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
         let refused = |exit| Self::before_sending(exit, with_causes(&refusal));
         match &refusal {
-            Refusal::Busy { .. } => refused(Exit::Busy)
+            Refusal::Hold(HoldError::Busy { .. }) => refused(Exit::Busy)
                 .with_help("wait for it to end; what it does is in the ledger, and the next run goes on from there"),
-            Refusal::Ledger(error) => Self::of_ledger(error),
+            Refusal::Hold(HoldError::Unavailable(error)) | Refusal::Ledger(error) => Self::of_ledger(error),
+            Refusal::Write(error) => Self::cannot_write(error),
             Refusal::NoReport(_) => refused(Exit::Usage).with_help("name another file, or move that one away"),
             Refusal::Files(_) => refused(Exit::CannotWrite).with_help(WRITABLE),
-            Refusal::ThroughALink(link) => refused(Exit::CannotWrite)
-                .with_help(format!("a link that you made yourself can be named: {}", link.option())),
             Refusal::Connection(_) => refused(Exit::Unreachable),
             Refusal::OverLimit { .. } => {
                 refused(Exit::NotAllowed).with_help("raise the limit, or choose fewer jobs with --select or --tag")

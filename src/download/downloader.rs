@@ -11,6 +11,7 @@ use super::interface::{Destination, Downloads, FetchError, Limits, Link, Stored}
 use super::transport::{Get, Transport};
 use super::{part, storing, stream};
 use crate::domain::{OutputPath, VideoFile};
+use crate::files::on_a_thread;
 
 /// Fetches videos over HTTP.
 pub struct Downloader {
@@ -33,7 +34,7 @@ impl Downloads for Downloader {
     fn fetch<'a>(&'a self, link: &'a Link, destination: &'a Destination) -> BoxFuture<'a, Result<(), FetchError>> {
         Box::pin(async move {
             let (folder, wanted) = (self.folder.clone(), destination.clone());
-            let target = on_a_thread(move || storing::prepare(&folder, &wanted)).await?;
+            let target = aside(move || storing::prepare(&folder, &wanted)).await?;
             if target.whole.exists() {
                 return Ok(());
             }
@@ -53,22 +54,22 @@ impl Downloads for Downloader {
         Box::pin(async move {
             let (folder, wanted, known) = (self.folder.clone(), destination.clone(), known.clone());
             // What can't be looked at is fetched, and told then.
-            on_a_thread(move || storing::find(&storing::prepare(&folder, &wanted)?, &known)).await.unwrap_or(None)
+            aside(move || storing::find(&storing::prepare(&folder, &wanted)?, &known)).await.unwrap_or(None)
         })
     }
 
     fn store<'a>(&'a self, destination: &'a Destination) -> BoxFuture<'a, Result<Stored, FetchError>> {
         Box::pin(async move {
             let (folder, wanted, naming) = (self.folder.clone(), destination.clone(), Arc::clone(&self.naming));
-            on_a_thread(move || storing::store(&storing::prepare(&folder, &wanted)?, &naming)).await
+            aside(move || storing::store(&storing::prepare(&folder, &wanted)?, &naming)).await
         })
     }
 }
 
 /// Does what waits for the disk beside everything else.
-async fn on_a_thread<T: Send + 'static>(
+async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, FetchError> + Send + 'static,
 ) -> Result<T, FetchError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| Err(FetchError::Transient(format!("its thread ended: {error}"))))
+    let done = on_a_thread(work).await;
+    done.unwrap_or_else(|error| Err(FetchError::Transient(format!("its thread can't be had: {error}"))))
 }

@@ -199,7 +199,7 @@ impl<'r, S: VideoService, L: HeldBatch> Fetcher<'r, S, L> {
 
     /// The same by one of the task's names.
     async fn ask_by(&self, name: &TaskId, task: &TaskNames) -> Result<Answered, String> {
-        let mut trouble = String::new();
+        let mut why = String::new();
         for _ in 0..MOST_POLLS {
             // Nobody asks during a pause. One that is longer than a link may take is left to the next run.
             while let Some(pause) = self.gateway.rate_limit.pending() {
@@ -213,7 +213,7 @@ impl<'r, S: VideoService, L: HeldBatch> Fetcher<'r, S, L> {
                 // The link of another task leads to another video.
                 PollAnswer::Report(report) => match report.strange_name(task) {
                     None => return Ok(Answered::Link(report.video_url)),
-                    Some(other) => trouble = format!("the service answered about the task {other}"),
+                    Some(other) => why = format!("the service answered about the task {other}"),
                 },
                 PollAnswer::Missing(message) => return Ok(Answered::Denied(message)),
                 PollAnswer::KeyRefused(error) => return Err(error.message),
@@ -222,15 +222,15 @@ impl<'r, S: VideoService, L: HeldBatch> Fetcher<'r, S, L> {
                         Some(wait) => self.gateway.rate_limit.pause(wait),
                         None => drop(self.gateway.rate_limit.slow_down()),
                     }
-                    trouble = message;
+                    why = message;
                 }
                 PollAnswer::Transient(message) => {
                     tokio::time::sleep(BETWEEN_POLLS).await;
-                    trouble = message;
+                    why = message;
                 }
             }
         }
-        Err(trouble)
+        Err(why)
     }
 
     /// The video is here, and another one took its path: another batch in the same folder, for example.

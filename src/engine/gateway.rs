@@ -1,4 +1,4 @@
-//! The line to the service: what submissions and polls share.
+//! The way to the service: what submissions and polls share.
 
 use std::time::Duration;
 

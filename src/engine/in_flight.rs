@@ -1,6 +1,6 @@
 //! How many polls may be under way at once: bounds sockets, whatever the number of tasks.
 //!
-//! A connection that is slow or dead gives its lane to another after a while, and is waited for beside it. So a few of
+//! A connection that is slow or dead gives its permit to another after a while, and is waited for beside it. So a few of
 //! them hold up nobody, and many of them still open no more than a bounded number of sockets.
 
 use std::future::Future;
@@ -10,13 +10,13 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The most requests under way that are not slow.
-const LANES: usize = 48;
+const QUICK: usize = 48;
 /// The most requests under way altogether; a process may usually open 1024 files.
 const SOCKETS: usize = 256;
 /// After this long a request is slow.
 const SLOW: Duration = Duration::from_secs(2);
 
-/// The lanes for requests of one kind.
+/// The permits for requests of one kind.
 #[derive(Debug)]
 pub(super) struct InFlight {
     quick: Arc<Semaphore>,
@@ -33,10 +33,10 @@ pub(super) struct InFlightPermit {
 impl InFlight {
     /// All of them free.
     pub(super) fn new() -> Self {
-        Self { quick: Arc::new(Semaphore::new(LANES)), all: Arc::new(Semaphore::new(SOCKETS)) }
+        Self { quick: Arc::new(Semaphore::new(QUICK)), all: Arc::new(Semaphore::new(SOCKETS)) }
     }
 
-    /// The next free lane, in the order of asking.
+    /// The next free permit, in the order of asking.
     pub(super) async fn enter(&self) -> InFlightPermit {
         // The semaphores are never closed.
         let all = Arc::clone(&self.all).acquire_owned().await.ok();
@@ -72,11 +72,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn slow_requests_hold_up_nobody() {
-        let (lanes, start) = (InFlight::new(), Instant::now());
+        let (in_flight, start) = (InFlight::new(), Instant::now());
         let request = |takes: Duration| {
-            let lanes = &lanes;
+            let in_flight = &in_flight;
             async move {
-                lanes.enter().await.run(sleep(takes)).await;
+                in_flight.enter().await.run(sleep(takes)).await;
                 (takes, start.elapsed())
             }
         };
@@ -90,15 +90,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn sockets_are_bounded() {
-        let (lanes, open) = (InFlight::new(), std::cell::Cell::new((0_usize, 0)));
+        let (in_flight, open) = (InFlight::new(), std::cell::Cell::new((0_usize, 0)));
         let requests: FuturesUnordered<_> = (0..2000)
             .map(|_| {
-                let (lanes, open) = (&lanes, &open);
+                let (in_flight, open) = (&in_flight, &open);
                 async move {
-                    let lane = lanes.enter().await;
+                    let permit = in_flight.enter().await;
                     let (now, most) = open.get();
                     open.set((now + 1, most.max(now + 1)));
-                    lane.run(sleep(Duration::from_mins(1))).await;
+                    permit.run(sleep(Duration::from_mins(1))).await;
                     open.set((open.get().0 - 1, open.get().1));
                 }
             })

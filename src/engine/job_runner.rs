@@ -105,6 +105,9 @@ impl<'r, S: VideoService, L: HeldBatch> JobRunner<'r, S, L> {
             (retries, slot) = (retries - 1, next);
             submitted = Box::pin(self.submitter.submit_again(job, attempt, &mut slot)).await;
         }
+        if matches!(submitted, Submitted::Rejected) {
+            self.tally.note_end(&job.id, true);
+        }
         self.count_failure(failed || matches!(submitted, Submitted::Rejected | Submitted::Doubt));
     }
 
@@ -171,6 +174,7 @@ impl<'r, S: VideoService, L: HeldBatch> JobRunner<'r, S, L> {
         match word {
             TaskUpdate::Progress(_) | TaskUpdate::Named(_) | TaskUpdate::Made(_) => {}
             TaskUpdate::Final(event) => {
+                self.tally.note_end(&job, matches!(event, Event::Failed { .. } | Event::Disowned { .. }));
                 let told = match &event {
                     Event::Failed { error, .. } | Event::Disowned { error, .. } => {
                         RunEvent::Failed { job, message: error.message.clone() }

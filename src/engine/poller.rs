@@ -87,7 +87,7 @@ impl<'e, S: VideoService, L: HeldBatch> Poller<'e, S, L> {
         }
     }
 
-    /// Polls after tasks until no more can come and each has had its last word.
+    /// Looks after tasks until no more can come and each has had its last word.
     pub(super) async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Watch<'e>>) {
         let mut under_way = FuturesUnordered::new();
         let mut open = true;
@@ -181,13 +181,13 @@ impl<'e, S: VideoService, L: HeldBatch> Poller<'e, S, L> {
         if let Some(class) = self.reactions.heed(notes, &entry.watch, &entry.watched) {
             self.hurry(&class);
         }
-        match self.reactions.last_word(next, &entry.watched) {
-            Ok(last) => {
-                entry.watch.tell(last);
+        match next {
+            Next::End(ending) => {
+                entry.watch.tell(self.reactions.last_word(ending, &entry.watched));
                 drop(entry.watch.slot);
                 None
             }
-            Err(Next::Claim(name, report)) => {
+            Next::Claim(name, report) => {
                 let (ledger, attempt) = (self.ledger, entry.watch.attempt);
                 self.tasks.insert(number, entry);
                 Some(async move {
@@ -195,8 +195,7 @@ impl<'e, S: VideoService, L: HeldBatch> Poller<'e, S, L> {
                     (number, Done::Claim(name, report, claimed))
                 })
             }
-            Err(next) => {
-                let pause = if let Next::Poll(pause) = next { pause } else { Pause::Usual };
+            Next::Poll(pause) => {
                 let wait = self.reactions.wait(pause, &entry.watch, &entry.watched, now.age);
                 self.tasks.insert(number, entry);
                 self.queue_up(number, wait);

@@ -3,15 +3,13 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use jiff::Timestamp;
-
 use super::cadence::{Cadence, Class};
 use super::event::RunEvent;
 use super::gateway::Gateway;
 use super::settings::Settings;
 use super::stop::StopReason;
 use super::watch::{TaskUpdate, Watch};
-use super::watched::{GRACE, Next, Note, Pause, Watched};
+use super::watched::{Ending, GRACE, Note, Pause, Watched};
 use crate::domain::ServiceError;
 use crate::ledger::Event;
 use crate::service::VideoService;
@@ -80,21 +78,20 @@ impl<'e, S: VideoService> Reactions<'e, S> {
         }
     }
 
-    /// The last word about a task, if that is what is next.
-    pub(super) fn last_word(&self, next: Next, watched: &Watched) -> Result<TaskUpdate, Next> {
+    /// The last word about a task.
+    pub(super) fn last_word(&self, ending: Ending, watched: &Watched) -> TaskUpdate {
         let polls = watched.polls;
-        Ok(TaskUpdate::Final(match next {
-            Next::Completed { video_url, ended_at } => {
+        TaskUpdate::Final(match ending {
+            Ending::Completed { video_url, ended_at } => {
                 let video_url = video_url.unwrap_or_else(|| self.gateway.service.content_url(watched.asked_by()));
                 Event::Completed { video_url, ended_at, polls }
             }
-            Next::Failed { error, ended_at } => Event::Failed { error, ended_at, polls },
-            Next::Disowned(message) => {
+            Ending::Failed { error, ended_at } => Event::Failed { error, ended_at, polls },
+            Ending::Disowned { message, ended_at } => {
                 let error = ServiceError { message, code: Some(DENIED.to_owned()), ..ServiceError::default() };
-                Event::Disowned { error, ended_at: Timestamp::now(), polls }
+                Event::Disowned { error, ended_at, polls }
             }
-            Next::Leave(why) => return Ok(watched.left(why)),
-            next => return Err(next),
-        }))
+            Ending::Left(why) => return watched.left(why),
+        })
     }
 }

@@ -1,4 +1,4 @@
-//! Why a run submits no more, and whether it still looks at what is outstanding.
+//! Why a run submits no more, and whether it still polls what is outstanding.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};

@@ -1,7 +1,7 @@
 //! One submission: reserve, write the intent, send, write the answer.
 //!
 //! The order is the promise. Nothing is sent before the intent is durable, and a task id is written before anybody polls
-//! at the task. Only an answer that certainly bought nothing is followed by another request. Each request has an intent
+//! the task. Only an answer that certainly bought nothing is followed by another request. Each request has an intent
 //! of its own, and none is open while the submission waits: a process that dies while the service is busy leaves no
 //! doubt behind. Before each request the run is asked once more whether it is to stop.
 //!
@@ -37,7 +37,7 @@ const UNSAID_WAIT: Duration = Duration::from_secs(5);
 
 /// Everything that a submission needs.
 pub(super) struct Submitter<'e, S, L> {
-    /// The line to the service.
+    /// What it shares with polls.
     pub gateway: &'e Gateway<'e, S>,
     /// The places at the service.
     pub slots: &'e Slots,

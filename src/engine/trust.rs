@@ -28,7 +28,7 @@ pub(super) struct Trust {
     /// Whoever holds it is next.
     head: FairMutex<()>,
     changed: Notify,
-    /// Places in the line for a permit.
+    /// Turns to wait for a permit.
     turns: Semaphore,
 }
 
@@ -61,7 +61,7 @@ impl Trust {
         }
     }
 
-    /// A place in the line for a permit, for as long as it is kept. The line is short: ten thousand jobs in it would each keep
+    /// A turn to wait for a permit, for as long as it is kept. Few have one at a time: ten thousand jobs that wait would each keep
     /// room for a submission of which only a few can be open.
     pub(super) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
         // It is never closed.

@@ -38,14 +38,21 @@ pub(super) enum Next {
     Poll(Pause),
     /// The report is about it if the ledger takes this name for it.
     Claim(TaskId, Box<TaskReport>),
+    /// It is polled no more.
+    End(Ending),
+}
+
+/// How a task is done with.
+#[derive(PartialEq, Debug)]
+pub(super) enum Ending {
     /// There is a video, at this address or, without one, at the content endpoint.
     Completed { video_url: Option<String>, ended_at: Timestamp },
     /// The service says that there is none.
     Failed { error: ServiceError, ended_at: Timestamp },
     /// The service denies the task for good, in these words.
-    Disowned(String),
+    Disowned { message: String, ended_at: Timestamp },
     /// It is left at the service.
-    Leave(LeaveReason),
+    Left(LeaveReason),
 }
 
 /// How long until the next poll of a task.
@@ -184,8 +191,8 @@ impl Watched {
                 if self.key_refusals < KEY_REFUSALS {
                     Next::Poll(Pause::Usual)
                 } else {
-                    self.said = None;
-                    Next::Leave(LeaveReason::KeyRefused)
+                    (self.said, self.is_endless) = (None, false);
+                    Next::End(Ending::Left(LeaveReason::KeyRefused))
                 }
             }
             A::Wait(Some(wait), message) => Next::Poll(Pause::Asked(wait, message)),
@@ -243,14 +250,14 @@ impl Watched {
                 if !report.echo.is_empty() {
                     notes.push(Note::Made(report.echo));
                 }
-                Next::Completed { video_url: report.video_url, ended_at }
+                Next::End(Ending::Completed { video_url: report.video_url, ended_at })
             }
             Status::Failed => {
                 let error = report.error.unwrap_or_else(|| ServiceError {
                     message: "the service gave no reason".to_owned(),
                     ..ServiceError::default()
                 });
-                Next::Failed { error, ended_at }
+                Next::End(Ending::Failed { error, ended_at })
             }
             Status::Queued => self.is_unfinished(now),
             Status::InProgress => {
@@ -277,7 +284,8 @@ impl Watched {
     }
 
     fn is_unfinished(&mut self, now: Moment) -> Next {
-        (self.unfinished_at, self.unfinished_age, self.said) = (now.at, now.age, None);
+        (self.unfinished_at, self.unfinished_age) = (now.at, now.age);
+        (self.said, self.is_endless) = (None, false);
         Next::Poll(Pause::Usual)
     }
 
@@ -292,7 +300,10 @@ impl Watched {
             notes.push(Note::Denied(message.clone()));
             now.age
         });
-        if now.age.saturating_sub(since) < grace { Next::Poll(Pause::Usual) } else { Next::Disowned(message) }
+        if now.age.saturating_sub(since) < grace {
+            return Next::Poll(Pause::Usual);
+        }
+        Next::End(Ending::Disowned { message, ended_at: now.at })
     }
 
     /// Between which ages it ended, seen finished now: after the last answer that saw it unfinished, and within the second
@@ -377,15 +388,15 @@ mod tests {
         let half = r#"{"status":"in_progress","progress":50}"#;
         let done = r#"{"status":"completed","video_url":"u"}"#;
         let no_url = r#"{"status":"completed","video_url":null}"#;
-        let completed = |second: i64, url: &str| Next::Completed {
-            video_url: (!url.is_empty()).then(|| url.to_owned()),
-            ended_at: at(second),
+        let completed = |second: i64, url: &str| {
+            let video_url = (!url.is_empty()).then(|| url.to_owned());
+            Next::End(Ending::Completed { video_url, ended_at: at(second) })
         };
         let ended = |from: u64, to: u64| Note::Ended(Duration::from_secs(from), Duration::from_secs(to));
         let denied = "asked about the task t, gone";
-        let failed = |message: &str| Next::Failed {
-            error: ServiceError { message: message.into(), ..ServiceError::default() },
-            ended_at: at(10),
+        let failed = |message: &str| {
+            let error = ServiceError { message: message.into(), ..ServiceError::default() };
+            Next::End(Ending::Failed { error, ended_at: at(10) })
         };
         let rows = vec![
             ("it waits", vec![said(queued)], USUAL, vec![]),
@@ -420,7 +431,7 @@ mod tests {
             (
                 "denied for longer",
                 vec![missing(), missing(), missing(), missing()],
-                Next::Disowned(denied.into()),
+                Next::End(Ending::Disowned { message: denied.into(), ended_at: at(40) }),
                 vec![Note::Denied(denied.into())],
             ),
             (
@@ -459,7 +470,7 @@ mod tests {
             (
                 "the key is refused again and again",
                 vec![key_refused(), key_refused(), key_refused()],
-                Next::Leave(LeaveReason::KeyRefused),
+                Next::End(Ending::Left(LeaveReason::KeyRefused)),
                 vec![
                     Note::KeyRefused("bad key".into()),
                     Note::KeyRefused("bad key".into()),
@@ -490,7 +501,7 @@ mod tests {
         let now = Moment { age: Duration::from_secs(30), at: at(30) };
         let mut watched = Watched::new(named("t").into(), now);
         let (next, notes) = watched.adopt(name, *report, now);
-        assert_eq!(next, Next::Completed { video_url: Some("u".into()), ended_at: at(30) });
+        assert_eq!(next, Next::End(Ending::Completed { video_url: Some("u".into()), ended_at: at(30) }));
         assert_eq!(notes[0], Note::Named(TaskNames { id: named("t"), alias: Some(named("x")) }));
         assert!(matches!(watched.refuse("it is another's").0, Next::Poll(Pause::AfterFailures(1))));
     }

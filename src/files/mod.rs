@@ -13,12 +13,14 @@
 //! - **A new name lasts** as its file does: the folder is synced ([`sync_folder`], [`make_folders`]).
 //!
 //! [`open`] opens and reads, [`replace`](mod@replace) replaces and takes away what a killed process left, [`folder`] makes
-//! folders and syncs them. Nothing here imports another room.
+//! folders and syncs them. [`thread`] waits for the disk aside. Nothing here imports another room.
 
 mod folder;
 mod open;
 mod replace;
+mod thread;
 
 pub(crate) use folder::{make_folders, no_links_below, sync_folder};
 pub(crate) use open::{no_link, open_plain, read_at_most};
 pub(crate) use replace::{replace, sweep};
+pub(crate) use thread::on_a_thread;

@@ -15,14 +15,15 @@ const USUAL: [(&str, Form); 3] = [("report.csv", Form::Csv), ("report.json", For
 
 /// A file that is in the way of a report, and is none itself: a table of products, the manifest, anything that somebody made.
 #[derive(Debug, thiserror::Error)]
-#[error("{} {}", path.display(), match source {
+#[error("{} {}", path.display(), match unread {
     Some(error) => format!("can't be read to see whether it is a report: {error}"),
     None => "is there already, and is no report of shotlist".to_owned(),
 })]
 pub struct NoReport {
     /// The file.
     pub path: PathBuf,
-    source: Option<io::Error>,
+    /// Why it can't be told what it is.
+    unread: Option<io::Error>,
 }
 
 impl Writer {
@@ -50,7 +51,7 @@ fn marks(form: Form) -> &'static [&'static str] {
 fn spare(path: &Path, form: Form) -> Result<(), NoReport> {
     let mut start = Vec::new();
     let read = open_plain(path, File::options().read(true));
-    let source = match read.and_then(|file| file.take(FIRST_LINES).read_to_end(&mut start)) {
+    let unread = match read.and_then(|file| file.take(FIRST_LINES).read_to_end(&mut start)) {
         // What hinders it from being made is told when it is.
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(()),
         Err(error) => Some(error),
@@ -62,5 +63,5 @@ fn spare(path: &Path, form: Form) -> Result<(), NoReport> {
             None
         }
     };
-    Err(NoReport { path: path.to_owned(), source })
+    Err(NoReport { path: path.to_owned(), unread })
 }

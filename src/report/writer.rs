@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
@@ -50,6 +51,8 @@ pub struct Writer {
     files: Vec<(PathBuf, Form)>,
     /// Those that could not be written the last time.
     missed: Arc<Mutex<HashSet<PathBuf>>>,
+    /// How many reports were made.
+    made: Arc<AtomicU64>,
     /// The number of the newest report that was written.
     newest: Arc<Mutex<u64>>,
 }
@@ -58,7 +61,7 @@ impl Writer {
     /// Writes to these files.
     #[must_use]
     pub fn new(files: Vec<(PathBuf, Form)>) -> Self {
-        Self { files, missed: Arc::default(), newest: Arc::default() }
+        Self { files, missed: Arc::default(), made: Arc::default(), newest: Arc::default() }
     }
 
     /// Writes to this one, too.
@@ -82,6 +85,12 @@ impl Writer {
     pub fn written(&self) -> Vec<&Path> {
         let missed = self.missed.lock().unwrap_or_else(PoisonError::into_inner);
         self.paths().filter(|path| !missed.contains(*path)).collect()
+    }
+
+    /// The number of a report that is about to be made.
+    #[must_use]
+    pub(crate) fn number(&self) -> u64 {
+        self.made.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// Writes every file anew. One that fails does not keep the others from being written.

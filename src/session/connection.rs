@@ -96,15 +96,15 @@ impl Connection {
     }
 
     /// Starts a simulator on this machine and connects to it, which takes any key and charges nothing.
-    pub async fn to_simulator(catalog: &'static Catalog) -> Result<Self, ConnectionError> {
+    pub async fn to_simulator(options: ConnectionOptions) -> Result<Self, ConnectionError> {
         let failed = |error| ConnectionError::Simulator(error);
-        let options = sandbox::Options { speed: SIMULATOR_SPEED, catalog, ..sandbox::Options::default() };
-        let simulator = sandbox::start(options).await.map_err(|error| failed(error.into()))?;
+        let simulated =
+            sandbox::Options { speed: SIMULATOR_SPEED, catalog: options.catalog, ..sandbox::Options::default() };
+        let simulator = sandbox::start(simulated).await.map_err(|error| failed(error.into()))?;
         let endpoint = Endpoint::parse(&simulator.base_url(), false).map_err(|error| failed(error.into()))?;
         let key = ApiKey::new("sandbox").map_err(|error| failed(error.into()))?;
         // Its port changes from run to run, and any of them knows all of its tasks.
         let account = account("sandbox", "sandbox");
-        let options = ConnectionOptions { catalog, ..ConnectionOptions::default() };
         Ok(Self::new(endpoint, Credentials::from(key), account, options, Some(simulator))?)
     }
 

@@ -20,6 +20,11 @@ impl<L: Ledger> Session<L> {
     /// Takes the batch, so that nobody else runs it, and plans anew.
     pub async fn hold(&self) -> Result<Held<'_, L>, Refusal> {
         self.check_reports()?;
+        let (home, ledger) = (self.options.home.is_simulated(), self.ledger.is_simulated());
+        if home != ledger {
+            // The pace of a rehearsal is none for real money.
+            return Err(Refusal::OtherKind { ledger_is_simulated: ledger });
+        }
         let key = &self.manifest.key;
         let batch = self.ledger.hold(key).await?;
         // What counts is what the ledger says now that nobody else can change it.
@@ -34,6 +39,12 @@ impl<L: Ledger> Held<'_, L> {
     /// What the run will do.
     pub fn plan(&self) -> &Plan {
         &self.plan
+    }
+
+    /// Refuses a plan that passes a limit on spending.
+    pub fn check_limits(&self) -> Result<(), Refusal> {
+        let Some(limit) = self.plan.passed_limits().next() else { return Ok(()) };
+        Err(Refusal::OverLimit { cost: self.plan.totals().cost, limit: limit.clone() })
     }
 
     /// How many jobs are in doubt because an earlier run ended between sending and the answer.

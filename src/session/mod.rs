@@ -40,7 +40,7 @@ pub use options::{Options, RedoOptions};
 pub use outcome::Outcome;
 pub use ready::Ready;
 pub use refusal::Refusal;
-pub use reporter::ReporterError;
+pub use reporter::{Reported, ReporterError};
 pub use start::Session;
 
-pub use crate::engine::{Outcome as Ended, RunEvent, Settings, Stop, StopReason};
+pub use crate::engine::{Outcome as EngineOutcome, RunEvent, Settings, Stop, StopReason};

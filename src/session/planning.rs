@@ -14,10 +14,7 @@ impl<L: Ledger> Session<L> {
     /// What a run would do by what the ledger says now. Takes no lock, asks nobody, writes nothing.
     pub async fn plan(&self) -> Result<Plan, Refusal> {
         let history = self.ledger.history(&self.manifest.key).await?;
-        let plan = plan_against(self, &history).await?;
-        // Whoever only plans ends soon: the system takes a hundred thousand attempts back faster than they can be freed.
-        std::mem::forget(history);
-        Ok(plan)
+        plan_against(self, &history).await
     }
 }
 

@@ -26,9 +26,7 @@ impl<'s, L: Ledger> Held<'s, L> {
     /// Refuses what passes a limit, and tasks that the service would not know. `connection` may be missing where the plan
     /// needs no service ([`Plan::needs_service`]).
     pub fn ready(self, connection: Option<Connection>) -> Result<Ready<'s, L>, Refusal> {
-        if let Some(limit) = self.plan.passed_limits().next() {
-            return Err(Refusal::OverLimit { cost: self.plan.totals().cost, limit: limit.clone() });
-        }
+        self.check_limits()?;
         match &connection {
             None if self.plan.needs_service() => return Err(Refusal::NoConnection),
             Some(connection) if connection.is_simulated() != self.session.ledger.is_simulated() => {
@@ -78,11 +76,11 @@ impl<'s, L: Ledger> Ready<'s, L> {
         let reporter = session.reporter();
         // What reports of killed runs left on their way.
         session.options.reports.paths().filter_map(Path::parent).for_each(sweep);
-        reporter.write().await?;
+        reporter.write().await?.written.map_err(|error| Refusal::Files(Box::new(error)))?;
         let mut run = engine::Outcome::default();
         if let Some((connection, downloader)) = &service {
             if connection.is_same_account() {
-                batch.adopt(connection.account()).await.map_err(|error| Refusal::Files(Box::new(error)))?;
+                batch.adopt(connection.account()).await?;
                 plan.adopt(connection.account());
             }
             let has_news = AtomicBool::new(false);
@@ -102,9 +100,11 @@ impl<'s, L: Ledger> Ready<'s, L> {
             run = beside_its_reports(engine.run(&plan), &reporter, &has_news).await;
         }
         // The batch stays held until its reports are written.
-        let (report, reports) = reporter.write_whatever_can_be().await;
+        let reported = reporter.write().await;
         drop(batch);
-        Ok(Outcome { run, report, reports })
+        // Somebody may have given up while the last report was written.
+        run.stopped = stop.reasons();
+        Ok(Outcome { run, reported })
     }
 }
 

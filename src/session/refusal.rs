@@ -3,36 +3,30 @@
 use std::error::Error;
 
 use super::connection::{ConnectionError, OtherAccount};
-use super::home::ThroughALink;
 use super::reporter::ReporterError;
-use crate::domain::{BatchKey, Usd};
-use crate::ledger::{HoldError, Unavailable};
+use crate::domain::Usd;
+use crate::ledger::{HoldError, LedgerError, Unavailable};
 use crate::plan::Limit;
 use crate::report::NoReport;
 
 /// Why a run does not happen.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// Another run is at the batch.
-    #[error("another run holds the batch {batch}{holder}")]
-    Busy {
-        /// The batch.
-        batch: BatchKey,
-        /// Who, where that is known.
-        holder: String,
-    },
-    /// The ledger can't be used.
+    /// The batch can't be held: another run is at it, or the ledger can't be used.
+    #[error(transparent)]
+    Hold(#[from] HoldError),
+    /// The ledger can't be read.
     #[error(transparent)]
     Ledger(#[from] Unavailable),
+    /// The ledger can't be written.
+    #[error(transparent)]
+    Write(#[from] LedgerError),
     /// What would be replaced by a report is none.
     #[error(transparent)]
     NoReport(#[from] NoReport),
     /// Something else can't be written.
     #[error(transparent)]
     Files(Box<dyn Error + Send + Sync>),
-    /// A link is in the way.
-    #[error(transparent)]
-    ThroughALink(#[from] ThroughALink),
     /// The service can't be spoken to.
     #[error(transparent)]
     Connection(#[from] ConnectionError),
@@ -81,20 +75,11 @@ pub enum Refusal {
     },
 }
 
-impl From<HoldError> for Refusal {
-    fn from(error: HoldError) -> Self {
-        match error {
-            HoldError::Busy { batch, holder } => Self::Busy { batch, holder },
-            HoldError::Unavailable(error) => Self::Ledger(error),
-        }
-    }
-}
-
 impl From<ReporterError> for Refusal {
     fn from(error: ReporterError) -> Self {
         match error {
             ReporterError::Ledger(error) => Self::Ledger(error),
-            ReporterError::Report(error) => Self::Files(Box::new(error)),
+            ReporterError::Thread(_) => Self::Files(Box::new(error)),
         }
     }
 }

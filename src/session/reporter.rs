@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::domain::{BatchKey, Job, with_causes};
+use crate::files::on_a_thread;
 use crate::ledger::{Ledger, Unavailable};
 use crate::report::{Report, ReportError, Writer};
 
@@ -17,15 +18,22 @@ const SHARE: u32 = 20;
 /// What the reports of a batch are made of.
 #[derive(Debug)]
 pub(super) struct Reporter<L> {
-    key: BatchKey,
+    pub key: BatchKey,
     /// All jobs of the manifest.
-    jobs: Arc<[Arc<Job>]>,
-    ledger: L,
+    pub jobs: Arc<[Arc<Job>]>,
+    pub ledger: L,
     /// The folder with the videos.
-    out: PathBuf,
-    writer: Writer,
-    /// How many reports were made.
-    made: AtomicU64,
+    pub out: PathBuf,
+    pub writer: Writer,
+}
+
+/// How the jobs stand, and whether every file says so.
+#[derive(Debug)]
+pub struct Reported {
+    /// How each job stands.
+    pub report: Report,
+    /// Whether every report was written. If not, the next run writes them.
+    pub written: Result<(), ReportError>,
 }
 
 /// Why reports could not be made.
@@ -34,42 +42,24 @@ pub enum ReporterError {
     /// The ledger could not be read.
     #[error(transparent)]
     Ledger(#[from] Unavailable),
-    /// A file could not be written.
-    #[error(transparent)]
-    Report(#[from] ReportError),
+    /// The thread that writes can't be started, or panicked.
+    #[error("the thread that writes the reports can't be had")]
+    Thread(#[source] std::io::Error),
 }
 
 impl<L: Ledger> Reporter<L> {
-    pub(super) fn new(key: BatchKey, jobs: Arc<[Arc<Job>]>, ledger: L, out: PathBuf, writer: Writer) -> Self {
-        Self { key, jobs, ledger, out, writer, made: AtomicU64::new(1) }
-    }
-
-    /// Writes the reports as the ledger has them now, and returns what was written.
-    pub(super) async fn write(&self) -> Result<Report, ReporterError> {
-        let (report, written) = self.write_whatever_can_be().await;
-        written?;
-        Ok(report?)
-    }
-
-    /// The same, with what could not be written told apart: how the jobs stand is known all the same.
-    pub(super) async fn write_whatever_can_be(&self) -> (Result<Report, Unavailable>, Result<(), ReporterError>) {
-        let number = self.made.fetch_add(1, Ordering::Relaxed);
-        let history = match self.ledger.history(&self.key).await {
-            Ok(history) => history,
-            Err(error) => return (Err(error.clone()), Err(error.into())),
-        };
+    /// Writes the reports as the ledger has them now. How the jobs stand is known also where a file could not be written.
+    pub(super) async fn write(&self) -> Result<Reported, ReporterError> {
+        let number = self.writer.number();
+        let history = self.ledger.history(&self.key).await?;
         let (key, is_simulated, writer) = (self.key.clone(), self.ledger.is_simulated(), self.writer.clone());
         let (jobs, out) = (Arc::clone(&self.jobs), self.out.clone());
-        // On a thread of its own: a run may go on beside it.
-        let written = tokio::task::spawn_blocking(move || {
+        let written = on_a_thread(move || {
             let report = Report::new(&key, is_simulated, jobs, history, &out);
             let written = writer.write(number, &report);
-            (report, written)
+            Reported { report, written }
         });
-        match written.await {
-            Ok((report, written)) => (Ok(report), written.map_err(ReporterError::from)),
-            Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
-        }
+        written.await.map_err(ReporterError::Thread)
     }
 
     /// Goes on writing whenever something was told since the last time, beside the run. Never returns.
@@ -81,9 +71,11 @@ impl<L: Ledger> Reporter<L> {
                 continue;
             }
             let start = Instant::now();
-            if let Err(error) = self.write().await {
-                // Tried again at the end of the run, where it decides the exit code.
-                tracing::warn!("{}", with_causes(&error));
+            // What goes wrong is tried again at the end of the run, where it decides the exit code.
+            match self.write().await {
+                Ok(Reported { written: Ok(()), .. }) => {}
+                Ok(Reported { written: Err(error), .. }) => tracing::warn!("{}", with_causes(&error)),
+                Err(error) => tracing::warn!("{}", with_causes(&error)),
             }
             pause = PAUSE.max(start.elapsed() * SHARE);
         }

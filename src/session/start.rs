@@ -60,12 +60,12 @@ impl<L: Ledger> Session<L> {
     }
 
     pub(super) fn reporter(&self) -> Reporter<L> {
-        Reporter::new(
-            self.manifest.key.clone(),
-            self.manifest.jobs.clone().into(),
-            self.ledger.clone(),
-            self.options.out.clone(),
-            self.options.reports.clone(),
-        )
+        Reporter {
+            key: self.manifest.key.clone(),
+            jobs: self.manifest.jobs.clone().into(),
+            ledger: self.ledger.clone(),
+            out: self.options.out.clone(),
+            writer: self.options.reports.clone(),
+        }
     }
 }

@@ -5,7 +5,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::manifest::{Wanted, load};
 use crate::cli::{destinations, paths, runtime};
-use crate::session::{Options, Session};
+use crate::session::{Options, Reported, Session};
 use crate::ui::{self, Terminal};
 
 /// Writes the reports of a manifest's batch. Asks nobody, and changes nothing but the reports.
@@ -15,8 +15,12 @@ pub(super) fn report(args: &ReportCommandArgs, terminal: &Terminal) -> Result<Ex
     let options = Options { reports: destinations::writer(&args.reports, &options.out)?, ..options };
     let again = paths::again(&args.manifest, &chosen.manifest.key);
     let session = Session::new(chosen.manifest, paths::ledger(&args.manifest)?, options);
-    let report = runtime::block_on(async { Ok(session.report().await?) });
-    let report = report.map_err(|failure| Failure { money: None, ..failure })?;
+    let reported = runtime::block_on(async {
+        let Reported { report, written } = session.report().await?;
+        written.map_err(|error| Failure::cannot_write(&error))?;
+        Ok(report)
+    });
+    let report = reported.map_err(Failure::without_money)?;
     if !terminal.is_quiet {
         terminal.result(&ui::summary_text(&report, &again, &session.written_reports()));
     }

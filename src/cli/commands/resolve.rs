@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::cli::args::{ResolveArgs, SelectArgs, Verdict};
-use crate::cli::connect::connect;
+use crate::cli::connect::{address, connect};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::manifest::{Wanted, load};
@@ -91,7 +91,8 @@ async fn confirmed(
     let usage = |message: String| Failure::before_sending(Exit::Usage, message);
     let task = TaskId::new(task.trim()).ok_or_else(|| usage("--task is blank".to_owned()))?;
     refuse_the_task_of_another(ledger, &task).await?;
-    let connection = connect(&args.manifest, &args.service, false).await?;
+    let address = address(&args.manifest, &args.service)?;
+    let connection = connect(address, &args.manifest, &args.service, false).await?;
     connection.check_owner([doubtful].into_iter())?;
     let (names, is_strange) = seen_at_the_service(connection.service(), &task).await?;
     // Where the service names the task that was asked for, a second name of another's is left out when it is written down.

@@ -2,14 +2,14 @@
 //! [session's](crate::session).
 
 use crate::cli::args::{PlanFormat, RunArgs};
-use crate::cli::connect::{self, connect};
+use crate::cli::connect::{Address, address, connect};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::manifest::{Wanted, expect_match, load};
 use crate::cli::{consent, destinations, ending, paths, runtime, signals};
 use crate::ledger::SqliteLedger;
 use crate::plan::{IdGlobs, Plan, PlanView};
-use crate::session::{Connection, Held, Options, Outcome, RedoOptions, Session, Settings, Stop};
+use crate::session::{Connection, Held, Options, Outcome, RedoOptions, Refusal, Reported, Session, Settings, Stop};
 use crate::ui::{self, Again, Page, Progress, Terminal};
 
 /// Runs a manifest, or only plans it.
@@ -38,7 +38,12 @@ pub(super) fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> 
         ..paths::options(&args.manifest, args.reports.out.as_deref(), key)?
     };
     let options = Options {
-        reports: destinations::writer(&args.reports, &options.out)?,
+        // A plan writes none.
+        reports: if args.money.plan {
+            options.reports.clone()
+        } else {
+            destinations::writer(&args.reports, &options.out)?
+        },
         settings: settings(args, &options.settings),
         ..options
     };
@@ -53,12 +58,10 @@ pub(super) fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> 
             return shown;
         }
         session.check_reports()?;
-        if plan.asks_about_tasks() {
-            connect::check(&args.manifest, &args.service)?;
-        }
+        let early = plan.asks_about_tasks().then(|| address(&args.manifest, &args.service)).transpose()?;
         // It is made anew under the lock, of what the ledger says then.
         drop(plan);
-        Box::pin(run.go()).await
+        Box::pin(run.go(early)).await
     });
     if args.money.plan {
         std::mem::forget(session);
@@ -110,10 +113,11 @@ impl Run<'_> {
         Ok(if plan.is_within_limits() { Exit::Done } else { Exit::NotAllowed })
     }
 
-    async fn go(&self) -> Result<Exit, Failure> {
+    async fn go(&self, early: Option<Address>) -> Result<Exit, Failure> {
         let held = self.session.hold().await?;
         self.tell_what_is_open(&held);
-        let connection = self.connection(held.plan()).await?;
+        held.check_limits()?;
+        let connection = self.connection(held.plan(), early).await?;
         let ready = held.ready(connection)?;
         let consent = consent::ask(self.args, ready.plan(), self.terminal)?;
         let stop = Stop::default();
@@ -123,13 +127,13 @@ impl Run<'_> {
         let progress = Progress::new(self.terminal, &self.again, ready.plan(), self.session.settings());
         let tell = |event| progress.tell(&event);
         let ended = tokio::select! {
-            outcome = ready.run(&consent, &stop, &tell) => Ok(outcome?),
+            outcome = ready.run(&consent, &stop, &tell) => Ok(outcome),
             signal = signals::watch(&stop, &tell) => Err(signal),
             never = progress.keep_telling() => match never {},
         };
         progress.finish();
         match ended {
-            Ok(outcome) => self.end(outcome),
+            Ok(outcome) => self.end(outcome?),
             // The second one. The ledger covers everything that is left behind.
             Err(signal) => Ok(Exit::Signal(signal)),
         }
@@ -151,12 +155,16 @@ impl Run<'_> {
     }
 
     /// The service, if there is anything to ask of it.
-    async fn connection(&self, plan: &Plan) -> Result<Option<Connection>, Failure> {
+    async fn connection(&self, plan: &Plan, early: Option<Address>) -> Result<Option<Connection>, Failure> {
         if !plan.needs_service() {
             return Ok(None);
         }
         let args = self.args;
-        let connection = connect(&args.manifest, &args.service, args.again.retry_server_errors).await;
+        let connection = async {
+            let address = early.map_or_else(|| address(&args.manifest, &args.service), Ok)?;
+            connect(address, &args.manifest, &args.service, args.again.retry_server_errors).await
+        };
+        let connection = connection.await;
         if plan.asks_about_tasks() {
             return connection.map(Some);
         }
@@ -169,17 +177,17 @@ impl Run<'_> {
 
     /// Says how it ended.
     fn end(&self, outcome: Outcome) -> Result<Exit, Failure> {
-        let Outcome { run, report, reports } = outcome;
-        let report = report.map_err(|error| Failure {
+        let Outcome { run, reported } = outcome;
+        let Reported { report, written } = reported.map_err(|error| Failure {
             money: Some("what was paid for is in the ledger, or named above"),
-            ..Failure::of_ledger(&error)
+            ..Refusal::from(error).into()
         })?;
         ending::say_what_was_not_asked_for_again(&self.args.again, &run, self.terminal);
         let exit = ending::exit(self.session.selected(), &report, &run);
-        if !(self.terminal.is_quiet && exit == Exit::Done && reports.is_ok()) {
+        if !(self.terminal.is_quiet && exit == Exit::Done && written.is_ok()) {
             self.terminal.result(&ui::summary_text(&report, &self.again, &self.session.written_reports()));
         }
-        reports.map_err(|error| Failure {
+        written.map_err(|error| Failure {
             money: Some(
                 "what was paid for is in the ledger; the next run writes and fetches what is missing, without a charge",
             ),

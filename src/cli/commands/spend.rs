@@ -73,7 +73,7 @@ pub(super) fn spend(args: &SpendArgs, terminal: &Terminal) -> Result<Exit, Failu
     };
     let ledger = ledger(args)?;
     let spending = runtime::block_on(async { Ok(ledger.spending(since).await?) });
-    let spending = spending.map_err(|failure| Failure { money: None, ..failure })?;
+    let spending = spending.map_err(Failure::without_money)?;
     let lines = lines(&spending, &zone);
     let text = match args.format {
         StatusFormat::Json => {

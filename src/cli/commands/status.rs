@@ -22,7 +22,7 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
     let key = &chosen.manifest.key;
     let ledger = paths::ledger(&args.manifest)?;
     let history = runtime::block_on(async { Ok(ledger.history(key).await?) });
-    let history = history.map_err(|failure| Failure { money: None, ..failure })?;
+    let history = history.map_err(Failure::without_money)?;
     let is_all = args.selection.select.is_empty() && args.selection.exclude.is_empty() && args.selection.tag.is_empty();
     let history = if is_all {
         history

@@ -28,7 +28,7 @@
 //! # The bounds
 //!
 //! Nothing is asked before a task can be ready: the integral is zero there. Once a task may be ready, which is when it
-//! ends within the next `SOON` with a probability of at least `READY`, it is looked at every
+//! ends within the next `SOON` with a probability of at least `READY`, it is polled every
 //! `--poll-interval` at the latest, and never sooner than `--poll-floor` after the last poll. With `--first-poll` the
 //! user says when that is. Tasks submitted together get thresholds around one, so that they
 //! don't ask together. A first poll that finds a task finished earlier than any was thought to be moves the first polls

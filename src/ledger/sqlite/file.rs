@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use rusqlite::Connection;
-use tokio::sync::oneshot;
 
 use super::backup::{self, CheckError, Contents};
 use super::held::SqliteBatch;
@@ -14,6 +13,7 @@ use super::open::{OpenError, is_there, open_to_read, store_error};
 use super::schema::Kind;
 use super::{books, purchases, read};
 use crate::domain::{BatchKey, Fingerprint, History, JobId, TaskId, Usd};
+use crate::files::on_a_thread;
 use crate::ledger::{BoughtElsewhere, HoldError, Ledger, OpenElsewhere, Spending, Unavailable};
 
 /// A ledger in an SQLite file, which is made when a batch of it is held for the first time.
@@ -130,23 +130,13 @@ impl Ledger for SqliteLedger {
     }
 }
 
-/// Does what waits for the disk on a thread of its own, so that a run that goes on beside it is not held up.
+/// Does what waits for the disk aside.
 async fn aside<T, E>(work: impl FnOnce() -> Result<T, E> + Send + 'static) -> Result<T, E>
 where
     T: Send + 'static,
     E: From<OpenError> + Send + 'static,
 {
-    let (answer, answered) = oneshot::channel();
-    // Not one of the runtime's: those panic where no thread can be had.
-    let thread = std::thread::Builder::new().name("ledger-reader".to_owned());
-    let thread = thread.spawn(move || drop(answer.send(work()))).map_err(OpenError::Thread)?;
-    match answered.await {
-        Ok(done) => done,
-        Err(_) => match thread.join() {
-            Err(panicked) => std::panic::resume_unwind(panicked),
-            Ok(()) => Err(OpenError::Thread(std::io::Error::other("it ended without an answer")).into()),
-        },
-    }
+    on_a_thread(work).await.map_err(OpenError::Thread)?
 }
 
 #[cfg(test)]

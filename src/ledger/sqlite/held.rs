@@ -165,6 +165,8 @@ fn commit(
             continue;
         }
         pending.push(match order {
+            // Whoever wanted it is gone, and sends nothing: it would be a doubt about nothing.
+            Order::Intend(_, answer) if answer.is_closed() => continue,
             Order::Intend(intent, answer) => answer_with(answer, write::intend(&transaction, batch, &intent, now)),
             Order::Accept(attempt, task, answer) => {
                 answer_with(answer, write::accept(&transaction, attempt, task, now))

@@ -102,8 +102,8 @@ pub(super) enum OpenError {
         /// Why.
         source: std::io::Error,
     },
-    /// The thread that writes it can't be started.
-    #[error("the ledger's thread can't be started")]
+    /// A thread that reads or writes it can't be started, or panicked.
+    #[error("the ledger's thread can't be had")]
     Thread(#[source] std::io::Error),
     /// The store refused.
     #[error("{} can't be opened", path.display())]

@@ -24,7 +24,8 @@ impl From<LedgerError> for Refused {
 impl From<Refused> for LedgerError {
     fn from(refused: Refused) -> Self {
         match refused {
-            Refused::Sql(error) => Self::Store(std::sync::Arc::new(error)),
+            // As one sentence: what is under it says the same once more, by a number.
+            Refused::Sql(error) => Self::Store(std::sync::Arc::new(std::io::Error::other(error.to_string()))),
             Refused::By(error) => error,
         }
     }

@@ -245,3 +245,16 @@ fn the_sheet_adds_up_to_what_the_ledger_says() {
     assert!(all.starts_with("$18.75 <small>+ $3.75 perhaps"), "{}", &all[..60]);
     assert!(page.contains("<li class=\"price\">$3.75 + $3.75 perhaps</li>"), "the card of one");
 }
+
+/// What is in the way of a report is told once, with its cause; and a plan, which writes no report, does not care.
+#[test]
+fn a_file_in_the_way_of_a_report_is_told_once() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    fs::create_dir_all(here.path("shotlist-out/m/report.csv")).expect("a folder");
+    let refused = here.run(&service, &[]).ends_with(2).stderr;
+    assert_eq!(refused.matches("can't be read to see whether it is a report").count(), 1, "{refused}");
+    assert_eq!(refused.matches("no plain file").count(), 1, "{refused}");
+    here.run(&service, &["--plan", "--report", "report.txt"]).ends_with(0);
+    here.run(&service, &["--report", "report.txt"]).ends_with(2);
+    assert_eq!(service.asked().len(), 0);
+}

@@ -38,6 +38,9 @@ fn without_a_key_or_an_address_nothing_is_made_or_sent() {
     assert_eq!(here.files(), ["key", "m.yaml"]);
     here.write("key", "from-file\n");
     here.run(&service, &["--api-key-file", "key"]).ends_with(0);
+    // It may come through a pipe, which can be read once.
+    #[cfg(unix)]
+    here.script(&service, "mkfifo pipe && (printf from-file >pipe &) && \"$0\" run m.yaml --api-key-file pipe --yes --batch new --first-poll 0s --poll-floor 5ms").without_env("SHOTLIST_API_KEY").ends_with(0);
     assert!(service.asked().iter().all(|asked| asked.headers["authorization"] == "Bearer from-file"));
 }
 

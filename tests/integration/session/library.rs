@@ -4,7 +4,7 @@ use std::path::Path;
 
 use shotlist::catalog::Catalog;
 use shotlist::domain::{AttemptState, Usd};
-use shotlist::ledger::{Ledger as _, SqliteLedger};
+use shotlist::ledger::{HoldError, Ledger as _, SqliteLedger};
 use shotlist::manifest::{self, Manifest};
 use shotlist::service::{ApiKey, Endpoint};
 use shotlist::session::{Connection, ConnectionOptions, Consent, Home, Options, Refusal, RunEvent, Session, Stop};
@@ -65,8 +65,25 @@ async fn nothing_is_bought_without_a_consent_that_covers_it() {
     let ready = held.ready(Some(connection(&service))).expect("within its limits");
     let consent = Consent::to(ready.plan());
     let outcome = ready.run(&consent, &Stop::default(), &|_| {}).await.expect("a run");
-    assert_eq!(outcome.report.expect("a report").totals.states["completed"], 2);
-    assert!(outcome.reports.is_ok() && outcome.run.failures == 0);
+    assert_eq!(outcome.reported.as_ref().expect("a report").report.totals.states["completed"], 2);
+    assert!(outcome.reported.is_ok_and(|reported| reported.written.is_ok()) && outcome.run.failures == 0);
+}
+
+/// Reports are written by every use of a session, whatever was written before.
+#[tokio::test]
+async fn a_session_can_report_again() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(1)));
+    let session = session(&here);
+    for _ in 0..2 {
+        let held = session.hold().await.expect("the batch");
+        let ready = held.ready(Some(connection(&service))).expect("within its limits");
+        let consent = Consent::to(ready.plan());
+        ready.run(&consent, &Stop::default(), &|_| {}).await.expect("a run");
+        std::fs::remove_file(here.path("shotlist-out/m/report.csv")).expect("a report");
+        session.report().await.expect("reports").written.expect("written");
+        assert!(here.path("shotlist-out/m/report.csv").exists(), "it was said to be written");
+    }
+    assert_eq!(service.posts().len(), 1);
 }
 
 #[tokio::test]
@@ -74,13 +91,20 @@ async fn a_session_refuses_before_it_asks_anybody() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
     let session = session(&here);
     let held = session.hold().await.expect("the batch");
-    assert!(matches!(session.hold().await.map(|_| ()), Err(Refusal::Busy { .. })), "held twice");
+    assert!(matches!(session.hold().await.map(|_| ()), Err(Refusal::Hold(HoldError::Busy { .. }))), "held twice");
     assert!(matches!(held.ready(None).map(|_| ()), Err(Refusal::NoConnection)));
     // Real money, and a service that makes nothing.
     let held = session.hold().await.expect("the batch");
-    let simulator = Connection::to_simulator(Catalog::embedded()).await.expect("a simulator");
+    let simulator = Connection::to_simulator(ConnectionOptions::default()).await.expect("a simulator");
     let refusal = held.ready(Some(simulator)).map(|_| ()).expect_err("two worlds");
     assert!(matches!(refusal, Refusal::OtherKind { ledger_is_simulated: false }), "{refusal}");
+    // Nor may real money run at the pace of a rehearsal.
+    let path = here.path("m.yaml");
+    let (manifest, home) = (sound(&path), Home::of_rehearsals(&path));
+    let options = Options::of(home, &manifest.key).expect("a folder");
+    let ledger = Home::of(&path).ledger().expect("a ledger");
+    let refusal = Session::new(manifest, ledger, options).hold().await.map(|_| ()).expect_err("two worlds");
+    assert!(matches!(refusal, Refusal::OtherKind { .. }), "{refusal}");
     assert_eq!(service.asked().len(), 0);
     assert!(!here.path("shotlist-out").exists(), "something was written");
 }
@@ -117,7 +141,7 @@ async fn a_run_that_is_dropped_half_way_leaves_the_ledger_as_a_kill_does() {
     let ready = held.ready(Some(connection(&service))).expect("within its limits");
     let consent = Consent::to(ready.plan());
     let outcome = ready.run(&consent, &stop, &|_| {}).await.expect("a run");
-    assert_eq!(outcome.report.expect("a report").totals.states["in_doubt"], 1);
+    assert_eq!(outcome.reported.expect("a report").report.totals.states["in_doubt"], 1);
     assert_eq!(service.posts().len(), 2, "the doubtful job was sent again, or the other one was not");
 }
 

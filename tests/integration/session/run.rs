@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Service, TWO_JOBS, Workspace, numbered_jobs};
+use crate::support::{Answer, Service, TWO_JOBS, Workspace, json as answer, numbered_jobs};
 
 #[test]
 fn a_run_completes_and_a_second_one_costs_nothing() {
@@ -239,4 +239,23 @@ fn the_sandbox_needs_no_key_and_keeps_to_itself() {
     // The real ledger knows nothing of it.
     let plan = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0).stdout;
     assert!(plan.contains("2 jobs to submit for $11.25"), "{plan}");
+}
+
+/// The task of an earlier wording fails, and the job is made all the same: what was asked for is there.
+#[test]
+fn an_earlier_task_that_fails_is_no_failure_of_a_job_that_is_done() {
+    let (slow, _) = Service::slow();
+    let here = Workspace::with_manifest("version: 1\njobs: [{ id: a, model: alpha-2, prompt: before }]\n");
+    here.run(&slow, &["--deadline", "200ms"]).ends_with(1);
+    here.write("m.yaml", "version: 1\njobs: [{ id: a, model: alpha-2, prompt: now }]\n");
+    let service = Service::scripted(|asked| match asked.method.as_str() {
+        "POST" => answer(200, &json!({ "id": "new", "status": "queued" })),
+        _ if asked.path.ends_with("/t0") => answer(200, &json!({ "status": "failed", "error": "gone" })),
+        // Later than the other.
+        _ if asked.path.ends_with("/new") && asked.earlier < 20 => answer(200, &json!({ "status": "queued" })),
+        _ => Answer::Well,
+    });
+    let ended = here.run(&service, &["--same-account"]).ends_with(0);
+    assert!(ended.stderr.contains("gone"), "{}", ended.stderr);
+    assert_eq!(here.states(), ["completed"]);
 }
