@@ -9,6 +9,7 @@
 
 mod command;
 mod diagnostics;
+mod doubts;
 mod eta;
 mod event_log;
 mod lines;
@@ -26,6 +27,7 @@ mod terminal;
 pub(crate) use command::Again;
 pub use diagnostics::findings_json;
 pub(crate) use diagnostics::{DiagnosticsView, show_findings};
+pub(crate) use doubts::doubts;
 pub(crate) use log::start_log;
 pub use page::Page;
 pub(crate) use plan_markdown::plan_markdown;

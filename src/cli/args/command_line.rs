@@ -33,7 +33,7 @@ pub(crate) enum Command {
     Status(StatusArgs),
     /// Write the reports again, from the ledger alone
     Report(ReportCommandArgs),
-    /// Settle a job in doubt, or give up a task that never ends
+    /// List what is in doubt, settle it, or give up a task that never ends
     Resolve(ResolveArgs),
     /// Show money by day, batch and model, from the ledger
     Spend(SpendArgs),
@@ -139,13 +139,14 @@ pub(crate) enum StatusFormat {
 
 /// Options of `resolve`.
 #[derive(Debug, Args)]
-#[command(override_usage = "shotlist resolve [OPTIONS] <MANIFEST> <JOB> <--task <ID>|--never-created|--lost[=<ID>]>")]
+#[command(override_usage = "shotlist resolve [OPTIONS] <MANIFEST> [<JOB> <--task <ID>|--never-created|--lost[=<ID>]>]")]
 pub(crate) struct ResolveArgs {
     #[command(flatten)]
     pub manifest: ManifestArgs,
-    /// The id of the job in doubt, or of the job whose task never ends
+    /// The id of the job in doubt, a glob over ids, or the id of the job whose task never ends; without it, what is in doubt
+    /// is listed
     #[arg(help_heading = "Arguments", index = 2, display_order = 2)]
-    pub job: String,
+    pub job: Option<String>,
     #[command(flatten)]
     pub verdict: Verdict,
     #[command(flatten)]
@@ -155,7 +156,7 @@ pub(crate) struct ResolveArgs {
 /// What became of a doubtful submission.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "What became of it")]
-#[group(required = true, multiple = false)]
+#[group(required = false, multiple = false)]
 pub(crate) struct Verdict {
     /// It made this task; the service is asked before it is believed
     #[arg(long, value_name = "ID")]

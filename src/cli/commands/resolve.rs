@@ -1,4 +1,4 @@
-//! `shotlist resolve`: a person settles a job in doubt, or gives up a task that never ends.
+//! `shotlist resolve`: a person sees what is in doubt, settles it, or gives up a task that never ends.
 
 use std::time::Duration;
 
@@ -8,62 +8,96 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::manifest::{Wanted, load};
 use crate::cli::{paths, runtime};
-use crate::domain::{Attempt, AttemptState, Charge, History, JobId, TaskId, TaskNames};
+use crate::domain::{Attempt, AttemptState, BatchKey, Charge, History, TaskId, TaskNames};
 use crate::ledger::{Event, HeldBatch as _, Ledger as _, SqliteBatch, SqliteLedger};
+use crate::plan::IdGlobs;
 use crate::service::{PollAnswer, Status, VideoService};
-use crate::ui::{Again, Terminal};
+use crate::ui::{self, Again, Terminal};
 
 /// How often a task has to be seen under another name than it was asked by, before that is taken for its own.
 const STABLE: u32 = 3;
 /// The pause between two such polls.
 const BETWEEN_POLLS: Duration = Duration::from_secs(2);
 
-/// Settles one job. A task id is believed only after the service has confirmed it.
+/// Lists what is in doubt, or settles it. A task id is believed only after the service has confirmed it.
 pub(super) fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let wanted = Wanted { secret: args.service.api_key_file.as_deref(), ..Wanted::default() };
     let key = load(&args.manifest, &SelectArgs::default(), wanted, terminal)?.manifest.key;
-    let job = JobId::new(args.job.clone()).map_err(|error| Failure::before_sending(Exit::Usage, error.to_string()))?;
-    let ledger = paths::ledger(&args.manifest)?;
-    runtime::block_on(async {
-        // Read before it is held: a ledger that is not there must not be made here, and one that is gone is told.
-        if ledger.history(&key).await?.of(&job).next().is_none() {
-            return Err(nothing_to_settle(&job, "the ledger does not know it in this batch"));
-        }
-        let batch = ledger.hold(&key).await?;
-        let now = ledger.history(&key).await?;
-        let attempt = match &args.verdict.lost {
-            Some(task) => endless(&now, &job, task)?,
-            None => doubtful(&now, &job)?,
-        };
-        let event = match &args.verdict {
-            Verdict { task: Some(task), .. } => Event::Found(confirmed(args, &ledger, &batch, task, &attempt).await?),
-            Verdict { lost: Some(_), .. } => Event::GivenUp,
-            Verdict { .. } => Event::Denied,
-        };
-        let settled = settled(&event, &attempt, &paths::again(&args.manifest, &key));
-        batch.record(attempt.id, event).await?;
-        terminal.note(&settled);
-        Ok(Exit::Done)
-    })
+    let (ledger, again) = (paths::ledger(&args.manifest)?, paths::again(&args.manifest, &key));
+    let verdict = &args.verdict;
+    let has_verdict = verdict.task.is_some() || verdict.never_created || verdict.lost.is_some();
+    let usage = |message: &str| Failure::before_sending(Exit::Usage, message);
+    match (&args.job, has_verdict) {
+        (None, false) => runtime::block_on(async {
+            let history = ledger.history(&key).await?;
+            terminal.result(&ui::doubts(&history, &again));
+            Ok(Exit::Done)
+        }),
+        (None, true) => Err(usage("what became of it is said of a job: name one, or a pattern of ids")),
+        (Some(_), false) => Err(usage("say what became of it: --task ID, --never-created or --lost")),
+        (Some(job), true) => runtime::block_on(settle(args, job, &key, &ledger, &again, terminal)),
+    }
 }
 
-fn doubtful(history: &History, job: &JobId) -> Result<Attempt, Failure> {
-    let mut attempts = history.of(job);
-    let found = attempts.find(|attempt| attempt.state == AttemptState::InDoubt).cloned();
-    found.ok_or_else(|| {
-        let is_waiting = history.of(job).any(|attempt| attempt.state.is_outstanding());
-        let failure = nothing_to_settle(job, "the ledger knows no doubt about it");
-        if is_waiting {
-            failure.with_help("its task is at the service; `--lost` gives up one that never ends")
-        } else {
-            failure
+async fn settle(
+    args: &ResolveArgs,
+    job: &str,
+    key: &BatchKey,
+    ledger: &SqliteLedger,
+    again: &Again,
+    terminal: &Terminal,
+) -> Result<Exit, Failure> {
+    let meant =
+        IdGlobs::new(&[job.to_owned()]).map_err(|error| Failure::before_sending(Exit::Usage, error.to_string()))?;
+    // Read before it is held: a ledger that is not there must not be made here, and one that is gone is told.
+    if !ledger.history(key).await?.attempts().any(|attempt| meant.has(attempt.job.as_str())) {
+        return Err(nothing_to_settle(job, "the ledger does not know it in this batch"));
+    }
+    let batch = ledger.hold(key).await?;
+    let now = ledger.history(key).await?;
+    let attempts = match &args.verdict.lost {
+        Some(task) => vec![endless(&now, job, task)?],
+        None => doubtful(&now, job, &meant)?,
+    };
+    let event = match (&args.verdict, attempts.as_slice()) {
+        (Verdict { task: Some(task), .. }, [attempt]) => {
+            Event::Found(confirmed(args, ledger, &batch, task, attempt).await?)
         }
+        (Verdict { task: Some(_), .. }, several) => {
+            let jobs: Vec<&str> = several.iter().map(|attempt| attempt.job.as_str()).collect();
+            let message = format!("one task is of one job, and {job} is {}", jobs.join(", "));
+            return Err(Failure::before_sending(Exit::Usage, message));
+        }
+        (Verdict { lost: Some(_), .. }, _) => Event::GivenUp,
+        _ => Event::Denied,
+    };
+    for attempt in &attempts {
+        batch.record(attempt.id, event.clone()).await?;
+        terminal.note(&settled(&event, attempt, again));
+    }
+    Ok(Exit::Done)
+}
+
+fn doubtful(history: &History, job: &str, meant: &IdGlobs) -> Result<Vec<Attempt>, Failure> {
+    let of_job = || history.attempts().filter(|attempt| meant.has(attempt.job.as_str()));
+    let found: Vec<Attempt> = of_job().filter(|attempt| attempt.state == AttemptState::InDoubt).cloned().collect();
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let failure = nothing_to_settle(job, "the ledger knows no doubt about it");
+    let is_waiting = of_job().any(|attempt| attempt.state.is_outstanding());
+    Err(if is_waiting {
+        failure.with_help("its task is at the service; `--lost` gives up one that never ends")
+    } else {
+        failure
     })
 }
 
 /// The attempt whose task never ends: the one with this name, or without a name the only one at the service.
-fn endless(history: &History, job: &JobId, task: &str) -> Result<Attempt, Failure> {
-    let waiting: Vec<&Attempt> = history.of(job).filter(|attempt| attempt.state.is_outstanding()).collect();
+fn endless(history: &History, job: &str, task: &str) -> Result<Attempt, Failure> {
+    let of_job = |attempt: &&Attempt| attempt.job.as_str() == job;
+    let waiting: Vec<&Attempt> =
+        history.attempts().filter(of_job).filter(|attempt| attempt.state.is_outstanding()).collect();
     let name = |attempt: &Attempt| attempt.task.as_ref().map(ToString::to_string).unwrap_or_default();
     let is_meant = |attempt: &&&Attempt| {
         task.is_empty() || attempt.task.iter().flat_map(TaskNames::each).any(|name| name.as_str() == task)
@@ -169,7 +203,9 @@ fn settled(event: &Event, attempt: &Attempt, again: &Again) -> String {
     }
 }
 
-fn nothing_to_settle(job: &JobId, why: &str) -> Failure {
+fn nothing_to_settle(job: &str, why: &str) -> Failure {
     let failure = Failure::before_sending(Exit::Usage, format!("there is nothing to settle about {job}: {why}"));
-    failure.with_help("`shotlist status MANIFEST` shows where each job stands")
+    failure.with_help(
+        "`shotlist resolve MANIFEST` lists what is in doubt, and `shotlist status MANIFEST` where each job stands",
+    )
 }

@@ -1,0 +1,77 @@
+//! What the brake costs when all is well: the engine on a simulated clock, with a second of latency on each submission and tasks
+//! that take as long as documented. Few submissions are open at once (spec: one until something was taken, then at most a
+//! sixteenth of the slots and at least four), so that a bad moment puts few in doubt; the wall time is held against that of slots
+//! which are all refilled the moment that a task ends, submissions of a second included.
+//!
+//! `cargo bench --bench trust`
+#![expect(unreachable_pub, reason = "nothing of a test is reachable, and `pub` says what other files of it use")]
+
+#[expect(dead_code, reason = "the tests use more of it")]
+#[path = "../tests/integration/support/fake.rs"]
+mod fake;
+#[path = "../tests/integration/support/schedule.rs"]
+mod schedule;
+
+use std::io::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fake::{FakeService, MemoryLedger, jobs, plan_of, run};
+use schedule::scheduled;
+use shotlist::domain::{History, Job};
+use shotlist::engine::{Settings, Stop};
+
+/// How long the service takes to answer a submission.
+const LATENCY: Duration = Duration::from_secs(1);
+/// Jobs for each slot.
+const WAVES: usize = 10;
+/// The documented typical times of both families, in seconds (interface §4).
+const TYPICAL_S: [(u32, u32); 2] = [(60, 180), (30, 120)];
+
+fn main() {
+    print(&format!("{:<24} {:>8} {:>12} {:>12} {:>9}", "", "jobs", "wall s", "ideal s", "of ideal"));
+    for slots in [8, 50, 1000] {
+        for typical_s in TYPICAL_S {
+            let (wall, ideal, jobs) = measured(slots, typical_s);
+            let what = format!("{slots} slots, {} to {} s", typical_s.0, typical_s.1);
+            print(&format!("{what:<24} {jobs:>8} {wall:>12.0} {ideal:>12.0} {:>9.3}", wall / ideal));
+        }
+    }
+    print("\nLimit: 1.02 of ideal.");
+}
+
+/// The wall time, the ideal one, and the number of jobs.
+fn measured(slots: usize, typical_s: (u32, u32)) -> (f64, f64, usize) {
+    let count = (slots * WAVES).max(400);
+    let mut random = fastrand::Rng::with_seed(7);
+    let (min, max) = (f64::from(typical_s.0), f64::from(typical_s.1));
+    let takes: Vec<f64> = (0..count).map(|_| min + (max - min) * random.f64()).collect();
+    let durations = takes.clone();
+    let mut service = FakeService::taking(move |number| Duration::from_secs_f64(durations[number]));
+    let shares: Vec<f64> = takes.clone();
+    service.progress = Box::new(move |number, share| {
+        // It counts evenly, as a service may that knows how long a task takes.
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a hundred")]
+        let percent = (share * 100.0).clamp(0.0, 99.0) as u8;
+        shares.get(number).map(|_| percent)
+    });
+    service.submit_latency = LATENCY;
+    service.poll_latency = Box::new(|_| Duration::from_millis(20));
+    let typical = |job: Arc<Job>| Arc::new(Job { typical_s, ..Arc::unwrap_or_clone(job) });
+    let jobs: Vec<Arc<Job>> = jobs(count).into_iter().map(typical).collect();
+    let plan = plan_of(&jobs, &History::default());
+    fastrand::seed(7);
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
+    let wall = runtime.block_on(async {
+        let (start, settings) = (tokio::time::Instant::now(), Settings { concurrency: slots, ..Settings::default() });
+        run(&service, &MemoryLedger::default(), &settings, &Stop::default(), &plan).await;
+        start.elapsed().as_secs_f64()
+    });
+    let whole: Vec<f64> = takes.iter().map(|takes| takes + LATENCY.as_secs_f64()).collect();
+    (wall, scheduled(&whole, slots), count)
+}
+
+fn print(line: &str) {
+    writeln!(std::io::stdout(), "{line}").expect("stdout");
+}

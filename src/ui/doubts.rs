@@ -1,0 +1,58 @@
+//! What is in doubt, with all that helps a person to look it up at the service.
+
+use unicode_width::UnicodeWidthStr as _;
+
+use super::command::Again;
+use super::lines::count;
+use super::page::Page;
+use super::table::shortened;
+use crate::domain::{Attempt, History, Usd};
+
+/// The columns of an id and of a prompt, where there is too much of them.
+const ID: usize = 32;
+const PROMPT: usize = 40;
+
+/// The submissions of a batch of which nobody knows what came, oldest first; `again` is what leads back to it.
+#[must_use]
+pub(crate) fn doubts(history: &History, again: &Again) -> Page {
+    let mut page = Page::new();
+    let doubtful: Vec<&Attempt> = history.attempts().filter(|attempt| attempt.state.is_doubtful()).collect();
+    if doubtful.is_empty() {
+        page.line("nothing is in doubt");
+        return page;
+    }
+    let at_risk: Usd = doubtful.iter().map(|attempt| attempt.price).sum();
+    page.line(format_args!("{} in doubt, ${at_risk} at risk", count(doubtful.len(), "submission")));
+    page.line("");
+    let widest = |text: fn(&Attempt) -> String| doubtful.iter().map(|attempt| text(attempt).width()).max().unwrap_or(0);
+    let (jobs, costs) = (widest(job), widest(cost));
+    for attempt in doubtful {
+        let (job, cost, at) = (job(attempt), cost(attempt), attempt.intended_at.strftime("%F %T UTC"));
+        page.line(format_args!("  {job:jobs$}  {at}  {cost:>costs$}  {}", prompt(attempt)));
+        // In full: the id of a task may be in it.
+        page.line(format_args!("  {:jobs$}  {}", "", known(attempt)));
+    }
+    page.line("");
+    page.line("Look each one up at the service, by its time and its prompt. If it made a task:");
+    page.line(format_args!("  {}", again.command("resolve", &["JOB", "--task", "ID"])));
+    page.line("If it made none, which makes the job due again; a pattern of ids settles several:");
+    page.line(format_args!("  {}", again.command("resolve", &["JOB", "--never-created"])));
+    page
+}
+
+fn job(attempt: &Attempt) -> String {
+    shortened(attempt.job.as_str(), ID)
+}
+
+fn cost(attempt: &Attempt) -> String {
+    format!("${}", attempt.price)
+}
+
+fn prompt(attempt: &Attempt) -> String {
+    let sent: serde_json::Value = serde_json::from_str(&attempt.request).unwrap_or_default();
+    shortened(sent["prompt"].as_str().unwrap_or_default(), PROMPT)
+}
+
+fn known(attempt: &Attempt) -> &str {
+    attempt.error.as_ref().map_or("a run is sending it, or was killed before the answer", |error| &error.message)
+}

@@ -1,0 +1,78 @@
+//! What is in doubt: listed with all that helps to look it up, and settled one by one or by a pattern.
+
+use serde_json::json;
+
+use crate::support::{Answer, Service, Workspace, json as answer};
+
+const SPINS: &str = "version: 1
+defaults: { model: alpha-2 }
+jobs:
+  - { id: spin-mug, prompt: a blue mug }
+  - { id: spin-lamp, prompt: a brass lamp }
+  - { id: hero, prompt: a crane }
+";
+
+/// Every submission fails in the service's own words, and one more is asked for.
+fn failing() -> (Service, Workspace) {
+    let service = Service::scripted(|asked| match asked.method.as_str() {
+        "POST" => answer(500, &json!({ "error": { "message": "worker crashed" } })),
+        _ => Answer::Well,
+    });
+    let here = Workspace::with_manifest(SPINS);
+    here.run(&service, &[]).ends_with(7);
+    (service, here)
+}
+
+#[test]
+fn doubts_are_listed_with_time_price_prompt_and_what_is_known() {
+    let (service, here) = failing();
+    let listed = here.shotlist(&["resolve", "m.yaml"]).ends_with(0).stdout;
+    assert_eq!(listed.matches(" UTC").count(), 3, "{listed}");
+    let shown = hide_times(&listed);
+    insta::assert_snapshot!(shown, @r"
+    3 submissions in doubt, $2.70 at risk
+
+      spin-mug   1970-01-01 00:00:00 UTC  $0.90  a blue mug
+                 the service failed while it had the request (HTTP 500): worker crashed
+      spin-lamp  1970-01-01 00:00:00 UTC  $0.90  a brass lamp
+                 the service failed while it had the request (HTTP 500): worker crashed
+      hero       1970-01-01 00:00:00 UTC  $0.90  a crane
+                 the service failed while it had the request (HTTP 500): worker crashed
+
+    Look each one up at the service, by its time and its prompt. If it made a task:
+      shotlist resolve m.yaml JOB --task ID
+    If it made none, which makes the job due again; a pattern of ids settles several:
+      shotlist resolve m.yaml JOB --never-created
+    ");
+    assert_eq!(service.posts().len(), 3);
+    // Nothing was bought in a batch that is new, and nothing is made for it.
+    let empty = here.shotlist(&["resolve", "m.yaml", "--batch", "new"]).ends_with(0).stdout;
+    assert_eq!(empty, "nothing is in doubt\n");
+}
+
+#[test]
+fn a_pattern_settles_several_and_a_task_only_one() {
+    let (_, here) = failing();
+    here.shotlist(&["resolve", "m.yaml", "--never-created"]).ends_with(2);
+    here.shotlist(&["resolve", "m.yaml", "spin-*"]).ends_with(2);
+    let several = here.shotlist(&["resolve", "m.yaml", "spin-*", "--task", "t"]).ends_with(2).stderr;
+    assert!(several.contains("one task is of one job, and spin-* is spin-mug, spin-lamp"), "{several}");
+    here.shotlist(&["resolve", "m.yaml", "spin-*", "--lost"]).ends_with(2);
+    let settled = here.shotlist(&["resolve", "m.yaml", "spin-*", "--never-created"]).ends_with(0).stderr;
+    assert_eq!(settled.matches("is due again; the next run submits it for $0.90").count(), 2, "{settled}");
+    assert_eq!(
+        here.ledger("SELECT job, state FROM attempt ORDER BY id"),
+        [["spin-mug", "void"], ["spin-lamp", "void"], ["hero", "in_doubt"]]
+    );
+    here.shotlist(&["resolve", "m.yaml", "spin-*", "--never-created"]).ends_with(2);
+    here.run(&Service::well(), &[]).ends_with(7);
+}
+
+/// The listing without its times, which are those of the test.
+fn hide_times(text: &str) -> String {
+    let hidden = |line: &str| match line.find(" UTC") {
+        Some(at) => format!("{}1970-01-01 00:00:00{}", &line[..at - 19], &line[at..]),
+        None => line.to_owned(),
+    };
+    text.lines().map(hidden).collect::<Vec<_>>().join("\n")
+}
