@@ -8,13 +8,13 @@ use crate::plan::Plan;
 use crate::session::Consent;
 use crate::ui::{self, Terminal};
 
-/// What is agreed to about this plan. Where nobody can be asked and nobody agreed, that is nothing, and the session refuses it.
-pub(super) fn ask(args: &RunArgs, plan: &Plan, terminal: &Terminal) -> Result<Consent, Failure> {
+/// What is agreed to about this plan, at the service with this address. Where nobody can be asked and nobody agreed, that is nothing, and the session refuses it.
+pub(super) fn ask(args: &RunArgs, plan: &Plan, service: &str, terminal: &Terminal) -> Result<Consent, Failure> {
     if args.manifest.sandbox {
         return Ok(Consent::default());
     }
     let is_again = agrees_to_buy_again(args, plan, terminal)?;
-    let consent = Consent::up_to(agreed_sum(args, plan, terminal)?);
+    let consent = Consent::up_to(agreed_sum(args, plan, service, terminal)?);
     Ok(if is_again { consent.also_again() } else { consent })
 }
 
@@ -33,14 +33,15 @@ fn agrees_to_buy_again(args: &RunArgs, plan: &Plan, terminal: &Terminal) -> Resu
 
 /// Asks once before money is spent. What was said on the command line needs no question; a limit on the run in the
 /// manifest is consent where nobody can be asked.
-fn agreed_sum(args: &RunArgs, plan: &Plan, terminal: &Terminal) -> Result<Usd, Failure> {
+fn agreed_sum(args: &RunArgs, plan: &Plan, service: &str, terminal: &Terminal) -> Result<Usd, Failure> {
     let (money, cost) = (&args.money, plan.worst_case());
     if cost.is_zero() || money.yes || money.max_cost.is_some() {
         return Ok(plan.most());
     }
     if terminal.can_ask() {
         terminal.question(&ui::plan_text(plan, terminal.width(), terminal.verbosity > 0));
-        confirmed(terminal, &format!("Spend up to ${cost}?"))?;
+        // A wrong address is the last thing that can still be seen.
+        confirmed(terminal, &format!("Spend up to ${cost} at {service}?"))?;
         return Ok(plan.most());
     }
     Ok(if plan.run_limit.is_some() { plan.most() } else { Usd::ZERO })

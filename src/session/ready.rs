@@ -10,6 +10,7 @@ use super::outcome::Outcome;
 use super::refusal::Refusal;
 use super::reporter::Reporter;
 use super::{limits, purchases};
+use crate::domain::Account;
 use crate::download::{Downloader, Downloads};
 use crate::engine::{self, Engine, RunEvent, Stop};
 use crate::files::sweep;
@@ -54,6 +55,11 @@ impl<'s, L: Ledger> Ready<'s, L> {
     /// What the run will do.
     pub fn plan(&self) -> &Plan {
         &self.held.plan
+    }
+
+    /// Whose tasks will be bought, if there is anything to ask of the service: with its address.
+    pub fn account(&self) -> Option<&Account> {
+        self.service.as_ref().map(|(connection, _)| connection.account())
     }
 
     /// Does it, if the consent covers it, and returns when every task has had its final word or `stop` ended the run. Reports are

@@ -119,7 +119,8 @@ impl Run<'_> {
         held.check_limits()?;
         let connection = self.connection(held.plan(), early).await?;
         let ready = held.ready(connection)?;
-        let consent = consent::ask(self.args, ready.plan(), self.terminal)?;
+        let service = ready.account().map_or("", |account| &*account.service);
+        let consent = consent::ask(self.args, ready.plan(), service, self.terminal)?;
         let stop = Stop::default();
         if !ready.plan().needs_service() {
             return self.end(ready.run(&consent, &stop, &|_| {}).await?);

@@ -142,7 +142,10 @@ fn the_question_about_money_cannot_be_faked() {
     let shown = output_of(terminal.spawn().expect("script is there"));
     let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
     let questions: Vec<&str> = shown.lines().filter(|line| line.starts_with("Spend up to")).collect();
-    assert!(questions.len() == 1 && questions[0].starts_with("Spend up to $0.90? [y/N]"), "{shown:?}");
+    assert!(
+        questions.len() == 1 && questions[0].starts_with(&format!("Spend up to $0.90 at {}? [y/N]", service.url())),
+        "{shown:?}"
+    );
     assert!(!shown.contains("\u{1b}[8m"), "{shown:?}");
     assert_eq!(service.asked().len(), 0);
 }

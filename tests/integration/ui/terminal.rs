@@ -36,7 +36,8 @@ fn the_plan_is_shown_and_only_a_yes_spends() {
         let (code, shown) = on_a_terminal(&here, &service, "", answer);
         assert_eq!(code, Some(3), "{answer:?}: {shown}");
         assert!(
-            shown.contains("2 jobs to submit for $11.25") && shown.contains("Spend up to $11.25? [y/N]"),
+            shown.contains("2 jobs to submit for $11.25")
+                && shown.contains(&format!("Spend up to $11.25 at {}? [y/N]", service.url())),
             "{shown}"
         );
         assert!(shown.contains("not confirmed"), "{shown}");
@@ -86,6 +87,6 @@ fn what_was_bought_before_is_a_question_of_its_own_whatever_was_agreed_to() {
     assert_eq!(service.posts().len(), 2);
     let (code, shown) = on_a_terminal(&here, &service, "", "y\ny\n");
     assert_eq!(code, Some(0), "{shown}");
-    assert!(shown.contains("Spend up to $11.25?"), "{shown}");
+    assert!(shown.contains("Spend up to $11.25 at http://127.0.0.1:"), "{shown}");
     assert_eq!(service.posts().len(), 4);
 }
