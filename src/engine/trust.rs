@@ -110,6 +110,8 @@ impl Permit<'_> {
     /// The service refused it for want of money. Returns how often in a row, once that will not change any more.
     pub(super) fn was_unpaid(&self) -> Option<usize> {
         let mut state = self.0.lock();
+        // Others will fare alike: one at a time, until something is taken again.
+        state.allowed = 1;
         state.unpaid += 1;
         (state.unpaid >= MOST_UNPAID).then_some(state.unpaid)
     }

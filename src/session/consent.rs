@@ -18,10 +18,11 @@ impl Consent {
         Self { up_to: sum, again: false }
     }
 
-    /// Agrees to all that a plan can cost, and to all of it that seems to have been bought before: for whoever has shown that plan.
+    /// Agrees to all that a plan can cost, and where some of it seems to have been bought before, to that too: for whoever has
+    /// shown that plan. Of a plan that shows no such thing, it agrees to none that a later one finds.
     #[must_use]
     pub fn to(plan: &Plan) -> Self {
-        Self { up_to: plan.most(), again: true }
+        Self { up_to: plan.most(), again: !plan.repurchases.is_empty() }
     }
 
     /// Agrees as well to buy again what seems to have been bought before. No consent to a sum is consent to that.

@@ -1,5 +1,6 @@
 //! `shotlist resolve`: a person sees what is in doubt, settles it, or gives up a task that never ends.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use crate::cli::args::{ResolveArgs, SelectArgs, Verdict};
@@ -80,7 +81,10 @@ async fn settle(
 
 fn doubtful(history: &History, job: &str, meant: &IdGlobs) -> Result<Vec<Attempt>, Failure> {
     let of_job = || history.attempts().filter(|attempt| meant.has(attempt.job.as_str()));
-    let found: Vec<Attempt> = of_job().filter(|attempt| attempt.state == AttemptState::InDoubt).cloned().collect();
+    // One of each job: a word of a person is about one submission.
+    let mut settled = HashSet::new();
+    let is_first = |attempt: &&Attempt| attempt.state == AttemptState::InDoubt && settled.insert(attempt.job.clone());
+    let found: Vec<Attempt> = of_job().filter(is_first).cloned().collect();
     if !found.is_empty() {
         return Ok(found);
     }

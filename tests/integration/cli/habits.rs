@@ -200,8 +200,7 @@ fn a_service_that_refuses_everything_is_not_asked_for_everything() {
         })
     };
     // An empty account at any time, a wrong address from the beginning; but one bad job after a good one is its own affair.
-    // Three refusals end it, and three more submissions may be open beside the third.
-    for (status, from, most, left) in [(402, 0, 5, true), (402, 10, 16, true), (404, 0, 22, true), (404, 1, 60, false)]
+    for (status, from, most, left) in [(402, 0, 5, true), (402, 10, 15, true), (404, 0, 22, true), (404, 1, 60, false)]
     {
         let (service, here) = (refusing(status, from), Workspace::with_manifest(&numbered_jobs(60)));
         let ended = here.run(&service, &[]).ends_with(1);

@@ -69,6 +69,29 @@ async fn nothing_is_bought_without_a_consent_that_covers_it() {
     assert!(outcome.reported.is_ok_and(|reported| reported.written.is_ok()) && outcome.run.failures == 0);
 }
 
+/// Who agreed to a plan that showed nothing of the kind did not agree to buy again what was bought meanwhile.
+#[tokio::test]
+async fn a_consent_to_a_plan_is_none_to_buying_again_what_it_did_not_show() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(1)));
+    let consent = Consent::to(&session(&here).plan().await.expect("a plan"));
+    here.write("other.yaml", &numbered_jobs(1));
+    let bought = here.shotlist(&["run", "other.yaml", "--yes", "--first-poll", "0s", "--poll-floor", "5ms"]);
+    bought.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(0);
+    let session = session(&here);
+    let run = async |consent: &Consent| {
+        let held = session.hold().await.expect("the batch");
+        let ready = held.ready(Some(connection(&service))).expect("within its limits");
+        ready.run(consent, &Stop::default(), &|_| {}).await.map(|_| ())
+    };
+    let refusal = run(&consent).await.expect_err("bought before");
+    assert!(matches!(refusal, Refusal::BoughtBefore { jobs: 1 }), "{refusal}");
+    assert_eq!(service.posts().len(), 1);
+    // Whoever has seen it may buy it.
+    let seen = Consent::to(&session.plan().await.expect("a plan"));
+    run(&seen).await.expect("a run");
+    assert_eq!(service.posts().len(), 2);
+}
+
 /// Reports are written by every use of a session, whatever was written before.
 #[tokio::test]
 async fn a_session_can_report_again() {
