@@ -299,17 +299,26 @@ async fn lived<H: HeldBatch>(held: &H, lives: &[Vec<Event>]) {
     }
 }
 
-/// Some lists of lives, the same each time.
-fn some_lives(lists: usize) -> Vec<Vec<Vec<Event>>> {
-    use proptest::strategy::ValueTree as _;
-    let mut runner = proptest::test_runner::TestRunner::deterministic();
-    let lives = proptest::collection::vec(any_life(), 1..12);
-    (0..lists).map(|_| lives.new_tree(&mut runner).expect("lives").current()).collect()
+/// Checks something for many lists of lives; the shortest list that breaks it is told.
+async fn for_any_lives<F: Future<Output = ()>>(cases: u32, check: impl Fn(Vec<Vec<Event>>) -> F + Send + 'static) {
+    // A thread that may block: the runner calls no asynchronous code.
+    let checked = tokio::task::spawn_blocking(move || {
+        let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases) };
+        let lives = proptest::collection::vec(any_life(), 1..12);
+        proptest::test_runner::TestRunner::new(config).run(&lives, |lives| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            runtime.block_on(check(lives));
+            Ok(())
+        })
+    });
+    if let Err(broken) = checked.await.expect("the runner") {
+        panic!("{broken}");
+    }
 }
 
 /// One answer of the service must never make a ledger unreadable, whatever is in it.
 pub(super) async fn whatever_the_service_says_is_read_back<S: Fresh>() {
-    for lives in some_lives(64) {
+    for_any_lives(64, |lives| async move {
         let store = S::fresh();
         let ledger = store.ledger();
         lived(&ledger.hold(&batch("")).await.expect("the batch"), &lives).await;
@@ -323,12 +332,13 @@ pub(super) async fn whatever_the_service_says_is_read_back<S: Fresh>() {
                 assert!(is_kept, "{error:?} became {told:?}");
             }
         }
-    }
+    })
+    .await;
 }
 
 /// The sums are those of the attempts, whatever became of them.
 pub(super) async fn the_books_add_up<S: Fresh>() {
-    for lives in some_lives(16) {
+    for_any_lives(16, |lives| async move {
         let store = S::fresh();
         let ledger = store.ledger();
         lived(&ledger.hold(&batch("")).await.expect("the batch"), &lives).await;
@@ -344,5 +354,6 @@ pub(super) async fn the_books_add_up<S: Fresh>() {
         assert_eq!(books.iter().map(|line| line.attempts as usize).sum::<usize>(), lives.len());
         let jobs: HashSet<JobId> = history.attempts().map(|attempt| attempt.job.clone()).collect();
         assert_eq!(jobs.len(), lives.len());
-    }
+    })
+    .await;
 }

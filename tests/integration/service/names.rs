@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{Answer, Asked, Service, Workspace, json as answer, numbered_jobs};
+use crate::support::{Answer, Asked, Program, Service, Workspace, json as answer, numbered_jobs};
 
 fn asked_for(asked: &Asked) -> String {
     asked.path.rsplit('/').next().expect("a name").to_owned()
@@ -12,6 +12,15 @@ fn asked_for(asked: &Asked) -> String {
 fn completed(asked: &Asked, id: &str) -> Answer {
     let host = asked.headers.get("host").expect("a host");
     answer(200, &json!({ "id": id, "status": "completed", "video_url": format!("http://{host}/videos/{id}.mp4") }))
+}
+
+/// A person who names the task of the second job, as if nobody had known it.
+fn naming_the_second_task(here: &Workspace, service: &Service) -> Program {
+    let sql = "UPDATE attempt SET state = 'in_doubt', task = NULL WHERE job = 'j1'";
+    let ledger = rusqlite::Connection::open(here.path(".shotlist/ledger.db")).expect("the ledger");
+    ledger.execute(sql, []).expect("changed");
+    let resolve = here.shotlist(&["resolve", "m.yaml", "j1", "--task", "t1"]);
+    resolve.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k")
 }
 
 #[test]
@@ -42,13 +51,7 @@ fn the_answer_of_another_task_of_the_ledger_is_never_taken() {
     assert!(ended.stderr.contains("that of j0"), "{}", ended.stderr);
     assert_eq!(here.ledger("SELECT count(alias) FROM attempt"), [["0"]]);
     // Nor is it believed when a person names the second task.
-    let sql = "UPDATE attempt SET state = 'in_doubt', task = NULL WHERE job = 'j1'";
-    rusqlite::Connection::open(here.path(".shotlist/ledger.db"))
-        .expect("the ledger")
-        .execute(sql, [])
-        .expect("changed");
-    let resolve = here.shotlist(&["resolve", "m.yaml", "j1", "--task", "t1"]).env("SHOTLIST_BASE_URL", &service.url());
-    let ended = resolve.env("SHOTLIST_API_KEY", "k").ends_with(2);
+    let ended = naming_the_second_task(&here, &service).ends_with(2);
     assert!(ended.stderr.contains("the task t0 belongs to j0"), "{}", ended.stderr);
 }
 
@@ -137,13 +140,7 @@ fn a_second_name_that_another_task_has_is_no_name_of_this_one() {
     assert!(urls[0][0].ends_with("t0.mp4") && urls[1][0].ends_with("t1.mp4"), "{urls:?}");
     assert!(!service.asked().iter().any(|asked| asked_for(asked) == "group"), "asked by a name of another");
     // A person may settle such a task, too.
-    let sql = "UPDATE attempt SET state = 'in_doubt', task = NULL WHERE job = 'j1'";
-    rusqlite::Connection::open(here.path(".shotlist/ledger.db"))
-        .expect("the ledger")
-        .execute(sql, [])
-        .expect("changed");
-    let resolve = here.shotlist(&["resolve", "m.yaml", "j1", "--task", "t1"]).env("SHOTLIST_BASE_URL", &service.url());
-    resolve.env("SHOTLIST_API_KEY", "k").ends_with(0);
+    naming_the_second_task(&here, &service).ends_with(0);
 }
 
 /// A number beside the id that the service does not take: it is asked for once, and the first name has its grace all the same.
