@@ -74,7 +74,7 @@ async fn nothing_is_bought_without_a_consent_that_covers_it() {
 async fn a_consent_to_a_plan_is_none_to_buying_again_what_it_did_not_show() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(1)));
     let consent = Consent::to(&session(&here).plan().await.expect("a plan"));
-    here.write("other.yaml", &numbered_jobs(1));
+    here.write("other.yaml", numbered_jobs(1));
     let bought = here.shotlist(&["run", "other.yaml", "--yes", "--first-poll", "0s", "--poll-floor", "5ms"]);
     bought.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(0);
     let session = session(&here);
