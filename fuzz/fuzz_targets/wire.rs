@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use libfuzzer_sys::fuzz_target;
-use shotlist::domain::{Account, AttemptState, BatchKey, Charging, Fingerprint, JobId, Usd};
+use shotlist::domain::{Account, AttemptState, BatchKey, Charging, Fingerprint, JobId, Labels, Usd};
 use shotlist::ledger::{Event, HeldBatch as _, Intent, Ledger as _, LedgerError, SqliteLedger};
 use tokio::runtime::Runtime;
 use shotlist::service::{Answer, FinalWords, Submission, submission};
@@ -38,6 +38,9 @@ fuzz_target!(|bytes: &[u8]| {
         account: Account { service: "s".into(), key: "k".into() },
         known: None,
         limits: Vec::new(),
+        labels: Labels::new(),
+        output: None,
+        approval: None,
     };
     let held = runtime.block_on(ledger.hold(&batch)).expect("the batch");
     let attempt = runtime.block_on(held.intend(intent)).expect("an intent");

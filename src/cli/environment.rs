@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use clap::builder::PossibleValue;
 use clap::{Arg, Command, ValueEnum};
 
-use super::args::PlanFormat;
+use super::args::{PlanFormat, SpendFormat};
 
 /// A variable that is read by its name; nothing if it is empty.
 pub(super) fn variable(name: &str) -> Option<OsString> {
@@ -45,12 +45,13 @@ fn is_unset(arg: &Arg) -> bool {
     said(arg).is_some_and(|value| value.is_empty())
 }
 
-/// `--format` has more forms for a plan than for other answers, and one variable.
+/// `--format` has more forms for a plan and for the books than for other answers, and one variable.
 fn is_for_another_command(arg: &Arg) -> bool {
     let value = said(arg).and_then(|value| value.into_string().ok()).filter(|_| arg.get_id() == "format");
     value.is_some_and(|value| {
         let is_one = |forms: Vec<PossibleValue>| forms.iter().any(|form| form.matches(&value, false));
-        let of_a_plan = PlanFormat::value_variants().iter().filter_map(ValueEnum::to_possible_value).collect();
-        is_one(of_a_plan) && !is_one(arg.get_possible_values())
+        let of_a_plan = PlanFormat::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+        let of_books = SpendFormat::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+        is_one(of_a_plan.chain(of_books).collect()) && !is_one(arg.get_possible_values())
     })
 }

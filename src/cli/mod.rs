@@ -5,6 +5,7 @@
 //! [`exit`], [`failure`] and [`refusal`] are about how a command ended; [`signals`] ends a run early.
 
 mod args;
+mod books;
 mod catalog;
 mod commands;
 mod connect;

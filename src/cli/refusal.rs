@@ -4,7 +4,7 @@ use std::error::Error;
 
 use super::exit::Exit;
 use super::failure::Failure;
-use crate::domain::with_causes;
+use crate::domain::{MovedOnto, with_causes};
 use crate::ledger::{HoldError, LedgerError, Unavailable};
 use crate::session::{ConnectionError, OtherAccount, Refusal, ThroughALink};
 
@@ -44,6 +44,12 @@ impl From<LedgerError> for Failure {
     }
 }
 
+impl From<MovedOnto> for Failure {
+    fn from(error: MovedOnto) -> Self {
+        Refusal::from(error).into()
+    }
+}
+
 impl From<HoldError> for Failure {
     fn from(error: HoldError) -> Self {
         Refusal::from(error).into()
@@ -77,6 +83,8 @@ impl From<Refusal> for Failure {
                 .with_help("wait for it to end; what it does is in the ledger, and the next run goes on from there"),
             Refusal::Hold(HoldError::Unavailable(error)) | Refusal::Ledger(error) => Self::of_ledger(error),
             Refusal::Write(error) => Self::cannot_write(error),
+            Refusal::Moved(_) => refused(Exit::Usage)
+                .with_help("take the entry out of `moved`: both were paid for, or may have been"),
             Refusal::NoReport(_) => refused(Exit::Usage).with_help("name another file, or move that one away"),
             Refusal::Files(_) => refused(Exit::CannotWrite).with_help(WRITABLE),
             Refusal::Connection(_) => refused(Exit::Unreachable),

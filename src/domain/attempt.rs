@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Account, Fingerprint, JobId, TaskNames, Usd, VideoFile};
+use super::{Account, Fingerprint, JobId, Particulars, TaskNames, Usd, VideoFile};
 
 /// The ledger's number for an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -69,6 +69,12 @@ impl AttemptState {
     #[must_use]
     pub fn is_outstanding(self) -> bool {
         matches!(self, Self::Queued | Self::InProgress)
+    }
+
+    /// Whether it certainly made no task.
+    #[must_use]
+    pub fn is_free(self) -> bool {
+        matches!(self, Self::Void | Self::Rejected)
     }
 
     /// Whether nobody can say if the service made, and charged, a task.
@@ -154,6 +160,8 @@ pub struct Attempt {
     pub file: Option<Box<VideoFile>>,
     /// When it was fetched.
     pub fetched_at: Option<Timestamp>,
+    /// What is known of it besides.
+    pub particulars: Particulars,
 }
 
 /// The first poll of a task that saw it being generated. Nobody saw the moment when that began.
@@ -169,19 +177,21 @@ impl Attempt {
     /// What is known of its money (spec §4, column "charge").
     #[must_use]
     pub fn charge(&self) -> Charge {
-        Charge::of(self.state, self.charging)
+        Charge::of(self.state, self.charging, self.particulars.billed.as_ref().map(|billed| billed.is_charged))
     }
 }
 
 impl Charge {
-    /// What is known of the money of an attempt in this state, of a family that charges so (spec §4, column "charge").
+    /// What is known of the money of an attempt in this state, of a family that charges so (spec §4, column "charge"). What a
+    /// bill says of it, whether it was charged, ends what nobody documents, and nothing else.
     #[must_use]
-    pub fn of(state: AttemptState, charging: Charging) -> Self {
-        match (state, charging) {
-            (AttemptState::Void | AttemptState::Rejected, _) => Self::None,
-            (AttemptState::Intended | AttemptState::InDoubt, _) => Self::Unknown,
-            (AttemptState::Completed, _) | (_, Charging::AtSubmission) => Self::Charged,
-            (_, Charging::Undocumented) => Self::Unknown,
+    pub fn of(state: AttemptState, charging: Charging, billed: Option<bool>) -> Self {
+        match (state, charging, billed) {
+            (AttemptState::Void | AttemptState::Rejected, ..) => Self::None,
+            (AttemptState::Intended | AttemptState::InDoubt, ..) => Self::Unknown,
+            (AttemptState::Completed, ..) | (_, Charging::AtSubmission, _) | (_, _, Some(true)) => Self::Charged,
+            (_, Charging::Undocumented, Some(false)) => Self::None,
+            (_, Charging::Undocumented, None) => Self::Unknown,
         }
     }
 }

@@ -22,6 +22,11 @@ impl History {
         Self { attempts, by_job }
     }
 
+    /// Every attempt, to make another history of.
+    pub(super) fn into_attempts(self) -> Vec<Attempt> {
+        self.attempts
+    }
+
     /// What of it is about the jobs that are meant.
     #[must_use]
     pub fn about(self, is_meant: impl Fn(&JobId) -> bool) -> Self {

@@ -1,6 +1,6 @@
 //! A checked and priced job.
 
-use super::{Charging, JobId, OutputPath, Request, Spec, Usd};
+use super::{Charging, JobId, Labels, OutputPath, Request, Spec, Usd};
 
 /// One video that the manifest asks for: checked against its family, priced, with the exact request that buys it.
 #[derive(Clone, PartialEq, Debug)]
@@ -19,8 +19,10 @@ pub struct Job {
     pub typical_s: (u32, u32),
     /// Which generation of the same request this is, from 1.
     pub take: u32,
-    /// Free labels for selection; no part of identity.
+    /// Free words for selection; no part of identity.
     pub tags: Vec<String>,
+    /// Whom it is for, kept with every attempt; no part of identity.
+    pub labels: Labels,
     /// Where its video goes inside the output folder, if that is said; by default it is named after the id.
     pub file: Option<OutputPath>,
     /// The review that it waits for, if it does: nothing is submitted before.

@@ -22,8 +22,8 @@ use super::submit::Submitter;
 use super::trust::Trust;
 use crate::domain::Account;
 use crate::download::Downloads;
-use crate::ledger::{HeldBatch, SpendLimit};
-use crate::plan::{Download, Limit, Plan};
+use crate::ledger::{Approval, HeldBatch, SpendLimit};
+use crate::plan::{Download, Plan};
 use crate::service::VideoService;
 
 /// What a run needs besides its plan.
@@ -34,6 +34,8 @@ pub struct Engine<'e, S, L> {
     pub account: &'e Account,
     /// Limits over all batches, which the ledger keeps.
     pub limits: &'e [SpendLimit],
+    /// The approved plan that all submissions are a part of.
+    pub approval: Option<&'e Approval>,
     /// The ledger.
     pub ledger: &'e L,
     /// The knobs.
@@ -56,8 +58,7 @@ impl<S: VideoService, L: HeldBatch> Engine<'_, S, L> {
             planned: totals.cost,
             fetch: totals.fetch,
         });
-        let left = plan.every_limit().map(Limit::left).min();
-        let spend_guard = SpendGuard::new(left, totals.cost);
+        let spend_guard = SpendGuard::new(plan);
         let gateway = Gateway {
             service: self.service,
             rate_limit: RateLimit::new(self.settings.rps),
@@ -74,6 +75,7 @@ impl<S: VideoService, L: HeldBatch> Engine<'_, S, L> {
             trust: Trust::new(self.settings.concurrency, self.settings.max_doubts),
             account: self.account,
             limits: self.limits,
+            approval: self.approval,
             ledger: self.ledger,
             spend_guard: &spend_guard,
             give_up_after: self.settings.deadline,

@@ -1,93 +1,149 @@
-//! Reserves a job's price before its submission, so that concurrency can't overshoot the limit.
+//! Reserves a job's price before its submission, so that concurrency can't overshoot a limit.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::domain::Usd;
+use crate::domain::{Job, Usd};
+use crate::plan::{Limit, Plan};
 
-/// What a run may newly spend, and what of it is taken.
+/// What a run may newly spend, and what of it is taken: for each limit that is about a job.
 ///
 /// Retries get only what the first submissions leave: a job that fails again and again must not take the money of one
 /// that was never tried.
 #[derive(Debug)]
-pub(super) struct SpendGuard {
-    limit: Option<Usd>,
-    state: Mutex<Taken>,
-}
+pub(super) struct SpendGuard(Mutex<Vec<Purse>>);
 
+/// What one limit leaves.
 #[derive(Debug)]
-struct Taken {
-    /// Spent, or perhaps, or about to be.
+struct Purse {
+    limit: Limit,
+    /// Spent by this run, or perhaps, or about to be.
     taken: Usd,
     /// The price of first submissions that are still to come.
     waiting: Usd,
 }
 
+impl Purse {
+    fn has(&self, price: Usd) -> bool {
+        self.taken + price <= self.limit.left()
+    }
+}
+
 impl SpendGuard {
-    /// Guards a limit, if there is one, for first submissions that cost `planned` altogether.
-    pub(super) fn new(limit: Option<Usd>, planned: Usd) -> Self {
-        Self { limit, state: Mutex::new(Taken { taken: Usd::ZERO, waiting: planned }) }
+    /// Guards the limits of a plan.
+    pub(super) fn new(plan: &Plan) -> Self {
+        let purses = plan.every_limit().map(|limit| Purse {
+            limit: limit.clone(),
+            taken: Usd::ZERO,
+            waiting: plan.cost_under(limit),
+        });
+        Self(Mutex::new(purses.collect()))
     }
 
     /// Takes the price of a first submission; false, and nothing taken, if there is not enough left.
-    pub(super) fn reserve(&self, price: Usd) -> bool {
-        let mut state = self.lock();
-        state.waiting = state.waiting.saturating_sub(price);
-        self.take(&mut state, price, Usd::ZERO)
+    pub(super) fn reserve(&self, job: &Job) -> bool {
+        let mut purses = self.lock();
+        let mut own: Vec<&mut Purse> = purses.iter_mut().filter(|purse| purse.limit.is_about(job)).collect();
+        for purse in &mut own {
+            purse.waiting = purse.waiting.saturating_sub(job.price);
+        }
+        take(own, job.price, |_| Usd::ZERO)
     }
 
     /// Takes the price of a retry out of what the first submissions leave.
-    pub(super) fn reserve_retry(&self, price: Usd) -> bool {
-        let mut state = self.lock();
-        let waiting = state.waiting;
-        self.take(&mut state, price, waiting)
+    pub(super) fn reserve_retry(&self, job: &Job) -> bool {
+        let mut purses = self.lock();
+        let own = purses.iter_mut().filter(|purse| purse.limit.is_about(job)).collect();
+        take(own, job.price, |purse| purse.waiting)
     }
 
     /// Gives a price back: the submission certainly bought nothing. What is unknown stays taken.
-    pub(super) fn release(&self, price: Usd) {
-        let mut state = self.lock();
-        state.taken = state.taken.saturating_sub(price);
-    }
-
-    fn take(&self, state: &mut Taken, price: Usd, kept: Usd) -> bool {
-        let enough = self.limit.is_none_or(|limit| state.taken + price + kept <= limit);
-        if enough {
-            state.taken += price;
+    pub(super) fn release(&self, job: &Job) {
+        for purse in self.lock().iter_mut().filter(|purse| purse.limit.is_about(job)) {
+            purse.taken = purse.taken.saturating_sub(job.price);
         }
-        enough
     }
 
-    fn lock(&self) -> MutexGuard<'_, Taken> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Vec<Purse>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Takes a price out of every purse, or out of none.
+fn take(mut purses: Vec<&mut Purse>, price: Usd, kept: impl Fn(&Purse) -> Usd) -> bool {
+    let enough = purses.iter().all(|purse| purse.has(price + kept(purse)));
+    for purse in purses.iter_mut().filter(|_| enough) {
+        purse.taken += price;
+    }
+    enough
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::{Charging, JobId, Label, Labels, Request, Spec};
+
+    fn usd(cents: i64) -> Usd {
+        Usd::from_micros(cents * 10_000)
+    }
+
+    fn job(cents: i64, client: &str) -> Job {
+        let spec = Spec::default();
+        Job {
+            id: JobId::new("a").expect("an id"),
+            request: Request::new(&spec),
+            spec,
+            price: usd(cents),
+            charging: Charging::AtSubmission,
+            typical_s: (1, 2),
+            take: 1,
+            tags: Vec::new(),
+            labels: Labels::from([("client".to_owned(), client.to_owned())]),
+            file: None,
+            review: None,
+        }
+    }
+
+    /// Of a run with one limit of this many cents, and what all first submissions cost.
+    fn guard(limits: &[(i64, Option<&str>)], waiting: i64) -> SpendGuard {
+        let label = |value: &str| Label { name: "client".into(), value: value.into() };
+        let purses = limits.iter().map(|(cents, client)| Purse {
+            limit: Limit { source: "a limit".into(), label: client.map(label), usd: usd(*cents), used: Usd::ZERO },
+            taken: Usd::ZERO,
+            waiting: usd(waiting),
+        });
+        SpendGuard(Mutex::new(purses.collect()))
+    }
 
     #[test]
     fn never_takes_more_than_the_limit() {
-        let usd = |cents: i64| Usd::from_micros(cents * 10_000);
-        let guard = SpendGuard::new(Some(usd(200)), usd(200));
-        assert!(guard.reserve(usd(150)));
-        assert!(!guard.reserve(usd(51)));
-        assert!(guard.reserve(usd(50)));
-        assert!(!guard.reserve(usd(1)));
-        guard.release(usd(50));
-        assert!(guard.reserve(usd(50)));
-        assert!(SpendGuard::new(None, Usd::ZERO).reserve(usd(1_000_000)));
-        assert!(!SpendGuard::new(Some(Usd::ZERO), usd(1)).reserve(usd(1)));
+        let guard_of_two = guard(&[(200, None)], 200);
+        assert!(guard_of_two.reserve(&job(150, "x")));
+        assert!(!guard_of_two.reserve(&job(51, "x")));
+        assert!(guard_of_two.reserve(&job(50, "x")));
+        assert!(!guard_of_two.reserve(&job(1, "x")));
+        guard_of_two.release(&job(50, "x"));
+        assert!(guard_of_two.reserve(&job(50, "x")));
+        assert!(guard(&[], 0).reserve(&job(100_000_000, "x")));
+        assert!(!guard(&[(0, None)], 1).reserve(&job(1, "x")));
     }
 
     #[test]
     fn a_retry_never_takes_the_money_of_a_job_that_waits() {
-        let usd = |dollars: i64| Usd::from_micros(dollars * 1_000_000);
-        let guard = SpendGuard::new(Some(usd(5)), usd(4));
-        assert!(guard.reserve(usd(2)));
-        assert!(guard.reserve_retry(usd(1)));
-        assert!(!guard.reserve_retry(usd(1)), "the second job waits");
-        assert!(guard.reserve(usd(2)));
-        guard.release(usd(2));
-        assert!(guard.reserve_retry(usd(2)));
+        let guard = guard(&[(500, None)], 400);
+        assert!(guard.reserve(&job(200, "x")));
+        assert!(guard.reserve_retry(&job(100, "x")));
+        assert!(!guard.reserve_retry(&job(100, "x")), "the second job waits");
+        assert!(guard.reserve(&job(200, "x")));
+        guard.release(&job(200, "x"));
+        assert!(guard.reserve_retry(&job(200, "x")));
+    }
+
+    #[test]
+    fn the_limit_of_one_client_is_no_other_s() {
+        let guard = guard(&[(500, None), (100, Some("acme"))], 0);
+        assert!(guard.reserve(&job(100, "acme")));
+        assert!(!guard.reserve(&job(1, "acme")), "acme has nothing left");
+        assert!(guard.reserve(&job(400, "other")), "what acme was refused is nobody's");
+        assert!(!guard.reserve(&job(1, "other")));
     }
 }

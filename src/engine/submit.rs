@@ -19,7 +19,7 @@ use super::spend_guard::SpendGuard;
 use super::stop::StopReason;
 use super::trust::{Permit, Trust};
 use crate::domain::{Account, AttemptId, Job, JobId, ServiceError, TaskNames, with_causes};
-use crate::ledger::{Event, HeldBatch, Intent, LedgerError, SpendLimit};
+use crate::ledger::{Approval, Event, HeldBatch, Intent, LedgerError, SpendLimit};
 use crate::service::{Submission, VideoService};
 
 /// How often a submission is tried of which not a byte was sent, before a service that never answered in this run counts
@@ -47,6 +47,8 @@ pub(super) struct Submitter<'e, S, L> {
     pub account: &'e Account,
     /// Limits over all batches, which the ledger keeps.
     pub limits: &'e [SpendLimit],
+    /// The approved plan that all of it is a part of.
+    pub approval: Option<&'e Approval>,
     /// The ledger.
     pub ledger: &'e L,
     /// What may be spent.
@@ -75,7 +77,7 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
 
     /// Submits a job whose task failed once more; nothing if the run stops or there is no money left for retries.
     pub(super) async fn submit_again(&self, job: &Job, failed: AttemptId, slot: &mut Slot<'_>) -> Submitted {
-        if self.gateway.stop.is_stopping() || !self.spend_guard.reserve_retry(job.price) {
+        if self.gateway.stop.is_stopping() || !self.spend_guard.reserve_retry(job) {
             return Submitted::Nothing;
         }
         (self.gateway.tell)(RunEvent::Retrying { job: job.id.clone(), price: job.price });
@@ -93,7 +95,7 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
     ) -> Submitted {
         let submitted = self.try_until(job, known, slot, &mut is_reserved).await;
         if is_reserved && matches!(submitted, Submitted::Nothing | Submitted::Rejected) {
-            self.spend_guard.release(job.price);
+            self.spend_guard.release(job);
         }
         submitted
     }
@@ -110,7 +112,7 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
             // Held until the answer is written down: a process that dies leaves no more doubts than there are permits.
             let Some(permit) = self.may_send(&mut turn).await else { return Submitted::Nothing };
             // Reserved when it is its turn and not before: the first one without money ends all that still wait.
-            *is_reserved = *is_reserved || self.spend_guard.reserve(job.price);
+            *is_reserved = *is_reserved || self.spend_guard.reserve(job);
             if !*is_reserved {
                 self.gateway
                     .stop_because(StopReason::SpendLimit, format!("{} would pass the limit on spending", job.id));
@@ -229,8 +231,10 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
 
     fn not_intended(&self, error: &LedgerError) {
         match error {
-            // Another run is at this job; what it does is in the ledger.
-            LedgerError::Claimed(_) => (self.gateway.tell)(RunEvent::Warned { message: error.to_string() }),
+            // Another run is at this job, or was; what it does is in the ledger.
+            LedgerError::Claimed(_) | LedgerError::Approved(_) => {
+                (self.gateway.tell)(RunEvent::Warned { message: error.to_string() });
+            }
             LedgerError::OverLimit { .. } => self.gateway.stop_because(StopReason::SpendLimit, error.to_string()),
             error => self.ledger_failed(error),
         }
@@ -248,6 +252,9 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
             account: self.account.clone(),
             known,
             limits: self.limits.to_vec(),
+            labels: job.labels.clone(),
+            output: job.file.clone(),
+            approval: self.approval.cloned(),
         }
     }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::event::IllegalEvent;
-use crate::domain::{BatchKey, JobId, TaskId, Usd};
+use crate::domain::{BatchKey, JobId, MovedOnto, TaskId, Usd};
 
 /// What a store said, whichever it is.
 type StoreError = Arc<dyn Error + Send + Sync>;
@@ -67,8 +67,8 @@ pub enum LedgerError {
     /// The intent would pass a limit over all batches; nothing was written.
     #[error("{name} of ${limit} would be passed: ${used} is spent or at risk already")]
     OverLimit {
-        /// `budget.day` or `budget.month`.
-        name: &'static str,
+        /// The limit's name in the manifest.
+        name: Arc<str>,
         /// The limit.
         limit: Usd,
         /// What is spent, or may be.
@@ -77,6 +77,12 @@ pub enum LedgerError {
     /// Another attempt of the job is open; nothing was written.
     #[error("{0} was submitted by another run meanwhile")]
     Claimed(JobId),
+    /// The plan that was approved buys it no more often; nothing was written.
+    #[error("{0} was bought as often as the approved plan says")]
+    Approved(JobId),
+    /// Something was submitted under both ids of a move; nothing was written.
+    #[error(transparent)]
+    MovedOnto(#[from] MovedOnto),
     /// Another attempt at the same service has this task; nothing was written.
     #[error("the service named the task {task}, which is that of {job} in {batch} already")]
     TaskTaken {

@@ -60,6 +60,13 @@ pub enum Event {
         /// Polls in this run.
         polls: u32,
     },
+    /// A bill says whether a task was charged that failed, and of which nobody documents it.
+    Billed {
+        /// Whether it was.
+        is_charged: bool,
+        /// Which bill.
+        source: String,
+    },
     /// The video can be fetched from another address than before.
     Relinked {
         /// The address.
@@ -97,7 +104,8 @@ impl Event {
             (S::Queued | S::InProgress, Self::Left { .. } | Self::AlsoNamed(_)) => Ok(state),
             (S::Queued | S::InProgress, Self::Completed { .. })
             | (S::Completed, Self::Relinked { .. } | Self::Fetched(_) | Self::Moved(_)) => Ok(S::Completed),
-            (S::Queued | S::InProgress, Self::Failed { .. } | Self::Disowned { .. } | Self::GivenUp) => Ok(S::Failed),
+            (S::Queued | S::InProgress, Self::Failed { .. } | Self::Disowned { .. } | Self::GivenUp)
+            | (S::Failed, Self::Billed { .. }) => Ok(S::Failed),
             _ => Err(IllegalEvent { state, event: self.name() }),
         }
     }
@@ -117,6 +125,7 @@ impl Event {
             Self::Completed { .. } => "completed",
             Self::Failed { .. } => "failed",
             Self::Disowned { .. } => "disowned",
+            Self::Billed { .. } => "billed",
             Self::Relinked { .. } => "linked anew",
             Self::Fetched(_) => "fetched",
             Self::Moved(_) => "moved",
@@ -147,6 +156,7 @@ mod tests {
             Event::Completed { video_url: "u".into(), ended_at, polls: 1 },
             Event::Failed { error: error.clone(), ended_at, polls: 1 },
             Event::Disowned { error, ended_at, polls: 1 },
+            Event::Billed { is_charged: false, source: "b".into() },
             Event::Relinked { video_url: "u".into() },
             Event::Fetched(VideoFile {
                 path: OutputPath::new("a.mp4").expect("a path"),

@@ -1,8 +1,10 @@
 //! What is written down before a submission leaves.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
-use crate::domain::{Account, AttemptId, Charging, Fingerprint, JobId, Usd};
+use crate::domain::{Account, AttemptId, Charging, Digest, Fingerprint, JobId, Label, Labels, OutputPath, Usd};
 
 /// What is about to be submitted.
 #[derive(Clone, Debug)]
@@ -27,6 +29,21 @@ pub struct Intent {
     pub known: Option<AttemptId>,
     /// Limits over all batches of the ledger, which the ledger itself keeps.
     pub limits: Vec<SpendLimit>,
+    /// The labels of the job.
+    pub labels: Labels,
+    /// Where its video goes inside the output folder, if its manifest says so.
+    pub output: Option<OutputPath>,
+    /// The approved plan that it is a part of.
+    pub approval: Option<Approval>,
+}
+
+/// A plan that somebody approved, as far as it is about one job.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Approval {
+    /// What stands for the plan.
+    pub digest: Digest,
+    /// How often the job may be bought as a part of it. The ledger counts, so that no run that is started again buys more.
+    pub most: u32,
 }
 
 /// A limit on what all batches of a ledger may spend together since a moment.
@@ -35,8 +52,10 @@ pub struct Intent {
 /// another batch can overshoot. What is unknown counts in full.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SpendLimit {
-    /// `budget.day` or `budget.month`.
-    pub name: &'static str,
+    /// `budget.day`, `budget.month`, or with the label that it is about `budget.labels.client.acme.month`.
+    pub name: Arc<str>,
+    /// It is about what has this label, and otherwise about everything.
+    pub label: Option<Label>,
     /// When the day or the month began.
     pub since: Timestamp,
     /// The amount.
@@ -46,7 +65,7 @@ pub struct SpendLimit {
 #[cfg(test)]
 impl Intent {
     /// An intent of a job on alpha-2, for tests.
-    pub(super) fn of_job(job: &str) -> Self {
+    pub(in crate::ledger) fn of_job(job: &str) -> Self {
         Self {
             job: JobId::new(job).expect("an id"),
             fingerprint: Fingerprint::stored(format!("fingerprint of {job}")),
@@ -58,6 +77,9 @@ impl Intent {
             account: Account { service: "s".into(), key: "k".into() },
             known: None,
             limits: Vec::new(),
+            labels: Labels::new(),
+            output: None,
+            approval: None,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::future::Future;
 use jiff::Timestamp;
 
 use super::{BoughtElsewhere, Event, HoldError, Intent, LedgerError, OpenElsewhere, Spending, Unavailable};
-use crate::domain::{Account, AttemptId, BatchKey, Fingerprint, History, JobId, TaskId, TaskNames, Usd};
+use crate::domain::{Account, AttemptId, BatchKey, Fingerprint, History, JobId, Label, Move, TaskId, TaskNames, Usd};
 
 /// The books of many batches. What is read here needs no lock, changes nothing, and is what was durable a moment ago.
 /// Where there is no ledger yet, it is empty.
@@ -28,8 +28,12 @@ pub trait Ledger: Clone + Display + Send + Sync + 'static {
     /// Everything that is known of a batch.
     fn history(&self, batch: &BatchKey) -> impl Future<Output = Result<History, Unavailable>> + Send;
 
-    /// What all batches spent since a moment, or may have spent.
-    fn used_since(&self, since: Timestamp) -> impl Future<Output = Result<Usd, Unavailable>> + Send;
+    /// What all batches spent since a moment, or may have spent: for everything, or for what has a label.
+    fn used_since(
+        &self,
+        since: Timestamp,
+        label: Option<Label>,
+    ) -> impl Future<Output = Result<Usd, Unavailable>> + Send;
 
     /// What every batch bought since a moment, oldest first, summed up by quarters of an hour.
     fn spending(&self, since: Timestamp) -> impl Future<Output = Result<Vec<Spending>, Unavailable>> + Send;
@@ -73,6 +77,10 @@ pub trait HeldBatch: Sync {
 
     /// Writes what happened to an attempt.
     fn record(&self, attempt: AttemptId, event: Event) -> impl Future<Output = Result<(), LedgerError>> + Send;
+
+    /// Gives what was bought under the old ids to the new ones, in the order of the list. Where something was submitted under a new
+    /// one itself, nothing is written. What was bought under no old id is left as it is, so that the list may be given again.
+    fn move_jobs(&self, moves: &[Move]) -> impl Future<Output = Result<(), LedgerError>> + Send;
 
     /// Says that the batch's tasks that can still be asked about belong to this account, after a key was changed.
     fn adopt(&self, account: &Account) -> impl Future<Output = Result<(), LedgerError>> + Send;

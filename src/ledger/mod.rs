@@ -55,7 +55,7 @@ mod views;
 
 pub use error::{HoldError, LedgerError, Unavailable};
 pub use event::{Event, IllegalEvent};
-pub use intent::{Intent, SpendLimit};
+pub use intent::{Approval, Intent, SpendLimit};
 pub use interface::{HeldBatch, Ledger};
 pub(crate) use sqlite::OWN_FOLDER;
 pub use sqlite::{CheckError, Contents, SqliteBatch, SqliteLedger};

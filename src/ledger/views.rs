@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::domain::{Attempt, BatchKey, Charge, Usd};
+use crate::domain::{Attempt, BatchKey, Charge, Labels, Usd};
 
 /// Attempts of a quarter of an hour that count alike in the books.
 #[derive(Clone, Debug)]
@@ -13,6 +13,8 @@ pub struct Spending {
     pub batch: BatchKey,
     /// The model.
     pub model: String,
+    /// Their labels.
+    pub labels: Labels,
     /// What is known of the money.
     pub charge: Charge,
     /// Whether they are in doubt.

@@ -1,5 +1,6 @@
 //! The one way in: a path and what the command line adds, to a manifest and its findings.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,9 +10,11 @@ use jiff::{Timestamp, Zoned};
 use serde_yaml::{Mapping, Value};
 
 use super::expand::expander::Expander;
+use super::expand::moves::moves;
 use super::expand::prompt_files::PromptFiles;
+use super::raw::budget::{RawBudget, SpanBudget};
 use super::raw::job_field::is_reserved;
-use super::raw::mirror::{RawBudget, RawManifest};
+use super::raw::mirror::RawManifest;
 use super::raw::stream;
 use super::source::bounds;
 use super::source::diagnostic::{Diagnostic, Severity, Sources, unreadable};
@@ -24,7 +27,7 @@ use super::source::syntax;
 use super::source::text::{FileAccess, TextError};
 use super::template::engine::{Scope, Templates};
 use crate::catalog::Catalog;
-use crate::domain::{BatchKey, Inputs, Job, JobId, Rule, Usd};
+use crate::domain::{BatchKey, Inputs, Job, JobId, Label, Move, Rule, Usd};
 
 /// What the command line and the environment add to a manifest.
 pub struct Options<'o> {
@@ -66,6 +69,8 @@ pub struct Manifest {
     pub unsound: Vec<JobId>,
     /// What was read besides the manifest.
     pub inputs: Inputs,
+    /// Jobs that have a new id, in the order in which they are moved.
+    pub moves: Vec<Move>,
 }
 
 /// Limits on spending that a manifest sets.
@@ -73,10 +78,10 @@ pub struct Manifest {
 pub struct Budget {
     /// The most that one run may newly spend.
     pub run: Option<Usd>,
-    /// The most that all batches of the ledger may spend in a day.
-    pub day: Option<Usd>,
-    /// The most that all batches of the ledger may spend in a month.
-    pub month: Option<Usd>,
+    /// The most that all batches of the ledger may spend.
+    pub all: SpanBudget,
+    /// The most that they may spend for what has a label.
+    pub labels: BTreeMap<Label, SpanBudget>,
     /// When the day began, in the manifest's time zone.
     pub day_began: Timestamp,
     /// When the month began, in the manifest's time zone.
@@ -194,12 +199,17 @@ fn build(raw: &RawManifest, options: &Options<'_>, catalog: &Catalog, found: &mu
     let access = FileAccess::new(&origin::folder(options.path), options.root, options.secret);
     let prompts = PromptFiles::read(raw, &access);
     let jobs = Expander { templates: &templates, catalog, access: &access, prompts: &prompts }.expand(raw, found);
+    let unsound = unsound(found);
+    let ids = jobs.iter().map(|job| &job.id).chain(&unsound).collect();
+    let is_complete = found.iter().all(|finding| finding.severity == Severity::Warning);
+    let moves = moves(&raw.moved, &ids, is_complete, found);
     Manifest {
         key: BatchKey { name: name(raw, options.path, found), batch },
         jobs,
         budget: budget(raw, &now),
-        unsound: unsound(found),
+        unsound,
         inputs: Inputs { files: access.names(), variables: raw.env.clone() },
+        moves,
     }
 }
 
@@ -221,8 +231,9 @@ fn name(raw: &RawManifest, path: &Path, found: &mut Vec<Diagnostic>) -> String {
 fn budget(raw: &RawManifest, now: &Zoned) -> Budget {
     // A date at the very edge of what the calendar knows has no beginning in some zones; then everything counts.
     let began = |date: Date| date.to_zoned(now.time_zone().clone()).map_or(Timestamp::MIN, |start| start.timestamp());
-    let RawBudget { run, day, month } = raw.budget;
-    Budget { run, day, month, day_began: began(now.date()), month_began: began(now.date().first_of_month()) }
+    let RawBudget { run, all, labels } = &raw.budget;
+    let (run, all, labels) = (*run, *all, labels.clone());
+    Budget { run, all, labels, day_began: began(now.date()), month_began: began(now.date().first_of_month()) }
 }
 
 /// A manifest from somewhere else must not be able to read the key: a prompt or an image address would carry it away.

@@ -16,6 +16,7 @@ mod tables;
 mod template;
 
 pub use load::{Budget, Loaded, Manifest, Options, Unsound, load};
+pub use raw::budget::SpanBudget;
 pub(crate) use raw::mirror::RawManifest;
 pub use source::diagnostic::{Diagnostic, JobLabel, Located, Severity, Sources};
 pub use source::location::{Location, Part, Pointer, Step};

@@ -187,8 +187,13 @@ impl Plan {
 
     /// The limits that the planned submissions would pass. Retries are no part of this: they stop at a limit.
     pub fn passed_limits(&self) -> impl Iterator<Item = &Limit> {
-        let cost = self.totals().cost;
-        self.every_limit().filter(move |limit| cost > limit.left())
+        self.every_limit().filter(|limit| self.cost_under(limit) > limit.left())
+    }
+
+    /// What the planned submissions cost that a limit is about.
+    #[must_use]
+    pub fn cost_under(&self, limit: &Limit) -> Usd {
+        self.jobs.iter().filter(|planned| limit.is_about(&planned.job)).map(|planned| planned.cost).sum()
     }
 
     /// Every limit on spending.

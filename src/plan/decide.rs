@@ -129,14 +129,16 @@ fn regardless_of_review<'a>(
         let reason = format!("{fields} changed since it was submitted: costs again");
         return Decision::about(paid, Action::Changed, reason);
     }
-    let reason = match attempts.next_back().map(|attempt| (attempt.state, &attempt.error)) {
-        Some((AttemptState::Rejected, _)) => "was rejected by the service, without a charge",
-        // The story of the doubt is kept when a person settles it.
-        Some((_, Some(_))) => "was in doubt, and never created as a person said",
-        Some(_) => "was not taken by the service, without a charge",
-        None => "is new",
+    let reason = match attempts.next_back().map(|attempt| (attempt.state, &attempt.error, attempt.particulars.declared))
+    {
+        Some((AttemptState::Rejected, ..)) => "was rejected by the service, without a charge".to_owned(),
+        Some((_, _, Some(declared))) => declared.to_string(),
+        // A ledger of an older version kept the story of the doubt, and not when a person settled it.
+        Some((_, Some(_), None)) => "declared never created".to_owned(),
+        Some(_) => "was not taken by the service, without a charge".to_owned(),
+        None => "is new".to_owned(),
     };
-    Decision { action: Action::Submit, reason: reason.to_owned(), attempt: None }
+    Decision { action: Action::Submit, reason, attempt: None }
 }
 
 fn is_final(state: AttemptState) -> bool {
@@ -160,7 +162,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::domain::{Account, Charging, JobId, Request, Spec, Usd};
+    use crate::domain::{Account, Charging, JobId, Labels, Particulars, Request, Spec, Usd};
 
     fn job(prompt: &str) -> Job {
         let spec = Spec { model: "beta-2.0-lite".into(), prompt: Some(prompt.into()), ..Spec::default() };
@@ -175,6 +177,7 @@ mod tests {
             file: None,
             review: None,
             tags: Vec::new(),
+            labels: Labels::new(),
         }
     }
 
@@ -201,6 +204,7 @@ mod tests {
             ended_at: None,
             file: None,
             fetched_at: None,
+            particulars: Particulars::default(),
         }
     }
 

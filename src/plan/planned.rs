@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::decide::Action;
-use crate::domain::{AttemptId, Job, Usd};
+use crate::domain::{AttemptId, Job, Label, Usd};
 
 /// A selected job and what is done about it.
 #[derive(Clone, Debug)]
@@ -25,8 +25,10 @@ pub struct Planned {
 /// A limit on spending, and where that was said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// `--max-cost`, `budget.run`, `budget.day` or `budget.month`.
-    pub source: &'static str,
+    /// `--max-cost`, or its name in the manifest.
+    pub source: Arc<str>,
+    /// It is about jobs that have this label, and otherwise about all of them.
+    pub label: Option<Label>,
     /// The amount.
     pub usd: Usd,
     /// What of it is spent already, or may be.
@@ -34,6 +36,12 @@ pub struct Limit {
 }
 
 impl Limit {
+    /// Whether it is about a job.
+    #[must_use]
+    pub fn is_about(&self, job: &Job) -> bool {
+        self.label.as_ref().is_none_or(|label| label.is_among(&job.labels))
+    }
+
     /// What is left of it.
     #[must_use]
     pub fn left(&self) -> Usd {

@@ -98,8 +98,8 @@ pub struct BudgetView {
 /// One limit on spending.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct LimitView {
-    /// `--max-cost`, `budget.run`, `budget.day` or `budget.month`.
-    source: &'static str,
+    /// `--max-cost`, `budget.run`, `budget.day`, `budget.month`, or for a label `budget.labels.client.acme.month`.
+    source: String,
     limit_usd: Usd,
     /// What of it is spent already, or may be.
     used_usd: Usd,
@@ -197,7 +197,7 @@ impl<'p> PlanView<'p> {
                 limits: plan
                     .every_limit()
                     .map(|limit| LimitView {
-                        source: limit.source,
+                        source: limit.source.to_string(),
                         limit_usd: limit.usd,
                         used_usd: limit.used,
                         left_usd: limit.left(),

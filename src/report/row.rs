@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use super::times::Times;
-use crate::domain::{Charge, Usd};
+use crate::domain::{Charge, Labels, Usd};
 
 /// Where a job stands.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
@@ -105,15 +105,18 @@ pub struct Row {
     pub duration_s: Option<i64>,
     /// Which generation of the same request this is, from 1.
     pub take: u32,
-    /// Labels.
+    /// What it is selected by.
     pub tags: Vec<String>,
+    /// Whom it is for.
+    #[schemars(with = "BTreeMap<String, String>")]
+    pub labels: Labels,
     /// The face, for face videos.
     pub face: Option<String>,
     /// How often the job was submitted, without submissions that made certain no task.
     pub attempts: usize,
     /// How often the service was asked about the task.
     pub polls: u32,
-    /// When the service accepted the task, to the millisecond.
+    /// When the service accepted the task, to the millisecond; of a job in doubt, when its request may have left.
     #[schemars(with = "Option<String>")]
     #[serde(serialize_with = "as_moment")]
     pub submitted_at: Option<Timestamp>,
@@ -131,6 +134,12 @@ pub struct Row {
     pub error: Option<serde_json::Value>,
     /// The prompt that was sent.
     pub prompt: Option<String>,
+    /// What the job costs as it is now.
+    pub price_usd: Usd,
+    /// What may have been charged for it without an answer.
+    pub at_risk_usd: Usd,
+    /// What a person declared of its last submission, in words.
+    pub declared: Option<String>,
     /// What only a page for people shows.
     #[serde(skip)]
     pub(super) detail: Detail,
@@ -150,8 +159,6 @@ fn as_moment<S: Serializer>(time: &Option<Timestamp>, serializer: S) -> Result<S
 /// What only a page for people shows.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Detail {
-    /// What the job costs as it is now.
-    pub job_price: Usd,
     /// What all attempts certainly cost, and what they perhaps cost on top of that.
     pub charged: Usd,
     pub perhaps: Usd,
@@ -196,6 +203,9 @@ pub struct Superseded {
     pub charge: Charge,
     /// Its price.
     pub price_usd: Usd,
+    /// The labels that its job had when it was submitted.
+    #[schemars(with = "BTreeMap<String, String>")]
+    pub labels: Labels,
     /// The service's name for it.
     pub task_id: Option<String>,
     /// Where its video can be fetched.

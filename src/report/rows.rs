@@ -68,6 +68,17 @@ impl Report {
         self.jobs.iter().map(|job| row(&self.key.batch, job, &self.history, &self.folder))
     }
 
+    /// The names of all labels, in the order in which they first appear.
+    pub(super) fn label_names(&self) -> Vec<&str> {
+        let mut names = Vec::new();
+        for name in self.jobs.iter().flat_map(|job| job.labels.keys()) {
+            if !names.contains(&name.as_str()) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
     /// All that was ever submitted for the batch.
     pub(super) fn attempts(&self) -> impl Iterator<Item = &Attempt> {
         self.history.attempts()
@@ -127,13 +138,18 @@ fn row(batch: &str, job: &Job, history: &History, folder: &Path) -> Row {
     };
     let (charged, perhaps) = (sum(Charge::Charged), sum(Charge::Unknown));
     let error = shown.and_then(|attempt| attempt.error.as_ref());
-    let accepted = shown.filter(|attempt| attempt.task.is_some());
-    let submitted_at = accepted.and_then(|attempt| attempt.answered_at);
+    let submitted_at = shown.and_then(|attempt| match &attempt.task {
+        Some(_) => attempt.answered_at,
+        None => Some(attempt.intended_at).filter(|_| attempt.state.is_doubtful()),
+    });
+    let at_risk = attempts.iter().filter(|attempt| attempt.state.is_doubtful()).map(|attempt| attempt.price).sum();
+    // Of a job that is due again, what was said of its last submission; of any other, what was said of the one that counts.
+    let told = shown.or_else(|| history.of(&job.id).next_back());
+    let declared = told.and_then(|attempt| attempt.particulars.declared);
     let ended_at = shown.and_then(|attempt| attempt.ended_at);
     let file = shown.and_then(|attempt| file_of(attempt, folder));
     let others = attempts.iter().filter(|attempt| shown.is_none_or(|shown| shown.id != attempt.id));
     let detail = Detail {
-        job_price: job.price,
         charged,
         perhaps,
         times: shown.map(Times::of),
@@ -161,6 +177,7 @@ fn row(batch: &str, job: &Job, history: &History, folder: &Path) -> Row {
         duration_s: job.spec.duration,
         take: job.take,
         tags: job.tags.clone(),
+        labels: job.labels.clone(),
         face: job.spec.face.clone(),
         attempts: attempts.len(),
         polls: shown.map_or(0, |attempt| attempt.polls),
@@ -171,6 +188,9 @@ fn row(batch: &str, job: &Job, history: &History, folder: &Path) -> Row {
         error_message: error.map(|error| error.message.clone()),
         error: error.map(|error| error.raw.clone()),
         prompt: job.spec.prompt.clone(),
+        price_usd: job.price,
+        at_risk_usd: at_risk,
+        declared: declared.map(|declared| declared.to_string()),
         detail,
     }
 }
@@ -188,6 +208,7 @@ fn superseded(shown: &HashSet<AttemptId>, history: &History, folder: &Path) -> V
             state: state(attempt),
             charge: attempt.charge(),
             price_usd: attempt.price,
+            labels: attempt.particulars.labels.clone(),
             task_id: attempt.task.as_ref().map(|task| task.id.to_string()),
             video_url: attempt.video_url.clone(),
             file: file_of(attempt, folder).map(|file| file.path.to_string()),

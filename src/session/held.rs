@@ -28,7 +28,7 @@ impl<L: Ledger> Session<L> {
         let key = &self.manifest.key;
         let batch = self.ledger.hold(key).await?;
         // What counts is what the ledger says now that nobody else can change it.
-        let history = self.ledger.history(key).await?;
+        let history = self.history().await?;
         let plan = plan_against(self, &history).await?;
         let open_elsewhere = self.ledger.open_elsewhere(key).await?;
         Ok(Held { session: self, batch, plan, history, open_elsewhere })
@@ -44,7 +44,7 @@ impl<L: Ledger> Held<'_, L> {
     /// Refuses a plan that passes a limit on spending.
     pub fn check_limits(&self) -> Result<(), Refusal> {
         let Some(limit) = self.plan.passed_limits().next() else { return Ok(()) };
-        Err(Refusal::OverLimit { cost: self.plan.totals().cost, limit: limit.clone() })
+        Err(Refusal::OverLimit { cost: self.plan.cost_under(limit), limit: limit.clone() })
     }
 
     /// How many jobs are in doubt because an earlier run ended between sending and the answer.

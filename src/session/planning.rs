@@ -13,7 +13,7 @@ use crate::plan::{Plan, PlanInput};
 impl<L: Ledger> Session<L> {
     /// What a run would do by what the ledger says now. Takes no lock, asks nobody, writes nothing.
     pub async fn plan(&self) -> Result<Plan, Refusal> {
-        let history = self.ledger.history(&self.manifest.key).await?;
+        let history = self.history().await?;
         plan_against(self, &history).await
     }
 }

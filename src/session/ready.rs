@@ -76,6 +76,9 @@ impl<'s, L: Ledger> Ready<'s, L> {
         if !session.ledger.is_simulated() {
             consent.check(&plan)?;
         }
+        if !session.manifest.moves.is_empty() {
+            batch.move_jobs(&session.manifest.moves).await?;
+        }
         // Before the reports are written anew: the old one may be all that is left of what was bought.
         purchases::keep_what_only_the_report_knows(session, &history).await?;
         drop(history);
@@ -94,6 +97,7 @@ impl<'s, L: Ledger> Ready<'s, L> {
                 service: connection.service(),
                 account: connection.account(),
                 limits: &limits::over_all_batches(&session.manifest.budget),
+                approval: None,
                 ledger: &batch,
                 settings: &session.options.settings,
                 stop,

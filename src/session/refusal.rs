@@ -4,7 +4,7 @@ use std::error::Error;
 
 use super::connection::{ConnectionError, OtherAccount};
 use super::reporter::ReporterError;
-use crate::domain::Usd;
+use crate::domain::{MovedOnto, Usd};
 use crate::ledger::{HoldError, LedgerError, Unavailable};
 use crate::plan::Limit;
 use crate::report::NoReport;
@@ -21,6 +21,9 @@ pub enum Refusal {
     /// The ledger can't be written.
     #[error(transparent)]
     Write(#[from] LedgerError),
+    /// The manifest moves one job onto another.
+    #[error(transparent)]
+    Moved(#[from] MovedOnto),
     /// What would be replaced by a report is none.
     #[error(transparent)]
     NoReport(#[from] NoReport),
@@ -32,7 +35,8 @@ pub enum Refusal {
     Connection(#[from] ConnectionError),
     /// The run would pass a limit on spending.
     #[error(
-        "the run would cost ${cost}, and the limit is ${} ({}){}",
+        "the run would cost ${cost}{}, and the limit is ${} ({}){}",
+        limit.label.as_ref().map(|label| format!(" for {label}")).unwrap_or_default(),
         limit.usd,
         limit.source,
         if limit.used.is_zero() { String::new() } else { format!(", of which ${} is used", limit.used) }
@@ -79,6 +83,7 @@ impl From<ReporterError> for Refusal {
     fn from(error: ReporterError) -> Self {
         match error {
             ReporterError::Ledger(error) => Self::Ledger(error),
+            ReporterError::Moved(error) => Self::Moved(error),
             ReporterError::Thread(_) => Self::Files(Box::new(error)),
         }
     }

@@ -10,7 +10,7 @@ impl<L: Ledger> Session<L> {
     /// Writes the reports anew from the ledger alone. Asks nobody, and changes nothing but the reports.
     pub async fn report(&self) -> Result<Reported, Refusal> {
         self.check_reports()?;
-        let history = self.ledger.history(&self.manifest.key).await?;
+        let history = self.history().await?;
         purchases::keep_what_only_the_report_knows(self, &history).await?;
         drop(history);
         Ok(self.reporter().write().await?)

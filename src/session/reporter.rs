@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::domain::{BatchKey, Job, with_causes};
+use crate::domain::{BatchKey, Job, Move, MovedOnto, with_causes};
 use crate::files::on_a_thread;
 use crate::ledger::{Ledger, Unavailable};
 use crate::report::{Report, ReportError, Writer};
@@ -19,6 +19,8 @@ const SHARE: u32 = 20;
 #[derive(Debug)]
 pub(super) struct Reporter<L> {
     pub key: BatchKey,
+    /// Jobs that have a new id.
+    pub moves: Vec<Move>,
     /// All jobs of the manifest.
     pub jobs: Arc<[Arc<Job>]>,
     pub ledger: L,
@@ -42,6 +44,9 @@ pub enum ReporterError {
     /// The ledger could not be read.
     #[error(transparent)]
     Ledger(#[from] Unavailable),
+    /// The manifest moves one job onto another.
+    #[error(transparent)]
+    Moved(#[from] MovedOnto),
     /// The thread that writes can't be started, or panicked.
     #[error("the thread that writes the reports can't be had")]
     Thread(#[source] std::io::Error),
@@ -51,7 +56,7 @@ impl<L: Ledger> Reporter<L> {
     /// Writes the reports as the ledger has them now. How the jobs stand is known also where a file could not be written.
     pub(super) async fn write(&self) -> Result<Reported, ReporterError> {
         let number = self.writer.number();
-        let history = self.ledger.history(&self.key).await?;
+        let history = self.ledger.history(&self.key).await?.moved(&self.moves)?;
         let (key, is_simulated, writer) = (self.key.clone(), self.ledger.is_simulated(), self.writer.clone());
         let (jobs, out) = (Arc::clone(&self.jobs), self.out.clone());
         let written = on_a_thread(move || {

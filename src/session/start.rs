@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::options::Options;
 use super::refusal::Refusal;
 use super::reporter::Reporter;
-use crate::domain::Job;
+use crate::domain::{History, Job};
 use crate::engine::Settings;
 use crate::ledger::Ledger;
 use crate::manifest::Manifest;
@@ -59,9 +59,15 @@ impl<L: Ledger> Session<L> {
         self.options.reports.written()
     }
 
+    /// All that is known of the batch, each job under its new id.
+    pub(super) async fn history(&self) -> Result<History, Refusal> {
+        Ok(self.ledger.history(&self.manifest.key).await?.moved(&self.manifest.moves)?)
+    }
+
     pub(super) fn reporter(&self) -> Reporter<L> {
         Reporter {
             key: self.manifest.key.clone(),
+            moves: self.manifest.moves.clone(),
             jobs: self.manifest.jobs.clone().into(),
             ledger: self.ledger.clone(),
             out: self.options.out.clone(),

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::table::table;
 use crate::domain::printable;
+use crate::domain::spreadsheet::cell;
 
 /// Lines for a terminal.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -31,6 +32,16 @@ impl Page {
     /// A value as JSON.
     pub fn json(value: &impl Serialize) -> Result<Self, serde_json::Error> {
         Ok(Self(printable::json(&serde_json::to_string_pretty(value)?) + "\n"))
+    }
+
+    /// Rows as a spreadsheet reads them, whatever is in a cell; the first one is the head.
+    pub fn csv(rows: impl IntoIterator<Item = Vec<String>>) -> std::io::Result<Self> {
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        for row in rows {
+            writer.write_record(row.iter().map(|text| cell(&printable::one_line(text)).into_owned()))?;
+        }
+        let written = writer.into_inner().map_err(csv::IntoInnerError::into_error)?;
+        String::from_utf8(written).map(Self).map_err(std::io::Error::other)
     }
 
     /// Adds one line.

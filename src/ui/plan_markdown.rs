@@ -23,7 +23,7 @@ pub(crate) fn plan_markdown(plan: &Plan) -> Page {
     };
     put(format!("**{} to submit for ${}**, about {wall}.", count(totals.submit, "job"), totals.cost));
     for limit in plan.every_limit() {
-        let verdict = if totals.cost <= limit.left() { "Within" } else { "**Over**" };
+        let verdict = if plan.cost_under(limit) <= limit.left() { "Within" } else { "**Over**" };
         put(format!("{verdict} the limit of ${} ({}).", limit.usd, limit.source));
     }
     if totals.in_doubt > 0 {

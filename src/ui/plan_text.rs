@@ -135,7 +135,7 @@ fn sum_up(page: &mut Page, plan: &Plan) {
         page.line(format_args!("at most ${} with every paid retry", plan.worst_case()));
     }
     for limit in plan.every_limit() {
-        let verdict = if totals.cost <= limit.left() { "within" } else { "OVER" };
+        let verdict = if plan.cost_under(limit) <= limit.left() { "within" } else { "OVER" };
         let used = if limit.used.is_zero() { String::new() } else { format!(", ${} of it used", limit.used) };
         page.line(format_args!("{verdict} the limit of ${} ({}){used}", limit.usd, limit.source));
     }
@@ -193,8 +193,8 @@ pub(crate) fn bought_before(repurchase: &Repurchase) -> String {
     let state = state.replace('_', " ");
     match before {
         Before::Gone(old) => format!(
-            "{job} asks for the same as {old}, which was submitted and is gone ({state}, {price}{video}): if it was renamed, \
-             rename it back"
+            "{job} asks for the same as {old}, which was submitted and is gone ({state}, {price}{video}): if it is the same \
+             job, write `- {{ from: {old}, to: {job} }}` under `moved`"
         ),
         Before::OtherName(batch, old) => format!(
             "{job} asks for the same as {old} of `{batch}` ({state}, {price}{video}): if the manifest was renamed, write \

@@ -48,7 +48,7 @@ pub(crate) fn status_text(report: &Report, width: u16, all: bool) -> Page {
 
 fn cells(row: &Row, longest_id: usize) -> [String; 5] {
     let is_missing = row.state == JobState::Completed && row.file.is_none();
-    let detail = match row.error_message.as_deref().or(row.file.as_deref()) {
+    let detail = match row.error_message.as_deref().or(row.declared.as_deref()).or(row.file.as_deref()) {
         Some(detail) => detail,
         None if is_missing => "the video is not here",
         None => row.task_id.as_deref().unwrap_or(""),

@@ -35,7 +35,7 @@ pub(crate) enum Command {
     Report(ReportCommandArgs),
     /// List what is in doubt, settle it, or give up a task that never ends
     Resolve(ResolveArgs),
-    /// Show money by day, batch and model, from the ledger
+    /// Show money by day, batch, model or label, from the ledger
     Spend(SpendArgs),
     /// Copy the ledger whole, or verify it
     Ledger(LedgerArgs),
@@ -184,9 +184,20 @@ pub(crate) struct SpendArgs {
     /// The simulator's books
     #[arg(long, env = "SHOTLIST_SANDBOX", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub sandbox: bool,
+    /// Sums by day, by batch, by model, or by the values of a label; without it, by the first three together
+    #[arg(long, env = "SHOTLIST_BY", hide_env_values = true, value_name = "day|batch|model|LABEL", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub by: Option<String>,
     /// The form of the answer
     #[arg(long, env = "SHOTLIST_FORMAT", hide_env_values = true, value_name = "FORMAT", default_value = "text")]
-    pub format: StatusFormat,
+    pub format: SpendFormat,
+}
+
+/// The form of the books.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum SpendFormat {
+    Text,
+    Json,
+    Csv,
 }
 
 /// Options of `ledger`.

@@ -8,7 +8,7 @@ mod run;
 
 pub(super) use command_line::{
     Cli, Command, CompletionsArgs, InitArgs, LedgerArgs, LedgerCommand, LogFormat, ReportCommandArgs, ResolveArgs,
-    SandboxArgs, SchemaArgs, SchemaOf, SpendArgs, StatusArgs, StatusFormat, TerminalArgs, Verdict, When,
+    SandboxArgs, SchemaArgs, SchemaOf, SpendArgs, SpendFormat, StatusArgs, StatusFormat, TerminalArgs, Verdict, When,
 };
 pub(super) use groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs};
 pub(super) use run::{AgainArgs, PlanFormat, RunArgs};

@@ -9,8 +9,9 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::manifest::{Wanted, load};
 use crate::cli::{paths, runtime};
-use crate::domain::{Attempt, AttemptState, BatchKey, Charge, History, TaskId, TaskNames};
+use crate::domain::{Attempt, AttemptState, BatchKey, Charge, History, Move, TaskId, TaskNames};
 use crate::ledger::{Event, HeldBatch as _, Ledger as _, SqliteBatch, SqliteLedger};
+use crate::manifest::Manifest;
 use crate::plan::IdGlobs;
 use crate::service::{PollAnswer, Status, VideoService};
 use crate::ui::{self, Again, Terminal};
@@ -23,46 +24,62 @@ const BETWEEN_POLLS: Duration = Duration::from_secs(2);
 /// Lists what is in doubt, or settles it. A task id is believed only after the service has confirmed it.
 pub(super) fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let wanted = Wanted { secret: args.service.api_key_file.as_deref(), ..Wanted::default() };
-    let key = load(&args.manifest, &SelectArgs::default(), wanted, terminal)?.manifest.key;
+    let Manifest { key, moves, .. } = load(&args.manifest, &SelectArgs::default(), wanted, terminal)?.manifest;
     let (ledger, again) = (paths::ledger(&args.manifest)?, paths::again(&args.manifest, &key));
     let verdict = &args.verdict;
     let has_verdict = verdict.task.is_some() || verdict.never_created || verdict.lost.is_some();
     let usage = |message: &str| Failure::before_sending(Exit::Usage, message);
     match (&args.job, has_verdict) {
         (None, false) => runtime::block_on(async {
-            let history = ledger.history(&key).await?;
+            let history = ledger.history(&key).await?.moved(&moves)?;
             terminal.result(&ui::doubts(&history, &again));
             Ok(Exit::Done)
         }),
         (None, true) => Err(usage("what became of it is said of a job: name one, or a pattern of ids")),
         (Some(_), false) => Err(usage("say what became of it: --task ID, --never-created or --lost")),
-        (Some(job), true) => runtime::block_on(settle(args, job, &key, &ledger, &again, terminal)),
+        (Some(job), true) => {
+            let books = Books { ledger: &ledger, key: &key, moves: &moves };
+            runtime::block_on(settle(args, job, books, &again, terminal))
+        }
+    }
+}
+
+/// What is known of a batch, each job under the id that it has now.
+#[derive(Clone, Copy)]
+struct Books<'b> {
+    ledger: &'b SqliteLedger,
+    key: &'b BatchKey,
+    moves: &'b [Move],
+}
+
+impl Books<'_> {
+    async fn history(&self) -> Result<History, Failure> {
+        Ok(self.ledger.history(self.key).await?.moved(self.moves)?)
     }
 }
 
 async fn settle(
     args: &ResolveArgs,
     job: &str,
-    key: &BatchKey,
-    ledger: &SqliteLedger,
+    books: Books<'_>,
     again: &Again,
     terminal: &Terminal,
 ) -> Result<Exit, Failure> {
     let meant =
         IdGlobs::new(&[job.to_owned()]).map_err(|error| Failure::before_sending(Exit::Usage, error.to_string()))?;
     // Read before it is held: a ledger that is not there must not be made here, and one that is gone is told.
-    if !ledger.history(key).await?.attempts().any(|attempt| meant.has(attempt.job.as_str())) {
+    if !books.history().await?.attempts().any(|attempt| meant.has(attempt.job.as_str())) {
         return Err(nothing_to_settle(job, "the ledger does not know it in this batch"));
     }
-    let batch = ledger.hold(key).await?;
-    let now = ledger.history(key).await?;
+    let batch = books.ledger.hold(books.key).await?;
+    let now = books.history().await?;
     let attempts = match &args.verdict.lost {
         Some(task) => vec![endless(&now, job, task)?],
         None => doubtful(&now, job, &meant)?,
     };
     let event = match (&args.verdict, attempts.as_slice()) {
         (Verdict { task: Some(task), .. }, [attempt]) => {
-            Event::Found(confirmed(args, ledger, &batch, task, attempt).await?)
+            Event::Found(confirmed(args, books.ledger, &batch, task, attempt).await?)
         }
         (Verdict { task: Some(_), .. }, several) => {
             let jobs: Vec<&str> = several.iter().map(|attempt| attempt.job.as_str()).collect();

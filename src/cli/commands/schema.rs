@@ -3,8 +3,8 @@
 use schemars::generate::SchemaSettings;
 use schemars::transform::RestrictFormats;
 
-use super::spend::SpendView;
 use crate::cli::args::{SchemaArgs, SchemaOf};
+use crate::cli::books::SpendView;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::manifest::RawManifest;

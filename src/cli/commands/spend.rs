@@ -1,65 +1,20 @@
-//! `shotlist spend`: money by day, batch and model, from the ledger alone.
+//! `shotlist spend`: money by day, batch, model or label, from the ledger alone.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use jiff::Timestamp;
-use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use schemars::JsonSchema;
-use serde::Serialize;
 
-use crate::cli::args::{SpendArgs, StatusFormat};
+use crate::cli::args::{SpendArgs, SpendFormat};
+use crate::cli::books::{By, Line, SpendView, Sums};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::{paths, runtime};
-use crate::domain::{Charge, Usd};
+use crate::domain::Usd;
 use crate::ledger::{Ledger as _, Spending, SqliteLedger};
 use crate::manifest::is_stream;
 use crate::ui::{Page, Terminal};
-
-/// What was spent, by day, batch and model.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(title = "shotlist spend")]
-pub(super) struct SpendView {
-    /// The version of this form: 1.
-    schema_version: u32,
-    /// A line for each day, batch and model.
-    lines: Vec<Line>,
-    /// Sums over the lines.
-    totals: SpendTotals,
-}
-
-/// One line of the books.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Line {
-    /// The day, in this machine's time zone.
-    #[schemars(with = "String")]
-    day: Date,
-    /// The manifest's name.
-    name: String,
-    /// The batch value; empty where the manifest has none.
-    batch: String,
-    /// The model.
-    model: String,
-    /// Submissions that were charged, or may have been.
-    attempts: u32,
-    /// Certainly charged.
-    spent_usd: Usd,
-    /// In doubt.
-    at_risk_usd: Usd,
-    /// Of tasks of which nobody documents when they are charged, and that are not completed.
-    unknown_usd: Usd,
-}
-
-/// Sums over the lines.
-#[derive(Debug, Serialize, JsonSchema)]
-struct SpendTotals {
-    attempts: u32,
-    spent_usd: Usd,
-    at_risk_usd: Usd,
-    unknown_usd: Usd,
-}
 
 /// Shows what was spent. Days are those of this machine's time zone.
 pub(super) fn spend(args: &SpendArgs, terminal: &Terminal) -> Result<Exit, Failure> {
@@ -74,16 +29,17 @@ pub(super) fn spend(args: &SpendArgs, terminal: &Terminal) -> Result<Exit, Failu
     let ledger = ledger(args)?;
     let spending = runtime::block_on(async { Ok(ledger.spending(since).await?) });
     let spending = spending.map_err(Failure::without_money)?;
-    let lines = lines(&spending, &zone);
-    let text = match args.format {
-        StatusFormat::Json => {
-            let totals = totals(&lines);
-            let json = Page::json(&SpendView { schema_version: 1, lines, totals });
-            json.map_err(|error| Failure::of_form(&error))?
-        }
-        StatusFormat::Text => text(&lines, terminal),
+    let by = By::named(args.by.as_deref());
+    if let By::Label(name) = &by {
+        refuse_unknown(name, &spending)?;
+    }
+    let books = SpendView::new(&spending, &by, &zone);
+    let page = match args.format {
+        SpendFormat::Json => Page::json(&books).map_err(|error| Failure::of_form(&error))?,
+        SpendFormat::Csv => csv(&books, &by).map_err(|error| Failure::cannot_write(&error))?,
+        SpendFormat::Text => text(&books, &by, terminal),
     };
-    terminal.result(&text);
+    terminal.result(&page);
     Ok(Exit::Done)
 }
 
@@ -105,62 +61,54 @@ fn ledger(args: &SpendArgs) -> Result<SqliteLedger, Failure> {
     Err(failure.with_help("name a manifest, `shotlist spend MANIFEST`, or the ledger with --ledger; it lies in .shotlist beside the manifest"))
 }
 
-fn lines(spending: &[Spending], zone: &TimeZone) -> Vec<Line> {
-    let mut lines: BTreeMap<(Date, String, String, String), Line> = BTreeMap::new();
-    for spending in spending.iter().filter(|spending| spending.charge != Charge::None) {
-        let day = spending.at.to_zoned(zone.clone()).date();
-        let key = (day, spending.batch.name.clone(), spending.batch.batch.clone(), spending.model.clone());
-        let line = lines.entry(key).or_insert_with_key(|(day, name, batch, model)| Line {
-            day: *day,
-            name: name.clone(),
-            batch: batch.clone(),
-            model: model.clone(),
-            attempts: 0,
-            spent_usd: Usd::ZERO,
-            at_risk_usd: Usd::ZERO,
-            unknown_usd: Usd::ZERO,
-        });
-        line.attempts += spending.attempts;
-        *match spending.charge {
-            Charge::Unknown if spending.is_doubtful => &mut line.at_risk_usd,
-            Charge::Unknown => &mut line.unknown_usd,
-            _ => &mut line.spent_usd,
-        } += spending.price;
+/// A label that nothing has is a slip, and all in one line would look like an answer.
+fn refuse_unknown(label: &str, spending: &[Spending]) -> Result<(), Failure> {
+    let known: BTreeSet<&str> = spending.iter().flat_map(|line| line.labels.keys().map(String::as_str)).collect();
+    if known.contains(label) || spending.is_empty() {
+        return Ok(());
     }
-    lines.into_values().collect()
+    let failure = Failure::plain(Exit::Usage, format!("--by {label}: nothing that was submitted has this label"));
+    let known: Vec<&str> = known.into_iter().collect();
+    Err(failure.with_help(if known.is_empty() {
+        "write day, batch or model; a label is written on a job, `labels: { client: acme }`, before it is submitted"
+            .to_owned()
+    } else {
+        format!("write day, batch, model, or one of the labels: {}", known.join(", "))
+    }))
 }
 
-fn totals(lines: &[Line]) -> SpendTotals {
-    let sum = |amount: fn(&Line) -> Usd| lines.iter().map(amount).sum::<Usd>();
-    SpendTotals {
-        attempts: lines.iter().map(|line| line.attempts).sum(),
-        spent_usd: sum(|line| line.spent_usd),
-        at_risk_usd: sum(|line| line.at_risk_usd),
-        unknown_usd: sum(|line| line.unknown_usd),
-    }
+fn csv(books: &SpendView, by: &By) -> std::io::Result<Page> {
+    let owned = |heads: Vec<&str>| heads.into_iter().map(str::to_owned).collect::<Vec<_>>();
+    let head = [by.heads(), vec!["attempts", "spent_usd", "at_risk_usd", "unknown_usd"]].concat();
+    let rows = books.lines.iter().map(|line| line.keys().into_iter().chain(cells(&line.sums, "")).collect());
+    Page::csv([owned(head)].into_iter().chain(rows))
 }
 
-fn text(lines: &[Line], terminal: &Terminal) -> Page {
-    let rows = lines.iter().map(|line| {
-        let batch = if line.batch.is_empty() { line.name.clone() } else { format!("{} / {}", line.name, line.batch) };
-        vec![
-            line.day.to_string(),
-            batch,
-            line.model.clone(),
-            line.attempts.to_string(),
-            format!("${}", line.spent_usd),
-            format!("${}", line.at_risk_usd),
-            format!("${}", line.unknown_usd),
-        ]
-    });
-    let header = ["day", "batch", "model", "tasks", "spent", "at risk", "unknown"];
+fn text(books: &SpendView, by: &By, terminal: &Terminal) -> Page {
+    // A name and its batch are one thing for a person.
+    let joined = |keys: Vec<String>| match by {
+        By::All | By::Batch => {
+            let at = usize::from(*by == By::All);
+            let batch =
+                if keys[at + 1].is_empty() { keys[at].clone() } else { format!("{} / {}", keys[at], keys[at + 1]) };
+            keys[..at].iter().cloned().chain([batch]).chain(keys[at + 2..].iter().cloned()).collect()
+        }
+        By::Label(_) if keys[0].is_empty() => vec!["(none)".to_owned()],
+        _ => keys,
+    };
+    let heads: Vec<&str> = by.heads().into_iter().filter(|head| *head != "name").collect();
+    let numbers: Vec<usize> = (heads.len()..heads.len() + 4).collect();
+    let heads = [heads, vec!["tasks", "spent", "at risk", "unknown"]].concat();
+    let row = |line: &Line| joined(line.keys()).into_iter().chain(cells(&line.sums, "$")).collect();
     let mut page = Page::new();
-    page.table(&header, &[3, 4, 5, 6], rows, terminal.width());
-    let totals = totals(lines);
+    page.table(&heads, &numbers, books.lines.iter().map(row), terminal.width());
+    let Sums { spent_usd, at_risk_usd, unknown_usd, .. } = books.totals;
     page.line("");
-    page.line(format_args!(
-        "spent: ${}, at risk: ${}, unknown: ${}",
-        totals.spent_usd, totals.at_risk_usd, totals.unknown_usd
-    ));
+    page.line(format_args!("spent: ${spent_usd}, at risk: ${at_risk_usd}, unknown: ${unknown_usd}"));
     page
+}
+
+fn cells(sums: &Sums, sign: &str) -> [String; 4] {
+    let money = |usd: Usd| format!("{sign}{usd}");
+    [sums.attempts.to_string(), money(sums.spent_usd), money(sums.at_risk_usd), money(sums.unknown_usd)]
 }

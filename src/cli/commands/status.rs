@@ -21,7 +21,7 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
     let chosen = load(&args.manifest, &args.selection, wanted, terminal)?;
     let key = &chosen.manifest.key;
     let ledger = paths::ledger(&args.manifest)?;
-    let history = runtime::block_on(async { Ok(ledger.history(key).await?) });
+    let history = runtime::block_on(async { Ok(ledger.history(key).await?.moved(&chosen.manifest.moves)?) });
     let history = history.map_err(Failure::without_money)?;
     let is_all = args.selection.select.is_empty() && args.selection.exclude.is_empty() && args.selection.tag.is_empty();
     let history = if is_all {

@@ -163,7 +163,7 @@ fn verify(connection: &Connection, path: &Path) -> Result<Contents, CheckError> 
             contents.price += attempt.price;
         }
     }
-    let kept = books::used(connection, jiff::Timestamp::MIN).map_err(store)?;
+    let kept = books::used(connection, jiff::Timestamp::MIN, None).map_err(store)?;
     if kept != contents.price {
         return Err(damaged(format!("it keeps ${kept} as spent, and its attempts cost ${}", contents.price)));
     }

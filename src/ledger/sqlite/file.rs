@@ -12,7 +12,7 @@ use super::held::SqliteBatch;
 use super::open::{OpenError, is_there, open_to_read, store_error};
 use super::schema::Kind;
 use super::{books, purchases, read};
-use crate::domain::{BatchKey, Fingerprint, History, JobId, TaskId, Usd};
+use crate::domain::{BatchKey, Fingerprint, History, JobId, Label, TaskId, Usd};
 use crate::files::on_a_thread;
 use crate::ledger::{BoughtElsewhere, HoldError, Ledger, OpenElsewhere, Spending, Unavailable};
 
@@ -97,8 +97,8 @@ impl Ledger for SqliteLedger {
         self.ask(History::default(), move |connection| read::history(connection, &batch)).await
     }
 
-    async fn used_since(&self, since: Timestamp) -> Result<Usd, Unavailable> {
-        self.ask(Usd::ZERO, move |connection| books::used(connection, since)).await
+    async fn used_since(&self, since: Timestamp, label: Option<Label>) -> Result<Usd, Unavailable> {
+        self.ask(Usd::ZERO, move |connection| books::used(connection, since, label.as_ref())).await
     }
 
     async fn spending(&self, since: Timestamp) -> Result<Vec<Spending>, Unavailable> {

@@ -20,7 +20,7 @@ use super::refused::Refused;
 use super::schema::Kind;
 use super::witness::{self, Witness};
 use super::write;
-use crate::domain::{Account, AttemptId, BatchKey, TaskNames};
+use crate::domain::{Account, AttemptId, BatchKey, Move, TaskNames};
 use crate::ledger::{Event, HeldBatch, HoldError, Intent, LedgerError, Unavailable};
 
 /// The most that one commit holds.
@@ -36,6 +36,7 @@ enum Order {
     Accept(AttemptId, TaskNames, Answer<TaskNames>),
     Record(AttemptId, Box<Event>, Answer<()>),
     Conclude(Answer<usize>),
+    Move(Vec<Move>, Answer<()>),
     Adopt(Account, Answer<()>),
 }
 
@@ -118,6 +119,10 @@ impl HeldBatch for SqliteBatch {
         self.order(|answer| Order::Record(attempt, Box::new(event), answer)).await
     }
 
+    async fn move_jobs(&self, moves: &[Move]) -> Result<(), LedgerError> {
+        self.order(|answer| Order::Move(moves.to_vec(), answer)).await
+    }
+
     async fn adopt(&self, account: &Account) -> Result<(), LedgerError> {
         self.order(|answer| Order::Adopt(account.clone(), answer)).await
     }
@@ -175,6 +180,7 @@ fn commit(
                 answer_with(answer, write::record(&transaction, attempt, &event, now))
             }
             Order::Conclude(answer) => answer_with(answer, write::conclude(&transaction, batch)),
+            Order::Move(moves, answer) => answer_with(answer, write::move_jobs(&transaction, batch, &moves)),
             Order::Adopt(account, answer) => answer_with(answer, write::adopt(&transaction, batch, &account)),
         });
     }
@@ -204,7 +210,9 @@ fn refuse(order: Order, error: LedgerError) -> Box<dyn FnOnce(Result<(), LedgerE
     match order {
         Order::Intend(_, answer) => answer_with(answer, Err(error.into())),
         Order::Accept(_, _, answer) => answer_with(answer, Err(error.into())),
-        Order::Record(_, _, answer) | Order::Adopt(_, answer) => answer_with(answer, Err(error.into())),
+        Order::Record(_, _, answer) | Order::Move(_, answer) | Order::Adopt(_, answer) => {
+            answer_with(answer, Err(error.into()))
+        }
         Order::Conclude(answer) => answer_with(answer, Err(error.into())),
     }
 }

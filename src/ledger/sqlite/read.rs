@@ -5,14 +5,15 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::domain::{
-    Account, Attempt, AttemptId, AttemptState, BatchKey, Charging, Fingerprint, History, JobId, OutputPath,
-    ServiceError, Sighting, TaskId, TaskNames, Usd, VideoFile,
+    Account, Attempt, AttemptId, AttemptState, BatchKey, Billed, Charging, Declaration, Declared, Digest, Fingerprint,
+    History, JobId, Labels, OutputPath, Particulars, ServiceError, Sighting, TaskId, TaskNames, Usd, VideoFile,
 };
 
 /// The columns of an attempt, as [`attempt`] reads them.
 pub(super) const ATTEMPT: &str = "attempt.id, job, fingerprint, request, model, price_micros, charging, typical_min_s,
     typical_max_s, service, key, state, task, video_url, error, polls, intended_us, answered_us, seen_us, seen_percent,
-    ended_us, file, sha256, bytes, fetched_us, alias";
+    ended_us, file, sha256, bytes, fetched_us, alias, labels, output, approval, bought_as, declared, declared_us, billed,
+    billed_source, billed_us";
 
 /// Every attempt of a batch, oldest first.
 pub(super) fn history(connection: &Connection, batch: &BatchKey) -> rusqlite::Result<History> {
@@ -73,7 +74,50 @@ pub(super) fn attempt(row: &Row<'_>, before: Option<&Account>) -> rusqlite::Resu
         ended_at: optional_time("ended_us")?,
         file: video_file(row)?.map(Box::new),
         fetched_at: optional_time("fetched_us")?,
+        particulars: particulars(row)?,
     })
+}
+
+/// What is known besides; of most attempts, nothing is.
+fn particulars(row: &Row<'_>) -> rusqlite::Result<Particulars> {
+    let time = |column: &str| {
+        let micros = row.get::<_, Option<i64>>(column)?;
+        micros.map(|at| Timestamp::from_microsecond(at).map_err(|error| unreadable(row, column, error))).transpose()
+    };
+    let text = |column: &str| row.get::<_, Option<String>>(column);
+    let declared = text("declared")?.map(|name| {
+        Declaration::named(&name).ok_or_else(|| unreadable(row, "declared", format!("unknown declaration {name}")))
+    });
+    let billed = text("billed")?.map(|name| {
+        billed_named(&name).ok_or_else(|| unreadable(row, "billed", format!("unknown word of a bill {name}")))
+    });
+    let bought_as = text("bought_as")?.map(|id| JobId::new(id).map_err(|error| unreadable(row, "bought_as", error)));
+    Ok(Particulars {
+        labels: labels(row)?,
+        // Where it makes no sense, the video goes where it goes without it.
+        output: text("output")?.and_then(|path| OutputPath::stored(&path).ok()).map(Box::new),
+        approval: text("approval")?.map(|hex| Box::new(Digest::stored(hex))),
+        bought_as: bought_as.transpose()?.map(Box::new),
+        declared: declared.transpose()?.zip(time("declared_us")?).map(|(what, at)| Declared { what, at }),
+        billed: match (billed.transpose()?, text("billed_source")?, time("billed_us")?) {
+            (Some(is_charged), Some(source), Some(at)) => Some(Box::new(Billed { is_charged, source, at })),
+            _ => None,
+        },
+    })
+}
+
+/// The labels of an attempt.
+pub(super) fn labels(row: &Row<'_>) -> rusqlite::Result<Labels> {
+    let Some(text) = row.get_ref("labels")?.as_str_or_null()? else { return Ok(Labels::new()) };
+    serde_json::from_str(text).map_err(|error| unreadable(row, "labels", error))
+}
+
+pub(super) fn billed_name(is_charged: bool) -> &'static str {
+    if is_charged { "charged" } else { "none" }
+}
+
+pub(super) fn billed_named(name: &str) -> Option<bool> {
+    [true, false].into_iter().find(|is_charged| billed_name(*is_charged) == name)
 }
 
 fn task_names(row: &Row<'_>) -> rusqlite::Result<Option<TaskNames>> {
@@ -136,7 +180,22 @@ mod tests {
         let mut connection = open(&folder.path().join("ledger.db"), Kind::Real).expect("a ledger");
         let batch = BatchKey { name: "n".into(), batch: String::new() };
         intend(&connection, &batch, &Intent::of_job("a"), Timestamp::UNIX_EPOCH).expect("an intent");
-        for column in ["job", "charging", "state", "intended_us", "answered_us", "seen_us", "ended_us", "fetched_us"] {
+        for column in [
+            "job",
+            "charging",
+            "state",
+            "intended_us",
+            "answered_us",
+            "seen_us",
+            "ended_us",
+            "fetched_us",
+            "labels",
+            "bought_as",
+            "declared",
+            "declared_us",
+            "billed",
+            "billed_us",
+        ] {
             let nonsense = if column.ends_with("_us") { "9223372036854775807" } else { "'/'" };
             let changed = connection.transaction().expect("a transaction");
             changed.execute(&format!("UPDATE attempt SET {column} = {nonsense}"), []).expect("changed");

@@ -22,7 +22,7 @@ impl Kind {
 }
 
 /// The version of the tables below. A file with a newer one is refused, never guessed at.
-pub(super) const VERSION: i32 = 4;
+pub(super) const VERSION: i32 = 5;
 /// The first version that counts its commits.
 pub(super) const COUNTS_SINCE: i32 = 3;
 
@@ -111,18 +111,70 @@ ALTER TABLE attempt ADD COLUMN alias TEXT;
 CREATE INDEX attempt_by_alias ON attempt (alias) WHERE alias IS NOT NULL;
 ";
 
+/// What a ledger of version 4 lacks: what is known of an attempt besides its life at the service, and what was spent for each
+/// label. What a bill says was never charged counts as spent nowhere.
+const FROM_4_TO_5: &str = "
+ALTER TABLE attempt ADD COLUMN labels TEXT;
+ALTER TABLE attempt ADD COLUMN output TEXT;
+ALTER TABLE attempt ADD COLUMN approval TEXT;
+ALTER TABLE attempt ADD COLUMN bought_as TEXT;
+ALTER TABLE attempt ADD COLUMN declared TEXT;
+ALTER TABLE attempt ADD COLUMN declared_us BIGINT;
+ALTER TABLE attempt ADD COLUMN billed TEXT;
+ALTER TABLE attempt ADD COLUMN billed_source TEXT;
+ALTER TABLE attempt ADD COLUMN billed_us BIGINT;
+CREATE TABLE spent_for (
+    label  TEXT NOT NULL,
+    value  TEXT NOT NULL,
+    hour   INTEGER NOT NULL,
+    micros BIGINT NOT NULL,
+    PRIMARY KEY (label, value, hour)
+) WITHOUT ROWID;
+DROP TRIGGER spent_when_settled;
+CREATE TRIGGER spent_when_settled AFTER UPDATE OF state, billed ON attempt
+    WHEN (OLD.state IN ('void', 'rejected') OR OLD.billed IS 'none') <> (NEW.state IN ('void', 'rejected') OR NEW.billed IS 'none') BEGIN
+    INSERT INTO spent VALUES (NEW.intended_us / 3600000000,
+            iif(NEW.state IN ('void', 'rejected') OR NEW.billed IS 'none', -NEW.price_micros, NEW.price_micros))
+        ON CONFLICT (hour) DO UPDATE SET micros = micros + excluded.micros;
+END;
+CREATE TRIGGER spent_for_when_intended AFTER INSERT ON attempt
+    WHEN NEW.labels IS NOT NULL AND NEW.state NOT IN ('void', 'rejected') BEGIN
+    INSERT INTO spent_for SELECT key, value, NEW.intended_us / 3600000000, NEW.price_micros FROM json_each(NEW.labels) WHERE true
+        ON CONFLICT (label, value, hour) DO UPDATE SET micros = micros + excluded.micros;
+END;
+CREATE TRIGGER spent_for_when_settled AFTER UPDATE OF state, billed ON attempt
+    WHEN NEW.labels IS NOT NULL
+    AND (OLD.state IN ('void', 'rejected') OR OLD.billed IS 'none') <> (NEW.state IN ('void', 'rejected') OR NEW.billed IS 'none') BEGIN
+    INSERT INTO spent_for SELECT key, value, NEW.intended_us / 3600000000,
+            iif(NEW.state IN ('void', 'rejected') OR NEW.billed IS 'none', -NEW.price_micros, NEW.price_micros)
+        FROM json_each(NEW.labels) WHERE true
+        ON CONFLICT (label, value, hour) DO UPDATE SET micros = micros + excluded.micros;
+END;
+";
+
 /// An older version as a reader sees it that may not change the file: views of this connection alone, before the tables.
 const ATTEMPTS_OF_1: &str = "
 CREATE TEMP VIEW attempt AS SELECT *, NULL AS seen_us, NULL AS seen_percent, NULL AS file, NULL AS sha256, NULL AS bytes,
-    NULL AS fetched_us, NULL AS alias FROM main.attempt;
+    NULL AS fetched_us, NULL AS alias, NULL AS labels, NULL AS output, NULL AS approval, NULL AS bought_as, NULL AS declared,
+    NULL AS declared_us, NULL AS billed, NULL AS billed_source, NULL AS billed_us FROM main.attempt;
 ";
 const ATTEMPTS_OF_2_AND_3: &str = "
-CREATE TEMP VIEW attempt AS SELECT *, NULL AS alias FROM main.attempt;
+CREATE TEMP VIEW attempt AS SELECT *, NULL AS alias, NULL AS labels, NULL AS output, NULL AS approval, NULL AS bought_as,
+    NULL AS declared, NULL AS declared_us, NULL AS billed, NULL AS billed_source, NULL AS billed_us FROM main.attempt;
+";
+const ATTEMPTS_OF_4: &str = "
+CREATE TEMP VIEW attempt AS SELECT *, NULL AS labels, NULL AS output, NULL AS approval, NULL AS bought_as, NULL AS declared,
+    NULL AS declared_us, NULL AS billed, NULL AS billed_source, NULL AS billed_us FROM main.attempt;
 ";
 const SUMS_OF_1_AND_2: &str = "
 CREATE TEMP VIEW spent AS SELECT intended_us / 3600000000 AS hour, sum(price_micros) AS micros FROM main.attempt
     WHERE state NOT IN ('void', 'rejected') GROUP BY hour;
 CREATE TEMP VIEW ledger AS SELECT 1 AS id, 0 AS commits;
+";
+
+/// Before version 5, nothing had a label.
+const LABELS_OF_NONE: &str = "
+CREATE TEMP VIEW spent_for AS SELECT '' AS label, '' AS value, 0 AS hour, 0 AS micros WHERE false;
 ";
 
 /// What a file is, as far as its header and its list of tables tell.
@@ -161,10 +213,11 @@ pub(super) fn create_or_upgrade(connection: &mut Connection, kind: Kind) -> rusq
     let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     let version = transaction.pragma_query_value(None, "user_version", |row| row.get::<_, i32>(0))?;
     let steps: &[&str] = match version {
-        0 => &[BATCHES_AND_ATTEMPTS, FROM_2_TO_3, FROM_3_TO_4],
-        1 => &[FROM_1_TO_2, FROM_2_TO_3, FROM_3_TO_4],
-        2 => &[FROM_2_TO_3, FROM_3_TO_4],
-        3 => &[FROM_3_TO_4],
+        0 => &[BATCHES_AND_ATTEMPTS, FROM_2_TO_3, FROM_3_TO_4, FROM_4_TO_5],
+        1 => &[FROM_1_TO_2, FROM_2_TO_3, FROM_3_TO_4, FROM_4_TO_5],
+        2 => &[FROM_2_TO_3, FROM_3_TO_4, FROM_4_TO_5],
+        3 => &[FROM_3_TO_4, FROM_4_TO_5],
+        4 => &[FROM_4_TO_5],
         _ => return Ok(()),
     };
     for step in steps {
@@ -178,9 +231,10 @@ pub(super) fn create_or_upgrade(connection: &mut Connection, kind: Kind) -> rusq
 /// Lets a reader that may not change the file see an older version as if it were this one.
 pub(super) fn read_as_current(connection: &Connection, version: i32) -> rusqlite::Result<()> {
     let views: &[&str] = match version {
-        1 => &[ATTEMPTS_OF_1, SUMS_OF_1_AND_2],
-        2 => &[ATTEMPTS_OF_2_AND_3, SUMS_OF_1_AND_2],
-        3 => &[ATTEMPTS_OF_2_AND_3],
+        1 => &[ATTEMPTS_OF_1, SUMS_OF_1_AND_2, LABELS_OF_NONE],
+        2 => &[ATTEMPTS_OF_2_AND_3, SUMS_OF_1_AND_2, LABELS_OF_NONE],
+        3 => &[ATTEMPTS_OF_2_AND_3, LABELS_OF_NONE],
+        4 => &[ATTEMPTS_OF_4, LABELS_OF_NONE],
         _ => return Ok(()),
     };
     connection.pragma_update(None, "temp_store", "MEMORY")?;
@@ -197,7 +251,8 @@ mod tests {
     /// Every version is read as it is, and says the same once a run has brought it up to date.
     #[test]
     fn a_ledger_of_any_version_is_read_and_upgraded() {
-        let made: [&[&str]; 3] = [&[], &[FROM_2_TO_3], &[FROM_2_TO_3, FROM_3_TO_4]];
+        let made: [&[&str]; 4] =
+            [&[], &[FROM_2_TO_3], &[FROM_2_TO_3, FROM_3_TO_4], &[FROM_2_TO_3, FROM_3_TO_4, FROM_4_TO_5]];
         for (version, steps) in (2..=VERSION).zip(made) {
             let folder = tempfile::tempdir().expect("a folder");
             let path = folder.path().join("ledger.db");
@@ -221,7 +276,7 @@ mod tests {
             let key = BatchKey { name: "n".into(), batch: String::new() };
             let reader = || open_to_read(&path, Kind::Real).expect("no error").expect("a ledger");
             let history = || read::history(&reader(), &key).expect("a history");
-            let used = || books::used(&reader(), jiff::Timestamp::UNIX_EPOCH).expect("a sum");
+            let used = || books::used(&reader(), jiff::Timestamp::UNIX_EPOCH, None).expect("a sum");
             let (before, sum) = (history().attempts().next().cloned().expect("an attempt"), used());
             drop(open(&path, Kind::Real).expect("upgraded"));
             assert_eq!((history().attempts().next(), used()), (Some(&before), sum), "version {version}");

@@ -1,13 +1,18 @@
 //! Intents and events, written in a transaction of the caller's.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use rusqlite::{Connection, params};
 
-use super::read::{charging_name, unreadable};
+use super::read::{billed_name, charging_name, unreadable};
 use super::refused::Refused;
 use super::{books, purchases};
-use crate::domain::{Account, AttemptId, AttemptState, BatchKey, ServiceError, TaskId, TaskNames, VideoFile};
-use crate::ledger::{Event, Intent, LedgerError};
+use crate::domain::{
+    Account, AttemptId, AttemptState, BatchKey, Declaration, JobId, Move, OutputPath, ServiceError, TaskId, TaskNames,
+    VideoFile, new_ids,
+};
+use crate::ledger::{Approval, Event, Intent, LedgerError, SpendLimit};
 
 /// Writes an intent, if no limit forbids it and no other attempt of the job is open.
 pub(super) fn intend(
@@ -16,19 +21,24 @@ pub(super) fn intend(
     intent: &Intent,
     now: Timestamp,
 ) -> Result<AttemptId, Refused> {
-    for limit in &intent.limits {
-        let used = books::used(connection, limit.since)?;
+    let is_about = |limit: &&SpendLimit| limit.label.as_ref().is_none_or(|label| label.is_among(&intent.labels));
+    for limit in intent.limits.iter().filter(is_about) {
+        let used = books::used(connection, limit.since, limit.label.as_ref())?;
         if used + intent.price > limit.usd {
-            return Err(LedgerError::OverLimit { name: limit.name, limit: limit.usd, used }.into());
+            return Err(LedgerError::OverLimit { name: Arc::clone(&limit.name), limit: limit.usd, used }.into());
         }
     }
     claim(connection, batch, intent)?;
+    if let Some(approval) = &intent.approval {
+        within_approval(connection, batch, &intent.job, approval)?;
+    }
     connection
         .prepare_cached("INSERT INTO batch (name, batch) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?
         .execute(params![batch.name, batch.batch])?;
     let insert = "INSERT INTO attempt (batch, job, fingerprint, request, model, price_micros, charging,
-             typical_min_s, typical_max_s, service, key, state, intended_us)
-         SELECT id, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14 FROM batch WHERE name = ?1 AND batch = ?2";
+             typical_min_s, typical_max_s, service, key, state, intended_us, labels, output, approval)
+         SELECT id, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17 FROM batch WHERE name = ?1 AND batch = ?2";
+    let labels = (!intent.labels.is_empty()).then(|| serde_json::json!(intent.labels).to_string());
     connection.prepare_cached(insert)?.execute(params![
         batch.name,
         batch.batch,
@@ -44,6 +54,9 @@ pub(super) fn intend(
         intent.account.key,
         AttemptState::Intended.name(),
         now.as_microsecond(),
+        labels,
+        intent.output.as_ref().map(OutputPath::as_str),
+        intent.approval.as_ref().map(|approval| approval.digest.as_str()),
     ])?;
     Ok(AttemptId(connection.last_insert_rowid()))
 }
@@ -60,6 +73,15 @@ fn claim(connection: &Connection, batch: &BatchKey, intent: &Intent) -> Result<(
     let key = params![batch.name, batch.batch, intent.job.as_str(), intent.fingerprint.as_str(), known];
     let open: i64 = connection.prepare_cached(sql)?.query_row(key, |row| row.get(0))?;
     if open > 0 { Err(LedgerError::Claimed(intent.job.clone()).into()) } else { Ok(()) }
+}
+
+/// Refuses what an approved plan has bought as often as it may: a run that is started again goes on with it, and does not begin anew.
+fn within_approval(connection: &Connection, batch: &BatchKey, job: &JobId, approval: &Approval) -> Result<(), Refused> {
+    let sql = "SELECT count(*) FROM attempt JOIN batch ON batch.id = attempt.batch
+         WHERE name = ?1 AND batch.batch = ?2 AND job = ?3 AND approval = ?4 AND state NOT IN ('void', 'rejected')";
+    let key = params![batch.name, batch.batch, job.as_str(), approval.digest.as_str()];
+    let bought: u32 = connection.prepare_cached(sql)?.query_row(key, |row| row.get(0))?;
+    if bought < approval.most { Ok(()) } else { Err(LedgerError::Approved(job.clone()).into()) }
 }
 
 /// Writes the task that the service made, without a second name that is another's.
@@ -105,8 +127,9 @@ pub(super) fn record(
             connection.prepare_cached(sql)?.execute(params![attempt.0, after])?;
         }
         Event::Denied => {
-            let sql = "UPDATE attempt SET state = ?2 WHERE id = ?1";
-            connection.prepare_cached(sql)?.execute(params![attempt.0, after])?;
+            let sql = "UPDATE attempt SET state = ?2, declared = ?3, declared_us = ?4 WHERE id = ?1";
+            let declared = Declaration::NeverCreated.name();
+            connection.prepare_cached(sql)?.execute(params![attempt.0, after, declared, now])?;
         }
         Event::Started { percent } => {
             // The first sighting says most about when generation began.
@@ -123,8 +146,10 @@ pub(super) fn record(
             let alias = task.alias.as_ref().map(TaskId::as_str);
             // When it was answered stays unknown, and the story of the doubt is over.
             let sql =
-                "UPDATE attempt SET state = ?2, task = ?3, alias = ?4, error = NULL, answered_us = NULL WHERE id = ?1";
-            connection.prepare_cached(sql)?.execute(params![attempt.0, after, task.id.as_str(), alias])?;
+                "UPDATE attempt SET state = ?2, task = ?3, alias = ?4, error = NULL, answered_us = NULL, declared = ?5,
+                     declared_us = ?6 WHERE id = ?1";
+            let (id, declared) = (task.id.as_str(), Declaration::Found.name());
+            connection.prepare_cached(sql)?.execute(params![attempt.0, after, id, alias, declared, now])?;
         }
         Event::AlsoNamed(alias) => {
             purchases::claim_name(connection, attempt, alias)?;
@@ -138,8 +163,9 @@ pub(super) fn record(
                 code: Some(GIVEN_UP.to_owned()),
                 ..ServiceError::default()
             };
-            let sql = "UPDATE attempt SET state = ?2, error = ?3 WHERE id = ?1";
-            connection.prepare_cached(sql)?.execute(params![attempt.0, after, error_text(&error)])?;
+            let sql = "UPDATE attempt SET state = ?2, error = ?3, declared = ?4, declared_us = ?5 WHERE id = ?1";
+            let declared = Declaration::Lost.name();
+            connection.prepare_cached(sql)?.execute(params![attempt.0, after, error_text(&error), declared, now])?;
         }
         Event::Left { polls } => {
             let sql = "UPDATE attempt SET polls = polls + ?2 WHERE id = ?1";
@@ -154,6 +180,10 @@ pub(super) fn record(
             let sql = "UPDATE attempt SET state = ?2, error = ?3, ended_us = ?4, polls = polls + ?5 WHERE id = ?1";
             let ended = ended_at.as_microsecond();
             connection.prepare_cached(sql)?.execute(params![attempt.0, after, error_text(error), ended, polls])?;
+        }
+        Event::Billed { is_charged, source } => {
+            let sql = "UPDATE attempt SET billed = ?2, billed_source = ?3, billed_us = ?4 WHERE id = ?1";
+            connection.prepare_cached(sql)?.execute(params![attempt.0, billed_name(*is_charged), source, now])?;
         }
         Event::Relinked { video_url } => {
             let sql = "UPDATE attempt SET video_url = ?2 WHERE id = ?1";
@@ -189,6 +219,27 @@ pub(super) fn conclude(connection: &Connection, batch: &BatchKey) -> Result<usiz
         error_text(&error),
         intended
     ])?)
+}
+
+/// Gives what was bought under old ids to the new ones.
+pub(super) fn move_jobs(connection: &Connection, batch: &BatchKey, moves: &[Move]) -> Result<(), Refused> {
+    let sql = "SELECT job, max(state NOT IN ('void', 'rejected')) FROM attempt
+         WHERE batch = (SELECT id FROM batch WHERE name = ?1 AND batch = ?2) GROUP BY job";
+    let mut statement = connection.prepare_cached(sql)?;
+    let submitted = statement.query_map(params![batch.name, batch.batch], |row| {
+        let id = JobId::new(row.get::<_, String>("job")?).map_err(|error| unreadable(row, "job", error))?;
+        Ok((id, row.get::<_, bool>(1)?))
+    })?;
+    let submitted: Vec<(JobId, bool)> = submitted.collect::<rusqlite::Result<_>>()?;
+    // All of them, or none.
+    new_ids(submitted.iter().map(|(id, is_bought)| (id, *is_bought)), moves).map_err(LedgerError::from)?;
+    let sql = "UPDATE attempt SET job = ?4, bought_as = nullif(coalesce(bought_as, job), ?4)
+         WHERE job = ?3 AND batch = (SELECT id FROM batch WHERE name = ?1 AND batch = ?2)";
+    let mut rename = connection.prepare_cached(sql)?;
+    for Move { from, to } in moves {
+        rename.execute(params![batch.name, batch.batch, from.as_str(), to.as_str()])?;
+    }
+    Ok(())
 }
 
 /// Gives the tasks of the batch that can still be asked about to another account.

@@ -24,6 +24,7 @@ pub(super) struct Fields<'t> {
     pub(super) prompt_in_file: Option<Text<'t>>,
     pub(super) image: Option<Vec<Text<'t>>>,
     pub(super) tags: Option<Vec<Text<'t>>>,
+    pub(super) labels: Vec<(&'t str, Text<'t>)>,
     pub(super) extra: Option<&'t Mapping>,
 }
 
@@ -53,7 +54,8 @@ impl<'t> Fields<'t> {
     ) -> Self {
         let (texts, wholes) = (Vec::new(), Vec::new());
         let extra = raw.extra.as_ref();
-        let mut fields = Self { at, texts, wholes, prompt_in_file: None, image: None, tags: None, extra };
+        let mut fields =
+            Self { at, texts, wholes, prompt_in_file: None, image: None, tags: None, labels: Vec::new(), extra };
         let texts = [
             (F::Model, &raw.model),
             (F::Prompt, &raw.prompt),
@@ -79,6 +81,12 @@ impl<'t> Fields<'t> {
         fields.read_prompt(templates, prompts, raw, found);
         fields.image = raw.image.as_ref().map(|list| fields.list(templates, F::Image, list, found));
         fields.tags = raw.tags.as_ref().map(|list| fields.list(templates, F::Tags, list, found));
+        for (name, value) in raw.labels.iter().flatten() {
+            match templates.compile(value) {
+                Ok(value) => fields.labels.push((name, value)),
+                Err(error) => found.push(template_finding(error, fields.at(F::Labels).key(name))),
+            }
+        }
         fields
     }
 

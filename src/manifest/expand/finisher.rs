@@ -47,7 +47,7 @@ pub(super) struct Finisher<'f> {
 impl Finisher<'_> {
     /// Checks what was rendered and adds its jobs. One with a mistake is told and left out.
     pub(super) fn finish(&mut self, rendered: Rendered<'_>, origin: &Origin<'_>, found: &mut Vec<Diagnostic>) {
-        let Rendered { id, mut spec, model, tags, takes, files, found: mut list, .. } = rendered;
+        let Rendered { id, mut spec, model, tags, labels, takes, files, found: mut list, .. } = rendered;
         let ids = id.iter().flat_map(|id| (1..=takes).map(move |take| take_id(id, take)));
         let ids: Vec<JobId> = ids.filter_map(|id| self.claim(&id, origin, &mut list)).collect();
         let mut jobs = Vec::new();
@@ -72,6 +72,7 @@ impl Finisher<'_> {
                     typical_s: model.family.typical_s(),
                     take: 1,
                     tags: tags.clone(),
+                    labels,
                     file: None,
                     review,
                     spec,

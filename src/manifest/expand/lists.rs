@@ -1,12 +1,15 @@
 //! The fields that no template can use: lists, what stands in for an image, and what goes under `extra`.
 
 use super::maker::Maker;
-use crate::domain::{Field, Rule};
+use crate::domain::{Field, Labels, Rule};
 use crate::manifest::raw::job_field::JobField as F;
 use crate::manifest::raw::table::tags_of;
 use crate::manifest::source::diagnostic::{Diagnostic, Severity};
 use crate::manifest::source::location::Pointer;
 use crate::manifest::template::engine::{Text, is_template};
+
+/// The longest value of a label, in characters: it is a name, and no text.
+const LONGEST_LABEL: usize = 200;
 
 impl Maker<'_, '_, '_> {
     pub(super) fn images(&mut self) -> Vec<String> {
@@ -38,6 +41,29 @@ impl Maker<'_, '_, '_> {
         let source = if self.own.tags.is_some() { self.own } else { self.defaults };
         let filled = self.fill_list(source.tags.as_deref(), &source.at(F::Tags));
         filled.iter().flat_map(|tag| tags_of(tag)).collect()
+    }
+
+    /// The defaults' labels with the job's own on top. A template that gives nothing, as for an empty cell, says none.
+    pub(super) fn labels(&mut self) -> Labels {
+        let mut labels = Labels::new();
+        for source in [self.defaults, self.own] {
+            for (name, value) in &source.labels {
+                let at = source.at(F::Labels).key(name);
+                let Ok(value) = self.fill(value, at.clone()) else { continue };
+                let value = value.trim();
+                if value.chars().count() > LONGEST_LABEL || value.contains(char::is_control) {
+                    let message = format!(
+                        "the label `{name}` is longer than {LONGEST_LABEL} characters, or has more than one line"
+                    );
+                    self.found.push(Diagnostic::error(Rule::LabelInvalid, message, at.value()));
+                } else if value.is_empty() {
+                    labels.shift_remove(*name);
+                } else {
+                    labels.insert((*name).to_owned(), value.to_owned());
+                }
+            }
+        }
+        labels
     }
 
     fn fill_list(&mut self, list: Option<&[Text<'_>]>, at: &Pointer) -> Vec<String> {

@@ -6,7 +6,7 @@ use minijinja::value::Serde;
 use super::fields::Fields;
 use super::prompt_files::PromptFiles;
 use crate::catalog::{Catalog, Model};
-use crate::domain::{Field, Rule, Spec};
+use crate::domain::{Field, Labels, Rule, Spec};
 use crate::manifest::raw::job_field::{JobField, JobField as F};
 use crate::manifest::raw::matrix::Cell;
 use crate::manifest::raw::table::{help_with_whole, whole_in};
@@ -25,8 +25,10 @@ pub(super) struct Rendered<'c> {
     pub spec: Spec,
     /// The model, if it is known.
     pub model: Option<Model<'c>>,
-    /// The labels.
+    /// The words that it is selected by.
     pub tags: Vec<String>,
+    /// Whom it is for.
+    pub labels: Labels,
     /// How many takes there are.
     pub takes: u32,
     /// Where each take's video goes, if that is said.
@@ -130,11 +132,12 @@ pub(super) fn render<'c>(entry: Entry<'_, '_, 'c>, row: Option<&Row>, combinatio
         maker.found.extend(slip);
     }
     let tags = maker.tags();
+    let labels = maker.labels();
     let id = maker.made_text(F::Id);
     let takes = maker.takes();
     let files = id.as_deref().and_then(|id| maker.files(id, takes));
     let Maker { model, passed_over, found, .. } = maker;
-    Rendered { id, spec, model, tags, takes, files, passed_over, found }
+    Rendered { id, spec, model, tags, labels, takes, files, passed_over, found }
 }
 
 impl Maker<'_, '_, '_> {

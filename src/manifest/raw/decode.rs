@@ -2,18 +2,21 @@
 
 use serde_yaml::{Mapping, Value};
 
+use super::budget;
 use super::faces::{self, Faces};
 use super::job_field::JobField as F;
+use super::labels;
 use super::matrix;
-use super::mirror::{RawBudget, RawFields, RawForEach, RawJob, RawManifest};
+use super::mirror::{RawFields, RawForEach, RawJob, RawManifest};
+use super::moved;
 use super::table::{Table, wrong_type};
-use crate::domain::{Rule, Usd};
+use crate::domain::Rule;
 use crate::manifest::source::diagnostic::{Diagnostic, JobLabel};
 use crate::manifest::source::location::{Location, Pointer};
 use crate::manifest::template::engine::is_template;
 
-const TOP_KEYS: [&str; 10] =
-    ["version", "name", "batch", "timezone", "budget", "vars", "env", "faces", "defaults", "jobs"];
+const TOP_KEYS: [&str; 11] =
+    ["version", "name", "batch", "timezone", "budget", "vars", "env", "faces", "defaults", "jobs", "moved"];
 /// What an entry of `jobs` may have besides the fields.
 const ENTRY_KEYS: [&str; 3] = ["id", "for_each", "matrix"];
 
@@ -48,12 +51,13 @@ impl RawManifest {
             name: table.text("name"),
             batch: table.text("batch"),
             timezone: table.text("timezone"),
-            budget: decode_budget(&mut table),
+            budget: budget::decode(&mut table),
             vars: decode_vars(&mut table),
             env: table.texts("env").unwrap_or_default(),
             faces: decode_faces(&mut table),
             defaults: decode_defaults(&mut table),
             jobs,
+            moved: moved::decode(&mut table),
         };
         table.close(&TOP_KEYS);
         raw
@@ -71,36 +75,6 @@ fn decode_version(table: &mut Table<'_>) {
         None => Diagnostic::error(Rule::VersionMissing, "the manifest has no `version`", Pointer::top().value()),
     };
     table.tell(finding.with_help(help));
-}
-
-fn decode_budget(table: &mut Table<'_>) -> RawBudget {
-    let at = table.at("budget");
-    let Some(value) = table.take("budget") else { return RawBudget::default() };
-    let Some(mut budget) = Table::open(value, at, "`budget`", table.found()) else { return RawBudget::default() };
-    let mut amount = |key: &str| budget.take_even_null(key).and_then(|value| decode_usd(&value, key, &mut budget));
-    let limits = RawBudget { run: amount("run"), day: amount("day"), month: amount("month") };
-    budget.close(&["run", "day", "month"]);
-    limits
-}
-
-/// An amount of dollars. The parser hands numbers over as binary floats; their shortest decimal form is the text that
-/// was written as long as that has at most 15 significant digits, which every amount below a billion with six decimals has.
-fn decode_usd(value: &Value, key: &str, table: &mut Table<'_>) -> Option<Usd> {
-    let text = match value {
-        Value::Number(number) => number.to_string(),
-        Value::String(text) => text.clone(),
-        other => {
-            let finding = wrong_type(&format!("`{key}`"), "an amount of dollars", other, table.at(key).value());
-            table.tell(finding);
-            return None;
-        }
-    };
-    text.parse()
-        .map_err(|error: crate::domain::InvalidUsd| {
-            let finding = Diagnostic::error(Rule::NotMoney, error.to_string(), table.at(key).value());
-            table.tell(finding);
-        })
-        .ok()
 }
 
 fn decode_vars(table: &mut Table<'_>) -> Mapping {
@@ -224,6 +198,7 @@ fn decode_fields(table: &mut Table<'_>) -> RawFields {
         face: table.field(F::Face),
         takes: table.whole_or_template(F::Takes.name()),
         tags: table.texts(F::Tags.name()),
+        labels: labels::decode(table),
         file: table.field(F::File),
         extra,
     }

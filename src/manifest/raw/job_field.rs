@@ -22,6 +22,7 @@ pub(in crate::manifest) enum JobField {
     Face,
     Takes,
     Tags,
+    Labels,
     File,
     Extra,
 }
@@ -32,7 +33,7 @@ impl JobField {
     /// How many there are.
     pub(in crate::manifest) const COUNT: usize = Self::SHARED.len() + 1;
     /// All that may stand on a job and under `defaults`; an id stands on a job alone.
-    pub(in crate::manifest) const SHARED: [Self; 13] = [
+    pub(in crate::manifest) const SHARED: [Self; 14] = [
         F::Model,
         F::Prompt,
         F::PromptFile,
@@ -44,6 +45,7 @@ impl JobField {
         F::Face,
         F::Takes,
         F::Tags,
+        F::Labels,
         F::File,
         F::Extra,
     ];
@@ -66,6 +68,7 @@ impl JobField {
             F::Face => "face",
             F::Takes => "takes",
             F::Tags => "tags",
+            F::Labels => "labels",
             F::File => "file",
             F::Extra => "extra",
         }
@@ -86,7 +89,7 @@ impl JobField {
             F::Size => Some(Field::Size),
             F::Image => Some(Field::Image),
             F::Face => Some(Field::Face),
-            F::Id | F::ImageKey | F::Takes | F::Tags | F::File | F::Extra => None,
+            F::Id | F::ImageKey | F::Takes | F::Tags | F::Labels | F::File | F::Extra => None,
         }
     }
 

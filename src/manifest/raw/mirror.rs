@@ -7,14 +7,16 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde_yaml::{Mapping, Value};
 
+use super::budget::RawBudget;
 use super::faces::Faces;
+use super::labels::RawLabels;
 use super::matrix::RawMatrix;
+use super::moved::RawMove;
 use super::schema::{
-    budget_schema, faces_schema, family_rules, for_each_schema, matrix_schema, model_schema, size_schema, takes_schema,
-    text_schema, texts_schema, version_schema, whole_schema, zone_schema,
+    budget_schema, faces_schema, family_rules, for_each_schema, labels_schema, matrix_schema, model_schema,
+    moved_schema, size_schema, takes_schema, text_schema, texts_schema, version_schema, whole_schema, zone_schema,
 };
 use super::table::WholeOrTemplate;
-use crate::domain::Usd;
 
 /// A list of video jobs for shotlist.
 #[derive(Debug, JsonSchema)]
@@ -50,17 +52,9 @@ pub(crate) struct RawManifest {
     pub defaults: RawFields,
     /// The jobs, in the order in which they are submitted.
     pub jobs: Vec<RawJob>,
-}
-
-/// Limits on spending.
-#[derive(Debug, Default)]
-pub(crate) struct RawBudget {
-    /// The most that one run may newly spend.
-    pub run: Option<Usd>,
-    /// The most that all batches of the ledger may spend in a day.
-    pub day: Option<Usd>,
-    /// The most that all batches of the ledger may spend in a month.
-    pub month: Option<Usd>,
+    /// Jobs that have a new id: what was bought under the old one belongs to the new one, and costs nothing.
+    #[schemars(schema_with = "moved_schema", default)]
+    pub moved: Vec<RawMove>,
 }
 
 /// One job, or with `for_each` one job for each row.
@@ -129,9 +123,12 @@ pub(crate) struct RawFields {
     /// How many separate generations of the same request: take 1 keeps the id, take n is `id.n`.
     #[schemars(schema_with = "takes_schema", default)]
     pub takes: Option<WholeOrTemplate>,
-    /// Labels for `--tag`; no part of a job's identity.
+    /// Words for `--tag`; no part of a job's identity.
     #[schemars(schema_with = "texts_schema", default)]
     pub tags: Option<Vec<String>>,
+    /// Whom the job is for: kept with every attempt, and shown by `spend --by NAME`. No part of a job's identity.
+    #[schemars(schema_with = "labels_schema", default)]
+    pub labels: Option<RawLabels>,
     /// Where the video goes, inside the output folder; `{{ id }}.mp4` by default. `take` is in scope, too.
     #[schemars(schema_with = "text_schema", default)]
     pub file: Option<String>,

@@ -46,14 +46,45 @@ pub(super) fn for_each_schema(_: &mut SchemaGenerator) -> Schema {
 }
 
 pub(super) fn budget_schema(_: &mut SchemaGenerator) -> Schema {
+    let amount = |what: &str| json!({ "type": ["number", "string", "null"], "description": what });
+    let day = amount("The most that all batches of the ledger may spend in a day.");
+    let month = amount("The most that all batches of the ledger may spend in a month.");
+    let spans =
+        json!({ "type": "object", "properties": { "day": day, "month": month }, "additionalProperties": false });
     json_schema!({
         "type": ["object", "null"],
         "properties": {
-            "run": { "type": ["number", "string", "null"], "description": "The most that one run may newly spend." },
-            "day": { "type": ["number", "string", "null"], "description": "The most that all batches of the ledger may spend in a day." },
-            "month": { "type": ["number", "string", "null"], "description": "The most that all batches of the ledger may spend in a month." }
+            "run": amount("The most that one run may newly spend."),
+            "day": day,
+            "month": month,
+            "labels": {
+                "type": ["object", "null"],
+                "description": "The same for what has a label: by its name, by its value.",
+                "additionalProperties": { "type": "object", "additionalProperties": spans }
+            }
         },
         "additionalProperties": false
+    })
+}
+
+pub(super) fn labels_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": ["object", "null"],
+        "propertyNames": { "pattern": "^[A-Za-z0-9._-]{1,64}$" },
+        "additionalProperties": { "type": ["string", "integer", "null"] }
+    })
+}
+
+pub(super) fn moved_schema(_: &mut SchemaGenerator) -> Schema {
+    let id = json!({ "type": ["string", "integer"] });
+    json_schema!({
+        "type": ["array", "null"],
+        "items": {
+            "type": "object",
+            "properties": { "from": id, "to": id },
+            "required": ["from", "to"],
+            "additionalProperties": false
+        }
     })
 }
 

@@ -53,6 +53,11 @@ impl<'f> Table<'f> {
         self.map
     }
 
+    /// The keys that are texts, in their order.
+    pub(crate) fn text_keys(&self) -> Vec<String> {
+        self.map.keys().filter_map(Value::as_str).map(str::to_owned).collect()
+    }
+
     /// Tells a finding about this mapping.
     pub(crate) fn tell(&mut self, finding: Diagnostic) {
         self.found.push(finding);
@@ -215,6 +220,9 @@ pub(crate) fn wrong_type(what: &str, wanted: &str, value: &Value, place: Locatio
         }
         Value::Null if wanted.starts_with("a mapping") => finding.with_help("write its fields, or remove the line"),
         Value::Number(_) if what == "`budget`" => finding.with_help("say for what: `budget: { run: 50 }`"),
+        Value::Number(_) if what == "a limit" => {
+            finding.with_help("say for whom and for how long: `labels: { client: { acme: { month: 200 } } }`")
+        }
         Value::Sequence(_) if wanted.starts_with("a mapping") => {
             finding.with_help("a line that starts with `- ` makes a list; leave the dash out")
         }

@@ -19,6 +19,8 @@ pub(super) struct Card {
     take: u32,
     face: Option<String>,
     tags: Vec<String>,
+    labels: Vec<String>,
+    declared: Option<String>,
     tag_list: String,
     took: Option<String>,
     attempts: usize,
@@ -56,6 +58,8 @@ impl Card {
             face: text(&row.face),
             tag_list: tags.join("\n"),
             tags,
+            labels: row.labels.iter().map(|(name, value)| plain(&format!("{name} {value}"))).collect(),
+            declared: row.declared.clone(),
             took: row.generation_s.map(|took| took_text(row.state, took)),
             attempts: row.attempts,
             prompt: text(&row.prompt),
@@ -80,7 +84,7 @@ fn version(path: &str) -> Version {
 
 /// What the job cost, what it perhaps cost on top, and what it is still to cost.
 fn price(row: &Row) -> String {
-    let Detail { job_price, charged, perhaps, .. } = &row.detail;
+    let (job_price, Detail { charged, perhaps, .. }) = (row.price_usd, &row.detail);
     let paid = match (charged.is_zero(), perhaps.is_zero()) {
         (true, true) => return format!("${job_price} not spent"),
         (false, true) => format!("${charged}"),

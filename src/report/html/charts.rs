@@ -57,7 +57,7 @@ impl Sums {
     /// Adds what a job is still to cost, if it is.
     pub(super) fn add_open(&mut self, row: &Row) {
         if row.state.is_unbought() {
-            self.0.entry(plain(&row.model)).or_default().open += row.detail.job_price;
+            self.0.entry(plain(&row.model)).or_default().open += row.price_usd;
         }
     }
 

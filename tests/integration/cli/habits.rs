@@ -132,7 +132,7 @@ fn a_doubt_has_its_price_in_the_plan_and_what_a_person_said_is_not_forgotten() {
     let json: Value = serde_json::from_str(&plan("json")).expect("JSON");
     assert_eq!((&json["schema_version"], &json["totals"]["at_risk_usd"]), (&1.into(), &"0.90".into()));
     here.shotlist(&["resolve", "m.yaml", "j0", "--never-created"]).ends_with(0);
-    assert!(plan("text").contains("never created as a"), "{}", plan("text"));
+    assert!(plan("markdown").contains("declared never created on 2"), "{}", plan("text"));
 }
 
 #[test]

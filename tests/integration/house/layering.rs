@@ -53,7 +53,7 @@ const INNER: [(&str, &[Line]); 5] = [
         ],
     ),
     // A store knows what goes through the door; behind the door, nobody knows a store.
-    ("ledger", &[(".", &[]), ("sqlite", &["."])]),
+    ("ledger", &[(".", &[]), ("suite", &["."]), ("sqlite", &[".", "suite"])]),
     ("engine", &[("cadence", &["."]), (".", &["cadence"])]),
     ("report", &[("html", &["."]), (".", &["html"])]),
     ("cli", &[("args", &[]), ("commands", &[".", "args"]), (".", &["args", "commands"])]),

@@ -328,3 +328,36 @@ fn ids_that_mean_another_place_are_asked_about_as_they_are_or_not_at_all() {
         }
     }
 }
+
+/// A ledger as an earlier shotlist left it: one job completed, one in doubt, one at the service, one failed. It is read as it is,
+/// a run brings it up to date, and nothing in it is bought again.
+#[test]
+fn a_real_ledger_of_an_older_version_is_read_and_goes_on() {
+    let manifest = "version: 1
+name: old
+defaults: { model: beta-2.0-lite, duration: 5, labels: { client: acme } }
+jobs:
+  - { id: done, prompt: A lake at dawn }
+  - { id: second, prompt: A lake at noon }
+  - { id: open, prompt: A lake at dusk }
+  - { id: hero, model: alpha-2, prompt: A lake at night }
+  - { id: new, prompt: A lake at last }
+";
+    let (service, here) = (Service::well(), Workspace::with_manifest(manifest));
+    fs::create_dir(here.path(".shotlist")).expect("a folder");
+    fs::write(here.path(LEDGER), include_bytes!("version_4.db")).expect("a ledger");
+    let told = || here.shotlist(&["spend", "m.yaml", "--format", "json"]).ends_with(0).stdout;
+    let before = told();
+    assert!(before.contains("\"spent_usd\": \"4.65\"") && before.contains("\"at_risk_usd\": \"3.75\""), "{before}");
+    let status = here.shotlist(&["status", "m.yaml"]).ends_with(0).stdout;
+    assert!(status.contains("1 completed, 1 in progress, 1 pending, 1 failed, 1 in doubt"), "{status}");
+    assert_eq!(told(), before, "reading changed it");
+    // Another address: what is at the service can't be asked about here.
+    let refused = here.run(&service, &[]).ends_with(2).stderr;
+    assert!(refused.contains("the task of open belongs to http://127.0.0.1:18999"), "{refused}");
+    assert_eq!(told(), before, "a refused run changed what was bought");
+    here.run(&service, &["--same-account", "--no-download"]).ends_with(7);
+    assert_eq!(service.posts().len(), 1, "only the new one was bought");
+    assert_eq!(here.ledger("SELECT job FROM attempt WHERE labels IS NOT NULL"), [["new"]]);
+    here.shotlist(&["ledger", "check"]).ends_with(0);
+}

@@ -9,7 +9,9 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::Value;
 use shotlist::catalog::Catalog;
-use shotlist::domain::{Account, Attempt, AttemptId, AttemptState, Fingerprint, History, Job, JobId, TaskId};
+use shotlist::domain::{
+    Account, Attempt, AttemptId, AttemptState, Fingerprint, History, Job, JobId, Particulars, TaskId,
+};
 use shotlist::manifest::{Options, load};
 
 use crate::support::fake::plan_of;
@@ -224,6 +226,7 @@ fn completed(jobs: &[Arc<Job>]) -> History {
         ended_at: Some(Timestamp::UNIX_EPOCH),
         file: None,
         fetched_at: None,
+        particulars: Particulars::default(),
     };
     History::new((0..).zip(jobs).map(attempt).collect())
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::support::Workspace;
 
 /// Each mistake by its name, with the manifest that has it.
-const MISTAKES: [(&str, &str); 34] = [
+const MISTAKES: [(&str, &str); 41] = [
     ("a workbook", "jobs: [{ id: \"{{ row.id }}\", for_each: book.xlsx, prompt: x }]"),
     (
         "a sheet's link",
@@ -55,6 +55,25 @@ const MISTAKES: [(&str, &str); 34] = [
     ("another ending", "jobs: [{ id: a, prompt: x, file: a.mov }]"),
     ("a page for an image", "jobs: [{ id: a, prompt: x, image: \"https://drive.google.com/file/d/1/view\" }]"),
     ("tabs", "jobs:\n\t- id: a"),
+    ("labels as a list", "jobs: [{ id: a, prompt: x, labels: [acme] }]"),
+    (
+        "labels that no report can have",
+        "jobs: [{ id: a, prompt: x, labels: { day: monday, \"a b\": x, c: { d: e } } }]",
+    ),
+    (
+        "a limit for a label without its value",
+        "budget: { labels: { client: { month: 5 } } }\njobs: [{ id: a, prompt: x }]",
+    ),
+    ("moved as a mapping", "jobs: [{ id: a, prompt: x }]\nmoved: { b: a }"),
+    (
+        "moves that lead nowhere",
+        "jobs: [{ id: hero, prompt: x }, { id: b, prompt: y }]\nmoved: [{ from: a, to: herp }, { from: b, to: hero }, { from: c, to: hero }, { from: c, to: b }, { form: a }]",
+    ),
+    (
+        "a move to a misspelt id",
+        "jobs: [{ id: hero, prompt: x }]\nmoved: [{ from: a, to: hreo }, { from: b, to: hreo }]",
+    ),
+    ("moves in a circle", "jobs: [{ id: a, prompt: x }]\nmoved: [{ from: b, to: c }, { from: c, to: b }]"),
 ];
 
 fn folder() -> Workspace {

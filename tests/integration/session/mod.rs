@@ -1,7 +1,9 @@
 //! Whole runs: what is sent and written, limits and consent, signals, and the same from a program.
 
 mod doubts;
+mod labels;
 mod library;
 mod money;
+mod moves;
 mod run;
 mod signals;

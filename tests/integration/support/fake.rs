@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use shotlist::domain::{
-    Account, AttemptId, AttemptState, BatchKey, Charging, History, Job, JobId, Request, Spec, TaskId, TaskNames,
+    Account, AttemptId, AttemptState, BatchKey, Charging, History, Job, JobId, Labels, Move, Request, Spec, TaskId,
+    TaskNames,
 };
 use shotlist::download::Downloads;
 use shotlist::engine::{Engine, Outcome, RunEvent, Settings, Stop};
@@ -186,6 +187,10 @@ impl HeldBatch for MemoryLedger {
         Ok(())
     }
 
+    async fn move_jobs(&self, _moves: &[Move]) -> Result<(), LedgerError> {
+        Ok(())
+    }
+
     async fn adopt(&self, _: &Account) -> Result<(), LedgerError> {
         Ok(())
     }
@@ -209,6 +214,7 @@ pub fn jobs(count: usize) -> Vec<Arc<Job>> {
             typical_s: (30, 120),
             take: 1,
             tags: Vec::new(),
+            labels: Labels::new(),
             file: None,
             review: None,
         })
@@ -262,7 +268,17 @@ pub async fn run_fetching(
 ) -> (Outcome, Vec<RunEvent>) {
     let events = Mutex::new(Vec::new());
     let tell = |event: RunEvent| events.lock().expect("no panic").push(event);
-    let engine = Engine { service, account: &account(), limits: &[], ledger, settings, stop, downloads, tell: &tell };
+    let engine = Engine {
+        service,
+        account: &account(),
+        limits: &[],
+        approval: None,
+        ledger,
+        settings,
+        stop,
+        downloads,
+        tell: &tell,
+    };
     let outcome = engine.run(plan).await;
     (outcome, events.into_inner().expect("no panic"))
 }

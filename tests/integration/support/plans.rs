@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use shotlist::domain::{Attempt, AttemptId, AttemptState, History, Job, TaskId, Usd};
+use shotlist::domain::{Attempt, AttemptId, AttemptState, History, Job, Particulars, TaskId, Usd};
 use shotlist::plan::{Limit, Plan};
 
 use super::fake::{account, plan_of};
@@ -14,7 +14,7 @@ pub const SECOND: Duration = Duration::from_secs(1);
 
 /// A limit on a run.
 pub fn limit(usd: &str) -> Limit {
-    Limit { usd: usd.parse().expect("money"), source: "--max-cost", used: Usd::ZERO }
+    Limit { usd: usd.parse().expect("money"), source: "--max-cost".into(), label: None, used: Usd::ZERO }
 }
 
 /// The plan of jobs in the light of a history, within a limit.
@@ -45,5 +45,6 @@ pub fn outstanding(number: usize, job: &Job, since: Timestamp) -> Attempt {
         ended_at: None,
         file: None,
         fetched_at: None,
+        particulars: Particulars::default(),
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use shotlist::domain::{Charging, History, Job, JobId, Request, Spec, TaskId, Usd};
+use shotlist::domain::{Charging, History, Job, JobId, Labels, Request, Spec, TaskId, Usd};
 use shotlist::engine::RunEvent;
 use shotlist::ui::ProgressState;
 
@@ -20,6 +20,7 @@ fn job(id: &str, model: &str, typical_s: (u32, u32), price: &str) -> Arc<Job> {
         typical_s,
         take: 1,
         tags: Vec::new(),
+        labels: Labels::new(),
         file: None,
         review: None,
     })

@@ -1,0 +1,40 @@
+//! What stands for a whole plan where somebody approves it.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+
+use super::hex;
+
+/// SHA-256 of all that a plan would buy, as 64 hexadecimal digits.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Digest(String);
+
+impl Digest {
+    /// The digest of a text.
+    #[must_use]
+    pub fn of(text: &str) -> Self {
+        Self(hex(&Sha256::digest(text.as_bytes())))
+    }
+
+    /// A digest that the ledger stored earlier.
+    #[must_use]
+    pub fn stored(hex: String) -> Self {
+        Self(hex)
+    }
+
+    /// The 64 hexadecimal digits.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}

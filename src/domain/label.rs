@@ -1,0 +1,31 @@
+//! Whom or what a job is for.
+
+use std::fmt;
+
+use indexmap::IndexMap;
+
+/// The labels of a job, by name, in the order in which they were written. No part of its identity.
+pub type Labels = IndexMap<String, String>;
+
+/// One label with its value, `client: acme`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Label {
+    /// The name.
+    pub name: String,
+    /// The value.
+    pub value: String,
+}
+
+impl Label {
+    /// Whether it is among these.
+    #[must_use]
+    pub fn is_among(&self, labels: &Labels) -> bool {
+        labels.get(&self.name) == Some(&self.value)
+    }
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.name, self.value)
+    }
+}

@@ -1,0 +1,109 @@
+//! Jobs that have a new id.
+
+use std::collections::HashMap;
+
+use super::{Attempt, History, JobId};
+
+/// A job that has a new id: what was bought under the old one belongs to the new one.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Move {
+    /// The id that it had.
+    pub from: JobId,
+    /// The id that it has.
+    pub to: JobId,
+}
+
+/// Something was bought under both ids of a move, or perhaps: nobody can know which of the two is the job.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{} can't be moved to {}, which was submitted itself", .0.from, .0.to)]
+pub struct MovedOnto(pub Move);
+
+/// The new ids, by the old ones, of the jobs that moves are about; the moves are made in their order. An id under which nothing
+/// was submitted is passed over, so that moves may be made again. `submitted` are the ids of a batch, and whether something was
+/// bought under each, or perhaps.
+pub fn new_ids<'m>(
+    submitted: impl IntoIterator<Item = (&'m JobId, bool)>,
+    moves: &'m [Move],
+) -> Result<HashMap<JobId, JobId>, MovedOnto> {
+    // By the id that they have now: the ids that they had at first.
+    let mut now: HashMap<&JobId, Vec<(&JobId, bool)>> = HashMap::new();
+    for (id, is_bought) in submitted {
+        now.entry(id).or_default().push((id, is_bought));
+    }
+    let is_bought = |ids: &[(&JobId, bool)]| ids.iter().any(|(_, is_bought)| *is_bought);
+    for a_move in moves {
+        let Some(moved) = now.remove(&a_move.from) else { continue };
+        let there = now.entry(&a_move.to).or_default();
+        if is_bought(&moved) && is_bought(there) {
+            return Err(MovedOnto(a_move.clone()));
+        }
+        there.extend(moved);
+    }
+    let all = now.into_iter().flat_map(|(new, old)| old.into_iter().map(move |(old, _)| (old.clone(), new.clone())));
+    Ok(all.filter(|(old, new)| old != new).collect())
+}
+
+impl History {
+    /// The same with each job under its new id.
+    pub fn moved(self, moves: &[Move]) -> Result<Self, MovedOnto> {
+        if moves.is_empty() {
+            return Ok(self);
+        }
+        let submitted = self.attempts().map(|attempt| (&attempt.job, !attempt.state.is_free()));
+        let new = new_ids(submitted, moves)?;
+        let moved = self.into_attempts().into_iter().map(|attempt| match new.get(&attempt.job) {
+            Some(id) => attempt.moved_to(id),
+            None => attempt,
+        });
+        Ok(Self::new(moved.collect()))
+    }
+}
+
+impl Attempt {
+    /// The same of a job that has a new id. One that has its first id again was never moved.
+    fn moved_to(mut self, id: &JobId) -> Self {
+        let old = std::mem::replace(&mut self.job, id.clone());
+        let bought_as = self.particulars.bought_as.take().unwrap_or_else(|| Box::new(old));
+        self.particulars.bought_as = Some(bought_as).filter(|first| **first != self.job);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(id: &str) -> JobId {
+        JobId::new(id).expect("an id")
+    }
+
+    fn told(submitted: &[(&str, bool)], moves: &[(&str, &str)]) -> Result<Vec<String>, String> {
+        let submitted: Vec<(JobId, bool)> = submitted.iter().map(|(name, is_bought)| (id(name), *is_bought)).collect();
+        let moves: Vec<Move> = moves.iter().map(|(from, to)| Move { from: id(from), to: id(to) }).collect();
+        let new = new_ids(submitted.iter().map(|(id, is_bought)| (id, *is_bought)), &moves);
+        let mut new: Vec<String> =
+            new.map_err(|error| error.to_string())?.iter().map(|(old, new)| format!("{old}>{new}")).collect();
+        new.sort();
+        Ok(new)
+    }
+
+    #[test]
+    fn moves_are_made_in_their_order_and_lose_nothing() {
+        let of = |list: &[&str]| Ok(list.iter().map(|&text| text.to_owned()).collect::<Vec<_>>());
+        assert_eq!(told(&[("a", true)], &[("a", "b")]), of(&["a>b"]));
+        assert_eq!(told(&[("a", true)], &[("a", "b"), ("b", "c")]), of(&["a>c"]), "a chain");
+        assert_eq!(
+            told(&[("a", true), ("b", true)], &[("b", "c"), ("a", "b")]),
+            of(&["a>b", "b>c"]),
+            "one after another"
+        );
+        assert_eq!(told(&[("a", true)], &[("a", "b"), ("b", "a")]), of(&[]), "and undone");
+        assert_eq!(told(&[("b", true)], &[("a", "b")]), of(&[]), "made already");
+        assert_eq!(
+            told(&[("a", true), ("b", true)], &[("a", "b")]),
+            Err("a can't be moved to b, which was submitted itself".to_owned())
+        );
+        // What bought nothing is in nobody's way.
+        assert_eq!(told(&[("a", true), ("b", false)], &[("a", "b")]), of(&["a>b"]));
+    }
+}

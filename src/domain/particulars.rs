@@ -1,0 +1,85 @@
+//! What the ledger keeps of an attempt besides its life at the service.
+
+use jiff::Timestamp;
+
+use super::{Digest, JobId, Labels, OutputPath};
+
+/// What is known of an attempt that no answer of the service says.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Particulars {
+    /// The labels that its job had when it was submitted.
+    pub labels: Labels,
+    /// Where its video goes inside the output folder, if its manifest said so.
+    pub output: Option<Box<OutputPath>>,
+    /// The plan that somebody approved, and that it was bought as a part of.
+    pub approval: Option<Box<Digest>>,
+    /// The id that its job had when it was submitted, if that was moved to another one since.
+    pub bought_as: Option<Box<JobId>>,
+    /// What a person declared of it.
+    pub declared: Option<Declared>,
+    /// What the service's bill says of it.
+    pub billed: Option<Box<Billed>>,
+}
+
+/// What a person declared, and when.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Declared {
+    /// What.
+    pub what: Declaration,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// What a person can declare of an attempt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Declaration {
+    /// It made no task.
+    NeverCreated,
+    /// It made the task that is written down.
+    Found,
+    /// Its task will never end.
+    Lost,
+}
+
+impl Declaration {
+    /// Every declaration.
+    pub const ALL: [Self; 3] = [Self::NeverCreated, Self::Found, Self::Lost];
+
+    /// Its name in the ledger.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NeverCreated => "never_created",
+            Self::Found => "found",
+            Self::Lost => "lost",
+        }
+    }
+
+    /// The declaration that has this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|declaration| declaration.name() == name)
+    }
+}
+
+impl std::fmt::Display for Declared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let what = match self.what {
+            Declaration::NeverCreated => "never created",
+            Declaration::Found => "found at the service",
+            Declaration::Lost => "lost",
+        };
+        write!(f, "declared {what} on {}", self.at.strftime("%F"))
+    }
+}
+
+/// What a bill says of an attempt whose charge nobody documents.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Billed {
+    /// Whether it was charged.
+    pub is_charged: bool,
+    /// Which bill: its file name and the beginning of its SHA-256.
+    pub source: String,
+    /// When that was written down.
+    pub at: Timestamp,
+}

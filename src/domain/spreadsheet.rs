@@ -1,0 +1,55 @@
+//! Texts that did not come from this program, as a spreadsheet may hold them.
+
+use std::borrow::Cow;
+
+use super::printable;
+
+/// What a spreadsheet takes for the beginning of a formula, in the letters of either width.
+const FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
+/// What ends a cell for some reader: a quote in the middle of a line protects nothing from one with another separator.
+const ENDS: [char; 4] = [';', '\t', '\n', '\r'];
+
+/// A cell of which no spreadsheet takes any part for a formula, whatever it separates cells by, and that holds nothing that
+/// steers: some readers drop such a character, and with it what stood before a formula.
+#[must_use]
+pub(crate) fn cell(text: &str) -> Cow<'_, str> {
+    let is_risky = |c: char| FORMULA.contains(&c) || ENDS.contains(&c) || printable::steers(c);
+    if !text.contains(is_risky) {
+        return text.into();
+    }
+    let mut safe = String::with_capacity(text.len() + 2);
+    let mut begins = true;
+    for (at, c) in text.char_indices() {
+        if begins && (FORMULA.contains(&c) || (at == 0 && ENDS[1..].contains(&c))) {
+            safe.push('\'');
+        }
+        begins = ENDS.contains(&c);
+        safe.push(if printable::steers(c) && !begins { '\u{fffd}' } else { c });
+    }
+    safe.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_cell_is_run_as_a_formula() {
+        for formula in ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", "\nx", "=HYPERLINK(\"http://x\")", "＝1+1"] {
+            assert_eq!(cell(formula), format!("'{formula}"));
+        }
+        for plain in ["", "a=b", "9:16", "é", " =1", "a; b", "two\nlines", "1-2"] {
+            assert_eq!(cell(plain), plain);
+        }
+        // Behind what another reader takes for the end of a cell, and behind what some readers drop.
+        for (text, safe) in [
+            ("a;=1+2;b", "a;'=1+2;b"),
+            ("a\n-1\t@x", "a\n'-1\t'@x"),
+            ("\t=1", "'\t'=1"),
+            ("\u{0}=1+1", "\u{fffd}=1+1"),
+            ("a\u{1b}[31m\u{202e}b", "a\u{fffd}[31m\u{fffd}b"),
+        ] {
+            assert_eq!(cell(text), safe);
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! One runner at a batch, and what it leaves.
+
+use jiff::Timestamp;
+
+use super::store::{Fresh, batch, completed, states, task};
+use crate::domain::{AttemptId, AttemptState, Usd};
+use crate::ledger::{Event, HeldBatch as _, HoldError, Intent, Ledger as _, LedgerError};
+
+/// Reading makes no ledger, and finds nothing.
+pub(in crate::ledger) async fn nothing_is_there_before_it_is_made<S: Fresh>() {
+    let store = S::fresh();
+    let ledger = store.ledger();
+    assert_eq!(states(&ledger.history(&batch("")).await.expect("read")), []);
+    assert_eq!(ledger.used_since(Timestamp::MIN, None).await.expect("read"), Usd::ZERO);
+    assert!(ledger.spending(Timestamp::MIN).await.expect("read").is_empty());
+    assert!(ledger.open_elsewhere(&batch("")).await.expect("read").is_empty());
+    assert!(
+        ledger.bought_under_other_names("m", vec![Intent::of_job("a").fingerprint]).await.expect("read").is_empty()
+    );
+    assert!(ledger.known_tasks(vec![task("t").id]).await.expect("read").is_empty());
+    assert_eq!(ledger.owner(&task("t").id).await.expect("read"), None);
+}
+
+pub(in crate::ledger) async fn one_runner_holds_a_batch_at_a_time<S: Fresh>() {
+    let store = S::fresh();
+    let ledger = store.ledger();
+    let held = ledger.hold(&batch("a")).await.expect("the batch");
+    match ledger.hold(&batch("a")).await.map(|held| held.concluded()) {
+        Err(HoldError::Busy { batch: busy, holder }) => {
+            assert_eq!(busy, batch("a"));
+            assert!(!holder.is_empty());
+        }
+        other => panic!("{other:?}"),
+    }
+    ledger.hold(&batch("b")).await.expect("another batch");
+    drop(held);
+    ledger.hold(&batch("a")).await.expect("the batch again");
+}
+
+/// Also of a runner that was dropped half-way, an intent without an answer is a doubt, and only of the batch that is held.
+pub(in crate::ledger) async fn who_drops_a_batch_leaves_what_a_kill_leaves<S: Fresh>() {
+    let store = S::fresh();
+    let ledger = store.ledger();
+    let held = ledger.hold(&batch("a")).await.expect("the batch");
+    held.intend(Intent::of_job("sent")).await.expect("an intent");
+    let taken = held.intend(Intent::of_job("taken")).await.expect("an intent");
+    held.accept(taken, task("t")).await.expect("written");
+    drop(held);
+    let other = ledger.hold(&batch("b")).await.expect("another batch");
+    assert_eq!(other.concluded(), 0);
+    let seen = ledger.history(&batch("a")).await.expect("read");
+    assert_eq!(states(&seen), [AttemptState::Intended, AttemptState::Queued]);
+    let again = ledger.hold(&batch("a")).await.expect("the batch again");
+    assert_eq!(again.concluded(), 1);
+    let seen = ledger.history(&batch("a")).await.expect("read");
+    assert_eq!(states(&seen), [AttemptState::InDoubt, AttemptState::Queued]);
+    drop(again);
+    assert_eq!(ledger.hold(&batch("a")).await.expect("once more").concluded(), 0);
+}
+
+/// Two runners of one batch, as where a lock is of no use: the second buys nothing that the first is at, or has bought
+/// since the second made its plan.
+pub(in crate::ledger) async fn two_runners_at_once_do_not_buy_one_job_twice<S: Fresh>() {
+    let store = S::fresh();
+    let (first, second) = (store.hold_regardless(&batch("")), store.hold_regardless(&batch("")));
+    let intent = |known| Intent { known, ..Intent::of_job("a") };
+    let is_claimed = |result: Result<AttemptId, LedgerError>| matches!(result, Err(LedgerError::Claimed(_)));
+
+    let attempt = first.intend(intent(None)).await.expect("the first intent");
+    assert!(is_claimed(second.intend(intent(None)).await), "while the first is sending");
+    first.record(attempt, Event::Accepted(task("t"))).await.expect("recorded");
+    assert!(is_claimed(second.intend(intent(None)).await), "while the task is at the service");
+    first.record(attempt, completed()).await.expect("recorded");
+    assert!(is_claimed(second.intend(intent(None)).await), "after it was completed");
+    // One that knows of it and wants it again, as a retake does, may have it.
+    second.intend(intent(Some(attempt))).await.expect("a retake");
+}
+
+pub(in crate::ledger) async fn a_write_that_fails_says_why_and_spares_the_others<S: Fresh>() {
+    let store = S::fresh();
+    let held = store.ledger().hold(&batch("")).await.expect("the batch");
+    let attempt = held.intend(Intent::of_job("a")).await.expect("an intent");
+    let (illegal, legal) =
+        futures::join!(held.record(attempt, Event::Started { percent: None }), held.record(attempt, Event::Withdrawn));
+    assert!(matches!(illegal, Err(LedgerError::Illegal(_))), "{illegal:?}");
+    legal.expect("it was fine");
+}

@@ -1,0 +1,174 @@
+//! Limits, approvals, new ids, and what a person or a bill says.
+
+use jiff::Timestamp;
+
+use super::store::{Fresh, batch, completed, failed, task};
+use crate::domain::{Charge, Charging, Declaration, Digest, JobId, Label, Labels, Move, ServiceError, Usd};
+use crate::ledger::{Approval, Event, HeldBatch as _, Intent, Ledger as _, LedgerError, SpendLimit};
+
+/// Whichever batch spent it, in doubt or not; what certainly bought nothing does not count.
+pub(in crate::ledger) async fn a_limit_over_all_batches_is_kept_where_the_intent_is_written<S: Fresh>() {
+    let store = S::fresh();
+    let ledger = store.ledger();
+    let (one, two) = (ledger.hold(&batch("1")).await.expect("one"), ledger.hold(&batch("2")).await.expect("two"));
+    let usd = Usd::from_micros(2_000_000);
+    let limit = SpendLimit { name: "budget.day".into(), label: None, since: Timestamp::UNIX_EPOCH, usd };
+    let intent = |job: &str| Intent { limits: vec![limit.clone()], ..Intent::of_job(job) };
+    let free = one.intend(intent("free")).await.expect("an intent");
+    one.record(free, Event::Withdrawn).await.expect("recorded");
+    let doubt = one.intend(intent("doubt")).await.expect("an intent");
+    one.record(doubt, Event::Doubted(ServiceError::default())).await.expect("recorded");
+    two.intend(intent("second")).await.expect("an intent");
+    match two.intend(intent("third")).await {
+        Err(LedgerError::OverLimit { name, limit, used }) => {
+            let told = (&*name, limit.to_string(), used.to_string());
+            assert_eq!(told, ("budget.day", "2.00".into(), "1.80".into()));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(ledger.used_since(Timestamp::UNIX_EPOCH, None).await.expect("read").to_string(), "1.80");
+    assert_eq!(ledger.used_since(Timestamp::MAX, None).await.expect("read"), Usd::ZERO);
+}
+
+/// What one client may spend is nobody else's concern, and what has no label is none of his.
+pub(in crate::ledger) async fn a_limit_of_one_label_is_kept_for_that_label_alone<S: Fresh>() {
+    let store = S::fresh();
+    let ledger = store.ledger();
+    let held = ledger.hold(&batch("")).await.expect("the batch");
+    let label = |client: &str| Label { name: "client".into(), value: client.into() };
+    let (name, since, usd) =
+        ("budget.labels.client.acme.month".into(), Timestamp::UNIX_EPOCH, Usd::from_micros(1_000_000));
+    let limit = SpendLimit { name, label: Some(label("acme")), since, usd };
+    let intent = |job: &str, client: &str| Intent {
+        limits: vec![limit.clone()],
+        labels: Labels::from([("client".to_owned(), client.to_owned()), ("\"odd'.name".to_owned(), "x".to_owned())]),
+        ..Intent::of_job(job)
+    };
+    let refused = held.intend(intent("a", "acme")).await.expect("an intent");
+    held.record(refused, Event::Refused(ServiceError::default())).await.expect("recorded");
+    held.intend(intent("b", "acme")).await.expect("what was refused bought nothing");
+    assert!(
+        matches!(held.intend(intent("c", "acme")).await, Err(LedgerError::OverLimit { used, .. }) if used.to_string() == "0.90")
+    );
+    held.intend(intent("d", "other")).await.expect("another client");
+    held.intend(Intent { limits: vec![limit.clone()], ..Intent::of_job("e") }).await.expect("nobody's");
+    for (client, used) in [("acme", "0.90"), ("other", "0.90"), ("nobody", "0.00")] {
+        let found = ledger.used_since(since, Some(label(client))).await.expect("read");
+        assert_eq!(found.to_string(), used, "{client}");
+    }
+    // From a moment inside this hour on, too.
+    let now = Timestamp::now() + jiff::SignedDuration::from_mins(5);
+    assert_eq!(ledger.used_since(now, Some(label("acme"))).await.expect("read"), Usd::ZERO);
+    let just_before = Timestamp::now() - jiff::SignedDuration::from_secs(60);
+    assert_eq!(ledger.used_since(just_before, Some(label("acme"))).await.expect("read").to_string(), "0.90");
+    let books = ledger.spending(since).await.expect("read");
+    let of_acme = books.iter().filter(|line| line.labels.get("client").is_some_and(|client| client == "acme"));
+    assert_eq!(of_acme.map(|line| line.attempts).sum::<u32>(), 2);
+}
+
+/// Whoever starts an approved run again buys what is left of it, and nothing twice; also if a lock is of no use.
+pub(in crate::ledger) async fn an_approved_plan_buys_each_job_as_often_as_it_says<S: Fresh>() {
+    let store = S::fresh();
+    let held = store.hold_regardless(&batch(""));
+    let approval = |plan: &str| Some(Approval { digest: Digest::of(plan), most: 1 });
+    let intent = |known, plan| Intent { known, approval: approval(plan), ..Intent::of_job("a") };
+    let free = held.intend(intent(None, "one")).await.expect("an intent");
+    held.record(free, Event::Withdrawn).await.expect("recorded");
+    let bought = held.intend(intent(None, "one")).await.expect("nothing was bought yet");
+    held.accept(bought, task("t")).await.expect("written");
+    held.record(bought, failed()).await.expect("recorded");
+    let again = held.intend(intent(Some(bought), "one")).await;
+    assert!(matches!(again, Err(LedgerError::Approved(_))), "{again:?}");
+    held.intend(intent(Some(bought), "two")).await.expect("another plan says so");
+    let history = store.ledger().history(&batch("")).await.expect("read");
+    let approvals: Vec<bool> =
+        history.attempts().map(|attempt| attempt.particulars.approval.as_deref() == Some(&Digest::of("one"))).collect();
+    assert_eq!(approvals, [true, true, false]);
+}
+
+/// Whatever the state, by the ledger as by the history alone; and never onto another purchase.
+pub(in crate::ledger) async fn what_was_bought_goes_with_its_job_to_a_new_id<S: Fresh>() {
+    let store = S::fresh();
+    let ledger = store.ledger();
+    let (held, other) =
+        (ledger.hold(&batch("")).await.expect("the batch"), ledger.hold(&batch("b")).await.expect("another"));
+    let id = |name: &str| JobId::new(name).expect("an id");
+    let moves =
+        |list: &[(&str, &str)]| list.iter().map(|(from, to)| Move { from: id(from), to: id(to) }).collect::<Vec<_>>();
+    for (job, life) in [
+        ("doubt", vec![Event::Doubted(ServiceError::default())]),
+        ("done", vec![Event::Accepted(task("t")), completed()]),
+    ] {
+        let attempt = held.intend(Intent::of_job(job)).await.expect("an intent");
+        for event in life {
+            held.record(attempt, event).await.expect("recorded");
+        }
+    }
+    other.intend(Intent::of_job("done")).await.expect("an intent");
+    let told = async || {
+        let history = ledger.history(&batch("")).await.expect("read");
+        let told = history.attempts().map(|attempt| {
+            let before = attempt.particulars.bought_as.as_ref().map_or(String::new(), |id| format!(" was {id}"));
+            format!("{}: {}{before}", attempt.job, attempt.state.name())
+        });
+        told.collect::<Vec<_>>()
+    };
+    for (list, expected) in [
+        (moves(&[("done", "d2"), ("gone", "x")]), ["doubt: in_doubt", "d2: completed was done"]),
+        (moves(&[("done", "d2"), ("d2", "d3"), ("doubt", "y")]), ["y: in_doubt was doubt", "d3: completed was done"]),
+        (moves(&[("d3", "done"), ("y", "doubt")]), ["doubt: in_doubt", "done: completed"]),
+    ] {
+        let by_history = ledger.history(&batch("")).await.expect("read").moved(&list).expect("moved");
+        for _ in 0..2 {
+            held.move_jobs(&list).await.expect("moved");
+            assert_eq!(told().await, expected);
+        }
+        let by_ledger = ledger.history(&batch("")).await.expect("read");
+        assert!(by_history.attempts().eq(by_ledger.attempts()), "a plan would say something else than the run does");
+    }
+    let refused = held.move_jobs(&moves(&[("done", "z"), ("doubt", "z")])).await;
+    assert!(matches!(refused, Err(LedgerError::MovedOnto(_))), "{refused:?}");
+    assert_eq!(told().await, ["doubt: in_doubt", "done: completed"], "all of it, or nothing");
+    let elsewhere = ledger.history(&batch("b")).await.expect("read");
+    assert!(elsewhere.attempts().all(|attempt| attempt.job == id("done")), "another batch is left alone");
+}
+
+pub(in crate::ledger) async fn what_a_person_and_a_bill_say_is_kept<S: Fresh>() {
+    let store = S::fresh();
+    let ledger = store.ledger();
+    let held = ledger.hold(&batch("")).await.expect("the batch");
+    let doubted = || Event::Doubted(ServiceError::default());
+    let billed = |is_charged| Event::Billed { is_charged, source: "bill.csv".into() };
+    for (job, life) in [
+        ("denied", vec![doubted(), Event::Denied]),
+        ("found", vec![doubted(), Event::Found(task("f"))]),
+        ("lost", vec![Event::Accepted(task("l")), Event::GivenUp]),
+        ("free", vec![Event::Accepted(task("n")), failed(), billed(false)]),
+        ("paid", vec![Event::Accepted(task("p")), failed(), billed(true)]),
+        ("open", vec![Event::Accepted(task("o")), failed()]),
+    ] {
+        let intent = Intent { charging: Charging::Undocumented, ..Intent::of_job(job) };
+        let attempt = held.intend(intent).await.expect("an intent");
+        for event in life {
+            held.record(attempt, event).await.expect("recorded");
+        }
+    }
+    let open = ledger.history(&batch("")).await.expect("read");
+    let told: Vec<(Option<Declaration>, Charge)> = open
+        .attempts()
+        .map(|attempt| (attempt.particulars.declared.map(|declared| declared.what), attempt.charge()))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (Some(Declaration::NeverCreated), Charge::None),
+            (Some(Declaration::Found), Charge::Unknown),
+            (Some(Declaration::Lost), Charge::Unknown),
+            (None, Charge::None),
+            (None, Charge::Charged),
+            (None, Charge::Unknown),
+        ]
+    );
+    // Found, lost, paid and open may have been charged; the others were not.
+    assert_eq!(ledger.used_since(Timestamp::UNIX_EPOCH, None).await.expect("read").to_string(), "3.60");
+}

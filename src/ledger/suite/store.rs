@@ -1,0 +1,66 @@
+//! A store that was made for one test, what is written into it, and the list of all tests.
+
+use jiff::Timestamp;
+
+use crate::domain::{AttemptState, BatchKey, History, ServiceError, TaskId, TaskNames};
+use crate::ledger::{Event, Ledger};
+
+/// A store that was made for one test, and is gone with it.
+pub(in crate::ledger) trait Fresh {
+    type Ledger: Ledger;
+    /// An empty one.
+    fn fresh() -> Self;
+    /// The way into it.
+    fn ledger(&self) -> Self::Ledger;
+    /// Takes a batch although another runner has it, as where nothing can tell that it lives.
+    fn hold_regardless(&self, batch: &BatchKey) -> <Self::Ledger as Ledger>::Held;
+}
+
+/// Makes a test of each part of the suite, on one store.
+macro_rules! for_store {
+    ($store:ty: $($part:ident)*) => { $(
+        #[tokio::test]
+        async fn $part() {
+            crate::ledger::suite::$part::<$store>().await;
+        }
+    )* };
+    ($store:ty) => { crate::ledger::suite::for_store! { $store:
+        nothing_is_there_before_it_is_made
+        one_runner_holds_a_batch_at_a_time
+        who_drops_a_batch_leaves_what_a_kill_leaves
+        two_runners_at_once_do_not_buy_one_job_twice
+        a_write_that_fails_says_why_and_spares_the_others
+        a_limit_over_all_batches_is_kept_where_the_intent_is_written
+        a_limit_of_one_label_is_kept_for_that_label_alone
+        an_approved_plan_buys_each_job_as_often_as_it_says
+        what_was_bought_goes_with_its_job_to_a_new_id
+        what_a_person_and_a_bill_say_is_kept
+        a_task_belongs_to_one_attempt
+        only_tasks_that_can_be_asked_about_change_their_account
+        what_is_open_elsewhere_is_told
+        what_was_bought_under_another_name_is_found
+        whatever_the_service_says_is_read_back
+        the_books_add_up
+    } };
+}
+pub(in crate::ledger) use for_store;
+
+pub(super) fn batch(batch: &str) -> BatchKey {
+    BatchKey { name: "n".into(), batch: batch.into() }
+}
+
+pub(super) fn task(id: &str) -> TaskNames {
+    TaskId::new(id).expect("an id").into()
+}
+
+pub(super) fn completed() -> Event {
+    Event::Completed { video_url: "u".into(), ended_at: Timestamp::UNIX_EPOCH, polls: 1 }
+}
+
+pub(super) fn failed() -> Event {
+    Event::Failed { error: ServiceError::default(), ended_at: Timestamp::UNIX_EPOCH, polls: 1 }
+}
+
+pub(super) fn states(history: &History) -> Vec<AttemptState> {
+    history.attempts().map(|attempt| attempt.state).collect()
+}

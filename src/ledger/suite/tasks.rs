@@ -1,0 +1,76 @@
+//! Whose task it is, and what was bought elsewhere.
+
+use std::collections::HashSet;
+
+use super::store::{Fresh, batch, task};
+use crate::domain::{Account, BatchKey, ServiceError, TaskId, TaskNames, Usd};
+use crate::ledger::{Event, HeldBatch as _, Intent, Ledger as _, LedgerError};
+
+pub(in crate::ledger) async fn a_task_belongs_to_one_attempt<S: Fresh>() {
+    let store = S::fresh();
+    let ledger = store.ledger();
+    let held = ledger.hold(&batch("")).await.expect("the batch");
+    let (first, second) = (held.intend(Intent::of_job("a")).await, held.intend(Intent::of_job("b")).await);
+    let (first, second) = (first.expect("an intent"), second.expect("an intent"));
+    held.accept(first, TaskNames { id: task("t").id, alias: Some(task("also").id) }).await.expect("written");
+    for taken in ["t", "also"] {
+        let refused = held.accept(second, task(taken)).await;
+        assert!(matches!(refused, Err(LedgerError::TaskTaken { .. })), "{taken}: {refused:?}");
+    }
+    let names = held.accept(second, TaskNames { id: task("u").id, alias: Some(task("also").id) }).await;
+    assert_eq!(names.expect("written"), task("u"), "a second name of another's is left out");
+    for (name, owner) in [("t", Some("a")), ("also", Some("a")), ("u", Some("b")), ("v", None)] {
+        let found = ledger.owner(&task(name).id).await.expect("read").map(|(job, _)| job.to_string());
+        assert_eq!(found.as_deref(), owner, "{name}");
+    }
+    let asked = ["also", "u", "v"].map(|name| task(name).id);
+    let known: HashSet<TaskId> = ledger.known_tasks(asked.to_vec()).await.expect("read");
+    assert_eq!(known, HashSet::from([task("also").id, task("u").id]));
+}
+
+pub(in crate::ledger) async fn only_tasks_that_can_be_asked_about_change_their_account<S: Fresh>() {
+    let store = S::fresh();
+    let ledger = store.ledger();
+    let held = ledger.hold(&batch("")).await.expect("the batch");
+    let open = held.intend(Intent::of_job("open")).await.expect("an intent");
+    held.accept(open, task("t")).await.expect("written");
+    let gone = held.intend(Intent::of_job("gone")).await.expect("an intent");
+    held.record(gone, Event::Refused(ServiceError::default())).await.expect("recorded");
+    let account = Account { service: "s".into(), key: "new".into() };
+    held.adopt(&account).await.expect("written");
+    let history = ledger.history(&batch("")).await.expect("read");
+    let keys: Vec<String> = history.attempts().map(|attempt| attempt.account.key.to_string()).collect();
+    assert_eq!(keys, ["new", "k"]);
+}
+
+pub(in crate::ledger) async fn what_is_open_elsewhere_is_told<S: Fresh>() {
+    let store = S::fresh();
+    let ledger = store.ledger();
+    let held = ledger.hold(&batch("yesterday")).await.expect("the batch");
+    let open = held.intend(Intent::of_job("open")).await.expect("an intent");
+    held.accept(open, task("t")).await.expect("written");
+    let doubt = held.intend(Intent::of_job("doubt")).await.expect("an intent");
+    held.record(doubt, Event::Doubted(ServiceError::default())).await.expect("recorded");
+    assert!(ledger.open_elsewhere(&batch("yesterday")).await.expect("read").is_empty(), "its own");
+    let other = BatchKey { name: "other".into(), batch: String::new() };
+    assert!(ledger.open_elsewhere(&other).await.expect("read").is_empty(), "of another name");
+    let open = ledger.open_elsewhere(&batch("today")).await.expect("read");
+    let told: Vec<_> =
+        open.iter().map(|open| (&*open.batch.batch, open.outstanding, open.doubtful, open.price)).collect();
+    assert_eq!(told, [("yesterday", 1, 1, Usd::from_micros(1_800_000))]);
+}
+
+pub(in crate::ledger) async fn what_was_bought_under_another_name_is_found<S: Fresh>() {
+    let store = S::fresh();
+    let ledger = store.ledger();
+    let held = ledger.hold(&batch("")).await.expect("the batch");
+    for (job, event) in [("bought", Event::Accepted(task("t"))), ("refused", Event::Refused(ServiceError::default()))] {
+        let attempt = held.intend(Intent::of_job(job)).await.expect("an intent");
+        held.record(attempt, event).await.expect("recorded");
+    }
+    let requests = || ["bought", "refused", "never"].map(|job| Intent::of_job(job).fingerprint).to_vec();
+    assert!(ledger.bought_under_other_names("n", requests()).await.expect("read").is_empty(), "its own name");
+    let found = ledger.bought_under_other_names("m", requests()).await.expect("read");
+    let told: Vec<_> = found.iter().map(|bought| (bought.batch.clone(), bought.attempt.job.to_string())).collect();
+    assert_eq!(told, [(batch(""), "bought".to_owned())]);
+}

@@ -1,0 +1,172 @@
+//! Jobs that have a new id: nothing is bought again, whatever state they are in, and whenever the process dies.
+
+use std::sync::atomic::Ordering;
+
+use serde_json::json;
+
+use crate::support::{Answer, Ended, Service, Workspace, json as answer, kill, wait_until};
+
+/// One job in each state that a run leaves behind: by what its prompt says.
+fn every_state() -> Service {
+    Service::scripted(|asked| {
+        let says = |word: &str| asked.body.contains(word) || asked.path.contains(word);
+        match asked.method.as_str() {
+            "POST" if says("doubt") => Answer::Hangup,
+            "POST" if says("refused") => answer(400, &json!({ "error": { "message": "no" } })),
+            "POST" if says("open") => answer(200, &json!({ "id": "open" })),
+            "POST" if says("failed") => answer(200, &json!({ "id": "failed" })),
+            "GET" if asked.path.ends_with("/open") => answer(200, &json!({ "id": "open", "status": "in_progress" })),
+            "GET" if asked.path.ends_with("/failed") => {
+                answer(200, &json!({ "id": "failed", "status": "failed", "error": { "message": "broke" } }))
+            }
+            _ => Answer::Well,
+        }
+    })
+}
+
+fn manifest(ids: &[&str], moved: &str) -> String {
+    let prompts = ["done", "twice", "doubt", "refused", "open", "failed"];
+    let entry = |(id, prompt): (&&str, &str)| match prompt {
+        "twice" => format!("  - {{ id: \"{id}-{{{{ row.n }}}}\", prompt: twice, takes: 2, for_each: [{{ n: 7 }}] }}\n"),
+        prompt => format!("  - {{ id: {id}, prompt: {prompt} }}\n"),
+    };
+    let jobs: String = ids.iter().zip(prompts).map(entry).collect();
+    format!("version: 1\ndefaults: {{ model: alpha-2 }}\njobs:\n{jobs}moved: {moved}\n")
+}
+
+const OLD: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
+const NEW: [&str; 6] = ["a2", "b2", "c2", "d2", "e2", "f2"];
+const ALL: &str = "[{ from: a, to: a2 }, { from: b-7, to: b2-7 }, { from: b-7.2, to: b2-7.2 }, { from: c, to: c2 }, \
+                   { from: d, to: d2 }, { from: e, to: e2 }, { from: f, to: f2 }]";
+
+#[test]
+fn a_job_keeps_what_it_bought_in_whatever_state_it_is() {
+    let (service, here) = (every_state(), Workspace::with_manifest(&manifest(&OLD, "[]")));
+    here.run(&service, &["--deadline", "300ms"]).ends_with(7);
+    let states = ["completed", "completed", "completed", "in_doubt", "rejected", "in_progress", "failed"];
+    assert_eq!(here.states(), states);
+    let (bought, videos) = (service.posts().len(), service.fetched().len());
+
+    // Without a word, all of it looks like a rename, and the line that mends it can be taken as it stands.
+    here.write("m.yaml", manifest(&NEW, "[]"));
+    let refused = here.run(&service, &[]).ends_with(3).stderr;
+    assert!(refused.contains("write `- { from: a, to: a2 }` under `moved`"), "{refused}");
+    assert!(refused.contains("`- { from: b-7.2, to: b2-7.2 }`"), "{refused}");
+    assert_eq!(service.posts().len(), bought);
+
+    here.write("m.yaml", manifest(&NEW, ALL));
+    let plan = here.run(&service, &["--plan"]).ends_with(0).stdout;
+    // What was refused cost nothing, and is asked for again under any name.
+    assert!(plan.contains("1 job to submit for $0.90"), "{plan}");
+    assert_eq!(
+        here.ledger("SELECT count(*) FROM attempt WHERE bought_as IS NOT NULL"),
+        [["0"]],
+        "a plan writes nothing"
+    );
+    assert!(here.shotlist(&["resolve", "m.yaml"]).ends_with(0).stdout.contains("  c2  "));
+    here.run(&service, &["--deadline", "300ms"]).ends_with(7);
+    assert_eq!(here.states(), states);
+    assert_eq!((service.posts().len(), service.fetched().len()), (bought + 1, videos));
+    assert_eq!(here.report()["jobs"][0]["file"], "a.mp4", "the video keeps the file that it has");
+    assert_eq!(
+        here.ledger("SELECT job, bought_as FROM attempt WHERE state = 'in_doubt'"),
+        [["c2", "c"]],
+        "a doubt is known by its new id"
+    );
+    // The entry may go, and a person settles what is in doubt under the new id.
+    here.write("m.yaml", manifest(&NEW, "[]"));
+    here.run(&service, &["--deadline", "300ms"]).ends_with(7);
+    assert_eq!((here.states(), service.posts().len()), (states.map(str::to_owned).to_vec(), bought + 2));
+    here.shotlist(&["resolve", "m.yaml", "c2", "--never-created"]).ends_with(0);
+
+    // A file that is gone is fetched to where it belongs now.
+    std::fs::remove_file(here.path("shotlist-out/m/a.mp4")).expect("removed");
+    here.run(&service, &["--deadline", "300ms", "--select", "a2"]).ends_with(0);
+    assert_eq!(here.report()["jobs"][0]["file"], "a2.mp4");
+}
+
+#[test]
+fn a_chain_is_followed_and_a_move_can_be_undone() {
+    let (service, here) = (Service::well(), Workspace::new());
+    let list = |id: &str, moved: &str| {
+        format!("version: 1\njobs: [{{ id: {id}, model: alpha-2, prompt: x }}]\nmoved: [{moved}]\n")
+    };
+    for (id, moved) in [
+        ("a", ""),
+        // Whichever way round the chain is written, and with links of which nothing was bought.
+        ("c", "{ from: b, to: c }, { from: a, to: b }"),
+        ("d", "{ from: b, to: c }, { from: c, to: d }, { from: a, to: b }"),
+        ("a", "{ from: d, to: a }"),
+        ("a", ""),
+    ] {
+        here.write("m.yaml", list(id, moved));
+        here.run(&service, &[]).ends_with(0);
+        assert_eq!(here.ledger("SELECT job FROM attempt"), [[id]]);
+        assert_eq!(service.posts().len(), 1, "{id}: {moved}");
+    }
+    assert_eq!(here.ledger("SELECT bought_as FROM attempt"), [["NULL"]], "as if it had never been moved");
+}
+
+#[test]
+fn nothing_is_moved_onto_another_purchase() {
+    let (service, here) = (
+        Service::well(),
+        Workspace::with_manifest(
+            "version: 1
+jobs: [{ id: a, model: alpha-2, prompt: x }, { id: b, model: alpha-2, prompt: y }]
+",
+        ),
+    );
+    here.run(&service, &[]).ends_with(0);
+    here.write(
+        "m.yaml",
+        "version: 1
+jobs: [{ id: b, model: alpha-2, prompt: y }]
+moved: [{ from: a, to: b }]
+",
+    );
+    for arguments in [&["--plan"][..], &[]] {
+        let refused = here.run(&service, arguments).ends_with(2).stderr;
+        assert!(refused.contains("a can't be moved to b, which was submitted itself"), "{refused}");
+    }
+    here.shotlist(&["status", "m.yaml"]).ends_with(2);
+    assert_eq!(
+        (here.ledger("SELECT job FROM attempt"), service.posts().len()),
+        (vec![vec!["a".to_owned()], vec!["b".to_owned()]], 2)
+    );
+}
+
+/// Killed before and after the move is durable, and in the middle of what comes after it.
+#[test]
+fn a_process_that_dies_while_it_moves_a_job_buys_nothing_twice() {
+    for halt in ["before-commit:1", "after-commit:1", "before-commit:2", "after-commit:2", "before-commit:3"] {
+        let ((service, done), here) = (
+            Service::slow(),
+            Workspace::with_manifest(
+                "version: 1
+jobs: [{ id: a, model: alpha-2, prompt: x }]
+",
+            ),
+        );
+        here.run(&service, &["--deadline", "200ms"]).ends_with(1);
+        here.write(
+            "m.yaml",
+            "version: 1
+jobs: [{ id: b, model: alpha-2, prompt: x }, { id: c, model: alpha-2, prompt: y }]
+moved: [{ from: a, to: b }]
+",
+        );
+        let flag = here.path("halted");
+        let run = here.run(&service, &[]).env("SHOTLIST_HALT_AT", halt);
+        let child = run.env("SHOTLIST_HALT_FILE", &flag.to_string_lossy()).starts();
+        wait_until(halt, || flag.exists());
+        kill(&child, "-KILL");
+        drop(Ended::of(child));
+        done.store(true, Ordering::SeqCst);
+        let ended = here.run(&service, &[]).ends();
+        // The intent of `c` may be without an answer; whatever it is, `b` is what `a` was.
+        assert!(matches!(ended.code, Some(0 | 7)), "{halt}: {}", ended.stderr);
+        assert_eq!(service.posts().iter().filter(|post| post.contains("\"x\"")).count(), 1, "{halt}");
+        assert_eq!(here.states()[0], "completed", "{halt}");
+    }
+}
