@@ -35,7 +35,7 @@ fn agrees_to_buy_again(args: &RunArgs, plan: &Plan, terminal: &Terminal) -> Resu
 /// manifest is consent where nobody can be asked.
 fn agreed_sum(args: &RunArgs, plan: &Plan, service: &str, terminal: &Terminal) -> Result<Usd, Failure> {
     let (money, cost) = (&args.money, plan.worst_case());
-    if cost.is_zero() || money.yes || money.max_cost.is_some() {
+    if cost.is_zero() || money.yes || money.max_cost.is_some() || money.approved.is_some() {
         return Ok(plan.most());
     }
     if terminal.can_ask() {

@@ -4,6 +4,7 @@
 //! [`destinations`] say where things are, [`connect`] and [`service`] who is asked. [`consent`] asks whoever pays. [`ending`],
 //! [`exit`], [`failure`] and [`refusal`] are about how a command ended; [`signals`] ends a run early.
 
+mod approved;
 mod args;
 mod books;
 mod catalog;

@@ -99,8 +99,10 @@ impl From<Refusal> for Failure {
             Refusal::BoughtBefore { .. } => refused(Exit::NotAllowed).with_help(
                 "if it is meant, give --buy-again; otherwise do what stands beside each job above, or leave it out with --exclude",
             ),
+            Refusal::NotApproved { .. } => refused(Exit::NotAllowed)
+                .with_help("have the plan approved as it is now, or bring back what it was; --plan --approved FILE, with a saved plan, says what differs"),
             Refusal::NotAgreed { .. } => refused(Exit::NotAllowed)
-                .with_help("give --yes or --max-cost, or write budget.run in the manifest; --plan shows the cost"),
+                .with_help("give --yes, --max-cost or --approved, or write budget.run in the manifest; --plan shows the cost"),
         }
     }
 }

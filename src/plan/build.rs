@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use super::approval::{self, Approved};
 use super::decide::{Action, Redo, decide};
 use super::downloads::DownloadPlan;
 use super::estimate::Estimate;
@@ -10,7 +11,7 @@ use super::planned::{Limit, Planned};
 use super::repurchase::{Before, Repurchase};
 use super::select::IdGlobs;
 use crate::domain::{
-    Account, Attempt, AttemptId, BatchKey, Charge, Fingerprint, History, Inputs, Job, JobId, Usd, VideoFile,
+    Account, Attempt, AttemptId, BatchKey, Charge, Digest, Fingerprint, History, Inputs, Job, JobId, Usd, VideoFile,
 };
 
 /// What a plan is made of, besides the selected jobs.
@@ -33,6 +34,8 @@ pub struct PlanInput<'g> {
     pub retry_failed: bool,
     /// Completed jobs that are due again.
     pub retake: IdGlobs,
+    /// The plan that somebody approved.
+    pub approved: Option<&'g Approved>,
     /// What the manifest was made of besides itself.
     pub inputs: Inputs,
     /// Whether a video that was fetched once is still there, whole; nothing if videos stay at their addresses.
@@ -68,6 +71,8 @@ pub struct Plan {
     pub downloads: Option<DownloadPlan>,
     /// What the manifest was made of besides itself.
     pub inputs: Inputs,
+    /// What stands for all that is bought, where somebody approves it.
+    pub digest: Digest,
 }
 
 /// Counts and sums of a plan.
@@ -127,6 +132,7 @@ impl Plan {
         if let Some(downloads) = &downloads {
             fetch_what_is_missing(&mut jobs, downloads);
         }
+        let digest = digest(&jobs, &given);
         let newest = given.history.attempts().map(|attempt| attempt.id).max();
         let PlanInput { key, run_limit, limits, retries, inputs, .. } = given;
         Self {
@@ -142,6 +148,7 @@ impl Plan {
             estimate,
             downloads,
             inputs,
+            digest,
         }
     }
 
@@ -255,7 +262,15 @@ fn fetch_what_is_missing(jobs: &mut [Planned], downloads: &DownloadPlan) {
 fn plan_job(job: &Arc<Job>, given: &PlanInput<'_>) -> Planned {
     let attempts: Vec<&Attempt> = given.history.of(&job.id).collect();
     let redo = Redo { retry_failed: given.retry_failed, retake: given.retake.has(job.id.as_str()) };
-    let decision = decide(job, attempts.iter().copied(), redo);
+    let before = before_approval(&attempts, given.approved);
+    let is_bought_already = attempts.iter().any(|attempt| !attempt.state.is_free() && !before.contains(attempt));
+    // What is to be bought once more was, if it was bought under this approval.
+    let decision = decide(job, attempts.iter().copied(), if is_bought_already { Redo::default() } else { redo });
+    let is_to_be_approved = if is_bought_already {
+        decide(job, before.iter().copied(), redo).action.buys()
+    } else {
+        decision.action.buys()
+    };
     Planned {
         job: Arc::clone(job),
         action: decision.action,
@@ -263,7 +278,26 @@ fn plan_job(job: &Arc<Job>, given: &PlanInput<'_>) -> Planned {
         attempt: decision.attempt,
         cost: if decision.action.buys() { job.price } else { Usd::ZERO },
         at_risk: attempts.iter().filter(|attempt| attempt.state.is_doubtful()).map(|attempt| attempt.price).sum(),
+        earlier: before.iter().filter(|attempt| !attempt.state.is_free()).count(),
+        is_to_be_approved,
     }
+}
+
+/// The attempts of a job that came before what is approved.
+fn before_approval<'h>(attempts: &[&'h Attempt], approved: Option<&Approved>) -> Vec<&'h Attempt> {
+    let is_part = |attempt: &Attempt| approved.is_some_and(|approved| approved.covers(attempt));
+    attempts.iter().copied().filter(|attempt| !is_part(attempt)).collect()
+}
+
+/// What stands for all that is bought.
+fn digest(jobs: &[Planned], given: &PlanInput<'_>) -> Digest {
+    let bought = jobs.iter().filter(|planned| planned.is_to_be_approved).map(|planned| {
+        let attempts: Vec<&Attempt> = given.history.of(&planned.job.id).collect();
+        let mut before = before_approval(&attempts, given.approved);
+        before.retain(|attempt| !attempt.state.is_free());
+        (&*planned.job, before)
+    });
+    approval::digest(&given.key, given.retries, bought)
 }
 
 /// New jobs that ask for what a job did that is gone from the manifest, and that was paid for.

@@ -146,7 +146,7 @@ fn is_final(state: AttemptState) -> bool {
 }
 
 /// The names of the fields in which two request bodies differ, in alphabetic order.
-fn changed_fields(before: &str, after: &str) -> Vec<String> {
+pub(super) fn changed_fields(before: &str, after: &str) -> Vec<String> {
     let fields = |body: &str| serde_json::from_str::<Map<String, Value>>(body).unwrap_or_default();
     let (before, after) = (fields(before), fields(after));
     let mut names: Vec<String> = before.keys().chain(after.keys()).cloned().collect();

@@ -3,8 +3,10 @@
 //! Same jobs, same history, same plan: no clock, no network, no file. Because the run takes its work from this value
 //! and from nothing else, the dry run can't say one thing and the run do another.
 
+mod approval;
 mod build;
 mod decide;
+mod differences;
 mod downloads;
 mod estimate;
 mod planned;
@@ -12,8 +14,10 @@ mod repurchase;
 mod select;
 mod view;
 
+pub use approval::Approved;
 pub use build::{Plan, PlanInput, Totals};
 pub use decide::Action;
+pub use differences::Difference;
 pub use downloads::{Destination, Download, DownloadPlan};
 pub use estimate::Estimate;
 pub use planned::{Limit, Planned};

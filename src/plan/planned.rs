@@ -20,6 +20,11 @@ pub struct Planned {
     pub cost: Usd,
     /// What may have been charged for it without an answer.
     pub at_risk: Usd,
+    /// How many submissions of it came before, without those that certainly bought nothing; what was bought under the approval
+    /// at hand did not.
+    pub earlier: usize,
+    /// Whether it is bought by the plan that is to be approved: also if that has been done under the approval at hand.
+    pub is_to_be_approved: bool,
 }
 
 /// A limit on spending, and where that was said.

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::build::Plan;
 use super::decide::Action;
 use super::repurchase::{Before, Repurchase};
-use crate::domain::{BatchKey, Inputs, TaskId, Usd};
+use crate::domain::{BatchKey, Digest, Inputs, TaskId, Usd};
 
 /// What a run would do.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -25,6 +25,10 @@ pub struct PlanView<'p> {
     pub jobs: Vec<JobView<'p>>,
     /// What is submitted, by model.
     pub by_model: Vec<ModelView<'p>>,
+    /// What stands for all that the plan would buy: `run --approved` takes it, or this file, as consent to this plan and no other.
+    pub digest: &'p Digest,
+    /// How often a job whose task fails may be bought again in the run.
+    pub retries: u32,
     /// Counts and sums.
     pub totals: TotalsView,
     /// Limits on spending.
@@ -47,6 +51,8 @@ pub struct JobView<'p> {
     action: Action,
     reason: &'p str,
     cost_usd: Usd,
+    /// Submissions of the job that came before, without those that certainly bought nothing.
+    earlier: usize,
     /// The exact body that the run would send.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     request: &'p RawValue,
@@ -169,6 +175,7 @@ impl<'p> PlanView<'p> {
                 action: planned.action,
                 reason: &planned.reason,
                 cost_usd: planned.cost,
+                earlier: planned.earlier,
                 request: serde_json::from_str(planned.job.request.body())?,
             })
         });
@@ -179,6 +186,8 @@ impl<'p> PlanView<'p> {
             batch: &plan.key.batch,
             jobs: jobs.collect::<Result<_, serde_json::Error>>()?,
             by_model: by_model(plan),
+            digest: &plan.digest,
+            retries: plan.retries,
             totals: TotalsView {
                 jobs: totals.jobs,
                 submit: totals.submit,

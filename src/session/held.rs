@@ -47,6 +47,16 @@ impl<L: Ledger> Held<'_, L> {
         Err(Refusal::OverLimit { cost: self.plan.cost_under(limit), limit: limit.clone() })
     }
 
+    /// Refuses a plan that is another one than was approved.
+    pub fn check_approval(&self) -> Result<(), Refusal> {
+        match &self.session.options.approved {
+            Some(approved) if !approved.is(&self.plan.digest) => {
+                Err(Refusal::NotApproved { approved: approved.digits().to_owned(), found: self.plan.digest.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// How many jobs are in doubt because an earlier run ended between sending and the answer.
     pub fn concluded(&self) -> usize {
         self.batch.concluded()

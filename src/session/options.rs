@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::home::{Home, ThroughALink};
 use crate::domain::{BatchKey, Usd};
 use crate::engine::Settings;
-use crate::plan::{IdGlobs, Selection};
+use crate::plan::{Approved, IdGlobs, Selection};
 use crate::report::Writer;
 
 /// What is wanted of a run, besides its manifest.
@@ -23,6 +23,8 @@ pub struct Options {
     pub redo: RedoOptions,
     /// The most that this run may newly spend; it takes the place of the manifest's `budget.run`.
     pub max_cost: Option<Usd>,
+    /// The plan that somebody approved: that one is done, or nothing.
+    pub approved: Option<Approved>,
     /// How fast, and for how long.
     pub settings: Settings,
     /// Whether videos are fetched; otherwise they stay at their addresses, which expire.
@@ -47,6 +49,7 @@ impl Options {
             selection: Selection::default(),
             redo: RedoOptions::default(),
             max_cost: None,
+            approved: None,
             downloads: true,
         }
     }

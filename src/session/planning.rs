@@ -36,6 +36,7 @@ pub(super) async fn plan_against<L: Ledger>(session: &Session<L>, history: &Hist
             retries: options.redo.retries,
             retry_failed: options.redo.retry_failed,
             retake: options.redo.retake.clone(),
+            approved: options.approved.as_ref(),
             inputs: manifest.inputs.clone(),
             is_here: options.downloads.then_some(&is_here),
         },

@@ -14,7 +14,7 @@ use crate::domain::Account;
 use crate::download::{Downloader, Downloads};
 use crate::engine::{self, Engine, RunEvent, Stop};
 use crate::files::sweep;
-use crate::ledger::{HeldBatch as _, Ledger};
+use crate::ledger::{Approval, HeldBatch as _, Ledger};
 use crate::plan::Plan;
 
 /// A batch that is held, with a plan within its limits and a service that can do it.
@@ -24,10 +24,11 @@ pub struct Ready<'s, L: Ledger> {
 }
 
 impl<'s, L: Ledger> Held<'s, L> {
-    /// Refuses what passes a limit, and tasks that the service would not know. `connection` may be missing where the plan
+    /// Refuses what passes a limit, another plan than was approved, and tasks that the service would not know. `connection` may be missing where the plan
     /// needs no service ([`Plan::needs_service`]).
     pub fn ready(self, connection: Option<Connection>) -> Result<Ready<'s, L>, Refusal> {
         self.check_limits()?;
+        self.check_approval()?;
         match &connection {
             None if self.plan.needs_service() => return Err(Refusal::NoConnection),
             Some(connection) if connection.is_simulated() != self.session.ledger.is_simulated() => {
@@ -93,11 +94,13 @@ impl<'s, L: Ledger> Ready<'s, L> {
                 plan.adopt(connection.account());
             }
             let has_news = AtomicBool::new(false);
+            let approval = session.options.approved.is_some();
+            let approval = approval.then(|| Approval { digest: plan.digest.clone(), most: 1 + plan.retries });
             let engine = Engine {
                 service: connection.service(),
                 account: connection.account(),
                 limits: &limits::over_all_batches(&session.manifest.budget),
-                approval: None,
+                approval: approval.as_ref(),
                 ledger: &batch,
                 settings: &session.options.settings,
                 stop,
@@ -107,7 +110,7 @@ impl<'s, L: Ledger> Ready<'s, L> {
                     tell(event);
                 },
             };
-            run = beside_its_reports(engine.run(&plan), &reporter, &has_news).await;
+            run = beside_its_reports(Box::pin(engine.run(&plan)), &reporter, &has_news).await;
         }
         // The batch stays held until its reports are written.
         let reported = reporter.write().await;

@@ -10,6 +10,7 @@ use crate::domain::{History, Job};
 use crate::engine::Settings;
 use crate::ledger::Ledger;
 use crate::manifest::Manifest;
+use crate::plan::Approved;
 
 /// A manifest, the ledger that knows what was bought of it, and what is wanted.
 #[derive(Debug)]
@@ -42,6 +43,11 @@ impl<L: Ledger> Session<L> {
     /// The ledger, for questions.
     pub fn ledger(&self) -> &L {
         &self.ledger
+    }
+
+    /// The plan that somebody approved.
+    pub fn approved(&self) -> Option<&Approved> {
+        self.options.approved.as_ref()
     }
 
     /// How fast, and for how long.

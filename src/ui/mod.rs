@@ -7,6 +7,7 @@
 //! single lines, which it makes harmless itself, and [`Page`]s, which are harmless by their making; commands to copy are
 //! quoted by [`Again`]. There is no third way.
 
+mod approval;
 mod command;
 mod diagnostics;
 mod doubts;
@@ -24,6 +25,7 @@ mod status;
 mod table;
 mod terminal;
 
+pub(crate) use approval::{differences, to_approve};
 pub(crate) use command::Again;
 pub use diagnostics::findings_json;
 pub(crate) use diagnostics::{DiagnosticsView, show_findings};

@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use super::approval::approve;
+use super::command::Again;
 use super::lines::{count, span};
 use super::page::Page;
 use super::plan_text::{action_name, bought_before, cost, held};
@@ -12,9 +14,9 @@ use crate::plan::{Action, Plan, Planned, by_model};
 /// More rows than this are folded away.
 const UNFOLDED: usize = 10;
 
-/// The plan as GitHub-flavoured Markdown.
+/// The plan as GitHub-flavoured Markdown; `again` is all that leads to it.
 #[must_use]
-pub(crate) fn plan_markdown(plan: &Plan) -> Page {
+pub(crate) fn plan_markdown(plan: &Plan, again: &Again) -> Page {
     let totals = plan.totals();
     let mut text = format!("### Video plan: {}\n\n", escaped(&plan.key.to_string()));
     let wall = span(Duration::from_secs(plan.estimate.wall_s));
@@ -41,6 +43,9 @@ pub(crate) fn plan_markdown(plan: &Plan) -> Page {
         for before in &plan.repurchases {
             put(format!("- {}", escaped(&bought_before(before))));
         }
+    }
+    if plan.jobs.iter().any(|planned| planned.is_to_be_approved) {
+        put(format!("\nDigest `{}`. To buy exactly this:\n\n    {}", plan.digest, approve(plan, again)));
     }
     put(String::new());
     let models = by_model(plan);

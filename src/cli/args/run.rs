@@ -48,6 +48,10 @@ pub(crate) struct MoneyArgs {
     /// The most that this run may newly spend; counts as consent up to that sum [default: the manifest's budget.run]
     #[arg(long, env = "SHOTLIST_MAX_COST", hide_env_values = true, value_name = "USD")]
     pub max_cost: Option<Usd>,
+    /// Buy exactly the plan that was approved, or nothing: at least 16 digits of its digest, or a file saved from --plan --format json;
+    /// counts as consent. A run that died half-way goes on with the same approval
+    #[arg(long, env = "SHOTLIST_APPROVED", hide_env_values = true, value_name = "DIGEST|FILE")]
+    pub approved: Option<String>,
 }
 
 /// Which jobs are paid for again.

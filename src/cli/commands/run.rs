@@ -1,6 +1,7 @@
 //! `shotlist run`: shows the plan, asks for consent, shows the run, and says how it ended. The order in which all that happens is the
 //! [session's](crate::session).
 
+use crate::cli::approved::approved;
 use crate::cli::args::{PlanFormat, RunArgs};
 use crate::cli::connect::{Address, address, connect};
 use crate::cli::exit::Exit;
@@ -8,7 +9,7 @@ use crate::cli::failure::Failure;
 use crate::cli::manifest::{Wanted, expect_match, load};
 use crate::cli::{consent, destinations, ending, paths, runtime, signals};
 use crate::ledger::SqliteLedger;
-use crate::plan::{IdGlobs, Plan, PlanView};
+use crate::plan::{Approved, IdGlobs, Plan, PlanView};
 use crate::session::{Connection, Held, Options, Outcome, RedoOptions, Refusal, Reported, Session, Settings, Stop};
 use crate::ui::{self, Again, Page, Progress, Terminal};
 
@@ -34,6 +35,7 @@ pub(super) fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> 
                 .map_err(|error| Failure::before_sending(Exit::Usage, error.to_string()))?,
         },
         max_cost: args.money.max_cost,
+        approved: args.money.approved.as_deref().map(approved).transpose()?,
         downloads: !args.videos.no_download,
         ..paths::options(&args.manifest, args.reports.out.as_deref(), key)?
     };
@@ -98,8 +100,12 @@ struct Run<'r> {
 impl Run<'_> {
     fn show(&self, plan: &Plan, warnings: Vec<String>) -> Result<Exit, Failure> {
         let page = match self.args.money.format {
-            PlanFormat::Text => ui::plan_text(plan, self.terminal.width(), self.terminal.verbosity > 0),
-            PlanFormat::Markdown => ui::plan_markdown(plan),
+            PlanFormat::Text => {
+                let mut page = ui::plan_text(plan, self.terminal.width(), self.terminal.verbosity > 0);
+                page.add(&ui::to_approve(plan, &self.in_full()));
+                page
+            }
+            PlanFormat::Markdown => ui::plan_markdown(plan, &self.in_full()),
             PlanFormat::Json => {
                 let bought = plan.repurchases.iter().map(ui::bought_before);
                 let fetch = plan.totals().fetch;
@@ -110,13 +116,50 @@ impl Run<'_> {
             }
         };
         self.terminal.result(&page);
-        Ok(if plan.is_within_limits() { Exit::Done } else { Exit::NotAllowed })
+        let approved = self.approved().is_none_or(|approved| approved.is(&plan.digest));
+        if !approved {
+            self.tell_differences(plan);
+        }
+        Ok(if plan.is_within_limits() && approved { Exit::Done } else { Exit::NotAllowed })
+    }
+
+    fn approved(&self) -> Option<&Approved> {
+        self.session.approved()
+    }
+
+    /// Tells why an approval does not cover a plan.
+    fn tell_differences(&self, plan: &Plan) {
+        match self.approved().and_then(|approved| plan.differences_from(approved)) {
+            Some(found) => self.terminal.question(&ui::differences(&found)),
+            None => self.terminal.warning("the plan is another one than was approved"),
+        }
+    }
+
+    /// What leads back to this very plan: the manifest, and all that says what of it is bought.
+    fn in_full(&self) -> Again {
+        let RunArgs { selection, again, .. } = self.args;
+        let lists = [
+            ("--select", &selection.select),
+            ("--exclude", &selection.exclude),
+            ("--tag", &selection.tag),
+            ("--retake", &again.retake),
+        ];
+        let values = lists.into_iter().flat_map(|(option, values)| values.iter().map(move |value| (option, value)));
+        let mut full = values.fold(self.again.clone(), |full, (option, value)| full.with(option, value));
+        if again.retries > 0 {
+            full = full.with("--retries", &again.retries.to_string());
+        }
+        if again.retry_failed { full.with_switch("--retry-failed") } else { full }
     }
 
     async fn go(&self, early: Option<Address>) -> Result<Exit, Failure> {
         let held = self.session.hold().await?;
         self.tell_what_is_open(&held);
         held.check_limits()?;
+        if let Err(refusal) = held.check_approval() {
+            self.tell_differences(held.plan());
+            return Err(refusal.into());
+        }
         let connection = self.connection(held.plan(), early).await?;
         let ready = held.ready(connection)?;
         let service = ready.account().map_or("", |account| &*account.service);

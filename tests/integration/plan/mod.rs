@@ -1,4 +1,5 @@
 //! What is due, why, and what it costs; and what was bought before.
 
+mod digest;
 mod repurchases;
 mod shown;

@@ -240,6 +240,7 @@ pub fn plan_of(jobs: &[Arc<Job>], history: &History) -> Plan {
         retries: 0,
         retry_failed: false,
         retake: IdGlobs::default(),
+        approved: None,
         inputs: shotlist::domain::Inputs::default(),
         is_here: None,
     };

@@ -1,0 +1,55 @@
+//! What is to be approved of a plan, and why an approval does not cover it.
+
+use super::command::Again;
+use super::lines::count;
+use super::page::Page;
+use crate::plan::{Difference, Plan};
+
+/// The digits that stand for a plan in a command.
+const DIGITS: usize = 16;
+/// The most differences that are told one by one.
+const LISTED: usize = 20;
+
+/// The digest of a plan and the command that buys it and nothing else; nothing if it buys nothing. `again` is all that leads to the plan.
+#[must_use]
+pub(crate) fn to_approve(plan: &Plan, again: &Again) -> Page {
+    let mut page = Page::new();
+    if plan.jobs.iter().any(|planned| planned.is_to_be_approved) {
+        page.line(format_args!("digest: {}", plan.digest));
+        page.line(format_args!("to buy exactly this: {}", approve(plan, again)));
+    }
+    page
+}
+
+/// The command that buys a plan and nothing else.
+#[must_use]
+pub(super) fn approve(plan: &Plan, again: &Again) -> String {
+    again.command("run", &["--approved", plan.digest.as_str().get(..DIGITS).unwrap_or_default()])
+}
+
+/// In what a plan differs from the one that was approved, a line each.
+#[must_use]
+pub(crate) fn differences(found: &[Difference]) -> Page {
+    let mut page = Page::new();
+    page.line(format_args!("{} from the plan that was approved:", count(found.len(), "difference")));
+    for difference in found.iter().take(LISTED) {
+        page.line(format_args!("  {}", in_words(difference)));
+    }
+    if found.len() > LISTED {
+        page.line(format_args!("  … and {} more", found.len() - LISTED));
+    }
+    page
+}
+
+fn in_words(difference: &Difference) -> String {
+    match difference {
+        Difference::OtherBatch(key) => format!("it is of another manifest or batch: {key}"),
+        Difference::Retries(before, now) => format!("--retries was {before}, and is {now}"),
+        Difference::New(job) => format!("{job} is new"),
+        Difference::Gone(job) => format!("{job} is gone, or not selected"),
+        Difference::Changed(job, fields) => format!("{job} changed: {}", fields.join(", ")),
+        Difference::Price(job, before, now) => format!("{job} cost ${before}, and costs ${now}"),
+        Difference::NotDue(job, why) => format!("{job} is not due any more: {why}"),
+        Difference::Submitted(job) => format!("{job} was submitted meanwhile, and is due again"),
+    }
+}

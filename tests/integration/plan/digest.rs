@@ -1,0 +1,86 @@
+//! The digest of a plan: over all that would be bought, and over nothing else.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use proptest::prelude::*;
+use shotlist::domain::{Attempt, AttemptState, History, Job, JobId, OutputPath, Request, Spec, Usd};
+use shotlist::plan::Plan;
+
+use crate::support::fake::{jobs, plan_of};
+use crate::support::plans::outstanding;
+
+/// What a plan is about, as far as money goes: by id, the prompt, the price, and when it was submitted before to no avail.
+type Bought = BTreeMap<u8, (u8, i64, Vec<i64>)>;
+
+fn any_bought() -> impl Strategy<Value = Bought> {
+    let job = (0..3_u8, 1..3_i64, proptest::collection::vec(1..3_i64, 0..3));
+    proptest::collection::btree_map(0..4_u8, job, 0..4)
+}
+
+/// All that is no part of it: the order, and what else may be said of a job.
+#[derive(Clone, Debug)]
+struct Besides {
+    reversed: bool,
+    tags: Vec<String>,
+    label: String,
+    has_file: bool,
+}
+
+fn any_besides() -> impl Strategy<Value = Besides> {
+    (any::<bool>(), proptest::collection::vec("[a-z]{1,3}", 0..3), "[a-z]{1,3}", any::<bool>())
+        .prop_map(|(reversed, tags, label, has_file)| Besides { reversed, tags, label, has_file })
+}
+
+fn job(id: u8, prompt: u8, price: i64, besides: &Besides) -> Arc<Job> {
+    let spec = Spec { model: "beta-2.0-lite".into(), prompt: Some(format!("prompt {prompt}")), ..Spec::default() };
+    let any = Arc::unwrap_or_clone(jobs(1).remove(0));
+    Arc::new(Job {
+        id: JobId::new(format!("j{id}")).expect("an id"),
+        request: Request::new(&spec),
+        spec,
+        price: Usd::from_micros(price),
+        tags: besides.tags.clone(),
+        labels: [("client".to_owned(), besides.label.clone())].into_iter().collect(),
+        file: besides.has_file.then(|| OutputPath::new(&format!("x/{id}.mp4")).expect("a path")),
+        ..any
+    })
+}
+
+fn plan(bought: &Bought, besides: &Besides) -> Plan {
+    let mut history = Vec::new();
+    let mut planned = Vec::new();
+    for (id, (prompt, price, earlier)) in bought {
+        let own = job(*id, *prompt, *price, besides);
+        for at in earlier {
+            // Another wording, which was paid for: the job is due again.
+            let before = job(*id, 9, *price, besides);
+            let at = Timestamp::from_second(*at).expect("a time");
+            let attempt = outstanding(history.len() + 1, &before, at);
+            history.push(Attempt { state: AttemptState::Completed, ..attempt });
+        }
+        // What certainly bought nothing came before nothing.
+        let free = outstanding(history.len() + 1, &own, Timestamp::now());
+        history.push(Attempt { state: AttemptState::Void, task: None, ..free });
+        planned.push(own);
+    }
+    if besides.reversed {
+        planned.reverse();
+    }
+    plan_of(&planned, &History::new(history))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
+    #[test]
+    fn two_plans_have_one_digest_if_and_only_if_they_buy_the_same(
+        (one, other) in (any_bought(), any_bought()),
+        is_same in any::<bool>(),
+        (around_one, around_other) in (any_besides(), any_besides()),
+    ) {
+        let other = if is_same { one.clone() } else { other };
+        let digests = [plan(&one, &around_one).digest, plan(&other, &around_other).digest];
+        prop_assert_eq!(digests[0] == digests[1], one == other);
+    }
+}

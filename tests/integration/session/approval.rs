@@ -1,0 +1,211 @@
+//! What was approved is what is bought: that plan and no other, once, also by a run that died half-way.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Ended, Service, Workspace, json as answer, kill, numbered_jobs, wait_until};
+
+fn saved(here: &Workspace, arguments: &[&str]) -> Value {
+    let plan =
+        here.shotlist(&[&["run", "m.yaml", "--plan", "--format", "json"], arguments].concat()).ends_with(0).stdout;
+    here.write("plan.json", &plan);
+    serde_json::from_str(&plan).expect("JSON")
+}
+
+fn digest(here: &Workspace, arguments: &[&str]) -> String {
+    saved(here, arguments)["digest"].as_str().expect("a digest").to_owned()
+}
+
+/// `run` without any other consent than the approval.
+fn approved(here: &Workspace, service: &Service, arguments: &[&str]) -> Ended {
+    let quick = ["run", "m.yaml", "--first-poll", "0s", "--poll-interval", "50ms", "--poll-floor", "5ms"];
+    let run = here.shotlist(&[&quick, arguments].concat());
+    run.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends()
+}
+
+#[test]
+fn an_approval_is_consent_to_its_plan_and_is_shown_with_its_command() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
+    let digest = digest(&here, &[]);
+    let short = &digest[..16];
+    let text = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0).stdout;
+    assert!(
+        text.contains(&format!("digest: {digest}\nto buy exactly this: shotlist run m.yaml --approved {short}\n")),
+        "{text}"
+    );
+    let markdown = here.shotlist(&["run", "m.yaml", "--plan", "--format", "markdown"]).ends_with(0).stdout;
+    assert!(
+        markdown.contains(&format!("`{digest}`"))
+            && markdown.contains(&format!("    shotlist run m.yaml --approved {short}")),
+        "{markdown}"
+    );
+    // Whatever says what is bought is in the command.
+    let of_one = here.shotlist(&["run", "m.yaml", "--plan", "--select", "j1", "--retries", "2"]).ends_with(0).stdout;
+    assert!(of_one.contains(" --select j1 --retries 2\n") && !of_one.contains(&digest), "{of_one}");
+
+    assert_eq!(approved(&here, &service, &[]).code, Some(3), "nobody agreed");
+    for slip in ["0123", &"0".repeat(65), "missing.json", "m.yaml"] {
+        assert_eq!(approved(&here, &service, &["--approved", slip]).code, Some(2), "{slip}");
+    }
+    let other = approved(&here, &service, &["--approved", "0123456789abcdef"]);
+    assert_eq!(other.code, Some(3));
+    assert!(
+        other.stderr.contains(&format!("the plan is {short}… now, and approved was 0123456789abcdef")),
+        "{}",
+        other.stderr
+    );
+    assert!(service.posts().is_empty());
+    let ended = approved(&here, &service, &["--approved", &short.to_uppercase()]);
+    assert_eq!((ended.code, service.posts().len()), (Some(0), 2), "{}", ended.stderr);
+    // It is used up, and is no hindrance.
+    for approval in [short, "plan.json"] {
+        let again = approved(&here, &service, &["--approved", approval]);
+        assert_eq!((again.code, service.posts().len()), (Some(0), 2), "{}", again.stderr);
+    }
+    // There is nothing left to approve.
+    let done = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0).stdout;
+    assert!(!done.contains("digest"), "{done}");
+}
+
+#[test]
+fn what_differs_from_the_approved_plan_is_named_job_by_job() {
+    let list = |jobs: &str| format!("version: 1\ndefaults: {{ model: beta-2.0-lite }}\njobs:\n{jobs}");
+    let here = Workspace::with_manifest(&list(
+        "  - { id: same, prompt: same }\n  - { id: other, prompt: before }\n  - { id: longer, prompt: x }\n  - { id: gone, prompt: y }\n  - { id: done, prompt: z }\n",
+    ));
+    let service = Service::well();
+    saved(&here, &[]);
+    here.run(&service, &["--select", "done"]).ends_with(0);
+    here.write("m.yaml", list(
+        "  - { id: new, prompt: new }\n  - { id: same, prompt: same }\n  - { id: other, prompt: after }\n  - { id: longer, prompt: x, duration: 10 }\n  - { id: done, prompt: z }\n",
+    ));
+    let refused = approved(&here, &service, &["--approved", "plan.json", "--retries", "1"]);
+    assert_eq!((refused.code, service.posts().len()), (Some(3), 1));
+    let told: Vec<&str> = refused.stderr.lines().filter(|line| !line.contains("approved was")).take(8).collect();
+    insta::assert_snapshot!(told.join("\n"), @r"
+    7 differences from the plan that was approved:
+      --retries was 0, and is 1
+      new is new
+      other changed: prompt
+      longer changed: duration
+      longer cost $3.75, and costs $7.50
+      gone is gone, or not selected
+      done is not due any more: is completed
+    ");
+    // The same by a plan, which needs no service.
+    let planned = here.shotlist(&["run", "m.yaml", "--plan", "--approved", "plan.json"]).ends_with(3);
+    assert!(planned.stderr.contains("  new is new"), "{}", planned.stderr);
+    // Prices are a part of it.
+    here.write(
+        "dear.yaml",
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/src/catalog/catalog.yaml"))
+            .expect("the catalogue")
+            .replace("0.75", "0.80"),
+    );
+    here.write("m.yaml", list("  - { id: same, prompt: same }\n"));
+    saved(&here, &[]);
+    let dear = approved(&here, &service, &["--approved", "plan.json", "--catalog", "dear.yaml"]);
+    assert!(dear.code == Some(3) && dear.stderr.contains("same cost $3.75, and costs $4.00"), "{}", dear.stderr);
+    // And so is the batch.
+    let other = approved(&here, &service, &["--approved", "plan.json", "--batch", "b"]);
+    assert!(
+        other.code == Some(3) && other.stderr.contains("it is of another manifest or batch: m"),
+        "{}",
+        other.stderr
+    );
+    let what_is_no_part = list("  - { id: same, prompt: same, tags: [x], labels: { a: b }, file: s.mp4 } # why not\n");
+    here.write("m.yaml", what_is_no_part);
+    assert_eq!(approved(&here, &service, &["--approved", "plan.json"]).code, Some(0));
+    assert_eq!(service.posts().len(), 2);
+}
+
+/// A retake is bought once, however often its approval is given; what fails of it is not bought again on the strength of it.
+#[test]
+fn an_approval_buys_no_job_twice() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(1)));
+    here.run(&service, &[]).ends_with(0);
+    let digest = digest(&here, &["--retake", "j0"]);
+    for _ in 0..2 {
+        let ended = approved(&here, &service, &["--retake", "j0", "--approved", &digest]);
+        assert_eq!((ended.code, service.posts().len()), (Some(0), 2), "{}", ended.stderr);
+    }
+    let failing = Service::scripted(|asked| match asked.method.as_str() {
+        "GET" => answer(200, &json!({ "status": "failed", "error": { "message": "no" } })),
+        _ => Answer::Well,
+    });
+    let here = Workspace::with_manifest(&numbered_jobs(1));
+    let digest = digest_of_retries(&here);
+    for _ in 0..2 {
+        let ended = approved(&here, &failing, &["--retries", "1", "--retry-failed", "--approved", &digest]);
+        assert_eq!((ended.code, failing.posts().len()), (Some(1), 2), "{}", ended.stderr);
+    }
+}
+
+fn digest_of_retries(here: &Workspace) -> String {
+    digest(here, &["--retries", "1", "--retry-failed"])
+}
+
+/// Killed wherever a commit is: the same approval goes on, and all that it bought is a part of it.
+#[test]
+fn a_run_that_was_killed_goes_on_with_the_same_approval() {
+    for halt in
+        ["before-commit:1", "after-commit:1", "after-commit:2", "before-commit:3", "after-commit:4", "after-commit:5"]
+    {
+        let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(3)));
+        saved(&here, &[]);
+        let flag = here.path("halted");
+        let quick = ["run", "m.yaml", "--first-poll", "0s", "--concurrency", "1", "--approved", "plan.json"];
+        let run = here.shotlist(&quick).env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k");
+        let child = run.env("SHOTLIST_HALT_AT", halt).env("SHOTLIST_HALT_FILE", &flag.to_string_lossy()).starts();
+        wait_until(halt, || flag.exists());
+        kill(&child, "-KILL");
+        drop(Ended::of(child));
+        let ended = approved(&here, &service, &["--approved", "plan.json"]);
+        assert!(matches!(ended.code, Some(0 | 7)), "{halt}: {}", ended.stderr);
+        // The one whose answer was not written down is settled by a person, and may be bought then.
+        if ended.code == Some(7) {
+            here.shotlist(&["resolve", "m.yaml", "*", "--never-created"]).ends_with(0);
+            let ended = approved(&here, &service, &["--approved", "plan.json"]);
+            assert_eq!(ended.code, Some(0), "{halt}: {}", ended.stderr);
+        }
+        let bought = here.ledger("SELECT job FROM attempt WHERE state = 'completed' ORDER BY job");
+        assert_eq!(bought, [["j0"], ["j1"], ["j2"]], "{halt}");
+    }
+}
+
+/// The steps of the example for CI, run as they stand, with a stand-in for GitHub's own command.
+#[test]
+#[cfg(unix)]
+fn the_example_for_ci_buys_on_a_merge_what_the_pull_request_showed() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let example =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/cron/approval.yml")).expect("the example");
+    let example: serde_yaml::Value = serde_yaml::from_str(&example).expect("YAML");
+    let step = |job: &str| example["jobs"][job]["steps"][1]["run"].as_str().expect("a script").to_owned();
+    let (service, here) = (Service::well(), Workspace::new());
+    here.write("videos/campaign.yaml", numbered_jobs(2));
+    here.write("bin/gh", "#!/bin/sh\ncase \"$1 $2\" in\n'pr comment') cp plan.md comment ;;\n'pr list') echo 7 ;;\n'pr view') cat comment ;;\nesac\n");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_shotlist"), here.path("bin/shotlist")).expect("a link");
+    fs::set_permissions(here.path("bin/gh"), fs::Permissions::from_mode(0o755)).expect("it can be run");
+    let path = format!("{}:{}", here.path("bin").display(), std::env::var("PATH").expect("a path"));
+    let runs = |job: &str| {
+        let script = here
+            .script(&service, &format!("set -e\n{}", step(job)))
+            .env("PATH", &path)
+            .env("PR", "7")
+            .env("SHA", "abc");
+        script.env("SHOTLIST_FIRST_POLL", "0s").ends()
+    };
+    assert_eq!(runs("run").code, Some(2), "no plan was approved");
+    let planned = runs("plan");
+    assert_eq!((planned.code, service.posts().len()), (Some(0), 0), "{}", planned.stderr);
+    here.write("videos/campaign.yaml", numbered_jobs(3));
+    assert_eq!((runs("run").code, service.posts().len()), (Some(3), 0), "it was changed after it was approved");
+    here.write("videos/campaign.yaml", numbered_jobs(2));
+    for _ in 0..2 {
+        let ended = runs("run");
+        assert_eq!((ended.code, service.posts().len()), (Some(0), 2), "{}", ended.stderr);
+    }
+}
