@@ -40,6 +40,12 @@ impl Request {
         Self { body, fingerprint }
     }
 
+    /// A request that the ledger stored earlier.
+    #[must_use]
+    pub fn stored(body: String, fingerprint: Fingerprint) -> Self {
+        Self { body, fingerprint }
+    }
+
     fn body_of(spec: &Spec, image: Option<&Value>) -> String {
         let said = |field: Field| spec.has(field).then(|| field.name());
         let mut fields: Vec<(&str, Part<'_>)> = spec

@@ -28,12 +28,16 @@ impl Downloader {
         let transport = Transport { get, hosts, limits, host_health: HostHealth::default() };
         Self { transport, folder, naming: Arc::default() }
     }
+
+    fn folder_of(&self, destination: &Destination) -> PathBuf {
+        destination.folder.as_deref().unwrap_or(&self.folder).to_owned()
+    }
 }
 
 impl Downloads for Downloader {
     fn fetch<'a>(&'a self, link: &'a Link, destination: &'a Destination) -> BoxFuture<'a, Result<(), FetchError>> {
         Box::pin(async move {
-            let (folder, wanted) = (self.folder.clone(), destination.clone());
+            let (folder, wanted) = (self.folder_of(destination), destination.clone());
             let target = aside(move || storing::prepare(&folder, &wanted)).await?;
             if target.whole.exists() {
                 return Ok(());
@@ -52,7 +56,7 @@ impl Downloads for Downloader {
 
     fn find<'a>(&'a self, destination: &'a Destination, known: &'a VideoFile) -> BoxFuture<'a, Option<OutputPath>> {
         Box::pin(async move {
-            let (folder, wanted, known) = (self.folder.clone(), destination.clone(), known.clone());
+            let (folder, wanted, known) = (self.folder_of(destination), destination.clone(), known.clone());
             // What can't be looked at is fetched, and told then.
             aside(move || storing::find(&storing::prepare(&folder, &wanted)?, &known)).await.unwrap_or(None)
         })
@@ -60,7 +64,7 @@ impl Downloads for Downloader {
 
     fn store<'a>(&'a self, destination: &'a Destination) -> BoxFuture<'a, Result<Stored, FetchError>> {
         Box::pin(async move {
-            let (folder, wanted, naming) = (self.folder.clone(), destination.clone(), Arc::clone(&self.naming));
+            let (folder, wanted, naming) = (self.folder_of(destination), destination.clone(), Arc::clone(&self.naming));
             aside(move || storing::store(&storing::prepare(&folder, &wanted)?, &naming)).await
         })
     }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -29,6 +30,8 @@ impl Link {
 /// Where a video goes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Destination {
+    /// The output folder, if it is another one than usual.
+    pub folder: Option<Arc<Path>>,
     /// The path inside the output folder.
     pub path: OutputPath,
     /// Only a version of that path: the path itself belongs to another video.

@@ -246,6 +246,7 @@ mod tests {
 
     fn destination(path: &str, occupant: Option<&VideoFile>) -> Destination {
         Destination {
+            folder: None,
             path: OutputPath::new(path).expect("a path"),
             is_version: false,
             occupant: occupant.cloned(),

@@ -101,6 +101,7 @@ impl<'r, S: VideoService, L: HeldBatch> Fetcher<'r, S, L> {
         let _permit = self.unless_leaving(permits.acquire()).await?;
         let occupants = self.plan.occupants(&download.destination, download.attempt);
         let destination = download::Destination {
+            folder: download.destination.folder.clone(),
             path: download.destination.path.clone(),
             is_version: download.destination.is_version,
             occupant: occupants.first().map(|(_, file)| file.clone()),

@@ -98,7 +98,7 @@ impl<'r, S: VideoService, L: HeldBatch> JobRunner<'r, S, L> {
             failed = has_no_video(&word);
             let pays_again = has_failed(&word) && retries > 0;
             Box::pin(self.finish(&job.id, attempt, word)).await;
-            let own = || Some(Destination { path: job.output(), is_version: false });
+            let own = || Some(Destination { folder: None, path: job.output(), is_version: false });
             Box::pin(self.fetch_video(&job.id, attempt, task, video_url, own)).await;
             let next = if pays_again { self.gateway.stop.unless_stopping(self.slots.take()).await } else { None };
             let Some(next) = next else { return self.count_failure(failed) };

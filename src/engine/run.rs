@@ -118,8 +118,10 @@ impl<S: VideoService, L: HeldBatch> Engine<'_, S, L> {
             let Some(fetcher) = &fetcher else { return };
             let fetch = async |download: &Download| {
                 let is_here = fetcher.fetch_earlier(download).await;
-                // An old take whose link is dead is told each time, and is no reason to call every later run a failure.
-                tally.note_fetch(is_here || download.destination.is_version);
+                // An old take, or a batch of long ago, whose link is dead is told each time, and is no reason to call every later
+                // run a failure.
+                let is_old = download.destination.is_version || download.destination.folder.is_some();
+                tally.note_fetch(is_here || is_old);
             };
             stream::iter(&fetcher.plan().missing).for_each_concurrent(None, fetch).await;
         };

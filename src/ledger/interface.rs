@@ -38,7 +38,7 @@ pub trait Ledger: Clone + Display + Send + Sync + 'static {
     /// What every batch bought since a moment, oldest first, summed up by quarters of an hour.
     fn spending(&self, since: Timestamp) -> impl Future<Output = Result<Vec<Spending>, Unavailable>> + Send;
 
-    /// What is open in other batches of the same name.
+    /// What is open in other batches of the same name, the newest batch first.
     fn open_elsewhere(&self, batch: &BatchKey) -> impl Future<Output = Result<Vec<OpenElsewhere>, Unavailable>> + Send;
 
     /// The newest attempts under other names that asked for one of these requests, and that were charged or may have been.

@@ -43,6 +43,8 @@ pub struct OpenElsewhere {
     pub outstanding: u32,
     /// Attempts in doubt.
     pub doubtful: u32,
-    /// The price of both.
-    pub price: Usd,
+    /// Completed tasks whose video was never fetched.
+    pub unfetched: u32,
+    /// The price of what is in doubt.
+    pub at_risk: Usd,
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::approval::{self, Approved};
 use super::decide::{Action, Redo, decide};
 use super::downloads::DownloadPlan;
+use super::elsewhere::Elsewhere;
 use super::estimate::Estimate;
 use super::planned::{Limit, Planned};
 use super::repurchase::{Before, Repurchase};
@@ -73,6 +74,8 @@ pub struct Plan {
     pub inputs: Inputs,
     /// What stands for all that is bought, where somebody approves it.
     pub digest: Digest,
+    /// What other batches of the same name have open.
+    pub elsewhere: Vec<Elsewhere>,
 }
 
 /// Counts and sums of a plan.
@@ -149,6 +152,7 @@ impl Plan {
             downloads,
             inputs,
             digest,
+            elsewhere: Vec::new(),
         }
     }
 

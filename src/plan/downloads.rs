@@ -1,8 +1,11 @@
 //! Which videos are missing, and where each one goes: from the jobs and the ledger, before the run.
 
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
 
 use super::decide::Action;
+use super::elsewhere::OtherFolder;
 use super::planned::Planned;
 use crate::domain::{Account, Attempt, AttemptId, AttemptState, History, Job, JobId, OutputPath, TaskNames, VideoFile};
 
@@ -13,14 +16,19 @@ pub struct DownloadPlan {
     pub missing: Vec<Download>,
     /// Where the videos of tasks go that are at the service already.
     outstanding: HashMap<AttemptId, Destination>,
-    /// By path in small letters, because some file systems make no difference: the attempts whose video is there by the
-    /// ledger's word, the latest first.
-    occupants: HashMap<String, Vec<(AttemptId, VideoFile)>>,
+    /// By folder and path in small letters, because some file systems make no difference: the attempts whose video is there by
+    /// the ledger's word, the latest first.
+    occupants: HashMap<Place, Vec<(AttemptId, VideoFile)>>,
 }
+
+/// A folder, if it is not the run's, and a path in it in small letters.
+type Place = (Option<Arc<Path>>, String);
 
 /// Where a video goes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Destination {
+    /// The folder, if it is another batch's.
+    pub folder: Option<Arc<Path>>,
     /// The path of its job.
     pub path: OutputPath,
     /// Only a version of that path: the path itself is for another video of the job.
@@ -68,7 +76,7 @@ impl DownloadPlan {
         let jobs: HashMap<&JobId, &Job> = planned.iter().map(|planned| (&planned.job.id, &*planned.job)).collect();
         let destination = |attempt: &Attempt, is_version: bool| {
             let path = jobs.get(&attempt.job).map_or_else(|| OutputPath::of(&attempt.job), |job| job.output());
-            Destination { path, is_version }
+            Destination { folder: None, path, is_version }
         };
         let wanted = completed().filter(|attempt| match &attempt.file {
             Some(file) => done.contains(&attempt.id) && !is_here(file),
@@ -87,18 +95,37 @@ impl DownloadPlan {
         });
         let resumed = resume.iter().map(|attempt| (attempt.id, destination(attempt, false)));
         let collected = collect.iter().map(|attempt| (attempt.id, destination(attempt, true)));
-        let mut occupants: HashMap<String, Vec<(AttemptId, VideoFile)>> = HashMap::new();
+        let mut occupants: HashMap<Place, Vec<(AttemptId, VideoFile)>> = HashMap::new();
         for attempt in completed() {
             let Some(file) = attempt.file.as_deref() else { continue };
-            occupants.entry(file.path.as_str().to_lowercase()).or_default().insert(0, (attempt.id, file.clone()));
+            occupants
+                .entry((None, file.path.as_str().to_lowercase()))
+                .or_default()
+                .insert(0, (attempt.id, file.clone()));
         }
         Self { missing: missing.collect(), outstanding: resumed.chain(collected).collect(), occupants }
+    }
+
+    /// Fetches the videos of another batch, too, into its folder.
+    pub(super) fn add(&mut self, mut other: Self, folder: &OtherFolder) {
+        let own = (!folder.is_shared).then(|| Arc::clone(&folder.path));
+        let placed = other.missing.iter_mut().map(|download| &mut download.destination);
+        for destination in placed.chain(other.outstanding.values_mut()) {
+            destination.folder.clone_from(&own);
+            destination.is_version |= folder.is_shared;
+        }
+        self.missing.extend(other.missing);
+        self.outstanding.extend(other.outstanding);
+        if own.is_some() {
+            let occupants = other.occupants.into_iter();
+            self.occupants.extend(occupants.map(|((_, path), there)| ((own.clone(), path), there)));
+        }
     }
 
     /// Where the video of a task goes that was at the service before the run.
     #[must_use]
     pub fn destination_of(&self, attempt: &Attempt) -> Destination {
-        let unknown = || Destination { path: OutputPath::of(&attempt.job), is_version: true };
+        let unknown = || Destination { folder: None, path: OutputPath::of(&attempt.job), is_version: true };
         self.outstanding.get(&attempt.id).cloned().unwrap_or_else(unknown)
     }
 
@@ -112,7 +139,8 @@ impl DownloadPlan {
     /// The attempts whose video, one and the same, is where another's goes, by the ledger's word.
     #[must_use]
     pub fn occupants(&self, destination: &Destination, newcomer: AttemptId) -> Vec<&(AttemptId, VideoFile)> {
-        let there = self.occupants.get(&destination.path.as_str().to_lowercase()).filter(|_| !destination.is_version);
+        let place = (destination.folder.clone(), destination.path.as_str().to_lowercase());
+        let there = self.occupants.get(&place).filter(|_| !destination.is_version);
         let there = there.into_iter().flatten().filter(|(attempt, _)| *attempt != newcomer);
         let mut there: Vec<_> = there.collect();
         if let Some((_, latest)) = there.first() {

@@ -1,10 +1,11 @@
 //! A batch that is held, with the plan of what is due now that nobody else can change it.
 
+use super::elsewhere::{self, Elsewhere};
 use super::planning::plan_against;
 use super::refusal::Refusal;
 use super::start::Session;
 use crate::domain::History;
-use crate::ledger::{HeldBatch as _, Ledger, OpenElsewhere};
+use crate::ledger::{HeldBatch as _, Ledger};
 use crate::plan::Plan;
 
 /// A batch that no other runner is at.
@@ -13,7 +14,7 @@ pub struct Held<'s, L: Ledger> {
     pub(super) batch: L::Held,
     pub(super) plan: Plan,
     pub(super) history: History,
-    open_elsewhere: Vec<OpenElsewhere>,
+    pub(super) others: Vec<Elsewhere<L::Held>>,
 }
 
 impl<L: Ledger> Session<L> {
@@ -29,9 +30,9 @@ impl<L: Ledger> Session<L> {
         let batch = self.ledger.hold(key).await?;
         // What counts is what the ledger says now that nobody else can change it.
         let history = self.history().await?;
-        let plan = plan_against(self, &history).await?;
-        let open_elsewhere = self.ledger.open_elsewhere(key).await?;
-        Ok(Held { session: self, batch, plan, history, open_elsewhere })
+        let mut plan = plan_against(self, &history).await?;
+        let others = elsewhere::take(self, &mut plan, &self.ledger.open_elsewhere(key).await?).await?;
+        Ok(Held { session: self, batch, plan, history, others })
     }
 }
 
@@ -60,10 +61,5 @@ impl<L: Ledger> Held<'_, L> {
     /// How many jobs are in doubt because an earlier run ended between sending and the answer.
     pub fn concluded(&self) -> usize {
         self.batch.concluded()
-    }
-
-    /// What costs money without being part of this batch: what is open in other batches of the same name.
-    pub fn open_elsewhere(&self) -> &[OpenElsewhere] {
-        &self.open_elsewhere
     }
 }

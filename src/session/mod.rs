@@ -15,10 +15,11 @@
 //!
 //! [`start`], [`held`], [`ready`] and [`outcome`] are the steps, [`options`], [`consent`], [`connection`] and [`home`] what they
 //! are given, and [`refusal`] what ends them early. [`planning`] makes the plan, with [`limits`] and what [`purchases`] finds to have been bought before.
-//! [`reporter`] writes reports beside the run, [`report_only`] without one.
+//! [`elsewhere`] looks after other batches of the same name, and [`unreported`] remembers them. [`reporter`] writes reports beside the run, [`report_only`] without one.
 
 mod connection;
 mod consent;
+mod elsewhere;
 mod held;
 mod home;
 mod limits;
@@ -31,13 +32,14 @@ mod refusal;
 mod report_only;
 mod reporter;
 mod start;
+mod unreported;
 
 pub use connection::{Connection, ConnectionError, ConnectionOptions, OtherAccount, SIMULATOR_SPEED};
 pub use consent::Consent;
 pub use held::Held;
 pub use home::{Home, ThroughALink};
 pub use options::{Options, RedoOptions};
-pub use outcome::Outcome;
+pub use outcome::{Collected, Outcome};
 pub use ready::Ready;
 pub use refusal::Refusal;
 pub use reporter::{Reported, ReporterError};

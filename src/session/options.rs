@@ -27,6 +27,8 @@ pub struct Options {
     pub approved: Option<Approved>,
     /// How fast, and for how long.
     pub settings: Settings,
+    /// Whether what other batches of the same name left at the service is collected, too.
+    pub collects: bool,
     /// Whether videos are fetched; otherwise they stay at their addresses, which expire.
     pub downloads: bool,
 }
@@ -50,6 +52,7 @@ impl Options {
             redo: RedoOptions::default(),
             max_cost: None,
             approved: None,
+            collects: true,
             downloads: true,
         }
     }

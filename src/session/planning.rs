@@ -7,8 +7,8 @@ use super::start::Session;
 use super::{limits, purchases};
 use crate::domain::{History, JobId, VideoFile};
 use crate::download::is_whole;
-use crate::ledger::Ledger;
-use crate::plan::{Plan, PlanInput};
+use crate::ledger::{Ledger, OpenElsewhere};
+use crate::plan::{Elsewhere, Plan, PlanInput};
 
 impl<L: Ledger> Session<L> {
     /// What a run would do by what the ledger says now. Takes no lock, asks nobody, writes nothing.
@@ -43,5 +43,14 @@ pub(super) async fn plan_against<L: Ledger>(session: &Session<L>, history: &Hist
     );
     let bought = purchases::bought_before(session, &plan, history).await?;
     plan.repurchases.extend(bought);
+    let open = session.ledger.open_elsewhere(&manifest.key).await?;
+    let open = open.into_iter().map(|OpenElsewhere { batch, outstanding, doubtful, unfetched, at_risk }| Elsewhere {
+        batch: batch.batch,
+        outstanding,
+        doubtful,
+        unfetched,
+        at_risk,
+    });
+    plan.elsewhere = if options.collects { open.collect() } else { Vec::new() };
     Ok(plan)
 }

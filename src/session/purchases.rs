@@ -7,7 +7,7 @@ use std::path::Path;
 use super::home::Home;
 use super::refusal::Refusal;
 use super::start::Session;
-use crate::domain::{Charge, Fingerprint, History, JobId, TaskId};
+use crate::domain::{BatchKey, Charge, Fingerprint, History, JobId, TaskId};
 use crate::ledger::{BoughtElsewhere, Ledger, Unavailable};
 use crate::plan::{Action, Before, Plan, Repurchase};
 use crate::report::{EarlierJob, earlier_jobs, set_aside};
@@ -34,7 +34,8 @@ pub(super) async fn bought_before<L: Ledger>(
     let mut found: Vec<Repurchase> =
         known_from_ledger.map(|(job, bought)| under_another_name(&session.options.home, job, bought)).collect();
 
-    let reported = reported(session, history).await?;
+    let Session { ledger, options, manifest, .. } = session;
+    let reported = reported(ledger, &options.out, &manifest.key, history).await?;
     let reported: HashMap<&str, &EarlierJob> = reported.iter().map(|row| (row.id.as_str(), row)).collect();
     let told: HashSet<JobId> = plan.repurchases.iter().chain(&found).map(|before| before.job.clone()).collect();
     let unknown = due().filter(|planned| !told.contains(&planned.job.id));
@@ -62,9 +63,14 @@ fn under_another_name(home: &Home, job: &JobId, bought: &BoughtElsewhere) -> Rep
 }
 
 /// The jobs of an earlier report in the folder that it calls bought, or perhaps, and of which the ledger knows nothing.
-async fn reported<L: Ledger>(session: &Session<L>, history: &History) -> Result<Vec<EarlierJob>, Unavailable> {
-    let rows = earlier_jobs(&session.options.out, &session.manifest.key);
-    let known = session.ledger.known_tasks(rows.iter().filter_map(task).collect()).await?;
+async fn reported<L: Ledger>(
+    ledger: &L,
+    out: &Path,
+    key: &BatchKey,
+    history: &History,
+) -> Result<Vec<EarlierJob>, Unavailable> {
+    let rows = earlier_jobs(out, key);
+    let known = ledger.known_tasks(rows.iter().filter_map(task).collect()).await?;
     let attempts = |row: &EarlierJob| JobId::new(row.id.as_str()).map(|job| history.of(&job).collect::<Vec<_>>());
     let is_unknown = |row: &EarlierJob| {
         let Ok(attempts) = attempts(row) else { return false };
@@ -81,19 +87,20 @@ async fn reported<L: Ledger>(session: &Session<L>, history: &History) -> Result<
 
 /// Sets aside what only the report knows, which is about to be written anew from the ledger.
 pub(super) async fn keep_what_only_the_report_knows<L: Ledger>(
-    session: &Session<L>,
+    ledger: &L,
+    out: &Path,
+    key: &BatchKey,
     history: &History,
 ) -> Result<(), Refusal> {
-    if session.ledger.is_simulated() {
+    if ledger.is_simulated() {
         return Ok(());
     }
     let mut seen = HashSet::new();
-    let mut rows = reported(session, history).await?;
+    let mut rows = reported(ledger, out, key, history).await?;
     rows.retain(|row| seen.insert((row.id.clone(), row.task_id.clone())));
     if rows.is_empty() {
         return Ok(());
     }
-    let (out, key) = (&session.options.out, &session.manifest.key);
     set_aside(out, key, rows).map_err(|error| Refusal::Files(Box::new(error)))
 }
 

@@ -9,7 +9,7 @@ use super::held::Held;
 use super::outcome::Outcome;
 use super::refusal::Refusal;
 use super::reporter::Reporter;
-use super::{limits, purchases};
+use super::{elsewhere, limits, purchases};
 use crate::domain::Account;
 use crate::download::{Downloader, Downloads};
 use crate::engine::{self, Engine, RunEvent, Stop};
@@ -26,7 +26,7 @@ pub struct Ready<'s, L: Ledger> {
 impl<'s, L: Ledger> Held<'s, L> {
     /// Refuses what passes a limit, another plan than was approved, and tasks that the service would not know. `connection` may be missing where the plan
     /// needs no service ([`Plan::needs_service`]).
-    pub fn ready(self, connection: Option<Connection>) -> Result<Ready<'s, L>, Refusal> {
+    pub fn ready(mut self, connection: Option<Connection>) -> Result<Ready<'s, L>, Refusal> {
         self.check_limits()?;
         self.check_approval()?;
         match &connection {
@@ -34,7 +34,10 @@ impl<'s, L: Ledger> Held<'s, L> {
             Some(connection) if connection.is_simulated() != self.session.ledger.is_simulated() => {
                 return Err(Refusal::OtherKind { ledger_is_simulated: self.session.ledger.is_simulated() });
             }
-            Some(connection) => connection.check_owner(self.plan.outstanding())?,
+            Some(connection) => {
+                elsewhere::leave_foreign(&self.others, &mut self.plan, connection);
+                connection.check_owner(self.plan.outstanding())?;
+            }
             None => {}
         }
         Ready::new(self, connection)
@@ -73,7 +76,7 @@ impl<'s, L: Ledger> Ready<'s, L> {
         stop: &Stop,
         tell: &(dyn Fn(RunEvent) + Sync),
     ) -> Result<Outcome, Refusal> {
-        let Self { held: Held { session, batch, mut plan, history, .. }, service } = self;
+        let Self { held: Held { session, batch, mut plan, history, others, .. }, service } = self;
         if !session.ledger.is_simulated() {
             consent.check(&plan)?;
         }
@@ -81,7 +84,8 @@ impl<'s, L: Ledger> Ready<'s, L> {
             batch.move_jobs(&session.manifest.moves).await?;
         }
         // Before the reports are written anew: the old one may be all that is left of what was bought.
-        purchases::keep_what_only_the_report_knows(session, &history).await?;
+        let (out, key) = (&session.options.out, &session.manifest.key);
+        purchases::keep_what_only_the_report_knows(&session.ledger, out, key, &history).await?;
         drop(history);
         let reporter = session.reporter();
         // What reports of killed runs left on their way.
@@ -91,8 +95,10 @@ impl<'s, L: Ledger> Ready<'s, L> {
         if let Some((connection, downloader)) = &service {
             if connection.is_same_account() {
                 batch.adopt(connection.account()).await?;
+                elsewhere::adopt::<L>(&others, connection.account()).await?;
                 plan.adopt(connection.account());
             }
+            elsewhere::mark(&others)?;
             let has_news = AtomicBool::new(false);
             let approval = session.options.approved.is_some();
             let approval = approval.then(|| Approval { digest: plan.digest.clone(), most: 1 + plan.retries });
@@ -114,10 +120,11 @@ impl<'s, L: Ledger> Ready<'s, L> {
         }
         // The batch stays held until its reports are written.
         let reported = reporter.write().await;
+        let collected = elsewhere::report(session, others).await;
         drop(batch);
         // Somebody may have given up while the last report was written.
         run.stopped = stop.reasons();
-        Ok(Outcome { run, reported })
+        Ok(Outcome { run, collected, reported })
     }
 }
 

@@ -11,7 +11,8 @@ impl<L: Ledger> Session<L> {
     pub async fn report(&self) -> Result<Reported, Refusal> {
         self.check_reports()?;
         let history = self.history().await?;
-        purchases::keep_what_only_the_report_knows(self, &history).await?;
+        purchases::keep_what_only_the_report_knows(&self.ledger, &self.options.out, &self.manifest.key, &history)
+            .await?;
         drop(history);
         Ok(self.reporter().write().await?)
     }

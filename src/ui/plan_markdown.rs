@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::approval::approve;
 use super::command::Again;
+use super::elsewhere::open_elsewhere;
 use super::lines::{count, span};
 use super::page::Page;
 use super::plan_text::{action_name, bought_before, cost, held};
@@ -34,6 +35,9 @@ pub(crate) fn plan_markdown(plan: &Plan, again: &Again) -> Page {
     }
     if totals.held > 0 {
         put(format!("{}.", held(&totals)));
+    }
+    for other in &plan.elsewhere {
+        put(format!("{}.", escaped(&open_elsewhere(other))));
     }
     if !plan.repurchases.is_empty() {
         let (jobs, cost) = (count(plan.repurchases.len(), "job"), plan.repurchase_cost());

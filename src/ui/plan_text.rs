@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use super::elsewhere::open_elsewhere;
 use super::lines::{count, span};
 use super::page::Page;
 use super::table::shortened;
@@ -143,6 +144,9 @@ fn sum_up(page: &mut Page, plan: &Plan) {
         if !names.is_empty() {
             page.line(format_args!("reads {}: {}", count(names.len(), what), listed(names)));
         }
+    }
+    for other in &plan.elsewhere {
+        page.line(open_elsewhere(other));
     }
     page.add(&repurchases(plan));
 }

@@ -124,6 +124,9 @@ pub(crate) struct VideoArgs {
     /// Leave the videos at their addresses, which expire
     #[arg(long, env = "SHOTLIST_NO_DOWNLOAD", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub no_download: bool,
+    /// Leave what earlier batches of the same name have at the service; it is collected otherwise, which costs nothing
+    #[arg(long, env = "SHOTLIST_NO_COLLECT", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    pub no_collect: bool,
 }
 
 fn concurrency(text: &str) -> Result<usize, String> {

@@ -8,6 +8,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::manifest::{Wanted, expect_match, load};
 use crate::cli::{consent, destinations, ending, paths, runtime, signals};
+use crate::domain::BatchKey;
 use crate::ledger::SqliteLedger;
 use crate::plan::{Approved, IdGlobs, Plan, PlanView};
 use crate::session::{Connection, Held, Options, Outcome, RedoOptions, Refusal, Reported, Session, Settings, Stop};
@@ -37,6 +38,7 @@ pub(super) fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> 
         max_cost: args.money.max_cost,
         approved: args.money.approved.as_deref().map(approved).transpose()?,
         downloads: !args.videos.no_download,
+        collects: !args.videos.no_collect,
         ..paths::options(&args.manifest, args.reports.out.as_deref(), key)?
     };
     let options = Options {
@@ -60,7 +62,9 @@ pub(super) fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> 
             return shown;
         }
         session.check_reports()?;
-        let early = plan.asks_about_tasks().then(|| address(&args.manifest, &args.service)).transpose()?;
+        let collects = plan.elsewhere.iter().any(|other| other.outstanding > 0);
+        let early =
+            (plan.asks_about_tasks() || collects).then(|| address(&args.manifest, &args.service)).transpose()?;
         // It is made anew under the lock, of what the ledger says then.
         drop(plan);
         Box::pin(run.go(early)).await
@@ -110,7 +114,9 @@ impl Run<'_> {
                 let bought = plan.repurchases.iter().map(ui::bought_before);
                 let fetch = plan.totals().fetch;
                 let missing = (fetch > 0).then(|| ui::to_fetch(fetch));
-                let view = PlanView::new(plan, warnings.into_iter().chain(bought).chain(missing).collect());
+                let elsewhere = plan.elsewhere.iter().map(ui::open_elsewhere);
+                let warnings = warnings.into_iter().chain(bought).chain(missing).chain(elsewhere);
+                let view = PlanView::new(plan, warnings.collect());
                 let json = view.and_then(|view| Page::json(&view));
                 json.map_err(|error| Failure::of_form(&error))?
             }
@@ -162,11 +168,12 @@ impl Run<'_> {
         }
         let connection = self.connection(held.plan(), early).await?;
         let ready = held.ready(connection)?;
+        let has_doubts_elsewhere = ready.plan().elsewhere.iter().any(|other| other.doubtful > 0);
         let service = ready.account().map_or("", |account| &*account.service);
         let consent = consent::ask(self.args, ready.plan(), service, self.terminal)?;
         let stop = Stop::default();
         if !ready.plan().needs_service() {
-            return self.end(ready.run(&consent, &stop, &|_| {}).await?);
+            return self.end(ready.run(&consent, &stop, &|_| {}).await?, has_doubts_elsewhere);
         }
         let progress = Progress::new(self.terminal, &self.again, ready.plan(), self.session.settings());
         let tell = |event| progress.tell(&event);
@@ -177,7 +184,7 @@ impl Run<'_> {
         };
         progress.finish();
         match ended {
-            Ok(outcome) => self.end(outcome?),
+            Ok(outcome) => self.end(outcome?, has_doubts_elsewhere),
             // The second one. The ledger covers everything that is left behind.
             Err(signal) => Ok(Exit::Signal(signal)),
         }
@@ -190,11 +197,15 @@ impl Run<'_> {
             let jobs = if concluded == 1 { "1 job is".to_owned() } else { format!("{concluded} jobs are") };
             self.terminal.warning(&format!("{jobs} in doubt: an earlier run ended between sending and the answer"));
         }
-        for other in held.open_elsewhere() {
-            self.terminal.warning(&format!(
-                "the batch `{}` has {} at the service and {} in doubt, ${} in all: `--batch {}` goes on with it",
-                other.batch.batch, other.outstanding, other.doubtful, other.price, other.batch.batch
-            ));
+        for other in &held.plan().elsewhere {
+            let told = ui::open_elsewhere(other);
+            if other.doubtful == 0 {
+                self.terminal.note(&told);
+                continue;
+            }
+            let key = BatchKey { name: held.plan().key.name.clone(), batch: other.batch.clone() };
+            let resolve = paths::again(&self.args.manifest, &key).command("resolve", &[]);
+            self.terminal.warning(&format!("{told}: `{resolve}` lists what is in doubt"));
         }
     }
 
@@ -220,18 +231,29 @@ impl Run<'_> {
     }
 
     /// Says how it ended.
-    fn end(&self, outcome: Outcome) -> Result<Exit, Failure> {
-        let Outcome { run, reported } = outcome;
+    fn end(&self, outcome: Outcome, has_doubts_elsewhere: bool) -> Result<Exit, Failure> {
+        let Outcome { run, collected, reported } = outcome;
         let Reported { report, written } = reported.map_err(|error| Failure {
             money: Some("what was paid for is in the ledger, or named above"),
             ..Refusal::from(error).into()
         })?;
         ending::say_what_was_not_asked_for_again(&self.args.again, &run, self.terminal);
+        let (others, failed): (Vec<_>, Vec<_>) =
+            collected.into_iter().map(|other| other.reported).partition(Result::is_ok);
+        let others: Vec<Reported> = others.into_iter().flatten().collect();
         let exit = ending::exit(self.session.selected(), &report, &run);
+        let exit = if has_doubts_elsewhere { exit.max(Exit::InDoubt) } else { exit };
         if !(self.terminal.is_quiet && exit == Exit::Done && written.is_ok()) {
-            self.terminal.result(&ui::summary_text(&report, &self.again, &self.session.written_reports()));
+            let mut page = ui::summary_text(&report, &self.again, &self.session.written_reports());
+            for other in &others {
+                page.line(ui::collected(&other.report));
+            }
+            self.terminal.result(&page);
         }
-        written.map_err(|error| Failure {
+        if let Some(refusal) = failed.into_iter().find_map(Result::err) {
+            return Err(Failure { money: Some("what was paid for is in the ledger"), ..refusal.into() });
+        }
+        others.into_iter().map(|other| other.written).fold(written, Result::and).map_err(|error| Failure {
             money: Some(
                 "what was paid for is in the ledger; the next run writes and fetches what is missing, without a charge",
             ),

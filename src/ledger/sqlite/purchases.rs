@@ -88,17 +88,19 @@ pub(super) fn bought_under_other_names(
 /// What is open in other batches of the same name.
 pub(super) fn open_elsewhere(connection: &Connection, batch: &BatchKey) -> rusqlite::Result<Vec<OpenElsewhere>> {
     let sql = "SELECT batch.batch, sum(state IN ('queued', 'in_progress')), sum(state IN ('intended', 'in_doubt')),
-             sum(price_micros)
+             sum(state = 'completed'), sum(iif(state IN ('intended', 'in_doubt'), price_micros, 0))
          FROM attempt JOIN batch ON batch.id = attempt.batch
-         WHERE name = ?1 AND batch.batch <> ?2 AND state IN ('queued', 'in_progress', 'intended', 'in_doubt')
-         GROUP BY batch.batch ORDER BY batch.batch";
+         WHERE name = ?1 AND batch.batch <> ?2 AND (state IN ('queued', 'in_progress', 'intended', 'in_doubt')
+             OR state = 'completed' AND file IS NULL)
+         GROUP BY batch.batch ORDER BY max(attempt.id) DESC";
     let mut statement = connection.prepare_cached(sql)?;
     let rows = statement.query_map(params![batch.name, batch.batch], |row| {
         Ok(OpenElsewhere {
             batch: BatchKey { name: batch.name.clone(), batch: row.get(0)? },
             outstanding: row.get(1)?,
             doubtful: row.get(2)?,
-            price: Usd::from_micros(row.get(3)?),
+            unfetched: row.get(3)?,
+            at_risk: Usd::from_micros(row.get(4)?),
         })
     })?;
     rows.collect()

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use super::store::{Fresh, batch, task};
-use crate::domain::{Account, BatchKey, ServiceError, TaskId, TaskNames, Usd};
+use super::store::{Fresh, batch, completed, task};
+use crate::domain::{Account, BatchKey, OutputPath, ServiceError, TaskId, TaskNames, Usd, VideoFile};
 use crate::ledger::{Event, HeldBatch as _, Intent, Ledger as _, LedgerError};
 
 pub(in crate::ledger) async fn a_task_belongs_to_one_attempt<S: Fresh>() {
@@ -43,6 +43,10 @@ pub(in crate::ledger) async fn only_tasks_that_can_be_asked_about_change_their_a
     assert_eq!(keys, ["new", "k"]);
 }
 
+fn fetched() -> Event {
+    Event::Fetched(VideoFile { path: OutputPath::new("a.mp4").expect("a path"), sha256: String::new(), bytes: 1 })
+}
+
 pub(in crate::ledger) async fn what_is_open_elsewhere_is_told<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
@@ -51,13 +55,22 @@ pub(in crate::ledger) async fn what_is_open_elsewhere_is_told<S: Fresh>() {
     held.accept(open, task("t")).await.expect("written");
     let doubt = held.intend(Intent::of_job("doubt")).await.expect("an intent");
     held.record(doubt, Event::Doubted(ServiceError::default())).await.expect("recorded");
+    for (job, event) in [("unfetched", None), ("fetched", Some(fetched()))] {
+        let attempt = held.intend(Intent::of_job(job)).await.expect("an intent");
+        held.accept(attempt, task(job)).await.expect("written");
+        for event in [Some(completed()), event].into_iter().flatten() {
+            held.record(attempt, event).await.expect("recorded");
+        }
+    }
     assert!(ledger.open_elsewhere(&batch("yesterday")).await.expect("read").is_empty(), "its own");
     let other = BatchKey { name: "other".into(), batch: String::new() };
     assert!(ledger.open_elsewhere(&other).await.expect("read").is_empty(), "of another name");
     let open = ledger.open_elsewhere(&batch("today")).await.expect("read");
-    let told: Vec<_> =
-        open.iter().map(|open| (&*open.batch.batch, open.outstanding, open.doubtful, open.price)).collect();
-    assert_eq!(told, [("yesterday", 1, 1, Usd::from_micros(1_800_000))]);
+    let told: Vec<_> = open
+        .iter()
+        .map(|open| (&*open.batch.batch, open.outstanding, open.doubtful, open.unfetched, open.at_risk))
+        .collect();
+    assert_eq!(told, [("yesterday", 1, 1, 1, Usd::from_micros(900_000))]);
 }
 
 pub(in crate::ledger) async fn what_was_bought_under_another_name_is_found<S: Fresh>() {

@@ -37,6 +37,7 @@ pub fn downloader(folder: &Workspace) -> Downloader {
 
 pub fn destination() -> Destination {
     Destination {
+        folder: None,
         path: OutputPath::new("one.mp4").expect("a path"),
         is_version: false,
         occupant: None,

@@ -8,3 +8,4 @@ mod money;
 mod moves;
 mod run;
 mod signals;
+mod yesterday;

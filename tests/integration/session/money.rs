@@ -125,25 +125,6 @@ fn a_retake_that_fails_is_no_success() {
 }
 
 #[test]
-fn what_is_open_in_another_batch_is_told() {
-    let ((service, done), here) = (Service::slow(), Workspace::with_manifest(TWO_JOBS));
-    here.run(&service, &["--batch", "monday", "--deadline", "200ms"]).ends_with(1);
-    done.store(true, std::sync::atomic::Ordering::SeqCst);
-    let ended = here.run(&service, &["--batch", "tuesday"]).ends_with(0);
-    assert!(
-        ended
-            .stderr
-            .contains("the batch `monday` has 2 at the service and 0 in doubt, $11.25 in all: `--batch monday`"),
-        "{}",
-        ended.stderr
-    );
-    here.run(&service, &["--batch", "monday"]).ends_with(0);
-    assert_eq!(service.posts().len(), 4);
-    let ended = here.run(&service, &["--batch", "tuesday"]).ends_with(0);
-    assert!(!ended.stderr.contains("monday"), "{}", ended.stderr);
-}
-
-#[test]
 fn an_answer_about_another_task_is_not_taken_for_this_one() {
     let service = Service::scripted(|asked| {
         let mixed_up = asked.method == "GET" && asked.earlier < 2;

@@ -1,0 +1,220 @@
+//! Other batches of the same name, yesterday's for example: what they left at the service is collected by every run.
+//!
+//! Nothing of them is bought. Their tasks are polled with the run's own and their videos fetched into their own folders, and at the
+//! end each has its reports written anew, of what the ledger knows of it: this manifest may say something else today.
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::connection::Connection;
+use super::outcome::Collected;
+use super::purchases;
+use super::refusal::Refusal;
+use super::reporter::Reporter;
+use super::start::Session;
+use super::unreported;
+use crate::domain::{Account, Attempt, AttemptId, BatchKey, History, Inputs, Job, JobId, Request, Spec};
+use crate::ledger::{HeldBatch as _, HoldError, Ledger, OpenElsewhere};
+use crate::plan::{IdGlobs, OtherFolder, Plan, PlanInput};
+use crate::report::{Writer, earlier_jobs};
+
+/// The most batches that one run looks after besides its own; each has files of its own open. The others are left to the next runs.
+const MOST: usize = 32;
+
+/// Another batch that this run looks after.
+pub(super) struct Elsewhere<H> {
+    key: BatchKey,
+    held: H,
+    jobs: Arc<[Arc<Job>]>,
+    history: History,
+    out: PathBuf,
+    folder: OtherFolder,
+}
+
+/// Takes the batches that have something to collect, and adds it to the plan. One that another run is at is left to it.
+pub(super) async fn take<L: Ledger>(
+    session: &Session<L>,
+    plan: &mut Plan,
+    open: &[OpenElsewhere],
+) -> Result<Vec<Elsewhere<L::Held>>, Refusal> {
+    let mut taken = Vec::new();
+    if !session.options.collects {
+        return Ok(taken);
+    }
+    let has_work = |open: &&OpenElsewhere| open.outstanding > 0 || (open.unfetched > 0 && session.options.downloads);
+    let mut keys: Vec<BatchKey> = open.iter().filter(has_work).map(|open| open.batch.clone()).collect();
+    keys.extend(unreported(session)?.into_iter().filter(|key| !keys.contains(key)).collect::<Vec<_>>());
+    for key in keys {
+        if taken.len() == MOST {
+            tracing::warn!("more than {MOST} other batches have something to collect: the next runs go on with them");
+            break;
+        }
+        let held = match session.ledger.hold(&key).await {
+            Err(HoldError::Busy { batch, .. }) => {
+                tracing::info!("{batch} is collected by the run that is at it");
+                continue;
+            }
+            held => held?,
+        };
+        // What counts is what is known now that nobody else can change it.
+        let history = session.ledger.history(&key).await?;
+        let own = is_usual(session);
+        let out = if own { home(session, &key)? } else { session.options.out.clone() };
+        let folder = OtherFolder { path: out.clone().into(), is_shared: !own };
+        let other = Elsewhere { jobs: jobs(session, &key, &history, &out).into(), key, held, history, out, folder };
+        plan.look_after(other.plan(session), &other.folder);
+        taken.push(other);
+    }
+    Ok(taken)
+}
+
+/// Whether each batch has a folder of its own.
+fn is_usual<L: Ledger>(session: &Session<L>) -> bool {
+    session.options.home.out(&session.manifest.key).is_ok_and(|usual| usual == session.options.out)
+}
+
+/// Batches that a run looked after which died before it wrote their reports.
+fn unreported<L: Ledger>(session: &Session<L>) -> Result<Vec<BatchKey>, Refusal> {
+    if !is_usual(session) {
+        return Ok(Vec::new());
+    }
+    let key = |batch| BatchKey { name: session.manifest.key.name.clone(), batch };
+    let marked = unreported::marked(&home(session, &key(String::new()))?);
+    Ok(marked.into_iter().map(key).filter(|key| *key != session.manifest.key).collect())
+}
+
+/// Notes that their reports are to be written anew, whatever happens to this run.
+pub(super) fn mark<H>(others: &[Elsewhere<H>]) -> Result<(), Refusal> {
+    let mut own = others.iter().filter(|other| !other.folder.is_shared);
+    let marked = own.try_for_each(|other| unreported::mark(&other.out, &other.key.batch));
+    marked.map_err(|error| Refusal::Files(Box::new(error)))
+}
+
+fn home<L: Ledger>(session: &Session<L>, key: &BatchKey) -> Result<PathBuf, Refusal> {
+    session.options.home.out(key).map_err(|error| Refusal::Files(Box::new(error)))
+}
+
+impl<H> Elsewhere<H> {
+    /// What is known of the batch, as a plan. Videos that were fetched once and are gone were not wanted.
+    fn plan<L: Ledger>(&self, session: &Session<L>) -> Plan {
+        let ids: HashSet<&JobId> = self.jobs.iter().map(|job| &job.id).collect();
+        let is_here = |_: &_| true;
+        let input = PlanInput {
+            key: self.key.clone(),
+            manifest_ids: &ids,
+            history: &self.history,
+            run_limit: None,
+            limits: Vec::new(),
+            concurrency: session.options.settings.concurrency,
+            retries: 0,
+            retry_failed: false,
+            retake: IdGlobs::default(),
+            approved: None,
+            inputs: Inputs::default(),
+            is_here: session.options.downloads.then_some(&is_here),
+        };
+        Plan::new(&self.jobs, input)
+    }
+}
+
+/// Leaves the tasks of another account alone: it would be told that they do not exist.
+pub(super) fn leave_foreign<H>(others: &[Elsewhere<H>], plan: &mut Plan, connection: &Connection) {
+    let theirs: HashSet<AttemptId> =
+        others.iter().flat_map(|other| other.history.attempts()).map(|attempt| attempt.id).collect();
+    let before = plan.collect.len();
+    plan.collect.retain(|attempt| {
+        attempt.account == *connection.account() || connection.is_same_account() || !theirs.contains(&attempt.id)
+    });
+    if plan.collect.len() < before {
+        let left = before - plan.collect.len();
+        tracing::warn!("tasks of other batches that belong to another account are left at the service: {left}");
+    }
+}
+
+/// Says that their tasks belong to this account, after a key was changed.
+pub(super) async fn adopt<L: Ledger>(others: &[Elsewhere<L::Held>], account: &Account) -> Result<(), Refusal> {
+    for other in others {
+        other.held.adopt(account).await?;
+    }
+    Ok(())
+}
+
+/// Writes their reports, and gives them back.
+pub(super) async fn report<L: Ledger>(session: &Session<L>, others: Vec<Elsewhere<L::Held>>) -> Vec<Collected> {
+    let mut collected = Vec::new();
+    for other in others {
+        let reported = report_one(session, &other).await;
+        collected.push(Collected { batch: other.key.clone(), reported });
+    }
+    collected
+}
+
+async fn report_one<L: Ledger>(session: &Session<L>, other: &Elsewhere<L::Held>) -> Result<super::Reported, Refusal> {
+    // A folder that is shared holds the reports of this run.
+    let writer = if other.folder.is_shared { Writer::new(Vec::new()) } else { Writer::usual(&other.out) };
+    writer.check()?;
+    if !other.folder.is_shared {
+        purchases::keep_what_only_the_report_knows(&session.ledger, &other.out, &other.key, &other.history).await?;
+    }
+    let reporter = Reporter {
+        key: other.key.clone(),
+        moves: Vec::new(),
+        jobs: Arc::clone(&other.jobs),
+        ledger: session.ledger.clone(),
+        out: other.out.clone(),
+        writer,
+    };
+    let reported = reporter.write().await?;
+    if reported.written.is_ok() && !other.folder.is_shared {
+        unreported::unmark(&other.out);
+    }
+    Ok(reported)
+}
+
+/// The jobs of a batch as they were bought, in the order of today's manifest, and behind them those that it does not have any more. A
+/// job that was never submitted is among them if the batch's report has it.
+fn jobs<L: Ledger>(session: &Session<L>, key: &BatchKey, history: &History, out: &std::path::Path) -> Vec<Arc<Job>> {
+    let mut bought: HashMap<&JobId, &Attempt> = HashMap::new();
+    for attempt in history.attempts() {
+        bought.insert(&attempt.job, attempt);
+    }
+    let reported: HashSet<String> = earlier_jobs(out, key).into_iter().map(|job| job.id).collect();
+    let today = session.manifest.jobs.iter().filter_map(|job| match bought.remove(&job.id) {
+        Some(attempt) => Some(Arc::new(as_bought(attempt, Some(job)))),
+        None => reported.contains(job.id.as_str()).then(|| Arc::clone(job)),
+    });
+    let mut jobs: Vec<Arc<Job>> = today.collect();
+    let mut gone: Vec<&Attempt> = bought.into_values().collect();
+    gone.sort_by_key(|attempt| attempt.id);
+    jobs.extend(gone.into_iter().map(|attempt| Arc::new(as_bought(attempt, None))));
+    jobs
+}
+
+/// The job that an attempt was for; what no request says is as in `today`.
+fn as_bought(attempt: &Attempt, today: Option<&Job>) -> Job {
+    let sent: serde_json::Value = serde_json::from_str(&attempt.request).unwrap_or_default();
+    let text = |name: &str| sent[name].as_str().map(str::to_owned);
+    let spec = Spec {
+        model: attempt.model.clone(),
+        prompt: text("prompt"),
+        duration: sent["duration"].as_i64(),
+        aspect_ratio: text("aspect_ratio"),
+        size: text("size"),
+        face: text("face"),
+        ..Spec::default()
+    };
+    Job {
+        id: attempt.job.clone(),
+        spec,
+        request: Request::stored(attempt.request.clone(), attempt.fingerprint.clone()),
+        price: attempt.price,
+        charging: attempt.charging,
+        typical_s: attempt.typical_s,
+        take: today.map_or(1, |job| job.take),
+        tags: today.map(|job| job.tags.clone()).unwrap_or_default(),
+        labels: attempt.particulars.labels.clone(),
+        file: attempt.particulars.output.as_deref().cloned(),
+        review: None,
+    }
+}

@@ -1,0 +1,43 @@
+//! Which other batches were looked after without their reports being written anew: of a run that died in between, the next one
+//! makes up for it.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::path::Path;
+
+use crate::files::{open_plain, replace};
+
+/// A file in a batch's folder, with the batch value in it.
+const MARK: &str = ".unreported";
+/// The longest batch value that is read back, in bytes.
+const LONGEST: u64 = 64 << 10;
+
+/// Notes that a batch is looked after. A folder that is not there has no reports that could be wrong.
+pub(super) fn mark(folder: &Path, batch: &str) -> io::Result<()> {
+    if !folder.is_dir() {
+        return Ok(());
+    }
+    replace(&folder.join(MARK), |_, file| file.write_all(batch.as_bytes()))
+}
+
+/// Notes that its reports say what is.
+pub(super) fn unmark(folder: &Path) {
+    if let Err(error) = fs::remove_file(folder.join(MARK))
+        && error.kind() != ErrorKind::NotFound
+    {
+        tracing::warn!("{} can't be removed: {error}", folder.join(MARK).display());
+    }
+}
+
+/// The batches with such a note, in the folders below one.
+pub(super) fn marked(parent: &Path) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(parent) else { return Vec::new() };
+    let below = entries.flatten().map(|entry| entry.path());
+    below.chain([parent.to_owned()]).filter_map(|folder| read(&folder.join(MARK))).collect()
+}
+
+fn read(path: &Path) -> Option<String> {
+    let mut batch = String::new();
+    open_plain(path, File::options().read(true)).ok()?.take(LONGEST).read_to_string(&mut batch).ok()?;
+    Some(batch)
+}

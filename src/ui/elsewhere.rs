@@ -1,0 +1,33 @@
+//! What other batches of the same name have open, and what became of it.
+
+use super::lines::count;
+use crate::plan::Elsewhere;
+use crate::report::{JobState, Report};
+
+/// What a run collects of another batch, or what is in doubt there.
+#[must_use]
+pub(crate) fn open_elsewhere(other: &Elsewhere) -> String {
+    let counted = |number: u32, noun: &str, rest: &str| {
+        let number = usize::try_from(number).unwrap_or(usize::MAX);
+        (number > 0).then(|| format!("{}{rest}", count(number, noun)))
+    };
+    let at_risk = format!(" in doubt (${} at risk)", other.at_risk);
+    let parts = [
+        counted(other.outstanding, "task", " to collect"),
+        counted(other.unfetched, "video", " to fetch"),
+        counted(other.doubtful, "submission", &at_risk),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    format!("the batch `{}` of earlier has {}", other.batch, parts.join(", "))
+}
+
+/// How the jobs of another batch stand now.
+#[must_use]
+pub(crate) fn collected(report: &Report) -> String {
+    let states = JobState::ALL.into_iter().filter_map(|state| {
+        let jobs = report.totals.states.get(state.name()).copied().filter(|&jobs| jobs > 0)?;
+        Some(format!("{jobs} {}", state.label()))
+    });
+    let states: Vec<String> = states.collect();
+    format!("collected: {}: {}, in {}", report.key, states.join(", "), report.folder().display())
+}

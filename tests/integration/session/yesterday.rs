@@ -1,0 +1,191 @@
+//! What earlier batches of the same name left at the service: every run collects it, and no exit code hides it.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::json;
+
+use crate::support::{Answer, Ended, Service, Workspace, json as answer, kill, wait_until};
+
+/// A service that has finished so many of its tasks, in the order in which they were made.
+fn finishing() -> (Service, Arc<AtomicUsize>) {
+    let finished = Arc::new(AtomicUsize::new(0));
+    let switch = Arc::clone(&finished);
+    let service = Service::scripted(move |asked| {
+        let number = asked.path.rsplit_once("/t").and_then(|(_, number)| number.parse::<usize>().ok());
+        match number {
+            Some(number) if number >= finished.load(Ordering::SeqCst) => {
+                answer(200, &json!({ "id": format!("t{number}"), "status": "in_progress", "progress": 10 }))
+            }
+            _ => Answer::Well,
+        }
+    });
+    (service, switch)
+}
+
+/// The example for cron, with room for three days in one.
+fn daily() -> Workspace {
+    let example = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/daily.yaml")).expect("the example");
+    Workspace::with_manifest(&example.replace("day: 5.00", "day: 50.00"))
+}
+
+fn day(here: &Workspace, service: &Service, batch: &str, arguments: &[&str]) -> Ended {
+    // The first look at a task of its own comes before the box closes, and so does one at each that was left.
+    let usual = ["--batch", batch, "--max-duration", "1s"];
+    here.run(service, &[&usual, arguments].concat()).ends()
+}
+
+fn report(here: &Workspace, batch: &str) -> Vec<String> {
+    let report = here.json(&format!("shotlist-out/daily/{batch}/report.json"));
+    assert_eq!(report["batch"], batch);
+    let jobs = report["jobs"].as_array().expect("jobs").iter();
+    jobs.map(|job| {
+        format!("{} {} {}", job["id"].as_str().expect("an id"), job["state"].as_str().expect("a state"), job["file"])
+    })
+    .collect()
+}
+
+#[test]
+fn three_days_in_a_time_box_leave_nothing_behind_that_was_paid_for() {
+    let ((service, finished), here) = (finishing(), daily());
+    for (batch, number, code) in [("2026-11-19", 1, 1), ("2026-11-20", 3, 1), ("2026-11-21", 6, 0)] {
+        finished.store(number, Ordering::SeqCst);
+        let ended = day(&here, &service, batch, &[]);
+        assert_eq!(ended.code, Some(code), "{batch}: {}{}", ended.stdout, ended.stderr);
+        if number > 1 {
+            assert!(ended.stderr.contains("has 1 task to collect"), "{}", ended.stderr);
+            assert!(ended.stdout.contains("collected: daily / 2026-11-"), "{}", ended.stdout);
+        }
+    }
+    assert_eq!(service.posts().len(), 6, "each day's jobs once");
+    assert_eq!(here.ledger("SELECT DISTINCT state FROM attempt"), [["completed"]]);
+    for batch in ["2026-11-19", "2026-11-20", "2026-11-21"] {
+        assert_eq!(report(&here, batch), ["sky completed \"sky.mp4\"", "quote completed \"quote.mp4\""]);
+        for video in ["sky.mp4", "quote.mp4"] {
+            assert!(here.path(&format!("shotlist-out/daily/{batch}/{video}")).exists(), "{batch}: {video}");
+        }
+    }
+    // Another day has nothing to collect, and says nothing of it. A video that somebody removed was not wanted.
+    fs::remove_file(here.path("shotlist-out/daily/2026-11-19/sky.mp4")).expect("removed");
+    let ended = day(&here, &service, "2026-11-21", &[]);
+    assert!(ended.code == Some(0) && !ended.stderr.contains("of earlier"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_plan_says_what_is_collected_and_asks_nobody() {
+    let ((service, _), here) = (finishing(), daily());
+    assert_eq!(day(&here, &service, "a", &[]).code, Some(1));
+    let asked = service.asked().len();
+    for form in ["text", "markdown", "json"] {
+        let plan = here.shotlist(&["run", "m.yaml", "--batch", "b", "--plan", "--format", form]).ends_with(0).stdout;
+        assert!(plan.replace('\\', "").contains("`a` of earlier has 2 tasks to collect"), "{plan}");
+    }
+    assert_eq!(service.asked().len(), asked);
+    let left = day(&here, &service, "b", &["--no-collect"]);
+    assert!(!left.stderr.contains("of earlier"), "{}", left.stderr);
+    let of_earlier = |path: &str| path.ends_with("/t0") || path.ends_with("/t1");
+    assert!(!service.asked()[asked..].iter().any(|asked| of_earlier(&asked.path)), "it was told to leave them");
+}
+
+/// What was never sent, what was changed since, and what the manifest does not have any more: the report of a day is about that day.
+#[test]
+fn the_report_of_another_batch_says_what_was_bought_of_it() {
+    let ((service, finished), here) = (finishing(), Workspace::new());
+    let list = |jobs: &str| format!("version: 1\nname: daily\ndefaults: {{ model: alpha-2 }}\njobs:\n{jobs}");
+    here.write("m.yaml", list("  - { id: gone, prompt: x, labels: { for: a } }\n  - { id: kept, prompt: before, file: k/kept.mp4 }\n  - { id: late, prompt: y }\n"));
+    assert_eq!(day(&here, &service, "a", &["--concurrency", "2"]).code, Some(1));
+    assert_eq!(report(&here, "a"), ["gone in_progress null", "kept in_progress null", "late pending null"]);
+    here.write(
+        "m.yaml",
+        list("  - { id: kept, prompt: after }\n  - { id: late, prompt: y }\n  - { id: new, prompt: z }\n"),
+    );
+    finished.store(9, Ordering::SeqCst);
+    assert_eq!(day(&here, &service, "b", &[]).code, Some(0));
+    assert_eq!(
+        report(&here, "a"),
+        ["kept completed \"k/kept.mp4\"", "late pending null", "gone completed \"gone.mp4\""]
+    );
+    let of_a = here.json("shotlist-out/daily/a/report.json");
+    assert_eq!((&of_a["jobs"][0]["prompt"], &of_a["jobs"][2]["labels"]["for"]), (&json!("before"), &json!("a")));
+    assert_eq!(service.posts().len(), 5, "nothing of another batch is bought");
+}
+
+#[test]
+fn a_doubt_of_yesterday_is_not_hidden_by_a_good_day() {
+    let service =
+        Service::scripted(
+            |asked| if asked.earlier == 0 && asked.method == "POST" { Answer::Hangup } else { Answer::Well },
+        );
+    let here = daily();
+    assert_eq!(day(&here, &service, "a", &["--select", "sky"]).code, Some(7));
+    let ended = day(&here, &service, "b", &[]);
+    assert_eq!(ended.code, Some(7), "{}", ended.stderr);
+    let told = "the batch `a` of earlier has 1 submission in doubt ($0.90 at risk): `shotlist resolve m.yaml --batch a` lists what is in doubt";
+    assert!(ended.stderr.contains(told), "{}", ended.stderr);
+    here.shotlist(&["resolve", "m.yaml", "--batch", "a", "sky", "--never-created"]).ends_with(0);
+    assert_eq!(day(&here, &service, "b", &[]).code, Some(0));
+}
+
+#[test]
+fn a_batch_that_another_run_is_at_is_left_to_it() {
+    let ((service, finished), here) = (finishing(), daily());
+    let first = here.run(&service, &["--batch", "a"]).starts();
+    wait_until("its tasks are at the service", || service.polls() > 3);
+    let own = here.run(&service, &["--batch", "b", "--max-duration", "300ms"]).ends();
+    assert_eq!(own.code, Some(1), "{}", own.stderr);
+    finished.store(9, Ordering::SeqCst);
+    let first = Ended::of(first);
+    assert_eq!(first.code, Some(0), "{}", first.stderr);
+    assert_eq!(day(&here, &service, "b", &[]).code, Some(0));
+}
+
+/// One folder for all batches, as `--out` makes it: nothing of today is replaced by yesterday's.
+#[test]
+fn in_a_folder_of_all_batches_the_videos_of_yesterday_are_kept_beside() {
+    let ((service, finished), here) = (finishing(), daily());
+    let day = |batch: &str| day(&here, &service, batch, &["--out", "all", "--select", "sky"]);
+    assert_eq!(day("a").code, Some(1));
+    finished.store(9, Ordering::SeqCst);
+    assert_eq!(day("b").code, Some(0));
+    let report = here.json("all/report.json");
+    assert_eq!((&report["batch"], &report["jobs"][0]["file"]), (&json!("b"), &json!("sky.mp4")));
+    assert!(here.path("all/sky~1.mp4").exists(), "{:?}", here.files());
+    assert_eq!(here.ledger("SELECT file FROM attempt ORDER BY id"), [["sky~1.mp4"], ["sky.mp4"]]);
+}
+
+/// Another key can't see the tasks of yesterday: they wait, and today goes on.
+#[test]
+fn tasks_of_another_account_wait_and_hold_nobody_up() {
+    let ((service, finished), here) = (finishing(), daily());
+    assert_eq!(day(&here, &service, "a", &[]).code, Some(1));
+    finished.store(9, Ordering::SeqCst);
+    let run = |arguments: &[&str]| {
+        here.run(&service, &[&["--batch", "b"], arguments].concat()).env("SHOTLIST_API_KEY", "new").ends()
+    };
+    let other = run(&[]);
+    assert_eq!(other.code, Some(0), "{}", other.stderr);
+    assert!(other.stderr.contains("belong to another account are left at the service: 2"), "{}", other.stderr);
+    assert_eq!(run(&["--same-account"]).code, Some(0));
+    assert_eq!(report(&here, "a"), ["sky completed \"sky.mp4\"", "quote completed \"quote.mp4\""]);
+}
+
+/// Killed wherever a commit is while yesterday is collected: nothing is bought twice, and the next run collects it.
+#[test]
+fn a_process_that_dies_while_it_collects_loses_nothing() {
+    for halt in ["after-commit:1", "before-commit:3", "after-commit:4", "before-commit:6", "after-commit:6"] {
+        let ((service, finished), here) = (finishing(), daily());
+        assert_eq!(day(&here, &service, "a", &["--select", "sky"]).code, Some(1));
+        finished.store(9, Ordering::SeqCst);
+        let flag = here.path("halted");
+        let run = here.run(&service, &["--batch", "b", "--select", "sky"]).env("SHOTLIST_HALT_AT", halt);
+        let child = run.env("SHOTLIST_HALT_FILE", &flag.to_string_lossy()).starts();
+        wait_until(halt, || flag.exists());
+        kill(&child, "-KILL");
+        drop(Ended::of(child));
+        let ended = day(&here, &service, "b", &["--select", "sky"]);
+        assert!(matches!(ended.code, Some(0 | 7)), "{halt}: {}", ended.stderr);
+        assert_eq!(report(&here, "a"), ["sky completed \"sky.mp4\"", "quote pending null"], "{halt}");
+        assert!(service.posts().len() <= 2, "{halt}");
+    }
+}
