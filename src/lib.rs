@@ -51,6 +51,7 @@
 //! | [`catalog`] | limits, defaults and prices of the model families, as data |
 //! | [`manifest`] | from a YAML file to checked and priced jobs, with the place of everything that is wrong |
 //! | [`plan`] | what is due, why, and what it costs |
+//! | `bill` | the service's bill, held against what the ledger knows |
 //! | [`service`] | the service at the edge, and what each of its answers means for the money |
 //! | [`ledger`] | what was bought: the truth, and the argument why a crash never pays twice |
 //! | [`download`] | fetches one video safely |
@@ -61,6 +62,7 @@
 //! | [`ui`] | what people see |
 //! | [`cli`] | the command line, and the only room that knows all others |
 
+mod bill;
 pub mod catalog;
 pub mod cli;
 pub mod domain;

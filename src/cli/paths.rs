@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use super::args::ManifestArgs;
+use super::exit::Exit;
 use super::failure::Failure;
 use crate::domain::BatchKey;
 use crate::ledger::SqliteLedger;
+use crate::manifest::is_stream;
 use crate::session::{Home, Options};
 use crate::ui::Again;
 
@@ -21,6 +23,28 @@ pub(super) fn ledger_of(given: Option<&Path>, manifest: &Path, sandbox: bool) ->
         Some(given) => Ok(SqliteLedger::real(given)),
         None => Ok(home_of(manifest, sandbox).ledger()?),
     }
+}
+
+/// A ledger that is there, of a command that may do without a manifest.
+pub(super) fn existing_ledger(
+    given: Option<&Path>,
+    manifest: Option<&Path>,
+    sandbox: bool,
+) -> Result<SqliteLedger, Failure> {
+    if let Some(manifest) = manifest.filter(|manifest| !manifest.exists() && !is_stream(manifest)) {
+        let failure = Failure::plain(Exit::Usage, format!("there is no manifest {}", manifest.display()));
+        return Err(failure
+            .with_help("name a manifest, or its ledger with --ledger; without either, it is the working folder's"));
+    }
+    let ledger = ledger_of(given, manifest.unwrap_or(Path::new("")), sandbox)?;
+    if ledger.exists() {
+        return Ok(ledger);
+    }
+    let failure = Failure::plain(Exit::Usage, format!("there is no ledger at {ledger}"));
+    if manifest.is_some() && given.is_none() {
+        return Err(failure.with_help("nothing was bought with this manifest here yet; --sandbox is for rehearsals"));
+    }
+    Err(failure.with_help("name a manifest, or the ledger with --ledger; it lies in .shotlist beside the manifest"))
 }
 
 fn home_of(manifest: &Path, sandbox: bool) -> Home {

@@ -7,7 +7,9 @@ use std::future::Future;
 use jiff::Timestamp;
 
 use super::{BoughtElsewhere, Event, HoldError, Intent, LedgerError, OpenElsewhere, Spending, Unavailable};
-use crate::domain::{Account, AttemptId, BatchKey, Fingerprint, History, JobId, Label, Move, TaskId, TaskNames, Usd};
+use crate::domain::{
+    Account, Attempt, AttemptId, BatchKey, Fingerprint, History, JobId, Label, Move, TaskId, TaskNames, Usd,
+};
 
 /// The books of many batches. What is read here needs no lock, changes nothing, and is what was durable a moment ago.
 /// Where there is no ledger yet, it is empty.
@@ -37,6 +39,12 @@ pub trait Ledger: Clone + Display + Send + Sync + 'static {
 
     /// What every batch bought since a moment, oldest first, summed up by quarters of an hour.
     fn spending(&self, since: Timestamp) -> impl Future<Output = Result<Vec<Spending>, Unavailable>> + Send;
+
+    /// Everything that was submitted since a moment in any batch, oldest first.
+    fn submitted_since(
+        &self,
+        since: Timestamp,
+    ) -> impl Future<Output = Result<Vec<(BatchKey, Attempt)>, Unavailable>> + Send;
 
     /// What is open in other batches of the same name, the newest batch first.
     fn open_elsewhere(&self, batch: &BatchKey) -> impl Future<Output = Result<Vec<OpenElsewhere>, Unavailable>> + Send;

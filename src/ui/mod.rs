@@ -8,6 +8,7 @@
 //! quoted by [`Again`]. There is no third way.
 
 mod approval;
+mod bill;
 mod command;
 mod diagnostics;
 mod doubts;
@@ -27,6 +28,7 @@ mod table;
 mod terminal;
 
 pub(crate) use approval::{differences, to_approve};
+pub(crate) use bill::reconciliation;
 pub(crate) use command::Again;
 pub use diagnostics::findings_json;
 pub(crate) use diagnostics::{DiagnosticsView, show_findings};

@@ -37,6 +37,8 @@ pub(crate) enum Command {
     Resolve(ResolveArgs),
     /// Show money by day, batch, model or label, from the ledger
     Spend(SpendArgs),
+    /// Hold the service's bill against the ledger
+    Reconcile(ReconcileArgs),
     /// Copy the ledger whole, or verify it
     Ledger(LedgerArgs),
     /// Write a commented starter manifest
@@ -198,6 +200,36 @@ pub(crate) enum SpendFormat {
     Text,
     Json,
     Csv,
+}
+
+/// Options of `reconcile`.
+#[derive(Debug, Args)]
+pub(crate) struct ReconcileArgs {
+    /// The bill as CSV
+    pub bill: PathBuf,
+    /// A manifest whose ledger it is; without one, the ledger of the working folder
+    pub manifest: Option<PathBuf>,
+    /// The column with the service's names of tasks
+    #[arg(long, value_name = "COLUMN")]
+    pub task: String,
+    /// The column with the amounts in dollars
+    #[arg(long, value_name = "COLUMN")]
+    pub usd: String,
+    /// The column with times, by which doubts find their lines
+    #[arg(long, value_name = "COLUMN")]
+    pub time: Option<String>,
+    /// The first day that the bill covers, for example 2026-11-01
+    #[arg(long, value_name = "DATE", requires = "until")]
+    pub since: Option<jiff::civil::Date>,
+    /// The last day that the bill covers. With both, what the bill does not have of these days was not charged
+    #[arg(long, value_name = "DATE", requires = "since")]
+    pub until: Option<jiff::civil::Date>,
+    /// Write what the bill settles into the ledger; without it, nothing is written
+    #[arg(long)]
+    pub apply: bool,
+    /// The ledger [default: .shotlist/ledger.db beside the manifest]
+    #[arg(long, env = "SHOTLIST_LEDGER", hide_env_values = true, value_name = "PATH")]
+    pub ledger: Option<PathBuf>,
 }
 
 /// Options of `ledger`.

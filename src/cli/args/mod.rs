@@ -7,8 +7,9 @@ mod groups;
 mod run;
 
 pub(super) use command_line::{
-    Cli, Command, CompletionsArgs, InitArgs, LedgerArgs, LedgerCommand, LogFormat, ReportCommandArgs, ResolveArgs,
-    SandboxArgs, SchemaArgs, SchemaOf, SpendArgs, SpendFormat, StatusArgs, StatusFormat, TerminalArgs, Verdict, When,
+    Cli, Command, CompletionsArgs, InitArgs, LedgerArgs, LedgerCommand, LogFormat, ReconcileArgs, ReportCommandArgs,
+    ResolveArgs, SandboxArgs, SchemaArgs, SchemaOf, SpendArgs, SpendFormat, StatusArgs, StatusFormat, TerminalArgs,
+    Verdict, When,
 };
 pub(super) use groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs};
 pub(super) use run::{AgainArgs, PlanFormat, RunArgs};

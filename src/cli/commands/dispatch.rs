@@ -1,6 +1,6 @@
 //! Which command is which.
 
-use super::{completions, init, ledger, report, resolve, run, sandbox, schema, spend, status};
+use super::{completions, init, ledger, reconcile, report, resolve, run, sandbox, schema, spend, status};
 use crate::cli::args::Command;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
@@ -14,6 +14,7 @@ pub(crate) fn obey(command: Command, terminal: &Terminal) -> Result<Exit, Failur
         Command::Report(args) => report::report(&args, terminal),
         Command::Resolve(args) => resolve::resolve(&args, terminal),
         Command::Spend(args) => spend::spend(&args, terminal),
+        Command::Reconcile(args) => reconcile::reconcile(&args, terminal),
         Command::Ledger(args) => ledger::ledger(&args, terminal),
         Command::Init(args) => init::init(&args, terminal),
         Command::Sandbox(args) => sandbox::serve(&args, terminal),

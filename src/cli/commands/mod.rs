@@ -4,6 +4,7 @@ mod completions;
 mod dispatch;
 mod init;
 mod ledger;
+mod reconcile;
 mod report;
 mod resolve;
 mod run;

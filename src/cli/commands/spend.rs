@@ -1,7 +1,6 @@
 //! `shotlist spend`: money by day, batch, model or label, from the ledger alone.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -12,8 +11,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::{paths, runtime};
 use crate::domain::Usd;
-use crate::ledger::{Ledger as _, Spending, SqliteLedger};
-use crate::manifest::is_stream;
+use crate::ledger::{Ledger as _, Spending};
 use crate::ui::{Page, Terminal};
 
 /// Shows what was spent. Days are those of this machine's time zone.
@@ -26,7 +24,7 @@ pub(super) fn spend(args: &SpendArgs, terminal: &Terminal) -> Result<Exit, Failu
             start.map_err(|error| Failure::plain(Exit::Usage, format!("--since: {error}")))?.timestamp()
         }
     };
-    let ledger = ledger(args)?;
+    let ledger = paths::existing_ledger(args.ledger.as_deref(), args.manifest.as_deref(), args.sandbox)?;
     let spending = runtime::block_on(async { Ok(ledger.spending(since).await?) });
     let spending = spending.map_err(Failure::without_money)?;
     let by = By::named(args.by.as_deref());
@@ -41,24 +39,6 @@ pub(super) fn spend(args: &SpendArgs, terminal: &Terminal) -> Result<Exit, Failu
     };
     terminal.result(&page);
     Ok(Exit::Done)
-}
-
-fn ledger(args: &SpendArgs) -> Result<SqliteLedger, Failure> {
-    if let Some(manifest) = args.manifest.as_deref().filter(|manifest| !manifest.exists() && !is_stream(manifest)) {
-        let failure = Failure::plain(Exit::Usage, format!("there is no manifest {}", manifest.display()));
-        return Err(failure
-            .with_help("name a manifest, or its ledger with --ledger; without either, it is the working folder's"));
-    }
-    let manifest = args.manifest.as_deref().unwrap_or(Path::new(""));
-    let ledger = paths::ledger_of(args.ledger.as_deref(), manifest, args.sandbox)?;
-    if ledger.exists() {
-        return Ok(ledger);
-    }
-    let failure = Failure::plain(Exit::Usage, format!("there is no ledger at {ledger}"));
-    if args.manifest.is_some() && args.ledger.is_none() {
-        return Err(failure.with_help("nothing was bought with this manifest here yet; --sandbox is for rehearsals"));
-    }
-    Err(failure.with_help("name a manifest, `shotlist spend MANIFEST`, or the ledger with --ledger; it lies in .shotlist beside the manifest"))
 }
 
 /// A label that nothing has is a slip, and all in one line would look like an answer.

@@ -12,7 +12,7 @@ use super::held::SqliteBatch;
 use super::open::{OpenError, is_there, open_to_read, store_error};
 use super::schema::Kind;
 use super::{books, purchases, read};
-use crate::domain::{BatchKey, Fingerprint, History, JobId, Label, TaskId, Usd};
+use crate::domain::{Attempt, BatchKey, Fingerprint, History, JobId, Label, TaskId, Usd};
 use crate::files::on_a_thread;
 use crate::ledger::{BoughtElsewhere, HoldError, Ledger, OpenElsewhere, Spending, Unavailable};
 
@@ -103,6 +103,10 @@ impl Ledger for SqliteLedger {
 
     async fn spending(&self, since: Timestamp) -> Result<Vec<Spending>, Unavailable> {
         self.ask(Vec::new(), move |connection| books::spending(connection, since)).await
+    }
+
+    async fn submitted_since(&self, since: Timestamp) -> Result<Vec<(BatchKey, Attempt)>, Unavailable> {
+        self.ask(Vec::new(), move |connection| purchases::submitted_since(connection, since)).await
     }
 
     async fn open_elsewhere(&self, batch: &BatchKey) -> Result<Vec<OpenElsewhere>, Unavailable> {

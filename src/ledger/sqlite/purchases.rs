@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 
+use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::read::{ATTEMPT, attempt};
 use super::refused::Refused;
-use crate::domain::{AttemptId, BatchKey, Fingerprint, JobId, TaskId, TaskNames, Usd};
+use crate::domain::{Attempt, AttemptId, BatchKey, Fingerprint, JobId, TaskId, TaskNames, Usd};
 use crate::ledger::{BoughtElsewhere, LedgerError, OpenElsewhere};
 
 /// Refuses a task that another attempt at the same service has: one of the two was told wrong, and nobody knows which. Gives
@@ -81,6 +82,19 @@ pub(super) fn bought_under_other_names(
     let rows = statement.query_map([name], |row| {
         let batch = BatchKey { name: row.get("batch_name")?, batch: row.get("batch_value")? };
         Ok(BoughtElsewhere { batch, attempt: attempt(row, None)? })
+    })?;
+    rows.collect()
+}
+
+/// Everything that was submitted since a moment in any batch, oldest first.
+pub(super) fn submitted_since(connection: &Connection, since: Timestamp) -> rusqlite::Result<Vec<(BatchKey, Attempt)>> {
+    let sql = format!(
+        "SELECT {ATTEMPT}, batch.name AS batch_name, batch.batch AS batch_value
+         FROM attempt JOIN batch ON batch.id = attempt.batch WHERE intended_us >= ?1 ORDER BY attempt.id"
+    );
+    let mut statement = connection.prepare(&sql)?;
+    let rows = statement.query_map([since.as_microsecond()], |row| {
+        Ok((BatchKey { name: row.get("batch_name")?, batch: row.get("batch_value")? }, attempt(row, None)?))
     })?;
     rows.collect()
 }

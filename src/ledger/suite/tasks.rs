@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use jiff::Timestamp;
+
 use super::store::{Fresh, batch, completed, task};
 use crate::domain::{Account, BatchKey, OutputPath, ServiceError, TaskId, TaskNames, Usd, VideoFile};
 use crate::ledger::{Event, HeldBatch as _, Intent, Ledger as _, LedgerError};
@@ -83,6 +85,10 @@ pub(in crate::ledger) async fn what_was_bought_under_another_name_is_found<S: Fr
     }
     let requests = || ["bought", "refused", "never"].map(|job| Intent::of_job(job).fingerprint).to_vec();
     assert!(ledger.bought_under_other_names("n", requests()).await.expect("read").is_empty(), "its own name");
+    let all = ledger.submitted_since(Timestamp::UNIX_EPOCH).await.expect("read");
+    let told: Vec<_> = all.iter().map(|(key, attempt)| (key.clone(), attempt.job.as_str())).collect();
+    assert_eq!(told, [(batch(""), "bought"), (batch(""), "refused")]);
+    assert!(ledger.submitted_since(Timestamp::MAX).await.expect("read").is_empty());
     let found = ledger.bought_under_other_names("m", requests()).await.expect("read");
     let told: Vec<_> = found.iter().map(|bought| (bought.batch.clone(), bought.attempt.job.to_string())).collect();
     assert_eq!(told, [(batch(""), "bought".to_owned())]);

@@ -99,7 +99,7 @@ fn the_books_are_found_by_the_manifest() {
     let rehearsed = here.shotlist(&["spend", "lists/m.yaml", "--sandbox"]).ends_with(0).stdout;
     assert!(rehearsed.contains("spent: $0.90"), "{rehearsed}");
     for (args, told) in [
-        (&["spend"][..], "name a manifest, `shotlist spend MANIFEST`"),
+        (&["spend"][..], "name a manifest, or the ledger"),
         (&["spend", "nowhere.yaml"], "there is no manifest nowhere.yaml"),
     ] {
         let ended = here.shotlist(args).ends_with(2);

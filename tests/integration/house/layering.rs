@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 type Line = (&'static str, &'static [&'static str]);
 
 /// What each room may import. Nobody imports `cli` but the program itself.
-const ROOMS: [Line; 14] = [
+const ROOMS: [Line; 15] = [
     ("domain", &[]),
     ("files", &[]),
     ("catalog", &["domain"]),
     // Expansion asks the catalogue which fields a family takes, to pass over soft defaults and to check each job.
     ("manifest", &["domain", "files", "catalog"]),
     ("plan", &["domain"]),
+    ("bill", &["domain"]),
     ("service", &["domain"]),
     ("ledger", &["domain", "files"]),
     ("download", &["domain", "files"]),
@@ -32,10 +33,13 @@ const ROOMS: [Line; 14] = [
             "engine",
         ],
     ),
-    ("ui", &["domain", "manifest", "plan", "engine", "report"]),
+    ("ui", &["domain", "manifest", "plan", "bill", "engine", "report"]),
     (
         "cli",
-        &["domain", "files", "catalog", "manifest", "plan", "service", "ledger", "report", "sandbox", "session", "ui"],
+        &[
+            "domain", "files", "catalog", "manifest", "plan", "bill", "service", "ledger", "report", "sandbox",
+            "session", "ui",
+        ],
     ),
 ];
 

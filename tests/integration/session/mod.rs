@@ -1,6 +1,7 @@
 //! Whole runs: what is sent and written, limits and consent, signals, and the same from a program.
 
 mod approval;
+mod bill;
 mod doubts;
 mod labels;
 mod library;

@@ -1,0 +1,253 @@
+//! A bill as lines: a task and an amount each.
+
+use jiff::Timestamp;
+
+use crate::domain::Usd;
+
+/// The most lines that are read: a year of the largest manifests has fewer.
+const MOST_LINES: usize = 10_000_000;
+/// What separates cells.
+const SEPARATORS: [u8; 3] = [b',', b';', b'\t'];
+
+/// Which columns say what.
+#[derive(Clone, Debug)]
+pub(crate) struct Columns<'c> {
+    /// The service's name for the task.
+    pub task: &'c str,
+    /// The amount in dollars.
+    pub usd: &'c str,
+    /// When it was charged, or the task made.
+    pub time: Option<&'c str>,
+}
+
+/// A bill that was read.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Bill {
+    /// The lines about tasks.
+    pub lines: Vec<Line>,
+    /// Lines without a task that are no total of those above: fees, taxes, or what a person has to look at.
+    pub others: Vec<Line>,
+    /// What can't be read, with its line in the file.
+    pub unread: Vec<(u64, String)>,
+}
+
+/// One line.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Line {
+    /// Where in the file it begins, from 1.
+    pub number: u64,
+    /// The task, as the bill names it.
+    pub task: String,
+    /// The amount.
+    pub usd: Usd,
+    /// Whether the amount is given back.
+    pub is_credit: bool,
+    /// When, if the bill says so.
+    pub at: Option<Timestamp>,
+}
+
+/// Why a file is no bill.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum BillError {
+    /// It is no text.
+    #[error("it is no UTF-8: save it as CSV UTF-8")]
+    NotText,
+    /// There is nothing in it.
+    #[error("it is empty")]
+    Empty,
+    /// A column that was named is not there.
+    #[error("it has no column `{0}`; its columns are: {1}")]
+    NoColumn(String, String),
+    /// Two columns have the name.
+    #[error("it has two columns `{0}`: rename one of them")]
+    TwoColumns(String),
+    /// It never ends.
+    #[error("it has more than {MOST_LINES} lines")]
+    TooLong,
+}
+
+/// Reads a bill: comma, semicolon or tab, with or without a byte order mark. A line that makes no sense is told, and no line is
+/// left out silently.
+pub(crate) fn read(bytes: &[u8], columns: &Columns<'_>) -> Result<Bill, BillError> {
+    let text = std::str::from_utf8(bytes).map_err(|_| BillError::NotText)?;
+    let text = text.trim_start_matches('\u{feff}');
+    let head = text.lines().find(|line| !line.trim().is_empty()).ok_or(BillError::Empty)?;
+    let count = |separator: &u8| head.bytes().filter(|byte| byte == separator).count();
+    let separator = SEPARATORS.into_iter().max_by_key(count).unwrap_or(b',');
+    let mut reader = csv::ReaderBuilder::new().delimiter(separator).flexible(true).from_reader(text.as_bytes());
+    let heads = reader.headers().map_err(|_| BillError::Empty)?.clone();
+    let place = |name: &str| column(&heads, name);
+    let (task, usd, time) = (place(columns.task)?, place(columns.usd)?, columns.time.map(place).transpose()?);
+
+    let mut bill = Bill::default();
+    let mut sum = Usd::ZERO;
+    for (index, record) in reader.records().enumerate() {
+        if index == MOST_LINES {
+            return Err(BillError::TooLong);
+        }
+        let record = match record {
+            Ok(record) => record,
+            Err(error) => {
+                let number = error.position().map_or(0, csv::Position::line);
+                bill.unread.push((number, "it is no line of CSV".to_owned()));
+                continue;
+            }
+        };
+        let number = record.position().map_or(0, csv::Position::line);
+        if record.iter().all(|cell| cell.trim().is_empty()) {
+            continue;
+        }
+        if record.len() != heads.len() {
+            let cells = format!("it has {} of {} cells: is the file whole?", record.len(), heads.len());
+            bill.unread.push((number, cells));
+            continue;
+        }
+        let cell = |at: usize| record.get(at).unwrap_or_default().trim();
+        let (usd, is_credit) = match amount(cell(usd)) {
+            Ok(amount) => amount,
+            Err(why) => {
+                bill.unread.push((number, why));
+                continue;
+            }
+        };
+        let line =
+            Line { number, task: cell(task).to_owned(), usd, is_credit, at: time.and_then(|at| moment(cell(at))) };
+        if !line.task.is_empty() {
+            sum = if is_credit { sum.saturating_sub(usd) } else { sum + usd };
+            bill.lines.push(line);
+        } else if usd != sum || is_credit {
+            bill.others.push(line);
+        }
+    }
+    Ok(bill)
+}
+
+fn column(heads: &csv::StringRecord, name: &str) -> Result<usize, BillError> {
+    let named: Vec<usize> =
+        heads.iter().enumerate().filter(|(_, head)| head.trim() == name.trim()).map(|(at, _)| at).collect();
+    match named.as_slice() {
+        [at] => Ok(*at),
+        [] => Err(BillError::NoColumn(name.to_owned(), heads.iter().map(str::trim).collect::<Vec<_>>().join(", "))),
+        _ => Err(BillError::TwoColumns(name.to_owned())),
+    }
+}
+
+/// An amount of dollars and whether it is given back, as bills write it: `0.90`, `$0.90`, `-0.90`, `(0.90)`, `0.90 USD`, `1,234.50`.
+fn amount(cell: &str) -> Result<(Usd, bool), String> {
+    let refused = || format!("`{cell}` is no amount of dollars");
+    if cell.is_empty() {
+        return Err("it has no amount".to_owned());
+    }
+    let in_brackets = cell.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
+    let mut rest = in_brackets.unwrap_or(cell).trim();
+    // Spreadsheets write the sign that mathematics has, too.
+    let minus = |text: &str| text.strip_prefix(['-', '\u{2212}']).map(str::len);
+    let mut is_credit = in_brackets.is_some();
+    for mark in ["", "$", "USD", "US$", "$"] {
+        if let Some(length) = minus(rest).filter(|_| !is_credit) {
+            (is_credit, rest) = (true, rest[rest.len() - length..].trim_start());
+        }
+        rest = rest.strip_prefix(mark).unwrap_or(rest).trim_start();
+    }
+    for mark in ["USD", "$"] {
+        rest = rest.strip_suffix(mark).unwrap_or(rest).trim_end();
+    }
+    let digits = without_thousands(rest).ok_or_else(refused)?;
+    digits.parse::<Usd>().map(|usd| (usd, is_credit && !usd.is_zero())).map_err(|_| refused())
+}
+
+/// The same without commas between thousands. Any other comma may be a point in another country, and nobody can know.
+fn without_thousands(text: &str) -> Option<String> {
+    let (whole, rest) = text.split_once('.').map_or((text, None), |(whole, rest)| (whole, Some(rest)));
+    let mut groups = whole.split(',');
+    let first = groups.next()?;
+    let is_grouped = groups.clone().next().is_some();
+    if is_grouped && (first.is_empty() || first.len() > 3 || groups.any(|group| group.len() != 3)) {
+        return None;
+    }
+    let whole = whole.replace(',', "");
+    Some(rest.map_or(whole.clone(), |rest| format!("{whole}.{rest}")))
+}
+
+/// A time as bills write it; a day is its beginning in UTC. One that can't be read is none: no line hangs on it.
+fn moment(cell: &str) -> Option<Timestamp> {
+    let of_day = |day: jiff::civil::Date| day.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|at| at.timestamp());
+    let of_clock = |at: jiff::civil::DateTime| at.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|at| at.timestamp());
+    let timestamp = cell.parse::<Timestamp>().ok();
+    timestamp
+        .or_else(|| cell.parse::<jiff::civil::DateTime>().ok().and_then(of_clock))
+        .or_else(|| cell.parse::<jiff::civil::Date>().ok().and_then(of_day))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COLUMNS: Columns<'static> = Columns { task: "Task ID", usd: "Amount", time: Some("When") };
+
+    #[test]
+    fn amounts_are_read_as_bills_write_them_and_never_guessed() {
+        let read =
+            |cell: &str| amount(cell).map(|(usd, is_credit)| format!("{}{usd}", if is_credit { "-" } else { "" }));
+        for (cell, expected) in [
+            ("0.90", "0.90"),
+            ("$0.90", "0.90"),
+            ("US$ 0.90", "0.90"),
+            ("USD 3.75", "3.75"),
+            ("3.75 USD", "3.75"),
+            ("3.75$", "3.75"),
+            ("1,234.50", "1234.50"),
+            ("-0.90", "-0.90"),
+            ("\u{2212}$0.90", "-0.90"),
+            ("$-0.90", "-0.90"),
+            ("(0.90)", "-0.90"),
+            ("0", "0.00"),
+            ("-0.00", "0.00"),
+        ] {
+            assert_eq!(read(cell).as_deref(), Ok(expected), "{cell}");
+        }
+        for cell in [
+            "",
+            "€3.75",
+            "3.75 EUR",
+            "£1",
+            "0,90",
+            "1,23",
+            "1,2345",
+            "12,34,567",
+            "NaN",
+            "1e3",
+            "free",
+            "--1",
+            "0.0000001",
+        ] {
+            assert!(read(cell).is_err(), "{cell}: {:?}", read(cell));
+        }
+    }
+
+    #[test]
+    fn a_bill_is_read_with_its_own_columns_and_nothing_of_it_is_left_out() {
+        let text = "\u{feff}Invoice;When;Task ID;Amount\n1;2026-11-20;t1;0.90\n1;2026-11-20T10:00:00Z;t2;$3.75\n\n1;;;4.65\n1;;;1.00\n1;x;t3;3,75\n1;x\n";
+        let bill = read(text.as_bytes(), &COLUMNS).expect("a bill");
+        let told: Vec<(u64, &str, String)> =
+            bill.lines.iter().map(|line| (line.number, line.task.as_str(), line.usd.to_string())).collect();
+        assert_eq!(told, [(2, "t1", "0.90".to_owned()), (3, "t2", "3.75".to_owned())]);
+        assert!(bill.lines.iter().all(|line| line.at.is_some()));
+        assert_eq!(
+            bill.others.iter().map(|line| line.usd.to_string()).collect::<Vec<_>>(),
+            ["1.00"],
+            "a total is no charge"
+        );
+        let unread: Vec<&str> = bill.unread.iter().map(|(_, why)| why.as_str()).collect();
+        assert_eq!(unread, ["`3,75` is no amount of dollars", "it has 2 of 4 cells: is the file whole?"]);
+    }
+
+    #[test]
+    fn what_is_no_bill_is_refused_with_what_to_do() {
+        let refused = |text: &[u8]| read(text, &COLUMNS).expect_err("it is none").to_string();
+        assert_eq!(refused(b""), "it is empty");
+        assert_eq!(refused(b"\xff\xfea\0"), "it is no UTF-8: save it as CSV UTF-8");
+        assert_eq!(refused(b"task,usd\n"), "it has no column `Task ID`; its columns are: task, usd");
+        assert_eq!(refused(b"Task ID,Amount,Amount,When\n"), "it has two columns `Amount`: rename one of them");
+    }
+}

@@ -1,0 +1,119 @@
+//! `shotlist reconcile`: the service's bill, held against the ledger.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use sha2::{Digest as _, Sha256};
+
+use crate::bill::{Bill, BillError, Columns, Comparison, Matched, Period, compare, read};
+use crate::cli::args::ReconcileArgs;
+use crate::cli::exit::Exit;
+use crate::cli::failure::Failure;
+use crate::cli::{paths, runtime};
+use crate::domain::{BatchKey, hex};
+use crate::ledger::{Event, HeldBatch as _, Ledger as _, SqliteLedger};
+use crate::ui::{self, Again, Terminal};
+
+/// The digits of a bill's SHA-256 that tell it from another of its name.
+const DIGITS: usize = 12;
+
+/// Says where bill and ledger differ; with `--apply`, writes down what the bill settles.
+pub(super) fn reconcile(args: &ReconcileArgs, terminal: &Terminal) -> Result<Exit, Failure> {
+    let usage = |message: String| Failure::plain(Exit::Usage, message);
+    let unread = |why: String| usage(format!("the bill {}: {why}", args.bill.display()));
+    let bytes = std::fs::read(&args.bill).map_err(|error| unread(format!("it can't be read: {error}")))?;
+    let columns = Columns { task: &args.task, usd: &args.usd, time: args.time.as_deref() };
+    let bill = read(&bytes, &columns).map_err(|error| {
+        let failure = unread(error.to_string());
+        match error {
+            BillError::NoColumn(..) => {
+                failure.with_help("name the columns as the first line of the bill has them: --task COLUMN --usd COLUMN")
+            }
+            _ => failure,
+        }
+    })?;
+    let ledger = paths::existing_ledger(args.ledger.as_deref(), args.manifest.as_deref(), false)?;
+    let period = period(args)?;
+    let bought = runtime::block_on(async { Ok(ledger.submitted_since(Timestamp::MIN).await?) });
+    let bought = bought.map_err(Failure::without_money)?;
+    let comparison = compare(&bill, &bought, period);
+    let again = |key: &BatchKey| leads_to(args, key);
+    terminal.result(&ui::reconciliation(&bill, &comparison, &again));
+    if args.apply {
+        apply(&bill, &comparison, &ledger, &source(&args.bill, &bytes), terminal)?;
+    } else if comparison.settled().next().is_some() {
+        terminal.note("nothing was written: --apply writes what the bill settles into the ledger");
+    }
+    let is_whole = bill.unread.is_empty() && bill.others.is_empty();
+    Ok(if comparison.agrees() && is_whole { Exit::Done } else { Exit::SomeFailed })
+}
+
+/// The days that the bill covers, in this machine's time zone: everything, unless somebody says otherwise.
+fn period(args: &ReconcileArgs) -> Result<Period, Failure> {
+    let start = |day: Date| {
+        let start = day.to_zoned(TimeZone::system());
+        start.map(|start| start.timestamp()).map_err(|error| Failure::plain(Exit::Usage, error.to_string()))
+    };
+    let (Some(since), Some(until)) = (args.since, args.until) else {
+        return Ok(Period { from: Timestamp::MIN, to: Timestamp::MAX, is_said: false });
+    };
+    if until < since {
+        return Err(Failure::plain(Exit::Usage, format!("--until {until} is before --since {since}")));
+    }
+    let behind = until.tomorrow().map_err(|error| Failure::plain(Exit::Usage, error.to_string()))?;
+    Ok(Period { from: start(since)?, to: start(behind)?, is_said: true })
+}
+
+/// What leads another command to a batch of this ledger.
+fn leads_to(args: &ReconcileArgs, key: &BatchKey) -> Again {
+    let mut again = Again::about(args.manifest.as_deref().unwrap_or(Path::new("MANIFEST")));
+    if !key.batch.is_empty() {
+        again = again.with("--batch", &key.batch);
+    }
+    match &args.ledger {
+        Some(ledger) => again.with("--ledger", &ledger.to_string_lossy()),
+        None => again,
+    }
+}
+
+/// Which bill it is, for whoever wonders later where a fact comes from.
+fn source(path: &Path, bytes: &[u8]) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let digest = hex(&Sha256::digest(bytes));
+    format!("{name} (sha256 {})", digest.get(..DIGITS).unwrap_or_default())
+}
+
+/// Writes what the bill settles, batch by batch. A bill that was not read whole settles nothing.
+fn apply(
+    bill: &Bill,
+    comparison: &Comparison<'_>,
+    ledger: &SqliteLedger,
+    source: &str,
+    terminal: &Terminal,
+) -> Result<(), Failure> {
+    if !bill.unread.is_empty() {
+        let message = "nothing was written: some lines of the bill can't be read, and what they say is unknown";
+        return Err(Failure::plain(Exit::Usage, message).with_help("mend those lines, or have the bill made anew"));
+    }
+    let mut settled: Vec<(&Matched<'_>, bool)> = comparison.settled().collect();
+    settled.sort_by_key(|(matched, _)| (matched.batch, matched.attempt.id));
+    let mut written = 0;
+    let done = runtime::block_on(async {
+        for batch in settled.chunk_by(|(one, _), (other, _)| one.batch == other.batch) {
+            let Some((first, _)) = batch.first() else { continue };
+            let held = ledger.hold(first.batch).await?;
+            for (matched, is_charged) in batch {
+                let event = Event::Billed { is_charged: *is_charged, source: source.to_owned() };
+                held.record(matched.attempt.id, event).await?;
+                written += 1;
+            }
+        }
+        Ok(())
+    });
+    if written > 0 {
+        terminal.note(&format!("written into the ledger, from {source}: {written}"));
+    }
+    done.map_err(Failure::without_money)
+}

@@ -1,0 +1,122 @@
+//! A bill against the ledger, for a person.
+
+use super::command::Again;
+use super::lines::count;
+use super::page::Page;
+use super::table::shortened;
+use crate::bill::{Bill, Comparison, Matched};
+use crate::domain::{BatchKey, TaskNames, Usd};
+
+/// The most lines of one kind that are told one by one, and the most tasks that are offered for one doubt.
+const LISTED: usize = 40;
+const OFFERED: usize = 5;
+/// The columns of a task's name, where there is too much of it.
+const TASK: usize = 48;
+
+/// Where the two differ, what the bill settles, and the sums; `again` is what leads to a batch.
+#[must_use]
+pub(crate) fn reconciliation(bill: &Bill, comparison: &Comparison<'_>, again: &dyn Fn(&BatchKey) -> Again) -> Page {
+    let mut page = Page::new();
+    list(&mut page, "can't be read, and nobody knows what it says", &bill.unread, |(number, why)| {
+        format!("line {number}: {why}")
+    });
+    list(&mut page, "without a task", &bill.others, |line| {
+        format!("line {}: ${}{}", line.number, line.usd, credit(line.is_credit))
+    });
+    list(&mut page, "of another amount than the ledger has", &comparison.differing, |matched| {
+        let twice = if matched.charges > 1 { format!(", charged {} times", matched.charges) } else { String::new() };
+        format!("{}: billed ${}{twice}, and the ledger has ${}", of(matched), matched.billed, in_ledger(matched))
+    });
+    list(&mut page, "on the bill, and unknown to the ledger", &comparison.strange, |line| {
+        format!("line {}: {} ${}{}", line.number, shortened(&line.task, TASK), line.usd, credit(line.is_credit))
+    });
+    list(&mut page, "charged by the ledger, and not on the bill", &comparison.missing, priced);
+    list(
+        &mut page,
+        "perhaps charged, and not on the bill (say with --since and --until which days it covers)",
+        &comparison.unknown,
+        priced,
+    );
+    doubts(&mut page, comparison, again);
+    list(&mut page, "settled by the bill: charged", &comparison.charged, priced);
+    list(&mut page, "settled by the bill: not charged", &comparison.free, priced);
+    sums(&mut page, bill, comparison);
+    page
+}
+
+fn list<T>(page: &mut Page, what: &str, found: &[T], line: impl Fn(&T) -> String) {
+    if found.is_empty() {
+        return;
+    }
+    page.line(format_args!("{what}: {}", found.len()));
+    for one in found.iter().take(LISTED) {
+        page.line(format_args!("  {}", line(one)));
+    }
+    if found.len() > LISTED {
+        page.line(format_args!("  … and {} more", found.len() - LISTED));
+    }
+}
+
+fn doubts(page: &mut Page, comparison: &Comparison<'_>, again: &dyn Fn(&BatchKey) -> Again) {
+    if comparison.doubts.is_empty() {
+        return;
+    }
+    page.line(format_args!("in doubt: {}", comparison.doubts.len()));
+    for (matched, candidates) in comparison.doubts.iter().take(LISTED) {
+        let (job, again) = (matched.attempt.job.as_str(), again(matched.batch));
+        let at = matched.attempt.intended_at.strftime("%F %T UTC");
+        page.line(format_args!("  {}, {at}: ${} perhaps", of(matched), matched.attempt.price));
+        for line in candidates.iter().take(OFFERED) {
+            page.line(format_args!(
+                "    line {} fits: {}",
+                line.number,
+                again.command("resolve", &[job, "--task", &line.task])
+            ));
+        }
+        if candidates.is_empty() {
+            page.line(format_args!(
+                "    no line fits; if none will come: {}",
+                again.command("resolve", &[job, "--never-created"])
+            ));
+        }
+    }
+}
+
+fn sums(page: &mut Page, bill: &Bill, comparison: &Comparison<'_>) {
+    let sum = |matched: &[Matched<'_>]| matched.iter().map(|matched| matched.attempt.price).sum::<Usd>();
+    let side = |is_credit: bool| {
+        let lines = bill.lines.iter().filter(move |line| line.is_credit == is_credit);
+        lines.map(|line| line.usd).sum::<Usd>()
+    };
+    let (charged, credited) = (side(false), side(true));
+    let credited = if credited.is_zero() { String::new() } else { format!(", ${credited} of it given back") };
+    let strange: Usd = comparison.strange.iter().filter(|line| !line.is_credit).map(|line| line.usd).sum();
+    page.line(format_args!("bill: ${charged} in {}{credited}", count(bill.lines.len(), "line")));
+    page.line(format_args!(
+        "agreed: ${}, settled: ${} charged and ${} not, only on the bill: ${strange}, only in the ledger: ${}",
+        sum(&comparison.agreed),
+        sum(&comparison.charged),
+        sum(&comparison.free),
+        sum(&comparison.missing),
+    ));
+    let is_whole = bill.unread.is_empty() && bill.others.is_empty();
+    page.line(if comparison.agrees() && is_whole { "bill and ledger agree" } else { "bill and ledger differ" });
+}
+
+fn credit(is_credit: bool) -> &'static str {
+    if is_credit { " given back" } else { "" }
+}
+
+fn priced(matched: &Matched<'_>) -> String {
+    format!("{} ${}", of(matched), matched.attempt.price)
+}
+
+fn in_ledger(matched: &Matched<'_>) -> Usd {
+    if matched.attempt.charge() == crate::domain::Charge::None { Usd::ZERO } else { matched.attempt.price }
+}
+
+fn of(matched: &Matched<'_>) -> String {
+    let task = matched.attempt.task.as_ref().map(TaskNames::to_string).unwrap_or_default();
+    let task = if task.is_empty() { task } else { format!(" ({})", shortened(&task, TASK)) };
+    format!("{} of {}{task}", matched.attempt.job, matched.batch)
+}

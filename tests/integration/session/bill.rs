@@ -1,0 +1,192 @@
+//! The service's bill, held against the ledger: what agrees, what does not, what is settled, and bills that nobody should believe.
+
+use serde_json::json;
+
+use crate::support::{Answer, Ended, Service, Workspace, json as answer};
+
+const JOBS: &str = "version: 1
+defaults: { model: beta-2.0-lite }
+jobs:
+  - { id: done, model: alpha-2, prompt: done }
+  - { id: paid, prompt: paid }
+  - { id: free, prompt: free }
+  - { id: open, prompt: open }
+  - { id: doubt, model: alpha-2, prompt: doubt }
+";
+
+/// One job completed, two failed of a family that documents no charge, one at the service, one in doubt.
+fn bought() -> (Service, Workspace) {
+    let service = Service::scripted(|asked| {
+        let name = ["paid", "free", "open", "doubt"]
+            .into_iter()
+            .find(|name| asked.body.contains(name) || asked.path.ends_with(name));
+        match (asked.method.as_str(), name) {
+            ("POST", Some("doubt")) => Answer::Hangup,
+            ("POST", Some(name)) => answer(200, &json!({ "id": name })),
+            ("GET", Some("open")) => answer(200, &json!({ "id": "open", "status": "queued" })),
+            ("GET", Some(name)) => {
+                answer(200, &json!({ "id": name, "status": "failed", "error": { "message": "no" } }))
+            }
+            _ => Answer::Well,
+        }
+    });
+    let here = Workspace::with_manifest(JOBS);
+    here.run(&service, &["--deadline", "300ms"]).ends_with(7);
+    (service, here)
+}
+
+fn reconcile(here: &Workspace, bill: &str, arguments: &[&str]) -> Ended {
+    here.write("bill.csv", bill);
+    let usual = ["reconcile", "bill.csv", "m.yaml", "--task", "task", "--usd", "usd"];
+    here.shotlist(&[&usual, arguments].concat()).ends()
+}
+
+/// Today, and the days around it: a test may run over midnight.
+fn days() -> [String; 4] {
+    let today = jiff::Zoned::now().date();
+    let day = |date: jiff::civil::Date| date.to_string();
+    ["--since".into(), day(today.yesterday().expect("a day")), "--until".into(), day(today.tomorrow().expect("a day"))]
+}
+
+#[test]
+fn what_differs_is_listed_and_what_the_bill_settles_is_written_on_demand() {
+    let (_, here) = bought();
+    let bill = "task,usd\nt0,0.90\npaid,$3.75\nfree,0\nstrange,0.90\nother,5.00\n,10.55\n";
+    let before = here.ledger("SELECT * FROM attempt");
+    let ended = reconcile(&here, bill, &[]);
+    assert_eq!(ended.code, Some(1));
+    let shown: Vec<&str> = ended.stdout.lines().filter(|line| !line.contains("UTC")).collect();
+    insta::assert_snapshot!(shown.join("\n"), @r"
+    on the bill, and unknown to the ledger: 2
+      line 5: strange $0.90
+      line 6: other $5.00
+    in doubt: 1
+        line 5 fits: shotlist resolve m.yaml doubt --task strange
+    settled by the bill: charged: 1
+      paid of m (paid) $3.75
+    settled by the bill: not charged: 1
+      free of m (free) $3.75
+    bill: $10.55 in 5 lines
+    agreed: $0.90, settled: $3.75 charged and $3.75 not, only on the bill: $5.90, only in the ledger: $0.00
+    bill and ledger differ
+    ");
+    assert!(ended.stderr.contains("nothing was written: --apply"), "{}", ended.stderr);
+    assert_eq!(here.ledger("SELECT * FROM attempt"), before);
+
+    let unknown = |here: &Workspace| here.shotlist(&["spend"]).ends_with(0).stdout;
+    assert!(unknown(&here).contains("spent: $0.90, at risk: $0.90, unknown: $11.25"), "{}", unknown(&here));
+    let applied = reconcile(&here, bill, &["--apply"]);
+    assert!(
+        applied.code == Some(1) && applied.stderr.contains("written into the ledger, from bill.csv (sha256 "),
+        "{}",
+        applied.stderr
+    );
+    assert!(unknown(&here).contains("spent: $4.65, at risk: $0.90, unknown: $3.75"), "{}", unknown(&here));
+    let source = here.ledger("SELECT job, billed, substr(billed_source, 1, 17) FROM attempt WHERE billed IS NOT NULL");
+    assert_eq!(source, [["paid", "charged", "bill.csv (sha256 "], ["free", "none", "bill.csv (sha256 "]]);
+    here.shotlist(&["ledger", "check"]).ends_with(0);
+    let report = here.shotlist(&["status", "m.yaml", "--format", "json"]).ends_with(0).stdout;
+    let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+    let charges: Vec<&str> = (0..5).map(|at| report["jobs"][at]["charge"].as_str().expect("a charge")).collect();
+    assert_eq!(charges, ["charged", "charged", "none", "unknown", "unknown"]);
+    assert_eq!(report["jobs"][2]["cost_usd"], "0.00");
+    // A second time, it says nothing new.
+    let again = reconcile(&here, bill, &["--apply"]);
+    assert!(!again.stderr.contains("written into the ledger"), "{}", again.stderr);
+    // Nothing that was charged, or not, is bought again by itself.
+    let plan = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0).stdout;
+    assert!(plan.contains("0 jobs to submit"), "{plan}");
+}
+
+#[test]
+fn a_doubt_that_the_bill_explains_is_settled_by_the_command_that_is_offered() {
+    let (service, here) = bought();
+    let days = days();
+    let days: Vec<&str> = days.iter().map(String::as_str).collect();
+    let now = jiff::Timestamp::now();
+    let far = now - jiff::SignedDuration::from_hours(200);
+    let bill = format!("task;usd;at\nt0;0.90;\npaid;3.75;\ntook;0.90;{now}\nlong-ago;0.90;{far}\n");
+    let ended = reconcile(&here, &bill, &[&["--time", "at"], days.as_slice()].concat());
+    let offer = "shotlist resolve m.yaml doubt --task took";
+    assert!(
+        ended.stdout.contains(&format!("line 4 fits: {offer}\n")) && !ended.stdout.contains("--task long-ago"),
+        "{}",
+        ended.stdout
+    );
+    assert!(ended.stdout.contains("settled by the bill: not charged: 1\n  free of m (free) $3.75"), "{}", ended.stdout);
+    let words: Vec<&str> = offer.split(' ').skip(1).collect();
+    let settled = here.shotlist(&words).env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends();
+    assert_eq!(settled.code, Some(0), "{}", settled.stderr);
+    // Everything is explained now, and agrees once it is written.
+    let whole = "task,usd\nt0,0.90\npaid,3.75\ntook,0.90\nTotal of November,\n";
+    assert_eq!(reconcile(&here, whole, &days).code, Some(1), "a line that says no amount");
+    let whole = "task,usd\nt0,0.90\npaid,3.75\ntook,0.90\n,5.55\n";
+    for arguments in [days.as_slice(), &[days.as_slice(), &["--apply"]].concat(), &days] {
+        let ended = reconcile(&here, whole, arguments);
+        assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+        assert!(ended.stdout.ends_with("bill and ledger agree\n"), "{}", ended.stdout);
+    }
+    // Without its days, a bill says nothing of what it does not have.
+    let fewer = reconcile(&here, "task,usd\nt0,0.90\npaid,3.75\n", &[]);
+    assert!(
+        fewer.code == Some(1) && fewer.stdout.contains("charged by the ledger, and not on the bill: 1"),
+        "{}",
+        fewer.stdout
+    );
+}
+
+#[test]
+fn a_hostile_bill_settles_nothing_that_it_does_not_say() {
+    for (bill, told) in [
+        (
+            "task,usd\npaid,3.75\npaid,3.75\n",
+            "paid of m (paid): billed $7.50, charged 2 times, and the ledger has $3.75",
+        ),
+        ("task,usd\npaid,3.00\n", "paid of m (paid): billed $3.00, and the ledger has $3.75"),
+        ("task,usd\npaid,-3.75\n", "paid of m (paid): billed $0.00, and the ledger has $3.75"),
+        ("task,usd\npaid,€3.75\n", "line 2: `€3.75` is no amount of dollars"),
+        ("task,usd,x\npaid,3.75,1\nfree,0", "line 3: it has 2 of 3 cells: is the file whole?"),
+        ("task,usd\n\"paid,3.75\nfree,0\n", "is the file whole?"),
+        ("task,usd\nt0,-0.90\n", "done of m (t0): billed $0.00"),
+    ] {
+        let (_, here) = bought();
+        let ended = reconcile(&here, bill, &["--apply"]);
+        assert!(matches!(ended.code, Some(1 | 2)), "{bill}: {}", ended.stderr);
+        assert!(ended.stdout.contains(told), "{bill}: {}", ended.stdout);
+        assert!(here.ledger("SELECT job FROM attempt WHERE billed IS NOT NULL").is_empty(), "{bill}");
+    }
+    let (_, here) = bought();
+    // What was charged and given back was not charged.
+    let refunded = reconcile(&here, "task,usd\npaid,3.75\npaid,-3.75\n", &["--apply"]);
+    assert!(refunded.stdout.contains("settled by the bill: not charged: 1\n  paid of m"), "{}", refunded.stdout);
+    for (arguments, told) in [
+        (
+            &["reconcile", "bill.csv", "m.yaml", "--task", "id", "--usd", "usd"][..],
+            "it has no column `id`; its columns are: task, usd",
+        ),
+        (&["reconcile", "none.csv", "m.yaml", "--task", "id", "--usd", "usd"], "it can't be read"),
+        (&["reconcile", "bill.csv", "m.yaml", "--task", "task"], "--usd"),
+        (&["reconcile", "bill.csv", "m.yaml", "--task", "task", "--usd", "usd", "--since", "2026-11-01"], "--until"),
+        (&["reconcile", "bill.csv", "--ledger", "none.db", "--task", "task", "--usd", "usd"], "there is no ledger"),
+    ] {
+        let refused = here.shotlist(arguments).ends_with(2).stderr;
+        assert!(refused.contains(told), "{refused}");
+    }
+}
+
+/// A run is at the batch: the bill waits, and nothing of it is lost.
+#[test]
+fn a_batch_that_a_run_is_at_is_left_for_another_time() {
+    let (service, here) = bought();
+    let (holding, release) = Service::holding("new");
+    here.write("m.yaml", format!("{JOBS}  - {{ id: new, model: alpha-2, prompt: new }}\n"));
+    let child = here.run(&holding, &["--same-account", "--select", "new"]).starts();
+    crate::support::wait_until("it is sending", || !holding.posts().is_empty());
+    let busy = reconcile(&here, "task,usd\npaid,3.75\n", &["--apply"]);
+    assert_eq!(busy.code, Some(75), "{}", busy.stderr);
+    release.store(true, std::sync::atomic::Ordering::SeqCst);
+    drop(Ended::of(child));
+    let applied = reconcile(&here, "task,usd\npaid,3.75\n", &["--apply"]);
+    assert!(applied.stderr.contains("written into the ledger"), "{}", applied.stderr);
+    drop(service);
+}
