@@ -159,9 +159,9 @@ fn as_moment<S: Serializer>(time: &Option<Timestamp>, serializer: S) -> Result<S
 /// What only a page for people shows.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Detail {
-    /// What all attempts certainly cost, and what they perhaps cost on top of that.
-    pub charged: Usd,
-    pub perhaps: Usd,
+    /// What all attempts certainly cost, and what they may have cost besides those in doubt.
+    pub spent: Usd,
+    pub unknown: Usd,
     /// When what happened to it.
     pub times: Option<Times>,
     /// The videos of earlier attempts that are still here.

@@ -136,13 +136,13 @@ fn row(batch: &str, job: &Job, history: &History, folder: &Path) -> Row {
     let sum = |wanted: Charge| -> Usd {
         attempts.iter().filter(|attempt| attempt.charge() == wanted).map(|attempt| attempt.price).sum()
     };
-    let (charged, perhaps) = (sum(Charge::Charged), sum(Charge::Unknown));
+    let (spent, perhaps) = (sum(Charge::Charged), sum(Charge::Unknown));
     let error = shown.and_then(|attempt| attempt.error.as_ref());
     let submitted_at = shown.and_then(|attempt| match &attempt.task {
         Some(_) => attempt.answered_at,
         None => Some(attempt.intended_at).filter(|_| attempt.state.is_doubtful()),
     });
-    let at_risk = attempts.iter().filter(|attempt| attempt.state.is_doubtful()).map(|attempt| attempt.price).sum();
+    let at_risk: Usd = attempts.iter().filter(|attempt| attempt.state.is_doubtful()).map(|attempt| attempt.price).sum();
     // Of a job that is due again, what was said of its last submission; of any other, what was said of the one that counts.
     let told = shown.or_else(|| history.of(&job.id).next_back());
     let declared = told.and_then(|attempt| attempt.particulars.declared);
@@ -150,8 +150,8 @@ fn row(batch: &str, job: &Job, history: &History, folder: &Path) -> Row {
     let file = shown.and_then(|attempt| file_of(attempt, folder));
     let others = attempts.iter().filter(|attempt| shown.is_none_or(|shown| shown.id != attempt.id));
     let detail = Detail {
-        charged,
-        perhaps,
+        spent,
+        unknown: perhaps.saturating_sub(at_risk),
         times: shown.map(Times::of),
         versions: others
             .filter_map(|attempt| file_of(attempt, folder))
@@ -166,7 +166,7 @@ fn row(batch: &str, job: &Job, history: &History, folder: &Path) -> Row {
         model: job.spec.model.clone(),
         state,
         charge,
-        cost_usd: (charge != Charge::Unknown).then_some(charged),
+        cost_usd: (charge != Charge::Unknown).then_some(spent),
         task_id: shown.and_then(|attempt| attempt.task.as_ref()).map(|task| task.id.to_string()),
         video_url: shown.and_then(|attempt| attempt.video_url.clone()),
         file: file.map(|file| file.path.to_string()),

@@ -65,7 +65,7 @@ fn doubts(page: &mut Page, comparison: &Comparison<'_>, again: &dyn Fn(&BatchKey
     for (matched, candidates) in comparison.doubts.iter().take(LISTED) {
         let (job, again) = (matched.attempt.job.as_str(), again(matched.batch));
         let at = matched.attempt.intended_at.strftime("%F %T UTC");
-        page.line(format_args!("  {}, {at}: ${} perhaps", of(matched), matched.attempt.price));
+        page.line(format_args!("  {}, {at}: ${} at risk", of(matched), matched.attempt.price));
         for line in candidates.iter().take(OFFERED) {
             page.line(format_args!(
                 "    line {} fits: {}",

@@ -31,7 +31,7 @@ pub(crate) fn plan_markdown(plan: &Plan, again: &Again) -> Page {
     }
     if totals.in_doubt > 0 {
         let jobs = count(totals.in_doubt, "job");
-        put(format!("**{jobs} in doubt**: ${} perhaps charged, never sent again by itself.", totals.at_risk));
+        put(format!("**{jobs} in doubt**: ${} at risk, never sent again by itself.", totals.at_risk));
     }
     if totals.held > 0 {
         put(format!("{}.", held(&totals)));

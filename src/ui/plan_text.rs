@@ -101,10 +101,10 @@ fn cells(group: &[&Planned]) -> Vec<String> {
     ]
 }
 
-/// What a group of jobs costs; nothing is said of what sends nothing. Of a job in doubt nobody knows.
+/// What a group of jobs costs; nothing is said of what sends nothing. Of a job in doubt, what is at risk.
 pub(super) fn cost(action: Action, group: &[&Planned]) -> String {
     match action {
-        Action::InDoubt => "?".to_owned(),
+        Action::InDoubt => format!("${}?", group.iter().map(|planned| planned.at_risk).sum::<Usd>()),
         action if action.buys() => format!("${}", group.iter().map(|planned| planned.cost).sum::<Usd>()),
         _ => String::new(),
     }
@@ -127,7 +127,7 @@ fn sum_up(page: &mut Page, plan: &Plan) {
     }
     if totals.in_doubt > 0 {
         page.line(format_args!(
-            "{} in doubt: ${} perhaps charged, never sent again by itself; `shotlist resolve` settles it",
+            "{} in doubt: ${} at risk, never sent again by itself; `shotlist resolve` settles it",
             count(totals.in_doubt, "job"),
             totals.at_risk
         ));

@@ -142,7 +142,7 @@ impl Progress {
                     again.command("resolve", &[job.as_str(), "--task", "ID"]),
                     again.command("resolve", &[job.as_str(), "--never-created"])
                 )),
-                Some(&format!("${price} may have been charged")),
+                Some(&format!("${price} at risk: it may have been charged")),
             ),
             RunEvent::Named { job, task } => {
                 terminal.warning(&format!("the service calls the task of {job} by another name too: {task}"));

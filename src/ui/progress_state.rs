@@ -30,7 +30,7 @@ pub struct ProgressState {
     in_doubt: usize,
     left: usize,
     to_fetch: usize,
-    committed: Usd,
+    reserved: Usd,
     planned: Usd,
     /// Since when nobody answers.
     silent_since: Option<Instant>,
@@ -53,7 +53,7 @@ impl ProgressState {
             in_doubt: 0,
             left: 0,
             to_fetch: 0,
-            committed: Usd::ZERO,
+            reserved: Usd::ZERO,
             planned: Usd::ZERO,
             silent_since: None,
             last_failed: None,
@@ -77,7 +77,7 @@ impl ProgressState {
             }
             RunEvent::Submitted { price, .. } => {
                 self.running += 1;
-                self.committed += *price;
+                self.reserved += *price;
             }
             RunEvent::Completed { .. } => self.completed += 1,
             RunEvent::Failed { job, message } => {
@@ -91,7 +91,7 @@ impl ProgressState {
             RunEvent::Retrying { .. } => self.failed = self.failed.saturating_sub(1),
             RunEvent::InDoubt { job, price, .. } => {
                 self.in_doubt += 1;
-                self.committed += *price;
+                self.reserved += *price;
                 self.last_doubt = Some((job.clone(), *price));
             }
             RunEvent::Left { .. } => self.left += 1,
@@ -148,7 +148,7 @@ impl ProgressState {
     fn counts(&self) -> Vec<String> {
         let counted = |number: usize, what: &str| (number > 0).then(|| format!("{number} {what}"));
         let counts = [
-            Some(format!("${} of ${} submitted", self.committed, self.planned)),
+            Some(format!("${} of ${} reserved", self.reserved, self.planned)),
             counted(self.running, "running"),
             counted(self.failed, "failed"),
             counted(self.in_doubt, "in doubt"),
@@ -248,7 +248,7 @@ mod tests {
         }
         assert_eq!(
             progress.sentence(now),
-            "1/6 done, $18.75 of $120.00 submitted, 1 running, 2 failed, 1 in doubt, 1 to fetch"
+            "1/6 done, $18.75 of $120.00 reserved, 1 running, 2 failed, 1 in doubt, 1 to fetch"
         );
         let later = now + Duration::from_secs(100);
         assert!(progress.sentence(later).contains("about 50 s left"), "{}", progress.sentence(later));

@@ -121,7 +121,10 @@ fn sum_up(page: &mut Page, report: &Report) {
         page.line(format_args!("at risk: ${} in doubt, settle it with `shotlist resolve`", totals.at_risk_usd));
     }
     if !totals.unknown_usd.is_zero() {
-        page.line(format_args!("unknown: ${} for tasks that may or may not be charged", totals.unknown_usd));
+        page.line(format_args!(
+            "unknown: ${} for tasks of which nobody documents whether they are charged",
+            totals.unknown_usd
+        ));
     }
     let completed = totals.states.get(JobState::Completed.name()).copied().unwrap_or(0);
     if completed > 0 {

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::text::{path_as_link, plain, span, web_link};
+use crate::domain::Usd;
 use crate::report::row::{Detail, JobState, Row};
 
 /// A card, in words.
@@ -82,16 +83,14 @@ fn version(path: &str) -> Version {
     Version { name: plain(path.rsplit('/').next().unwrap_or(path)), link: path_as_link(path) }
 }
 
-/// What the job cost, what it perhaps cost on top, and what it is still to cost.
+/// What the job cost in each of the words for money that says something of it.
 fn price(row: &Row) -> String {
-    let (job_price, Detail { charged, perhaps, .. }) = (row.price_usd, &row.detail);
-    let paid = match (charged.is_zero(), perhaps.is_zero()) {
-        (true, true) => return format!("${job_price} not spent"),
-        (false, true) => format!("${charged}"),
-        (true, false) => format!("${perhaps} perhaps"),
-        (false, false) => format!("${charged} + ${perhaps} perhaps"),
-    };
-    if row.state.is_unbought() { format!("{paid}, ${job_price} to come") } else { paid }
+    let Detail { spent, unknown, .. } = row.detail;
+    let to_submit = if row.state.is_unbought() { row.price_usd } else { Usd::ZERO };
+    let words = [(spent, "spent"), (row.at_risk_usd, "at risk"), (unknown, "unknown"), (to_submit, "to submit")];
+    let said: Vec<String> =
+        words.iter().filter(|(usd, _)| !usd.is_zero()).map(|(usd, word)| format!("${usd} {word}")).collect();
+    if said.is_empty() { format!("${} not charged", row.price_usd) } else { said.join(", ") }
 }
 
 /// What went wrong, with the service's code.

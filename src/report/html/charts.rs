@@ -22,12 +22,11 @@ pub(super) struct StateBar {
 #[derive(Serialize)]
 pub(super) struct ModelBar {
     model: String,
-    charged: String,
-    unknown: String,
-    open: String,
-    charged_width: f64,
-    unknown_width: f64,
-    open_width: f64,
+    /// Beside the name.
+    spent: String,
+    /// What is known of the rest, in words.
+    rest: String,
+    parts: Vec<Part>,
 }
 
 /// The states that any job is in, the good ones first.
@@ -42,22 +41,45 @@ pub(super) fn state_bars(totals: &Totals) -> Vec<StateBar> {
     counts.collect()
 }
 
+/// One word for money, and its part of a bar.
+#[derive(Serialize)]
+struct Part {
+    class: &'static str,
+    word: &'static str,
+    usd: String,
+    x: f64,
+    width: f64,
+}
+
 /// What each model costs.
 #[derive(Default)]
 pub(super) struct Sums(BTreeMap<String, Sum>);
 
 #[derive(Default)]
 struct Sum {
-    charged: Usd,
+    spent: Usd,
+    at_risk: Usd,
     unknown: Usd,
-    open: Usd,
+    to_submit: Usd,
+}
+
+impl Sum {
+    /// Each with the class of its colour and its word.
+    fn parts(&self) -> [(&'static str, &'static str, Usd); 4] {
+        [
+            ("charged", "spent", self.spent),
+            ("at_risk", "at risk", self.at_risk),
+            ("unknown", "unknown", self.unknown),
+            ("open", "to submit", self.to_submit),
+        ]
+    }
 }
 
 impl Sums {
     /// Adds what a job is still to cost, if it is.
     pub(super) fn add_open(&mut self, row: &Row) {
         if row.state.is_unbought() {
-            self.0.entry(plain(&row.model)).or_default().open += row.price_usd;
+            self.0.entry(plain(&row.model)).or_default().to_submit += row.price_usd;
         }
     }
 
@@ -65,7 +87,8 @@ impl Sums {
     pub(super) fn add(&mut self, attempt: &Attempt) {
         let sum = self.0.entry(plain(&attempt.model)).or_default();
         match attempt.charge() {
-            Charge::Charged => sum.charged += attempt.price,
+            Charge::Charged => sum.spent += attempt.price,
+            Charge::Unknown if attempt.state.is_doubtful() => sum.at_risk += attempt.price,
             Charge::Unknown => sum.unknown += attempt.price,
             Charge::None => {}
         }
@@ -74,18 +97,25 @@ impl Sums {
 
 /// The models by name; the one that costs most fills the drawing.
 pub(super) fn model_bars(sums: &Sums) -> Vec<ModelBar> {
-    let whole = |sum: &Sum| sum.charged.micros() + sum.unknown.micros() + sum.open.micros();
+    let whole = |sum: &Sum| sum.parts().iter().map(|(.., usd)| usd.micros()).sum::<i64>();
     let most = sums.0.values().map(whole).max().unwrap_or(0);
     #[expect(clippy::cast_precision_loss, reason = "a width on a screen")]
     let width = |part: Usd| if most == 0 { 0.0 } else { rounded(part.micros() as f64 * 1000.0 / most as f64) };
-    let bar = |(model, sum): (&String, &Sum)| ModelBar {
-        model: model.clone(),
-        charged: sum.charged.to_string(),
-        unknown: sum.unknown.to_string(),
-        open: sum.open.to_string(),
-        charged_width: width(sum.charged),
-        unknown_width: width(sum.unknown),
-        open_width: width(sum.open),
+    let bar = |(model, sum): (&String, &Sum)| {
+        let mut x = 0.0;
+        let parts = sum.parts().into_iter().filter(|(.., usd)| !usd.is_zero()).map(|(class, word, usd)| {
+            let part = Part { class, word, usd: usd.to_string(), x, width: width(usd) };
+            x = rounded(x + part.width);
+            part
+        });
+        let parts: Vec<Part> = parts.collect();
+        let rest = parts.iter().filter(|part| part.word != "spent").map(|part| format!("${} {}", part.usd, part.word));
+        ModelBar {
+            model: model.clone(),
+            spent: sum.spent.to_string(),
+            rest: rest.collect::<Vec<_>>().join(", "),
+            parts,
+        }
     };
     sums.0.iter().map(bar).collect()
 }

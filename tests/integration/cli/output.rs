@@ -242,8 +242,8 @@ fn the_sheet_adds_up_to_what_the_ledger_says() {
     assert_eq!((totals["spent_usd"].as_str(), totals["unknown_usd"].as_str()), (Some("18.75"), Some("3.75")));
     let page = fs::read_to_string(here.path("shotlist-out/m/report.html")).expect("the page");
     let all = page.split("class=\"sum\">").nth(1).expect("a model");
-    assert!(all.starts_with("$18.75 <small>+ $3.75 perhaps"), "{}", &all[..60]);
-    assert!(page.contains("<li class=\"price\">$3.75 + $3.75 perhaps</li>"), "the card of one");
+    assert!(all.starts_with("$18.75 spent <small>$3.75 unknown</small>"), "{}", &all[..60]);
+    assert!(page.contains("<li class=\"price\">$3.75 spent, $3.75 unknown</li>"), "the card of one");
 }
 
 /// What is in the way of a report is told once, with its cause; and a plan, which writes no report, does not care.

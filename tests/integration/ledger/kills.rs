@@ -299,7 +299,7 @@ fn random_kills(jobs: usize, kills: usize) {
 }
 
 /// The service's faults, by a number that goes on from request to request.
-fn faulty(asked: &Asked, made: &Mutex<Vec<(String, String)>>, next: &AtomicUsize) -> Answer {
+pub(super) fn faulty(asked: &Asked, made: &Mutex<Vec<(String, String)>>, next: &AtomicUsize) -> Answer {
     let number = next.fetch_add(1, Ordering::SeqCst);
     if asked.method == "GET" {
         return match number % 11 {

@@ -1,5 +1,6 @@
 //! What was bought, whatever breaks: the file, the disk, the process.
 
+mod chaos;
 mod crash;
 mod faults;
 mod file;

@@ -105,7 +105,7 @@ fn a_lost_answer_puts_the_job_in_doubt_and_it_is_never_sent_again() {
     for (what, fault) in faults {
         let (service, here, ended) = one_job(7, move |asked| if is_post(asked) { fault() } else { Answer::Well });
         assert!(ended.stderr.contains("one is in doubt"), "{what}: {}", ended.stderr);
-        assert!(ended.stderr.contains("$0.90 may have been charged"), "{what}: {}", ended.stderr);
+        assert!(ended.stderr.contains("$0.90 at risk: it may have been charged"), "{what}: {}", ended.stderr);
         let report = here.report();
         assert_eq!(report["jobs"][0]["state"], "in_doubt", "{what}");
         assert_eq!(report["jobs"][0]["charge"], "unknown", "{what}");

@@ -77,7 +77,7 @@ fn a_narrow_terminal_shows_what_matters_most() {
     let (picture, now) = campaign();
     insta::assert_snapshot!(picture.lines(60, 24, now).join("\n"), @r"
     █████████░░░░░░░░░░░░░░░░░░░░░ 11/40 done · about 3 min left
-    $50.25 of $121.50 submitted · 8 running · 1 failed · 1 in d…
+    $50.25 of $121.50 reserved · 8 running · 1 failed · 1 in do…
       spin-2                52 %     for 68 s
       spin-3                48 %     for 67 s
       spin-10               in doubt, $3.75 at risk
@@ -85,7 +85,7 @@ fn a_narrow_terminal_shows_what_matters_most() {
     ");
     insta::assert_snapshot!(picture.lines(39, 6, now).join("\n"), @r"
     ██░░░░░░░ 11/40 done · about 3 min left
-    $50.25 of $121.50 submitted · 8 runnin…
+    $50.25 of $121.50 reserved · 8 running…
       spin-2                52 %     for 6…
     ");
 }
