@@ -1,13 +1,14 @@
 //! A bill against the ledger: what agrees, and what does not.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::read::{Bill, Line};
-use crate::domain::{Attempt, AttemptState, BatchKey, Charge, TaskNames, Usd};
+use crate::domain::{Account, Attempt, AttemptState, BatchKey, Charge, TaskNames, Usd};
 
-/// How far the time of a charge may be from that of a submission that it may belong to: bills have days, in time zones of their own.
+/// How far the time of a charge may be from that of a submission or the end of its task: bills have days, in time zones of their own,
+/// and nobody documents when a task is charged.
 const NEAR: SignedDuration = SignedDuration::from_hours(36);
 
 /// The days that a bill covers.
@@ -17,7 +18,7 @@ pub(crate) struct Period {
     pub from: Timestamp,
     /// When it is over.
     pub to: Timestamp,
-    /// Whether a person said so: then what the bill does not have was not charged.
+    /// Whether a person said so: then what a bill that explains all of its lines does not have was not charged.
     pub is_said: bool,
 }
 
@@ -51,8 +52,10 @@ pub(crate) struct Comparison<'l> {
     pub unknown: Vec<Matched<'l>>,
     /// In doubt, with lines of strange tasks that each may be, the nearest in time first.
     pub doubts: Vec<(Matched<'l>, Vec<&'l Line>)>,
-    /// Lines about tasks that the ledger does not know.
+    /// Lines about tasks that the ledger does not know, or that two of its services have.
     pub strange: Vec<&'l Line>,
+    /// Submissions of other accounts than those that the bill is about.
+    pub of_others: Vec<Matched<'l>>,
 }
 
 /// What the bill says of one task.
@@ -63,22 +66,53 @@ struct Entry {
     charges: usize,
 }
 
-/// Holds a bill against all that the ledger knows of purchases.
-pub(crate) fn compare<'l>(bill: &'l Bill, bought: &'l [(BatchKey, Attempt)], period: Period) -> Comparison<'l> {
-    let mut owners: HashMap<&str, usize> = HashMap::new();
+/// Whose each task is, by each of its names; nobody's where two services use the same name.
+fn owners(bought: &[(BatchKey, Attempt)]) -> HashMap<&str, Option<usize>> {
+    let mut owners: HashMap<&str, Option<usize>> = HashMap::new();
     for (number, (_, attempt)) in bought.iter().enumerate() {
         for name in attempt.task.iter().flat_map(TaskNames::each) {
-            owners.insert(name.as_str(), number);
+            owners.entry(name.as_str()).and_modify(|owner| *owner = None).or_insert(Some(number));
         }
     }
+    owners
+}
+
+/// Whether the bill is about an account: about the only one, or about each that one of its lines is of.
+fn accounts<'l>(
+    bought: &'l [(BatchKey, Attempt)],
+    entries: &HashMap<usize, Entry>,
+) -> impl Fn(&Account) -> bool + use<'l> {
+    let all: HashSet<&Account> = bought.iter().map(|(_, attempt)| &attempt.account).collect();
+    let named: HashSet<&'l Account> = bought
+        .iter()
+        .enumerate()
+        .filter(|(number, _)| entries.contains_key(number))
+        .map(|(_, (_, attempt))| &attempt.account)
+        .collect();
+    let is_only = all.len() < 2;
+    move |account| is_only || named.contains(account)
+}
+
+impl Period {
+    /// Whether a charge for an attempt would be on a bill of these days, whenever in its life it was charged.
+    fn is_well_inside(&self, attempt: &Attempt) -> bool {
+        let ended = attempt.ended_at.unwrap_or(attempt.intended_at);
+        let is_behind = |edge: Timestamp, at: Timestamp| at.duration_since(edge) >= NEAR;
+        self.is_said && is_behind(self.from, attempt.intended_at) && is_behind(ended, self.to)
+    }
+}
+
+/// Holds a bill against all that the ledger knows of purchases.
+pub(crate) fn compare<'l>(bill: &'l Bill, bought: &'l [(BatchKey, Attempt)], period: Period) -> Comparison<'l> {
+    let owners = owners(bought);
     let mut entries: HashMap<usize, Entry> = HashMap::new();
     let mut found = Comparison::default();
     for line in &bill.lines {
-        let Some(owner) = owners.get(line.task.as_str()) else {
+        let Some(Some(owner)) = owners.get(line.task.as_str()).copied() else {
             found.strange.push(line);
             continue;
         };
-        let entry = entries.entry(*owner).or_default();
+        let entry = entries.entry(owner).or_default();
         if line.is_credit {
             entry.credited += line.usd;
         } else {
@@ -86,11 +120,21 @@ pub(crate) fn compare<'l>(bill: &'l Bill, bought: &'l [(BatchKey, Attempt)], per
             entry.charges += 1;
         }
     }
+    let is_meant = accounts(bought, &entries);
+    // Only a bill all of whose lines are explained says something by what it does not have.
+    let is_explained =
+        !entries.is_empty() && found.strange.is_empty() && bill.others.is_empty() && bill.unread.is_empty();
     for (number, (batch, attempt)) in bought.iter().enumerate() {
         let entry = entries.get(&number).copied();
         let Entry { charged, credited, charges } = entry.unwrap_or_default();
         let is_covered = (period.from..period.to).contains(&attempt.intended_at);
         let matched = Matched { batch, attempt, billed: charged.saturating_sub(credited), charges };
+        if !is_meant(&attempt.account) {
+            if is_covered && attempt.charge() != Charge::None {
+                found.of_others.push(matched);
+            }
+            continue;
+        }
         if attempt.state.is_doubtful() {
             if is_covered {
                 found.doubts.push((matched, Vec::new()));
@@ -101,7 +145,7 @@ pub(crate) fn compare<'l>(bill: &'l Bill, bought: &'l [(BatchKey, Attempt)], per
             Some(_) if credited > charged => found.differing.push(matched),
             Some(_) => found.place(matched),
             None if !is_covered || attempt.state.is_free() => {}
-            None => found.place_missing(matched, period.is_said),
+            None => found.place_missing(matched, is_explained && period.is_well_inside(attempt)),
         }
     }
     let Comparison { doubts, strange, .. } = &mut found;
@@ -121,7 +165,8 @@ impl<'l> Comparison<'l> {
             Charge::None if billed.is_zero() => &mut self.agreed,
             // While it is at the service, a charge is as good as none.
             Charge::Unknown if !is_settled && (billed == price || billed.is_zero()) => &mut self.agreed,
-            Charge::Unknown if is_settled && billed == price => &mut self.charged,
+            // Also where an earlier bill did not have it: a charge that is there outweighs one that was not seen.
+            Charge::Unknown | Charge::None if is_settled && billed == price => &mut self.charged,
             Charge::Unknown if is_settled && billed.is_zero() => &mut self.free,
             _ => &mut self.differing,
         };
@@ -129,11 +174,11 @@ impl<'l> Comparison<'l> {
     }
 
     /// What the bill does not have although it covers its day.
-    fn place_missing(&mut self, matched: Matched<'l>, is_said: bool) {
+    fn place_missing(&mut self, matched: Matched<'l>, says_it: bool) {
         let is_settled = matched.attempt.state == AttemptState::Failed;
         match matched.attempt.charge() {
             Charge::Charged => self.missing.push(matched),
-            Charge::Unknown if is_settled && is_said => self.free.push(matched),
+            Charge::Unknown if is_settled && says_it => self.free.push(matched),
             Charge::Unknown if is_settled => self.unknown.push(matched),
             Charge::Unknown | Charge::None => {}
         }
@@ -155,13 +200,13 @@ impl<'l> Comparison<'l> {
     }
 }
 
-/// The lines of strange tasks that a doubt may be: of its price, and near it in time where the bill has times.
+/// The lines of strange tasks that a doubt may be: those of its price first, and the nearest in time first where the bill has times.
+/// One of another amount must be near: a bill with a wrong price is what bills are read for.
 fn fitting<'l>(doubt: &Attempt, strange: &[&'l Line]) -> Vec<&'l Line> {
     let distance = |line: &Line| line.at.map(|at| at.duration_since(doubt.intended_at).abs());
-    let fits = |line: &&&Line| {
-        line.usd == doubt.price && !line.is_credit && distance(line).is_none_or(|distance| distance <= NEAR)
-    };
+    let is_near = |line: &Line| distance(line).map(|distance| distance <= NEAR);
+    let fits = |line: &&&Line| !line.is_credit && is_near(line).unwrap_or(line.usd == doubt.price);
     let mut fitting: Vec<&Line> = strange.iter().filter(fits).copied().collect();
-    fitting.sort_by_key(|line| (distance(line).unwrap_or(NEAR), line.number));
+    fitting.sort_by_key(|line| (line.usd != doubt.price, distance(line).unwrap_or(NEAR), line.number));
     fitting
 }

@@ -59,6 +59,7 @@ rules! {
     KeyDuplicate "key-duplicate" "A key stands twice in one mapping."
     KeyNotText "key-not-text" "A key is no text."
     LabelInvalid "label-invalid" "A label has a name or a value that none may have."
+    LimitUnmatched "limit-unmatched" "A limit is for a label that no job has, and one has nearly the same."
     MatrixAndJob "matrix-and-job" "A field stands on the job and in its matrix."
     MatrixEmpty "matrix-empty" "Nothing is left of a matrix."
     MatrixTooLarge "matrix-too-large" "A matrix has too many combinations."

@@ -1,5 +1,6 @@
 //! One job's way through a run: from the intent, or from a task that is at the service, to its final word and its video.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -59,6 +60,10 @@ pub(super) struct JobRunner<'r, S, L> {
     pub(super) watch: mpsc::UnboundedSender<Watch<'r>>,
     pub(super) retries: u32,
     pub(super) max_failures: Option<usize>,
+    /// Attempts whose job is planned for by itself: how that one ends is what counts.
+    pub(super) superseded: HashSet<AttemptId>,
+    /// Attempts of other batches, which this run only looks after.
+    pub(super) others: &'r HashSet<AttemptId>,
     pub(super) known: Option<AttemptId>,
     pub(super) tally: &'r Tally,
 }
@@ -77,7 +82,9 @@ impl<'r, S: VideoService, L: HeldBatch> JobRunner<'r, S, L> {
                 let word = self.await_task(slot, bought, &mut task).await;
                 let (failed, video_url) = (has_no_video(&word), video_url(&word));
                 Box::pin(self.finish(&attempt.job, attempt.id, word)).await;
-                self.count_failure(failed);
+                self.tally.note_end(failed && !self.superseded.contains(&attempt.id));
+                // A bad night of another batch is no reason to buy less today.
+                self.count_failure(failed && !self.others.contains(&attempt.id));
                 let destination = || self.fetcher.map(|fetcher| fetcher.plan().destination_of(&attempt));
                 Box::pin(self.fetch_video(&attempt.job, attempt.id, task, video_url, destination)).await;
             }
@@ -90,7 +97,11 @@ impl<'r, S: VideoService, L: HeldBatch> JobRunner<'r, S, L> {
         let mut submitted = Box::pin(self.submitter.submit(job, self.known, &mut slot)).await;
         drop(permit);
         let (mut retries, mut failed) = (self.retries, false);
-        while let Submitted::Task(attempt, mut task) = submitted {
+        let last = loop {
+            let (attempt, mut task) = match submitted {
+                Submitted::Task(attempt, task) => (attempt, task),
+                last => break last,
+            };
             let (id, request, class) = (&job.id, job.request.body(), class_of_job(job));
             let bought = Bought { job: id, request, attempt, age: Duration::ZERO, class };
             let word = self.await_task(slot, bought, &mut task).await;
@@ -101,14 +112,12 @@ impl<'r, S: VideoService, L: HeldBatch> JobRunner<'r, S, L> {
             let own = || Some(Destination { folder: None, path: job.output(), is_version: false });
             Box::pin(self.fetch_video(&job.id, attempt, task, video_url, own)).await;
             let next = if pays_again { self.gateway.stop.unless_stopping(self.slots.take()).await } else { None };
-            let Some(next) = next else { return self.count_failure(failed) };
+            let Some(next) = next else { break Submitted::Nothing };
             (retries, slot) = (retries - 1, next);
             submitted = Box::pin(self.submitter.submit_again(job, attempt, &mut slot)).await;
-        }
-        if matches!(submitted, Submitted::Rejected) {
-            self.tally.note_end(&job.id, true);
-        }
-        self.count_failure(failed || matches!(submitted, Submitted::Rejected | Submitted::Doubt));
+        };
+        self.tally.note_end(failed || matches!(last, Submitted::Rejected));
+        self.count_failure(failed || matches!(last, Submitted::Rejected | Submitted::Doubt));
     }
 
     /// Fetches the video of a task that is completed, if videos are kept.
@@ -174,7 +183,6 @@ impl<'r, S: VideoService, L: HeldBatch> JobRunner<'r, S, L> {
         match word {
             TaskUpdate::Progress(_) | TaskUpdate::Named(_) | TaskUpdate::Made(_) => {}
             TaskUpdate::Final(event) => {
-                self.tally.note_end(&job, matches!(event, Event::Failed { .. } | Event::Disowned { .. }));
                 let told = match &event {
                     Event::Failed { error, .. } | Event::Disowned { error, .. } => {
                         RunEvent::Failed { job, message: error.message.clone() }

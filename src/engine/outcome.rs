@@ -1,11 +1,9 @@
 //! How a run ended, counted while it goes on.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use super::stop::StopReason;
-use crate::domain::JobId;
 
 /// How a run ended. How each job stands is in the ledger.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,8 +24,8 @@ pub(super) struct Tally {
     pub past_deadline: AtomicUsize,
     /// For `--max-failures`: tasks that failed, jobs that were rejected for good or are in doubt.
     pub failures: AtomicUsize,
-    /// Jobs whose last word was bad so far.
-    ended_badly: Mutex<HashSet<JobId>>,
+    /// Jobs whose last word was bad, and tasks of earlier runs.
+    ended_badly: AtomicUsize,
     /// Videos that could not be fetched.
     unfetched: AtomicUsize,
 }
@@ -39,13 +37,11 @@ impl Tally {
         }
     }
 
-    /// Keeps the last word of a job: a retry may make good what an earlier task did not.
-    pub(super) fn note_end(&self, job: &JobId, is_bad: bool) {
-        let mut jobs = self.ended_badly.lock().unwrap_or_else(PoisonError::into_inner);
+    /// The last word about a job, after all of its retries, or about a task of an earlier run. Two of them may be of the same id: of
+    /// two batches, or of a retake.
+    pub(super) fn note_end(&self, is_bad: bool) {
         if is_bad {
-            jobs.insert(job.clone());
-        } else {
-            jobs.remove(job);
+            self.ended_badly.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -53,7 +49,7 @@ impl Tally {
     pub(super) fn outcome(self, stopped: BTreeSet<StopReason>) -> Outcome {
         Outcome {
             stopped,
-            failures: self.ended_badly.into_inner().unwrap_or_else(PoisonError::into_inner).len(),
+            failures: self.ended_badly.into_inner(),
             past_deadline: self.past_deadline.into_inner(),
             unfetched: self.unfetched.into_inner(),
         }

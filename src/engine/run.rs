@@ -96,6 +96,8 @@ impl<S: VideoService, L: HeldBatch> Engine<'_, S, L> {
                 watch,
                 retries: plan.retries,
                 max_failures: self.settings.max_failures,
+                superseded: plan.superseded(),
+                others: &plan.others,
                 known: plan.newest,
                 tally: &tally,
             };

@@ -46,7 +46,7 @@ pub trait Ledger: Clone + Display + Send + Sync + 'static {
         since: Timestamp,
     ) -> impl Future<Output = Result<Vec<(BatchKey, Attempt)>, Unavailable>> + Send;
 
-    /// What is open in other batches of the same name, the newest batch first.
+    /// What is open in other batches of the same name: first those with tasks at the service, and of each kind the newest first.
     fn open_elsewhere(&self, batch: &BatchKey) -> impl Future<Output = Result<Vec<OpenElsewhere>, Unavailable>> + Send;
 
     /// The newest attempts under other names that asked for one of these requests, and that were charged or may have been.

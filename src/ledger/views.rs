@@ -43,6 +43,8 @@ pub struct OpenElsewhere {
     pub outstanding: u32,
     /// Attempts in doubt.
     pub doubtful: u32,
+    /// Intents without an answer: of a run that is at it, or that died.
+    pub unanswered: u32,
     /// Completed tasks whose video was never fetched.
     pub unfetched: u32,
     /// The price of what is in doubt.

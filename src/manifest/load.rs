@@ -199,6 +199,10 @@ fn build(raw: &RawManifest, options: &Options<'_>, catalog: &Catalog, found: &mu
     let access = FileAccess::new(&origin::folder(options.path), options.root, options.secret);
     let prompts = PromptFiles::read(raw, &access);
     let jobs = Expander { templates: &templates, catalog, access: &access, prompts: &prompts }.expand(raw, found);
+    for label in raw.budget.labels.keys() {
+        let place = Pointer::top().key("budget").key("labels").key(&label.name).key(&label.value).named();
+        found.extend(slips::limit_of_nobody(label, &jobs, place));
+    }
     let unsound = unsound(found);
     let ids = jobs.iter().map(|job| &job.id).chain(&unsound).collect();
     let is_complete = found.iter().all(|finding| finding.severity == Severity::Warning);

@@ -96,7 +96,8 @@ pub(super) fn digest<'j>(
     let mut jobs: Vec<(&str, &str, i64, Vec<i64>)> = bought
         .map(|(job, before)| {
             let before = before.iter().map(|attempt| attempt.intended_at.as_microsecond()).collect();
-            (job.id.as_str(), job.request.fingerprint().as_str(), job.price.micros(), before)
+            // What is sent, and not what identifies it: a stand-in for an image is no image.
+            (job.id.as_str(), job.request.body(), job.price.micros(), before)
         })
         .collect();
     jobs.sort_unstable();

@@ -76,6 +76,8 @@ pub struct Plan {
     pub digest: Digest,
     /// What other batches of the same name have open.
     pub elsewhere: Vec<Elsewhere>,
+    /// What of the tasks at the service is of other batches.
+    pub others: HashSet<AttemptId>,
 }
 
 /// Counts and sums of a plan.
@@ -153,6 +155,7 @@ impl Plan {
             inputs,
             digest,
             elsewhere: Vec::new(),
+            others: HashSet::new(),
         }
     }
 

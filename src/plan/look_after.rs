@@ -1,12 +1,24 @@
-//! Other batches of the same name: what they have open is looked after as well, and nothing of them is bought.
+//! What is looked after besides the planned jobs: earlier wordings, and other batches of the same name, of which nothing is bought.
+
+use std::collections::HashSet;
 
 use super::build::Plan;
 use super::elsewhere::OtherFolder;
+use crate::domain::{AttemptId, JobId};
 
 impl Plan {
+    /// Tasks at the service of an earlier wording of jobs that are planned for by themselves.
+    #[must_use]
+    pub fn superseded(&self) -> HashSet<AttemptId> {
+        let planned: HashSet<&JobId> = self.jobs.iter().map(|planned| &planned.job.id).collect();
+        let own = self.collect.iter().filter(|attempt| !self.others.contains(&attempt.id));
+        own.filter(|attempt| planned.contains(&attempt.job)).map(|attempt| attempt.id).collect()
+    }
+
     /// Looks after the tasks of another batch and fetches its videos, too. `other` is the plan of all that was bought of it; what that
     /// one would buy is left out.
     pub fn look_after(&mut self, other: Self, folder: &OtherFolder) {
+        self.others.extend(other.outstanding().map(|attempt| attempt.id));
         self.collect.extend(other.resume);
         self.collect.extend(other.collect);
         if let (Some(own), Some(theirs)) = (&mut self.downloads, other.downloads) {

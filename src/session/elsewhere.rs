@@ -4,8 +4,12 @@
 //! end each has its reports written anew, of what the ledger knows of it: this manifest may say something else today.
 
 use std::collections::{HashMap, HashSet};
+use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Mutex;
 
 use super::connection::Connection;
 use super::outcome::Collected;
@@ -14,13 +18,15 @@ use super::refusal::Refusal;
 use super::reporter::Reporter;
 use super::start::Session;
 use super::unreported;
-use crate::domain::{Account, Attempt, AttemptId, BatchKey, History, Inputs, Job, JobId, Request, Spec};
+use crate::domain::{Account, Attempt, AttemptId, AttemptState, BatchKey, History, Inputs, Job, JobId, Request, Spec};
 use crate::ledger::{HeldBatch as _, HoldError, Ledger, OpenElsewhere};
 use crate::plan::{IdGlobs, OtherFolder, Plan, PlanInput};
 use crate::report::{Writer, earlier_jobs};
 
 /// The most batches that one run looks after besides its own; each has files of its own open. The others are left to the next runs.
 const MOST: usize = 32;
+/// The pause between two looks whether a batch can be given back.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
 
 /// Another batch that this run looks after.
 pub(super) struct Elsewhere<H> {
@@ -42,7 +48,9 @@ pub(super) async fn take<L: Ledger>(
     if !session.options.collects {
         return Ok(taken);
     }
-    let has_work = |open: &&OpenElsewhere| open.outstanding > 0 || (open.unfetched > 0 && session.options.downloads);
+    let has_work = |open: &&OpenElsewhere| {
+        open.outstanding + open.unanswered > 0 || (open.unfetched > 0 && session.options.downloads)
+    };
     let mut keys: Vec<BatchKey> = open.iter().filter(has_work).map(|open| open.batch.clone()).collect();
     keys.extend(unreported(session)?.into_iter().filter(|key| !keys.contains(key)).collect::<Vec<_>>());
     for key in keys {
@@ -140,10 +148,51 @@ pub(super) async fn adopt<L: Ledger>(others: &[Elsewhere<L::Held>], account: &Ac
     Ok(())
 }
 
-/// Writes their reports, and gives them back.
-pub(super) async fn report<L: Ledger>(session: &Session<L>, others: Vec<Elsewhere<L::Held>>) -> Vec<Collected> {
-    let mut collected = Vec::new();
-    for other in others {
+/// The batches that are still held, and what came of those that were given back.
+pub(super) struct Others<H> {
+    held: Vec<Elsewhere<H>>,
+    collected: Vec<Collected>,
+}
+
+impl<H> Others<H> {
+    pub(super) fn new(held: Vec<Elsewhere<H>>) -> Mutex<Self> {
+        Mutex::new(Self { held, collected: Vec::new() })
+    }
+}
+
+/// Gives each of them back as soon as nothing of it is under way any more, so that a run of its own need not wait for this one. Never
+/// returns.
+pub(super) async fn give_back<L: Ledger>(session: &Session<L>, others: &Mutex<Others<L::Held>>) -> Infallible {
+    loop {
+        tokio::time::sleep(BETWEEN_LOOKS).await;
+        let others = &mut *others.lock().await;
+        let mut at = 0;
+        while let Some(other) = others.held.get(at) {
+            if !is_done(session, other).await {
+                at += 1;
+                continue;
+            }
+            let reported = report_one(session, other).await;
+            // Taken away only now: whoever stops waiting in between leaves it where it is.
+            let other = others.held.remove(at);
+            others.collected.push(Collected { batch: other.key, reported });
+        }
+    }
+}
+
+/// Whether nothing of a batch is at the service or on its way to this machine. What can't be read is looked at again.
+async fn is_done<L: Ledger>(session: &Session<L>, other: &Elsewhere<L::Held>) -> bool {
+    let is_open = |attempt: &Attempt| {
+        let is_unfetched = attempt.state == AttemptState::Completed && attempt.file.is_none();
+        attempt.state.is_outstanding() || (is_unfetched && session.options.downloads)
+    };
+    session.ledger.history(&other.key).await.is_ok_and(|history| !history.attempts().any(is_open))
+}
+
+/// Writes the reports of those that are left, and gives them back, too.
+pub(super) async fn report<L: Ledger>(session: &Session<L>, others: Mutex<Others<L::Held>>) -> Vec<Collected> {
+    let Others { held, mut collected } = others.into_inner();
+    for other in held {
         let reported = report_one(session, &other).await;
         collected.push(Collected { batch: other.key.clone(), reported });
     }

@@ -1,7 +1,7 @@
 //! A batch that is held, with the plan of what is due now that nobody else can change it.
 
 use super::elsewhere::{self, Elsewhere};
-use super::planning::plan_against;
+use super::planning::{open_elsewhere, plan_against};
 use super::refusal::Refusal;
 use super::start::Session;
 use crate::domain::History;
@@ -32,6 +32,10 @@ impl<L: Ledger> Session<L> {
         let history = self.history().await?;
         let mut plan = plan_against(self, &history).await?;
         let others = elsewhere::take(self, &mut plan, &self.ledger.open_elsewhere(key).await?).await?;
+        if !others.is_empty() {
+            // What a run that died left without an answer is in doubt now, and what a live one waits for is not.
+            plan.elsewhere = open_elsewhere(self.ledger.open_elsewhere(key).await?, self.options.downloads);
+        }
         Ok(Held { session: self, batch, plan, history, others })
     }
 }

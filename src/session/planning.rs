@@ -44,13 +44,18 @@ pub(super) async fn plan_against<L: Ledger>(session: &Session<L>, history: &Hist
     let bought = purchases::bought_before(session, &plan, history).await?;
     plan.repurchases.extend(bought);
     let open = session.ledger.open_elsewhere(&manifest.key).await?;
-    let open = open.into_iter().map(|OpenElsewhere { batch, outstanding, doubtful, unfetched, at_risk }| Elsewhere {
-        batch: batch.batch,
-        outstanding,
-        doubtful,
-        unfetched,
-        at_risk,
-    });
-    plan.elsewhere = if options.collects { open.collect() } else { Vec::new() };
+    plan.elsewhere = if options.collects { open_elsewhere(open, options.downloads) } else { Vec::new() };
     Ok(plan)
+}
+
+/// What other batches have open for a run that fetches videos, or does not.
+pub(super) fn open_elsewhere(open: Vec<OpenElsewhere>, fetches: bool) -> Vec<Elsewhere> {
+    let told = open.into_iter().map(|open| Elsewhere {
+        batch: open.batch.batch,
+        outstanding: open.outstanding,
+        doubtful: open.doubtful,
+        unfetched: if fetches { open.unfetched } else { 0 },
+        at_risk: open.at_risk,
+    });
+    told.filter(|other| other.outstanding + other.doubtful + other.unfetched > 0).collect()
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::home::Home;
 use super::refusal::Refusal;
 use super::start::Session;
-use crate::domain::{BatchKey, Charge, Fingerprint, History, JobId, TaskId};
+use crate::domain::{Attempt, BatchKey, Charge, Fingerprint, History, JobId, TaskId};
 use crate::ledger::{BoughtElsewhere, Ledger, Unavailable};
 use crate::plan::{Action, Before, Plan, Repurchase};
 use crate::report::{EarlierJob, earlier_jobs, set_aside};
@@ -71,7 +71,13 @@ async fn reported<L: Ledger>(
 ) -> Result<Vec<EarlierJob>, Unavailable> {
     let rows = earlier_jobs(out, key);
     let known = ledger.known_tasks(rows.iter().filter_map(task).collect()).await?;
-    let attempts = |row: &EarlierJob| JobId::new(row.id.as_str()).map(|job| history.of(&job).collect::<Vec<_>>());
+    // Also under an id that the job had when its report was written.
+    let moved = history.attempts().filter_map(|attempt| Some((attempt.particulars.bought_as.as_deref()?, attempt)));
+    let moved: Vec<(&JobId, &Attempt)> = moved.collect();
+    let attempts = |row: &EarlierJob| {
+        let before = moved.iter().filter(|(id, _)| id.as_str() == row.id).map(|(_, attempt)| *attempt);
+        JobId::new(row.id.as_str()).map(|job| history.of(&job).chain(before).collect::<Vec<_>>())
+    };
     let is_unknown = |row: &EarlierJob| {
         let Ok(attempts) = attempts(row) else { return false };
         match task(row) {

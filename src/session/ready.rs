@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::connection::Connection;
 use super::consent::Consent;
+use super::elsewhere::Others;
 use super::held::Held;
 use super::outcome::Outcome;
 use super::refusal::Refusal;
-use super::reporter::Reporter;
 use super::{elsewhere, limits, purchases};
 use crate::domain::Account;
 use crate::download::{Downloader, Downloads};
@@ -92,13 +92,16 @@ impl<'s, L: Ledger> Ready<'s, L> {
         session.options.reports.paths().filter_map(Path::parent).for_each(sweep);
         reporter.write().await?.written.map_err(|error| Refusal::Files(Box::new(error)))?;
         let mut run = engine::Outcome::default();
-        if let Some((connection, downloader)) = &service {
+        if let Some((connection, _)) = &service {
             if connection.is_same_account() {
                 batch.adopt(connection.account()).await?;
                 elsewhere::adopt::<L>(&others, connection.account()).await?;
                 plan.adopt(connection.account());
             }
             elsewhere::mark(&others)?;
+        }
+        let others = Others::new(others);
+        if let Some((connection, downloader)) = &service {
             let has_news = AtomicBool::new(false);
             let approval = session.options.approved.is_some();
             let approval = approval.then(|| Approval { digest: plan.digest.clone(), most: 1 + plan.retries });
@@ -116,7 +119,11 @@ impl<'s, L: Ledger> Ready<'s, L> {
                     tell(event);
                 },
             };
-            run = beside_its_reports(Box::pin(engine.run(&plan)), &reporter, &has_news).await;
+            run = tokio::select! {
+                outcome = Box::pin(engine.run(&plan)) => outcome,
+                never = reporter.keep_writing(&has_news) => match never {},
+                never = elsewhere::give_back(session, &others) => match never {},
+            };
         }
         // The batch stays held until its reports are written.
         let reported = reporter.write().await;
@@ -125,17 +132,5 @@ impl<'s, L: Ledger> Ready<'s, L> {
         // Somebody may have given up while the last report was written.
         run.stopped = stop.reasons();
         Ok(Outcome { run, collected, reported })
-    }
-}
-
-/// Runs the engine, and writes the reports anew meanwhile.
-async fn beside_its_reports<L: Ledger>(
-    run: impl Future<Output = engine::Outcome>,
-    reporter: &Reporter<L>,
-    has_news: &AtomicBool,
-) -> engine::Outcome {
-    tokio::select! {
-        outcome = run => outcome,
-        never = reporter.keep_writing(has_news) => match never {},
     }
 }

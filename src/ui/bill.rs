@@ -13,9 +13,15 @@ const OFFERED: usize = 5;
 /// The columns of a task's name, where there is too much of it.
 const TASK: usize = 48;
 
-/// Where the two differ, what the bill settles, and the sums; `again` is what leads to a batch.
+/// Where the two differ, what the bill settles, and the sums; `is_said` if a person says which days it covers, and `again` is what
+/// leads to a batch.
 #[must_use]
-pub(crate) fn reconciliation(bill: &Bill, comparison: &Comparison<'_>, again: &dyn Fn(&BatchKey) -> Again) -> Page {
+pub(crate) fn reconciliation(
+    bill: &Bill,
+    comparison: &Comparison<'_>,
+    is_said: bool,
+    again: &dyn Fn(&BatchKey) -> Again,
+) -> Page {
     let mut page = Page::new();
     list(&mut page, "can't be read, and nobody knows what it says", &bill.unread, |(number, why)| {
         format!("line {number}: {why}")
@@ -33,13 +39,14 @@ pub(crate) fn reconciliation(bill: &Bill, comparison: &Comparison<'_>, again: &d
     list(&mut page, "charged by the ledger, and not on the bill", &comparison.missing, priced);
     list(
         &mut page,
-        "perhaps charged, and not on the bill (say with --since and --until which days it covers)",
+        "perhaps charged, and not on the bill (that settles it only well inside --since and --until, with every line explained)",
         &comparison.unknown,
         priced,
     );
-    doubts(&mut page, comparison, again);
+    doubts(&mut page, comparison, is_said, again);
     list(&mut page, "settled by the bill: charged", &comparison.charged, priced);
     list(&mut page, "settled by the bill: not charged", &comparison.free, priced);
+    list(&mut page, "of other accounts, of which the bill has no line, and left out", &comparison.of_others, priced);
     sums(&mut page, bill, comparison);
     page
 }
@@ -57,7 +64,7 @@ fn list<T>(page: &mut Page, what: &str, found: &[T], line: impl Fn(&T) -> String
     }
 }
 
-fn doubts(page: &mut Page, comparison: &Comparison<'_>, again: &dyn Fn(&BatchKey) -> Again) {
+fn doubts(page: &mut Page, comparison: &Comparison<'_>, is_said: bool, again: &dyn Fn(&BatchKey) -> Again) {
     if comparison.doubts.is_empty() {
         return;
     }
@@ -67,15 +74,13 @@ fn doubts(page: &mut Page, comparison: &Comparison<'_>, again: &dyn Fn(&BatchKey
         let at = matched.attempt.intended_at.strftime("%F %T UTC");
         page.line(format_args!("  {}, {at}: ${} at risk", of(matched), matched.attempt.price));
         for line in candidates.iter().take(OFFERED) {
-            page.line(format_args!(
-                "    line {} fits: {}",
-                line.number,
-                again.command("resolve", &[job, "--task", &line.task])
-            ));
+            let fits = if line.usd == matched.attempt.price { "fits".to_owned() } else { format!("of ${}", line.usd) };
+            let command = again.command("resolve", &[job, "--task", &line.task]);
+            page.line(format_args!("    line {} {fits}: {command}", line.number));
         }
-        if candidates.is_empty() {
+        if comparison.strange.is_empty() && is_said {
             page.line(format_args!(
-                "    no line fits; if none will come: {}",
+                "    the bill has no line for it; if none will come: {}",
                 again.command("resolve", &[job, "--never-created"])
             ));
         }

@@ -221,7 +221,8 @@ pub(crate) struct ReconcileArgs {
     /// The first day that the bill covers, for example 2026-11-01
     #[arg(long, value_name = "DATE", requires = "until")]
     pub since: Option<jiff::civil::Date>,
-    /// The last day that the bill covers. With both, what the bill does not have of these days was not charged
+    /// The last day that the bill covers. With both, what a bill does not have that ended well inside of these days was not charged, if
+    /// every line of the bill is explained
     #[arg(long, value_name = "DATE", requires = "since")]
     pub until: Option<jiff::civil::Date>,
     /// Write what the bill settles into the ledger; without it, nothing is written

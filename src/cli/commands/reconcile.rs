@@ -40,7 +40,7 @@ pub(super) fn reconcile(args: &ReconcileArgs, terminal: &Terminal) -> Result<Exi
     let bought = bought.map_err(Failure::without_money)?;
     let comparison = compare(&bill, &bought, period);
     let again = |key: &BatchKey| leads_to(args, key);
-    terminal.result(&ui::reconciliation(&bill, &comparison, &again));
+    terminal.result(&ui::reconciliation(&bill, &comparison, period.is_said, &again));
     if args.apply {
         apply(&bill, &comparison, &ledger, &source(&args.bill, &bytes), terminal)?;
     } else if comparison.settled().next().is_some() {

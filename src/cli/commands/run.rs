@@ -106,10 +106,10 @@ impl Run<'_> {
         let page = match self.args.money.format {
             PlanFormat::Text => {
                 let mut page = ui::plan_text(plan, self.terminal.width(), self.terminal.verbosity > 0);
-                page.add(&ui::to_approve(plan, &self.in_full()));
+                page.add(&ui::to_approve(plan, &self.in_full(plan)));
                 page
             }
-            PlanFormat::Markdown => ui::plan_markdown(plan, &self.in_full()),
+            PlanFormat::Markdown => ui::plan_markdown(plan, &self.in_full(plan)),
             PlanFormat::Json => {
                 let bought = plan.repurchases.iter().map(ui::bought_before);
                 let fetch = plan.totals().fetch;
@@ -142,7 +142,7 @@ impl Run<'_> {
     }
 
     /// What leads back to this very plan: the manifest, and all that says what of it is bought.
-    fn in_full(&self) -> Again {
+    fn in_full(&self, plan: &Plan) -> Again {
         let RunArgs { selection, again, .. } = self.args;
         let lists = [
             ("--select", &selection.select),
@@ -154,6 +154,9 @@ impl Run<'_> {
         let mut full = values.fold(self.again.clone(), |full, (option, value)| full.with(option, value));
         if again.retries > 0 {
             full = full.with("--retries", &again.retries.to_string());
+        }
+        if !plan.repurchases.is_empty() {
+            full = full.with_switch("--buy-again");
         }
         if again.retry_failed { full.with_switch("--retry-failed") } else { full }
     }

@@ -1,5 +1,6 @@
 //! A copy of a ledger that is whole, and a look whether one is.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -149,6 +150,7 @@ fn verify(connection: &Connection, path: &Path) -> Result<Contents, CheckError> 
     if strays > 0 {
         return Err(damaged(format!("{strays} attempts belong to no batch")));
     }
+    let mut for_labels: BTreeMap<(String, String), i64> = BTreeMap::new();
     let mut contents = Contents { batches: 0, attempts: 0, price: Usd::ZERO };
     contents.batches = connection.query_row("SELECT count(*) FROM batch", [], |row| row.get(0)).map_err(store)?;
     let mut statement = connection.prepare(&format!("SELECT {ATTEMPT} FROM attempt ORDER BY id")).map_err(store)?;
@@ -161,11 +163,18 @@ fn verify(connection: &Connection, path: &Path) -> Result<Contents, CheckError> 
         contents.attempts += 1;
         if attempt.charge() != crate::domain::Charge::None {
             contents.price += attempt.price;
+            for (name, value) in attempt.particulars.labels {
+                *for_labels.entry((name, value)).or_default() += attempt.price.micros();
+            }
         }
     }
     let kept = books::used(connection, jiff::Timestamp::MIN, None).map_err(store)?;
     if kept != contents.price {
         return Err(damaged(format!("it keeps ${kept} as spent, and its attempts cost ${}", contents.price)));
+    }
+    for_labels.retain(|_, micros| *micros != 0);
+    if books::used_for_labels(connection).map_err(store)? != for_labels {
+        return Err(damaged("what it keeps as spent for labels is not what its attempts cost".to_owned()));
     }
     Ok(contents)
 }

@@ -1,5 +1,7 @@
 //! Sums over all batches: what a limit of a day or a month has left, and what `spend` shows.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use rusqlite::{Connection, params};
 
@@ -39,6 +41,14 @@ pub(super) fn used(connection: &Connection, since: Timestamp, label: Option<&Lab
         }
     };
     Ok(Usd::from_micros(micros))
+}
+
+/// What the ledger keeps as spent for each label, by its name and value.
+pub(super) fn used_for_labels(connection: &Connection) -> rusqlite::Result<BTreeMap<(String, String), i64>> {
+    let sql = "SELECT label, value, sum(micros) FROM spent_for GROUP BY label, value HAVING sum(micros) <> 0";
+    let mut statement = connection.prepare(sql)?;
+    let rows = statement.query_map([], |row| Ok(((row.get(0)?, row.get(1)?), row.get(2)?)))?;
+    rows.collect()
 }
 
 /// What every batch bought since a moment, oldest first.

@@ -101,20 +101,21 @@ pub(super) fn submitted_since(connection: &Connection, since: Timestamp) -> rusq
 
 /// What is open in other batches of the same name.
 pub(super) fn open_elsewhere(connection: &Connection, batch: &BatchKey) -> rusqlite::Result<Vec<OpenElsewhere>> {
-    let sql = "SELECT batch.batch, sum(state IN ('queued', 'in_progress')), sum(state IN ('intended', 'in_doubt')),
-             sum(state = 'completed'), sum(iif(state IN ('intended', 'in_doubt'), price_micros, 0))
+    let sql = "SELECT batch.batch, sum(state IN ('queued', 'in_progress')), sum(state = 'in_doubt'),
+             sum(state = 'intended'), sum(state = 'completed'), sum(iif(state = 'in_doubt', price_micros, 0))
          FROM attempt JOIN batch ON batch.id = attempt.batch
          WHERE name = ?1 AND batch.batch <> ?2 AND (state IN ('queued', 'in_progress', 'intended', 'in_doubt')
              OR state = 'completed' AND file IS NULL)
-         GROUP BY batch.batch ORDER BY max(attempt.id) DESC";
+         GROUP BY batch.batch ORDER BY sum(state IN ('queued', 'in_progress', 'intended')) > 0 DESC, max(attempt.id) DESC";
     let mut statement = connection.prepare_cached(sql)?;
     let rows = statement.query_map(params![batch.name, batch.batch], |row| {
         Ok(OpenElsewhere {
             batch: BatchKey { name: batch.name.clone(), batch: row.get(0)? },
             outstanding: row.get(1)?,
             doubtful: row.get(2)?,
-            unfetched: row.get(3)?,
-            at_risk: Usd::from_micros(row.get(4)?),
+            unanswered: row.get(3)?,
+            unfetched: row.get(4)?,
+            at_risk: Usd::from_micros(row.get(5)?),
         })
     })?;
     rows.collect()

@@ -64,15 +64,18 @@ pub(in crate::ledger) async fn what_is_open_elsewhere_is_told<S: Fresh>() {
             held.record(attempt, event).await.expect("recorded");
         }
     }
+    held.intend(Intent::of_job("unanswered")).await.expect("an intent");
     assert!(ledger.open_elsewhere(&batch("yesterday")).await.expect("read").is_empty(), "its own");
     let other = BatchKey { name: "other".into(), batch: String::new() };
     assert!(ledger.open_elsewhere(&other).await.expect("read").is_empty(), "of another name");
     let open = ledger.open_elsewhere(&batch("today")).await.expect("read");
     let told: Vec<_> = open
         .iter()
-        .map(|open| (&*open.batch.batch, open.outstanding, open.doubtful, open.unfetched, open.at_risk))
+        .map(|open| {
+            (&*open.batch.batch, open.outstanding, open.doubtful, open.unanswered, open.unfetched, open.at_risk)
+        })
         .collect();
-    assert_eq!(told, [("yesterday", 1, 1, 1, Usd::from_micros(900_000))]);
+    assert_eq!(told, [("yesterday", 1, 1, 1, 1, Usd::from_micros(900_000))]);
 }
 
 pub(in crate::ledger) async fn what_was_bought_under_another_name_is_found<S: Fresh>() {

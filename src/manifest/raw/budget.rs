@@ -59,7 +59,11 @@ fn labels(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> BTreeMap<L
             let Some(mut amounts) = Table::open(amounts, at.key(&value), "a limit", found) else { continue };
             let limit = spans(&mut amounts);
             amounts.close(&["day", "month"]);
-            limits.insert(Label { name: name.clone(), value }, limit);
+            let place = at.key(&value).named();
+            if limits.insert(Label { name: name.clone(), value: value.clone() }, limit).is_some() {
+                let message = format!("`{name}: {value}` has two limits");
+                found.push(Diagnostic::error(Rule::KeyDuplicate, message, place).with_help("keep one of the two"));
+            }
         }
     }
     limits

@@ -1,12 +1,13 @@
 //! What is no mistake by any rule and looks like one all the same: told as a warning, because it would be paid for.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::diagnostic::{Diagnostic, Severity};
 use super::location::{Location, Part, Pointer};
 use super::marks::Marks;
-use crate::domain::{Job, OutputPath, Rule, Spec};
+use super::suggest::nearest;
+use crate::domain::{Job, Label, OutputPath, Rule, Spec};
 
 /// What spreadsheets write into a cell that they can't compute.
 const OF_SPREADSHEETS: [&str; 7] = ["#REF!", "#N/A", "#VALUE!", "#NAME?", "#DIV/0!", "#NULL!", "#NUM!"];
@@ -77,6 +78,14 @@ fn named(prompt: &str, names: &[String]) -> Option<String> {
     }
     let dollars = names.iter().map(|name| format!("${name}"));
     dollars.into_iter().find(|form| form.len() > 1 && prompt.contains(form.as_str()))
+}
+
+/// A limit for a label that no job has, where one has nearly the same: the limit would hold nobody.
+pub(crate) fn limit_of_nobody(label: &Label, jobs: &[Arc<Job>], place: Location) -> Option<Diagnostic> {
+    let values: HashSet<&str> = jobs.iter().filter_map(|job| Some(job.labels.get(&label.name)?.as_str())).collect();
+    let meant = (!values.contains(label.value.as_str())).then(|| nearest(&label.value, values)).flatten()?;
+    let message = format!("there is a limit for `{}: {}`, and no job has that label", label.name, label.value);
+    Some(warning(Rule::LimitUnmatched, message, place, &format!("did you mean `{meant}`?")))
 }
 
 /// An image whose address is that of a page about it.

@@ -11,19 +11,17 @@ use serde_json::Value;
 use super::kills::faulty;
 use crate::support::{Ended, Service, Workspace, kill};
 
-/// The jobs of each batch.
-const JOBS: usize = 25;
-/// After so many rounds the jobs get new ids, and after so many a batch is followed by the next.
-const RENAMED_EACH: usize = 4;
-const BATCH_EACH: usize = 12;
+/// How many batches follow each other, and how often the jobs of each get new ids.
+const BATCHES: usize = 6;
+const GENERATIONS: usize = 3;
 
 /// The manifest of a round: each job under its newest id, and the way there from all older ones.
-fn manifest(batch: usize, generation: usize) -> String {
+fn manifest(batch: usize, generation: usize, jobs: usize) -> String {
     let id = |generation: usize, job: usize| format!("g{generation}-j{job}");
     let mut text = format!(
         "version: 1\nname: chaos\nbatch: day-{batch}\nbudget: {{ labels: {{ client: {{ acme: {{ month: 100000 }} }} }} }}\njobs:\n"
     );
-    for job in 0..JOBS {
+    for job in 0..jobs {
         let client = if job % 2 == 0 { "acme" } else { "other" };
         let (id, labels) = (id(generation, job), format!("{{ client: {client} }}"));
         text.push_str(&format!(
@@ -33,7 +31,7 @@ fn manifest(batch: usize, generation: usize) -> String {
     if generation > 0 {
         text.push_str("moved:\n");
     }
-    for (before, job) in (0..generation).flat_map(|before| (0..JOBS).map(move |job| (before, job))) {
+    for (before, job) in (0..generation).flat_map(|before| (0..jobs).map(move |job| (before, job))) {
         text.push_str(&format!("  - {{ from: {}, to: {} }}\n", id(before, job), id(before + 1, job)));
     }
     text
@@ -44,14 +42,17 @@ fn manifest(batch: usize, generation: usize) -> String {
 fn killed_at_random_while_jobs_are_moved_approved_labelled_and_collected() {
     // A whole thousand takes minutes: `SHOTLIST_TEST_KILLS=1000`.
     let kills = std::env::var("SHOTLIST_TEST_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(60);
+    // More than can be done between so many kills.
+    let jobs = 25.max(kills / 2);
     let made: Arc<Mutex<Vec<(String, String)>>> = Arc::default();
     let (book, next) = (Arc::clone(&made), AtomicUsize::new(0));
     let service = Service::scripted(move |asked| faulty(asked, &book, &next));
     let here = Workspace::new();
     let (mut killed, mut random, mut batch) = (0, 0x9e37_79b9_u64, 0);
     for round in 0..kills {
-        batch = round / BATCH_EACH;
-        here.write("m.yaml", manifest(batch, round % BATCH_EACH / RENAMED_EACH));
+        batch = round * BATCHES / kills;
+        let generation = round * BATCHES * GENERATIONS / kills % GENERATIONS;
+        here.write("m.yaml", manifest(batch, generation, jobs));
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let mut child = start(&here, &service, round % 2 == 0);
         std::thread::sleep(Duration::from_millis(20 + (random >> 33) % 200));
@@ -63,17 +64,13 @@ fn killed_at_random_while_jobs_are_moved_approved_labelled_and_collected() {
         assert!(!matches!(ended.code, Some(2 | 3 | 74 | 101)), "{:?}: {}", ended.code, ended.stderr);
     }
     assert!(killed >= kills / 2, "only {killed} of {kills} kills happened");
-    // In peace, until a run finds nothing to do any more; each run looks after a limited number of other batches.
-    for _ in 0..2 + kills / BATCH_EACH / 16 {
+    // In peace, until a run finds nothing to do any more.
+    for _ in 0..2 {
         let ended = here.run(&service, &["-q", "--max-doubts", "1000"]).ends();
         assert!(matches!(ended.code, Some(0 | 1 | 7)), "{:?}: {}", ended.code, ended.stderr);
     }
     check(&here, &made.lock().expect("no panic"), batch);
-    println!(
-        "{killed} kills over {} batches, {} tasks made",
-        kills / BATCH_EACH + 1,
-        made.lock().expect("no panic").len()
-    );
+    println!("{killed} kills over {} batches, {} tasks made", BATCHES, made.lock().expect("no panic").len());
 }
 
 /// A run with one kind of consent or the other: to anything, or to the plan as it is now.
@@ -120,7 +117,7 @@ fn check(here: &Workspace, made: &[(String, String)], batch: usize) {
     assert_eq!(left.count(), 0, "something was left behind at the service");
     let unfetched = here.ledger("SELECT count(*) FROM attempt WHERE state = 'completed' AND file IS NULL");
     assert_eq!(unfetched, [["0"]]);
-    assert!(attempts.iter().filter(|attempt| attempt[1] == "completed").count() > JOBS, "hardly anything was bought");
+    assert!(attempts.iter().filter(|attempt| attempt[1] == "completed").count() > 25, "hardly anything was bought");
     // The sums are those of the attempts, also by label, and the reports say what the ledger does.
     here.shotlist(&["ledger", "check"]).ends_with(0);
     let totals = |by: &[&str]| {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::support::Workspace;
 
 /// Each mistake by its name, with the manifest that has it.
-const MISTAKES: [(&str, &str); 41] = [
+const MISTAKES: [(&str, &str); 43] = [
     ("a workbook", "jobs: [{ id: \"{{ row.id }}\", for_each: book.xlsx, prompt: x }]"),
     (
         "a sheet's link",
@@ -63,6 +63,14 @@ const MISTAKES: [(&str, &str); 41] = [
     (
         "a limit for a label without its value",
         "budget: { labels: { client: { month: 5 } } }\njobs: [{ id: a, prompt: x }]",
+    ),
+    (
+        "a limit in two spellings",
+        "budget: { labels: { n: { 7: { day: 1 }, \"7\": { day: 9 } } } }\njobs: [{ id: a, prompt: x }]",
+    ),
+    (
+        "a limit for a misspelt label",
+        "budget: { labels: { client: { acmee: { day: 1 } } } }\njobs: [{ id: a, prompt: x, labels: { client: acme } }]",
     ),
     ("moved as a mapping", "jobs: [{ id: a, prompt: x }]\nmoved: { b: a }"),
     (

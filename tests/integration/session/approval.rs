@@ -120,6 +120,43 @@ fn what_differs_from_the_approved_plan_is_named_job_by_job() {
     assert_eq!(service.posts().len(), 2);
 }
 
+/// A stand-in for an image tells when a job was bought, and not what is: another picture is another plan.
+#[test]
+fn the_request_that_was_approved_is_the_one_that_is_sent() {
+    let list = |image: &str| {
+        format!(
+            "version: 1\njobs: [{{ id: a, model: alpha-2, prompt: x, image: \"https://x.example/{image}.png\", image_key: k }}]\n"
+        )
+    };
+    let (service, here) = (Service::well(), Workspace::with_manifest(&list("one")));
+    saved(&here, &[]);
+    here.write("m.yaml", list("other"));
+    let refused = approved(&here, &service, &["--approved", "plan.json"]);
+    assert!(refused.code == Some(3) && refused.stderr.contains("a changed: image"), "{}", refused.stderr);
+    here.write("m.yaml", list("one"));
+    assert_eq!(approved(&here, &service, &["--approved", "plan.json"]).code, Some(0));
+    assert_eq!(service.posts().len(), 1);
+}
+
+/// What seems to have been bought before wants its own word, which is in the command.
+#[test]
+fn the_command_that_is_shown_buys_the_plan() {
+    let (service, here) = (
+        Service::well(),
+        Workspace::with_manifest("version: 1\nname: a\njobs: [{ id: x, model: alpha-2, prompt: x }]\n"),
+    );
+    here.run(&service, &[]).ends_with(0);
+    here.write("m.yaml", "version: 1\nname: b\njobs: [{ id: x, model: alpha-2, prompt: x }]\n");
+    let plan = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0).stdout;
+    let command = plan
+        .lines()
+        .find_map(|line| line.strip_prefix("to buy exactly this: shotlist run m.yaml "))
+        .expect("a command");
+    assert!(command.ends_with(" --buy-again"), "{command}");
+    let words: Vec<&str> = command.split(' ').collect();
+    assert_eq!((approved(&here, &service, &words).code, service.posts().len()), (Some(0), 2));
+}
+
 /// A retake is bought once, however often its approval is given; what fails of it is not bought again on the strength of it.
 #[test]
 fn an_approval_buys_no_job_twice() {

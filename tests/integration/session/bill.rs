@@ -41,11 +41,10 @@ fn reconcile(here: &Workspace, bill: &str, arguments: &[&str]) -> Ended {
     here.shotlist(&[&usual, arguments].concat()).ends()
 }
 
-/// Today, and the days around it: a test may run over midnight.
-fn days() -> [String; 4] {
-    let today = jiff::Zoned::now().date();
-    let day = |date: jiff::civil::Date| date.to_string();
-    ["--since".into(), day(today.yesterday().expect("a day")), "--until".into(), day(today.tomorrow().expect("a day"))]
+/// So many days before today and after it.
+fn days(around: i64) -> [String; 4] {
+    let (today, span) = (jiff::Zoned::now().date(), jiff::Span::new().days(around));
+    ["--since".into(), (today - span).to_string(), "--until".into(), (today + span).to_string()]
 }
 
 #[test]
@@ -101,8 +100,8 @@ fn what_differs_is_listed_and_what_the_bill_settles_is_written_on_demand() {
 #[test]
 fn a_doubt_that_the_bill_explains_is_settled_by_the_command_that_is_offered() {
     let (service, here) = bought();
-    let days = days();
-    let days: Vec<&str> = days.iter().map(String::as_str).collect();
+    let (wide, near) = (days(4), days(1));
+    let [days, near] = [&wide, &near].map(|days| days.iter().map(String::as_str).collect::<Vec<_>>());
     let now = jiff::Timestamp::now();
     let far = now - jiff::SignedDuration::from_hours(200);
     let bill = format!("task;usd;at\nt0;0.90;\npaid;3.75;\ntook;0.90;{now}\nlong-ago;0.90;{far}\n");
@@ -113,7 +112,8 @@ fn a_doubt_that_the_bill_explains_is_settled_by_the_command_that_is_offered() {
         "{}",
         ended.stdout
     );
-    assert!(ended.stdout.contains("settled by the bill: not charged: 1\n  free of m (free) $3.75"), "{}", ended.stdout);
+    // While a line is unexplained, what the bill does not have says nothing.
+    assert!(ended.stdout.contains(", with every line explained): 1\n  free of m (free) $3.75"), "{}", ended.stdout);
     let words: Vec<&str> = offer.split(' ').skip(1).collect();
     let settled = here.shotlist(&words).env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends();
     assert_eq!(settled.code, Some(0), "{}", settled.stderr);
@@ -121,15 +121,26 @@ fn a_doubt_that_the_bill_explains_is_settled_by_the_command_that_is_offered() {
     let whole = "task,usd\nt0,0.90\npaid,3.75\ntook,0.90\nTotal of November,\n";
     assert_eq!(reconcile(&here, whole, &days).code, Some(1), "a line that says no amount");
     let whole = "task,usd\nt0,0.90\npaid,3.75\ntook,0.90\n,5.55\n";
+    let edge = reconcile(&here, whole, &near);
+    assert!(
+        edge.code == Some(1) && !edge.stdout.contains("settled by the bill: not charged"),
+        "it may be on the next bill: {}",
+        edge.stdout
+    );
     for arguments in [days.as_slice(), &[days.as_slice(), &["--apply"]].concat(), &days] {
         let ended = reconcile(&here, whole, arguments);
         assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
         assert!(ended.stdout.ends_with("bill and ledger agree\n"), "{}", ended.stdout);
     }
+    // A charge that turns up later outweighs one that was not seen.
+    let late = "task,usd\nt0,0.90\npaid,3.75\ntook,0.90\nfree,3.75\n";
+    assert_eq!(reconcile(&here, late, &["--apply"]).code, Some(0));
+    assert!(here.shotlist(&["spend"]).ends_with(0).stdout.contains("spent: $9.30, at risk: $0.00"));
+    here.shotlist(&["ledger", "check"]).ends_with(0);
     // Without its days, a bill says nothing of what it does not have.
     let fewer = reconcile(&here, "task,usd\nt0,0.90\npaid,3.75\n", &[]);
     assert!(
-        fewer.code == Some(1) && fewer.stdout.contains("charged by the ledger, and not on the bill: 1"),
+        fewer.code == Some(1) && fewer.stdout.contains("charged by the ledger, and not on the bill: 2"),
         "{}",
         fewer.stdout
     );
@@ -189,4 +200,43 @@ fn a_batch_that_a_run_is_at_is_left_for_another_time() {
     let applied = reconcile(&here, "task,usd\npaid,3.75\n", &["--apply"]);
     assert!(applied.stderr.contains("written into the ledger"), "{}", applied.stderr);
     drop(service);
+}
+
+/// Tasks of two keys in one ledger: the bill of one says nothing of the other.
+#[test]
+fn a_bill_is_about_the_accounts_that_it_names() {
+    let (service, here) = bought();
+    let other = "version: 1\nname: other\njobs: [{ id: x, model: beta-2.0-lite, prompt: else }]\n";
+    here.write("m.yaml", other);
+    here.run(&service, &[]).env("SHOTLIST_API_KEY", "another").ends_with(0);
+    let days = days(4);
+    let days: Vec<&str> = days.iter().map(String::as_str).collect();
+    let ended = reconcile(&here, "task,usd\nt0,0.90\n", &[days.as_slice(), &["--apply"]].concat());
+    assert!(
+        ended.stdout.contains("of other accounts, of which the bill has no line, and left out: 1"),
+        "{}",
+        ended.stdout
+    );
+    assert!(!ended.stdout.contains("charged by the ledger, and not on the bill"), "{}", ended.stdout);
+}
+
+/// A price that is wrong is what bills are read for: nobody is told to buy again beside a probable charge.
+#[test]
+fn a_doubt_beside_a_charge_of_another_amount_is_not_called_never_created() {
+    let (_, here) = bought();
+    let days = days(4);
+    let now = jiff::Timestamp::now();
+    let bill = format!("task,usd,at\nt0,0.90,\npaid,3.75,\nodd,0.95,{now}\n");
+    let arguments: Vec<&str> = days.iter().map(String::as_str).chain(["--time", "at"]).collect();
+    let ended = reconcile(&here, &bill, &arguments);
+    assert!(ended.stdout.contains("line 4 of $0.95: shotlist resolve m.yaml doubt --task odd"), "{}", ended.stdout);
+    assert!(!ended.stdout.contains("--never-created"), "{}", ended.stdout);
+    let without = reconcile(&here, "task,usd\nt0,0.90\npaid,3.75\n", &arguments[..4]);
+    assert!(
+        without
+            .stdout
+            .contains("the bill has no line for it; if none will come: shotlist resolve m.yaml doubt --never-created"),
+        "{}",
+        without.stdout
+    );
 }

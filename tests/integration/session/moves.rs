@@ -170,3 +170,23 @@ moved: [{ from: a, to: b }]
         assert_eq!(here.states()[0], "completed", "{halt}");
     }
 }
+
+/// The old report knows a doubt by its old id, which another job may have later: that one was never bought.
+#[test]
+fn an_old_id_is_free_again_after_its_doubt_was_moved() {
+    let service = Service::scripted(|asked| if asked.body.contains("\"old\"") { Answer::Hangup } else { Answer::Well });
+    let here = Workspace::with_manifest("version: 1\njobs: [{ id: old, model: alpha-2, prompt: old }]\n");
+    here.run(&service, &[]).ends_with(7);
+    here.write(
+        "m.yaml",
+        "version: 1\njobs: [{ id: new, model: alpha-2, prompt: old }]\nmoved: [{ from: old, to: new }]\n",
+    );
+    here.run(&service, &[]).ends_with(7);
+    here.write(
+        "m.yaml",
+        "version: 1\njobs: [{ id: new, model: alpha-2, prompt: old }, { id: old, model: alpha-2, prompt: other }]\n",
+    );
+    let ended = here.run(&service, &[]).ends_with(7);
+    assert!(!ended.stderr.contains("this ledger does not know it"), "{}", ended.stderr);
+    assert_eq!(here.states(), ["in_doubt", "completed"]);
+}

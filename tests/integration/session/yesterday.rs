@@ -189,3 +189,67 @@ fn a_process_that_dies_while_it_collects_loses_nothing() {
         assert!(service.posts().len() <= 2, "{halt}");
     }
 }
+
+/// Two batches have the same ids: what goes well today makes good nothing of yesterday, and the other way round.
+#[test]
+fn a_failure_of_one_batch_is_not_hidden_by_the_same_id_of_another() {
+    for bad in ["/t0", "/t1"] {
+        let ((service, finished), here) = (finishing_but(bad), daily());
+        let day =
+            |batch: &str, arguments: &[&str]| day(&here, &service, batch, &[&["--select", "sky"], arguments].concat());
+        assert_eq!(day("a", &[]).code, Some(1));
+        finished.store(9, Ordering::SeqCst);
+        // One failure of another batch does not stop today's purchases either.
+        let ended = day("b", &["--max-failures", "1"]);
+        assert_eq!((ended.code, service.posts().len()), (Some(1), 2), "{bad}: {}", ended.stderr);
+    }
+}
+
+/// The same, but one task fails.
+fn finishing_but(bad: &'static str) -> (Service, Arc<AtomicUsize>) {
+    let finished = Arc::new(AtomicUsize::new(0));
+    let switch = Arc::clone(&finished);
+    let service = Service::scripted(move |asked| {
+        let is_open = asked.method == "GET" && finished.load(Ordering::SeqCst) == 0;
+        match asked.path.ends_with(bad) {
+            _ if is_open => answer(200, &json!({ "status": "in_progress", "progress": 10 })),
+            true => answer(200, &json!({ "status": "failed", "error": { "message": "no" } })),
+            false => Answer::Well,
+        }
+    });
+    (service, switch)
+}
+
+/// A submission that a live run waits for is no doubt, and what a dead one left is.
+#[test]
+fn an_answer_that_another_run_waits_for_is_no_doubt() {
+    let (service, release) = Service::holding("sky");
+    let here = Workspace::with_manifest(
+        "version: 1\nname: daily\njobs: [{ id: sky, model: alpha-2, prompt: \"{{ env.WHAT }}\" }]\nenv: [WHAT]\n",
+    );
+    let run = |batch: &str, what: &str| here.run(&service, &["--batch", batch]).env("WHAT", what);
+    let first = run("a", "sky").starts();
+    wait_until("it is sending", || !service.posts().is_empty());
+    let ended = run("b", "sea").ends();
+    assert!(ended.code == Some(0) && !ended.stderr.contains("in doubt"), "{}", ended.stderr);
+    kill(&first, "-KILL");
+    drop(Ended::of(first));
+    release.store(true, Ordering::SeqCst);
+    let ended = run("b", "sea").ends();
+    assert!(ended.code == Some(7) && ended.stderr.contains("1 submission in doubt"), "{}", ended.stderr);
+}
+
+/// What is collected is given back as soon as it is here: a run of that batch need not wait for this one.
+#[test]
+fn a_batch_that_is_collected_is_free_again_while_the_run_goes_on() {
+    let ((service, finished), here) = (finishing(), daily());
+    let run = |batch: &str| here.run(&service, &["--batch", batch, "--select", "sky"]);
+    assert_eq!(day(&here, &service, "a", &["--select", "sky"]).code, Some(1));
+    finished.store(1, Ordering::SeqCst);
+    let today = run("b").starts();
+    wait_until("yesterday is here", || here.path("shotlist-out/daily/a/sky.mp4").exists());
+    wait_until("it is given back", || run("a").ends().code == Some(0));
+    assert_eq!(report(&here, "a"), ["sky completed \"sky.mp4\"", "quote pending null"]);
+    finished.store(9, Ordering::SeqCst);
+    assert_eq!(Ended::of(today).code, Some(0));
+}
