@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use jiff::{SignedDuration, Timestamp};
 
 use super::read::{Bill, Line};
-use crate::domain::{Account, Attempt, AttemptState, BatchKey, Charge, TaskNames, Usd};
+use crate::domain::{Account, Attempt, AttemptState, BatchKey, Charge, Declaration, TaskNames, Usd};
 
 /// How far the time of a charge may be from that of a submission or the end of its task: bills have days, in time zones of their own,
 /// and nobody documents when a task is charged.
@@ -93,6 +93,11 @@ fn accounts<'l>(
     move |account| is_only || named.contains(account)
 }
 
+/// Whether a person declared that it was never created: a line that fits says otherwise.
+fn is_declared_away(attempt: &Attempt) -> bool {
+    attempt.particulars.declared.is_some_and(|declared| declared.what == Declaration::NeverCreated)
+}
+
 impl Period {
     /// Whether a charge for an attempt would be on a bill of these days, whenever in its life it was charged.
     fn is_well_inside(&self, attempt: &Attempt) -> bool {
@@ -120,6 +125,8 @@ pub(crate) fn compare<'l>(bill: &'l Bill, bought: &'l [(BatchKey, Attempt)], per
             entry.charges += 1;
         }
     }
+    // Nobody knows what a line says of its task that can't be read.
+    let untold: HashSet<usize> = bill.unread.iter().filter_map(|unread| *owners.get(unread.task.as_str())?).collect();
     let is_meant = accounts(bought, &entries);
     // Only a bill all of whose lines are explained says something by what it does not have.
     let is_explained =
@@ -144,14 +151,16 @@ pub(crate) fn compare<'l>(bill: &'l Bill, bought: &'l [(BatchKey, Attempt)], per
         match entry {
             Some(_) if credited > charged => found.differing.push(matched),
             Some(_) => found.place(matched),
-            None if !is_covered || attempt.state.is_free() => {}
+            None if is_declared_away(attempt) => found.doubts.push((matched, Vec::new())),
+            None if !is_covered || attempt.state.is_free() || untold.contains(&number) => {}
             None => found.place_missing(matched, is_explained && period.is_well_inside(attempt)),
         }
     }
     let Comparison { doubts, strange, .. } = &mut found;
-    for (matched, candidates) in doubts {
+    for (matched, candidates) in &mut *doubts {
         *candidates = fitting(matched.attempt, strange);
     }
+    doubts.retain(|(matched, candidates)| matched.attempt.state.is_doubtful() || !candidates.is_empty());
     found
 }
 
@@ -207,6 +216,9 @@ fn fitting<'l>(doubt: &Attempt, strange: &[&'l Line]) -> Vec<&'l Line> {
     let is_near = |line: &Line| distance(line).map(|distance| distance <= NEAR);
     let fits = |line: &&&Line| !line.is_credit && is_near(line).unwrap_or(line.usd == doubt.price);
     let mut fitting: Vec<&Line> = strange.iter().filter(fits).copied().collect();
+    if fitting.iter().any(|line| line.usd == doubt.price) {
+        fitting.retain(|line| line.usd == doubt.price);
+    }
     fitting.sort_by_key(|line| (line.usd != doubt.price, distance(line).unwrap_or(NEAR), line.number));
     fitting
 }

@@ -27,8 +27,19 @@ pub(crate) struct Bill {
     pub lines: Vec<Line>,
     /// Lines without a task that are no total of those above: fees, taxes, or what a person has to look at.
     pub others: Vec<Line>,
-    /// What can't be read, with its line in the file.
-    pub unread: Vec<(u64, String)>,
+    /// What can't be read.
+    pub unread: Vec<Unread>,
+}
+
+/// A line that can't be read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Unread {
+    /// Where in the file it begins, from 1.
+    pub number: u64,
+    /// The task that it is about, as far as it says.
+    pub task: String,
+    /// Why.
+    pub why: String,
 }
 
 /// One line.
@@ -71,6 +82,9 @@ pub(crate) enum BillError {
 pub(crate) fn read(bytes: &[u8], columns: &Columns<'_>) -> Result<Bill, BillError> {
     let text = std::str::from_utf8(bytes).map_err(|_| BillError::NotText)?;
     let text = text.trim_start_matches('\u{feff}');
+    // Excel may say `sep=;` in a first line of its own.
+    let above = text.lines().next().filter(|line| line.trim_matches('"').starts_with("sep=")).map_or(0, str::len);
+    let (text, before) = (text[above..].trim_start_matches(['\r', '\n']), u64::from(above > 0));
     let head = text.lines().find(|line| !line.trim().is_empty()).ok_or(BillError::Empty)?;
     let count = |separator: &u8| head.bytes().filter(|byte| byte == separator).count();
     let separator = SEPARATORS.into_iter().max_by_key(count).unwrap_or(b',');
@@ -88,25 +102,26 @@ pub(crate) fn read(bytes: &[u8], columns: &Columns<'_>) -> Result<Bill, BillErro
         let record = match record {
             Ok(record) => record,
             Err(error) => {
-                let number = error.position().map_or(0, csv::Position::line);
-                bill.unread.push((number, "it is no line of CSV".to_owned()));
+                let number = error.position().map_or(0, csv::Position::line) + before;
+                bill.unread.push(Unread { number, task: String::new(), why: "it is no line of CSV".to_owned() });
                 continue;
             }
         };
-        let number = record.position().map_or(0, csv::Position::line);
+        let number = line_of(text, &record) + before;
+        let cell = |at: usize| record.get(at).unwrap_or_default().trim();
+        let unread = |why: String| Unread { number, task: cell(task).to_owned(), why };
         if record.iter().all(|cell| cell.trim().is_empty()) {
             continue;
         }
         if record.len() != heads.len() {
-            let cells = format!("it has {} of {} cells: is the file whole?", record.len(), heads.len());
-            bill.unread.push((number, cells));
+            let why = format!("it has {} of {} cells: is the file whole?", record.len(), heads.len());
+            bill.unread.push(unread(why));
             continue;
         }
-        let cell = |at: usize| record.get(at).unwrap_or_default().trim();
         let (usd, is_credit) = match amount(cell(usd)) {
             Ok(amount) => amount,
             Err(why) => {
-                bill.unread.push((number, why));
+                bill.unread.push(unread(why));
                 continue;
             }
         };
@@ -122,6 +137,14 @@ pub(crate) fn read(bytes: &[u8], columns: &Columns<'_>) -> Result<Bill, BillErro
     Ok(bill)
 }
 
+/// The line on which a record begins, from 1: the reader's own count is of where the last record ended.
+fn line_of(text: &str, record: &csv::StringRecord) -> u64 {
+    let Some(position) = record.position() else { return 0 };
+    let start = usize::try_from(position.byte()).unwrap_or(usize::MAX);
+    let blank = text.get(start..).unwrap_or_default().bytes().take_while(|byte| matches!(byte, b'\n' | b'\r'));
+    position.line() + blank.filter(|&byte| byte == b'\n').count() as u64
+}
+
 fn column(heads: &csv::StringRecord, name: &str) -> Result<usize, BillError> {
     let named: Vec<usize> =
         heads.iter().enumerate().filter(|(_, head)| head.trim() == name.trim()).map(|(at, _)| at).collect();
@@ -134,7 +157,11 @@ fn column(heads: &csv::StringRecord, name: &str) -> Result<usize, BillError> {
 
 /// An amount of dollars and whether it is given back, as bills write it: `0.90`, `$0.90`, `-0.90`, `(0.90)`, `0.90 USD`, `1,234.50`.
 fn amount(cell: &str) -> Result<(Usd, bool), String> {
-    let refused = || format!("`{cell}` is no amount of dollars");
+    let refused = || {
+        let has_comma = cell.contains(',') && !cell.contains('.');
+        let help = if has_comma { ": write a point and no comma, nobody can know which it stands for" } else { "" };
+        format!("`{cell}` is no amount of dollars{help}")
+    };
     if cell.is_empty() {
         return Err("it has no amount".to_owned());
     }
@@ -156,13 +183,14 @@ fn amount(cell: &str) -> Result<(Usd, bool), String> {
     digits.parse::<Usd>().map(|usd| (usd, is_credit && !usd.is_zero())).map_err(|_| refused())
 }
 
-/// The same without commas between thousands. Any other comma may be a point in another country, and nobody can know.
+/// The same without commas between thousands, where a point shows that they are. Any other comma may be a point in another country, and
+/// nobody can know.
 fn without_thousands(text: &str) -> Option<String> {
     let (whole, rest) = text.split_once('.').map_or((text, None), |(whole, rest)| (whole, Some(rest)));
     let mut groups = whole.split(',');
     let first = groups.next()?;
     let is_grouped = groups.clone().next().is_some();
-    if is_grouped && (first.is_empty() || first.len() > 3 || groups.any(|group| group.len() != 3)) {
+    if is_grouped && (rest.is_none() || first.is_empty() || first.len() > 3 || groups.any(|group| group.len() != 3)) {
         return None;
     }
     let whole = whole.replace(',', "");
@@ -208,6 +236,7 @@ mod tests {
         }
         for cell in [
             "",
+            "1,900",
             "€3.75",
             "3.75 EUR",
             "£1",
@@ -238,8 +267,23 @@ mod tests {
             ["1.00"],
             "a total is no charge"
         );
-        let unread: Vec<&str> = bill.unread.iter().map(|(_, why)| why.as_str()).collect();
-        assert_eq!(unread, ["`3,75` is no amount of dollars", "it has 2 of 4 cells: is the file whole?"]);
+        let unread: Vec<(u64, &str, &str)> =
+            bill.unread.iter().map(|unread| (unread.number, unread.task.as_str(), &unread.why[..10])).collect();
+        assert_eq!(unread, [(7, "t3", "`3,75` is "), (8, "", "it has 2 o")]);
+    }
+
+    #[test]
+    fn lines_are_counted_as_an_editor_does() {
+        for text in [
+            "task,usd\r\na,1\r\n\r\nb,2\r\n",
+            "sep=,\ntask,usd\na,1\n\nb,2\n",
+            "\"sep=,\"\r\ntask,usd\r\na,1\r\n\r\nb,2",
+        ] {
+            let bill = read(text.as_bytes(), &Columns { task: "task", usd: "usd", time: None }).expect("a bill");
+            let above = u64::from(text.contains("sep="));
+            let numbers: Vec<u64> = bill.lines.iter().map(|line| line.number).collect();
+            assert_eq!(numbers, [2 + above, 4 + above], "{text:?}");
+        }
     }
 
     #[test]

@@ -248,7 +248,7 @@ impl Watched {
                     }
                 }
                 if !report.echo.is_empty() {
-                    notes.push(Note::Made(report.echo));
+                    notes.push(Note::Made(*report.echo));
                 }
                 Next::End(Ending::Completed { video_url: report.video_url, ended_at })
             }

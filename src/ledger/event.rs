@@ -15,7 +15,7 @@ pub enum Event {
     Doubted(ServiceError),
     /// The service made a task.
     Accepted(TaskNames),
-    /// A person found the task of a doubtful attempt.
+    /// A person found the task of a doubtful attempt, or of one that was said to have made none.
     Found(TaskNames),
     /// The service calls its task so as well.
     AlsoNamed(TaskId),
@@ -99,7 +99,7 @@ impl Event {
             (S::Intended | S::InDoubt, Self::Withdrawn) | (S::InDoubt, Self::Denied) => Ok(S::Void),
             (S::Intended | S::InDoubt, Self::Refused(_)) => Ok(S::Rejected),
             (S::Intended | S::InDoubt, Self::Doubted(_)) => Ok(S::InDoubt),
-            (S::Intended | S::InDoubt, Self::Accepted(_)) | (S::InDoubt, Self::Found(_)) => Ok(S::Queued),
+            (S::Intended | S::InDoubt, Self::Accepted(_)) | (S::InDoubt | S::Void, Self::Found(_)) => Ok(S::Queued),
             (S::Queued | S::InProgress, Self::Started { .. }) => Ok(S::InProgress),
             (S::Queued | S::InProgress, Self::Left { .. } | Self::AlsoNamed(_)) => Ok(state),
             (S::Queued | S::InProgress, Self::Completed { .. })

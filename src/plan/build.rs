@@ -1,6 +1,6 @@
 //! The plan of a run: every selected job with its action, its reason and its price.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::approval::{self, Approved};
@@ -310,13 +310,14 @@ fn digest(jobs: &[Planned], given: &PlanInput<'_>) -> Digest {
 /// New jobs that ask for what a job did that is gone from the manifest, and that was paid for.
 fn renamed(jobs: &[Planned], given: &PlanInput<'_>) -> Vec<Repurchase> {
     let gone = given.history.attempts().filter(|attempt| !given.manifest_ids.contains(&attempt.job));
-    let paid: HashMap<&Fingerprint, &Attempt> = gone
-        .filter(|attempt| attempt.charge() != Charge::None)
-        .map(|attempt| (&attempt.fingerprint, attempt))
-        .collect();
+    // Each id once, by its newest attempt, in the order of the ids: takes of one request are told take by take.
+    let mut paid: HashMap<&Fingerprint, BTreeMap<&JobId, &Attempt>> = HashMap::new();
+    for attempt in gone.filter(|attempt| attempt.charge() != Charge::None) {
+        paid.entry(&attempt.fingerprint).or_default().insert(&attempt.job, attempt);
+    }
     let new = jobs.iter().filter(|planned| planned.action == Action::Submit);
     new.filter_map(|planned| {
-        let old = *paid.get(planned.job.request.fingerprint())?;
+        let (_, old) = paid.get_mut(planned.job.request.fingerprint())?.pop_first()?;
         Some(Repurchase {
             job: planned.job.id.clone(),
             before: Before::Gone(old.job.clone()),

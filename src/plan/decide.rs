@@ -135,7 +135,7 @@ fn regardless_of_review<'a>(
         Some((_, _, Some(declared))) => declared.to_string(),
         // A ledger of an older version kept the story of the doubt, and not when a person settled it.
         Some((_, Some(_), None)) => "declared never created".to_owned(),
-        Some(_) => "was not taken by the service, without a charge".to_owned(),
+        Some(_) => "was not bought so far, and nothing was charged".to_owned(),
         None => "is new".to_owned(),
     };
     Decision { action: Action::Submit, reason, attempt: None }

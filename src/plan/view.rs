@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::build::Plan;
 use super::decide::Action;
 use super::repurchase::{Before, Repurchase};
-use crate::domain::{BatchKey, Digest, Inputs, TaskId, Usd};
+use crate::domain::{BatchKey, Digest, Inputs, Labels, TaskId, Usd};
 
 /// What a run would do.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -51,6 +51,9 @@ pub struct JobView<'p> {
     action: Action,
     reason: &'p str,
     cost_usd: Usd,
+    /// Whom it is for; no part of what is approved.
+    #[schemars(with = "BTreeMap<String, String>")]
+    labels: &'p Labels,
     /// Submissions of the job that came before, without those that certainly bought nothing.
     earlier: usize,
     /// The exact body that the run would send.
@@ -175,6 +178,7 @@ impl<'p> PlanView<'p> {
                 action: planned.action,
                 reason: &planned.reason,
                 cost_usd: planned.cost,
+                labels: &planned.job.labels,
                 earlier: planned.earlier,
                 request: serde_json::from_str(planned.job.request.body())?,
             })

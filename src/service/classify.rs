@@ -44,7 +44,7 @@ pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp)
         500 | 502 | 503 | 504 if free_server_errors => Submission::Wait(wait(answer, now), asked_to_wait(answer)),
         200..=299 => match TaskReport::parse(answer.body, answer.words) {
             Some(report) => match report.names {
-                Some(names) => Submission::Accepted(names, report.echo),
+                Some(names) => Submission::Accepted(names, *report.echo),
                 None => Submission::Unknown(describe(answer, "the service said yes without a task id")),
             },
             None => Submission::Unknown(describe(answer, "the service said yes in a form that can't be read")),

@@ -42,14 +42,15 @@ fn task(own: &Credentials, mut report: TaskReport) -> TaskReport {
         known => known,
     };
     report.video_url = report.video_url.filter(|url| !own.are_in(url));
-    report.echo = echo(own, report.echo);
+    report.echo = Box::new(echo(own, *report.echo));
     report.error = report.error.map(|why| error(own, why));
     report
 }
 
 fn echo(own: &Credentials, made: Echo) -> Echo {
     let masked = |text: Option<String>| text.map(|text| own.masked(text));
-    Echo { size: masked(made.size), aspect_ratio: masked(made.aspect_ratio), ..made }
+    let Echo { model, size, aspect_ratio, .. } = made;
+    Echo { model: masked(model), size: masked(size), aspect_ratio: masked(aspect_ratio), ..made }
 }
 
 fn error(own: &Credentials, said: ServiceError) -> ServiceError {

@@ -38,6 +38,8 @@ pub struct FinalWords {
 /// What the service says that it makes, as far as it does.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Echo {
+    /// `model`.
+    pub model: Option<String>,
     /// `duration`, or `seconds` as some gateways have it.
     pub duration_s: Option<f64>,
     /// `size`.
@@ -51,6 +53,7 @@ impl Echo {
         let number = |value: &Value| value.as_f64().or_else(|| value.as_str()?.trim().parse().ok());
         let text = |value: &Value| value.as_str().filter(|text| !text.trim().is_empty()).map(bounds::word);
         Self {
+            model: text(&task["model"]),
             duration_s: number(&task["duration"]).or_else(|| number(&task["seconds"])),
             size: text(&task["size"]),
             aspect_ratio: text(&task["aspect_ratio"]),
@@ -82,7 +85,7 @@ pub struct TaskReport {
     /// `error`.
     pub error: Option<ServiceError>,
     /// What it makes.
-    pub echo: Echo,
+    pub echo: Box<Echo>,
 }
 
 /// Above this a timestamp is taken for milliseconds: as seconds it would lie beyond the year 5000. The interface says
@@ -131,7 +134,7 @@ impl TaskReport {
             names_video_url: fields.contains_key("video_url"),
             completed_at,
             error,
-            echo: Echo::of(&value),
+            echo: Box::new(Echo::of(&value)),
             status,
         })
     }

@@ -4,7 +4,7 @@ use std::error::Error;
 
 use super::connection::{ConnectionError, OtherAccount};
 use super::reporter::ReporterError;
-use crate::domain::{Digest, MovedOnto, Usd};
+use crate::domain::{MovedOnto, Usd};
 use crate::ledger::{HoldError, LedgerError, Unavailable};
 use crate::plan::Limit;
 use crate::report::NoReport;
@@ -70,12 +70,10 @@ pub enum Refusal {
         jobs: usize,
     },
     /// The plan is another one than was approved.
-    #[error("the plan is {}… now, and approved was {approved}", found.as_str().get(..16).unwrap_or_default())]
+    #[error("the plan is another one than was approved as {approved}")]
     NotApproved {
         /// The digits of the digest that was approved.
         approved: String,
-        /// The plan's digest now.
-        found: Digest,
     },
     /// Nobody agreed to what it costs.
     #[error("the run would cost ${cost}, and {}", if agreed.is_zero() { "nobody agreed to that".to_owned() } else { format!("agreed to was ${agreed}") })]

@@ -14,11 +14,17 @@ const LISTED: usize = 20;
 #[must_use]
 pub(crate) fn to_approve(plan: &Plan, again: &Again) -> Page {
     let mut page = Page::new();
-    if plan.jobs.iter().any(|planned| planned.is_to_be_approved) {
+    if can_be_approved(plan) {
         page.line(format_args!("digest: {}", plan.digest));
         page.line(format_args!("to buy exactly this: {}", approve(plan, again)));
     }
     page
+}
+
+/// Whether a plan buys anything, and may.
+#[must_use]
+pub(super) fn can_be_approved(plan: &Plan) -> bool {
+    plan.is_within_limits() && plan.jobs.iter().any(|planned| planned.is_to_be_approved)
 }
 
 /// The command that buys a plan and nothing else.

@@ -9,7 +9,7 @@ use crate::domain::{BatchKey, TaskNames, Usd};
 
 /// The most lines of one kind that are told one by one, and the most tasks that are offered for one doubt.
 const LISTED: usize = 40;
-const OFFERED: usize = 5;
+const OFFERED: usize = 3;
 /// The columns of a task's name, where there is too much of it.
 const TASK: usize = 48;
 
@@ -23,8 +23,8 @@ pub(crate) fn reconciliation(
     again: &dyn Fn(&BatchKey) -> Again,
 ) -> Page {
     let mut page = Page::new();
-    list(&mut page, "can't be read, and nobody knows what it says", &bill.unread, |(number, why)| {
-        format!("line {number}: {why}")
+    list(&mut page, "can't be read, and nobody knows what it says", &bill.unread, |unread| {
+        format!("line {}: {}", unread.number, unread.why)
     });
     list(&mut page, "without a task", &bill.others, |line| {
         format!("line {}: ${}{}", line.number, line.usd, credit(line.is_credit))
@@ -68,17 +68,24 @@ fn doubts(page: &mut Page, comparison: &Comparison<'_>, is_said: bool, again: &d
     if comparison.doubts.is_empty() {
         return;
     }
-    page.line(format_args!("in doubt: {}", comparison.doubts.len()));
+    page.line(format_args!(
+        "in doubt: {} (a line is of one job: its prompt at the service says of which)",
+        comparison.doubts.len()
+    ));
     for (matched, candidates) in comparison.doubts.iter().take(LISTED) {
         let (job, again) = (matched.attempt.job.as_str(), again(matched.batch));
         let at = matched.attempt.intended_at.strftime("%F %T UTC");
-        page.line(format_args!("  {}, {at}: ${} at risk", of(matched), matched.attempt.price));
+        let stands = match matched.attempt.particulars.declared {
+            Some(declared) => format!("${}, {declared}", matched.attempt.price),
+            None => format!("${} at risk", matched.attempt.price),
+        };
+        page.line(format_args!("  {}, {at}: {stands}", of(matched)));
         for line in candidates.iter().take(OFFERED) {
             let fits = if line.usd == matched.attempt.price { "fits".to_owned() } else { format!("of ${}", line.usd) };
             let command = again.command("resolve", &[job, "--task", &line.task]);
             page.line(format_args!("    line {} {fits}: {command}", line.number));
         }
-        if comparison.strange.is_empty() && is_said {
+        if comparison.strange.is_empty() && is_said && matched.attempt.state.is_doubtful() {
             page.line(format_args!(
                 "    the bill has no line for it; if none will come: {}",
                 again.command("resolve", &[job, "--never-created"])
@@ -104,6 +111,14 @@ fn sums(page: &mut Page, bill: &Bill, comparison: &Comparison<'_>) {
         sum(&comparison.free),
         sum(&comparison.missing),
     ));
+    if !comparison.differing.is_empty() {
+        let billed: Usd = comparison.differing.iter().map(|matched| matched.billed).sum();
+        let known: Usd = comparison.differing.iter().map(in_ledger).sum();
+        page.line(format_args!("at other amounts: ${billed} on the bill, ${known} in the ledger"));
+    }
+    if !comparison.unknown.is_empty() {
+        page.line(format_args!("not settled: ${}", sum(&comparison.unknown)));
+    }
     let is_whole = bill.unread.is_empty() && bill.others.is_empty();
     page.line(if comparison.agrees() && is_whole { "bill and ledger agree" } else { "bill and ledger differ" });
 }

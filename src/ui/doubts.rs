@@ -6,11 +6,11 @@ use super::command::Again;
 use super::lines::count;
 use super::page::Page;
 use super::table::shortened;
-use crate::domain::{Attempt, History, Usd};
+use crate::domain::{Attempt, BatchKey, History, Usd};
 
 /// The columns of an id and of a prompt, where there is too much of them.
 const ID: usize = 32;
-const PROMPT: usize = 40;
+const PROMPT: usize = 72;
 
 /// The submissions of a batch of which nobody knows what came, oldest first; `again` is what leads back to it.
 #[must_use]
@@ -27,7 +27,7 @@ pub(crate) fn doubts(history: &History, again: &Again) -> Page {
     let widest = |text: fn(&Attempt) -> String| doubtful.iter().map(|attempt| text(attempt).width()).max().unwrap_or(0);
     let (jobs, costs) = (widest(job), widest(cost));
     for attempt in doubtful {
-        let (job, cost, at) = (job(attempt), cost(attempt), attempt.intended_at.strftime("%F %T UTC"));
+        let (job, cost, at) = (job(attempt), cost(attempt), attempt.intended_at.strftime("%F %T%.3f UTC"));
         page.line(format_args!("  {job:jobs$}  {at}  {cost:>costs$}  {}", prompt(attempt)));
         // In full: the id of a task may be in it.
         page.line(format_args!("  {:jobs$}  {}", "", known(attempt)));
@@ -38,6 +38,13 @@ pub(crate) fn doubts(history: &History, again: &Again) -> Page {
     page.line("If it made none, which makes the job due again; a pattern of ids settles several:");
     page.line(format_args!("  {}", again.command("resolve", &["JOB", "--never-created"])));
     page
+}
+
+/// What is in doubt in another batch of the same name.
+#[must_use]
+pub(crate) fn doubts_elsewhere(batch: &BatchKey, doubtful: u32, at_risk: Usd, again: &Again) -> String {
+    let submissions = count(usize::try_from(doubtful).unwrap_or(usize::MAX), "submission");
+    format!("in `{batch}`: {submissions} in doubt, ${at_risk} at risk: {}", again.command("resolve", &[]))
 }
 
 fn job(attempt: &Attempt) -> String {

@@ -29,5 +29,6 @@ pub(crate) fn collected(report: &Report) -> String {
         Some(format!("{jobs} {}", state.label()))
     });
     let states: Vec<String> = states.collect();
-    format!("collected: {}: {}, in {}", report.key, states.join(", "), report.folder().display())
+    let spent = report.totals.spent_usd;
+    format!("collected: {}: {}, ${spent} spent by now, in {}", report.key, states.join(", "), report.folder().display())
 }

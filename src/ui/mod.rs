@@ -32,7 +32,7 @@ pub(crate) use bill::reconciliation;
 pub(crate) use command::Again;
 pub use diagnostics::findings_json;
 pub(crate) use diagnostics::{DiagnosticsView, show_findings};
-pub(crate) use doubts::doubts;
+pub(crate) use doubts::{doubts, doubts_elsewhere};
 pub(crate) use elsewhere::{collected, open_elsewhere};
 pub(crate) use log::start_log;
 pub use page::Page;

@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use super::approval::approve;
+use super::approval::{approve, can_be_approved};
 use super::command::Again;
 use super::elsewhere::open_elsewhere;
 use super::lines::{count, span};
 use super::page::Page;
-use super::plan_text::{action_name, bought_before, cost, held};
+use super::plan_text::{action_name, bought_before, cost, held, limit_in_words};
 use crate::domain::Usd;
 use crate::plan::{Action, Plan, Planned, by_model};
 
@@ -27,7 +27,7 @@ pub(crate) fn plan_markdown(plan: &Plan, again: &Again) -> Page {
     put(format!("**{} to submit for ${}**, about {wall}.", count(totals.submit, "job"), totals.cost));
     for limit in plan.every_limit() {
         let verdict = if plan.cost_under(limit) <= limit.left() { "Within" } else { "**Over**" };
-        put(format!("{verdict} the limit of ${} ({}).", limit.usd, limit.source));
+        put(format!("{verdict} {}.", escaped(&limit_in_words(plan, limit))));
     }
     if totals.in_doubt > 0 {
         let jobs = count(totals.in_doubt, "job");
@@ -48,7 +48,7 @@ pub(crate) fn plan_markdown(plan: &Plan, again: &Again) -> Page {
             put(format!("- {}", escaped(&bought_before(before))));
         }
     }
-    if plan.jobs.iter().any(|planned| planned.is_to_be_approved) {
+    if can_be_approved(plan) {
         put(format!("\nDigest `{}`. To buy exactly this:\n\n    {}", plan.digest, approve(plan, again)));
     }
     put(String::new());

@@ -8,7 +8,7 @@ use super::lines::{count, span};
 use super::page::Page;
 use super::table::shortened;
 use crate::domain::Usd;
-use crate::plan::{Action, Before, Plan, Planned, Repurchase, Totals, by_model};
+use crate::plan::{Action, Before, Limit, Plan, Planned, Repurchase, Totals, by_model};
 
 /// The most jobs that are listed one by one, unless more is asked for.
 const LISTED: usize = 20;
@@ -127,18 +127,18 @@ fn sum_up(page: &mut Page, plan: &Plan) {
     }
     if totals.in_doubt > 0 {
         page.line(format_args!(
-            "{} in doubt: ${} at risk, never sent again by itself; `shotlist resolve` settles it",
+            "{} in doubt: ${} at risk, never sent again by itself; `shotlist resolve MANIFEST` lists what to settle",
             count(totals.in_doubt, "job"),
             totals.at_risk
         ));
     }
     if plan.worst_case() > totals.cost {
-        page.line(format_args!("at most ${} with every paid retry", plan.worst_case()));
+        let stop = if plan.most() < plan.worst_case() { ": they stop at the limit" } else { "" };
+        page.line(format_args!("at most ${} with every paid retry{stop}", plan.most()));
     }
     for limit in plan.every_limit() {
         let verdict = if plan.cost_under(limit) <= limit.left() { "within" } else { "OVER" };
-        let used = if limit.used.is_zero() { String::new() } else { format!(", ${} of it used", limit.used) };
-        page.line(format_args!("{verdict} the limit of ${} ({}){used}", limit.usd, limit.source));
+        page.line(format_args!("{verdict} {}", limit_in_words(plan, limit)));
     }
     for (what, names) in [("file", &plan.inputs.files), ("variable", &plan.inputs.variables)] {
         if !names.is_empty() {
@@ -149,6 +149,14 @@ fn sum_up(page: &mut Page, plan: &Plan) {
         page.line(open_elsewhere(other));
     }
     page.add(&repurchases(plan));
+}
+
+/// A limit, what of it is used, and for one that is not about everything, what the plan takes of it.
+#[must_use]
+pub(super) fn limit_in_words(plan: &Plan, limit: &Limit) -> String {
+    let taken = limit.label.as_ref().map(|_| format!(", ${} to submit", plan.cost_under(limit)));
+    let used = (!limit.used.is_zero()).then(|| format!(", ${} of it used", limit.used));
+    format!("the limit of ${} ({}){}{}", limit.usd, limit.source, taken.unwrap_or_default(), used.unwrap_or_default())
 }
 
 /// The first few of some names.

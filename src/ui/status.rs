@@ -22,7 +22,7 @@ const LEAST_DETAIL: usize = 8;
 /// Where each job stands, as text of this width: a line each. Of many jobs, those are listed that are not completed; with
 /// `all`, every job is, and nothing is cut off.
 #[must_use]
-pub(crate) fn status_text(report: &Report, width: u16, all: bool) -> Page {
+pub(crate) fn status_text(report: &Report, again: &Again, width: u16, all: bool) -> Page {
     let mut page = Page::new();
     page.line(format_args!("{}: {}", report.key, count(report.totals.jobs, "job")));
     page.line("");
@@ -42,7 +42,7 @@ pub(crate) fn status_text(report: &Report, width: u16, all: bool) -> Page {
         }
         page.line("");
     }
-    sum_up(&mut page, report);
+    sum_up(&mut page, report, again);
     page
 }
 
@@ -72,11 +72,14 @@ fn fit(cells: &mut [[String; 5]], width: usize) {
     }
 }
 
-/// How a run ended, for stdout; `again` is what leads back to it.
+/// How a run ended, for stdout: `reserved` is what it submitted, and `again` what leads back to it.
 #[must_use]
-pub(crate) fn summary_text(report: &Report, again: &Again, reports: &[&Path]) -> Page {
+pub(crate) fn summary_text(report: &Report, reserved: Option<Usd>, again: &Again, reports: &[&Path]) -> Page {
     let mut page = Page::new();
-    sum_up(&mut page, report);
+    sum_up(&mut page, report, again);
+    if let Some(reserved) = reserved {
+        page.line(format_args!("reserved: ${reserved} by this run"));
+    }
     if report.totals.states.get(JobState::Failed.name()).is_some_and(|&failed| failed > 0) {
         let status = again.command("status", &["-v"]);
         page.line(format_args!("failed: `{status}` says why; --retry-failed tries again, and costs again"));
@@ -90,7 +93,7 @@ pub(crate) fn summary_text(report: &Report, again: &Again, reports: &[&Path]) ->
     page
 }
 
-fn sum_up(page: &mut Page, report: &Report) {
+fn sum_up(page: &mut Page, report: &Report, again: &Again) {
     let states: Vec<String> = JobState::ALL
         .into_iter()
         .filter_map(|state| {
@@ -118,7 +121,8 @@ fn sum_up(page: &mut Page, report: &Report) {
         page.line(format_args!("held: ${} for jobs that wait for a face review", totals.held_usd));
     }
     if !totals.at_risk_usd.is_zero() {
-        page.line(format_args!("at risk: ${} in doubt, settle it with `shotlist resolve`", totals.at_risk_usd));
+        let resolve = again.command("resolve", &[]);
+        page.line(format_args!("at risk: ${} in doubt, listed by `{resolve}`", totals.at_risk_usd));
     }
     if !totals.unknown_usd.is_zero() {
         page.line(format_args!(

@@ -178,7 +178,7 @@ pub(crate) struct SpendArgs {
     /// A manifest whose ledger it is; without one, the ledger of the working folder
     pub manifest: Option<PathBuf>,
     /// Only what was spent on this day or later, for example 2026-11-01
-    #[arg(long, value_name = "DATE")]
+    #[arg(long, value_name = "DATE", value_parser = day)]
     pub since: Option<jiff::civil::Date>,
     /// The ledger [default: .shotlist/ledger.db beside the manifest]
     #[arg(long, env = "SHOTLIST_LEDGER", hide_env_values = true, value_name = "PATH")]
@@ -219,11 +219,11 @@ pub(crate) struct ReconcileArgs {
     #[arg(long, value_name = "COLUMN")]
     pub time: Option<String>,
     /// The first day that the bill covers, for example 2026-11-01
-    #[arg(long, value_name = "DATE", requires = "until")]
+    #[arg(long, value_name = "DATE", requires = "until", value_parser = day)]
     pub since: Option<jiff::civil::Date>,
     /// The last day that the bill covers. With both, what a bill does not have that ended well inside of these days was not charged, if
     /// every line of the bill is explained
-    #[arg(long, value_name = "DATE", requires = "since")]
+    #[arg(long, value_name = "DATE", requires = "since", value_parser = day)]
     pub until: Option<jiff::civil::Date>,
     /// Write what the bill settles into the ledger; without it, nothing is written
     #[arg(long)]
@@ -322,6 +322,10 @@ pub(crate) enum SchemaOf {
 pub(crate) struct CompletionsArgs {
     /// For which shell
     pub shell: Shell,
+}
+
+fn day(text: &str) -> Result<jiff::civil::Date, String> {
+    text.parse().map_err(|_| "write a day such as 2026-11-01".to_owned())
 }
 
 fn speed(text: &str) -> Result<f64, String> {

@@ -63,7 +63,8 @@ fn period(args: &ReconcileArgs) -> Result<Period, Failure> {
         return Err(Failure::plain(Exit::Usage, format!("--until {until} is before --since {since}")));
     }
     let behind = until.tomorrow().map_err(|error| Failure::plain(Exit::Usage, error.to_string()))?;
-    Ok(Period { from: start(since)?, to: start(behind)?, is_said: true })
+    // No bill has what is yet to be charged.
+    Ok(Period { from: start(since)?, to: start(behind)?.min(Timestamp::now()), is_said: true })
 }
 
 /// What leads another command to a batch of this ledger.

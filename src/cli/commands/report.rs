@@ -22,7 +22,7 @@ pub(super) fn report(args: &ReportCommandArgs, terminal: &Terminal) -> Result<Ex
     });
     let report = reported.map_err(Failure::without_money)?;
     if !terminal.is_quiet {
-        terminal.result(&ui::summary_text(&report, &again, &session.written_reports()));
+        terminal.result(&ui::summary_text(&report, None, &again, &session.written_reports()));
     }
     Ok(Exit::Done)
 }

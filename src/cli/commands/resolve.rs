@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use crate::catalog::Catalog;
 use crate::cli::args::{ResolveArgs, SelectArgs, Verdict};
 use crate::cli::connect::{address, connect};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::manifest::{Wanted, load};
 use crate::cli::{paths, runtime};
-use crate::domain::{Attempt, AttemptState, BatchKey, Charge, History, Move, TaskId, TaskNames};
+use crate::domain::{Attempt, AttemptState, BatchKey, Charge, Declaration, History, Move, TaskId, TaskNames};
 use crate::ledger::{Event, HeldBatch as _, Ledger as _, SqliteBatch, SqliteLedger};
 use crate::manifest::Manifest;
 use crate::plan::IdGlobs;
@@ -32,14 +33,19 @@ pub(super) fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, F
     match (&args.job, has_verdict) {
         (None, false) => runtime::block_on(async {
             let history = ledger.history(&key).await?.moved(&moves)?;
-            terminal.result(&ui::doubts(&history, &again));
+            let mut page = ui::doubts(&history, &again);
+            for other in ledger.open_elsewhere(&key).await?.into_iter().filter(|other| other.doubtful > 0) {
+                let again = paths::again(&args.manifest, &other.batch);
+                page.line(ui::doubts_elsewhere(&other.batch, other.doubtful, other.at_risk, &again));
+            }
+            terminal.result(&page);
             Ok(Exit::Done)
         }),
         (None, true) => Err(usage("what became of it is said of a job: name one, or a pattern of ids")),
         (Some(_), false) => Err(usage("say what became of it: --task ID, --never-created or --lost")),
         (Some(job), true) => {
             let books = Books { ledger: &ledger, key: &key, moves: &moves };
-            runtime::block_on(settle(args, job, books, &again, terminal))
+            runtime::block_on(settle(args, job, books, &again, terminal)).map_err(about_doubts)
         }
     }
 }
@@ -56,6 +62,11 @@ impl Books<'_> {
     async fn history(&self) -> Result<History, Failure> {
         Ok(self.ledger.history(self.key).await?.moved(self.moves)?)
     }
+}
+
+/// Whatever went wrong, a doubt is still one: its money is not "nothing".
+fn about_doubts(failure: Failure) -> Failure {
+    Failure { money: Some("nothing was spent by this, and what is in doubt stays in doubt"), ..failure }
 }
 
 async fn settle(
@@ -75,7 +86,7 @@ async fn settle(
     let now = books.history().await?;
     let attempts = match &args.verdict.lost {
         Some(task) => vec![endless(&now, job, task)?],
-        None => doubtful(&now, job, &meant)?,
+        None => doubtful(&now, job, &meant, args.verdict.task.is_some())?,
     };
     let event = match (&args.verdict, attempts.as_slice()) {
         (Verdict { task: Some(task), .. }, [attempt]) => {
@@ -96,7 +107,9 @@ async fn settle(
     Ok(Exit::Done)
 }
 
-fn doubtful(history: &History, job: &str, meant: &IdGlobs) -> Result<Vec<Attempt>, Failure> {
+/// The doubts about jobs. With `also_denied`, what a person said was never created is one again if there is no other: a task of it
+/// turned up.
+fn doubtful(history: &History, job: &str, meant: &IdGlobs, also_denied: bool) -> Result<Vec<Attempt>, Failure> {
     let of_job = || history.attempts().filter(|attempt| meant.has(attempt.job.as_str()));
     // One of each job: a word of a person is about one submission.
     let mut settled = HashSet::new();
@@ -104,6 +117,12 @@ fn doubtful(history: &History, job: &str, meant: &IdGlobs) -> Result<Vec<Attempt
     let found: Vec<Attempt> = of_job().filter(is_first).cloned().collect();
     if !found.is_empty() {
         return Ok(found);
+    }
+    let is_denied = |attempt: &&Attempt| {
+        attempt.particulars.declared.is_some_and(|declared| declared.what == Declaration::NeverCreated)
+    };
+    if let Some(denied) = of_job().filter(is_denied).last().filter(|_| also_denied) {
+        return Ok(vec![denied.clone()]);
     }
     let failure = nothing_to_settle(job, "the ledger knows no doubt about it");
     let is_waiting = of_job().any(|attempt| attempt.state.is_outstanding());
@@ -149,7 +168,7 @@ async fn confirmed(
     let address = address(&args.manifest, &args.service)?;
     let connection = connect(address, &args.manifest, &args.service, false).await?;
     connection.check_owner([doubtful].into_iter())?;
-    let (names, is_strange) = seen_at_the_service(connection.service(), &task).await?;
+    let (names, is_strange) = seen_at_the_service(connection.service(), &task, &doubtful.model).await?;
     // Where the service names the task that was asked for, a second name of another's is left out when it is written down.
     if let Some(alias) = names.alias.as_ref().filter(|_| is_strange) {
         refuse_the_task_of_another(ledger, alias).await?;
@@ -170,7 +189,11 @@ async fn refuse_the_task_of_another(ledger: &SqliteLedger, task: &TaskId) -> Res
 
 /// The names of a task that the service knows, and whether it answers with another one than it was asked by. That one is
 /// believed if it stays the same.
-async fn seen_at_the_service(service: &impl VideoService, task: &TaskId) -> Result<(TaskNames, bool), Failure> {
+async fn seen_at_the_service(
+    service: &impl VideoService,
+    task: &TaskId,
+    model: &str,
+) -> Result<(TaskNames, bool), Failure> {
     let usage = |message: String| Failure::before_sending(Exit::Usage, message);
     let (asked, mut stranger) = (TaskNames::from(task.clone()), None);
     for poll in 0..STABLE {
@@ -194,6 +217,13 @@ async fn seen_at_the_service(service: &impl VideoService, task: &TaskId) -> Resu
                 return Err(failure.with_help("try again later; the job stays in doubt until then"));
             }
         };
+        // A gateway may have names of its own for models; one that the catalogue knows is another model.
+        let other = report.echo.model.as_deref().filter(|other| *other != model);
+        if let Some(other) = other.filter(|other| Catalog::embedded().model(other).is_some()) {
+            return Err(usage(format!(
+                "the task {task} is of {other}, and the job asked for {model}: it is another job's"
+            )));
+        }
         let Some(name) = report.strange_name(&asked) else {
             let alias = report.names.iter().flat_map(TaskNames::each).find(|name| *name != task).cloned();
             return Ok((TaskNames { id: task.clone(), alias }, false));

@@ -1,6 +1,8 @@
 //! `shotlist run`: shows the plan, asks for consent, shows the run, and says how it ended. The order in which all that happens is the
 //! [session's](crate::session).
 
+use std::sync::{Mutex, PoisonError};
+
 use crate::cli::approved::approved;
 use crate::cli::args::{PlanFormat, RunArgs};
 use crate::cli::connect::{Address, address, connect};
@@ -8,10 +10,12 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::manifest::{Wanted, expect_match, load};
 use crate::cli::{consent, destinations, ending, paths, runtime, signals};
-use crate::domain::BatchKey;
+use crate::domain::{BatchKey, Usd};
 use crate::ledger::SqliteLedger;
 use crate::plan::{Approved, IdGlobs, Plan, PlanView};
-use crate::session::{Connection, Held, Options, Outcome, RedoOptions, Refusal, Reported, Session, Settings, Stop};
+use crate::session::{
+    Connection, Held, Options, Outcome, RedoOptions, Refusal, Reported, RunEvent, Session, Settings, Stop,
+};
 use crate::ui::{self, Again, Page, Progress, Terminal};
 
 /// Runs a manifest, or only plans it.
@@ -106,7 +110,10 @@ impl Run<'_> {
         let page = match self.args.money.format {
             PlanFormat::Text => {
                 let mut page = ui::plan_text(plan, self.terminal.width(), self.terminal.verbosity > 0);
-                page.add(&ui::to_approve(plan, &self.in_full(plan)));
+                // What came before an approval is not what comes before the next one.
+                if self.approved().is_none() {
+                    page.add(&ui::to_approve(plan, &self.in_full(plan)));
+                }
                 page
             }
             PlanFormat::Markdown => ui::plan_markdown(plan, &self.in_full(plan)),
@@ -176,10 +183,16 @@ impl Run<'_> {
         let consent = consent::ask(self.args, ready.plan(), service, self.terminal)?;
         let stop = Stop::default();
         if !ready.plan().needs_service() {
-            return self.end(ready.run(&consent, &stop, &|_| {}).await?, has_doubts_elsewhere);
+            return self.end(ready.run(&consent, &stop, &|_| {}).await?, Usd::ZERO, has_doubts_elsewhere);
         }
         let progress = Progress::new(self.terminal, &self.again, ready.plan(), self.session.settings());
-        let tell = |event| progress.tell(&event);
+        let reserved = Mutex::new(Usd::ZERO);
+        let tell = |event| {
+            if let RunEvent::Submitted { price, .. } | RunEvent::InDoubt { price, .. } = &event {
+                *reserved.lock().unwrap_or_else(PoisonError::into_inner) += *price;
+            }
+            progress.tell(&event);
+        };
         let ended = tokio::select! {
             outcome = ready.run(&consent, &stop, &tell) => Ok(outcome),
             signal = signals::watch(&stop, &tell) => Err(signal),
@@ -187,7 +200,10 @@ impl Run<'_> {
         };
         progress.finish();
         match ended {
-            Ok(outcome) => self.end(outcome?, has_doubts_elsewhere),
+            Ok(outcome) => {
+                let reserved = *reserved.lock().unwrap_or_else(PoisonError::into_inner);
+                self.end(outcome?, reserved, has_doubts_elsewhere)
+            }
             // The second one. The ledger covers everything that is left behind.
             Err(signal) => Ok(Exit::Signal(signal)),
         }
@@ -234,7 +250,7 @@ impl Run<'_> {
     }
 
     /// Says how it ended.
-    fn end(&self, outcome: Outcome, has_doubts_elsewhere: bool) -> Result<Exit, Failure> {
+    fn end(&self, outcome: Outcome, reserved: Usd, has_doubts_elsewhere: bool) -> Result<Exit, Failure> {
         let Outcome { run, collected, reported } = outcome;
         let Reported { report, written } = reported.map_err(|error| Failure {
             money: Some("what was paid for is in the ledger, or named above"),
@@ -247,7 +263,7 @@ impl Run<'_> {
         let exit = ending::exit(self.session.selected(), &report, &run);
         let exit = if has_doubts_elsewhere { exit.max(Exit::InDoubt) } else { exit };
         if !(self.terminal.is_quiet && exit == Exit::Done && written.is_ok()) {
-            let mut page = ui::summary_text(&report, &self.again, &self.session.written_reports());
+            let mut page = ui::summary_text(&report, Some(reserved), &self.again, &self.session.written_reports());
             for other in &others {
                 page.line(ui::collected(&other.report));
             }

@@ -37,7 +37,12 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
         let json = Page::json(&ReportView::new(&report, &out, Timestamp::now()));
         terminal.result(&json.map_err(|error| Failure::of_form(&error))?);
     } else {
-        terminal.result(&ui::status_text(&report, terminal.width(), terminal.verbosity > 0));
+        terminal.result(&ui::status_text(
+            &report,
+            &paths::again(&args.manifest, key),
+            terminal.width(),
+            terminal.verbosity > 0,
+        ));
     }
     Ok(Exit::Done)
 }

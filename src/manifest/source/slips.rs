@@ -82,6 +82,12 @@ fn named(prompt: &str, names: &[String]) -> Option<String> {
 
 /// A limit for a label that no job has, where one has nearly the same: the limit would hold nobody.
 pub(crate) fn limit_of_nobody(label: &Label, jobs: &[Arc<Job>], place: Location) -> Option<Diagnostic> {
+    let names: HashSet<&str> = jobs.iter().flat_map(|job| job.labels.keys()).map(String::as_str).collect();
+    if !names.contains(label.name.as_str()) {
+        let meant = nearest(&label.name, names)?;
+        let message = format!("there is a limit for the label `{}`, and no job has that label", label.name);
+        return Some(warning(Rule::LimitUnmatched, message, place, &format!("did you mean `{meant}`?")));
+    }
     let values: HashSet<&str> = jobs.iter().filter_map(|job| Some(job.labels.get(&label.name)?.as_str())).collect();
     let meant = (!values.contains(label.value.as_str())).then(|| nearest(&label.value, values)).flatten()?;
     let message = format!("there is a limit for `{}: {}`, and no job has that label", label.name, label.value);

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::support::Workspace;
 
 /// Each mistake by its name, with the manifest that has it.
-const MISTAKES: [(&str, &str); 43] = [
+const MISTAKES: [(&str, &str); 44] = [
     ("a workbook", "jobs: [{ id: \"{{ row.id }}\", for_each: book.xlsx, prompt: x }]"),
     (
         "a sheet's link",
@@ -71,6 +71,10 @@ const MISTAKES: [(&str, &str); 43] = [
     (
         "a limit for a misspelt label",
         "budget: { labels: { client: { acmee: { day: 1 } } } }\njobs: [{ id: a, prompt: x, labels: { client: acme } }]",
+    ),
+    (
+        "a limit for a misspelt name of a label",
+        "budget: { labels: { clinet: { acme: { day: 1 } } } }\njobs: [{ id: a, prompt: x, labels: { client: acme } }]",
     ),
     ("moved as a mapping", "jobs: [{ id: a, prompt: x }]\nmoved: { b: a }"),
     (

@@ -50,11 +50,7 @@ fn an_approval_is_consent_to_its_plan_and_is_shown_with_its_command() {
     }
     let other = approved(&here, &service, &["--approved", "0123456789abcdef"]);
     assert_eq!(other.code, Some(3));
-    assert!(
-        other.stderr.contains(&format!("the plan is {short}… now, and approved was 0123456789abcdef")),
-        "{}",
-        other.stderr
-    );
+    assert!(other.stderr.contains("the plan is another one than was approved as 0123456789abcdef"), "{}", other.stderr);
     assert!(service.posts().is_empty());
     let ended = approved(&here, &service, &["--approved", &short.to_uppercase()]);
     assert_eq!((ended.code, service.posts().len()), (Some(0), 2), "{}", ended.stderr);
@@ -82,7 +78,7 @@ fn what_differs_from_the_approved_plan_is_named_job_by_job() {
     ));
     let refused = approved(&here, &service, &["--approved", "plan.json", "--retries", "1"]);
     assert_eq!((refused.code, service.posts().len()), (Some(3), 1));
-    let told: Vec<&str> = refused.stderr.lines().filter(|line| !line.contains("approved was")).take(8).collect();
+    let told: Vec<&str> = refused.stderr.lines().filter(|line| !line.contains("was approved as")).take(8).collect();
     insta::assert_snapshot!(told.join("\n"), @r"
     7 differences from the plan that was approved:
       --retries was 0, and is 1

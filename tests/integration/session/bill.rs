@@ -41,6 +41,16 @@ fn reconcile(here: &Workspace, bill: &str, arguments: &[&str]) -> Ended {
     here.shotlist(&[&usual, arguments].concat()).ends()
 }
 
+const DAYS_AGO: jiff::SignedDuration = jiff::SignedDuration::from_hours(72);
+
+/// As if all of it had happened days ago: what was charged a moment ago is on no bill yet.
+fn long_ago(here: &Workspace) {
+    let ago = DAYS_AGO.as_micros();
+    here.ledger(&format!(
+        "UPDATE attempt SET intended_us = intended_us - {ago}, ended_us = ended_us - {ago} RETURNING id"
+    ));
+}
+
 /// So many days before today and after it.
 fn days(around: i64) -> [String; 4] {
     let (today, span) = (jiff::Zoned::now().date(), jiff::Span::new().days(around));
@@ -59,7 +69,7 @@ fn what_differs_is_listed_and_what_the_bill_settles_is_written_on_demand() {
     on the bill, and unknown to the ledger: 2
       line 5: strange $0.90
       line 6: other $5.00
-    in doubt: 1
+    in doubt: 1 (a line is of one job: its prompt at the service says of which)
         line 5 fits: shotlist resolve m.yaml doubt --task strange
     settled by the bill: charged: 1
       paid of m (paid) $3.75
@@ -100,9 +110,10 @@ fn what_differs_is_listed_and_what_the_bill_settles_is_written_on_demand() {
 #[test]
 fn a_doubt_that_the_bill_explains_is_settled_by_the_command_that_is_offered() {
     let (service, here) = bought();
-    let (wide, near) = (days(4), days(1));
+    let (wide, near) = (days(8), days(3));
+    long_ago(&here);
     let [days, near] = [&wide, &near].map(|days| days.iter().map(String::as_str).collect::<Vec<_>>());
-    let now = jiff::Timestamp::now();
+    let now = jiff::Timestamp::now() - DAYS_AGO;
     let far = now - jiff::SignedDuration::from_hours(200);
     let bill = format!("task;usd;at\nt0;0.90;\npaid;3.75;\ntook;0.90;{now}\nlong-ago;0.90;{far}\n");
     let ended = reconcile(&here, &bill, &[&["--time", "at"], days.as_slice()].concat());

@@ -47,7 +47,7 @@ fn doubts_are_listed_with_time_price_prompt_and_what_is_known() {
     assert_eq!(service.posts().len(), 3);
     // Nothing was bought in a batch that is new, and nothing is made for it.
     let empty = here.shotlist(&["resolve", "m.yaml", "--batch", "new"]).ends_with(0).stdout;
-    assert_eq!(empty, "nothing is in doubt\n");
+    assert_eq!(empty, "nothing is in doubt\nin `m`: 3 submissions in doubt, $2.70 at risk: shotlist resolve m.yaml\n");
 }
 
 #[test]
@@ -71,8 +71,50 @@ fn a_pattern_settles_several_and_a_task_only_one() {
 /// The listing without its times, which are those of the test.
 fn hide_times(text: &str) -> String {
     let hidden = |line: &str| match line.find(" UTC") {
-        Some(at) => format!("{}1970-01-01 00:00:00{}", &line[..at - 19], &line[at..]),
+        Some(at) => format!("{}1970-01-01 00:00:00{}", &line[..at - 23], &line[at..]),
         None => line.to_owned(),
     };
     text.lines().map(hidden).collect::<Vec<_>>().join("\n")
+}
+
+/// A person may be wrong: the task turns up, and what it cost is known again.
+#[test]
+fn what_was_said_to_be_never_created_can_be_found_after_all() {
+    let service = Service::scripted(|asked| match (asked.method.as_str(), asked.earlier) {
+        ("POST", 0) => Answer::Hangup,
+        ("GET", _) if asked.path.ends_with("/mine") => answer(
+            200,
+            &json!({ "id": "mine", "status": "completed", "model": "alpha-2", "video_url": "http://127.0.0.1:1/v.mp4" }),
+        ),
+        ("GET", _) if asked.path.ends_with("/beta") => {
+            answer(200, &json!({ "id": "beta", "status": "completed", "model": "beta-2.0-lite" }))
+        }
+        _ => Answer::Well,
+    });
+    let here = Workspace::with_manifest("version: 1\njobs: [{ id: a, model: alpha-2, prompt: x }]\n");
+    here.run(&service, &["--batch", "b"]).ends_with(7);
+    // Of another batch, too, it is told where it is.
+    let listed = here.shotlist(&["resolve", "m.yaml"]).ends_with(0).stdout;
+    assert!(
+        listed.contains("in `m / b`: 1 submission in doubt, $0.90 at risk: shotlist resolve m.yaml --batch b"),
+        "{listed}"
+    );
+    here.shotlist(&["resolve", "m.yaml", "a", "--never-created", "--batch", "b"]).ends_with(0);
+    let found = |task: &str| {
+        let resolve = here.shotlist(&["resolve", "m.yaml", "a", "--batch", "b", "--task", task]);
+        resolve.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends()
+    };
+    let other = found("beta");
+    assert!(
+        other.code == Some(2)
+            && other.stderr.contains("the task beta is of beta-2.0-lite, and the job asked for alpha-2"),
+        "{}",
+        other.stderr
+    );
+    assert!(other.stderr.contains("what is in doubt stays in doubt"), "{}", other.stderr);
+    assert_eq!(found("mine").code, Some(0));
+    here.run(&service, &["--batch", "b", "--no-download"]).ends_with(0);
+    assert_eq!(service.posts().len(), 1);
+    assert!(here.shotlist(&["spend"]).ends_with(0).stdout.contains("spent: $0.90, at risk: $0.00"));
+    here.shotlist(&["ledger", "check"]).ends_with(0);
 }

@@ -110,7 +110,8 @@ fn a_limit_of_one_client_is_kept_and_is_nobody_else_s() {
     here.run(&service, &["--batch", "x"]).ends_with(0);
     let planned = here.run(&service, &["--batch", "y", "--plan"]).ends_with(3).stdout;
     assert!(
-        planned.contains("OVER the limit of $1.00 (budget.labels.client.acme.month), $0.90 of it used"),
+        planned
+            .contains("OVER the limit of $1.00 (budget.labels.client.acme.month), $0.90 to submit, $0.90 of it used"),
         "{planned}"
     );
     let refused = here.run(&service, &["--batch", "y"]).ends_with(3).stderr;

@@ -190,3 +190,21 @@ fn an_old_id_is_free_again_after_its_doubt_was_moved() {
     assert!(!ended.stderr.contains("this ledger does not know it"), "{}", ended.stderr);
     assert_eq!(here.states(), ["in_doubt", "completed"]);
 }
+
+/// The lines that are told for takes can be taken as they stand, all of them.
+#[test]
+fn takes_that_were_renamed_are_told_take_by_take() {
+    let list = |id: &str, moved: &str| {
+        format!("version: 1\njobs: [{{ id: {id}, model: alpha-2, prompt: x, takes: 3 }}]\nmoved: [{moved}]\n")
+    };
+    let (service, here) = (Service::well(), Workspace::with_manifest(&list("old", "")));
+    here.run(&service, &[]).ends_with(0);
+    here.write("m.yaml", list("new", ""));
+    let told = here.run(&service, &[]).ends_with(3).stderr;
+    let lines = told.lines().filter_map(|line| Some(line.split_once("write `- ")?.1.split_once('`')?.0));
+    let lines: Vec<&str> = lines.collect();
+    assert_eq!(lines, ["{ from: old, to: new }", "{ from: old.2, to: new.2 }", "{ from: old.3, to: new.3 }"]);
+    here.write("m.yaml", list("new", &lines.join(", ")));
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!(service.posts().len(), 3);
+}

@@ -131,7 +131,7 @@ pub fn report(status: Status) -> TaskReport {
         names_video_url,
         completed_at: None,
         error: None,
-        echo: Echo::default(),
+        echo: Box::default(),
     }
 }
 
