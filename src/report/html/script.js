@@ -36,11 +36,13 @@
     frame.replaceChildren(video, play);
   }
   const playable = (card) => { const { file, url } = $(".frame", card).dataset; return Boolean(file || url) && card.dataset.state === "completed"; };
+  // While a page is being printed, what is far is there, too.
+  let printing = false;
   const seen = new IntersectionObserver((entries) => {
     for (const { target, isIntersecting } of entries) {
       const frame = $(".frame", target), video = $("video", frame);
       if (isIntersecting && !video && playable(target)) fill(frame);
-      else if (!isIntersecting && video?.paused) { video.removeAttribute("src"); video.load(); frame.replaceChildren(); }
+      else if (!isIntersecting && video?.paused && !printing) { video.removeAttribute("src"); video.load(); frame.replaceChildren(); }
     }
   }, { rootMargin: "60% 0px" });
   cards.forEach((card) => seen.observe(card));
@@ -192,6 +194,7 @@
 
   // On paper nobody scrolls: every picture is there before the page is printed, or has had its time.
   $("#print").addEventListener("click", async () => {
+    printing = true;
     const loads = shown().filter(playable).map((card) => {
       const frame = $(".frame", card);
       if (!$("video", frame)) fill(frame);
@@ -200,6 +203,7 @@
     });
     await Promise.race([Promise.all(loads), new Promise((done) => setTimeout(done, 10000))]);
     print();
+    printing = false;
   });
 
   const before = new Set(store.get("picked") ?? []);
