@@ -13,7 +13,7 @@ pub(super) fn writer(reports: &ReportArgs, out: &Path) -> Result<Writer, Failure
         let Some(form) = form_of(path) else {
             let message = format!("--report {}: the extension says no form of a report", path.display());
             let failure = Failure::before_sending(Exit::Usage, message);
-            return Err(failure.with_help("write a path that ends in .csv, .json or .html"));
+            return Err(failure.with_help("write a path that ends in .csv, .xlsx, .json or .html"));
         };
         Ok(writer.and(path.clone(), form))
     })

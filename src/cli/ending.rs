@@ -11,8 +11,8 @@ use crate::session::{EngineOutcome, StopReason};
 use crate::ui::Terminal;
 
 /// The exit code: the worst of what the selected jobs and the run itself say.
-pub(super) fn exit(selected: &[Arc<Job>], report: &Report, run: &EngineOutcome) -> Exit {
-    let selected: HashSet<&str> = selected.iter().map(|job| job.id.as_str()).collect();
+pub(super) fn exit<'j>(selected: impl Iterator<Item = &'j Arc<Job>>, report: &Report, run: &EngineOutcome) -> Exit {
+    let selected: HashSet<&str> = selected.map(|job| job.id.as_str()).collect();
     let jobs = report.rows().filter(|row| selected.contains(row.id.as_str())).map(|row| match row.state {
         JobState::Completed => Exit::Done,
         JobState::Held => Exit::Held,

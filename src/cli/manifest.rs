@@ -8,6 +8,7 @@ use jiff::Timestamp;
 
 use super::args::{ManifestArgs, SelectArgs};
 use super::catalog::catalog;
+use super::choices::{self, Patterns};
 use super::environment;
 use super::exit::Exit;
 use super::failure::Failure;
@@ -52,8 +53,10 @@ pub(super) fn load(
     wanted: Wanted<'_>,
     terminal: &Terminal,
 ) -> Result<Chosen, Failure> {
-    let (args_of_selection, excluded) = (selection, &selection.exclude);
-    let selection = Selection::new(&selection.select, &selection.exclude, &selection.tag)
+    let select = Patterns::read(&selection.select, choices::Chosen::Keep)?;
+    let (args_of_selection, excluded) =
+        (&SelectArgs { select: select.globs.clone(), ..selection.clone() }, &selection.exclude);
+    let selection = Selection::new(&select.globs, &selection.exclude, &selection.tag)
         .map_err(|error| Failure::before_sending(Exit::Usage, error.to_string()))?;
     // Also for commands that need no key: what they print or write must not hold it.
     let from_environment = environment::variable(KEY_FILE_VARIABLE).map(PathBuf::from);
@@ -84,6 +87,7 @@ pub(super) fn load(
     if errors > 0 {
         return Err(invalid(args, errors));
     }
+    select.check(&manifest.key)?;
     let selected: Vec<Arc<Job>> =
         manifest.jobs.iter().filter(|job| selection.takes(job.id.as_str(), &job.tags)).cloned().collect();
     if selected.is_empty() && !selection.is_all() {

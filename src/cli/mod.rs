@@ -8,6 +8,7 @@ mod approved;
 mod args;
 mod books;
 mod catalog;
+mod choices;
 mod commands;
 mod connect;
 mod consent;

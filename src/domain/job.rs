@@ -1,6 +1,8 @@
 //! A checked and priced job.
 
-use super::{Charging, JobId, Labels, OutputPath, Request, Spec, Usd};
+use std::sync::Arc;
+
+use super::{Cells, Charging, JobId, Labels, OutputPath, Request, Spec, Usd};
 
 /// One video that the manifest asks for: checked against its family, priced, with the exact request that buys it.
 #[derive(Clone, PartialEq, Debug)]
@@ -25,6 +27,10 @@ pub struct Job {
     pub labels: Labels,
     /// Where its video goes inside the output folder, if that is said; by default it is named after the id.
     pub file: Option<OutputPath>,
+    /// The row of a table that it was made of.
+    pub row: Option<Arc<Cells>>,
+    /// The values of its matrix, by name.
+    pub matrix: Option<Arc<Labels>>,
     /// The review that it waits for, if it does: nothing is submitted before.
     pub review: Option<FaceReview>,
 }

@@ -6,6 +6,7 @@
 mod account;
 mod attempt;
 mod causes;
+mod cells;
 mod digest;
 mod hex;
 mod history;
@@ -28,6 +29,7 @@ mod video;
 pub use account::Account;
 pub use attempt::{Attempt, AttemptId, AttemptState, Charge, Charging, ServiceError, Sighting};
 pub(crate) use causes::{causes, with_causes};
+pub use cells::{Cells, Columns};
 pub use digest::Digest;
 pub(crate) use hex::hex;
 pub use history::History;

@@ -9,11 +9,20 @@ const FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
 /// What ends a cell for some reader: a quote in the middle of a line protects nothing from one with another separator.
 const ENDS: [char; 4] = [';', '\t', '\n', '\r'];
 
+/// Whether a spreadsheet takes a text for a time of day: an aspect ratio is none.
+fn looks_like_a_time(text: &str) -> bool {
+    let is_short_number = |part: &str| matches!(part.len(), 1 | 2) && part.bytes().all(|byte| byte.is_ascii_digit());
+    text.contains(':') && text.split(':').all(is_short_number)
+}
+
 /// A cell of which no spreadsheet takes any part for a formula, whatever it separates cells by, and that holds nothing that
 /// steers: some readers drop such a character, and with it what stood before a formula.
 #[must_use]
 pub(crate) fn cell(text: &str) -> Cow<'_, str> {
     let is_risky = |c: char| FORMULA.contains(&c) || ENDS.contains(&c) || printable::steers(c);
+    if looks_like_a_time(text) {
+        return format!("'{text}").into();
+    }
     if !text.contains(is_risky) {
         return text.into();
     }
@@ -38,7 +47,10 @@ mod tests {
         for formula in ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", "\nx", "=HYPERLINK(\"http://x\")", "＝1+1"] {
             assert_eq!(cell(formula), format!("'{formula}"));
         }
-        for plain in ["", "a=b", "9:16", "é", " =1", "a; b", "two\nlines", "1-2"] {
+        for (time, safe) in [("16:9", "'16:9"), ("9:16", "'9:16"), ("16:09:00", "'16:09:00")] {
+            assert_eq!(cell(time), safe);
+        }
+        for plain in ["", "a=b", "1920:1080", ":", "é", " =1", "a; b", "two\nlines", "1-2"] {
             assert_eq!(cell(plain), plain);
         }
         // Behind what another reader takes for the end of a cell, and behind what some readers drop.

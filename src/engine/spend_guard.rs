@@ -99,6 +99,8 @@ mod tests {
             tags: Vec::new(),
             labels: Labels::from([("client".to_owned(), client.to_owned())]),
             file: None,
+            row: None,
+            matrix: None,
             review: None,
         }
     }

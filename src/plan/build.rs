@@ -8,6 +8,7 @@ use super::decide::{Action, Redo, decide};
 use super::downloads::DownloadPlan;
 use super::elsewhere::Elsewhere;
 use super::estimate::Estimate;
+use super::few::Few;
 use super::planned::{Limit, Planned};
 use super::repurchase::{Before, Repurchase};
 use super::select::IdGlobs;
@@ -37,6 +38,8 @@ pub struct PlanInput<'g> {
     pub retake: IdGlobs,
     /// The plan that somebody approved.
     pub approved: Option<&'g Approved>,
+    /// How many of the due jobs are bought, if not all of them.
+    pub few: Option<Few>,
     /// What the manifest was made of besides itself.
     pub inputs: Inputs,
     /// Whether a video that was fetched once is still there, whole; nothing if videos stay at their addresses.
@@ -76,6 +79,8 @@ pub struct Plan {
     pub digest: Digest,
     /// What other batches of the same name have open.
     pub elsewhere: Vec<Elsewhere>,
+    /// Due jobs that are left for another run.
+    pub left_out: Vec<JobId>,
     /// What of the tasks at the service is of other batches.
     pub others: HashSet<AttemptId>,
 }
@@ -112,6 +117,7 @@ impl Plan {
     #[must_use]
     pub fn new(selected: &[Arc<Job>], given: PlanInput<'_>) -> Self {
         let mut jobs: Vec<Planned> = selected.iter().map(|job| plan_job(job, &given)).collect();
+        let left_out = given.few.map(|few| few.choose(&mut jobs)).unwrap_or_default();
         let resumed: HashSet<AttemptId> = jobs
             .iter()
             .filter(|planned| planned.action == Action::Resume)
@@ -156,6 +162,7 @@ impl Plan {
             digest,
             elsewhere: Vec::new(),
             others: HashSet::new(),
+            left_out,
         }
     }
 

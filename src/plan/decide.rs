@@ -175,6 +175,8 @@ mod tests {
             typical_s: (30, 120),
             take: 1,
             file: None,
+            row: None,
+            matrix: None,
             review: None,
             tags: Vec::new(),
             labels: Labels::new(),

@@ -84,6 +84,8 @@ pub struct TotalsView {
     /// Videos that are fetched because they are not here.
     fetch: usize,
     held: usize,
+    /// Due jobs that are left for another run (`--sample`, `--limit`).
+    left_out: usize,
     failed: usize,
     in_doubt: usize,
     cost_usd: Usd,
@@ -199,6 +201,7 @@ impl<'p> PlanView<'p> {
                 done: totals.done,
                 fetch: totals.fetch,
                 held: totals.held,
+                left_out: plan.left_out.len(),
                 failed: totals.failed,
                 in_doubt: totals.in_doubt,
                 cost_usd: totals.cost,

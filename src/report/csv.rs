@@ -7,11 +7,13 @@
 use std::io::Write;
 use std::path::Path;
 
+use indexmap::IndexSet;
+
 use super::row::{Row, moment};
-use super::rows::Report;
+use super::rows::{Report, Sheet};
 use crate::domain::spreadsheet::cell;
 
-/// The columns, in their order; behind them, one for each label. Users script against them: they are never renamed or moved.
+/// The columns, in their order; behind them, one for each label, each column of a table that jobs were made of, and each axis of a matrix. Users script against them: they are never renamed or moved.
 pub(super) const COLUMNS: [&str; 27] = [
     "id",
     "batch",
@@ -46,18 +48,36 @@ pub(super) const COLUMNS: [&str; 27] = [
 pub(super) fn write(report: &Report, folder: &Path, to: &mut impl Write) -> std::io::Result<()> {
     to.write_all("\u{feff}".as_bytes())?;
     let mut writer = csv::Writer::from_writer(to);
-    let labels = report.label_names();
-    let heads = labels.iter().map(|name| format!("label.{name}"));
-    writer.write_record(COLUMNS.map(str::to_owned).into_iter().chain(heads))?;
+    let sheet = report.sheet();
+    writer.write_record(heads(&sheet))?;
     for row in report.rows_seen_from(folder) {
-        let own = labels.iter().map(|name| row.labels.get(*name).map_or("", String::as_str));
         let cells = cells(&row);
-        writer.write_record(cells.iter().map(String::as_str).chain(own).map(|text| cell(text).into_owned()))?;
+        let all = cells.iter().map(String::as_str).chain(of_sheet(&row, &sheet));
+        writer.write_record(all.map(|text| cell(text).into_owned()))?;
     }
     writer.flush()
 }
 
-fn cells(row: &Row) -> [String; COLUMNS.len()] {
+/// The heads of all columns.
+pub(super) fn heads(sheet: &Sheet<'_>) -> Vec<String> {
+    let named = |what: &'static str, names: &IndexSet<&str>| {
+        names.iter().map(|name| format!("{what}.{name}")).collect::<Vec<_>>()
+    };
+    let own = COLUMNS.map(str::to_owned).to_vec();
+    [own, named("label", &sheet.labels), named("row", &sheet.row), named("matrix", &sheet.matrix)].concat()
+}
+
+/// What of the sheet a job was made of, in the order of the heads.
+pub(super) fn of_sheet<'r>(row: &'r Row, sheet: &'r Sheet<'r>) -> impl Iterator<Item = &'r str> {
+    let labels = sheet.labels.iter().map(|name| row.labels.get(*name).map(String::as_str));
+    let cells = sheet.row.iter().map(|name| row.row.as_ref().and_then(|cells| cells.get(name)));
+    let matrix =
+        sheet.matrix.iter().map(|name| row.matrix.as_ref().and_then(|matrix| matrix.get(*name)).map(String::as_str));
+    labels.chain(cells).chain(matrix).map(Option::unwrap_or_default)
+}
+
+/// The cells of a row under [`COLUMNS`].
+pub(super) fn cells(row: &Row) -> [String; COLUMNS.len()] {
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
     [
         row.id.clone(),

@@ -4,7 +4,10 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
+use calamine::Reader as _;
+
 use super::writer::{Form, Writer};
+use super::xlsx::SHEET;
 use crate::files::open_plain;
 
 /// This many bytes of a report tell that it is one.
@@ -45,7 +48,17 @@ fn marks(form: Form) -> &'static [&'static str] {
         Form::Csv => &["id,batch,model,state,charge"],
         Form::Json => &["\"schema_version\"", "\"simulated\"", "\"written_at\"", "\"jobs\""],
         Form::Html => &["name=\"generator\" content=\"shotlist"],
+        // A workbook is packed: its first lines say nothing.
+        Form::Xlsx => &[],
     }
+}
+
+/// Whether the only sheet of a workbook has our name, and our first column.
+fn is_our_workbook(path: &Path) -> bool {
+    let Ok(mut book) = calamine::open_workbook::<calamine::Xlsx<_>, _>(path) else { return false };
+    let is_named = book.sheet_names() == [SHEET];
+    let first = book.worksheet_range(SHEET).ok().and_then(|range| range.get((0, 0)).map(ToString::to_string));
+    is_named && first.as_deref() == Some("id")
 }
 
 fn spare(path: &Path, form: Form) -> Result<(), NoReport> {
@@ -57,7 +70,11 @@ fn spare(path: &Path, form: Form) -> Result<(), NoReport> {
         Err(error) => Some(error),
         Ok(_) => {
             let start = String::from_utf8_lossy(&start);
-            if start.is_empty() || marks(form).iter().all(|mark| start.contains(mark)) {
+            let is_ours = match form {
+                Form::Xlsx => is_our_workbook(path),
+                form => marks(form).iter().all(|mark| start.contains(mark)),
+            };
+            if start.is_empty() || is_ours {
                 return Ok(());
             }
             None

@@ -1,7 +1,7 @@
 //! Reports: views of the ledger that a person, a spreadsheet and a script can each read.
 //!
 //! [`row`] is the one model of a report: a row for each job of the manifest, in manifest order, and [`rows`] makes them. [`csv`],
-//! [`json`] and [`html`] turn them into bytes. [`writer`] owns the destinations, and replaces each file at once, so that a reader
+//! [`json`], [`html`] and [`xlsx`] turn them into bytes. [`writer`] owns the destinations, and replaces each file at once, so that a reader
 //! never sees half of one and a run that is killed leaves a true one behind. [`earlier`] reads one back, for the day on which its
 //! ledger is not there.
 
@@ -13,12 +13,15 @@ mod json;
 mod relative_path;
 mod row;
 mod rows;
+mod sidecar;
 mod times;
 mod writer;
+mod xlsx;
 
 pub use destinations::NoReport;
 pub(crate) use earlier::{EarlierJob, earlier_jobs, set_aside};
 pub(crate) use json::ReportView;
 pub use row::{JobState, Row, Superseded, Totals};
 pub use rows::Report;
+pub(crate) use sidecar::write as write_sidecars;
 pub use writer::{Form, ReportError, Writer, form_of};

@@ -1,13 +1,14 @@
 //! The one model of a report, frozen: what is in every form of it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use super::times::Times;
-use crate::domain::{Charge, Labels, Usd};
+use crate::domain::{Cells, Charge, Labels, Usd};
 
 /// Where a job stands.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
@@ -132,6 +133,12 @@ pub struct Row {
     pub error_message: Option<String>,
     /// The service's error as it came.
     pub error: Option<serde_json::Value>,
+    /// The row of a table that the job was made of, as it was written.
+    #[schemars(with = "Option<BTreeMap<String, String>>")]
+    pub row: Option<Arc<Cells>>,
+    /// The values of its matrix, as they were written.
+    #[schemars(with = "Option<BTreeMap<String, String>>")]
+    pub matrix: Option<Arc<Labels>>,
     /// The prompt that was sent.
     pub prompt: Option<String>,
     /// What the job costs as it is now.

@@ -1,16 +1,25 @@
 //! From the jobs of a manifest and what the ledger knows of them to the rows of a report.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use indexmap::IndexSet;
 use jiff::Timestamp;
 
 use super::relative_path::relative_path;
 use super::row::{Detail, JobState, Row, Superseded, Totals};
 use super::times::Times;
-use crate::domain::{Attempt, AttemptId, AttemptState, BatchKey, Charge, History, Job, Usd, VideoFile};
+use crate::domain::{Attempt, AttemptId, AttemptState, BatchKey, Charge, Columns, History, Job, Usd, VideoFile};
 use crate::download::is_whole;
+
+/// The names of labels, of columns and of the axes of matrices.
+#[derive(Default)]
+pub(super) struct Sheet<'r> {
+    pub labels: IndexSet<&'r str>,
+    pub row: IndexSet<&'r str>,
+    pub matrix: IndexSet<&'r str>,
+}
 
 /// A report before it has a form. Its rows are made when they are written: ten thousand at once would take more memory than
 /// the run itself.
@@ -68,15 +77,26 @@ impl Report {
         self.jobs.iter().map(|job| row(&self.key.batch, job, &self.history, &self.folder))
     }
 
-    /// The names of all labels, in the order in which they first appear.
-    pub(super) fn label_names(&self) -> Vec<&str> {
-        let mut names = Vec::new();
-        for name in self.jobs.iter().flat_map(|job| job.labels.keys()) {
-            if !names.contains(&name.as_str()) {
-                names.push(name);
+    /// What the jobs were made of, each set of names in the order in which they first appear.
+    pub(super) fn sheet(&self) -> Sheet<'_> {
+        let mut sheet = Sheet::default();
+        let mut seen: HashSet<*const Columns> = HashSet::new();
+        for job in &*self.jobs {
+            sheet.labels.extend(job.labels.keys().map(String::as_str));
+            sheet.matrix.extend(job.matrix.iter().flat_map(|matrix| matrix.keys()).map(String::as_str));
+            // Rows of one table share their columns.
+            if let Some(row) = job.row.as_ref().filter(|row| seen.insert(Arc::as_ptr(row.columns()))) {
+                sheet.row.extend(row.iter().map(|(name, _)| name));
             }
         }
-        names
+        sheet
+    }
+
+    /// The request that a task was made for, by the task's name.
+    pub(super) fn requests(&self) -> impl Fn(&str) -> Option<serde_json::Value> + use<'_> {
+        let tasks = self.history.attempts().filter_map(|attempt| Some((attempt.task.as_ref()?.id.as_str(), attempt)));
+        let tasks: HashMap<&str, &Attempt> = tasks.collect();
+        move |task| serde_json::from_str(&tasks.get(task)?.request).ok()
     }
 
     /// All that was ever submitted for the batch.
@@ -187,6 +207,8 @@ fn row(batch: &str, job: &Job, history: &History, folder: &Path) -> Row {
         error_code: error.and_then(|error| error.code.clone()),
         error_message: error.map(|error| error.message.clone()),
         error: error.map(|error| error.raw.clone()),
+        row: job.row.clone(),
+        matrix: job.matrix.clone(),
         prompt: job.spec.prompt.clone(),
         price_usd: job.price,
         at_risk_usd: at_risk,

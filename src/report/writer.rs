@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jiff::Timestamp;
 
 use super::rows::Report;
-use super::{csv, html, json};
+use super::{csv, html, json, xlsx};
 use crate::files::{make_folders, replace};
 
 /// The form of a report file.
@@ -21,6 +21,8 @@ pub enum Form {
     Json,
     /// For people.
     Html,
+    /// For spreadsheet programs, with types.
+    Xlsx,
 }
 
 /// The form that a file name asks for by its extension.
@@ -30,6 +32,7 @@ pub fn form_of(path: &Path) -> Option<Form> {
         "csv" => Some(Form::Csv),
         "json" => Some(Form::Json),
         "html" | "htm" => Some(Form::Html),
+        "xlsx" => Some(Form::Xlsx),
         _ => None,
     }
 }
@@ -111,6 +114,7 @@ impl Writer {
                 Form::Csv => csv::write(report, folder, file),
                 Form::Json => json::write(report, folder, now, file),
                 Form::Html => html::write(report, folder, now, file),
+                Form::Xlsx => xlsx::write(report, folder, file),
             });
             if written.is_err() {
                 missed.insert(path.clone());

@@ -119,6 +119,7 @@ impl<H> Elsewhere<H> {
             retry_failed: false,
             retake: IdGlobs::default(),
             approved: None,
+            few: None,
             inputs: Inputs::default(),
             is_here: session.options.downloads.then_some(&is_here),
         };
@@ -213,6 +214,7 @@ async fn report_one<L: Ledger>(session: &Session<L>, other: &Elsewhere<L::Held>)
         ledger: session.ledger.clone(),
         out: other.out.clone(),
         writer,
+        sidecars: session.options.sidecars,
     };
     let reported = reporter.write().await?;
     if reported.written.is_ok() && !other.folder.is_shared {
@@ -264,6 +266,8 @@ fn as_bought(attempt: &Attempt, today: Option<&Job>) -> Job {
         tags: today.map(|job| job.tags.clone()).unwrap_or_default(),
         labels: attempt.particulars.labels.clone(),
         file: attempt.particulars.output.as_deref().cloned(),
+        row: today.and_then(|job| job.row.clone()),
+        matrix: today.and_then(|job| job.matrix.clone()),
         review: None,
     }
 }

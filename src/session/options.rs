@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::home::{Home, ThroughALink};
 use crate::domain::{BatchKey, Usd};
 use crate::engine::Settings;
-use crate::plan::{Approved, IdGlobs, Selection};
+use crate::plan::{Approved, Few, IdGlobs, Selection};
 use crate::report::Writer;
 
 /// What is wanted of a run, besides its manifest.
@@ -19,6 +19,8 @@ pub struct Options {
     pub reports: Writer,
     /// Which jobs.
     pub selection: Selection,
+    /// How many of the due jobs are bought, if not all of them.
+    pub few: Option<Few>,
     /// What is paid for again.
     pub redo: RedoOptions,
     /// The most that this run may newly spend; it takes the place of the manifest's `budget.run`.
@@ -29,6 +31,8 @@ pub struct Options {
     pub settings: Settings,
     /// Whether what other batches of the same name left at the service is collected, too.
     pub collects: bool,
+    /// Whether each video has a description beside it.
+    pub sidecars: bool,
     /// Whether videos are fetched; otherwise they stay at their addresses, which expire.
     pub downloads: bool,
 }
@@ -49,10 +53,12 @@ impl Options {
             home,
             out,
             selection: Selection::default(),
+            few: None,
             redo: RedoOptions::default(),
             max_cost: None,
             approved: None,
             collects: true,
+            sidecars: false,
             downloads: true,
         }
     }

@@ -37,6 +37,7 @@ pub(super) async fn plan_against<L: Ledger>(session: &Session<L>, history: &Hist
             retry_failed: options.redo.retry_failed,
             retake: options.redo.retake.clone(),
             approved: options.approved.as_ref(),
+            few: options.few,
             inputs: manifest.inputs.clone(),
             is_here: options.downloads.then_some(&is_here),
         },

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::domain::{BatchKey, Job, Move, MovedOnto, with_causes};
 use crate::files::on_a_thread;
 use crate::ledger::{Ledger, Unavailable};
-use crate::report::{Report, ReportError, Writer};
+use crate::report::{Report, ReportError, Writer, write_sidecars};
 
 /// The shortest pause between two writes.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -27,6 +27,8 @@ pub(super) struct Reporter<L> {
     /// The folder with the videos.
     pub out: PathBuf,
     pub writer: Writer,
+    /// Whether each video has a description beside it.
+    pub sidecars: bool,
 }
 
 /// How the jobs stand, and whether every file says so.
@@ -58,10 +60,13 @@ impl<L: Ledger> Reporter<L> {
         let number = self.writer.number();
         let history = self.ledger.history(&self.key).await?.moved(&self.moves)?;
         let (key, is_simulated, writer) = (self.key.clone(), self.ledger.is_simulated(), self.writer.clone());
-        let (jobs, out) = (Arc::clone(&self.jobs), self.out.clone());
+        let (jobs, out, sidecars) = (Arc::clone(&self.jobs), self.out.clone(), self.sidecars);
         let written = on_a_thread(move || {
             let report = Report::new(&key, is_simulated, jobs, history, &out);
             let written = writer.write(number, &report);
+            if sidecars && let Err(error) = write_sidecars(&report) {
+                tracing::warn!("what stands beside the videos can't be written: {error}");
+            }
             Reported { report, written }
         });
         written.await.map_err(ReporterError::Thread)

@@ -78,6 +78,7 @@ impl<L: Ledger> Session<L> {
             ledger: self.ledger.clone(),
             out: self.options.out.clone(),
             writer: self.options.reports.clone(),
+            sidecars: self.options.sidecars,
         }
     }
 }

@@ -118,6 +118,9 @@ fn sum_up(page: &mut Page, plan: &Plan) {
         head.push_str(&format!(": about {wall}, about {}", count_requests(plan.estimate.requests)));
     }
     page.line(head);
+    if !plan.left_out.is_empty() {
+        page.line(left_out(plan.left_out.len()));
+    }
     let outstanding = plan.resume.len() + plan.collect.len();
     if outstanding > 0 {
         page.line(format_args!("{} at the service already, submitted before", count(outstanding, "task")));
@@ -184,6 +187,12 @@ pub(crate) fn repurchases(plan: &Plan) -> Page {
         page.line(format_args!("  … and {} more", number - LISTED));
     }
     page
+}
+
+/// What is due and left for another run.
+#[must_use]
+pub(super) fn left_out(jobs: usize) -> String {
+    format!("{} due besides, left for another run", count(jobs, "job"))
 }
 
 /// What is held, and what that costs besides.

@@ -114,6 +114,55 @@ fn a_person_plays_filters_picks_and_copies() {
 }
 
 #[test]
+fn what_is_kept_and_what_is_asked_for_again_is_saved() {
+    let here = finished();
+    let mut page = open(here, REPORT, 1440, 1000);
+    page.eval("localStorage.clear(); URL.createObjectURL = (blob) => { window.saved = blob; return 'about:blank#'; }");
+    assert_eq!(page.eval("document.querySelector('#save').hidden"), true);
+    page.click("#job-hero [data-choose=keep]");
+    page.click("#job-waves [data-choose=again]");
+    page.eval("document.querySelector('#job-mug').focus()");
+    // By keys: kept, and then rather again; and a choice that is taken back.
+    for key in ["1", "2"] {
+        page.press(key);
+    }
+    page.click("#job-hero-upright [data-choose=keep]");
+    page.click("#job-hero-upright [data-choose=keep]");
+    page.eval("document.querySelector('#job-waves').focus()");
+    page.press("n");
+    for key in ["d", "a", "r", "k"] {
+        page.press(key);
+    }
+    assert_eq!(page.eval("document.querySelector('#save').textContent"), "Save choices: 1 keep, 2 again");
+    page.eval("HTMLAnchorElement.prototype.click = function () { window.savedAs = this.download; }");
+    page.click("#save");
+    let saved = page.eval("window.saved.text()");
+    let choices: serde_json::Value = serde_json::from_str(saved.as_str().expect("a text")).expect("JSON");
+    assert_eq!(
+        choices,
+        json!({ "name": "sheet", "batch": "", "keep": ["hero"], "again": ["waves", "mug"], "notes": { "waves": "dark" } })
+    );
+    assert_eq!(page.eval("window.savedAs"), "choices.json");
+    // As it stands, the next run takes it.
+    here.write("choices.json", saved.as_str().expect("a text"));
+    let plan =
+        here.shotlist(&["run", "m.yaml", "--sandbox", "--plan", "--retake", "@choices.json"]).ends_with(0).stdout;
+    assert!(plan.contains("2 jobs to submit"), "{plan}");
+    // It is there when the page is read again, and accents are no hindrance.
+    page.call("Page.reload", &json!({}));
+    page.wait_for(
+        "document.readyState === 'complete' && document.querySelector('#save')?.textContent.endsWith('2 again')",
+    );
+    page.click("#text");
+    for key in ["p", "à", "p", "é", "r"] {
+        page.press(key);
+    }
+    assert_eq!(page.eval(SHOWN), json!(["hero", "hero-upright"]));
+    page.eval("localStorage.clear()");
+    assert_eq!(page.complaints(), Vec::<String>::new());
+}
+
+#[test]
 fn printing_waits_for_the_pictures() {
     let mut page = open(finished(), REPORT, 700, 300);
     let loaded = "[...document.querySelectorAll('video')].filter((video) => video.readyState >= 2).length";

@@ -36,8 +36,8 @@ pub(crate) struct ManifestArgs {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Which jobs")]
 pub(crate) struct SelectArgs {
-    /// Only jobs whose id matches; repeatable
-    #[arg(long, env = "SHOTLIST_SELECT", hide_env_values = true, value_name = "GLOB")]
+    /// Only jobs whose id matches, or @FILE for the ids that a file names or that were kept on the page; repeatable
+    #[arg(long, env = "SHOTLIST_SELECT", hide_env_values = true, value_name = "GLOB|@FILE")]
     pub select: Vec<String>,
     /// No jobs whose id matches; repeatable
     #[arg(long, env = "SHOTLIST_EXCLUDE", hide_env_values = true, value_name = "GLOB")]
@@ -55,7 +55,7 @@ pub(crate) struct ReportArgs {
     /// shotlist-sandbox/NAME[/BATCH]; with both, a folder `sandbox` in DIR]
     #[arg(long, env = "SHOTLIST_OUT", hide_env_values = true, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// One more report, its form by extension (csv, json, html); repeatable
+    /// One more report, its form by extension (csv, xlsx, json, html); repeatable
     #[arg(long, env = "SHOTLIST_REPORT", hide_env_values = true, value_name = "PATH")]
     pub report: Vec<PathBuf>,
 }

@@ -19,6 +19,8 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub selection: SelectArgs,
     #[command(flatten)]
+    pub few: FewArgs,
+    #[command(flatten)]
     pub money: MoneyArgs,
     #[command(flatten)]
     pub again: AgainArgs,
@@ -30,6 +32,19 @@ pub(crate) struct RunArgs {
     pub videos: VideoArgs,
     #[command(flatten)]
     pub service: ServiceArgs,
+}
+
+/// How many of the due jobs.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Which jobs")]
+#[group(multiple = false)]
+pub(crate) struct FewArgs {
+    /// Buy only N of the due jobs, spread over their models, the same ones each time: a first look, which the next run goes on from
+    #[arg(long, env = "SHOTLIST_SAMPLE", hide_env_values = true, value_name = "N", value_parser = at_least_one)]
+    pub sample: Option<usize>,
+    /// Buy only the first N of the due jobs
+    #[arg(long, env = "SHOTLIST_LIMIT", hide_env_values = true, value_name = "N", value_parser = at_least_one)]
+    pub limit: Option<usize>,
 }
 
 /// What may be spent.
@@ -64,8 +79,8 @@ pub(crate) struct AgainArgs {
     /// Failed jobs of earlier runs are due again
     #[arg(long, env = "SHOTLIST_RETRY_FAILED", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub retry_failed: bool,
-    /// Completed jobs whose id matches are due again; repeatable
-    #[arg(long, env = "SHOTLIST_RETAKE", hide_env_values = true, value_name = "GLOB")]
+    /// Completed jobs whose id matches are due again, or @FILE for those that were asked for again on the page; repeatable
+    #[arg(long, env = "SHOTLIST_RETAKE", hide_env_values = true, value_name = "GLOB|@FILE")]
     pub retake: Vec<String>,
     /// Buy also what seems to have been bought before: under another name of the ledger, under an id that is gone, or by a
     /// report whose ledger is not here
@@ -124,6 +139,9 @@ pub(crate) struct VideoArgs {
     /// Leave the videos at their addresses, which expire
     #[arg(long, env = "SHOTLIST_NO_DOWNLOAD", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub no_download: bool,
+    /// Write beside each video what it is, FILE.json: request, task, price, times, hash, labels, and that a model made it
+    #[arg(long, env = "SHOTLIST_SIDECAR", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    pub sidecar: bool,
     /// Leave what earlier batches of the same name have at the service; it is collected otherwise, which costs nothing
     #[arg(long, env = "SHOTLIST_NO_COLLECT", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub no_collect: bool,

@@ -1,18 +1,20 @@
 //! `shotlist run`: shows the plan, asks for consent, shows the run, and says how it ended. The order in which all that happens is the
 //! [session's](crate::session).
 
+use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
 use crate::cli::approved::approved;
 use crate::cli::args::{PlanFormat, RunArgs};
+use crate::cli::choices::{self, Patterns};
 use crate::cli::connect::{Address, address, connect};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::manifest::{Wanted, expect_match, load};
 use crate::cli::{consent, destinations, ending, paths, runtime, signals};
-use crate::domain::{BatchKey, Usd};
+use crate::domain::{BatchKey, JobId, Usd};
 use crate::ledger::SqliteLedger;
-use crate::plan::{Approved, IdGlobs, Plan, PlanView};
+use crate::plan::{Approved, Few, IdGlobs, Plan, PlanView};
 use crate::session::{
     Connection, Held, Options, Outcome, RedoOptions, Refusal, Reported, RunEvent, Session, Settings, Stop,
 };
@@ -26,23 +28,27 @@ pub(super) fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> 
         is_strict: args.strict,
     };
     let chosen = load(&args.manifest, &args.selection, wanted, terminal)?;
-    for glob in &args.again.retake {
+    let key = &chosen.manifest.key;
+    let retake = Patterns::read(&args.again.retake, choices::Chosen::Again)?;
+    retake.check(key)?;
+    for glob in &retake.globs {
         expect_match("--retake", glob, chosen.selected.iter())?;
     }
-    let key = &chosen.manifest.key;
     let again = paths::again(&args.manifest, key);
     let options = Options {
         selection: chosen.selection,
         redo: RedoOptions {
             retries: args.again.retries,
             retry_failed: args.again.retry_failed,
-            retake: IdGlobs::new(&args.again.retake)
+            retake: IdGlobs::new(&retake.globs)
                 .map_err(|error| Failure::before_sending(Exit::Usage, error.to_string()))?,
         },
+        few: args.few.sample.map(Few::Spread).or(args.few.limit.map(Few::First)),
         max_cost: args.money.max_cost,
         approved: args.money.approved.as_deref().map(approved).transpose()?,
         downloads: !args.videos.no_download,
         collects: !args.videos.no_collect,
+        sidecars: args.videos.sidecar,
         ..paths::options(&args.manifest, args.reports.out.as_deref(), key)?
     };
     let options = Options {
@@ -159,6 +165,11 @@ impl Run<'_> {
         ];
         let values = lists.into_iter().flat_map(|(option, values)| values.iter().map(move |value| (option, value)));
         let mut full = values.fold(self.again.clone(), |full, (option, value)| full.with(option, value));
+        for (option, number) in [("--sample", self.args.few.sample), ("--limit", self.args.few.limit)] {
+            if let Some(number) = number {
+                full = full.with(option, &number.to_string());
+            }
+        }
         if again.retries > 0 {
             full = full.with("--retries", &again.retries.to_string());
         }
@@ -178,12 +189,13 @@ impl Run<'_> {
         }
         let connection = self.connection(held.plan(), early).await?;
         let ready = held.ready(connection)?;
+        let left_out: HashSet<JobId> = ready.plan().left_out.iter().cloned().collect();
         let has_doubts_elsewhere = ready.plan().elsewhere.iter().any(|other| other.doubtful > 0);
         let service = ready.account().map_or("", |account| &*account.service);
         let consent = consent::ask(self.args, ready.plan(), service, self.terminal)?;
         let stop = Stop::default();
         if !ready.plan().needs_service() {
-            return self.end(ready.run(&consent, &stop, &|_| {}).await?, Usd::ZERO, has_doubts_elsewhere);
+            return self.end(ready.run(&consent, &stop, &|_| {}).await?, Usd::ZERO, &left_out, has_doubts_elsewhere);
         }
         let progress = Progress::new(self.terminal, &self.again, ready.plan(), self.session.settings());
         let reserved = Mutex::new(Usd::ZERO);
@@ -202,7 +214,7 @@ impl Run<'_> {
         match ended {
             Ok(outcome) => {
                 let reserved = *reserved.lock().unwrap_or_else(PoisonError::into_inner);
-                self.end(outcome?, reserved, has_doubts_elsewhere)
+                self.end(outcome?, reserved, &left_out, has_doubts_elsewhere)
             }
             // The second one. The ledger covers everything that is left behind.
             Err(signal) => Ok(Exit::Signal(signal)),
@@ -250,7 +262,13 @@ impl Run<'_> {
     }
 
     /// Says how it ended.
-    fn end(&self, outcome: Outcome, reserved: Usd, has_doubts_elsewhere: bool) -> Result<Exit, Failure> {
+    fn end(
+        &self,
+        outcome: Outcome,
+        reserved: Usd,
+        left_out: &HashSet<JobId>,
+        has_doubts_elsewhere: bool,
+    ) -> Result<Exit, Failure> {
         let Outcome { run, collected, reported } = outcome;
         let Reported { report, written } = reported.map_err(|error| Failure {
             money: Some("what was paid for is in the ledger, or named above"),
@@ -260,7 +278,8 @@ impl Run<'_> {
         let (others, failed): (Vec<_>, Vec<_>) =
             collected.into_iter().map(|other| other.reported).partition(Result::is_ok);
         let others: Vec<Reported> = others.into_iter().flatten().collect();
-        let exit = ending::exit(self.session.selected(), &report, &run);
+        let exit =
+            ending::exit(self.session.selected().iter().filter(|job| !left_out.contains(&job.id)), &report, &run);
         let exit = if has_doubts_elsewhere { exit.max(Exit::InDoubt) } else { exit };
         if !(self.terminal.is_quiet && exit == Exit::Done && written.is_ok()) {
             let mut page = ui::summary_text(&report, Some(reserved), &self.again, &self.session.written_reports());

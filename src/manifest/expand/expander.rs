@@ -10,7 +10,7 @@ use super::maker::{Entry, render};
 use super::names_in_use::NamesInUse;
 use super::prompt_files::PromptFiles;
 use crate::catalog::Catalog;
-use crate::domain::{Field, Job, Rule};
+use crate::domain::{Field, Job, Labels, Rule};
 use crate::manifest::raw::job_field::{JobField, JobField as F, is_reserved};
 use crate::manifest::raw::matrix::{Combination, RawMatrix};
 use crate::manifest::raw::mirror::{RawFields, RawJob, RawManifest};
@@ -71,15 +71,18 @@ impl Expander<'_> {
                 found.push(finding);
                 break;
             }
+            let matrices: Vec<Option<Arc<Labels>>> = combinations.iter().map(values_of).collect();
             for row in rows {
-                for combination in &combinations {
+                for (combination, matrix) in combinations.iter().zip(&matrices) {
                     let rendered = render(entry, row.as_ref(), combination);
                     for &field in &rendered.passed_over {
                         *passed_over.entry((field, rendered.spec.model.clone())).or_default() += 1;
                     }
                     let place = row.as_ref().and_then(|row| row.place.as_ref());
                     let before = finisher.jobs.len();
-                    finisher.finish(rendered, &Origin { number, raw_job, entry, combination, row: place }, found);
+                    let (cells, matrix) = (row.as_ref().map(|row| &row.cells), matrix.as_ref());
+                    let origin = Origin { number, raw_job, entry, combination, row: place, cells, matrix };
+                    finisher.finish(rendered, &origin, found);
                     if let Some(finding) = room.take(finisher.jobs[before..].iter().map(Arc::as_ref), &at) {
                         found.push(finding);
                         break 'entries;
@@ -99,6 +102,21 @@ impl Expander<'_> {
             None => vec![None],
             Some(from) => rows::read(from, self.access, &at.key("for_each"), found).into_iter().map(Some).collect(),
         }
+    }
+}
+
+/// The values of a combination by name, as they were written; nothing of a job without a matrix.
+fn values_of(combination: &Combination) -> Option<Arc<Labels>> {
+    let values = combination.iter().map(|cell| (cell.name.clone(), text_of(&cell.value)));
+    (!combination.is_empty()).then(|| Arc::new(values.collect()))
+}
+
+fn text_of(value: &serde_yaml::Value) -> String {
+    match value {
+        serde_yaml::Value::String(text) => text.clone(),
+        serde_yaml::Value::Number(number) => number.to_string(),
+        serde_yaml::Value::Bool(is_so) => is_so.to_string(),
+        _ => String::new(),
     }
 }
 

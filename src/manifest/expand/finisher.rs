@@ -6,7 +6,7 @@ use super::maker::{Entry, Rendered, location_of};
 use super::names_in_use::NamesInUse;
 use super::takes::take_id;
 use crate::catalog::{Model, Violation};
-use crate::domain::{FaceReview, Job, JobId, OutputPath, Request, Rule, Spec};
+use crate::domain::{Cells, FaceReview, Job, JobId, Labels, OutputPath, Request, Rule, Spec};
 use crate::manifest::raw::faces::{Faces, Review};
 use crate::manifest::raw::job_field::{JobField, JobField as F};
 use crate::manifest::raw::matrix::Cell;
@@ -28,6 +28,10 @@ pub(super) struct Origin<'o> {
     pub combination: &'o [Cell],
     /// The line of its CSV file.
     pub row: Option<&'o RowLocation>,
+    /// The cells of its row.
+    pub cells: Option<&'o Arc<Cells>>,
+    /// The values of its combination, by name.
+    pub matrix: Option<&'o Arc<Labels>>,
 }
 
 /// Makes jobs, and knows which ids and files are taken.
@@ -74,6 +78,8 @@ impl Finisher<'_> {
                     tags: tags.clone(),
                     labels,
                     file: None,
+                    row: origin.cells.cloned(),
+                    matrix: origin.matrix.cloned(),
                     review,
                     spec,
                 };

@@ -160,7 +160,18 @@ fn label(found: &mut [Diagnostic], id: Option<&str>, fields: &RawFields) {
 
 fn decode_for_each(table: &mut Table<'_>) -> Option<RawForEach> {
     match table.take("for_each")? {
-        Value::String(file) => Some(RawForEach::File(file)),
+        Value::String(file) => Some(RawForEach::File { file, sheet: None }),
+        Value::Mapping(map) => {
+            let at = table.at("for_each");
+            let mut table = Table::open(Value::Mapping(map), at.clone(), "`for_each`", table.found())?;
+            let (file, sheet) = (table.text("file"), table.text("sheet"));
+            if file.is_none() {
+                let finding = Diagnostic::error(Rule::NoRows, "`for_each` names no `file`", at.named());
+                table.tell(finding.with_help("write `{ file: looks.xlsx, sheet: Spring }`"));
+            }
+            table.close(&["file", "sheet"]);
+            Some(file.map_or_else(|| RawForEach::Rows(Vec::new()), |file| RawForEach::File { file, sheet }))
+        }
         Value::Sequence(rows) if rows.is_empty() => {
             let place = table.at("for_each").named();
             let finding = Diagnostic::error(Rule::NoRows, "`for_each` lists no rows, so there is no job", place);

@@ -64,7 +64,7 @@ pub(crate) struct RawJob {
     /// The job's name: 1 to 128 of A-Z a-z 0-9 . _ -, starting with a letter or a digit. May be a template.
     #[schemars(schema_with = "text_schema")]
     pub id: Option<String>,
-    /// A file of rows (.csv, .txt or .jsonl, relative to the manifest) or a list of mappings: one job for each, as `row` and `row_number` in templates.
+    /// A file of rows (.csv, .tsv, .xlsx, .txt or .jsonl, relative to the manifest; `{ file: …, sheet: … }` for one sheet of a workbook) or a list of mappings: one job for each, as `row` and `row_number` in templates.
     #[schemars(schema_with = "for_each_schema", default)]
     pub for_each: Option<RawForEach>,
     /// One job for each combination of these values, with `exclude` and `include` as GitHub Actions has them. A value
@@ -82,8 +82,8 @@ pub(crate) struct RawJob {
 /// Where the rows of a job come from.
 #[derive(Debug)]
 pub(crate) enum RawForEach {
-    /// A CSV file, as the manifest names it.
-    File(String),
+    /// A file, as the manifest names it, and which sheet of a workbook.
+    File { file: String, sheet: Option<String> },
     /// Rows that stand in the manifest.
     Rows(Vec<Value>),
 }

@@ -49,9 +49,9 @@ impl TextError {
     pub(crate) fn help(&self) -> Option<&'static str> {
         match self {
             Self::NotUtf8 { .. } | Self::Utf16 => Some("save the file as UTF-8; Excel calls that \"CSV UTF-8\""),
-            Self::Workbook => {
-                Some("open it in the spreadsheet program, choose File, Save as, \"CSV UTF-8\", and name that file")
-            }
+            Self::Workbook => Some(
+                "name it with the ending .xlsx if it is one; otherwise save it as .xlsx or \"CSV UTF-8\", and name that file",
+            ),
             Self::Io(_) | Self::TooLarge(_) | Self::NotForManifests | Self::Outside | Self::Folder => None,
         }
     }
@@ -130,12 +130,24 @@ impl FileAccess {
 
     /// The text of a plain file below the top, of at most so many bytes.
     pub(crate) fn read(&self, name: &str, largest: u64) -> Result<String, TextError> {
+        read_at_most(&self.inside(name)?, largest)
+    }
+
+    /// The same of a file that is no text.
+    pub(crate) fn read_bytes(&self, name: &str, largest: u64) -> Result<Vec<u8>, TextError> {
+        let mut bytes = Vec::new();
+        File::open(self.inside(name)?)?.take(largest + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > largest { Err(TextError::TooLarge(largest / 1024)) } else { Ok(bytes) }
+    }
+
+    /// A file below the top, which is noted as read.
+    fn inside(&self, name: &str) -> Result<PathBuf, TextError> {
         let path = self.allowed(name)?;
         if !path.starts_with(self.top.canonicalize()?) {
             return Err(TextError::Outside);
         }
         self.read.borrow_mut().insert(name.to_owned());
-        read_at_most(&path, largest)
+        Ok(path)
     }
 
     fn allowed(&self, name: &str) -> Result<PathBuf, TextError> {

@@ -52,7 +52,7 @@ fn each(
             break;
         }
         match row_of(written.trim()) {
-            Ok(value) => rows.push(Row::new(value, Some(place))),
+            Ok(value) => rows.push(Row::of_values(value, Some(place), rows.last())),
             Err(message) => {
                 let finding =
                     Diagnostic::error(Rule::JsonlMalformed, message, at.clone().value()).with_job(None, Some(place));

@@ -4,3 +4,4 @@ mod lines;
 pub(in crate::manifest) mod row;
 pub(in crate::manifest) mod rows;
 mod sheet;
+mod workbook;

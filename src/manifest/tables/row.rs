@@ -1,22 +1,59 @@
 //! One row of a table.
 
-use minijinja::Value;
+use std::sync::Arc;
 
+use minijinja::Value;
+use minijinja::value::{Enumerator, Object};
+
+use crate::domain::{Cells, Columns};
 use crate::manifest::source::diagnostic::RowLocation;
 
 /// One row, for the template engine and for messages.
 pub(crate) struct Row {
     /// What `row` is in templates.
     pub value: Value,
+    /// Its cells, as they were written.
+    pub cells: Arc<Cells>,
     /// The line of the file; nothing for a row that stands in the manifest.
     pub place: Option<RowLocation>,
     /// Which of all rows it is, from 1: `row_number` in templates.
     pub number: usize,
 }
 
+/// Cells, for the template engine.
+#[derive(Debug)]
+struct InTemplates(Arc<Cells>);
+
+impl Object for InTemplates {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        self.get_value_by_str(key.as_str()?)
+    }
+
+    fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Value> {
+        self.0.get(key).map(Value::from)
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Values(self.0.columns().names().iter().map(Value::from).collect())
+    }
+}
+
 impl Row {
-    /// A row that will be numbered with the others.
-    pub(crate) fn new(value: Value, place: Option<RowLocation>) -> Self {
-        Self { value, place, number: 0 }
+    /// A row of texts that will be numbered with the others.
+    pub(crate) fn of_cells(cells: Cells, place: Option<RowLocation>) -> Self {
+        let cells = Arc::new(cells);
+        Self { value: Value::from_object(InTemplates(Arc::clone(&cells))), cells, place, number: 0 }
+    }
+
+    /// A row whose cells are values of any type. `before` is the row before it, which usually has the same columns.
+    pub(crate) fn of_values(value: Value, place: Option<RowLocation>, before: Option<&Self>) -> Self {
+        let names: Vec<String> = value.try_iter().into_iter().flatten().map(|name| name.to_string()).collect();
+        let texts: Vec<String> =
+            names.iter().map(|name| value.get_attr(name).map(|cell| cell.to_string()).unwrap_or_default()).collect();
+        let same = before.map(|row| row.cells.columns()).filter(|columns| columns.names() == names);
+        // The names of a mapping are different ones.
+        let columns = same.cloned().unwrap_or_else(|| Arc::new(Columns::new(names).unwrap_or_default()));
+        let cells = Arc::new(Cells::new(columns, texts.iter().map(String::as_str)));
+        Self { value, cells, place, number: 0 }
     }
 }

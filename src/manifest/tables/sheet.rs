@@ -1,45 +1,14 @@
 //! A CSV file as spreadsheets write it.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use csv::StringRecord;
-use minijinja::Value;
-use minijinja::value::{Enumerator, Object};
 
 use super::row::Row;
-use crate::domain::Rule;
+use crate::domain::{Cells, Columns, Rule};
 use crate::manifest::source::bounds::MOST_JOBS;
 use crate::manifest::source::diagnostic::{Diagnostic, RowLocation};
 use crate::manifest::source::location::{Location, Pointer};
-
-/// The columns of a CSV file, shared by all of its rows.
-#[derive(Debug)]
-struct Header {
-    names: Vec<String>,
-    index: HashMap<String, usize>,
-}
-
-/// A row of a CSV file as a mapping from column to cell.
-#[derive(Debug)]
-struct CsvRow {
-    header: Arc<Header>,
-    cells: StringRecord,
-}
-
-impl Object for CsvRow {
-    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
-        self.get_value_by_str(key.as_str()?)
-    }
-
-    fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Value> {
-        self.cells.get(*self.header.index.get(key)?).map(Value::from)
-    }
-
-    fn enumerate(self: &Arc<Self>) -> Enumerator {
-        Enumerator::Values(self.header.names.iter().map(Value::from).collect())
-    }
-}
 
 pub(super) fn parse(csv: &str, file: &str, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
     let file: Arc<str> = file.into();
@@ -62,7 +31,7 @@ pub(super) fn parse(csv: &str, file: &str, at: &Pointer, found: &mut Vec<Diagnos
             return Vec::new();
         }
     };
-    if let [only] = header.names.as_slice()
+    if let [only] = header.names()
         && only.contains('|')
     {
         let message = format!("the columns of {file} are separated by `|`");
@@ -96,8 +65,9 @@ pub(super) fn parse(csv: &str, file: &str, at: &Pointer, found: &mut Vec<Diagnos
         }
         let line = line_of(csv, &cells) + above;
         let row = RowLocation { file: Arc::clone(&file), line };
-        if cells.len() != header.names.len() {
-            let message = format!("a row has {} and the header {}", counted(cells.len()), counted(header.names.len()));
+        if cells.len() != header.names().len() {
+            let message =
+                format!("a row has {} and the header {}", counted(cells.len()), counted(header.names().len()));
             let finding = Diagnostic::error(Rule::CsvRagged, message, place()).with_job(None, Some(row));
             found.push(finding.with_help("put cells that contain the separator or a quote into double quotes"));
             continue;
@@ -108,8 +78,7 @@ pub(super) fn parse(csv: &str, file: &str, at: &Pointer, found: &mut Vec<Diagnos
             found.push(finding.with_help("split it, and give each part an entry or a manifest of its own"));
             break;
         }
-        let value = Value::from_object(CsvRow { header: Arc::clone(&header), cells });
-        rows.push(Row::new(value, Some(row)));
+        rows.push(Row::of_cells(Cells::new(Arc::clone(&header), &cells), Some(row)));
     }
     if rows.is_empty() && found.len() == before {
         found.push(Diagnostic::error(Rule::CsvNoRows, format!("{file} has a header and no rows"), place()));
@@ -175,17 +144,12 @@ fn separator(csv: &str) -> u8 {
     counts.iter().rev().max_by_key(|(_, count)| *count).map_or(b',', |(separator, _)| *separator)
 }
 
-fn header(names: &StringRecord, place: Location) -> Result<Header, Box<Diagnostic>> {
-    let names: Vec<String> = names.iter().map(|name| name.trim().to_owned()).collect();
-    let mut index = HashMap::with_capacity(names.len());
-    for (column, name) in names.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
-        if index.insert(name.clone(), column).is_some() {
-            let message = format!("the CSV file has two columns named `{name}`");
-            let finding = Diagnostic::error(Rule::CsvDuplicateColumn, message, place).with_help("rename one of them");
-            return Err(Box::new(finding));
-        }
-    }
-    Ok(Header { names, index })
+fn header(names: &StringRecord, place: Location) -> Result<Columns, Box<Diagnostic>> {
+    let names = names.iter().map(|name| name.trim().to_owned()).collect();
+    Columns::new(names).map_err(|name| {
+        let message = format!("the CSV file has two columns named `{name}`");
+        Box::new(Diagnostic::error(Rule::CsvDuplicateColumn, message, place).with_help("rename one of them"))
+    })
 }
 
 #[cfg(test)]

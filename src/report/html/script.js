@@ -50,10 +50,12 @@
   // Filter.
   const filter = Object.assign({ text: "", states: [], model: "", tag: "" }, store.get("filter"));
   const words = new Map();
-  const textOf = (card) => { if (!words.has(card)) words.set(card, card.textContent.toLowerCase()); return words.get(card); };
+  // Without accents, and with the letters that have none: whoever looks for lodz finds Łódź.
+  const plain = (text) => text.toLowerCase().normalize("NFD").replace(/\p{M}/gu, "").replace(/[łøđß]/g, (letter) => ({ ł: "l", ø: "o", đ: "d", ß: "ss" })[letter]);
+  const textOf = (card) => { if (!words.has(card)) words.set(card, plain(card.textContent)); return words.get(card); };
   const shown = () => cards.filter((card) => !card.hidden);
   function apply() {
-    const wanted = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
+    const wanted = plain(filter.text).split(/\s+/).filter(Boolean);
     for (const card of cards) {
       const { state, model, tags } = card.dataset;
       card.hidden = !((!filter.states.length || filter.states.includes(state)) && (!filter.model || filter.model === model)
@@ -104,6 +106,44 @@
     setTimeout(() => { button.textContent = label; }, 1200);
   });
   $("#drop").addEventListener("click", () => { for (const card of picked()) $(".pick", card).checked = false; tellPicked(); });
+
+  // Choices: keep, again or nothing, and a note. They stay in this browser, under the name of the batch, until somebody saves them.
+  const { name, batch = "" } = document.body.dataset, kept = `shotlist choices ${JSON.stringify([name, batch])}`;
+  const choices = (() => { try { return JSON.parse(localStorage.getItem(kept)) ?? {}; } catch { return {}; } })();
+  const chosen = (card) => choices[card.dataset.id] ?? {};
+  const withChoice = (choice) => cards.filter((card) => chosen(card).choice === choice).map((card) => card.dataset.id);
+  function tellChoices() {
+    for (const card of cards) {
+      const { choice = "", note = "" } = chosen(card), field = $(".note", card);
+      card.dataset.choice = choice;
+      for (const button of $$("[data-choose=keep], [data-choose=again]", card)) button.setAttribute("aria-pressed", button.dataset.choose === choice);
+      if (field) { if (field.value !== note) field.value = note; field.hidden = field.hidden && !note; $("[data-choose=note]", card).setAttribute("aria-expanded", !field.hidden); }
+    }
+    const keep = withChoice("keep").length, again = withChoice("again").length, notes = cards.filter((card) => chosen(card).note).length;
+    $("#save").hidden = !(keep + again + notes);
+    $("#save").textContent = `Save choices: ${keep} keep, ${again} again`;
+    try { localStorage.setItem(kept, JSON.stringify(choices)); } catch { /* then they last as long as the page */ }
+  }
+  function choose(card, change) {
+    const id = card.dataset.id;
+    choices[id] = { ...choices[id], ...change };
+    if (!choices[id].choice && !choices[id].note) delete choices[id];
+    tellChoices();
+  }
+  const toggle = (card, choice) => $("[data-choose]", card) && choose(card, { choice: chosen(card).choice === choice ? "" : choice });
+  function openNote(card) { const field = $(".note", card); if (field) { field.hidden = false; tellChoices(); field.focus(); } }
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-choose]"), card = button?.closest(".card");
+    if (card) { if (button.dataset.choose === "note") openNote(card); else toggle(card, button.dataset.choose); }
+  });
+  document.addEventListener("input", (event) => { if (event.target.classList.contains("note")) choose(event.target.closest(".card"), { note: event.target.value }); });
+  $("#save").addEventListener("click", () => {
+    const notes = Object.fromEntries(cards.filter((card) => chosen(card).note).map((card) => [card.dataset.id, chosen(card).note]));
+    const text = JSON.stringify({ name, batch, keep: withChoice("keep"), again: withChoice("again"), notes }, null, 2);
+    const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(new Blob([text], { type: "application/json" })), download: "choices.json" });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  });
 
   // Large view and comparison.
   const viewer = $("#viewer"), wall = $("#wall"), help = $("#help");
@@ -168,6 +208,7 @@
     const acts = {
       ArrowRight: () => (viewer.open ? step(1) : move(1)), ArrowLeft: () => (viewer.open ? step(-1) : move(-1)),
       ArrowDown: () => move(columns()), ArrowUp: () => move(-columns()), j: () => move(1), k: () => move(-1),
+      1: () => card && toggle(card, "keep"), 2: () => card && toggle(card, "again"), n: () => card && !viewer.open && openNote(card),
       "/": () => $("#text").focus(), "?": () => help.showModal(), c: compare, x: () => card && pick(card),
       a: () => { for (const one of shown()) $(".pick", one).checked = true; tellPicked(); },
       Enter: () => !onControl && card && view(card),
@@ -209,5 +250,6 @@
   const before = new Set(store.get("picked") ?? []);
   for (const card of cards) $(".pick", card).checked = before.has(card.dataset.id);
   tellPicked();
+  tellChoices();
   apply();
 })();

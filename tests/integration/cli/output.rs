@@ -29,7 +29,7 @@ fn a_report_that_cannot_be_written_is_told_before_anything_is_spent() {
         assert!(ended.stderr.contains("nothing was spent"), "{}", ended.stderr);
     }
     let ended = here.run(&service, &["--report", "report.pdf"]).ends_with(2);
-    assert!(ended.stderr.contains(".csv, .json or .html"), "{}", ended.stderr);
+    assert!(ended.stderr.contains(".csv, .xlsx, .json or .html"), "{}", ended.stderr);
     assert_eq!(service.asked().len(), 0);
 }
 

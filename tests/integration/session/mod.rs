@@ -8,5 +8,6 @@ mod library;
 mod money;
 mod moves;
 mod run;
+mod sheet;
 mod signals;
 mod yesterday;

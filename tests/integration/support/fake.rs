@@ -216,6 +216,8 @@ pub fn jobs(count: usize) -> Vec<Arc<Job>> {
             tags: Vec::new(),
             labels: Labels::new(),
             file: None,
+            row: None,
+            matrix: None,
             review: None,
         })
     };
@@ -241,6 +243,7 @@ pub fn plan_of(jobs: &[Arc<Job>], history: &History) -> Plan {
         retry_failed: false,
         retake: IdGlobs::default(),
         approved: None,
+        few: None,
         inputs: shotlist::domain::Inputs::default(),
         is_here: None,
     };

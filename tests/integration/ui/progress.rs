@@ -22,6 +22,8 @@ fn job(id: &str, model: &str, typical_s: (u32, u32), price: &str) -> Arc<Job> {
         tags: Vec::new(),
         labels: Labels::new(),
         file: None,
+        row: None,
+        matrix: None,
         review: None,
     })
 }

@@ -1,0 +1,91 @@
+//! `@FILE`: ids from a file, of the choices that the page saves or one a line.
+
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::exit::Exit;
+use super::failure::Failure;
+use crate::domain::{BatchKey, JobId};
+
+/// What of a file of choices is meant.
+#[derive(Clone, Copy)]
+pub(super) enum Chosen {
+    /// What is kept: `--select`.
+    Keep,
+    /// What is asked for again: `--retake`.
+    Again,
+}
+
+/// The choices that somebody made on the page.
+#[derive(Debug, Deserialize)]
+struct Choices {
+    name: String,
+    #[serde(default)]
+    batch: String,
+    #[serde(default)]
+    keep: Vec<String>,
+    #[serde(default)]
+    again: Vec<String>,
+}
+
+/// Patterns of ids, and the files that some of them came from.
+pub(super) struct Patterns {
+    /// The patterns.
+    pub globs: Vec<String>,
+    /// The batches that the files of choices are about.
+    about: Vec<(String, BatchKey)>,
+}
+
+impl Patterns {
+    /// Takes patterns as they are, and what stands in a file for each `@FILE`.
+    pub(super) fn read(words: &[String], meant: Chosen) -> Result<Self, Failure> {
+        let mut patterns = Self { globs: Vec::new(), about: Vec::new() };
+        for word in words {
+            match word.strip_prefix('@') {
+                None => patterns.globs.push(word.clone()),
+                Some(file) => patterns.add(file, meant)?,
+            }
+        }
+        Ok(patterns)
+    }
+
+    fn add(&mut self, file: &str, meant: Chosen) -> Result<(), Failure> {
+        let refused = |why: String| Failure::before_sending(Exit::Usage, format!("@{file}: {why}"));
+        let text =
+            std::fs::read_to_string(Path::new(file)).map_err(|error| refused(format!("it can't be read: {error}")))?;
+        let text = text.trim_start_matches('\u{feff}');
+        let ids = if text.trim_start().starts_with('{') {
+            let choices: Choices =
+                serde_json::from_str(text).map_err(|error| refused(format!("it holds no choices: {error}")))?;
+            self.about.push((file.to_owned(), BatchKey { name: choices.name, batch: choices.batch }));
+            match meant {
+                Chosen::Keep => choices.keep,
+                Chosen::Again => choices.again,
+            }
+        } else {
+            text.lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect()
+        };
+        // Nothing would mean everything.
+        if ids.is_empty() {
+            let what = match meant {
+                Chosen::Keep => "nothing that is kept",
+                Chosen::Again => "nothing that is asked for again",
+            };
+            return Err(refused(format!("it names {what}")));
+        }
+        for id in ids {
+            // An id has no character that means something else in a pattern.
+            let id = JobId::new(id).map_err(|error| refused(error.to_string()))?;
+            self.globs.push(id.to_string());
+        }
+        Ok(())
+    }
+
+    /// Refuses choices that were made about something else.
+    pub(super) fn check(&self, key: &BatchKey) -> Result<(), Failure> {
+        let Some((file, other)) = self.about.iter().find(|(_, about)| about != key) else { return Ok(()) };
+        let failure = Failure::before_sending(Exit::Usage, format!("@{file}: it is about {other}, and this is {key}"));
+        Err(failure.with_help("save the choices on the page of this batch, or say which batch is meant with --batch"))
+    }
+}

@@ -1,0 +1,212 @@
+//! From a spreadsheet to a spreadsheet: what stands in the rows comes back with what became of them.
+
+use calamine::{Data, Reader as _};
+use rust_xlsxwriter::{ExcelDateTime, Format, Formula, Workbook};
+use serde_json::json;
+
+use crate::support::{Service, Workspace};
+
+/// A workbook with two sheets, as people make them.
+fn workbook(here: &Workspace) {
+    let mut book = Workbook::new();
+    let first = book.add_worksheet();
+    first.set_name("Notes").expect("a name").write_string(0, 0, "nothing of use").expect("written");
+    let sheet = book.add_worksheet();
+    sheet.set_name("Spring").expect("a name");
+    for (column, head) in (0..).zip(["sku", "seconds", "when", "sold", "title", "half"]) {
+        sheet.write_string(0, column, head).expect("written");
+    }
+    let day = Format::new().set_num_format("yyyy-mm-dd");
+    for (row, sku) in [(1, 7.0), (3, 12.0)] {
+        sheet.write_number(row, 0, sku).expect("written");
+        sheet.write_number(row, 1, 5.0).expect("written");
+        let when = ExcelDateTime::from_ymd(2026, 11, 21).expect("a day");
+        sheet.write_datetime_with_format(row, 2, &when, &day).expect("written");
+        sheet.write_boolean(row, 3, true).expect("written");
+        sheet.write_formula(row, 4, Formula::new("=\"mug\"").set_result("mug")).expect("written");
+        sheet.write_number(row, 5, 7.5).expect("written");
+    }
+    std::fs::write(here.path("looks.xlsx"), book.save_to_buffer().expect("a workbook")).expect("written");
+}
+
+#[test]
+fn a_sheet_of_a_workbook_is_read_as_it_is_shown() {
+    let here = Workspace::new();
+    workbook(&here);
+    let list = |for_each: &str| {
+        format!(
+            "version: 1\njobs: [{{ id: \"s-{{{{ row.sku }}}}\", for_each: {for_each}, model: beta-2.0-lite, duration: \"{{{{ row.seconds }}}}\", prompt: \"{{{{ row.title }}}} {{{{ row.when }}}} {{{{ row.sold }}}} {{{{ row.half }}}}\" }}]\n"
+        )
+    };
+    here.write("m.yaml", list("{ file: looks.xlsx, sheet: Spring }"));
+    let plan = here.shotlist(&["run", "m.yaml", "--plan", "--format", "json"]).ends_with(0).stdout;
+    let plan: serde_json::Value = serde_json::from_str(&plan).expect("JSON");
+    let prompts: Vec<&str> =
+        (0..2).map(|at| plan["jobs"][at]["request"]["prompt"].as_str().expect("a prompt")).collect();
+    assert_eq!(prompts, ["mug 2026-11-21 TRUE 7.5"; 2]);
+    assert_eq!((&plan["jobs"][0]["id"], &plan["jobs"][1]["id"]), (&json!("s-7"), &json!("s-12")));
+    for (for_each, told) in [
+        ("{ file: looks.xlsx, sheet: Sprign }", "did you mean `Spring`?"),
+        ("looks.xlsx", "looks.xlsx has a header and no rows"),
+        ("{ file: m.yaml, sheet: x }", "is no workbook, and has no sheets"),
+        ("{ sheet: Spring }", "names no `file`"),
+        ("broken.xlsx", "can't be read as a workbook"),
+    ] {
+        here.write("broken.xlsx", "PK\u{3}\u{4} and no more");
+        here.write("m.yaml", list(for_each));
+        let refused = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(2).stderr;
+        assert!(refused.contains(told), "{for_each}: {refused}");
+    }
+}
+
+const CAMPAIGN: &str = "version: 1
+defaults: { model: alpha-2, labels: { client: acme } }
+jobs:
+  - id: \"{{ row.sku }}-{{ look }}\"
+    for_each: products.csv
+    matrix: { look: [day, night] }
+    prompt: \"{{ row.Title }} by {{ look }}\"
+  - { id: hero, prompt: alone, aspect_ratio: \"9:16\" }
+";
+
+#[test]
+fn what_stands_in_the_rows_comes_back_with_what_became_of_them() {
+    let here = Workspace::with_manifest(CAMPAIGN)
+        .file("products.csv", "sku,Title,Campaign note\nA1,Mug,\"=1+1\"\nA2,\"Lamp, tall\",\n");
+    let service = Service::well();
+    here.run(&service, &["--report", "out.xlsx"]).ends_with(0);
+    let text = std::fs::read_to_string(here.path("shotlist-out/m/report.csv")).expect("the report");
+    let mut csv = csv::Reader::from_reader(text.trim_start_matches('\u{feff}').as_bytes());
+    let heads: Vec<String> = csv.headers().expect("heads").iter().skip(25).map(str::to_owned).collect();
+    assert_eq!(
+        heads,
+        ["price_usd", "at_risk_usd", "label.client", "row.sku", "row.Title", "row.Campaign note", "matrix.look"]
+    );
+    let rows: Vec<Vec<String>> =
+        csv.records().map(|row| row.expect("a row").iter().map(str::to_owned).collect()).collect();
+    let behind = |at: usize| rows[at].iter().skip(27).map(String::as_str).collect::<Vec<_>>();
+    assert_eq!(behind(0), ["acme", "A1", "Mug", "'=1+1", "day"]);
+    assert_eq!(behind(3), ["acme", "A2", "Lamp, tall", "", "night"]);
+    assert_eq!(behind(4), ["acme", "", "", "", ""]);
+    // No spreadsheet takes it for a time of day.
+    assert_eq!(rows[4][12], "'9:16");
+    let job = &here.report()["jobs"][3];
+    assert_eq!(job["row"], json!({ "sku": "A2", "Title": "Lamp, tall", "Campaign note": "" }));
+    assert_eq!((&job["matrix"], &here.report()["jobs"][4]["row"]), (&json!({ "look": "night" }), &json!(null)));
+
+    let mut book: calamine::Xlsx<_> = calamine::open_workbook(here.path("out.xlsx")).expect("a workbook");
+    let sheet = book.worksheet_range("shotlist").expect("the sheet");
+    let cell = |head: &str, line: u32| {
+        let column = sheet.rows().next().expect("heads").iter().position(|cell| *cell == *head).expect("a column");
+        sheet.get_value((line, u32::try_from(column).expect("few"))).cloned().unwrap_or(Data::Empty)
+    };
+    assert_eq!((cell("price_usd", 1), cell("take", 1)), (Data::Float(0.9), Data::Float(1.0)));
+    assert_eq!(cell("row.Campaign note", 1), Data::String("=1+1".into()), "a text, and no formula");
+    assert_eq!(cell("aspect_ratio", 5), Data::String("9:16".into()));
+    assert!(matches!(cell("submitted_at", 1), Data::DateTime(_)), "{:?}", cell("submitted_at", 1));
+    // It is replaced by the next run, and no other workbook is.
+    here.run(&service, &["--report", "out.xlsx"]).ends_with(0);
+    workbook(&here);
+    let refused = here.run(&service, &["--report", "looks.xlsx"]).ends_with(2).stderr;
+    assert!(refused.contains("is no report of shotlist"), "{refused}");
+}
+
+#[test]
+fn a_first_look_is_spread_over_the_models_and_gone_on_from() {
+    let here = Workspace::with_manifest("version: 1
+jobs:
+  - { id: \"a-{{ row.n }}\", for_each: [{ n: 1 }, { n: 2 }, { n: 3 }, { n: 4 }], model: alpha-2, prompt: \"a {{ row.n }}\" }
+  - { id: \"b-{{ row.n }}\", for_each: [{ n: 1 }, { n: 2 }], model: beta-2.0-lite-fast, prompt: \"b {{ row.n }}\" }
+");
+    let service = Service::well();
+    let plan = here.run(&service, &["--plan", "--sample", "3"]).ends_with(0).stdout;
+    assert!(
+        plan.contains("3 jobs to submit for") && plan.contains("3 jobs due besides, left for another run"),
+        "{plan}"
+    );
+    let ended = here.run(&service, &["--sample", "3"]).ends_with(0);
+    assert!(ended.stdout.contains("3 completed, 3 pending"), "{}", ended.stdout);
+    let bought = here.ledger("SELECT model, count(*) FROM attempt GROUP BY model ORDER BY model");
+    assert_eq!(bought, [["alpha-2", "2"], ["beta-2.0-lite-fast", "1"]]);
+    // The same ones under an approval that is given again, and after them the first that are left.
+    here.run(&service, &["--limit", "1"]).ends_with(0);
+    assert_eq!(service.posts().len(), 4);
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!(service.posts().len(), 6);
+    here.run(&service, &["--sample", "3", "--limit", "1"]).ends_with(2);
+    here.run(&service, &["--sample", "0"]).ends_with(2);
+}
+
+#[test]
+fn an_approved_sample_is_the_same_few_when_it_is_started_again() {
+    let here = Workspace::with_manifest(&crate::support::numbered_jobs(6));
+    let service = Service::well();
+    let plan = here.run(&service, &["--plan", "--sample", "2", "--format", "json"]).ends_with(0).stdout;
+    here.write("plan.json", plan);
+    for _ in 0..2 {
+        here.run(&service, &["--sample", "2", "--approved", "plan.json"]).ends_with(0);
+        assert_eq!(service.posts().len(), 2);
+    }
+}
+
+#[test]
+fn choices_are_taken_from_a_file() {
+    let here = Workspace::with_manifest(&crate::support::numbered_jobs(4));
+    let service = Service::well();
+    here.run(&service, &[]).ends_with(0);
+    here.write(
+        "choices.json",
+        json!({ "name": "m", "batch": "", "keep": ["j0", "j3"], "again": ["j1"], "notes": { "j1": "darker" } })
+            .to_string(),
+    );
+    let status = here.shotlist(&["status", "m.yaml", "--select", "@choices.json"]).ends_with(0).stdout;
+    assert!(status.contains("2 jobs: 2 completed") && status.contains("j3"), "{status}");
+    here.run(&service, &["--retake", "@choices.json"]).ends_with(0);
+    assert_eq!(here.ledger("SELECT job FROM attempt WHERE id > 4"), [["j1"]]);
+    here.write("ids.txt", "\u{feff}j2\r\n\r\n j0 \r\n");
+    here.run(&service, &["--retake", "@ids.txt"]).ends_with(0);
+    assert_eq!(service.posts().len(), 7);
+    for (file, content, told) in [
+        ("other.json", json!({ "name": "other", "again": ["j0"] }).to_string(), "it is about other, and this is m"),
+        (
+            "empty.json",
+            json!({ "name": "m", "keep": ["j0"], "again": [] }).to_string(),
+            "it names nothing that is asked for again",
+        ),
+        ("gone.txt", "j9\n".to_owned(), "--retake j9: no job matches it"),
+        ("globs.txt", "j*\n".to_owned(), "the id contains '*'"),
+        ("broken.json", "{".to_owned(), "it holds no choices"),
+    ] {
+        here.write(file, content);
+        let refused = here.run(&service, &["--retake", &format!("@{file}")]).ends_with(2).stderr;
+        assert!(refused.contains(told), "{file}: {refused}");
+    }
+    here.run(&service, &["--select", "@missing.txt"]).ends_with(2);
+    assert_eq!(service.posts().len(), 7);
+}
+
+#[test]
+fn a_video_has_a_description_beside_it_and_is_not_touched() {
+    let here = Workspace::with_manifest(
+        "version: 1
+jobs:
+  - { id: a, model: alpha-2, prompt: x, labels: { client: acme }, file: deep/a.mp4 }
+  - { id: b, model: alpha-2, prompt: y, file: report }
+",
+    );
+    let service = Service::well();
+    here.run(&service, &[]).ends_with(0);
+    assert!(!here.path("shotlist-out/m/deep/a.mp4.json").exists(), "nobody asked for it");
+    let video = std::fs::read(here.path("shotlist-out/m/deep/a.mp4")).expect("the video");
+    let ended = here.run(&service, &["--sidecar"]).ends_with(0);
+    assert!(ended.stderr.contains("report has no description beside it"), "{}", ended.stderr);
+    let beside = here.json("shotlist-out/m/deep/a.mp4.json");
+    assert_eq!(
+        (&beside["request"]["prompt"], &beside["labels"], &beside["price_usd"]),
+        (&json!("x"), &json!({ "client": "acme" }), &json!("0.90"))
+    );
+    assert!(beside["digitalSourceType"].as_str().is_some_and(|kind| kind.ends_with("/trainedAlgorithmicMedia")));
+    assert_eq!(beside["sha256"], crate::support::sha256(&video));
+    assert_eq!(std::fs::read(here.path("shotlist-out/m/deep/a.mp4")).expect("the video"), video);
+    assert_eq!(here.report()["batch"], "", "the report is the report");
+}
