@@ -1,9 +1,13 @@
 //! A sheet of an Excel workbook, as people see it: whole numbers without a point, dates as ISO, formulas by their stored results.
+//!
+//! A workbook is a packed file, and a small one may unpack to anything: what it comes to is found out before it is read, and its cells
+//! are taken one by one, because a sheet with one cell in its last corner has seventeen billion of them.
 
-use std::io::Cursor;
+use std::io::{self, Cursor, Read as _};
 use std::sync::Arc;
 
-use calamine::{Data, Range, Reader as _, Xlsx};
+use calamine::{Data, ExcelDateTime, Reader as _, Xlsx};
+use zip::ZipArchive;
 
 use super::row::Row;
 use crate::domain::{Cells, Columns, Rule};
@@ -11,6 +15,18 @@ use crate::manifest::source::bounds::MOST_JOBS;
 use crate::manifest::source::diagnostic::{Diagnostic, RowLocation};
 use crate::manifest::source::location::{Location, Pointer};
 use crate::manifest::source::suggest;
+
+/// The most that a workbook may unpack to, in bytes, and the most cells that are taken of a sheet: a hundred thousand rows of ten
+/// columns take a quarter of the one and half of the other.
+const MOST_UNPACKED: u64 = 192 << 20;
+const MOST_CELLS: usize = 2_000_000;
+
+/// The cells of one row that hold something, by their columns.
+struct Line {
+    /// Its number in the sheet, from 1.
+    number: u64,
+    cells: Vec<(usize, Data)>,
+}
 
 /// The rows of a sheet: of the one with this name, or of the first.
 pub(super) fn parse(
@@ -20,24 +36,21 @@ pub(super) fn parse(
     at: &Pointer,
     found: &mut Vec<Diagnostic>,
 ) -> Vec<Row> {
-    let (place, before) = (at.clone().value(), found.len());
-    let range = match range(bytes, file, sheet, &place) {
-        Ok(range) => range,
+    let place = at.clone().value();
+    let lines = match lines(bytes, file, sheet, &place) {
+        Ok(lines) => lines,
         Err(finding) => {
             found.push(*finding);
             return Vec::new();
         }
     };
-    let first_line = range.start().map_or(1, |(row, _)| u64::from(row) + 1);
-    let mut lines =
-        (first_line..).zip(range.rows()).filter(|(_, cells)| cells.iter().any(|cell| !text(cell).trim().is_empty()));
-    let Some((_, head)) = lines.next() else {
+    let mut lines = lines.into_iter();
+    let Some(head) = lines.next() else {
         let finding = Diagnostic::error(Rule::CsvNoHeader, format!("{file} has no header row"), place);
         found.push(finding.with_help("the first row names the columns: `{{ row.NAME }}` reads a cell"));
         return Vec::new();
     };
-    let names = head.iter().map(|cell| text(cell).trim().to_owned()).collect();
-    let columns = match Columns::new(names) {
+    let columns = match Columns::new(texts(&head.cells, usize::MAX)) {
         Ok(columns) => Arc::new(columns),
         Err(name) => {
             let message = format!("{file} has two columns named `{name}`");
@@ -45,25 +58,15 @@ pub(super) fn parse(
             return Vec::new();
         }
     };
-    let file: Arc<str> = file.into();
+    let (file, before): (Arc<str>, usize) = (file.into(), found.len());
     let mut rows = Vec::new();
-    for (line, cells) in lines {
-        let row = RowLocation { file: Arc::clone(&file), line };
-        if rows.len() >= MOST_JOBS {
-            let message = format!("{file} has more than {MOST_JOBS} rows");
-            let finding = Diagnostic::error(Rule::CsvTooLong, message, place.clone()).with_job(None, Some(row));
-            found.push(finding.with_help("split it, and give each part an entry or a manifest of its own"));
-            break;
-        }
-        let named =
-            cells.iter().zip(columns.names()).find(|(cell, name)| matches!(cell, Data::Error(_)) && !name.is_empty());
-        if let Some((cell, name)) = named {
-            let message = format!("the cell under `{name}` holds the error {}", text(cell));
-            let finding = Diagnostic::error(Rule::CellError, message, place.clone()).with_job(None, Some(row));
-            found.push(finding.with_help("mend its formula in the spreadsheet, and save the workbook"));
+    for Line { number, cells } in lines {
+        let row = RowLocation { file: Arc::clone(&file), line: number };
+        if let Some(finding) = error_in(&cells, &columns, &place) {
+            found.push(finding.with_job(None, Some(row)));
             continue;
         }
-        let texts: Vec<String> = cells.iter().map(text).collect();
+        let texts = texts(&cells, columns.names().len());
         rows.push(Row::of_cells(Cells::new(Arc::clone(&columns), texts.iter().map(String::as_str)), Some(row)));
     }
     if rows.is_empty() && found.len() == before {
@@ -72,24 +75,88 @@ pub(super) fn parse(
     rows
 }
 
-fn range(bytes: &[u8], file: &str, sheet: Option<&str>, place: &Location) -> Result<Range<Data>, Box<Diagnostic>> {
+/// The texts of a row up to a column, blank where a cell holds nothing.
+fn texts(cells: &[(usize, Data)], most: usize) -> Vec<String> {
+    let last = cells.last().map_or(0, |(column, _)| column + 1).min(most);
+    let mut texts = vec![String::new(); if most == usize::MAX { last } else { most }];
+    for (column, cell) in cells.iter().filter(|(column, _)| *column < last) {
+        text(cell).trim().clone_into(&mut texts[*column]);
+    }
+    texts
+}
+
+/// What a formula could not compute, under a column that has a name.
+fn error_in(cells: &[(usize, Data)], columns: &Columns, place: &Location) -> Option<Diagnostic> {
+    let named = |column: &usize| columns.names().get(*column).filter(|name| !name.is_empty());
+    let (name, cell) = cells
+        .iter()
+        .filter(|(_, cell)| matches!(cell, Data::Error(_)))
+        .find_map(|(column, cell)| Some((named(column)?, cell)))?;
+    let message = format!("the cell under `{name}` holds the error {}", text(cell));
+    let finding = Diagnostic::error(Rule::CellError, message, place.clone());
+    Some(finding.with_help("mend its formula in the spreadsheet, and save the workbook"))
+}
+
+/// The rows of a sheet that hold something.
+fn lines(bytes: &[u8], file: &str, sheet: Option<&str>, place: &Location) -> Result<Vec<Line>, Box<Diagnostic>> {
     let unreadable = |why: String| {
-        let finding =
-            Diagnostic::error(Rule::Unreadable, format!("{file} can't be read as a workbook: {why}"), place.clone());
+        let message = format!("{file} can't be read as a workbook: {why}");
+        let finding = Diagnostic::error(Rule::Unreadable, message, place.clone());
         Box::new(finding.with_help("save it as .xlsx in the spreadsheet program, without a password, or as CSV UTF-8"))
     };
+    let too_long = |what: String| {
+        let finding = Diagnostic::error(Rule::CsvTooLong, format!("{file} has more than {what}"), place.clone());
+        Box::new(finding.with_help("split it, and give each part an entry or a manifest of its own"))
+    };
+    bearable(bytes).map_err(unreadable)?;
     let mut book: Xlsx<_> = Xlsx::new(Cursor::new(bytes)).map_err(|error| unreadable(error.to_string()))?;
     let names = book.sheet_names();
     let name = match sheet {
         Some(wanted) => names.iter().find(|name| name.as_str() == wanted).ok_or_else(|| {
             let known: Vec<&str> = names.iter().map(String::as_str).collect();
-            let finding =
-                Diagnostic::error(Rule::SheetUnknown, format!("{file} has no sheet `{wanted}`"), place.clone());
+            let message = format!("{file} has no sheet `{wanted}`");
+            let finding = Diagnostic::error(Rule::SheetUnknown, message, place.clone());
             Box::new(finding.with_help(suggest::help(wanted, "sheets", &known)))
         })?,
         None => names.first().ok_or_else(|| unreadable("it has no sheet".to_owned()))?,
     };
-    book.worksheet_range(name).map_err(|error| unreadable(error.to_string()))
+    let mut reader = book.worksheet_cells_reader(name).map_err(|error| unreadable(error.to_string()))?;
+    let (mut lines, mut number_of_cells): (Vec<Line>, usize) = (Vec::new(), 0);
+    while let Some(cell) = reader.next_cell().map_err(|error| unreadable(error.to_string()))? {
+        let ((row, column), data) = (cell.get_position(), Data::from(cell.get_value().clone()));
+        if text(&data).trim().is_empty() {
+            continue;
+        }
+        number_of_cells += 1;
+        if number_of_cells > MOST_CELLS {
+            return Err(too_long(format!("{MOST_CELLS} cells")));
+        }
+        let (number, column) = (u64::from(row) + 1, column as usize);
+        if lines.last().is_none_or(|line| line.number != number) {
+            // The header is one more.
+            if lines.len() > MOST_JOBS {
+                return Err(too_long(format!("{MOST_JOBS} rows")));
+            }
+            lines.push(Line { number, cells: Vec::new() });
+        }
+        if let Some(line) = lines.last_mut() {
+            line.cells.push((column, data));
+        }
+    }
+    Ok(lines)
+}
+
+/// Refuses a workbook that unpacks to more than can be borne, by unpacking it: what it says of itself may be a lie.
+fn bearable(bytes: &[u8]) -> Result<(), String> {
+    let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(|error| error.to_string())?;
+    let mut left = MOST_UNPACKED;
+    for index in 0..archive.len() {
+        let entry = archive.by_index(index).map_err(|error| error.to_string())?;
+        let unpacked = io::copy(&mut entry.take(left + 1), &mut io::sink()).map_err(|error| error.to_string())?;
+        left =
+            left.checked_sub(unpacked).ok_or_else(|| format!("it unpacks to more than {} MiB", MOST_UNPACKED >> 20))?;
+    }
+    Ok(())
 }
 
 /// A cell as the sheet shows it.
@@ -107,7 +174,7 @@ fn text(cell: &Data) -> String {
 }
 
 /// A date as ISO, with its time of day if it has one.
-fn date(moment: &calamine::ExcelDateTime) -> String {
+fn date(moment: &ExcelDateTime) -> String {
     let (year, month, day, hour, minute, second, milli) = moment.to_ymd_hms_milli();
     let day = format!("{year:04}-{month:02}-{day:02}");
     match (moment.as_f64() < 1.0, hour, minute, second, milli) {

@@ -175,3 +175,47 @@ fn no_command_lets_a_manifest_read_the_key() {
     }
     assert_eq!(here.files(), ["copy.txt", "key", "m.yaml"]);
 }
+
+/// A workbook of these parts.
+fn packed(parts: &[(&str, &str)]) -> Vec<u8> {
+    let mut book = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for (name, text) in parts {
+        book.start_file(*name, zip::write::SimpleFileOptions::default()).expect("a part");
+        std::io::Write::write_all(&mut book, text.as_bytes()).expect("written");
+    }
+    book.finish().expect("a workbook").into_inner()
+}
+
+/// A small workbook that unpacks to more than any machine holds, one with a cell in its last corner, and one with too many.
+#[test]
+fn a_workbook_is_no_bomb() {
+    let relations = "<Relationships xmlns=\"http://schemas.openxmlformats.org/package/2006/relationships\"><Relationship Id=\"r1\" Type=\"http://schemas.openxmlformats.org/officeDocument/2006/relationships/worksheet\" Target=\"worksheets/sheet1.xml\"/></Relationships>";
+    let root = "<Relationships xmlns=\"http://schemas.openxmlformats.org/package/2006/relationships\"><Relationship Id=\"r1\" Type=\"http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument\" Target=\"xl/workbook.xml\"/></Relationships>";
+    let book = "<workbook xmlns=\"http://schemas.openxmlformats.org/spreadsheetml/2006/main\" xmlns:r=\"http://schemas.openxmlformats.org/officeDocument/2006/relationships\"><sheets><sheet name=\"S\" sheetId=\"1\" r:id=\"r1\"/></sheets></workbook>";
+    let with_sheet = |rows: &str| {
+        let sheet = format!(
+            "<worksheet xmlns=\"http://schemas.openxmlformats.org/spreadsheetml/2006/main\"><sheetData>{rows}</sheetData></worksheet>"
+        );
+        packed(&[
+            ("_rels/.rels", root),
+            ("xl/workbook.xml", book),
+            ("xl/_rels/workbook.xml.rels", relations),
+            ("xl/worksheets/sheet1.xml", &sheet),
+        ])
+    };
+    let manifest = entry("prompt: x").replace("rows.csv", "rows.xlsx");
+    let of = |rows: &str| Workspace::with_manifest(&manifest).file("rows.xlsx", with_sheet(rows));
+    refused(&of(&" ".repeat(200 << 20)), "unreadable");
+    let head = "<row r=\"1\"><c r=\"A1\" t=\"str\"><v>n</v></c></row>";
+    let corner = of(&format!(
+        "{head}<row r=\"2\"><c r=\"A2\"><v>7</v></c></row><row r=\"1048576\"><c r=\"XFD1048576\"><v>1</v></c></row>"
+    ));
+    let planned = plan_within(&corner, 900_000);
+    assert!(planned.code == Some(0) && planned.stdout.contains("\"a7\""), "{}{}", planned.stdout, planned.stderr);
+    let many: String = (2..250_000)
+        .fold(head.to_owned(), |rows, row| rows + &format!("<row r=\"{row}\"><c r=\"A{row}\"><v>{row}</v></c></row>"));
+    refused(&of(&many), "csv-too-long");
+    let wide: String =
+        (0..1_100_000).fold("<row r=\"1\">".to_owned(), |cells, _| cells + "<c><v>1</v></c><c><v>2</v></c>") + "</row>";
+    refused(&of(&wide), "csv-too-long");
+}
