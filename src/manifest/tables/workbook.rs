@@ -148,7 +148,8 @@ fn lines(bytes: &[u8], file: &str, sheet: Option<&str>, place: &Location) -> Res
 
 /// Refuses a workbook that unpacks to more than can be borne, by unpacking it: what it says of itself may be a lie.
 fn bearable(bytes: &[u8]) -> Result<(), String> {
-    let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(|error| error.to_string())?;
+    let mut archive =
+        ZipArchive::new(Cursor::new(bytes)).map_err(|error| format!("it is none, or it was cut short ({error})"))?;
     let mut left = MOST_UNPACKED;
     for index in 0..archive.len() {
         let entry = archive.by_index(index).map_err(|error| error.to_string())?;
