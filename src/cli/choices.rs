@@ -1,12 +1,14 @@
 //! `@FILE`: ids from a file, of the choices that the page saves or one a line.
 
+use std::collections::HashSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::Deserialize;
 
 use super::exit::Exit;
 use super::failure::Failure;
-use crate::domain::{BatchKey, JobId};
+use crate::domain::{BatchKey, Job, JobId};
 
 /// What of a file of choices is meant.
 #[derive(Clone, Copy)]
@@ -35,12 +37,14 @@ pub(super) struct Patterns {
     pub globs: Vec<String>,
     /// The batches that the files of choices are about.
     about: Vec<(String, BatchKey)>,
+    /// The ids that stand in files, each with its file.
+    named: Vec<(String, JobId)>,
 }
 
 impl Patterns {
     /// Takes patterns as they are, and what stands in a file for each `@FILE`.
     pub(super) fn read(words: &[String], meant: Chosen) -> Result<Self, Failure> {
-        let mut patterns = Self { globs: Vec::new(), about: Vec::new() };
+        let mut patterns = Self { globs: Vec::new(), about: Vec::new(), named: Vec::new() };
         for word in words {
             match word.strip_prefix('@') {
                 None => patterns.globs.push(word.clone()),
@@ -78,14 +82,24 @@ impl Patterns {
             // An id has no character that means something else in a pattern.
             let id = JobId::new(id).map_err(|error| refused(error.to_string()))?;
             self.globs.push(id.to_string());
+            self.named.push((file.to_owned(), id));
         }
         Ok(())
     }
 
-    /// Refuses choices that were made about something else.
-    pub(super) fn check(&self, key: &BatchKey) -> Result<(), Failure> {
-        let Some((file, other)) = self.about.iter().find(|(_, about)| about != key) else { return Ok(()) };
-        let failure = Failure::before_sending(Exit::Usage, format!("@{file}: it is about {other}, and this is {key}"));
-        Err(failure.with_help("save the choices on the page of this batch, or say which batch is meant with --batch"))
+    /// Refuses choices that were made about something else, and ids that no job has: what somebody chose is not quietly left out.
+    pub(super) fn check(&self, key: &BatchKey, jobs: &[Arc<Job>]) -> Result<(), Failure> {
+        let refused = |message: String| Failure::before_sending(Exit::Usage, message);
+        if let Some((file, other)) = self.about.iter().find(|(_, about)| about != key) {
+            let failure = refused(format!("@{file}: it is about {other}, and this is {key}"));
+            return Err(failure
+                .with_help("save the choices on the page of this batch, or say which batch is meant with --batch"));
+        }
+        let known: HashSet<&JobId> = jobs.iter().map(|job| &job.id).collect();
+        if let Some((file, id)) = self.named.iter().find(|(_, id)| !known.contains(id)) {
+            let failure = refused(format!("@{file}: no job has the id {id}"));
+            return Err(failure.with_help("`shotlist run MANIFEST --plan -v` lists every id"));
+        }
+        Ok(())
     }
 }

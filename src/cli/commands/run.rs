@@ -30,7 +30,7 @@ pub(super) fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> 
     let chosen = load(&args.manifest, &args.selection, wanted, terminal)?;
     let key = &chosen.manifest.key;
     let retake = Patterns::read(&args.again.retake, choices::Chosen::Again)?;
-    retake.check(key)?;
+    retake.check(key, &chosen.manifest.jobs)?;
     for glob in &retake.globs {
         expect_match("--retake", glob, chosen.selected.iter())?;
     }

@@ -173,7 +173,7 @@ fn choices_are_taken_from_a_file() {
             json!({ "name": "m", "keep": ["j0"], "again": [] }).to_string(),
             "it names nothing that is asked for again",
         ),
-        ("gone.txt", "j9\n".to_owned(), "--retake j9: no job matches it"),
+        ("gone.txt", "j0\nj9\n".to_owned(), "@gone.txt: no job has the id j9"),
         ("globs.txt", "j*\n".to_owned(), "the id contains '*'"),
         ("broken.json", "{".to_owned(), "it holds no choices"),
     ] {
@@ -181,7 +181,9 @@ fn choices_are_taken_from_a_file() {
         let refused = here.run(&service, &["--retake", &format!("@{file}")]).ends_with(2).stderr;
         assert!(refused.contains(told), "{file}: {refused}");
     }
-    here.run(&service, &["--select", "@missing.txt"]).ends_with(2);
+    for file in ["@missing.txt", "@gone.txt"] {
+        here.run(&service, &["--select", file]).ends_with(2);
+    }
     assert_eq!(service.posts().len(), 7);
 }
 
