@@ -55,6 +55,7 @@
 //! | [`service`] | the service at the edge, and what each of its answers means for the money |
 //! | [`ledger`] | what was bought: the truth, and the argument why a crash never pays twice |
 //! | [`download`] | fetches one video safely |
+//! | [`hooks`] | programs of the user's that a run starts |
 //! | [`engine`] | runs a plan: one bounded stream, one shared poller |
 //! | [`session`] | the one safe order from a manifest to reports |
 //! | [`report`] | views of the ledger: CSV, JSON and a contact sheet |
@@ -69,6 +70,7 @@ pub mod domain;
 pub mod download;
 pub mod engine;
 mod files;
+pub mod hooks;
 pub mod ledger;
 pub mod manifest;
 pub mod plan;

@@ -2,7 +2,7 @@
 
 use super::bounds::{Choice, PromptRule, Required, SizeRule};
 use super::file::Model;
-use crate::domain::{Field, Rule, Spec};
+use crate::domain::{Field, Rule, Spec, has_web_address_form};
 
 /// Whether a finding stops the run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -97,7 +97,7 @@ fn check_prompt(rule: &PromptRule, spec: &Spec) -> Option<Violation> {
     let model = &spec.model;
     let Some(prompt) = &spec.prompt else {
         let (needed, help) = match rule.required {
-            Required::UnlessImage if !spec.image.is_empty() => return None,
+            Required::UnlessImage if spec.has(Field::Image) => return None,
             Required::UnlessImage => ("a prompt or an image", "write a `prompt`, or name an `image`"),
             Required::Always => ("a prompt", "write a `prompt` that describes the video"),
         };
@@ -171,13 +171,12 @@ fn check_size(rule: &SizeRule, size: &str) -> Option<Violation> {
 }
 
 fn check_image(url: &str) -> Option<Violation> {
-    let (scheme, rest) = url.split_once("://").unwrap_or_default();
-    let rest = (scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http")).then_some(rest);
-    if rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/') && !rest.contains(char::is_whitespace)) {
+    if has_web_address_form(url) {
         return None;
     }
     let message = format!("`{url}` is no http or https URL; the service fetches the image itself");
-    let help = "upload the file where the service can reach it and write its URL: a local path can't be sent";
+    let help =
+        "write its URL; a picture on this machine goes under `image_file`, and --asset-command gives it an address";
     Some(Violation::error(Field::Image, Rule::ImageNotAUrl, message, help))
 }
 

@@ -1,7 +1,8 @@
 //! The command line: the only room that knows all others, and the only one that turns outcomes into exit codes.
 //!
 //! [`args`] is what can be said, and [`commands`] has a file for each command. [`manifest`] loads what a command is about, [`paths`] and
-//! [`destinations`] say where things are, [`connect`] and [`service`] who is asked. [`consent`] asks whoever pays. [`ending`],
+//! [`destinations`] say where things are, [`connect`] and [`service`] who is asked. [`consent`] asks whoever pays, [`programs`]
+//! what a run starts. [`ending`],
 //! [`exit`], [`failure`] and [`refusal`] are about how a command ended; [`signals`] ends a run early.
 
 mod approved;
@@ -20,6 +21,7 @@ mod failure;
 mod manifest;
 mod paths;
 mod program;
+mod programs;
 mod refusal;
 mod runtime;
 mod service;

@@ -99,6 +99,10 @@ impl From<Refusal> for Failure {
             Refusal::BoughtBefore { .. } => refused(Exit::NotAllowed).with_help(
                 "if it is meant, give --buy-again; otherwise do what stands beside each job above, or leave it out with --exclude",
             ),
+            Refusal::NoAssetCommand { .. } => refused(Exit::Usage).with_help(
+                "give --asset-command CMD: it gets the path of a picture as its last argument, and prints the address at which the service \
+                 can fetch it",
+            ),
             Refusal::NotApproved { .. } => refused(Exit::NotAllowed)
                 .with_help("have the plan approved as it is now, or bring back what it was; --plan --approved FILE, with a saved plan, says what differs"),
             Refusal::NotAgreed { .. } => refused(Exit::NotAllowed)

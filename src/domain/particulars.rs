@@ -17,6 +17,10 @@ pub struct Particulars {
     pub bought_as: Option<Box<JobId>>,
     /// What a person declared of it.
     pub declared: Option<Declared>,
+    /// SHA-256 of the local picture that it began with.
+    pub picture: Option<Box<str>>,
+    /// What came of the program that was started for its video.
+    pub executed: Option<Box<Executed>>,
     /// What the service's bill says of it.
     pub billed: Option<Box<Billed>>,
 }
@@ -71,6 +75,17 @@ impl std::fmt::Display for Declared {
         };
         write!(f, "declared {what} on {}", self.at.strftime("%F"))
     }
+}
+
+/// What came of the program that was started for a video.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Executed {
+    /// When it ended.
+    pub at: Timestamp,
+    /// Why it counts as failed, if it does.
+    pub error: Option<String>,
+    /// The last line that it wrote.
+    pub line: Option<String>,
 }
 
 /// What a bill says of an attempt whose charge nobody documents.

@@ -8,10 +8,10 @@ use std::fmt;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use super::{Field, Spec, hex};
+use super::{Field, Picture, Spec, hex};
 
 /// The body of `POST /v1/videos` for one job, with its fingerprint.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,7 +30,7 @@ impl Request {
     /// costs must not depend on a default that the service may change.
     #[must_use]
     pub fn new(spec: &Spec) -> Self {
-        let image = image_value(&spec.image);
+        let image = spec.picture.as_ref().map(Picture::stand_in).or_else(|| image_value(&spec.image));
         let body = Self::body_of(spec, image.as_ref());
         let fingerprint = match &spec.image_key {
             // No image is an object, so a key can't be taken for an address.
@@ -44,6 +44,16 @@ impl Request {
     #[must_use]
     pub fn stored(body: String, fingerprint: Fingerprint) -> Self {
         Self { body, fingerprint }
+    }
+
+    /// The same request with the address at which its picture can be fetched. What is asked for does not depend on that.
+    #[must_use]
+    pub fn with_picture_at(&self, address: &str) -> Self {
+        let mut fields: Map<String, Value> = serde_json::from_str(&self.body).unwrap_or_default();
+        fields.insert(Field::Image.name().to_owned(), address.into());
+        let mut body = String::with_capacity(self.body.len() + address.len());
+        write_canonical(&fields.into(), &mut body);
+        Self { body, fingerprint: self.fingerprint.clone() }
     }
 
     fn body_of(spec: &Spec, image: Option<&Value>) -> String {
@@ -221,6 +231,21 @@ mod tests {
         assert_ne!(signed("mon", None).fingerprint(), signed("tue", None).fingerprint());
     }
 
+    #[test]
+    fn a_picture_is_known_by_what_is_in_it_and_not_by_where_it_lies() {
+        let with = |path: &str, bytes: &[u8]| {
+            let picture = Some(Picture::new(path.into(), bytes));
+            Request::new(&Spec { picture, image: Vec::new(), ..spec() })
+        };
+        let request = with("a.png", b"one");
+        assert_eq!(request, with("b/c.png", b"one"));
+        assert_ne!(request.fingerprint(), with("a.png", b"two").fingerprint());
+        let sent = request.with_picture_at("https://example.com/a.png");
+        assert_eq!(sent.fingerprint(), request.fingerprint());
+        assert_eq!(sent.body(), Request::new(&spec()).body());
+        assert_ne!(sent.fingerprint(), Request::new(&spec()).fingerprint());
+    }
+
     proptest::proptest! {
         /// The quick way to write a body is serde's own, for any text.
         #[test]
@@ -230,7 +255,10 @@ mod tests {
             let sorted: std::collections::BTreeMap<String, Value> = serde_json::from_str(Request::new(&spec).body()).expect("JSON");
             proptest::prop_assert_eq!(&sorted["prompt"], &Value::from(prompt));
             let body = serde_json::to_string(&sorted).expect("JSON");
-            proptest::prop_assert_eq!(body, Request::new(&spec).body().to_owned());
+            let request = Request::new(&spec);
+            proptest::prop_assert_eq!(&body, request.body());
+            // And the way through JSON and back changes nothing but the address.
+            proptest::prop_assert_eq!(request.with_picture_at(&spec.image[0]), request);
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::Picture;
+
 /// A plain field of a job. Which family takes which is in the catalogue.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Field {
@@ -68,6 +70,8 @@ pub struct Spec {
     pub size: Option<String>,
     /// Reference images; empty where none is given.
     pub image: Vec<String>,
+    /// A picture of this machine in their place.
+    pub picture: Option<Picture>,
     /// The name of a declared face.
     pub face: Option<String>,
     /// What stands in for the images where it is asked whether two requests are the same: for addresses that differ every
@@ -87,7 +91,7 @@ impl Spec {
             Field::Duration => self.duration.is_some(),
             Field::AspectRatio => self.aspect_ratio.is_some(),
             Field::Size => self.size.is_some(),
-            Field::Image => !self.image.is_empty(),
+            Field::Image => !self.image.is_empty() || self.picture.is_some(),
             Field::Face => self.face.is_some(),
         }
     }

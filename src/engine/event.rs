@@ -28,6 +28,13 @@ pub enum RunEvent {
         /// Its price.
         price: Usd,
     },
+    /// A job's picture has no address, so nothing was sent; the next run tries again.
+    NoPicture {
+        /// The job.
+        job: JobId,
+        /// Why not.
+        message: String,
+    },
     /// The service refused a job for good.
     Rejected {
         /// The job.

@@ -15,6 +15,7 @@ use super::event::{LeaveReason, RunEvent};
 use super::fetcher::Fetcher;
 use super::gateway::Gateway;
 use super::outcome::Tally;
+use super::pictures::Pictures;
 use super::slots::{Slot, Slots};
 use super::stop::StopReason;
 use super::submit::{Submitted, Submitter};
@@ -55,6 +56,7 @@ pub(super) struct JobRunner<'r, S, L> {
     pub(super) gateway: &'r Gateway<'r, S>,
     pub(super) ledger: &'r L,
     pub(super) submitter: &'r Submitter<'r, S, L>,
+    pub(super) pictures: &'r Pictures<'r, L>,
     pub(super) slots: &'r Slots,
     pub(super) fetcher: Option<&'r Fetcher<'r, S, L>>,
     pub(super) watch: mpsc::UnboundedSender<Watch<'r>>,
@@ -92,7 +94,9 @@ impl<'r, S: VideoService, L: HeldBatch> JobRunner<'r, S, L> {
     }
 
     /// A submission, and as many more as were agreed to while its tasks fail.
-    async fn buy(&self, mut slot: Slot<'r>, job: &Job, permit: Option<SemaphorePermit<'_>>) {
+    async fn buy(&self, mut slot: Slot<'r>, job: &Arc<Job>, permit: Option<SemaphorePermit<'_>>) {
+        let Some(job) = Box::pin(self.with_picture(job)).await else { return };
+        let job = &*job;
         // Boxed, like all that is over sooner than a task: ten thousand jobs wait here, and each would keep room for it.
         let mut submitted = Box::pin(self.submitter.submit(job, self.known, &mut slot)).await;
         drop(permit);
@@ -118,6 +122,13 @@ impl<'r, S: VideoService, L: HeldBatch> JobRunner<'r, S, L> {
         };
         self.tally.note_end(failed || matches!(last, Submitted::Rejected));
         self.count_failure(failed || matches!(last, Submitted::Rejected | Submitted::Doubt));
+    }
+
+    /// The job as it can be sent; nothing if its picture has no address, which is told, or if the run stops.
+    async fn with_picture(&self, job: &Arc<Job>) -> Option<Arc<Job>> {
+        let sendable = self.gateway.stop.unless_stopping(self.pictures.sendable(job)).await?;
+        let told = |message| (self.gateway.tell)(RunEvent::NoPicture { job: job.id.clone(), message });
+        sendable.map_err(told).ok()
     }
 
     /// Fetches the video of a task that is completed, if videos are kept.

@@ -30,6 +30,7 @@ mod in_flight;
 mod job_runner;
 mod learned_rate;
 mod outcome;
+mod pictures;
 mod poller;
 mod rate_limit;
 mod reactions;

@@ -12,6 +12,7 @@ use super::fetcher::Fetcher;
 use super::gateway::Gateway;
 use super::job_runner::{JobRunner, Work};
 use super::outcome::{Outcome, Tally};
+use super::pictures::Pictures;
 use super::poller::Poller;
 use super::rate_limit::RateLimit;
 use super::settings::Settings;
@@ -22,6 +23,7 @@ use super::submit::Submitter;
 use super::trust::Trust;
 use crate::domain::Account;
 use crate::download::Downloads;
+use crate::hooks::AssetCommand;
 use crate::ledger::{Approval, HeldBatch, SpendLimit};
 use crate::plan::{Download, Plan};
 use crate::service::VideoService;
@@ -44,6 +46,8 @@ pub struct Engine<'e, S, L> {
     pub stop: &'e Stop,
     /// Fetches videos, unless they stay at their addresses.
     pub downloads: Option<&'e dyn Downloads>,
+    /// Gives local pictures an address.
+    pub assets: Option<&'e AssetCommand>,
     /// Where events go.
     pub tell: &'e (dyn Fn(RunEvent) + Sync),
 }
@@ -83,6 +87,7 @@ impl<S: VideoService, L: HeldBatch> Engine<'_, S, L> {
         let fetcher = self.downloads.zip(plan.downloads.as_ref());
         let fetcher =
             fetcher.map(|(downloads, wanted)| Fetcher::new(&gateway, self.ledger, self.account, downloads, wanted));
+        let pictures = Pictures::new(self.assets, self.ledger);
         let poller = Poller::new(&gateway, self.ledger, self.settings);
         let (watch, watches) = mpsc::unbounded_channel();
 
@@ -91,6 +96,7 @@ impl<S: VideoService, L: HeldBatch> Engine<'_, S, L> {
                 gateway: &gateway,
                 ledger: self.ledger,
                 submitter: &submitter,
+                pictures: &pictures,
                 slots: &slots,
                 fetcher: fetcher.as_ref(),
                 watch,

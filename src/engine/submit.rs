@@ -255,6 +255,7 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
             labels: job.labels.clone(),
             output: job.file.clone(),
             approval: self.approval.cloned(),
+            picture: job.spec.picture.as_ref().map(|picture| picture.sha256.clone()),
         }
     }
 

@@ -74,6 +74,13 @@ pub enum Event {
     },
     /// The video is on this machine, whole.
     Fetched(VideoFile),
+    /// The program that was started for its video has ended.
+    Executed {
+        /// Why it counts as failed, if it does.
+        error: Option<String>,
+        /// The last line that it wrote.
+        line: Option<String>,
+    },
     /// The video that was fetched earlier has another name now, because a newer one took its own.
     Moved(OutputPath),
 }
@@ -103,7 +110,9 @@ impl Event {
             (S::Queued | S::InProgress, Self::Started { .. }) => Ok(S::InProgress),
             (S::Queued | S::InProgress, Self::Left { .. } | Self::AlsoNamed(_)) => Ok(state),
             (S::Queued | S::InProgress, Self::Completed { .. })
-            | (S::Completed, Self::Relinked { .. } | Self::Fetched(_) | Self::Moved(_)) => Ok(S::Completed),
+            | (S::Completed, Self::Relinked { .. } | Self::Fetched(_) | Self::Moved(_) | Self::Executed { .. }) => {
+                Ok(S::Completed)
+            }
             (S::Queued | S::InProgress, Self::Failed { .. } | Self::Disowned { .. } | Self::GivenUp)
             | (S::Failed, Self::Billed { .. }) => Ok(S::Failed),
             _ => Err(IllegalEvent { state, event: self.name() }),
@@ -129,6 +138,7 @@ impl Event {
             Self::Relinked { .. } => "linked anew",
             Self::Fetched(_) => "fetched",
             Self::Moved(_) => "moved",
+            Self::Executed { .. } => "executed",
         }
     }
 }
@@ -164,6 +174,7 @@ mod tests {
                 bytes: 1,
             }),
             Event::Moved(OutputPath::new("a~1.mp4").expect("a path")),
+            Event::Executed { error: None, line: None },
         ])
     }
 

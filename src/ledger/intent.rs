@@ -35,6 +35,8 @@ pub struct Intent {
     pub output: Option<OutputPath>,
     /// The approved plan that it is a part of.
     pub approval: Option<Approval>,
+    /// SHA-256 of the local picture that it begins with.
+    pub picture: Option<String>,
 }
 
 /// A plan that somebody approved, as far as it is about one job.
@@ -80,6 +82,7 @@ impl Intent {
             labels: Labels::new(),
             output: None,
             approval: None,
+            picture: None,
         }
     }
 }

@@ -90,6 +90,22 @@ pub trait HeldBatch: Sync {
     /// one itself, nothing is written. What was bought under no old id is left as it is, so that the list may be given again.
     fn move_jobs(&self, moves: &[Move]) -> impl Future<Output = Result<(), LedgerError>> + Send;
 
+    /// The address that this command gave a picture since a moment, by the SHA-256 of the picture.
+    fn picture_address(
+        &self,
+        sha256: &str,
+        command: &str,
+        since: Timestamp,
+    ) -> impl Future<Output = Result<Option<String>, LedgerError>> + Send;
+
+    /// Keeps the address that this command gave a picture.
+    fn keep_picture_address(
+        &self,
+        sha256: &str,
+        command: &str,
+        url: &str,
+    ) -> impl Future<Output = Result<(), LedgerError>> + Send;
+
     /// Says that the batch's tasks that can still be asked about belong to this account, after a key was changed.
     fn adopt(&self, account: &Account) -> impl Future<Output = Result<(), LedgerError>> + Send;
 }

@@ -11,6 +11,7 @@ use serde_yaml::{Mapping, Value};
 
 use super::expand::expander::Expander;
 use super::expand::moves::moves;
+use super::expand::pictures::Pictures;
 use super::expand::prompt_files::PromptFiles;
 use super::raw::budget::{RawBudget, SpanBudget};
 use super::raw::job_field::is_reserved;
@@ -198,7 +199,9 @@ fn build(raw: &RawManifest, options: &Options<'_>, catalog: &Catalog, found: &mu
     let batch = options.batch.map_or_else(|| batch(raw, &templates, found), str::to_owned);
     let access = FileAccess::new(&origin::folder(options.path), options.root, options.secret);
     let prompts = PromptFiles::read(raw, &access);
-    let jobs = Expander { templates: &templates, catalog, access: &access, prompts: &prompts }.expand(raw, found);
+    let pictures = Pictures::new(&access);
+    let expander = Expander { templates: &templates, catalog, access: &access, prompts: &prompts, pictures: &pictures };
+    let jobs = expander.expand(raw, found);
     for label in raw.budget.labels.keys() {
         let place = Pointer::top().key("budget").key("labels").key(&label.name).key(&label.value).named();
         found.extend(slips::limit_of_nobody(label, &jobs, place));

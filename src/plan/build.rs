@@ -228,6 +228,12 @@ impl Plan {
         self.passed_limits().next().is_none()
     }
 
+    /// How many jobs that are due begin with a picture of this machine.
+    #[must_use]
+    pub fn pictures(&self) -> usize {
+        self.jobs.iter().filter(|planned| planned.action.buys() && planned.job.spec.picture.is_some()).count()
+    }
+
     /// What it costs to buy again what seems to have been bought before.
     #[must_use]
     pub fn repurchase_cost(&self) -> Usd {

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::domain::{Attempt, AttemptId, AttemptState, FaceReview, Job};
+use crate::domain::{Attempt, AttemptId, AttemptState, FaceReview, Field, Job};
 
 /// What the run does about a job.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
@@ -121,6 +121,11 @@ fn regardless_of_review<'a>(
     let paid = attempts.clone().rev().find(|attempt| attempt.state.is_outstanding() || is_final(attempt.state));
     if let Some(paid) = paid {
         let mut fields = changed_fields(&paid.request, job.request.body());
+        // The same picture may have had an address when it was sent, and has none here.
+        let picture = job.spec.picture.as_ref().map(|picture| &*picture.sha256);
+        if picture.is_some() && picture == paid.particulars.picture.as_deref() {
+            fields.retain(|field| field != Field::Image.name());
+        }
         if fields.is_empty() {
             // Of what identifies a request, only the stand-in for an image is not sent.
             fields.push("image_key".to_owned());

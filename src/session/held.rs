@@ -62,6 +62,14 @@ impl<L: Ledger> Held<'_, L> {
         }
     }
 
+    /// Refuses jobs that begin with a picture of this machine where nobody can give it an address.
+    pub(super) fn check_pictures(&self) -> Result<(), Refusal> {
+        match self.plan.pictures() {
+            jobs @ 1.. if self.session.options.assets.is_none() => Err(Refusal::NoAssetCommand { jobs }),
+            _ => Ok(()),
+        }
+    }
+
     /// How many jobs are in doubt because an earlier run ended between sending and the answer.
     pub fn concluded(&self) -> usize {
         self.batch.concluded()

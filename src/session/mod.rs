@@ -46,3 +46,4 @@ pub use reporter::{Reported, ReporterError};
 pub use start::Session;
 
 pub use crate::engine::{Outcome as EngineOutcome, RunEvent, Settings, Stop, StopReason};
+pub use crate::hooks::{AssetCommand, NoCommand, Program};

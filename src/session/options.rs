@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::home::{Home, ThroughALink};
 use crate::domain::{BatchKey, Usd};
 use crate::engine::Settings;
+use crate::hooks::AssetCommand;
 use crate::plan::{Approved, Few, IdGlobs, Selection};
 use crate::report::Writer;
 
@@ -27,6 +28,8 @@ pub struct Options {
     pub max_cost: Option<Usd>,
     /// The plan that somebody approved: that one is done, or nothing.
     pub approved: Option<Approved>,
+    /// Gives local pictures an address.
+    pub assets: Option<AssetCommand>,
     /// How fast, and for how long.
     pub settings: Settings,
     /// Whether what other batches of the same name left at the service is collected, too.
@@ -57,6 +60,7 @@ impl Options {
             redo: RedoOptions::default(),
             max_cost: None,
             approved: None,
+            assets: None,
             collects: true,
             sidecars: false,
             downloads: true,

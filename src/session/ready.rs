@@ -29,6 +29,7 @@ impl<'s, L: Ledger> Held<'s, L> {
     pub fn ready(mut self, connection: Option<Connection>) -> Result<Ready<'s, L>, Refusal> {
         self.check_limits()?;
         self.check_approval()?;
+        self.check_pictures()?;
         match &connection {
             None if self.plan.needs_service() => return Err(Refusal::NoConnection),
             Some(connection) if connection.is_simulated() != self.session.ledger.is_simulated() => {
@@ -113,6 +114,7 @@ impl<'s, L: Ledger> Ready<'s, L> {
                 ledger: &batch,
                 settings: &session.options.settings,
                 stop,
+                assets: session.options.assets.as_ref(),
                 downloads: downloader.as_ref().map(|downloader| downloader as &dyn Downloads),
                 tell: &|event| {
                     has_news.store(true, Ordering::Relaxed);

@@ -69,6 +69,12 @@ pub enum Refusal {
         /// How many jobs.
         jobs: usize,
     },
+    /// Nobody can give local pictures an address.
+    #[error("{} with a picture of this machine, and the service fetches every image itself", if *jobs == 1 { "1 job begins".to_owned() } else { format!("{jobs} jobs begin") })]
+    NoAssetCommand {
+        /// How many jobs that are due begin with one.
+        jobs: usize,
+    },
     /// The plan is another one than was approved.
     #[error("the plan is another one than was approved as {approved}")]
     NotApproved {

@@ -37,7 +37,7 @@ pub(crate) use elsewhere::{collected, open_elsewhere};
 pub(crate) use log::start_log;
 pub use page::Page;
 pub(crate) use plan_markdown::plan_markdown;
-pub(crate) use plan_text::{bought_before, plan_text, repurchases, to_fetch};
+pub(crate) use plan_text::{bought_before, pictures, plan_text, repurchases, to_fetch};
 pub(crate) use progress::Progress;
 pub use progress_state::ProgressState;
 pub(crate) use status::{status_text, summary_text};

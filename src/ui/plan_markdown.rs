@@ -8,7 +8,7 @@ use super::command::Again;
 use super::elsewhere::open_elsewhere;
 use super::lines::{count, span};
 use super::page::Page;
-use super::plan_text::{action_name, bought_before, cost, held, left_out, limit_in_words};
+use super::plan_text::{action_name, bought_before, cost, held, left_out, limit_in_words, pictures};
 use crate::domain::Usd;
 use crate::plan::{Action, Plan, Planned, by_model};
 
@@ -25,6 +25,9 @@ pub(crate) fn plan_markdown(plan: &Plan, again: &Again) -> Page {
         let _infallible = writeln!(text, "{line}");
     };
     put(format!("**{} to submit for ${}**, about {wall}.", count(totals.submit, "job"), totals.cost));
+    if plan.pictures() > 0 {
+        put(format!("{}.", pictures(plan.pictures())));
+    }
     if !plan.left_out.is_empty() {
         put(format!("{}.", left_out(plan.left_out.len())));
     }

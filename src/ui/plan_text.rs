@@ -118,6 +118,9 @@ fn sum_up(page: &mut Page, plan: &Plan) {
         head.push_str(&format!(": about {wall}, about {}", count_requests(plan.estimate.requests)));
     }
     page.line(head);
+    if plan.pictures() > 0 {
+        page.line(pictures(plan.pictures()));
+    }
     if !plan.left_out.is_empty() {
         page.line(left_out(plan.left_out.len()));
     }
@@ -187,6 +190,13 @@ pub(crate) fn repurchases(plan: &Plan) -> Page {
         page.line(format_args!("  … and {} more", number - LISTED));
     }
     page
+}
+
+/// What begins with a picture of this machine.
+#[must_use]
+pub(crate) fn pictures(jobs: usize) -> String {
+    let (jobs, begin) = (count(jobs, "job"), if jobs == 1 { "begins" } else { "begin" });
+    format!("{jobs} {begin} with a picture of this machine, to which the run's --asset-command gives an address")
 }
 
 /// What is due and left for another run.

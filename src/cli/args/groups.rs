@@ -1,6 +1,7 @@
 //! Groups of options that several commands share.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::builder::{BoolishValueParser, NonEmptyStringValueParser};
 use clap::{ArgAction, Args};
@@ -95,4 +96,35 @@ fn name_and_value(text: &str) -> Result<(String, String), String> {
 /// A count that is not nothing.
 pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|&count| count > 0).ok_or_else(|| "write a whole number from 1".to_owned())
+}
+
+/// `10s`, `500ms`, `1m30s`; a plain number is seconds.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || "write a duration such as 500ms, 10s, 2m or 1h30m".to_owned();
+    let duration = if let Ok(seconds) = text.trim().parse::<f64>() {
+        Duration::try_from_secs_f64(seconds).map_err(|_| wrong())?
+    } else {
+        let parsed: jiff::SignedDuration = text.trim().parse().map_err(|_| wrong())?;
+        Duration::try_from(parsed).map_err(|_| wrong())?
+    };
+    if duration > Duration::from_hours(24 * 30) {
+        return Err("that is more than thirty days".to_owned());
+    }
+    Ok(duration)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_written_as_people_do() {
+        assert_eq!(duration("10s"), Ok(Duration::from_secs(10)));
+        assert_eq!(duration("1h30m"), Ok(Duration::from_mins(90)));
+        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(duration("1.5"), Ok(Duration::from_millis(1500)));
+        for bad in ["", "-1s", "-1", "ten", "1 fortnight", "NaN", "inf", "1000d"] {
+            assert!(duration(bad).is_err(), "{bad:?}");
+        }
+    }
 }

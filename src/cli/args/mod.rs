@@ -1,9 +1,11 @@
 //! What can be said on the command line.
 //!
-//! [`command_line`] has the commands and the options of each, [`run`] the many of `run`, and [`groups`] those that several share.
+//! [`command_line`] has the commands and the options of each, [`run`] the many of `run`, [`programs`] those of what it starts, and [`groups`] those that
+//! several commands share.
 
 mod command_line;
 mod groups;
+mod programs;
 mod run;
 
 pub(super) use command_line::{
@@ -12,4 +14,5 @@ pub(super) use command_line::{
     Verdict, When,
 };
 pub(super) use groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs};
+pub(super) use programs::ProgramArgs;
 pub(super) use run::{AgainArgs, PlanFormat, RunArgs};

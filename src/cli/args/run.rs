@@ -5,7 +5,8 @@ use std::time::Duration;
 use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, ValueEnum};
 
-use super::groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs, at_least_one};
+use super::groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs, at_least_one, duration};
+use super::programs::ProgramArgs;
 use crate::domain::Usd;
 
 /// Options of `run`.
@@ -30,6 +31,8 @@ pub(crate) struct RunArgs {
     pub reports: ReportArgs,
     #[command(flatten)]
     pub videos: VideoArgs,
+    #[command(flatten)]
+    pub programs: ProgramArgs,
     #[command(flatten)]
     pub service: ServiceArgs,
 }
@@ -154,40 +157,9 @@ fn concurrency(text: &str) -> Result<usize, String> {
     }
 }
 
-/// `10s`, `500ms`, `1m30s`; a plain number is seconds.
-fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || "write a duration such as 500ms, 10s, 2m or 1h30m".to_owned();
-    let duration = if let Ok(seconds) = text.trim().parse::<f64>() {
-        Duration::try_from_secs_f64(seconds).map_err(|_| wrong())?
-    } else {
-        let parsed: jiff::SignedDuration = text.trim().parse().map_err(|_| wrong())?;
-        Duration::try_from(parsed).map_err(|_| wrong())?
-    };
-    if duration > Duration::from_hours(24 * 30) {
-        return Err("that is more than thirty days".to_owned());
-    }
-    Ok(duration)
-}
-
 fn rps(text: &str) -> Result<f64, String> {
     text.parse()
         .ok()
         .filter(|rps| (0.01..=100_000.0).contains(rps))
         .ok_or_else(|| "write a number from 0.01 to 100000".to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_are_written_as_people_do() {
-        assert_eq!(duration("10s"), Ok(Duration::from_secs(10)));
-        assert_eq!(duration("1h30m"), Ok(Duration::from_mins(90)));
-        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
-        assert_eq!(duration("1.5"), Ok(Duration::from_millis(1500)));
-        for bad in ["", "-1s", "-1", "ten", "1 fortnight", "NaN", "inf", "1000d"] {
-            assert!(duration(bad).is_err(), "{bad:?}");
-        }
-    }
 }

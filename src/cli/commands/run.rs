@@ -11,7 +11,7 @@ use crate::cli::connect::{Address, address, connect};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::manifest::{Wanted, expect_match, load};
-use crate::cli::{consent, destinations, ending, paths, runtime, signals};
+use crate::cli::{consent, destinations, ending, paths, programs, runtime, signals};
 use crate::domain::{BatchKey, JobId, Usd};
 use crate::ledger::SqliteLedger;
 use crate::plan::{Approved, Few, IdGlobs, Plan, PlanView};
@@ -49,6 +49,7 @@ pub(super) fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> 
         downloads: !args.videos.no_download,
         collects: !args.videos.no_collect,
         sidecars: args.videos.sidecar,
+        assets: programs::assets(&args.programs)?,
         ..paths::options(&args.manifest, args.reports.out.as_deref(), key)?
     };
     let options = Options {
@@ -128,7 +129,8 @@ impl Run<'_> {
                 let fetch = plan.totals().fetch;
                 let missing = (fetch > 0).then(|| ui::to_fetch(fetch));
                 let elsewhere = plan.elsewhere.iter().map(ui::open_elsewhere);
-                let warnings = warnings.into_iter().chain(bought).chain(missing).chain(elsewhere);
+                let pictures = (plan.pictures() > 0).then(|| ui::pictures(plan.pictures()));
+                let warnings = warnings.into_iter().chain(pictures).chain(bought).chain(missing).chain(elsewhere);
                 let view = PlanView::new(plan, warnings.collect());
                 let json = view.and_then(|view| Page::json(&view));
                 json.map_err(|error| Failure::of_form(&error))?

@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
+use super::addresses::{self, AddressKey};
 use super::crash;
 use super::lock::RunLock;
 use super::open::{OpenError, WRITABLE, open};
@@ -38,6 +39,8 @@ enum Order {
     Conclude(Answer<usize>),
     Move(Vec<Move>, Answer<()>),
     Adopt(Account, Answer<()>),
+    FindAddress(AddressKey, Timestamp, Answer<Option<String>>),
+    KeepAddress(AddressKey, String, Answer<()>),
 }
 
 /// A batch of an SQLite file that is held.
@@ -126,6 +129,19 @@ impl HeldBatch for SqliteBatch {
     async fn adopt(&self, account: &Account) -> Result<(), LedgerError> {
         self.order(|answer| Order::Adopt(account.clone(), answer)).await
     }
+
+    async fn picture_address(
+        &self,
+        sha256: &str,
+        command: &str,
+        since: Timestamp,
+    ) -> Result<Option<String>, LedgerError> {
+        self.order(|answer| Order::FindAddress(AddressKey::new(sha256, command), since, answer)).await
+    }
+
+    async fn keep_picture_address(&self, sha256: &str, command: &str, url: &str) -> Result<(), LedgerError> {
+        self.order(|answer| Order::KeepAddress(AddressKey::new(sha256, command), url.to_owned(), answer)).await
+    }
 }
 
 /// Answers that are sent when the commit has succeeded, or with its error.
@@ -182,6 +198,8 @@ fn commit(
             Order::Conclude(answer) => answer_with(answer, write::conclude(&transaction, batch)),
             Order::Move(moves, answer) => answer_with(answer, write::move_jobs(&transaction, batch, &moves)),
             Order::Adopt(account, answer) => answer_with(answer, write::adopt(&transaction, batch, &account)),
+            Order::FindAddress(key, since, answer) => answer_with(answer, addresses::find(&transaction, &key, since)),
+            Order::KeepAddress(key, url, answer) => answer_with(answer, addresses::keep(&transaction, &key, &url, now)),
         });
     }
     if transaction.is_autocommit() {
@@ -210,9 +228,11 @@ fn refuse(order: Order, error: LedgerError) -> Box<dyn FnOnce(Result<(), LedgerE
     match order {
         Order::Intend(_, answer) => answer_with(answer, Err(error.into())),
         Order::Accept(_, _, answer) => answer_with(answer, Err(error.into())),
-        Order::Record(_, _, answer) | Order::Move(_, answer) | Order::Adopt(_, answer) => {
-            answer_with(answer, Err(error.into()))
-        }
+        Order::Record(_, _, answer)
+        | Order::Move(_, answer)
+        | Order::Adopt(_, answer)
+        | Order::KeepAddress(_, _, answer) => answer_with(answer, Err(error.into())),
+        Order::FindAddress(_, _, answer) => answer_with(answer, Err(error.into())),
         Order::Conclude(answer) => answer_with(answer, Err(error.into())),
     }
 }

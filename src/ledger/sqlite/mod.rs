@@ -6,6 +6,7 @@
 //! slow disk never stalls the stream. [`lock`] lets one runner at a batch: the kernel drops it with the process. [`witness`] notices a ledger that went back in
 //! time. [`backup`] copies and verifies. [`crash`] holds the places at which the tests kill.
 
+mod addresses;
 mod backup;
 mod books;
 mod crash;

@@ -5,15 +5,16 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::domain::{
-    Account, Attempt, AttemptId, AttemptState, BatchKey, Billed, Charging, Declaration, Declared, Digest, Fingerprint,
-    History, JobId, Labels, OutputPath, Particulars, ServiceError, Sighting, TaskId, TaskNames, Usd, VideoFile,
+    Account, Attempt, AttemptId, AttemptState, BatchKey, Billed, Charging, Declaration, Declared, Digest, Executed,
+    Fingerprint, History, JobId, Labels, OutputPath, Particulars, ServiceError, Sighting, TaskId, TaskNames, Usd,
+    VideoFile,
 };
 
 /// The columns of an attempt, as [`attempt`] reads them.
 pub(super) const ATTEMPT: &str = "attempt.id, job, fingerprint, request, model, price_micros, charging, typical_min_s,
     typical_max_s, service, key, state, task, video_url, error, polls, intended_us, answered_us, seen_us, seen_percent,
     ended_us, file, sha256, bytes, fetched_us, alias, labels, output, approval, bought_as, declared, declared_us, billed,
-    billed_source, billed_us";
+    billed_source, billed_us, picture, exec_us, exec_error, exec_line";
 
 /// Every attempt of a batch, oldest first.
 pub(super) fn history(connection: &Connection, batch: &BatchKey) -> rusqlite::Result<History> {
@@ -99,6 +100,11 @@ fn particulars(row: &Row<'_>) -> rusqlite::Result<Particulars> {
         approval: text("approval")?.map(|hex| Box::new(Digest::stored(hex))),
         bought_as: bought_as.transpose()?.map(Box::new),
         declared: declared.transpose()?.zip(time("declared_us")?).map(|(what, at)| Declared { what, at }),
+        picture: text("picture")?.map(String::into_boxed_str),
+        executed: match time("exec_us")? {
+            Some(at) => Some(Box::new(Executed { at, error: text("exec_error")?, line: text("exec_line")? })),
+            None => None,
+        },
         billed: match (billed.transpose()?, text("billed_source")?, time("billed_us")?) {
             (Some(is_charged), Some(source), Some(at)) => Some(Box::new(Billed { is_charged, source, at })),
             _ => None,
@@ -195,6 +201,7 @@ mod tests {
             "declared_us",
             "billed",
             "billed_us",
+            "exec_us",
         ] {
             let nonsense = if column.ends_with("_us") { "9223372036854775807" } else { "'/'" };
             let changed = connection.transaction().expect("a transaction");

@@ -22,9 +22,11 @@ impl Kind {
 }
 
 /// The version of the tables below. A file with a newer one is refused, never guessed at.
-pub(super) const VERSION: i32 = 5;
+pub(super) const VERSION: i32 = 6;
 /// The first version that counts its commits.
 pub(super) const COUNTS_SINCE: i32 = 3;
+/// The first version that knows labels.
+const LABELS_SINCE: i32 = 5;
 
 const BATCHES_AND_ATTEMPTS: &str = "
 CREATE TABLE batch (
@@ -152,20 +154,47 @@ CREATE TRIGGER spent_for_when_settled AFTER UPDATE OF state, billed ON attempt
 END;
 ";
 
-/// An older version as a reader sees it that may not change the file: views of this connection alone, before the tables.
-const ATTEMPTS_OF_1: &str = "
-CREATE TEMP VIEW attempt AS SELECT *, NULL AS seen_us, NULL AS seen_percent, NULL AS file, NULL AS sha256, NULL AS bytes,
-    NULL AS fetched_us, NULL AS alias, NULL AS labels, NULL AS output, NULL AS approval, NULL AS bought_as, NULL AS declared,
-    NULL AS declared_us, NULL AS billed, NULL AS billed_source, NULL AS billed_us FROM main.attempt;
+/// What a ledger of version 5 lacks: which picture an attempt began with and where a picture can be fetched, and what came of the
+/// program that was started for a video.
+const FROM_5_TO_6: &str = "
+ALTER TABLE attempt ADD COLUMN picture TEXT;
+ALTER TABLE attempt ADD COLUMN exec_us BIGINT;
+ALTER TABLE attempt ADD COLUMN exec_error TEXT;
+ALTER TABLE attempt ADD COLUMN exec_line TEXT;
+CREATE TABLE picture_address (
+    sha256  TEXT NOT NULL,
+    command TEXT NOT NULL,
+    url     TEXT NOT NULL,
+    at_us   BIGINT NOT NULL,
+    PRIMARY KEY (sha256, command)
+) WITHOUT ROWID;
 ";
-const ATTEMPTS_OF_2_AND_3: &str = "
-CREATE TEMP VIEW attempt AS SELECT *, NULL AS alias, NULL AS labels, NULL AS output, NULL AS approval, NULL AS bought_as,
-    NULL AS declared, NULL AS declared_us, NULL AS billed, NULL AS billed_source, NULL AS billed_us FROM main.attempt;
-";
-const ATTEMPTS_OF_4: &str = "
-CREATE TEMP VIEW attempt AS SELECT *, NULL AS labels, NULL AS output, NULL AS approval, NULL AS bought_as, NULL AS declared,
-    NULL AS declared_us, NULL AS billed, NULL AS billed_source, NULL AS billed_us FROM main.attempt;
-";
+
+/// From each version to the next, beginning with the first.
+const STEPS: [&str; VERSION as usize - 1] = [FROM_1_TO_2, FROM_2_TO_3, FROM_3_TO_4, FROM_4_TO_5, FROM_5_TO_6];
+
+/// The columns of an attempt that older versions lack, each with the version that brought them. A reader that may not change the file
+/// sees them empty, in a view of its connection alone.
+const COLUMNS_SINCE: [(i32, &[&str]); 4] = [
+    (2, &["seen_us", "seen_percent", "file", "sha256", "bytes", "fetched_us"]),
+    (4, &["alias"]),
+    (
+        5,
+        &[
+            "labels",
+            "output",
+            "approval",
+            "bought_as",
+            "declared",
+            "declared_us",
+            "billed",
+            "billed_source",
+            "billed_us",
+        ],
+    ),
+    (6, &["picture", "exec_us", "exec_error", "exec_line"]),
+];
+
 const SUMS_OF_1_AND_2: &str = "
 CREATE TEMP VIEW spent AS SELECT intended_us / 3600000000 AS hour, sum(price_micros) AS micros FROM main.attempt
     WHERE state NOT IN ('void', 'rejected') GROUP BY hour;
@@ -212,14 +241,15 @@ pub(super) fn recognise(connection: &Connection, kind: Kind) -> rusqlite::Result
 pub(super) fn create_or_upgrade(connection: &mut Connection, kind: Kind) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     let version = transaction.pragma_query_value(None, "user_version", |row| row.get::<_, i32>(0))?;
-    let steps: &[&str] = match version {
-        0 => &[BATCHES_AND_ATTEMPTS, FROM_2_TO_3, FROM_3_TO_4, FROM_4_TO_5],
-        1 => &[FROM_1_TO_2, FROM_2_TO_3, FROM_3_TO_4, FROM_4_TO_5],
-        2 => &[FROM_2_TO_3, FROM_3_TO_4, FROM_4_TO_5],
-        3 => &[FROM_3_TO_4, FROM_4_TO_5],
-        4 => &[FROM_4_TO_5],
+    let steps = match version {
+        // The first tables are those of version 2.
+        0 => &STEPS[1..],
+        1..VERSION => &STEPS[usize::try_from(version - 1).unwrap_or_default()..],
         _ => return Ok(()),
     };
+    if version == 0 {
+        transaction.execute_batch(BATCHES_AND_ATTEMPTS)?;
+    }
     for step in steps {
         transaction.execute_batch(step)?;
     }
@@ -230,15 +260,20 @@ pub(super) fn create_or_upgrade(connection: &mut Connection, kind: Kind) -> rusq
 
 /// Lets a reader that may not change the file see an older version as if it were this one.
 pub(super) fn read_as_current(connection: &Connection, version: i32) -> rusqlite::Result<()> {
-    let views: &[&str] = match version {
-        1 => &[ATTEMPTS_OF_1, SUMS_OF_1_AND_2, LABELS_OF_NONE],
-        2 => &[ATTEMPTS_OF_2_AND_3, SUMS_OF_1_AND_2, LABELS_OF_NONE],
-        3 => &[ATTEMPTS_OF_2_AND_3, LABELS_OF_NONE],
-        4 => &[ATTEMPTS_OF_4, LABELS_OF_NONE],
-        _ => return Ok(()),
-    };
+    if version == VERSION {
+        return Ok(());
+    }
+    let lacking = COLUMNS_SINCE.iter().filter(|(since, _)| version < *since).flat_map(|(_, columns)| *columns);
+    let empty = lacking.fold(String::new(), |list, column| list + ", NULL AS " + column);
     connection.pragma_update(None, "temp_store", "MEMORY")?;
-    views.iter().try_for_each(|view| connection.execute_batch(view))
+    connection.execute_batch(&format!("CREATE TEMP VIEW attempt AS SELECT *{empty} FROM main.attempt"))?;
+    if version < COUNTS_SINCE {
+        connection.execute_batch(SUMS_OF_1_AND_2)?;
+    }
+    if version < LABELS_SINCE {
+        connection.execute_batch(LABELS_OF_NONE)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -251,13 +286,11 @@ mod tests {
     /// Every version is read as it is, and says the same once a run has brought it up to date.
     #[test]
     fn a_ledger_of_any_version_is_read_and_upgraded() {
-        let made: [&[&str]; 4] =
-            [&[], &[FROM_2_TO_3], &[FROM_2_TO_3, FROM_3_TO_4], &[FROM_2_TO_3, FROM_3_TO_4, FROM_4_TO_5]];
-        for (version, steps) in (2..=VERSION).zip(made) {
+        for (version, made) in (2..=VERSION).zip(1..) {
             let folder = tempfile::tempdir().expect("a folder");
             let path = folder.path().join("ledger.db");
             let connection = Connection::open(&path).expect("a file");
-            for step in [BATCHES_AND_ATTEMPTS].iter().chain(steps) {
+            for step in [BATCHES_AND_ATTEMPTS].iter().chain(&STEPS[1..made]) {
                 connection.execute_batch(step).expect("tables");
             }
             connection.pragma_update(None, "application_id", Kind::Real.application_id()).expect("a pragma");

@@ -36,8 +36,8 @@ pub(super) fn intend(
         .prepare_cached("INSERT INTO batch (name, batch) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?
         .execute(params![batch.name, batch.batch])?;
     let insert = "INSERT INTO attempt (batch, job, fingerprint, request, model, price_micros, charging,
-             typical_min_s, typical_max_s, service, key, state, intended_us, labels, output, approval)
-         SELECT id, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17 FROM batch WHERE name = ?1 AND batch = ?2";
+             typical_min_s, typical_max_s, service, key, state, intended_us, labels, output, approval, picture)
+         SELECT id, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18 FROM batch WHERE name = ?1 AND batch = ?2";
     let labels = (!intent.labels.is_empty()).then(|| serde_json::json!(intent.labels).to_string());
     connection.prepare_cached(insert)?.execute(params![
         batch.name,
@@ -57,6 +57,7 @@ pub(super) fn intend(
         labels,
         intent.output.as_ref().map(OutputPath::as_str),
         intent.approval.as_ref().map(|approval| approval.digest.as_str()),
+        intent.picture,
     ])?;
     Ok(AttemptId(connection.last_insert_rowid()))
 }
@@ -195,6 +196,10 @@ pub(super) fn record(
             // No file system has files of more than 2^63 bytes.
             let bytes = i64::try_from(*bytes).unwrap_or(i64::MAX);
             connection.prepare_cached(sql)?.execute(params![attempt.0, path.as_str(), sha256, bytes, now])?;
+        }
+        Event::Executed { error, line } => {
+            let sql = "UPDATE attempt SET exec_us = ?2, exec_error = ?3, exec_line = ?4 WHERE id = ?1";
+            connection.prepare_cached(sql)?.execute(params![attempt.0, now, error, line])?;
         }
         Event::Moved(path) => {
             let sql = "UPDATE attempt SET file = ?2 WHERE id = ?1";

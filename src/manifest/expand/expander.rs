@@ -8,6 +8,7 @@ use super::finisher::{Finisher, Origin};
 use super::lists::undocumented;
 use super::maker::{Entry, render};
 use super::names_in_use::NamesInUse;
+use super::pictures::Pictures;
 use super::prompt_files::PromptFiles;
 use crate::catalog::Catalog;
 use crate::domain::{Field, Job, Labels, Rule};
@@ -33,6 +34,8 @@ pub(crate) struct Expander<'e> {
     pub access: &'e FileAccess,
     /// The prompts that stand in files.
     pub prompts: &'e PromptFiles,
+    /// The pictures on this machine.
+    pub pictures: &'e Pictures,
 }
 
 impl Expander<'_> {
@@ -61,8 +64,8 @@ impl Expander<'_> {
                 continue;
             }
             warn_of_extras(&raw_job.fields, &at, found);
-            let (templates, catalog, prompts) = (self.templates, self.catalog, self.prompts);
-            let entry = Entry { templates, catalog, prompts, own: &own, defaults: &defaults };
+            let Self { templates, catalog, prompts, pictures, .. } = *self;
+            let entry = Entry { templates, catalog, prompts, pictures, own: &own, defaults: &defaults };
             let combinations = combinations_of(raw_job, &at, found);
             let rows = self.rows_of(raw_job, &at, found);
             let takes = own.whole(F::Takes).and_then(|takes| usize::try_from(takes).ok()).unwrap_or(1);

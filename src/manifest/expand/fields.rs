@@ -62,6 +62,7 @@ impl<'t> Fields<'t> {
             (F::PromptFile, &raw.prompt_file),
             (F::AspectRatio, &raw.aspect_ratio),
             (F::Size, &raw.size),
+            (F::ImageFile, &raw.image_file),
             (F::ImageKey, &raw.image_key),
             (F::Face, &raw.face),
             (F::File, &raw.file),
@@ -79,6 +80,9 @@ impl<'t> Fields<'t> {
             }
         }
         fields.read_prompt(templates, prompts, raw, found);
+        if raw.image.is_some() && raw.image_file.is_some() {
+            found.push(fields.twice(Rule::ImageTwice, F::Image, F::ImageFile));
+        }
         fields.image = raw.image.as_ref().map(|list| fields.list(templates, F::Image, list, found));
         fields.tags = raw.tags.as_ref().map(|list| fields.list(templates, F::Tags, list, found));
         for (name, value) in raw.labels.iter().flatten() {
@@ -100,8 +104,7 @@ impl<'t> Fields<'t> {
         let Some(path) = &raw.prompt_file else { return };
         let at = self.at(F::PromptFile);
         if raw.prompt.is_some() {
-            let finding = Diagnostic::error(Rule::PromptTwice, "there is a `prompt` and a `prompt_file`", at.named());
-            found.push(finding.with_help("keep one of the two: nobody can know which was meant"));
+            found.push(self.twice(Rule::PromptTwice, F::Prompt, F::PromptFile));
             return;
         }
         match prompts.known(path) {
@@ -112,6 +115,13 @@ impl<'t> Fields<'t> {
                 Err(error) => found.push(in_file(template_finding(error, at), path)),
             },
         }
+    }
+
+    /// Two fields say the same thing.
+    fn twice(&self, rule: Rule, one: JobField, other: JobField) -> Diagnostic {
+        let message = format!("there is both `{}` and `{}`", one.name(), other.name());
+        let finding = Diagnostic::error(rule, message, self.at(other).named());
+        finding.with_help("keep one of the two: nobody can know which was meant")
     }
 
     fn add(&mut self, templates: &'t Templates, field: JobField, text: &'t str, found: &mut Vec<Diagnostic>) {
@@ -160,7 +170,7 @@ impl<'t> Fields<'t> {
     /// Whether something says this field here.
     pub(super) fn says(&self, field: JobField) -> bool {
         match field {
-            F::Image => self.image.is_some(),
+            F::Image => self.image.is_some() || self.text(F::ImageFile).is_some(),
             F::Prompt => self.text(field).is_some() || self.text(F::PromptFile).is_some(),
             _ => self.whole(field).is_some() || self.text(field).is_some(),
         }
@@ -168,8 +178,12 @@ impl<'t> Fields<'t> {
 
     /// Where a field was said here.
     pub(super) fn location(&self, field: JobField) -> Location {
-        let is_in_file = field == F::Prompt && self.text(field).is_none();
-        self.at(if is_in_file { F::PromptFile } else { field }).value()
+        let field = match field {
+            F::Prompt if self.text(field).is_none() => F::PromptFile,
+            F::Image if self.image.is_none() => F::ImageFile,
+            field => field,
+        };
+        self.at(field).value()
     }
 }
 

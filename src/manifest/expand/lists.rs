@@ -1,23 +1,53 @@
-//! The fields that no template can use: lists, what stands in for an image, and what goes under `extra`.
+//! The fields that no template can use: lists, images, and what goes under `extra`.
 
+use std::path::Path;
+
+use super::fields::Fields;
 use super::maker::Maker;
-use crate::domain::{Field, Labels, Rule};
+use super::pictures::Unusable;
+use crate::domain::{Field, Labels, Picture, Rule};
 use crate::manifest::raw::job_field::JobField as F;
 use crate::manifest::raw::table::tags_of;
-use crate::manifest::source::diagnostic::{Diagnostic, Severity};
+use crate::manifest::source::diagnostic::{Diagnostic, Severity, unreadable};
 use crate::manifest::source::location::Pointer;
 use crate::manifest::template::engine::{Text, is_template};
 
 /// The longest value of a label, in characters: it is a name, and no text.
 const LONGEST_LABEL: usize = 200;
 
-impl Maker<'_, '_, '_> {
-    pub(super) fn images(&mut self) -> Vec<String> {
-        let own = self.fill_list(self.own.image.as_deref(), &self.own.at(F::Image));
+impl<'t> Maker<'_, 't, '_> {
+    /// The addresses of the images, or the picture in their place. What stands on the job takes the place of both defaults.
+    pub(super) fn images(&mut self) -> (Vec<String>, Option<Picture>) {
+        let own = self.images_in(self.own);
         match self.default_source(Field::Image) {
-            Ok(Some(source)) if own.is_empty() => self.fill_list(source.image.as_deref(), &source.at(F::Image)),
+            Ok(Some(source)) if own == (Vec::new(), None) => self.images_in(source),
             _ => own,
         }
+    }
+
+    fn images_in(&mut self, source: &Fields<'t>) -> (Vec<String>, Option<Picture>) {
+        (self.fill_list(source.image.as_deref(), &source.at(F::Image)), self.picture_in(source))
+    }
+
+    fn picture_in(&mut self, source: &Fields<'t>) -> Option<Picture> {
+        let (text, at) = (source.text(F::ImageFile)?, source.at(F::ImageFile));
+        let name = self.fill(text, at.clone()).ok()?;
+        let name = name.trim();
+        if name.is_empty() {
+            return None;
+        }
+        match &*self.pictures.read(name) {
+            Ok(picture) => return Some(picture.clone()),
+            Err(Unusable::Unreadable(error)) => {
+                self.found.push(unreadable("the picture", Path::new(name), error, at.value()));
+            }
+            Err(Unusable::NoPicture) => {
+                let message = format!("`{name}` is no picture, by its first bytes");
+                let finding = Diagnostic::error(Rule::ImageFileNoPicture, message, at.value());
+                self.found.push(finding.with_help("name a PNG, JPEG, WebP, GIF, AVIF or HEIC file"));
+            }
+        }
+        None
     }
 
     /// What stands in for the images. As a default it is for jobs with an image; on the job itself it needs one.
@@ -25,7 +55,7 @@ impl Maker<'_, '_, '_> {
         let own = self.own.text(F::ImageKey);
         let source = if own.is_some() { self.own } else { self.defaults };
         let (text, at) = (source.text(F::ImageKey)?, source.at(F::ImageKey));
-        let has_image = self.own.image.is_some() || self.defaults.image.is_some();
+        let has_image = if self.own.says(F::Image) { self.own.image.is_some() } else { self.defaults.image.is_some() };
         if !has_image {
             if own.is_some() {
                 let message = "`image_key` stands in for an image, and this job has none";

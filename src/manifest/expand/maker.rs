@@ -4,6 +4,7 @@ use minijinja::Value;
 use minijinja::value::Serde;
 
 use super::fields::Fields;
+use super::pictures::Pictures;
 use super::prompt_files::PromptFiles;
 use crate::catalog::{Catalog, Model};
 use crate::domain::{Field, Labels, Rule, Spec};
@@ -63,6 +64,8 @@ pub(super) struct Entry<'r, 't, 'c> {
     pub catalog: &'c Catalog,
     /// The files of prompts.
     pub prompts: &'r PromptFiles,
+    /// The pictures on this machine.
+    pub pictures: &'r Pictures,
     /// The entry's own fields.
     pub own: &'r Fields<'t>,
     /// The defaults.
@@ -73,6 +76,7 @@ pub(super) struct Maker<'r, 't, 'c> {
     templates: &'r Templates,
     pub(super) catalog: &'c Catalog,
     pub(super) prompts: &'r PromptFiles,
+    pub(super) pictures: &'r Pictures,
     pub(super) own: &'r Fields<'t>,
     pub(super) defaults: &'r Fields<'t>,
     pub(super) combination: &'r [Cell],
@@ -86,7 +90,7 @@ pub(super) struct Maker<'r, 't, 'c> {
 
 /// Makes one job's fields.
 pub(super) fn render<'c>(entry: Entry<'_, '_, 'c>, row: Option<&Row>, combination: &[Cell]) -> Rendered<'c> {
-    let Entry { templates, catalog, prompts, own, defaults } = entry;
+    let Entry { templates, catalog, prompts, pictures, own, defaults } = entry;
     let other = combination.iter().filter(|cell| !JobField::named(&cell.name).is_some_and(JobField::is_plain));
     let scope = Scope {
         row: row.map(|row| row.value.clone()),
@@ -98,6 +102,7 @@ pub(super) fn render<'c>(entry: Entry<'_, '_, 'c>, row: Option<&Row>, combinatio
         templates,
         catalog,
         prompts,
+        pictures,
         own,
         defaults,
         combination,
@@ -110,13 +115,15 @@ pub(super) fn render<'c>(entry: Entry<'_, '_, 'c>, row: Option<&Row>, combinatio
     for field in JobField::PLAIN {
         maker.make(field);
     }
+    let (image, picture) = maker.images();
     let spec = Spec {
         model: maker.made_text(F::Model).unwrap_or_default(),
         prompt: maker.made_text(F::Prompt),
         duration: maker.made(F::Duration).and_then(Value::as_i64),
         aspect_ratio: maker.made_text(F::AspectRatio),
         size: maker.made_text(F::Size),
-        image: maker.images(),
+        image,
+        picture,
         face: maker.made_text(F::Face),
         image_key: maker.image_key(),
         extra: maker.extra(),

@@ -1,7 +1,7 @@
 //! From entries to jobs: one for each row, combination and take.
 //!
 //! [`expander`] goes through the entries. [`fields`] compiles the texts of one, with [`prompt_files`]; [`maker`] chooses for each row between the job's own
-//! and the defaults and fills the templates in: [`plain_fields`], which may use each other, then [`lists`] and [`takes`]. [`finisher`] has the
+//! and the defaults and fills the templates in: [`plain_fields`], which may use each other, then [`lists`], [`pictures`] and [`takes`]. [`finisher`] has the
 //! catalogue check and price what came of it, and knows the [`names_in_use`]. [`moves`] are held against the jobs at the end.
 
 pub(in crate::manifest) mod expander;
@@ -11,6 +11,7 @@ mod lists;
 mod maker;
 pub(in crate::manifest) mod moves;
 mod names_in_use;
+pub(in crate::manifest) mod pictures;
 mod plain_fields;
 pub(in crate::manifest) mod prompt_files;
 mod takes;

@@ -92,7 +92,7 @@ impl<'r, 't> Maker<'r, 't, '_> {
         match field {
             // A blank prompt is told where it stands, unless an image makes it needless; a blank id always is.
             F::Id => Ok(Some(filled.into())),
-            F::Prompt if is_empty && self.own.image.is_none() => Ok(Some(filled.into())),
+            F::Prompt if is_empty && !self.own.says(F::Image) => Ok(Some(filled.into())),
             _ if is_empty => Ok(None),
             F::Duration => self.whole(field, &filled, at).map(|seconds| Some(seconds.into())),
             _ => Ok(Some(filled.into())),

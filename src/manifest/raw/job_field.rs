@@ -18,6 +18,7 @@ pub(in crate::manifest) enum JobField {
     AspectRatio,
     Size,
     Image,
+    ImageFile,
     ImageKey,
     Face,
     Takes,
@@ -33,7 +34,7 @@ impl JobField {
     /// How many there are.
     pub(in crate::manifest) const COUNT: usize = Self::SHARED.len() + 1;
     /// All that may stand on a job and under `defaults`; an id stands on a job alone.
-    pub(in crate::manifest) const SHARED: [Self; 14] = [
+    pub(in crate::manifest) const SHARED: [Self; 15] = [
         F::Model,
         F::Prompt,
         F::PromptFile,
@@ -41,6 +42,7 @@ impl JobField {
         F::AspectRatio,
         F::Size,
         F::Image,
+        F::ImageFile,
         F::ImageKey,
         F::Face,
         F::Takes,
@@ -64,6 +66,7 @@ impl JobField {
             F::AspectRatio => "aspect_ratio",
             F::Size => "size",
             F::Image => "image",
+            F::ImageFile => "image_file",
             F::ImageKey => "image_key",
             F::Face => "face",
             F::Takes => "takes",
@@ -87,7 +90,7 @@ impl JobField {
             F::Duration => Some(Field::Duration),
             F::AspectRatio => Some(Field::AspectRatio),
             F::Size => Some(Field::Size),
-            F::Image => Some(Field::Image),
+            F::Image | F::ImageFile => Some(Field::Image),
             F::Face => Some(Field::Face),
             F::Id | F::ImageKey | F::Takes | F::Tags | F::Labels | F::File | F::Extra => None,
         }
@@ -113,7 +116,7 @@ impl JobField {
 
     /// Whether a value in typographic quotes was meant without them: no value of these has any.
     pub(in crate::manifest) fn is_a_word(self) -> bool {
-        matches!(self, F::Model | F::AspectRatio | F::Size | F::PromptFile)
+        matches!(self, F::Model | F::AspectRatio | F::Size | F::PromptFile | F::ImageFile)
     }
 
     /// Whether a var or an axis may not be called so, because templates mean the job's own.

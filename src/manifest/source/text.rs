@@ -133,11 +133,11 @@ impl FileAccess {
         read_at_most(&self.inside(name)?, largest)
     }
 
-    /// The same of a file that is no text.
-    pub(crate) fn read_bytes(&self, name: &str, largest: u64) -> Result<Vec<u8>, TextError> {
-        let mut bytes = Vec::new();
-        File::open(self.inside(name)?)?.take(largest + 1).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > largest { Err(TextError::TooLarge(largest / 1024)) } else { Ok(bytes) }
+    /// The same of a file that is no text, with where it lies when every link is followed.
+    pub(crate) fn read_bytes(&self, name: &str, largest: u64) -> Result<(PathBuf, Vec<u8>), TextError> {
+        let (path, mut bytes) = (self.inside(name)?, Vec::new());
+        File::open(&path)?.take(largest + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > largest { Err(TextError::TooLarge(largest / 1024)) } else { Ok((path, bytes)) }
     }
 
     /// A file below the top, which is noted as read.
@@ -154,6 +154,9 @@ impl FileAccess {
         // Links are followed first: what counts is where they lead.
         let path = self.folder.join(name).canonicalize()?;
         let is_of_the_system = OF_THE_SYSTEM.iter().any(|top| path.starts_with(top));
+        if path.is_dir() {
+            return Err(TextError::Folder);
+        }
         if is_of_the_system || !path.is_file() {
             return Err(TextError::NotForManifests);
         }

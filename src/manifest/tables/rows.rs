@@ -57,7 +57,7 @@ fn read_file(
     };
     if matches!(ending.as_deref(), Some("xlsx" | "xlsm")) {
         return match access.read_bytes(file, LARGEST) {
-            Ok(bytes) => workbook::parse(&bytes, file, sheet, at, found),
+            Ok((_, bytes)) => workbook::parse(&bytes, file, sheet, at, found),
             Err(error) => {
                 found.push(refused(&error));
                 Vec::new()

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 type Line = (&'static str, &'static [&'static str]);
 
 /// What each room may import. Nobody imports `cli` but the program itself.
-const ROOMS: [Line; 15] = [
+const ROOMS: [Line; 16] = [
     ("domain", &[]),
     ("files", &[]),
     ("catalog", &["domain"]),
@@ -18,19 +18,20 @@ const ROOMS: [Line; 15] = [
     ("plan", &["domain"]),
     ("bill", &["domain"]),
     ("service", &["domain"]),
+    ("hooks", &["domain", "files"]),
     ("ledger", &["domain", "files"]),
     ("download", &["domain", "files"]),
     // A report names the file of a video only while it is there, whole.
     ("report", &["domain", "files", "download"]),
     // The simulator refuses what the catalogue refuses: one definition of every limit.
     ("sandbox", &["domain", "catalog"]),
-    ("engine", &["domain", "plan", "service", "ledger", "download"]),
+    ("engine", &["domain", "plan", "service", "ledger", "download", "hooks"]),
     // The one safe order: nobody else puts a ledger and an engine together.
     (
         "session",
         &[
             "domain", "files", "catalog", "manifest", "plan", "service", "ledger", "download", "report", "sandbox",
-            "engine",
+            "hooks", "engine",
         ],
     ),
     ("ui", &["domain", "manifest", "plan", "bill", "engine", "report"]),
@@ -64,12 +65,13 @@ const INNER: [(&str, &[Line]); 5] = [
 ];
 
 /// Where the code knows the operating system, and for what.
-const OF_THE_SYSTEM: [(&str, &str); 7] = [
+const OF_THE_SYSTEM: [(&str, &str); 8] = [
     ("cli/service.rs", "the mode of the key's file"),
     ("cli/signals.rs", "signals"),
     ("files/folder.rs", "folders that are synced"),
     ("files/open.rs", "flags for opening, which no link and no pipe survive"),
     ("files/replace.rs", "the mode of a file that is replaced"),
+    ("hooks/program.rs", "groups of processes"),
     ("ledger/sqlite/open.rs", "the mode of a ledger, and its names"),
     ("manifest/source/text.rs", "which file a name leads to"),
 ];

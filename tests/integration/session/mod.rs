@@ -7,6 +7,7 @@ mod labels;
 mod library;
 mod money;
 mod moves;
+mod pictures;
 mod run;
 mod sheet;
 mod signals;

@@ -163,6 +163,14 @@ impl MemoryLedger {
 }
 
 impl HeldBatch for MemoryLedger {
+    async fn picture_address(&self, _: &str, _: &str, _: jiff::Timestamp) -> Result<Option<String>, LedgerError> {
+        Ok(None)
+    }
+
+    async fn keep_picture_address(&self, _: &str, _: &str, _: &str) -> Result<(), LedgerError> {
+        Ok(())
+    }
+
     fn concluded(&self) -> usize {
         0
     }
@@ -281,6 +289,7 @@ pub async fn run_fetching(
         settings,
         stop,
         downloads,
+        assets: None,
         tell: &tell,
     };
     let outcome = engine.run(plan).await;

@@ -1,0 +1,22 @@
+//! Programs of the user's that a run starts.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::groups::duration;
+
+/// Which programs, and for how long each may run.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Programs")]
+pub(crate) struct ProgramArgs {
+    /// Gives a picture of this machine (`image_file`) an address: gets its path as the last argument, and prints one URL
+    #[arg(long, env = "SHOTLIST_ASSET_COMMAND", hide_env_values = true, value_name = "CMD")]
+    pub asset_command: Option<String>,
+    /// For how long such an address is good, also for later runs [default: this run]
+    #[arg(long, env = "SHOTLIST_ASSET_TTL", hide_env_values = true, value_name = "DURATION", value_parser = duration)]
+    pub asset_ttl: Option<Duration>,
+    /// How long a program may take before it is killed and counts as failed
+    #[arg(long, env = "SHOTLIST_PROGRAM_TIMEOUT", hide_env_values = true, value_name = "DURATION", default_value = "10m", value_parser = duration)]
+    pub program_timeout: Duration,
+}

@@ -1,0 +1,42 @@
+//! A picture on this machine that a video begins with.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::hex;
+
+/// A local picture. What is in it says which picture it is; where it lies, and where it can be fetched, do not.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Picture {
+    /// Where it lies, with every link followed.
+    pub path: PathBuf,
+    /// SHA-256 of its bytes, as 64 hexadecimal digits.
+    pub sha256: String,
+}
+
+impl Picture {
+    /// The largest, in bytes: many times what a frame of 720p takes. The interface names no limit.
+    pub const LARGEST: u64 = 64 << 20;
+
+    /// The picture of these bytes.
+    #[must_use]
+    pub fn new(path: PathBuf, bytes: &[u8]) -> Self {
+        Self { path, sha256: hex(&Sha256::digest(bytes)) }
+    }
+
+    /// What stands in a request for the address that the picture does not have yet. It is an object, which no address and no list of
+    /// addresses is.
+    pub(super) fn stand_in(&self) -> Value {
+        json!({ "sha256": self.sha256 })
+    }
+}
+
+/// Whether a text has the form of an address from which the service can fetch an image (interface §2.1).
+#[must_use]
+pub(crate) fn has_web_address_form(text: &str) -> bool {
+    let (scheme, rest) = text.split_once("://").unwrap_or_default();
+    let is_of_the_web = scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http");
+    is_of_the_web && !rest.is_empty() && !rest.starts_with('/') && !rest.contains(char::is_whitespace)
+}

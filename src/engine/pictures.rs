@@ -1,0 +1,92 @@
+//! Addresses for local pictures, asked for when a job's turn has come, each once in a run.
+//!
+//! Nothing is sent for a job before its picture has an address, and no intent is written: without one the job stays as it was, and
+//! costs nothing. What was asked for does not depend on the address ([`Request::with_picture_at`](crate::domain::Request::with_picture_at)).
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::Timestamp;
+use tokio::sync::{OnceCell, Semaphore};
+
+use crate::domain::{Job, Picture, with_causes};
+use crate::hooks::AssetCommand;
+use crate::ledger::{HeldBatch, LedgerError};
+
+/// The most that are asked for at once.
+const AT_ONCE: usize = 4;
+/// After how many failures in a row nobody is asked any more: each may take as long as a program may.
+const MOST_FAILED: usize = 3;
+
+/// Where a picture can be fetched, or why nobody can say.
+type Answer = Result<String, String>;
+
+/// Where the pictures of a run can be fetched.
+pub(super) struct Pictures<'r, L> {
+    command: Option<&'r AssetCommand>,
+    ledger: &'r L,
+    /// By what is in them.
+    asked: Mutex<HashMap<String, Arc<OnceCell<Answer>>>>,
+    permits: Semaphore,
+    /// How often the command failed since it last did not.
+    failed: AtomicUsize,
+}
+
+impl<'r, L: HeldBatch> Pictures<'r, L> {
+    pub(super) fn new(command: Option<&'r AssetCommand>, ledger: &'r L) -> Self {
+        let (asked, permits, failed) = (Mutex::default(), Semaphore::new(AT_ONCE), AtomicUsize::new(0));
+        Self { command, ledger, asked, permits, failed }
+    }
+
+    /// The job as it can be sent: with an address for its picture, if it begins with one of this machine. Otherwise, why not.
+    pub(super) async fn sendable(&self, job: &Arc<Job>) -> Result<Arc<Job>, String> {
+        let Some(picture) = &job.spec.picture else { return Ok(Arc::clone(job)) };
+        let asked = {
+            let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(asked.entry(picture.sha256.clone()).or_default())
+        };
+        let address = asked.get_or_init(|| self.ask(picture)).await.as_ref().map_err(Clone::clone)?;
+        Ok(Arc::new(Job { request: job.request.with_picture_at(address), ..(**job).clone() }))
+    }
+
+    async fn ask(&self, picture: &Picture) -> Answer {
+        let Some(command) = self.command else { return Err("there is no asset command".to_owned()) };
+        // It is never closed.
+        let _permit = self.permits.acquire().await;
+        if let Some(address) = self.kept(command, picture).await.map_err(|error| with_causes(&error))? {
+            return Ok(address);
+        }
+        if self.failed.load(Ordering::Relaxed) >= MOST_FAILED {
+            return Err(format!("it was not asked for: the asset command failed {MOST_FAILED} times in a row"));
+        }
+        match command.address(picture).await {
+            Ok(address) => {
+                self.failed.store(0, Ordering::Relaxed);
+                self.keep(command, picture, &address).await;
+                Ok(address)
+            }
+            Err(error) => {
+                self.failed.fetch_add(1, Ordering::Relaxed);
+                Err(with_causes(&error))
+            }
+        }
+    }
+
+    /// The address that an earlier run was told and that is still good.
+    async fn kept(&self, command: &AssetCommand, picture: &Picture) -> Result<Option<String>, LedgerError> {
+        let Some(since) = command.ttl.and_then(|ttl| Timestamp::now().checked_sub(ttl).ok()) else { return Ok(None) };
+        self.ledger.picture_address(&picture.sha256, &command.program.fingerprint(), since).await
+    }
+
+    /// Keeps it for later runs. One that could not be kept is asked for again.
+    async fn keep(&self, command: &AssetCommand, picture: &Picture, address: &str) {
+        if command.ttl.is_none() {
+            return;
+        }
+        let kept = self.ledger.keep_picture_address(&picture.sha256, &command.program.fingerprint(), address).await;
+        if let Err(error) = kept {
+            tracing::warn!("the address of a picture can't be kept: {}", with_causes(&error));
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! `--asset-command`: gives a picture of this machine an address at which the service can fetch it.
+//!
+//! What the service gets must be what was planned and priced: a picture that is another one by now has no address.
+
+use std::time::Duration;
+
+use super::program::{Program, ProgramError};
+use crate::domain::{Picture, has_web_address_form};
+use crate::files::{ReadError, on_a_thread, read_at_most};
+
+/// The longest address, in bytes: what common servers take at most.
+const LONGEST_ADDRESS: usize = 8 << 10;
+
+/// The program that gives addresses.
+#[derive(Clone, Debug)]
+pub struct AssetCommand {
+    /// The program. It gets the picture's path, and prints one address.
+    pub program: Program,
+    /// For how long an address is good, also in later runs. Otherwise it is for the run that asked.
+    pub ttl: Option<Duration>,
+}
+
+/// Why a picture has no address.
+#[derive(Debug, thiserror::Error)]
+pub enum NoAddress {
+    /// The command failed.
+    #[error("the asset command: {0}")]
+    Program(#[from] ProgramError),
+    /// It ended well and said something else.
+    #[error("the asset command printed {0}")]
+    Nonsense(String),
+    /// The picture is another one than when the manifest was read.
+    #[error("it was changed while the run went on; the next run plans with what it is then")]
+    Changed,
+    /// The picture can't be read any more.
+    #[error("it can't be read any more")]
+    Gone(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl AssetCommand {
+    /// Asks for the address of a picture.
+    pub async fn address(&self, picture: &Picture) -> Result<String, NoAddress> {
+        is_unchanged(picture).await?;
+        let said = self.program.run(&picture.path, &[]).await?;
+        let address = address_in(&said.output).map_err(NoAddress::Nonsense)?;
+        // What was sent to where that is may be what came in between.
+        is_unchanged(picture).await?;
+        Ok(address)
+    }
+}
+
+async fn is_unchanged(picture: &Picture) -> Result<(), NoAddress> {
+    let path = picture.path.clone();
+    let read = on_a_thread(move || read_at_most(&path, Picture::LARGEST).map(|bytes| Picture::new(path, &bytes)));
+    let now = match read.await {
+        Ok(Ok(now)) => now,
+        Ok(Err(ReadError::Io(error))) | Err(error) => return Err(NoAddress::Gone(error.into())),
+        Ok(Err(error)) => return Err(NoAddress::Gone(error.into())),
+    };
+    if now == *picture { Ok(()) } else { Err(NoAddress::Changed) }
+}
+
+/// The address, if that is all that was printed.
+fn address_in(output: &str) -> Result<String, String> {
+    let mut lines = output.lines().map(str::trim).filter(|line| !line.is_empty());
+    let Some(address) = lines.next() else { return Err("nothing, and one address is expected".to_owned()) };
+    let more = lines.count();
+    if more > 0 {
+        return Err(format!("{} lines, and one address is expected", more + 1));
+    }
+    if address.len() > LONGEST_ADDRESS {
+        return Err(format!("an address of {} bytes, and no server takes that", address.len()));
+    }
+    if !has_web_address_form(address) {
+        let shown: String = crate::domain::printable::one_line(address).chars().take(100).collect();
+        return Err(format!("`{shown}`, which is no http or https address"));
+    }
+    Ok(address.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_address_is_expected_and_nothing_else() {
+        assert_eq!(address_in("https://x/a.png\r\n").as_deref(), Ok("https://x/a.png"));
+        for bad in
+            ["", "\n", "https://x/a\nhttps://x/b\n", "file:///tmp/a.png", "uploaded: https://x/a", "a.png", "s3://b/a"]
+        {
+            assert!(address_in(bad).is_err(), "{bad:?}");
+        }
+        assert!(address_in(&format!("https://x/{}", "a".repeat(LONGEST_ADDRESS))).is_err());
+    }
+}

@@ -1,0 +1,270 @@
+//! One start of a program: bounded in time and in what is kept of its words, and never left behind.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use sha2::{Digest as _, Sha256};
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::process::{Child, Command};
+
+use crate::domain::hex;
+use crate::domain::printable::one_line;
+
+/// The most that is kept of what a program writes, in bytes, from the end of it: more than an address or a line of a log takes.
+const MOST_KEPT: usize = 64 << 10;
+/// How long its words are still read once it has ended: what it started and left behind may hold them open for ever.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+/// The longest line that is kept, in characters.
+const LONGEST_LINE: usize = 500;
+/// What of this process's environment no program gets to see: shotlist's own settings, the key among them.
+const OWN_VARIABLES: &str = "SHOTLIST_";
+
+/// A program that a person named, with its first arguments.
+#[derive(Clone, Debug)]
+pub struct Program {
+    words: Vec<String>,
+    limit: Duration,
+}
+
+/// A command line that is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NoCommand(&'static str);
+
+/// What a program wrote that ended well.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Said {
+    /// All of its standard output, or the end of it if it is long.
+    pub output: String,
+    /// The last line that it wrote, to standard output if it wrote there.
+    pub line: Option<String>,
+}
+
+/// Why a program does not count as done.
+#[derive(Debug, thiserror::Error)]
+pub enum ProgramError {
+    /// It can't be started.
+    #[error("`{program}` can't be started")]
+    NotStarted {
+        /// What was to be started.
+        program: String,
+        /// Why it was not.
+        source: io::Error,
+    },
+    /// It said by its exit code that it failed, or was killed.
+    #[error("{status}{}", line.as_ref().map(|line| format!(": {line}")).unwrap_or_default())]
+    Failed {
+        /// How it ended.
+        status: ExitStatus,
+        /// The last line that it wrote, to standard error if it wrote there.
+        line: Option<String>,
+    },
+    /// It took too long, and was killed.
+    #[error("it took longer than {}, and was killed", spoken(*.0))]
+    TooLong(Duration),
+    /// It can't be waited for.
+    #[error("it can't be waited for")]
+    Lost(#[source] io::Error),
+}
+
+impl Program {
+    /// A command line as a shell splits it into words. Nothing else that a shell does is done: no variable, no pipe, no pattern.
+    pub fn parse(command: &str, limit: Duration) -> Result<Self, NoCommand> {
+        let words = shlex::split(command).ok_or(NoCommand("a quote in it is never closed"))?;
+        if words.first().is_none_or(String::is_empty) {
+            return Err(NoCommand("it names no program"));
+        }
+        Ok(Self { words, limit })
+    }
+
+    /// What stands for it where what it said is kept: its words may hold a secret.
+    #[must_use]
+    pub fn fingerprint(&self) -> String {
+        hex(&Sha256::digest(self.words.join("\0").as_bytes()))
+    }
+
+    /// Starts it with a path as its last argument, and waits for its end. Dropped before that, it kills the program.
+    pub async fn run(&self, path: &Path, variables: &[(String, String)]) -> Result<Said, ProgramError> {
+        let (mut child, group) = self.start(path, variables)?;
+        let (out, err) = (child.stdout.take(), child.stderr.take());
+        let (mut output, mut errors) = (Vec::new(), Vec::new());
+        let ended = async {
+            let mut words = Box::pin(async { futures::join!(read_end(out, &mut output), read_end(err, &mut errors)) });
+            let status = tokio::select! {
+                status = child.wait() => {
+                    // Whoever it started may still write, or never close what it writes to.
+                    drop(tokio::time::timeout(LAST_WORDS, words).await);
+                    status
+                }
+                _ = &mut words => child.wait().await,
+            };
+            status
+        };
+        let ended = tokio::time::timeout(self.limit, ended).await;
+        let Ok(ended) = ended else { return Err(ProgramError::TooLong(self.limit)) };
+        group.ended();
+        let status = ended.map_err(ProgramError::Lost)?;
+        let (output, errors) = (text(&output), text(&errors));
+        if !status.success() {
+            return Err(ProgramError::Failed { status, line: last_line(&errors).or_else(|| last_line(&output)) });
+        }
+        let line = last_line(&output).or_else(|| last_line(&errors));
+        Ok(Said { output, line })
+    }
+
+    fn start(&self, path: &Path, variables: &[(String, String)]) -> Result<(Child, Group), ProgramError> {
+        let (program, first) = self.words.split_first().map_or(("", [].as_slice()), |(p, rest)| (p.as_str(), rest));
+        let mut command = Command::new(program);
+        command.args(first).arg(path).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.kill_on_drop(true);
+        for (name, _) in std::env::vars_os().filter(|(name, _)| is_own(name)) {
+            command.env_remove(name);
+        }
+        // No variable of a process can hold it.
+        command.envs(variables.iter().map(|(name, value)| (name, value.replace('\0', " "))));
+        // What a terminal sends to this process is not meant for it, and what it starts dies with it.
+        #[cfg(unix)]
+        command.process_group(0);
+        let child = command.spawn();
+        let child = child.map_err(|source| ProgramError::NotStarted { program: one_line(program), source })?;
+        let group = Group(child.id());
+        Ok((child, group))
+    }
+}
+
+fn is_own(name: &OsStr) -> bool {
+    name.to_string_lossy().to_ascii_uppercase().starts_with(OWN_VARIABLES)
+}
+
+/// A program that runs and all that it started. Dropped before it ended, it is killed.
+struct Group(Option<u32>);
+
+impl Group {
+    /// It was waited for: its number may be another's from now on.
+    fn ended(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        #[cfg(unix)]
+        if let Some(id) = self.0.and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw) {
+            // It may have ended this very moment.
+            let _gone = rustix::process::kill_process_group(id, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+/// Reads to the end, and keeps the last of it.
+async fn read_end(source: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) {
+    let Some(mut source) = source else { return };
+    let mut buffer = [0; 8 << 10];
+    // What can't be read is as good as its end: the exit code says whether it was done.
+    while let Ok(read @ 1..) = source.read(&mut buffer).await {
+        kept.extend_from_slice(&buffer[..read]);
+        if kept.len() > MOST_KEPT {
+            kept.drain(..kept.len() - MOST_KEPT);
+        }
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The last line that is not blank, as a terminal may show it.
+fn last_line(text: &str) -> Option<String> {
+    let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
+    Some(one_line(line).chars().take(LONGEST_LINE).collect())
+}
+
+fn spoken(duration: Duration) -> String {
+    jiff::SignedDuration::try_from(duration)
+        .map_or_else(|_| format!("{duration:?}"), |duration| format!("{duration:#}"))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    fn shell(script: &str) -> Program {
+        Program { words: vec!["sh".into(), "-c".into(), script.into(), "sh".into()], limit: Duration::from_mins(1) }
+    }
+
+    #[tokio::test]
+    async fn a_program_gets_the_path_and_the_variables_and_none_of_ours() {
+        let variables = [("SHOTLIST_ID".to_owned(), "hero\0".to_owned())];
+        let said = shell(r#"echo "$1|$SHOTLIST_ID|$SHOTLIST_TEST_SECRET""#);
+        let said = said.run(Path::new("a b.mp4"), &variables).await.expect("it ran");
+        assert_eq!((&*said.output, said.line.as_deref()), ("a b.mp4|hero |\n", Some("a b.mp4|hero |")));
+    }
+
+    #[test]
+    fn a_command_is_split_as_a_shell_does_and_nothing_more() {
+        let words = |command| Program::parse(command, Duration::ZERO).map(|program| program.words);
+        assert_eq!(words("up --to 'my bucket' $HOME").expect("words"), ["up", "--to", "my bucket", "$HOME"]);
+        for bad in ["", "  ", "it's", "''"] {
+            assert!(words(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[tokio::test]
+    async fn how_a_program_fails_is_told_in_its_own_last_words() {
+        let told = async |script: &str| {
+            let error = shell(script).run(Path::new("x"), &[]).await.expect_err("a failure");
+            error.to_string()
+        };
+        assert_eq!(told("echo fine; echo 'no such bucket' >&2; echo; exit 3").await, "exit status: 3: no such bucket");
+        assert_eq!(told("exit 1").await, "exit status: 1");
+        assert_eq!(told("kill -9 $$").await, "signal: 9 (SIGKILL)");
+        let nowhere = Program::parse("no-such-program-here", Duration::from_mins(1)).expect("words");
+        let error = nowhere.run(Path::new("x"), &[]).await.expect_err("nothing to start");
+        assert_eq!(error.to_string(), "`no-such-program-here` can't be started");
+    }
+
+    #[tokio::test]
+    async fn one_that_hangs_is_killed_with_all_that_it_started() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let alive = folder.path().join("pid");
+        let mut program = shell("sleep 600 & echo $! > \"$1\"; wait");
+        program.limit = Duration::from_secs(1);
+        let error = program.run(&alive, &[]).await.expect_err("it hangs");
+        assert_eq!(error.to_string(), "it took longer than 1s, and was killed");
+        let pid = std::fs::read_to_string(&alive).expect("it began").trim().to_owned();
+        let state = || std::fs::read_to_string(PathBuf::from("/proc").join(&pid).join("stat"));
+        for _ in 0..1000 {
+            // A process that is dead may still have to be collected.
+            if state().map_or(true, |stat| stat.contains(") Z ")) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("what it started is still there: {:?}", state());
+    }
+
+    #[tokio::test]
+    async fn a_program_that_leaves_another_behind_is_done_when_it_ends_itself() {
+        let said = shell("sleep 600 & echo done; echo $! > \"$1\"");
+        let folder = tempfile::tempdir().expect("a folder");
+        let pid = folder.path().join("pid");
+        let said = said.run(&pid, &[]).await.expect("it ended");
+        assert_eq!(said.line.as_deref(), Some("done"));
+        let pid = std::fs::read_to_string(&pid).expect("a number");
+        let killed = std::process::Command::new("kill").arg(pid.trim()).status().expect("kill is there");
+        assert!(killed.success(), "it was killed before");
+    }
+
+    #[tokio::test]
+    async fn what_is_said_without_end_is_kept_from_its_end() {
+        let said =
+            shell("i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done").run(Path::new("x"), &[]).await;
+        let said = said.expect("it ended");
+        assert_eq!((said.output.len(), said.line.as_deref()), (MOST_KEPT, Some("line 19999")));
+    }
+}

@@ -1,0 +1,80 @@
+//! `image_file`: pictures on this machine. Each is read once, because what is in it is a part of what its jobs ask for.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use crate::domain::Picture;
+use crate::manifest::source::text::{FileAccess, TextError};
+
+/// The pictures that were read.
+pub(crate) struct Pictures {
+    access: FileAccess,
+    read: RefCell<HashMap<String, Rc<Result<Picture, Unusable>>>>,
+}
+
+/// Why a file can't be a picture.
+pub(super) enum Unusable {
+    /// It can't be read.
+    Unreadable(TextError),
+    /// It is something else.
+    NoPicture,
+}
+
+impl Pictures {
+    /// Of the files that a manifest may read.
+    pub(crate) fn new(access: &FileAccess) -> Self {
+        Self { access: access.clone(), read: RefCell::default() }
+    }
+
+    /// The picture of this name.
+    pub(super) fn read(&self, name: &str) -> Rc<Result<Picture, Unusable>> {
+        if let Some(known) = self.read.borrow().get(name) {
+            return Rc::clone(known);
+        }
+        let picture = Rc::new(self.read_one(name));
+        self.read.borrow_mut().insert(name.to_owned(), Rc::clone(&picture));
+        picture
+    }
+
+    fn read_one(&self, name: &str) -> Result<Picture, Unusable> {
+        let (path, bytes) = self.access.read_bytes(name, Picture::LARGEST).map_err(Unusable::Unreadable)?;
+        if is_picture(&bytes) { Ok(Picture::new(path, &bytes)) } else { Err(Unusable::NoPicture) }
+    }
+}
+
+/// Whether a file begins as a picture does, in a format that the web knows.
+fn is_picture(bytes: &[u8]) -> bool {
+    let begins = |start: &[u8]| bytes.starts_with(start);
+    let holds = |at: usize, words: &[&[u8]]| words.iter().any(|word| bytes.get(at..at + word.len()) == Some(*word));
+    begins(b"\x89PNG\r\n\x1a\n")
+        || begins(b"\xff\xd8\xff")
+        || begins(b"GIF8")
+        || (begins(b"RIFF") && holds(8, &[b"WEBP"]))
+        || (holds(4, &[b"ftyp"]) && holds(8, &[b"avif", b"heic", b"heix", b"mif1"]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_picture_is_told_by_how_it_begins() {
+        let pictures: [&[u8]; 6] = [
+            b"\x89PNG\r\n\x1a\n....",
+            b"\xff\xd8\xff\xe0..",
+            b"GIF89a",
+            b"RIFF\x01\x02\x03\x04WEBPVP8 ",
+            b"\0\0\0\x20ftypavif",
+            b"\0\0\0\x18ftypheic",
+        ];
+        for bytes in pictures {
+            assert!(is_picture(bytes), "{bytes:?}");
+        }
+        let others: [&[u8]; 7] =
+            [b"", b"\x89PNG", b"%PDF-1.7", b"<svg", b"RIFF....WAVE", b"\0\0\0\x20ftypisom", b"PK\x03\x04"];
+        for bytes in others {
+            assert!(!is_picture(bytes), "{bytes:?}");
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! Pictures of this machine: what is in one is a part of what its job asks for, a program of the user's gives it an address, and
+//! nothing is sent for one that has none.
+#![cfg(unix)]
+
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::Value;
+
+use crate::support::{Program, Service, Workspace, kill, output_of, wait_until};
+
+const LOOKS: &str = "version: 1
+defaults: { model: alpha-2, prompt: Walk }
+jobs:
+  - { id: \"walk-{{ row.look }}\", for_each: looks.csv, image_file: \"frames/{{ row.look }}.png\" }
+  - { id: hero }
+";
+
+fn png(word: &str) -> Vec<u8> {
+    [b"\x89PNG\r\n\x1a\n", word.as_bytes()].concat()
+}
+
+/// Three looks, each with its picture, and a program that notes what it is asked for.
+fn looks() -> Workspace {
+    let mut here = Workspace::with_manifest(LOOKS).file("looks.csv", "look\nred\ngreen\nblue\n");
+    for look in ["red", "green", "blue"] {
+        here = here.file(&format!("frames/{look}.png"), png(look));
+    }
+    upload(&here, "echo \"https://cdn.example/$name?signed=$$\"");
+    here
+}
+
+/// Writes the program: what it does behind the note of what it was asked for.
+fn upload(here: &Workspace, script: &str) {
+    here.write("upload", format!("#!/bin/sh\nname=$(basename \"$1\")\necho \"$1\" >> asked\n{script}\n"));
+    std::fs::set_permissions(here.path("upload"), PermissionsExt::from_mode(0o755)).expect("made a program");
+}
+
+fn run(here: &Workspace, service: &Service, args: &[&str]) -> Program {
+    here.run(service, &[&["--asset-command", "./upload"], args].concat())
+}
+
+fn asked(here: &Workspace) -> Vec<String> {
+    let text = std::fs::read_to_string(here.path("asked")).unwrap_or_default();
+    text.lines().map(|line| line.rsplit('/').next().unwrap_or(line).to_owned()).collect()
+}
+
+fn images(service: &Service) -> Vec<String> {
+    let body = |post: &String| serde_json::from_str::<Value>(post).expect("JSON");
+    let mut images: Vec<String> =
+        service.posts().iter().filter_map(|post| Some(body(post)["image"].as_str()?.to_owned())).collect();
+    images.sort();
+    images
+}
+
+#[test]
+fn what_is_in_a_picture_is_a_part_of_what_is_asked_for_and_its_address_is_not() {
+    let (here, service) = (looks(), Service::well());
+    let plan = here.run(&service, &["--plan"]).ends_with(0).stdout;
+    assert!(plan.contains("3 jobs begin with a picture of this machine"), "{plan}");
+    let json = |args: &[&str]| -> Value {
+        serde_json::from_str(
+            &run(&here, &service, &[&["--plan", "--format", "json"], args].concat()).ends_with(0).stdout,
+        )
+        .expect("JSON")
+    };
+    let before = json(&[]);
+    let sha256 = crate::support::sha256(&png("red"));
+    assert_eq!(before["jobs"][0]["request"]["image"], serde_json::json!({ "sha256": sha256 }));
+    assert_eq!(asked(&here), [""; 0], "a plan starts nothing");
+
+    run(&here, &service, &[]).ends_with(0);
+    let names = |images: &[String]| -> Vec<String> {
+        images.iter().map(|image| image.split('?').next().unwrap_or(image).to_owned()).collect()
+    };
+    let sent = names(&images(&service));
+    assert_eq!(sent, ["https://cdn.example/blue.png", "https://cdn.example/green.png", "https://cdn.example/red.png"]);
+    assert_eq!(asked(&here).len(), 3);
+    // Another day, other addresses, and a picture under another name: nothing is due, and nobody is asked.
+    std::fs::rename(here.path("frames/red.png"), here.path("frames/rot.png")).expect("renamed");
+    here.write(
+        "m.yaml",
+        LOOKS.replace("frames/{{ row.look }}.png", "frames/{{ row.look | replace('red', 'rot') }}.png"),
+    );
+    run(&here, &service, &[]).ends_with(0);
+    assert_eq!((service.posts().len(), asked(&here).len()), (4, 3));
+    // Another picture under the same name is another video.
+    here.write("frames/rot.png", png("crimson"));
+    let changed = json(&[]);
+    assert_eq!(changed["jobs"][0]["reason"], "image changed since it was submitted: costs again");
+    // Another prompt is no other picture.
+    here.write("frames/rot.png", png("red"));
+    let text = std::fs::read_to_string(here.path("m.yaml")).expect("the manifest");
+    here.write("m.yaml", text.replace("Walk", "Run"));
+    assert_eq!(json(&[])["jobs"][0]["reason"], "prompt changed since it was submitted: costs again");
+}
+
+#[test]
+fn a_picture_that_several_jobs_begin_with_is_asked_for_once_and_again_when_its_address_is_old() {
+    let here = Workspace::with_manifest(
+        "version: 1\ndefaults: { model: alpha-2, image_file: a.png }\njobs: [{ id: a, takes: 4 }, { id: b, prompt: Other }]\n",
+    );
+    here.write("a.png", png("a"));
+    here.write("copy.png", png("a"));
+    upload(&here, "sleep 0.2; echo \"https://cdn.example/$name\"");
+    let service = Service::well();
+    run(&here, &service, &["--asset-ttl", "1h"]).ends_with(0);
+    assert_eq!((asked(&here).len(), service.posts().len()), (1, 5));
+    let more = std::fs::read_to_string(here.path("m.yaml")).expect("the manifest");
+    here.write("m.yaml", more.replace("{ id: b,", "{ id: c, image_file: copy.png, prompt: More }, { id: b,"));
+    run(&here, &service, &["--asset-ttl", "1h"]).ends_with(0);
+    assert_eq!((asked(&here).len(), service.posts().len()), (1, 6), "the ledger remembers it by content");
+    // Too old, or given by another command, or not to be kept: it is asked for again.
+    run(&here, &service, &["--asset-ttl", "1ms", "--retake", "b"]).ends_with(0);
+    here.run(&service, &["--asset-ttl", "1h", "--asset-command", "./upload --other", "--retake", "b"]).ends_with(0);
+    run(&here, &service, &["--retake", "b"]).ends_with(0);
+    assert_eq!((asked(&here).len(), service.posts().len()), (4, 9));
+}
+
+#[test]
+fn a_job_whose_picture_has_no_address_is_not_sent_and_the_next_run_tries_again() {
+    for (script, told) in [
+        (
+            "[ $name = blue.png ] && { echo working; echo 'no such bucket' >&2; exit 3; }",
+            "exit status: 3: no such bucket",
+        ),
+        ("[ $name = blue.png ] && { echo https://x/1; echo https://x/2; exit 0; }", "printed 2 lines"),
+        (
+            "[ $name = blue.png ] && { echo file:///etc/passwd; exit 0; }",
+            "`file:///etc/passwd`, which is no http or https",
+        ),
+        ("[ $name = blue.png ] && exit 0", "printed nothing"),
+        ("[ $name = blue.png ] && sleep 600", "it took longer than 2s, and was killed"),
+        (
+            "[ $name = blue.png ] && printf '\\211PNG\\r\\n\\032\\nother' > \"$1\"",
+            "it was changed while the run went on",
+        ),
+    ] {
+        let (here, service) = (looks(), Service::well());
+        upload(&here, &format!("{script}\necho \"https://cdn.example/$name\""));
+        let ended = run(&here, &service, &["--program-timeout", "2s"]).ends_with(1);
+        assert!(
+            ended.stderr.contains("walk-blue was not sent, and costs nothing") && ended.stderr.contains(told),
+            "{script}: {}",
+            ended.stderr
+        );
+        assert!(ended.stdout.contains("3 completed, 1 pending"), "{script}: {}", ended.stdout);
+        assert_eq!(
+            (service.posts().len(), here.ledger("SELECT count(*) FROM attempt")),
+            (3, vec![vec!["3".to_owned()]])
+        );
+        upload(&here, "echo \"https://cdn.example/$name\"");
+        run(&here, &service, &[]).ends_with(0);
+        assert_eq!((service.posts().len(), images(&service).len()), (4, 3), "{script}");
+    }
+}
+
+#[test]
+fn a_command_that_is_broken_is_not_started_for_every_picture() {
+    let here = Workspace::with_manifest(
+        "version: 1
+defaults: { model: alpha-2 }
+jobs:
+  - { id: \"j{{ row.n }}\", for_each: n.csv, image_file: \"p{{ row.n }}.png\" }
+  - { id: plain, prompt: P }
+",
+    );
+    let numbers: Vec<String> = (0..30).map(|n| n.to_string()).collect();
+    for n in &numbers {
+        here.write(&format!("p{n}.png"), png(n));
+    }
+    here.write("n.csv", format!("n\n{}\n", numbers.join("\n")));
+    upload(&here, "exit 1");
+    let service = Service::well();
+    let ended = run(&here, &service, &[]).ends_with(1);
+    assert!(ended.stderr.contains("the asset command failed 3 times in a row"), "{}", ended.stderr);
+    assert!((3..=7).contains(&asked(&here).len()), "{:?}", asked(&here));
+    // What needs no picture is none the worse.
+    assert_eq!(service.posts().len(), 1);
+    let nowhere = here.run(&service, &["--asset-command", "./no-such-thing"]).ends_with(1).stderr;
+    assert!(nowhere.contains("`./no-such-thing` can't be started: No such file"), "{nowhere}");
+}
+
+#[test]
+fn without_a_command_nothing_is_sent_and_nothing_else_is_a_picture() {
+    let (here, service) = (looks(), Service::well());
+    let refused = here.run(&service, &[]).ends_with(2).stderr;
+    assert!(
+        refused.contains("3 jobs begin with a picture of this machine") && refused.contains("--asset-command CMD"),
+        "{refused}"
+    );
+    assert_eq!(service.posts().len(), 0);
+    let unclosed = here.run(&service, &["--asset-command", "it's"]).ends_with(2).stderr;
+    assert!(unclosed.contains("--asset-command: a quote in it is never closed"), "{unclosed}");
+    // What is wrong with a picture is told before anything is priced.
+    here.write("notes.png", "no picture");
+    std::fs::create_dir(here.path("folder.png")).expect("a folder");
+    let large = std::fs::File::create(here.path("large.png")).expect("a file");
+    large.set_len(2 << 30).expect("two GB of nothing");
+    let outside = tempfile::tempdir().expect("a folder");
+    std::fs::write(outside.path().join("secret.png"), png("secret")).expect("written");
+    std::os::unix::fs::symlink(outside.path().join("secret.png"), here.path("link.png")).expect("a link");
+    for (file, told) in [
+        ("notes.png", "`notes.png` is no picture, by its first bytes"),
+        ("nothing.png", "No such file"),
+        ("folder.png", "it is a folder"),
+        ("large.png", "it is larger than 64 MiB"),
+        ("link.png", "it lies outside the manifest's folder"),
+        ("../secret.png", "No such file"),
+        ("/dev/zero", "plain files only"),
+    ] {
+        here.write("one.yaml", format!("version: 1\njobs: [{{ id: a, model: alpha-2, image_file: {file} }}]\n"));
+        let refused = here.shotlist(&["run", "one.yaml", "--plan"]).ends_with(2).stderr;
+        assert!(refused.contains(told), "{file}: {refused}");
+    }
+    for (fields, told) in [
+        (
+            "model: alpha-2, image: \"https://x/a.png\", image_file: frames/red.png",
+            "there is both `image` and `image_file`",
+        ),
+        ("model: alpha-2, image_key: k, image_file: frames/red.png", "`image_key` stands in for an image"),
+        ("model: beta-2.0-lite, prompt: P, image_file: frames/red.png", "beta-2.0-lite has no field `image`"),
+    ] {
+        here.write("one.yaml", format!("version: 1\njobs: [{{ id: a, {fields} }}]\n"));
+        let refused = here.shotlist(&["run", "one.yaml", "--plan"]).ends_with(2).stderr;
+        assert!(refused.contains(told), "{fields}: {refused}");
+    }
+}
+
+#[test]
+fn no_manifest_names_a_program_and_no_program_sees_the_key() {
+    let (here, service) = (looks(), Service::well());
+    here.write("one.yaml", format!("asset_command: ./upload\n{LOOKS}"));
+    here.shotlist(&["run", "one.yaml", "--plan"]).ends_with(2);
+    upload(&here, "env > seen; echo \"https://cdn.example/$name\"");
+    run(&here, &service, &[]).env("SHOTLIST_HEADER", "x-secret=1").env("BUCKET", "mine").ends_with(0);
+    let seen = std::fs::read_to_string(here.path("seen")).expect("what it saw");
+    assert!(seen.contains("BUCKET=mine") && !seen.contains("SHOTLIST_"), "{seen}");
+}
+
+#[test]
+fn a_run_that_is_killed_while_a_picture_is_uploaded_bought_nothing_for_it() {
+    let (here, service) = (looks(), Service::well());
+    upload(&here, "[ -e killed ] || { : > started; sleep 30; }\necho \"https://cdn.example/$name\"");
+    let child = run(&here, &service, &["--exclude", "hero"]).starts();
+    wait_until("an upload began", || here.path("started").exists());
+    kill(&child, "-KILL");
+    output_of(child);
+    let sent = images(&service).len();
+    assert_eq!(sent, 0);
+    here.write("killed", "");
+    run(&here, &service, &[]).ends_with(0);
+    assert_eq!((images(&service).len(), service.posts().len()), (3, 4));
+    // A first signal ends an upload: nothing is lost by that.
+    here.write("m.yaml", LOOKS.replace("Walk", "Run"));
+    std::fs::remove_file(here.path("killed")).expect("removed");
+    std::fs::remove_file(here.path("started")).expect("removed");
+    let child = run(&here, &service, &["--exclude", "hero"]).starts();
+    wait_until("an upload began", || here.path("started").exists());
+    kill(&child, "-INT");
+    assert_eq!(output_of(child).status.code(), Some(130));
+    assert_eq!(service.posts().len(), 4);
+}
