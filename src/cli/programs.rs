@@ -11,6 +11,11 @@ pub(super) fn assets(args: &ProgramArgs) -> Result<Option<AssetCommand>, Failure
     Ok(program.transpose()?.map(|program| AssetCommand { program, ttl: args.asset_ttl }))
 }
 
+/// What is started for each video, if that was named.
+pub(super) fn exec(args: &ProgramArgs) -> Result<Option<Program>, Failure> {
+    args.exec.as_deref().map(|command| program("--exec", command, args)).transpose()
+}
+
 fn program(option: &str, command: &str, args: &ProgramArgs) -> Result<Program, Failure> {
     Program::parse(command, args.program_timeout).map_err(|error| {
         let help = "write a program and its arguments as for a shell; none is started, so pipes and variables go into a script";

@@ -1,9 +1,11 @@
 //! What happens during a run: the one language of progress, log and tests.
 
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::stop::StopReason;
-use crate::domain::{JobId, OutputPath, TaskNames, Usd};
+use crate::domain::{AttemptId, JobId, TaskNames, Usd, VideoFile};
 
 /// Something that happened.
 #[derive(Clone, PartialEq, Debug)]
@@ -69,13 +71,13 @@ pub enum RunEvent {
         job: JobId,
     },
     /// A video is here.
-    Fetched {
+    Fetched(Box<FetchedVideo>),
+    /// The program that was started for a video has ended.
+    Executed {
         /// The job.
         job: JobId,
-        /// Where, inside the output folder.
-        path: OutputPath,
-        /// Its length.
-        bytes: u64,
+        /// Why it counts as failed, if it does.
+        error: Option<String>,
     },
     /// A video could not be fetched; the next run tries again.
     NotFetched {
@@ -157,6 +159,21 @@ pub enum RunEvent {
         /// In what words.
         message: String,
     },
+}
+
+/// A video that is in its place.
+#[derive(Clone, PartialEq, Debug)]
+pub struct FetchedVideo {
+    /// The job.
+    pub job: JobId,
+    /// The attempt.
+    pub attempt: AttemptId,
+    /// The task.
+    pub task: TaskNames,
+    /// The folder that its path is in, if it is not the run's.
+    pub folder: Option<Arc<Path>>,
+    /// The video.
+    pub file: VideoFile,
 }
 
 /// Why a task is left at the service.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
-use super::event::RunEvent;
+use super::event::{FetchedVideo, RunEvent};
 use super::gateway::Gateway;
 use super::stop::StopReason;
 use crate::domain::{Account, AttemptId, JobId, OutputPath, TaskId, TaskNames, VideoFile, with_causes};
@@ -239,7 +239,7 @@ impl<'r, S: VideoService, L: HeldBatch> Fetcher<'r, S, L> {
         if let Err(error) = self.ledger.record(download.attempt, Event::Moved(path.clone())).await {
             return self.gateway.stop_because(StopReason::LedgerFailed, with_causes(&error));
         }
-        (self.gateway.tell)(RunEvent::Fetched { job: download.job.clone(), path, bytes: known.bytes });
+        self.tell_fetched(download, VideoFile { path, ..known.clone() });
     }
 
     async fn write_down(
@@ -250,19 +250,24 @@ impl<'r, S: VideoService, L: HeldBatch> Fetcher<'r, S, L> {
         occupants: &[&(AttemptId, VideoFile)],
     ) {
         let Stored { file, displaced } = stored;
-        let (path, bytes) = (file.path.clone(), file.bytes);
         let moved = displaced
             .into_iter()
             .flat_map(|path| occupants.iter().map(move |(attempt, _)| (*attempt, Event::Moved(path.clone()))));
         let linked = link.map(|video_url| (download.attempt, Event::Relinked { video_url }));
-        let fetched = (download.attempt, Event::Fetched(file));
+        let fetched = (download.attempt, Event::Fetched(file.clone()));
         // What can't be written is done again by the next run, which finds the file in its place.
         for (attempt, event) in moved.chain(linked).chain([fetched]) {
             if let Err(error) = self.ledger.record(attempt, event).await {
                 return self.gateway.stop_because(StopReason::LedgerFailed, with_causes(&error));
             }
         }
-        (self.gateway.tell)(RunEvent::Fetched { job: download.job.clone(), path, bytes });
+        self.tell_fetched(download, file);
+    }
+
+    fn tell_fetched(&self, download: &Download, file: VideoFile) {
+        let Download { job, attempt, task, destination, .. } = download;
+        let (job, task, folder) = (job.clone(), task.clone(), destination.folder.clone());
+        (self.gateway.tell)(RunEvent::Fetched(Box::new(FetchedVideo { job, attempt: *attempt, task, folder, file })));
     }
 }
 

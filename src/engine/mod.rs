@@ -44,7 +44,7 @@ mod trust;
 mod watch;
 mod watched;
 
-pub use event::{LeaveReason, RunEvent};
+pub use event::{FetchedVideo, LeaveReason, RunEvent};
 pub use outcome::Outcome;
 pub use run::Engine;
 pub use settings::Settings;

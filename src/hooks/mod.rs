@@ -4,10 +4,12 @@
 //! start anything. None of them sees the key, or any other setting of shotlist's.
 //!
 //! [`program`] is one start, without a shell, bounded in time and killed with all that it started. [`assets`] gives a local picture an
-//! address.
+//! address, [`video`] tells of a video that is in its place.
 
 mod assets;
 mod program;
+mod video;
 
 pub use assets::{AssetCommand, NoAddress};
 pub use program::{NoCommand, Program, ProgramError, Said};
+pub use video::Video;

@@ -70,6 +70,17 @@ pub enum ProgramError {
     Lost(#[source] io::Error),
 }
 
+impl ProgramError {
+    /// The last line that the program wrote, if it ended by itself.
+    #[must_use]
+    pub fn line(&self) -> Option<&str> {
+        match self {
+            Self::Failed { line, .. } => line.as_deref(),
+            Self::NotStarted { .. } | Self::TooLong(_) | Self::Lost(_) => None,
+        }
+    }
+}
+
 impl Program {
     /// A command line as a shell splits it into words. Nothing else that a shell does is done: no variable, no pipe, no pattern.
     pub fn parse(command: &str, limit: Duration) -> Result<Self, NoCommand> {

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use super::times::Times;
-use crate::domain::{Cells, Charge, Labels, Usd};
+use crate::domain::{Cells, Charge, Executed, Labels, Usd};
 
 /// Where a job stands.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
@@ -147,9 +147,43 @@ pub struct Row {
     pub at_risk_usd: Usd,
     /// What a person declared of its last submission, in words.
     pub declared: Option<String>,
+    /// What came of the program that was started for the video.
+    pub exec: Option<Exec>,
     /// What only a page for people shows.
     #[serde(skip)]
     pub(super) detail: Detail,
+}
+
+/// What came of the program that was started for a video.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+pub struct Exec {
+    /// Whether it succeeded.
+    pub outcome: ExecOutcome,
+    /// Why it counts as failed.
+    pub error: Option<String>,
+    /// The last line that it wrote.
+    pub line: Option<String>,
+    /// When it ended, to the millisecond.
+    #[schemars(with = "String")]
+    pub at: String,
+}
+
+/// Whether a program succeeded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ExecOutcome {
+    /// It did.
+    Done,
+    /// It did not: the next run with `--exec` starts it again.
+    Failed,
+}
+
+impl From<&Executed> for Exec {
+    fn from(executed: &Executed) -> Self {
+        let Executed { at, error, line } = executed;
+        let outcome = if error.is_none() { ExecOutcome::Done } else { ExecOutcome::Failed };
+        Self { outcome, error: error.clone(), line: line.clone(), at: moment(*at) }
+    }
 }
 
 /// A time as every form of a report has it: always as many digits, because readers of tables take the first row for the
@@ -197,6 +231,8 @@ pub struct Totals {
     pub states: BTreeMap<&'static str, usize>,
     /// Jobs whose video is on this machine.
     pub videos: usize,
+    /// Jobs for whose video the program of `--exec` failed the last time.
+    pub exec_failed: usize,
 }
 
 /// A task that was paid for, or perhaps, and that no row stands for: its job was changed, taken again or removed since.

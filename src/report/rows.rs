@@ -8,7 +8,7 @@ use indexmap::IndexSet;
 use jiff::Timestamp;
 
 use super::relative_path::relative_path;
-use super::row::{Detail, JobState, Row, Superseded, Totals};
+use super::row::{Detail, Exec, JobState, Row, Superseded, Totals};
 use super::times::Times;
 use crate::domain::{Attempt, AttemptId, AttemptState, BatchKey, Charge, Columns, History, Job, Usd, VideoFile};
 use crate::download::is_whole;
@@ -44,11 +44,13 @@ impl Report {
     #[must_use]
     pub fn new(key: &BatchKey, simulated: bool, jobs: Arc<[Arc<Job>]>, history: History, folder: &Path) -> Self {
         let mut states: BTreeMap<&'static str, usize> = JobState::ALL.iter().map(|state| (state.name(), 0)).collect();
-        let (mut shown, mut videos) = (HashSet::with_capacity(jobs.len()), 0);
+        let (mut shown, mut videos, mut exec_failed) = (HashSet::with_capacity(jobs.len()), 0, 0);
         let (mut to_submit_usd, mut held_usd) = (Usd::ZERO, Usd::ZERO);
         for job in &*jobs {
             let (attempt, state) = standing(job, &attempts_of(job, &history));
             shown.extend(attempt.map(|attempt| attempt.id));
+            let executed = attempt.and_then(|attempt| attempt.particulars.executed.as_ref());
+            exec_failed += usize::from(executed.is_some_and(|executed| executed.error.is_some()));
             videos += usize::from(attempt.is_some_and(|attempt| file_of(attempt, folder).is_some()));
             match state {
                 JobState::Held => held_usd += job.price,
@@ -67,6 +69,7 @@ impl Report {
             unknown_usd: history.unknown(),
             states,
             videos,
+            exec_failed,
         };
         let superseded = superseded(&shown, &history, folder);
         Self { key: key.clone(), simulated, superseded, totals, jobs, history, folder: folder.to_owned() }
@@ -213,6 +216,7 @@ fn row(batch: &str, job: &Job, history: &History, folder: &Path) -> Row {
         price_usd: job.price,
         at_risk_usd: at_risk,
         declared: declared.map(|declared| declared.to_string()),
+        exec: shown.and_then(|attempt| attempt.particulars.executed.as_deref()).map(Exec::from),
         detail,
     }
 }

@@ -104,6 +104,11 @@ fn home<L: Ledger>(session: &Session<L>, key: &BatchKey) -> Result<PathBuf, Refu
 }
 
 impl<H> Elsewhere<H> {
+    /// What it is, and what is known of it.
+    pub(super) fn known(&self) -> (&BatchKey, &History) {
+        (&self.key, &self.history)
+    }
+
     /// What is known of the batch, as a plan. Videos that were fetched once and are gone were not wanted.
     fn plan<L: Ledger>(&self, session: &Session<L>) -> Plan {
         let ids: HashSet<&JobId> = self.jobs.iter().map(|job| &job.id).collect();
@@ -243,7 +248,7 @@ fn jobs<L: Ledger>(session: &Session<L>, key: &BatchKey, history: &History, out:
 }
 
 /// The job that an attempt was for; what no request says is as in `today`.
-fn as_bought(attempt: &Attempt, today: Option<&Job>) -> Job {
+pub(super) fn as_bought(attempt: &Attempt, today: Option<&Job>) -> Job {
     let sent: serde_json::Value = serde_json::from_str(&attempt.request).unwrap_or_default();
     let text = |name: &str| sent[name].as_str().map(str::to_owned);
     let spec = Spec {

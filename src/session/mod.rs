@@ -15,11 +15,12 @@
 //!
 //! [`start`], [`held`], [`ready`] and [`outcome`] are the steps, [`options`], [`consent`], [`connection`] and [`home`] what they
 //! are given, and [`refusal`] what ends them early. [`planning`] makes the plan, with [`limits`] and what [`purchases`] finds to have been bought before.
-//! [`elsewhere`] looks after other batches of the same name, and [`unreported`] remembers them. [`reporter`] writes reports beside the run, [`report_only`] without one.
+//! [`elsewhere`] looks after other batches of the same name, and [`unreported`] remembers them. [`executor`] starts a program for each video. [`reporter`] writes reports beside the run, [`report_only`] without one.
 
 mod connection;
 mod consent;
 mod elsewhere;
+mod executor;
 mod held;
 mod home;
 mod limits;

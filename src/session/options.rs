@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::home::{Home, ThroughALink};
 use crate::domain::{BatchKey, Usd};
 use crate::engine::Settings;
-use crate::hooks::AssetCommand;
+use crate::hooks::{AssetCommand, Program};
 use crate::plan::{Approved, Few, IdGlobs, Selection};
 use crate::report::Writer;
 
@@ -30,6 +30,8 @@ pub struct Options {
     pub approved: Option<Approved>,
     /// Gives local pictures an address.
     pub assets: Option<AssetCommand>,
+    /// Started for each video that is in its place.
+    pub exec: Option<Program>,
     /// How fast, and for how long.
     pub settings: Settings,
     /// Whether what other batches of the same name left at the service is collected, too.
@@ -61,6 +63,7 @@ impl Options {
             max_cost: None,
             approved: None,
             assets: None,
+            exec: None,
             collects: true,
             sidecars: false,
             downloads: true,

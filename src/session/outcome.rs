@@ -10,6 +10,8 @@ use crate::engine;
 pub struct Outcome {
     /// Why it ended early if it did, and what went badly in it.
     pub run: engine::Outcome,
+    /// For how many videos the program of `--exec` failed.
+    pub unexecuted: usize,
     /// The other batches of the same name that were looked after.
     pub collected: Vec<Collected>,
     /// How each job stands now. Where that can't be told, the ledger still holds what was paid for.

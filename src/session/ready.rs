@@ -3,9 +3,12 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use futures::channel::mpsc::unbounded;
+
 use super::connection::Connection;
 use super::consent::Consent;
-use super::elsewhere::Others;
+use super::elsewhere::{Elsewhere, Others};
+use super::executor::{Executions, Executor};
 use super::held::Held;
 use super::outcome::Outcome;
 use super::refusal::Refusal;
@@ -21,6 +24,8 @@ use crate::plan::Plan;
 pub struct Ready<'s, L: Ledger> {
     held: Held<'s, L>,
     service: Option<(Connection, Option<Downloader>)>,
+    /// The videos for which a program is started, if one is named.
+    executions: Option<Executions>,
 }
 
 impl<'s, L: Ledger> Held<'s, L> {
@@ -54,7 +59,9 @@ impl<'s, L: Ledger> Ready<'s, L> {
             Ok::<_, Refusal>((connection, downloader.transpose()?))
         });
         let service = service.transpose()?;
-        Ok(Self { held, service })
+        let known = held.others.iter().map(Elsewhere::known);
+        let executions = options.exec.as_ref().map(|_| Executions::new(&held.plan, &options.out, &held.history, known));
+        Ok(Self { held, service, executions })
     }
 
     /// What the run will do.
@@ -67,6 +74,11 @@ impl<'s, L: Ledger> Ready<'s, L> {
         self.service.as_ref().map(|(connection, _)| connection.account())
     }
 
+    /// Whether there is anything to do that takes its time: something to ask of the service, or a program to start.
+    pub fn has_work(&self) -> bool {
+        self.service.is_some() || self.executions.as_ref().is_some_and(|executions| !executions.is_empty())
+    }
+
     /// Does it, if the consent covers it, and returns when every task has had its final word or `stop` ended the run. Reports are
     /// written before the first submission, meanwhile, and at the end.
     ///
@@ -77,7 +89,7 @@ impl<'s, L: Ledger> Ready<'s, L> {
         stop: &Stop,
         tell: &(dyn Fn(RunEvent) + Sync),
     ) -> Result<Outcome, Refusal> {
-        let Self { held: Held { session, batch, mut plan, history, others, .. }, service } = self;
+        let Self { held: Held { session, batch, mut plan, history, others, .. }, service, executions } = self;
         if !session.ledger.is_simulated() {
             consent.check(&plan)?;
         }
@@ -92,7 +104,6 @@ impl<'s, L: Ledger> Ready<'s, L> {
         // What reports of killed runs left on their way.
         session.options.reports.paths().filter_map(Path::parent).for_each(sweep);
         reporter.write().await?.written.map_err(|error| Refusal::Files(Box::new(error)))?;
-        let mut run = engine::Outcome::default();
         if let Some((connection, _)) = &service {
             if connection.is_same_account() {
                 batch.adopt(connection.account()).await?;
@@ -102,37 +113,54 @@ impl<'s, L: Ledger> Ready<'s, L> {
             elsewhere::mark(&others)?;
         }
         let others = Others::new(others);
-        if let Some((connection, downloader)) = &service {
-            let has_news = AtomicBool::new(false);
-            let approval = session.options.approved.is_some();
-            let approval = approval.then(|| Approval { digest: plan.digest.clone(), most: 1 + plan.retries });
-            let engine = Engine {
-                service: connection.service(),
-                account: connection.account(),
-                limits: &limits::over_all_batches(&session.manifest.budget),
-                approval: approval.as_ref(),
-                ledger: &batch,
-                settings: &session.options.settings,
-                stop,
-                assets: session.options.assets.as_ref(),
-                downloads: downloader.as_ref().map(|downloader| downloader as &dyn Downloads),
-                tell: &|event| {
-                    has_news.store(true, Ordering::Relaxed);
-                    tell(event);
-                },
-            };
-            run = tokio::select! {
-                outcome = Box::pin(engine.run(&plan)) => outcome,
-                never = reporter.keep_writing(&has_news) => match never {},
-                never = elsewhere::give_back(session, &others) => match never {},
-            };
-        }
+        let has_news = AtomicBool::new(false);
+        let (fetched, coming) = unbounded();
+        let tell = |event: RunEvent| {
+            has_news.store(true, Ordering::Relaxed);
+            if let RunEvent::Fetched(video) = &event {
+                // Nobody takes it where no program is named.
+                drop(fetched.unbounded_send((**video).clone()));
+            }
+            tell(event);
+        };
+        let runs = async {
+            let mut run = engine::Outcome::default();
+            if let Some((connection, downloader)) = &service {
+                let approval = session.options.approved.is_some();
+                let approval = approval.then(|| Approval { digest: plan.digest.clone(), most: 1 + plan.retries });
+                let engine = Engine {
+                    service: connection.service(),
+                    account: connection.account(),
+                    limits: &limits::over_all_batches(&session.manifest.budget),
+                    approval: approval.as_ref(),
+                    ledger: &batch,
+                    settings: &session.options.settings,
+                    stop,
+                    downloads: downloader.as_ref().map(|downloader| downloader as &dyn Downloads),
+                    assets: session.options.assets.as_ref(),
+                    tell: &tell,
+                };
+                run = engine.run(&plan).await;
+            }
+            fetched.close_channel();
+            run
+        };
+        let executes = async {
+            let (Some(program), Some(executions)) = (&session.options.exec, executions) else { return 0 };
+            let is_simulated = session.ledger.is_simulated();
+            Executor { program, is_simulated, ledger: &batch, stop, tell: &tell }.run(executions, coming).await
+        };
+        let (mut run, unexecuted) = tokio::select! {
+            ended = Box::pin(async { futures::join!(runs, executes) }) => ended,
+            never = reporter.keep_writing(&has_news) => match never {},
+            never = elsewhere::give_back(session, &others) => match never {},
+        };
         // The batch stays held until its reports are written.
         let reported = reporter.write().await;
         let collected = elsewhere::report(session, others).await;
         drop(batch);
         // Somebody may have given up while the last report was written.
         run.stopped = stop.reasons();
-        Ok(Outcome { run, collected, reported })
+        Ok(Outcome { run, unexecuted, collected, reported })
     }
 }

@@ -14,7 +14,11 @@ pub(super) fn log(event: &RunEvent) {
         RunEvent::Progressed { job, percent } => tracing::debug!(event = "progressed", %job, percent),
         RunEvent::Completed { job } => tracing::info!(event = "completed", %job),
         RunEvent::ToFetch { job } => tracing::debug!(event = "to_fetch", %job),
-        RunEvent::Fetched { job, path, bytes } => tracing::info!(event = "fetched", %job, file = %path, bytes),
+        RunEvent::Fetched(video) => {
+            tracing::info!(event = "fetched", job = %video.job, file = %video.file.path, bytes = video.file.bytes);
+        }
+        RunEvent::Executed { job, error: None } => tracing::info!(event = "executed", %job),
+        RunEvent::Executed { job, error: Some(error) } => tracing::warn!(event = "not_executed", %job, error),
         RunEvent::NotFetched { job, message } => tracing::warn!(event = "not_fetched", %job, error = message),
         RunEvent::Failed { job, message } => tracing::warn!(event = "failed", %job, error = message),
         RunEvent::Retrying { job, price } => tracing::warn!(event = "retrying", %job, price_usd = %price),

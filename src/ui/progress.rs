@@ -122,11 +122,19 @@ impl Progress {
             }
             RunEvent::Completed { job } => self.detail(&format!("completed {job}")),
             RunEvent::Progressed { .. } | RunEvent::ToFetch { .. } => {}
-            RunEvent::Fetched { job, path, bytes } => {
+            RunEvent::Fetched(video) => {
                 if terminal.verbosity > 0 {
-                    terminal.note(&format!("fetched {job}, {}: {path}", size(*bytes)));
+                    terminal.note(&format!("fetched {}, {}: {}", video.job, size(video.file.bytes), video.file.path));
                 }
             }
+            RunEvent::Executed { job, error: None } => {
+                if terminal.verbosity > 0 {
+                    terminal.note(&format!("the program is done with the video of {job}"));
+                }
+            }
+            RunEvent::Executed { job, error: Some(error) } => terminal.failure(&format!(
+                "the program failed for the video of {job}, and the next run with --exec starts it again: {error}"
+            )),
             RunEvent::NotFetched { job, message } => terminal.failure(&format!(
                 "the video of {job} could not be fetched, and the next run tries again without a charge: {message}"
             )),

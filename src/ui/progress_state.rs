@@ -96,7 +96,7 @@ impl ProgressState {
             }
             RunEvent::Left { .. } => self.left += 1,
             RunEvent::ToFetch { .. } => self.to_fetch += 1,
-            RunEvent::Fetched { .. } | RunEvent::NotFetched { .. } => self.to_fetch = self.to_fetch.saturating_sub(1),
+            RunEvent::Fetched(_) | RunEvent::NotFetched { .. } => self.to_fetch = self.to_fetch.saturating_sub(1),
             RunEvent::Trouble { .. } => {
                 self.silent_since.get_or_insert(now);
             }

@@ -48,7 +48,8 @@ pub(crate) fn status_text(report: &Report, again: &Again, width: u16, all: bool)
 
 fn cells(row: &Row, longest_id: usize) -> [String; 5] {
     let is_missing = row.state == JobState::Completed && row.file.is_none();
-    let detail = match row.error_message.as_deref().or(row.declared.as_deref()).or(row.file.as_deref()) {
+    let exec = row.exec.as_ref().and_then(|exec| exec.error.as_deref());
+    let detail = match row.error_message.as_deref().or(row.declared.as_deref()).or(exec).or(row.file.as_deref()) {
         Some(detail) => detail,
         None if is_missing => "the video is not here",
         None => row.task_id.as_deref().unwrap_or(""),
@@ -134,6 +135,12 @@ fn sum_up(page: &mut Page, report: &Report, again: &Again) {
     if completed > 0 {
         let missing = if totals.videos < completed { format!(" of {completed}") } else { String::new() };
         page.line(format_args!("videos: {}{missing} in {}", totals.videos, report.folder().display()));
+    }
+    if totals.exec_failed > 0 {
+        page.line(format_args!(
+            "exec: failed for {}; the next run with --exec starts it again",
+            count(totals.exec_failed, "video")
+        ));
     }
     if !report.superseded.is_empty() {
         page.line(format_args!(

@@ -16,6 +16,10 @@ pub(crate) struct ProgramArgs {
     /// For how long such an address is good, also for later runs [default: this run]
     #[arg(long, env = "SHOTLIST_ASSET_TTL", hide_env_values = true, value_name = "DURATION", value_parser = duration)]
     pub asset_ttl: Option<Duration>,
+    /// Start this for each video once it is verified and in its place, with its path as the last argument and what it is in
+    /// `SHOTLIST_ID`, `SHOTLIST_PROMPT` and so on; what failed is started again by the next run
+    #[arg(long, env = "SHOTLIST_EXEC", hide_env_values = true, value_name = "CMD", conflicts_with = "no_download")]
+    pub exec: Option<String>,
     /// How long a program may take before it is killed and counts as failed
     #[arg(long, env = "SHOTLIST_PROGRAM_TIMEOUT", hide_env_values = true, value_name = "DURATION", default_value = "10m", value_parser = duration)]
     pub program_timeout: Duration,

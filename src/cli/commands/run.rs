@@ -50,6 +50,7 @@ pub(super) fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> 
         collects: !args.videos.no_collect,
         sidecars: args.videos.sidecar,
         assets: programs::assets(&args.programs)?,
+        exec: programs::exec(&args.programs)?,
         ..paths::options(&args.manifest, args.reports.out.as_deref(), key)?
     };
     let options = Options {
@@ -196,7 +197,7 @@ impl Run<'_> {
         let service = ready.account().map_or("", |account| &*account.service);
         let consent = consent::ask(self.args, ready.plan(), service, self.terminal)?;
         let stop = Stop::default();
-        if !ready.plan().needs_service() {
+        if !ready.has_work() {
             return self.end(ready.run(&consent, &stop, &|_| {}).await?, Usd::ZERO, &left_out, has_doubts_elsewhere);
         }
         let progress = Progress::new(self.terminal, &self.again, ready.plan(), self.session.settings());
@@ -271,7 +272,7 @@ impl Run<'_> {
         left_out: &HashSet<JobId>,
         has_doubts_elsewhere: bool,
     ) -> Result<Exit, Failure> {
-        let Outcome { run, collected, reported } = outcome;
+        let Outcome { run, unexecuted, collected, reported } = outcome;
         let Reported { report, written } = reported.map_err(|error| Failure {
             money: Some("what was paid for is in the ledger, or named above"),
             ..Refusal::from(error).into()
@@ -282,6 +283,7 @@ impl Run<'_> {
         let others: Vec<Reported> = others.into_iter().flatten().collect();
         let exit =
             ending::exit(self.session.selected().iter().filter(|job| !left_out.contains(&job.id)), &report, &run);
+        let exit = if unexecuted > 0 { exit.max(Exit::SomeFailed) } else { exit };
         let exit = if has_doubts_elsewhere { exit.max(Exit::InDoubt) } else { exit };
         if !(self.terminal.is_quiet && exit == Exit::Done && written.is_ok()) {
             let mut page = ui::summary_text(&report, Some(reserved), &self.again, &self.session.written_reports());

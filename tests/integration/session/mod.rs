@@ -3,6 +3,7 @@
 mod approval;
 mod bill;
 mod doubts;
+mod exec;
 mod labels;
 mod library;
 mod money;

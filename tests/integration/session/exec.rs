@@ -1,0 +1,218 @@
+//! A program for each video: started once it is in its place, again where it failed, and never again where it was done.
+#![cfg(unix)]
+
+use std::collections::{HashMap, HashSet};
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::json;
+
+use crate::support::{Program, Service, TWO_JOBS, Workspace, kill, numbered_jobs, output_of, wait_until};
+
+/// Writes the program.
+fn program(here: &Workspace, script: &str) {
+    here.write("after", format!("#!/bin/sh\n{script}\n"));
+    std::fs::set_permissions(here.path("after"), PermissionsExt::from_mode(0o755)).expect("made a program");
+}
+
+fn run(here: &Workspace, service: &Service, args: &[&str]) -> Program {
+    here.run(service, &[&["--exec", "./after"], args].concat())
+}
+
+fn lines(here: &Workspace, name: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(here.path(name)).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_program_is_told_what_the_video_is_and_never_the_key() {
+    let here = Workspace::with_manifest(
+        "version: 1
+batch: b1
+defaults: { model: alpha-2, labels: { client: acme } }
+jobs: [{ id: \"s-{{ row.sku }}\", for_each: p.csv, prompt: \"{{ row['Nice title'] }}\", file: \"deep/{{ id }}.mp4\" }]
+",
+    )
+    .file("p.csv", "sku,Nice title,größe,nice-title\n7,A mug,XL,other\n");
+    program(
+        &here,
+        "env | grep SHOTLIST | sort; echo \"arg=$1\"; cat \"$1\" > copy; env > seen; echo uploaded to somewhere",
+    );
+    let service = Service::well();
+    run(&here, &service, &[]).ends_with(0);
+    let job = &here.json("shotlist-out/m/b1/report.json")["jobs"][0];
+    let path = here.path("shotlist-out/m/b1/deep/s-7.mp4");
+    let seen = lines(&here, "seen");
+    let told: HashMap<&str, &str> =
+        seen.iter().filter(|line| line.starts_with("SHOTLIST_")).filter_map(|line| line.split_once('=')).collect();
+    let path_text = path.canonicalize().expect("the video").display().to_string();
+    let expected = HashMap::from([
+        ("SHOTLIST_ID", "s-7"),
+        ("SHOTLIST_BATCH", "b1"),
+        ("SHOTLIST_FILE", &*path_text),
+        ("SHOTLIST_SHA256", job["sha256"].as_str().expect("a hash")),
+        ("SHOTLIST_MODEL", "alpha-2"),
+        ("SHOTLIST_TASK", job["task_id"].as_str().expect("a task")),
+        ("SHOTLIST_PROMPT", "A mug"),
+        ("SHOTLIST_ROW_SKU", "7"),
+        ("SHOTLIST_ROW_NICE_TITLE", "A mug"),
+        ("SHOTLIST_ROW_GR__E", "XL"),
+        ("SHOTLIST_LABEL_CLIENT", "acme"),
+    ]);
+    let bytes = job["bytes"].to_string();
+    let expected: HashMap<&str, &str> = expected.into_iter().chain([("SHOTLIST_BYTES", &*bytes)]).collect();
+    assert_eq!(told, expected);
+    assert_eq!(std::fs::read(here.path("copy")).expect("what it read"), std::fs::read(&path).expect("the video"));
+    assert_eq!((&job["exec"]["outcome"], &job["exec"]["line"]), (&json!("done"), &json!("uploaded to somewhere")));
+}
+
+#[test]
+fn what_failed_is_started_again_and_what_was_done_is_not() {
+    let here = Workspace::with_manifest(TWO_JOBS);
+    program(
+        &here,
+        "echo $SHOTLIST_ID >> started; [ -e fixed ] || [ $SHOTLIST_ID = one ] || { echo no room >&2; exit 4; }",
+    );
+    let service = Service::well();
+    let ended = run(&here, &service, &[]).ends_with(1);
+    assert!(
+        ended.stderr.contains("the program failed for the video of two")
+            && ended.stderr.contains("exit status: 4: no room"),
+        "{}",
+        ended.stderr
+    );
+    assert!(
+        ended.stdout.contains("exec: failed for 1 video; the next run with --exec starts it again"),
+        "{}",
+        ended.stdout
+    );
+    let job = here.report()["jobs"][1]["exec"].clone();
+    assert_eq!(
+        (&job["outcome"], &job["error"], &job["line"]),
+        (&json!("failed"), &json!("exit status: 4: no room"), &json!("no room"))
+    );
+    // A run without it has nothing to do, and neither starts it nor fails.
+    here.run(&service, &[]).ends_with(0);
+    assert!(here.shotlist(&["status", "m.yaml"]).ends_with(0).stdout.contains("no room"));
+    here.write("fixed", "");
+    run(&here, &service, &[]).ends_with(0);
+    run(&here, &service, &[]).ends_with(0);
+    assert_eq!(lines(&here, "started"), ["one", "two", "two"]);
+    // Nothing of that is asked of the service: neither a key nor an address is needed.
+    program(&here, "echo again >> started");
+    here.shotlist(&["run", "m.yaml", "--exec", "./after"]).ends_with(0);
+    // A video that was lost and is fetched again was done before; a new one was not.
+    std::fs::remove_file(here.path("shotlist-out/m/one.mp4")).expect("removed");
+    run(&here, &service, &[]).ends_with(0);
+    assert_eq!(lines(&here, "started").len(), 3);
+    run(&here, &service, &["--retake", "one"]).ends_with(0);
+    assert_eq!(lines(&here, "started").len(), 4);
+    assert_eq!(service.posts().len(), 3);
+    let both = run(&here, &service, &["--no-download"]).ends_with(2).stderr;
+    assert!(both.contains("--exec") && both.contains("--no-download"), "{both}");
+}
+
+#[test]
+fn a_program_that_is_named_later_sees_the_videos_that_are_there() {
+    let (here, service) = (Workspace::with_manifest(TWO_JOBS), Service::well());
+    here.run(&service, &[]).ends_with(0);
+    program(&here, "echo $SHOTLIST_ID $SHOTLIST_PROMPT >> started");
+    run(&here, &service, &["--select", "two"]).ends_with(0);
+    run(&here, &service, &[]).ends_with(0);
+    let mut started: Vec<String> =
+        lines(&here, "started").iter().map(|line| line.split(' ').next().unwrap_or(line).to_owned()).collect();
+    started.dedup();
+    assert_eq!(started, ["two", "one"]);
+}
+
+/// Two hundred videos: one in ten fails, one hangs, and the run is killed on the way, thrice.
+#[test]
+fn nothing_is_lost_and_nothing_runs_twice_that_was_done() {
+    let here = Workspace::with_manifest(&numbered_jobs(200));
+    let service = Service::well();
+    // Each notes its beginning and its end. One in ten fails the first time, the 77th hangs until somebody says otherwise.
+    program(
+        &here,
+        "number=${SHOTLIST_ID##*[!0-9]}
+echo $SHOTLIST_ID >> begun
+case $number in *7) [ -e failed-$number ] || { : > failed-$number; exit 1; } ;; esac
+[ $number = 88 ] && [ ! -e let-go ] && sleep 60
+echo $SHOTLIST_ID >> done",
+    );
+    // By the ledger's word, what is done, and how often each of it had begun by then.
+    let mut done: HashMap<String, usize> = HashMap::new();
+    for many in [20, 70, 120] {
+        let child = run(&here, &service, &["--concurrency", "50", "--program-timeout", "30s"]).starts();
+        wait_until("some are done", || lines(&here, "done").len() >= many);
+        kill(&child, "-KILL");
+        output_of(child);
+        for row in here.ledger("SELECT job FROM attempt WHERE exec_us IS NOT NULL AND exec_error IS NULL") {
+            done.entry(row[0].clone()).or_insert_with(|| begun(&here, &row[0]));
+        }
+        // A kill may leave doubts. They are not what this is about.
+        here.shotlist(&["resolve", "m.yaml", "*", "--never-created"]).ends();
+    }
+    assert!(done.len() > 100, "{}", done.len());
+    let ended = run(&here, &service, &["--concurrency", "50", "--program-timeout", "2s"]).ends_with(1);
+    assert!(ended.stderr.contains("took longer than 2s, and was killed"), "{}", ended.stderr);
+    here.write("let-go", "");
+    run(&here, &service, &[]).ends_with(0);
+    run(&here, &service, &[]).ends_with(0);
+    let report = here.report();
+    let jobs = report["jobs"].as_array().expect("jobs");
+    assert!(jobs.iter().all(|job| job["exec"]["outcome"] == "done"), "{report}");
+    let ended: HashSet<String> = lines(&here, "done").into_iter().collect();
+    assert_eq!(ended.len(), 200, "nothing is lost");
+    for (id, times) in &done {
+        assert_eq!(begun(&here, id), *times, "{id} was done, and began again");
+    }
+    // Of each kill, at most as many as run at once ended without a word in the ledger.
+    let twice = lines(&here, "done").len() - ended.len();
+    assert!(twice <= 3 * 4, "{twice} were done twice");
+}
+
+fn begun(here: &Workspace, id: &str) -> usize {
+    lines(here, "begun").iter().filter(|line| *line == id).count()
+}
+
+#[test]
+fn a_first_signal_lets_programs_end_and_starts_no_other() {
+    let here = Workspace::with_manifest(&numbered_jobs(12));
+    program(&here, "echo $SHOTLIST_ID >> begun; while [ ! -e go ]; do sleep 0.05; done; echo $SHOTLIST_ID >> done");
+    let service = Service::well();
+    let child = run(&here, &service, &[]).starts();
+    wait_until("four are under way", || lines(&here, "begun").len() == 4);
+    wait_until("all videos are here", || here.files().iter().filter(|file| file.contains(".mp4")).count() == 12);
+    kill(&child, "-INT");
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    here.write("go", "");
+    assert_eq!(output_of(child).status.code(), Some(130));
+    assert_eq!((lines(&here, "begun").len(), lines(&here, "done").len()), (4, 4));
+    run(&here, &service, &[]).ends_with(0);
+    assert_eq!(lines(&here, "done").len(), 12);
+}
+
+#[test]
+fn a_program_that_is_broken_is_not_started_for_every_video() {
+    let here = Workspace::with_manifest(&numbered_jobs(60));
+    program(&here, "echo x >> begun; exit 1");
+    let ended = run(&here, &Service::well(), &[]).ends_with(1);
+    assert!(ended.stderr.contains("failed 10 times in a row: it is started for no other video"), "{}", ended.stderr);
+    assert!((10..=13).contains(&lines(&here, "begun").len()), "{:?}", lines(&here, "begun").len());
+    assert!(here.report()["jobs"].as_array().expect("jobs").iter().all(|job| job["state"] == "completed"));
+}
+
+#[test]
+fn videos_of_yesterday_are_executed_when_they_come() {
+    let here = Workspace::with_manifest(&TWO_JOBS.replace("version: 1\n", "version: 1\nbatch: \"{{ today }}\"\n"));
+    program(&here, "echo $SHOTLIST_BATCH $SHOTLIST_ID $SHOTLIST_FILE >> begun");
+    let (service, done) = Service::slow();
+    run(&here, &service, &["--batch", "mon", "--max-duration", "1s"]).ends_with(1);
+    done.store(true, std::sync::atomic::Ordering::SeqCst);
+    run(&here, &service, &["--batch", "tue"]).ends_with(0);
+    let mut begun: Vec<String> =
+        lines(&here, "begun").iter().map(|line| line.split(' ').take(2).collect::<Vec<_>>().join(" ")).collect();
+    begun.sort();
+    assert_eq!(begun, ["mon one", "mon two", "tue one", "tue two"]);
+    let lines = lines(&here, "begun");
+    assert!(lines.iter().any(|line| line.ends_with("shotlist-out/m/mon/one.mp4")), "{lines:?}");
+}
