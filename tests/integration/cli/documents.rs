@@ -49,18 +49,20 @@ fn the_schemas_are_those_of_the_types() {
 fn every_example_plans_and_names_the_schema() {
     let here = Workspace::new();
     let mut seen = 0;
-    for entry in fs::read_dir(project("examples")).expect("the examples") {
-        let path = entry.expect("an entry").path();
-        if path.extension().is_none_or(|extension| extension != "yaml") {
-            continue;
+    for (folder, way) in [("examples", ".."), ("examples/spring", "../..")] {
+        for entry in fs::read_dir(project(folder)).expect("the examples") {
+            let path = entry.expect("an entry").path();
+            if path.extension().is_none_or(|extension| extension != "yaml") {
+                continue;
+            }
+            seen += 1;
+            let path = path.to_str().expect("UTF-8");
+            here.shotlist(&["run", path, "--plan"]).ends_with(0);
+            let first = format!("# yaml-language-server: $schema={way}/schemas/manifest.schema.json\n");
+            assert!(fs::read_to_string(path).expect("an example").starts_with(&first), "{path}");
         }
-        seen += 1;
-        let path = path.to_str().expect("UTF-8");
-        here.shotlist(&["run", path, "--plan"]).ends_with(0);
-        let text = fs::read_to_string(path).expect("an example");
-        assert!(text.starts_with("# yaml-language-server: $schema=../schemas/manifest.schema.json\n"), "{path}");
     }
-    assert!(seen >= 2, "{seen} examples");
+    assert!(seen >= 7, "{seen} examples");
 }
 
 #[test]

@@ -33,14 +33,15 @@ fn every_example_and_the_starter_fit_the_schema() {
     let validator = validator("manifest");
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
     let mut seen = 0;
-    for entry in fs::read_dir(examples).expect("the examples") {
+    let spring = fs::read_dir(examples.join("spring")).expect("the example");
+    for entry in fs::read_dir(&examples).expect("the examples").chain(spring) {
         let path = entry.expect("an entry").path();
         if path.extension().is_some_and(|extension| extension == "yaml") {
             assert_fits(&validator, &yaml(&fs::read_to_string(&path).expect("a file")), &path.display().to_string());
             seen += 1;
         }
     }
-    assert!(seen >= 6, "{seen} examples");
+    assert!(seen >= 7, "{seen} examples");
     let here = Workspace::new();
     here.shotlist(&["init"]).ends_with(0);
     assert_fits(&validator, &yaml(&fs::read_to_string(here.path("shotlist.yaml")).expect("a file")), "the starter");

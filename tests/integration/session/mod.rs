@@ -12,4 +12,5 @@ mod pictures;
 mod run;
 mod sheet;
 mod signals;
+mod spring;
 mod yesterday;
