@@ -6,10 +6,12 @@ use super::args::ReportArgs;
 use super::exit::Exit;
 use super::failure::Failure;
 use crate::report::{Writer, form_of};
+use crate::ui::Again;
 
-/// All files that are written.
-pub(super) fn writer(reports: &ReportArgs, out: &Path) -> Result<Writer, Failure> {
-    reports.report.iter().try_fold(Writer::usual(out), |writer, path| {
+/// All files that are written; `again` is what leads back to the batch.
+pub(super) fn writer(reports: &ReportArgs, out: &Path, again: &Again) -> Result<Writer, Failure> {
+    let usual = Writer::usual(out).with_commands(again.commands());
+    reports.report.iter().try_fold(usual, |writer, path| {
         let Some(form) = form_of(path) else {
             let message = format!("--report {}: the extension says no form of a report", path.display());
             let failure = Failure::before_sending(Exit::Usage, message);

@@ -1,10 +1,11 @@
 //! Reports: views of the ledger that a person, a spreadsheet and a script can each read.
 //!
 //! [`row`] is the one model of a report: a row for each job of the manifest, in manifest order, and [`rows`] makes them. [`csv`],
-//! [`json`], [`html`] and [`xlsx`] turn them into bytes. [`writer`] owns the destinations, and replaces each file at once, so that a reader
+//! [`json`], [`html`] and [`xlsx`] turn them into bytes. [`commands`] are what a page offers to copy. [`writer`] owns the destinations, and replaces each file at once, so that a reader
 //! never sees half of one and a run that is killed leaves a true one behind. [`earlier`] reads one back, for the day on which its
 //! ledger is not there.
 
+mod commands;
 mod csv;
 mod destinations;
 mod earlier;
@@ -18,6 +19,7 @@ mod times;
 mod writer;
 mod xlsx;
 
+pub use commands::Commands;
 pub use destinations::NoReport;
 pub(crate) use earlier::{EarlierJob, earlier_jobs, set_aside};
 pub(crate) use json::ReportView;

@@ -207,6 +207,8 @@ pub(super) struct Detail {
     pub times: Option<Times>,
     /// The videos of earlier attempts that are still here.
     pub versions: Vec<String>,
+    /// A picture of the video that somebody put beside it, under the same name.
+    pub poster: Option<String>,
 }
 
 /// Sums over the batch.

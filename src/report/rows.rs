@@ -128,7 +128,7 @@ impl Report {
     pub fn rows_seen_from(&self, folder: &Path) -> impl Iterator<Item = Row> {
         let way = relative_path(folder, &self.folder);
         self.rows().map(move |mut row| {
-            for file in row.file.iter_mut().chain(&mut row.detail.versions) {
+            for file in row.file.iter_mut().chain(&mut row.detail.versions).chain(&mut row.detail.poster) {
                 file.insert_str(0, &way);
             }
             row
@@ -172,7 +172,9 @@ fn row(batch: &str, job: &Job, history: &History, folder: &Path) -> Row {
     let ended_at = shown.and_then(|attempt| attempt.ended_at);
     let file = shown.and_then(|attempt| file_of(attempt, folder));
     let others = attempts.iter().filter(|attempt| shown.is_none_or(|shown| shown.id != attempt.id));
+    let poster = file.map(|file| format!("{}.jpg", file.path.as_str().trim_end_matches(".mp4")));
     let detail = Detail {
+        poster: poster.filter(|poster| folder.join(poster).is_file()),
         spent,
         unknown: perhaps.saturating_sub(at_risk),
         times: shown.map(Times::of),

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::domain::{Attempt, Sighting};
 
 /// A video that was fetched later than this after its end waited for another run, not for the network.
-const LATE: SignedDuration = SignedDuration::from_mins(30);
+const LATE: SignedDuration = SignedDuration::from_mins(3);
 
 /// The moments of a task, as far as they are known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,6 +20,8 @@ pub(super) struct Times {
     pub ended: Option<Timestamp>,
     /// The video was here.
     pub fetched: Option<Timestamp>,
+    /// Whether its task is at the service still.
+    pub is_open: bool,
 }
 
 impl Times {
@@ -32,6 +34,7 @@ impl Times {
             accepted,
             generating: attempt.ended_at.and_then(began),
             ended: attempt.ended_at,
+            is_open: attempt.state.is_outstanding(),
             fetched: attempt.fetched_at.filter(|&fetched| is_in_time(attempt.ended_at, fetched)),
         }
     }
@@ -41,11 +44,15 @@ impl Times {
         [self.accepted, self.ended, self.fetched].into_iter().flatten().fold(self.asked, Timestamp::max)
     }
 
-    /// Each phase with its begin and end. Without a moment at which generation began, all of it is generation.
-    pub(super) fn phases(&self) -> Vec<(&'static str, Timestamp, Timestamp)> {
+    /// Each phase with its begin and end. Without a moment at which generation began, all of it is generation; what is at the service
+    /// still is open until now.
+    pub(super) fn phases(&self, now: Option<Timestamp>) -> Vec<(&'static str, Timestamp, Timestamp)> {
         let mut phases = Vec::with_capacity(4);
         let Some(accepted) = self.accepted else { return phases };
         phases.push(("submission", self.asked, accepted));
+        if let Some(now) = now.filter(|&now| self.is_open && now > accepted) {
+            phases.push(("still", accepted, now));
+        }
         let Some(ended) = self.ended.filter(|&ended| ended >= accepted) else { return phases };
         let generating = self.generating.unwrap_or(accepted);
         if generating > accepted {
@@ -81,7 +88,7 @@ mod tests {
     #[test]
     fn a_video_that_was_fetched_days_later_makes_no_bar_of_days() {
         let at = |second: i64| Timestamp::from_second(1_790_000_000 + second).expect("a time");
-        for (fetched, counts) in [(90, true), (120, true), (89, false), (86400, false)] {
+        for (fetched, counts) in [(90, true), (120, true), (89, false), (1290, false), (86400, false)] {
             assert_eq!(is_in_time(Some(at(90)), at(fetched)), counts, "{fetched}");
         }
         assert!(!is_in_time(None, at(1)));

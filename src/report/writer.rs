@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 
+use super::commands::Commands;
 use super::rows::Report;
 use super::{csv, html, json, xlsx};
 use crate::files::{make_folders, replace};
@@ -52,6 +53,8 @@ pub struct ReportError {
 #[derive(Clone, Debug)]
 pub struct Writer {
     files: Vec<(PathBuf, Form)>,
+    /// What a page offers to copy.
+    commands: Option<Commands>,
     /// Those that could not be written the last time.
     missed: Arc<Mutex<HashSet<PathBuf>>>,
     /// How many reports were made.
@@ -64,7 +67,14 @@ impl Writer {
     /// Writes to these files.
     #[must_use]
     pub fn new(files: Vec<(PathBuf, Form)>) -> Self {
-        Self { files, missed: Arc::default(), made: Arc::default(), newest: Arc::default() }
+        Self { files, commands: None, missed: Arc::default(), made: Arc::default(), newest: Arc::default() }
+    }
+
+    /// Offers commands on pages.
+    #[must_use]
+    pub fn with_commands(mut self, commands: Commands) -> Self {
+        self.commands = Some(commands);
+        self
     }
 
     /// Writes to this one, too.
@@ -113,7 +123,7 @@ impl Writer {
             let written = put(path, |folder, file| match form {
                 Form::Csv => csv::write(report, folder, file),
                 Form::Json => json::write(report, folder, now, file),
-                Form::Html => html::write(report, folder, now, file),
+                Form::Html => html::write(report, folder, now, self.commands.as_ref(), file),
                 Form::Xlsx => xlsx::write(report, folder, file),
             });
             if written.is_err() {

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use crate::report::Commands;
+
 /// What every command about a manifest's batch begins with.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Again {
@@ -27,6 +29,14 @@ impl Again {
     pub(crate) fn with_switch(mut self, switch: &str) -> Self {
         self.words.push(switch.to_owned());
         self
+    }
+
+    /// What a page makes its commands of.
+    #[must_use]
+    pub(crate) fn commands(&self) -> Commands {
+        let words: Vec<String> = self.words.iter().map(|word| quoted(word)).collect();
+        let (manifest, options) = words.split_first().map_or((String::new(), &[][..]), |(m, o)| (m.clone(), o));
+        Commands::new(manifest, options.join(" "))
     }
 
     /// A command with what follows it, to be pasted as it is.

@@ -86,8 +86,13 @@ impl Browser {
         }
     }
 
-    /// Presses a key, as a person does.
+    /// Presses a key, as a person does; `Control+p` with the control key held down.
     pub fn press(&mut self, key: &str) {
+        if let Some(key) = key.strip_prefix("Control+") {
+            let event = json!({ "type": "rawKeyDown", "key": key, "modifiers": 2 });
+            self.call("Input.dispatchKeyEvent", &event);
+            return;
+        }
         let text = if key.chars().count() == 1 { key } else { "" };
         // What the browser itself does at a key, closing a dialog for example, hangs on its number.
         let number = match key {

@@ -2,6 +2,7 @@
 #![expect(unreachable_pub, reason = "nothing of a test is reachable, and `pub` says what other files of it use")]
 
 mod browser;
+mod looks;
 mod sheet;
 #[expect(dead_code, unused_imports, reason = "the other tests use the rest")]
 #[path = "../integration/support/mod.rs"]

@@ -164,13 +164,21 @@ fn what_is_kept_and_what_is_asked_for_again_is_saved() {
 
 #[test]
 fn printing_waits_for_the_pictures() {
-    let mut page = open(finished(), REPORT, 700, 300);
-    let loaded = "[...document.querySelectorAll('video')].filter((video) => video.readyState >= 2).length";
-    page.eval(&format!("window.print = () => {{ window.printedWith = {loaded}; }}"));
-    page.click("#print");
-    page.wait_for("window.printedWith !== undefined");
-    assert_eq!(page.eval("window.printedWith"), 4);
-    assert_eq!(page.complaints(), Vec::<String>::new());
+    for by_keys in [false, true] {
+        let mut page = open(finished(), REPORT, 700, 300);
+        let loaded = "[...document.querySelectorAll('video')].filter((video) => video.readyState >= 2).length
+            + document.querySelectorAll('.frame > canvas').length";
+        page.eval(&format!("window.print = () => {{ window.printedWith = {loaded}; }}"));
+        if by_keys {
+            page.press("Control+p");
+        } else {
+            page.click(".menu summary");
+            page.click("#print");
+        }
+        page.wait_for("window.printedWith !== undefined");
+        assert_eq!(page.eval("window.printedWith"), 4);
+        assert_eq!(page.complaints(), Vec::<String>::new());
+    }
 }
 
 #[test]

@@ -12,8 +12,8 @@ use crate::ui::{self, Terminal};
 pub(super) fn report(args: &ReportCommandArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let chosen = load(&args.manifest, &SelectArgs::default(), Wanted::default(), terminal)?;
     let options = paths::options(&args.manifest, args.reports.out.as_deref(), &chosen.manifest.key)?;
-    let options = Options { reports: destinations::writer(&args.reports, &options.out)?, ..options };
     let again = paths::again(&args.manifest, &chosen.manifest.key);
+    let options = Options { reports: destinations::writer(&args.reports, &options.out, &again)?, ..options };
     let session = Session::new(chosen.manifest, paths::ledger(&args.manifest)?, options);
     let reported = runtime::block_on(async {
         let Reported { report, written } = session.report().await?;

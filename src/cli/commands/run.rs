@@ -58,7 +58,7 @@ pub(super) fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> 
         reports: if args.money.plan {
             options.reports.clone()
         } else {
-            destinations::writer(&args.reports, &options.out)?
+            destinations::writer(&args.reports, &options.out, &again)?
         },
         settings: settings(args, &options.settings),
         ..options

@@ -9,18 +9,21 @@ use minijinja::value::Serde;
 use minijinja::{Environment, Value};
 use serde::Serialize;
 
-use super::card::Card;
+use super::card::{Group, base_of};
 use super::charts::{ModelBar, StateBar, Sums, model_bars, state_bars};
 use super::policy::Policy;
+use super::problems::{Problem, problems};
 use super::text::plain;
 use super::timeline::{Tasks, Timeline};
-use crate::report::row::JobState;
+use crate::report::Commands;
+use crate::report::row::{JobState, Row};
 use crate::report::rows::Report;
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
-const TEMPLATES: [(&str, &str); 3] = [
+const TEMPLATES: [(&str, &str); 4] = [
     ("page.html", include_str!("page.html")),
+    ("group.html", include_str!("group.html")),
     ("card.html", include_str!("card.html")),
     ("foot.html", include_str!("foot.html")),
 ];
@@ -43,6 +46,9 @@ struct Page {
     to_submit: Option<String>,
     at_risk: Option<String>,
     unknown: Option<String>,
+    problems: Vec<Problem>,
+    /// Whether something is still at the service.
+    is_running: bool,
     states: Vec<StateBar>,
     models: Vec<ModelBar>,
     timeline: Option<Timeline>,
@@ -56,15 +62,27 @@ struct Foot {
 }
 
 /// Writes a contact sheet that lies in a folder.
-pub(crate) fn write(report: &Report, folder: &Path, written_at: Timestamp, to: &mut impl Write) -> io::Result<()> {
+pub(crate) fn write(
+    report: &Report,
+    folder: &Path,
+    written_at: Timestamp,
+    commands: Option<&Commands>,
+    to: &mut impl Write,
+) -> io::Result<()> {
     let engine = engine().map_err(io::Error::other)?;
     let render = |name: &str, context: Value, to: &mut dyn Write| {
         let template = engine.get_template(name).map_err(io::Error::other)?;
         template.render_captured_to(context, to).map(drop).map_err(io::Error::other)
     };
-    render("page.html", Serde(page(report, folder, written_at)).into(), to)?;
-    for row in report.rows_seen_from(folder) {
-        render("card.html", Serde(Card::new(&row)).into(), to)?;
+    render("page.html", Serde(page(report, folder, written_at, commands)).into(), to)?;
+    let mut rows = report.rows_seen_from(folder).peekable();
+    while let Some(first) = rows.next() {
+        // The takes of a job follow each other.
+        let mut takes = vec![first];
+        while let Some(next) = rows.next_if(|row: &Row| row.take > 1 && base_of(row) == base_of(&takes[0])) {
+            takes.push(next);
+        }
+        render("group.html", Serde(Group::new(&takes, report.simulated, commands)).into(), to)?;
     }
     render("foot.html", Serde(Foot { script: SCRIPT }).into(), to)
 }
@@ -77,12 +95,12 @@ fn engine() -> Result<Environment<'static>, minijinja::Error> {
     Ok(engine)
 }
 
-fn page(report: &Report, folder: &Path, written_at: Timestamp) -> Page {
+fn page(report: &Report, folder: &Path, written_at: Timestamp, commands: Option<&Commands>) -> Page {
     let totals = &report.totals;
     let mut policy = Policy::new(STYLE, SCRIPT);
     let (mut tags, mut tasks, mut models) = (BTreeSet::new(), Tasks::default(), Sums::default());
     for row in report.rows_seen_from(folder) {
-        policy.allow_videos_of(row.video_url.as_deref());
+        policy.allow_videos_of(row.video_url.as_deref().filter(|_| !report.simulated));
         models.add_open(&row);
         tags.extend(row.tags.iter().map(|tag| plain(tag)));
         if let Some(times) = row.detail.times {
@@ -105,9 +123,13 @@ fn page(report: &Report, folder: &Path, written_at: Timestamp) -> Page {
         to_submit: (!totals.to_submit_usd.is_zero()).then(|| totals.to_submit_usd.to_string()),
         at_risk: (!totals.at_risk_usd.is_zero()).then(|| totals.at_risk_usd.to_string()),
         unknown: (!totals.unknown_usd.is_zero()).then(|| totals.unknown_usd.to_string()),
+        problems: problems(report, commands),
+        is_running: [JobState::Queued, JobState::InProgress]
+            .iter()
+            .any(|state| totals.states.get(state.name()) > Some(&0)),
         states: state_bars(totals),
         models: model_bars(&models),
-        timeline: Timeline::of(tasks),
+        timeline: Timeline::of(tasks, written_at),
         tags,
     }
 }

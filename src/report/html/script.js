@@ -3,6 +3,9 @@
   const $ = (selector, root = document) => root.querySelector(selector);
   const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
   const cards = $$(".card");
+  // Of the cards, those that are jobs; an earlier video of a job has one, too, to be looked at.
+  const isJob = (card) => !card.dataset.of;
+  const jobs = cards.filter(isJob);
   const store = {
     get(name) { try { return JSON.parse(sessionStorage.getItem(location.pathname + name)); } catch { return null; } },
     set(name, value) { try { sessionStorage.setItem(location.pathname + name, JSON.stringify(value)); } catch { /* a browser that keeps nothing shows everything all the same */ } },
@@ -17,11 +20,23 @@
       const next = sources.shift();
       // A moment after the start, so that the first picture is shown where there is none at zero.
       if (next) video.src = next + (next.includes("#") ? "" : "#t=0.01");
-      else video.replaceWith(Object.assign(document.createElement("p"), { className: "none", textContent: "The video is not beside this page, and its link is no longer good. The next run fetches it." }));
+      else video.replaceWith(Object.assign(document.createElement("p"), { className: "none gone", textContent: "The video is not beside this page, and there is no good link to it. The next run fetches it." }));
     };
     video.addEventListener("error", tryNext);
+    // A picture that lies beside the video is quicker to have.
+    if (frame.dataset.poster) Object.assign(video, { poster: frame.dataset.poster, preload: "none" });
     tryNext();
     return video;
+  }
+  // What stays of a video that is far: its picture, for the eye and for paper. Not of too many, for the sake of memory.
+  const MOST_STILLS = 300;
+  function still(video) {
+    const { videoWidth: width, videoHeight: height } = video;
+    if (!width || video.readyState < 2 || $$("canvas").length >= MOST_STILLS) return [];
+    const canvas = document.createElement("canvas"), scale = Math.min(1, 480 / Math.max(width, height));
+    Object.assign(canvas, { width: Math.round(width * scale), height: Math.round(height * scale) });
+    canvas.getContext("2d").drawImage(video, 0, 0, canvas.width, canvas.height);
+    return [canvas];
   }
   // A picture without anything over it, until somebody wants to steer.
   function fill(frame) {
@@ -35,17 +50,19 @@
     video.addEventListener("error", () => { if (!video.isConnected) play.remove(); });
     frame.replaceChildren(video, play);
   }
-  const playable = (card) => { const { file, url } = $(".frame", card).dataset; return Boolean(file || url) && card.dataset.state === "completed"; };
+  const playable = (card) => { const frame = $(".frame", card), { file, url } = frame.dataset; return !$(".none:not(.gone)", frame) && (Boolean(file || url) || card.dataset.state === "completed"); };
   // While a page is being printed, what is far is there, too.
   let printing = false;
   const seen = new IntersectionObserver((entries) => {
     for (const { target, isIntersecting } of entries) {
       const frame = $(".frame", target), video = $("video", frame);
       if (isIntersecting && !video && playable(target)) fill(frame);
-      else if (!isIntersecting && video?.paused && !printing) { video.removeAttribute("src"); video.load(); frame.replaceChildren(); }
+      else if (!isIntersecting && video?.paused && !printing) { const picture = still(video); video.removeAttribute("src"); video.load(); frame.replaceChildren(...picture); }
     }
   }, { rootMargin: "60% 0px" });
   cards.forEach((card) => seen.observe(card));
+
+  const size = $("#size");
 
   // Filter.
   const filter = Object.assign({ text: "", states: [], model: "", tag: "" }, store.get("filter"));
@@ -54,19 +71,26 @@
   const plain = (text) => text.toLowerCase().normalize("NFD").replace(/\p{M}/gu, "").replace(/[łøđß]/g, (letter) => ({ ł: "l", ø: "o", đ: "d", ß: "ss" })[letter]);
   const textOf = (card) => { if (!words.has(card)) words.set(card, plain(card.textContent)); return words.get(card); };
   const shown = () => cards.filter((card) => !card.hidden);
+  const takes = $$(".takes");
   function apply() {
     const wanted = plain(filter.text).split(/\s+/).filter(Boolean);
-    for (const card of cards) {
+    for (const card of jobs) {
       const { state, model, tags } = card.dataset;
       card.hidden = !((!filter.states.length || filter.states.includes(state)) && (!filter.model || filter.model === model)
         && (!filter.tag || tags.split("\n").includes(filter.tag)) && wanted.every((word) => textOf(card).includes(word)));
     }
-    const count = shown().length;
-    $("#count").textContent = count === cards.length ? `${count} jobs` : `${count} of ${cards.length} jobs`;
+    for (const group of takes) {
+      const none = $$(".card", group).filter(isJob).every((card) => card.hidden);
+      group.hidden = none;
+      for (const card of $$(".earlier", group)) card.hidden = none;
+    }
+    const count = jobs.filter((card) => !card.hidden).length;
+    $("#count").textContent = count === jobs.length ? `${count} jobs` : `${count} of ${jobs.length} jobs`;
     $("#nothing").hidden = count > 0;
     for (const chip of $$(".chip")) chip.setAttribute("aria-pressed", filter.states.includes(chip.dataset.state));
     for (const name of ["text", "model", "tag"]) { const field = $("#" + name); if (field && field.value !== filter[name]) field.value = filter[name]; }
     store.set("filter", filter);
+    place();
   }
   const set = (change) => { Object.assign(filter, change); apply(); };
   $("#text").addEventListener("input", (event) => set({ text: event.target.value }));
@@ -76,16 +100,33 @@
     set({ states: filter.states.includes(state) ? filter.states.filter((other) => other !== state) : [...filter.states, state] });
   });
   $("#clear").addEventListener("click", () => set({ text: "", states: [], model: "", tag: "" }));
-  const size = $("#size");
-  const resize = () => { document.documentElement.style.setProperty("--card-width", size.value + "px"); store.set("size", size.value); };
+  // As many columns as there is room for; pairs of them unless every video stands. Takes of one job stand in a row of their own, or
+  // beside others where there is room for all of them.
+  function place() {
+    const sheet = $("#sheet"), { columnGap, paddingLeft, paddingRight } = getComputedStyle(sheet), gap = parseFloat(columnGap);
+    const width = sheet.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight);
+    const fits = Math.max(2, Math.floor((width + gap) / (Number(size.value) + gap)));
+    const room = shown().every((card) => card.matches(".upright")) ? fits : fits - (fits % 2);
+    sheet.style.gridTemplateColumns = `repeat(${room}, minmax(0, 1fr))`;
+    for (const group of takes) {
+      const wanted = $$(".card", group).reduce((sum, card) => sum + (card.matches(".upright") ? 1 : 2), 0);
+      group.style.gridColumn = wanted <= room ? `span ${wanted}` : "1 / -1";
+      // All of them in one row, whatever their number.
+      group.style.gridTemplateColumns = `repeat(${wanted}, minmax(7rem, 1fr))`;
+    }
+  }
+  const resize = () => { store.set("size", size.value); place(); };
   size.value = store.get("size") ?? size.value;
   size.addEventListener("input", resize);
+  addEventListener("resize", place);
   resize();
+  for (const button of $$("[data-show]")) button.addEventListener("click", () => set({ text: "", model: "", tag: "", states: [button.dataset.show] }));
 
   // Selection.
   const picked = () => cards.filter((card) => $(".pick", card).checked);
   function tellPicked() {
-    const ids = picked().map((card) => card.dataset.id);
+    const ids = picked().map((card) => card.dataset.id), some = picked().some(isJob);
+    for (const button of $$("#picked [data-do], #picked [data-copy]")) button.hidden = !some;
     $("#picked").hidden = !ids.length;
     $("#how-many").textContent = `${ids.length} picked`;
     $("#compare").hidden = ids.length < 2;
@@ -96,14 +137,29 @@
   document.addEventListener("change", (event) => { if (event.target.classList.contains("pick")) tellPicked(); });
   for (const button of $$("[data-copy]")) button.addEventListener("click", async () => {
     const option = button.dataset.copy;
-    const text = picked().map((card) => (option ? `${option} ${card.dataset.id}` : card.dataset.id)).join(" ");
+    const text = picked().filter(isJob).map((card) => (option ? `${option} ${card.dataset.id}` : card.dataset.id)).join(" ");
     const field = $("#copied");
     Object.assign(field, { hidden: false, value: text });
     // Where a browser gives a page from the disk no clipboard, the old way; and the field shows what to copy by hand.
     try { await navigator.clipboard.writeText(text); } catch { field.select(); document.execCommand("copy"); button.focus(); }
-    const label = button.textContent;
-    button.textContent = "Copied";
-    setTimeout(() => { button.textContent = label; }, 1200);
+    tellCopied(button);
+  });
+  function tellCopied(label) {
+    const text = label.textContent;
+    label.textContent = "Copied";
+    setTimeout(() => { label.textContent = text; }, 1200);
+  }
+  for (const button of $$(".command")) button.addEventListener("click", async () => {
+    const { text } = button.dataset;
+    try { await navigator.clipboard.writeText(text); } catch {
+      const field = Object.assign(document.createElement("textarea"), { value: text });
+      document.body.append(field);
+      field.select();
+      document.execCommand("copy");
+      field.remove();
+      button.focus();
+    }
+    tellCopied($("span", button));
   });
   $("#drop").addEventListener("click", () => { for (const card of picked()) $(".pick", card).checked = false; tellPicked(); });
 
@@ -111,15 +167,15 @@
   const { name, batch = "" } = document.body.dataset, kept = `shotlist choices ${JSON.stringify([name, batch])}`;
   const choices = (() => { try { return JSON.parse(localStorage.getItem(kept)) ?? {}; } catch { return {}; } })();
   const chosen = (card) => choices[card.dataset.id] ?? {};
-  const withChoice = (choice) => cards.filter((card) => chosen(card).choice === choice).map((card) => card.dataset.id);
+  const withChoice = (choice) => jobs.filter((card) => chosen(card).choice === choice).map((card) => card.dataset.id);
   function tellChoices() {
-    for (const card of cards) {
+    for (const card of jobs) {
       const { choice = "", note = "" } = chosen(card), field = $(".note", card);
       card.dataset.choice = choice;
       for (const button of $$("[data-choose=keep], [data-choose=again]", card)) button.setAttribute("aria-pressed", button.dataset.choose === choice);
       if (field) { if (field.value !== note) field.value = note; field.hidden = field.hidden && !note; $("[data-choose=note]", card).setAttribute("aria-expanded", !field.hidden); }
     }
-    const keep = withChoice("keep").length, again = withChoice("again").length, notes = cards.filter((card) => chosen(card).note).length;
+    const keep = withChoice("keep").length, again = withChoice("again").length, notes = jobs.filter((card) => chosen(card).note).length;
     $("#save").hidden = !(keep + again + notes);
     $("#save").textContent = `Save choices: ${keep} keep, ${again} again`;
     try { localStorage.setItem(kept, JSON.stringify(choices)); } catch { /* then they last as long as the page */ }
@@ -130,6 +186,9 @@
     if (!choices[id].choice && !choices[id].note) delete choices[id];
     tellChoices();
   }
+  for (const button of $$("#picked [data-do]")) button.addEventListener("click", () => {
+    for (const card of picked()) if ($("[data-choose]", card)) choose(card, { choice: button.dataset.do });
+  });
   const toggle = (card, choice) => $("[data-choose]", card) && choose(card, { choice: chosen(card).choice === choice ? "" : choice });
   function openNote(card) { const field = $(".note", card); if (field) { field.hidden = false; tellChoices(); field.focus(); } }
   document.addEventListener("click", (event) => {
@@ -138,7 +197,7 @@
   });
   document.addEventListener("input", (event) => { if (event.target.classList.contains("note")) choose(event.target.closest(".card"), { note: event.target.value }); });
   $("#save").addEventListener("click", () => {
-    const notes = Object.fromEntries(cards.filter((card) => chosen(card).note).map((card) => [card.dataset.id, chosen(card).note]));
+    const notes = Object.fromEntries(jobs.filter((card) => chosen(card).note).map((card) => [card.dataset.id, chosen(card).note]));
     const text = JSON.stringify({ name, batch, keep: withChoice("keep"), again: withChoice("again"), notes }, null, 2);
     const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(new Blob([text], { type: "application/json" })), download: "choices.json" });
     link.click();
@@ -151,12 +210,20 @@
   function view(card) {
     viewed = card;
     const stage = $(".stage", viewer), frame = $(".frame", card);
-    stage.replaceChildren(playable(card) ? Object.assign(player(frame), { autoplay: true }) : Object.assign(document.createElement("p"), { textContent: $(".none", frame)?.textContent ?? "" }));
+    stage.replaceChildren(playable(card) ? Object.assign(player(frame), { autoplay: true }) : $(".none", frame)?.cloneNode(true) ?? "");
     $("h2 bdi", viewer).textContent = card.dataset.id;
     $(".prompt", viewer).textContent = $(".prompt", card)?.textContent ?? "";
-    $(".told .facts", viewer).textContent = $$(".facts li", card).map((fact) => fact.textContent).join(" · ");
+    $(".told .facts", viewer).replaceChildren(...$$(".facts li, .tags li, .more li", card).map((fact) => fact.cloneNode(true)));
     if (!viewer.open) viewer.showModal();
-    $("[data-do=pick]", viewer).setAttribute("aria-pressed", $(".pick", card).checked);
+    tellViewed();
+  }
+  function tellViewed() {
+    const { choice = "" } = chosen(viewed);
+    $("[data-do=pick]", viewer).setAttribute("aria-pressed", $(".pick", viewed).checked);
+    for (const button of $$("[data-do=keep], [data-do=again]", viewer)) {
+      button.hidden = !$("[data-choose]", viewed);
+      button.setAttribute("aria-pressed", choice === button.dataset.do);
+    }
   }
   function step(by) {
     const all = shown(), at = all.indexOf(viewed);
@@ -182,11 +249,19 @@
       const button = event.target.closest("button");
       if (event.target === dialog || button?.dataset.do === "close") dialog.close();
       if (button?.dataset.go) step(Number(button.dataset.go));
-      if (button?.dataset.do === "pick") { pick(viewed); button.setAttribute("aria-pressed", $(".pick", viewed).checked); }
-      if (button?.dataset.do === "again") for (const video of $$("video", wall)) { video.currentTime = 0; video.play(); }
+      if (button?.dataset.do === "pick") { pick(viewed); tellViewed(); }
+      if (["keep", "again"].includes(button?.dataset.do)) { toggle(viewed, button.dataset.do); tellViewed(); }
+      if (button?.dataset.do === "restart") for (const video of $$("video", wall)) { video.currentTime = 0; video.play(); }
     });
   }
-  document.addEventListener("dblclick", (event) => { const card = event.target.closest(".card"); if (card && !event.target.closest("a, label, video")) view(card); });
+  document.addEventListener("dblclick", (event) => { const card = event.target.closest(".card"); if (card && !event.target.closest("a, label, video, button, textarea")) view(card); });
+  // A thumb that sweeps over the large view goes from video to video.
+  let touched = null;
+  viewer.addEventListener("touchstart", (event) => { touched = event.changedTouches[0]; }, { passive: true });
+  viewer.addEventListener("touchend", (event) => {
+    const { clientX, clientY } = event.changedTouches[0], x = clientX - touched.clientX, y = clientY - touched.clientY;
+    if (Math.abs(x) > 60 && Math.abs(x) > 2 * Math.abs(y)) step(x < 0 ? 1 : -1);
+  }, { passive: true });
 
   // Keys.
   function move(by) {
@@ -197,19 +272,30 @@
     next.focus({ preventScroll: true });
     next.scrollIntoView({ block: "nearest" });
   }
-  const columns = () => getComputedStyle($("#sheet")).gridTemplateColumns.split(" ").length;
+  // To the card above or below: the nearest in the next row.
+  function moveRow(by) {
+    const from = document.activeElement?.closest?.(".card");
+    if (!from) return move(by);
+    const { left, top } = from.getBoundingClientRect();
+    const others = shown().map((card) => ({ card, box: card.getBoundingClientRect() })).filter(({ box }) => (box.top - top) * by > 8);
+    const row = Math.min(...others.map(({ box }) => (box.top - top) * by));
+    const near = others.filter(({ box }) => (box.top - top) * by < row + 60).sort((a, b) => Math.abs(a.box.left - left) - Math.abs(b.box.left - left));
+    near[0]?.card.focus({ preventScroll: true });
+    near[0]?.card.scrollIntoView({ block: "nearest" });
+  }
   document.addEventListener("keydown", (event) => {
+    if ((event.ctrlKey || event.metaKey) && event.key === "p") { event.preventDefault(); printAll(); return; }
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const typing = event.target.matches("input:not(.pick), select, textarea");
     if (event.key === "Escape" && event.target.id === "text") { set({ text: "" }); event.target.blur(); return; }
     if (typing) return;
     const card = viewer.open ? viewed : document.activeElement?.closest?.(".card");
-    const onControl = event.target.matches("button, a, video, .pick");
+    const onControl = event.target.matches("button, a, video, summary, .pick");
     const acts = {
       ArrowRight: () => (viewer.open ? step(1) : move(1)), ArrowLeft: () => (viewer.open ? step(-1) : move(-1)),
-      ArrowDown: () => move(columns()), ArrowUp: () => move(-columns()), j: () => move(1), k: () => move(-1),
-      1: () => card && toggle(card, "keep"), 2: () => card && toggle(card, "again"), n: () => card && !viewer.open && openNote(card),
-      "/": () => $("#text").focus(), "?": () => help.showModal(), c: compare, x: () => card && pick(card),
+      ArrowDown: () => moveRow(1), ArrowUp: () => moveRow(-1), j: () => move(1), k: () => move(-1),
+      1: () => card && (toggle(card, "keep"), viewer.open && tellViewed()), 2: () => card && (toggle(card, "again"), viewer.open && tellViewed()), n: () => card && !viewer.open && openNote(card),
+      "/": () => $("#text").focus(), "?": () => help.showModal(), c: compare, x: () => card && (pick(card), viewer.open && tellViewed()),
       a: () => { for (const one of shown()) $(".pick", one).checked = true; tellPicked(); },
       Enter: () => !onControl && card && view(card),
       " ": () => { if (onControl) return false; const video = $("video", viewer.open ? viewer : card ?? viewer); if (video) { if (video.paused) video.play(); else video.pause(); } },
@@ -234,18 +320,32 @@
   if (store.get("live")) { keepLive(true); scrollTo(0, store.get("scroll") ?? 0); }
 
   // On paper nobody scrolls: every picture is there before the page is printed, or has had its time.
-  $("#print").addEventListener("click", async () => {
+  async function printAll() {
     printing = true;
     const loads = shown().filter(playable).map((card) => {
       const frame = $(".frame", card);
+      if ($("canvas", frame)) return true;
       if (!$("video", frame)) fill(frame);
       const video = $("video", frame);
+      if (video.poster) { video.preload = "metadata"; video.load(); }
       return video.readyState >= 2 || new Promise((done) => { video.addEventListener("loadeddata", done); video.addEventListener("error", done); });
     });
     await Promise.race([Promise.all(loads), new Promise((done) => setTimeout(done, 10000))]);
     print();
     printing = false;
-  });
+  }
+  $("#print").addEventListener("click", printAll);
+
+  // Times as they are here; what is written in the page is UTC.
+  for (const time of $$("time[datetime]")) {
+    const at = new Date(time.dateTime);
+    if (Number.isNaN(at.getTime())) continue;
+    const isToday = at.toDateString() === new Date().toDateString();
+    time.title = at.toISOString().replace("T", " ").slice(0, 19) + " UTC";
+    time.textContent = at.toLocaleString(undefined, isToday ? { timeStyle: "medium" } : { dateStyle: "medium", timeStyle: "short" });
+  }
+  const menu = $(".menu");
+  document.addEventListener("click", (event) => { if (!menu.contains(event.target) || event.target.closest("button")) menu.open = false; });
 
   const before = new Set(store.get("picked") ?? []);
   for (const card of cards) $(".pick", card).checked = before.has(card.dataset.id);

@@ -1,7 +1,7 @@
 //! The time line: each task as a bar of its phases, in as many lanes as were at the service at once, with the pauses cut out in
 //! which nothing was.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
 use super::charts::rounded;
@@ -15,6 +15,8 @@ const LANE: usize = 10;
 /// A time of this many seconds in which nothing is going on is cut out, and how wide its place is.
 const PAUSE_S: f64 = 180.0;
 const CUT: f64 = 4.0;
+/// For how long after the last that is known something open is drawn.
+const UNSEEN: SignedDuration = SignedDuration::from_mins(3);
 /// The most tasks that are drawn; a page with more would be slow, and nobody could tell them apart.
 const MOST: usize = 1000;
 
@@ -43,8 +45,10 @@ pub(super) struct Timeline {
     bars: Vec<Bar>,
     /// Where pauses were cut out.
     gaps: Vec<f64>,
-    from: String,
-    to: String,
+    from: Timestamp,
+    to: Timestamp,
+    from_told: String,
+    to_told: String,
     /// What a task took in the middle.
     typical: Option<String>,
     /// Whether the start of any generation is reckoned from progress.
@@ -68,12 +72,17 @@ struct Part {
 }
 
 impl Timeline {
-    /// Draws tasks in any order; `None` if there are none.
-    pub(super) fn of(tasks: Tasks) -> Option<Self> {
+    /// Draws tasks in any order, as they are now; `None` before one has ended, when there is nothing to see.
+    pub(super) fn of(tasks: Tasks, now: Timestamp) -> Option<Self> {
         let Tasks { drawn: mut tasks, left_out } = tasks;
+        tasks.iter().find_map(|(_, times)| times.ended)?;
         tasks.sort_by_key(|(_, times)| times.asked);
-        let (first, last) = (tasks.first()?.1.asked, tasks.iter().map(|(_, times)| times.end()).max()?);
-        let axis = Axis::of(tasks.iter().map(|(_, times)| (times.asked, times.end())));
+        // What is open is drawn up to now, and not for hours in which nobody looked.
+        let known = tasks.iter().map(|(_, times)| times.end()).max()?;
+        let now = now.min(known.checked_add(UNSEEN).unwrap_or(known));
+        let end = |times: &Times| if times.is_open { now.max(times.end()) } else { times.end() };
+        let (first, last) = (tasks.first()?.1.asked, tasks.iter().map(|(_, times)| end(times)).max()?);
+        let axis = Axis::of(tasks.iter().map(|(_, times)| (times.asked, end(times))));
         let mut lanes: Vec<Timestamp> = Vec::new();
         let bars: Vec<Bar> = tasks
             .iter()
@@ -81,11 +90,11 @@ impl Timeline {
                 let free = lanes.iter().position(|&until| until <= times.asked);
                 let lane = free.unwrap_or(lanes.len());
                 if free.is_none() {
-                    lanes.push(times.end());
+                    lanes.push(end(times));
                 }
                 // A slot is free when the task is over; its video comes beside the next one.
-                lanes[lane] = times.ended.unwrap_or_else(|| times.end());
-                bar(job, times, lane, &axis)
+                lanes[lane] = times.ended.unwrap_or_else(|| end(times));
+                bar(job, times, now, lane, &axis)
             })
             .collect();
         let format = if first.as_second() / 86400 == last.as_second() / 86400 { "%H:%M:%S" } else { "%-d %b, %H:%M" };
@@ -93,8 +102,10 @@ impl Timeline {
             height: lanes.len().max(1) * LANE,
             bars,
             gaps: axis.cuts(),
-            from: first.strftime(format).to_string(),
-            to: format!("{} UTC", last.strftime(format)),
+            from: first,
+            to: last,
+            from_told: first.strftime(format).to_string(),
+            to_told: format!("{} UTC", last.strftime(format)),
             typical: typical(&tasks),
             estimated: tasks.iter().any(|(_, times)| times.generating.is_some()),
             left_out,
@@ -102,8 +113,8 @@ impl Timeline {
     }
 }
 
-fn bar(job: &str, times: &Times, lane: usize, axis: &Axis) -> Bar {
-    let phases = times.phases();
+fn bar(job: &str, times: &Times, now: Timestamp, lane: usize, axis: &Axis) -> Bar {
+    let phases = times.phases(Some(now));
     let parts = phases.iter().map(|&(phase, from, to)| {
         let (x, end) = (axis.at(from), axis.at(to));
         // What took no time that can be seen is seen all the same.
@@ -120,7 +131,7 @@ fn between(from: Timestamp, to: Timestamp) -> f64 {
 
 /// The median of each phase over the tasks that have it, in words.
 fn typical(tasks: &[(String, Times)]) -> Option<String> {
-    let phases: Vec<_> = tasks.iter().map(|(_, times)| times.phases()).collect();
+    let phases: Vec<_> = tasks.iter().map(|(_, times)| times.phases(None)).collect();
     let told = ["submission", "queue", "generation", "fetch"].into_iter().filter_map(|name| {
         let own = phases.iter().flatten().filter(|(phase, ..)| *phase == name);
         let mut took: Vec<f64> = own.map(|&(_, from, to)| between(from, to)).collect();
@@ -183,7 +194,7 @@ mod tests {
     fn line(tasks: impl IntoIterator<Item = (String, Times)>) -> Option<Timeline> {
         let mut all = Tasks::default();
         tasks.into_iter().for_each(|(job, times)| all.add(&job, times));
-        Timeline::of(all)
+        Timeline::of(all, at(86400))
     }
 
     fn task(asked: i64, ended: i64) -> (String, Times) {
@@ -193,6 +204,7 @@ mod tests {
             generating: None,
             ended: Some(at(ended)),
             fetched: None,
+            is_open: false,
         };
         (format!("j{asked}"), times)
     }
@@ -208,6 +220,15 @@ mod tests {
         // 190 and 100 seconds share what the cut leaves.
         assert!((drawn.bars[0].parts[1].width - 996.0 * 100.0 / 290.0).abs() < 0.1, "{}", drawn.bars[0].parts[1].width);
         assert!(line([]).is_none());
+        // Before something has ended there is nothing to see, and what is open after that is drawn, but not for a day.
+        let open = || {
+            let (name, times) = task(120, 120);
+            (name, Times { ended: None, is_open: true, ..times })
+        };
+        assert!(line([open()]).is_none());
+        let drawn = line([task(0, 100), open()]).expect("a line");
+        let last = drawn.bars[1].parts.last().expect("a part");
+        assert_eq!((last.phase, drawn.to), ("still", at(120 + 180)));
         assert_eq!(line((0..4000).map(|n| task(n, n + 5))).expect("a line").left_out, 3000);
     }
 }

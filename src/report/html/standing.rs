@@ -1,0 +1,56 @@
+//! What stands in the place of a picture that is not there: why not, what that means for the money, and what to do next.
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::text::plain;
+use crate::report::Commands;
+use crate::report::row::{JobState, Row};
+
+/// Why a job has no video, in words.
+#[derive(Serialize)]
+pub(super) struct Standing {
+    /// What happened, in the service's words where it said some.
+    cause: Option<String>,
+    /// Since when, if it was sent.
+    since: Option<Timestamp>,
+    /// What it means, and what to do.
+    next: String,
+    /// What to type.
+    command: Option<String>,
+}
+
+impl Standing {
+    /// Of a job; nothing of one that is completed.
+    pub(super) fn of(row: &Row, commands: Option<&Commands>) -> Option<Self> {
+        let line = |name: &str, rest: &[&str]| commands.map(|commands| commands.line(name, rest));
+        let (next, command) = match row.state {
+            JobState::Completed => return None,
+            JobState::InDoubt => (
+                format!("${} at risk. Look for its task at the service, and settle it.", row.at_risk_usd),
+                line("resolve", &[]),
+            ),
+            JobState::Failed => (
+                format!("Trying again costs ${}.", row.price_usd),
+                line("run", &["--select", &row.id, "--retry-failed"]),
+            ),
+            JobState::Rejected => {
+                ("Nothing was charged. The next run asks again.".to_owned(), line("run", &["--select", &row.id]))
+            }
+            JobState::Held => {
+                let face = row.face.as_deref().map(plain).unwrap_or_default();
+                (format!("Waits for the review of {face}. Once that is through, write review: approved."), None)
+            }
+            JobState::Queued | JobState::InProgress => ("At the service. A run collects it.".to_owned(), None),
+            JobState::Pending => ("Not sent yet.".to_owned(), None),
+        };
+        let since = row.submitted_at;
+        Some(Self { cause: cause(row), since, next, command })
+    }
+}
+
+/// What went wrong, with the service's code.
+fn cause(row: &Row) -> Option<String> {
+    let message = row.error_message.as_deref().map(plain)?;
+    Some(row.error_code.as_deref().map_or_else(|| message.clone(), |code| format!("{message} ({})", plain(code))))
+}

@@ -1,0 +1,239 @@
+//! How the contact sheet looks: what comes first, what stands in line, what fits, what a person can read, and what axe-core says.
+
+use std::sync::OnceLock;
+
+use serde_json::{Value, json};
+
+use crate::browser::Browser;
+use crate::support::{Answer, Service, Workspace, json as answer};
+
+const MANIFEST: &str = "
+version: 1
+name: looks
+faces: { bob: { review: pending } }
+jobs:
+  - { id: done, model: alpha-2, prompt: A paper crane, tags: [paper], labels: { client: acme } }
+  - { id: tall, model: alpha-2, aspect_ratio: '9:16', prompt: 'One that is so long that it takes more than three lines of its card, with words and words and words and words and words and words and words' }
+  - { id: broken, model: alpha-2, prompt: fail }
+  - { id: refused, model: alpha-2, prompt: refuse }
+  - { id: lost, model: alpha-2, prompt: lose }
+  - { id: takes, model: alpha-2, prompt: Waves, takes: 3 }
+  - { id: held, model: beta-2.0-lite, prompt: Bob, face: bob }
+";
+const REPORT: &str = "shotlist-out/looks/report.html";
+
+/// A run in which everything happens, with one take that was made again.
+fn mixed() -> &'static Workspace {
+    static MIXED: OnceLock<(Workspace, Service)> = OnceLock::new();
+    let (here, _) = MIXED.get_or_init(|| {
+        let service = Service::scripted(|asked| {
+            let says = |word: &str| asked.method == "POST" && asked.body.contains(word);
+            if says("\"lose\"") {
+                return Answer::Hangup;
+            }
+            if says("\"refuse\"") {
+                return answer(400, &json!({ "error": { "message": "no such thing is shown", "code": "moderation" } }));
+            }
+            if says("\"fail\"") {
+                return answer(200, &json!({ "id": "failing", "status": "queued" }));
+            }
+            if asked.path.ends_with("/failing") {
+                return answer(
+                    200,
+                    &json!({ "id": "failing", "status": "failed", "error": { "message": "out of memory" } }),
+                );
+            }
+            Answer::Well
+        });
+        let here = Workspace::with_manifest(MANIFEST);
+        here.run(&service, &["--concurrency", "1"]).ends_with(7);
+        here.run(&service, &["--retake", "takes.2"]).ends_with(7);
+        (here, service)
+    });
+    here
+}
+
+fn open(width: u32, height: u32) -> Browser {
+    Browser::open(&format!("file://{}", mixed().path(REPORT).display()), width, height)
+}
+
+fn text(page: &mut Browser, selector: &str) -> String {
+    page.eval(&format!("document.querySelector({selector:?}).innerText")).as_str().unwrap_or_default().to_owned()
+}
+
+/// What axe-core finds that is serious or worse: rule, place and why.
+#[track_caller]
+fn assert_accessible(page: &mut Browser, what: &str) {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/target/axe/package/axe.min.js");
+    let axe = std::fs::read_to_string(path).expect("axe-core is needed for this test: .ci/run fetches it");
+    page.eval(&axe);
+    let found = page.eval(
+        "axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations
+           .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+           .flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => `${id} ${target}: ${failureSummary}`)))",
+    );
+    assert_eq!(found, json!([]), "{what}");
+}
+
+#[test]
+fn axe_finds_nothing_serious() {
+    for (width, height) in [(1440, 900), (1024, 768), (390, 844)] {
+        let mut page = open(width, height);
+        for scheme in ["light", "dark"] {
+            let features = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
+            page.call("Emulation.setEmulatedMedia", &features);
+            // What moves is looked at once it stands.
+            page.eval("Promise.all(document.getAnimations().map((one) => one.finished))");
+            assert_accessible(&mut page, &format!("{scheme} at {width}"));
+        }
+        page.eval("document.querySelector('.how').open = true; document.querySelector('.menu').open = true");
+        assert_accessible(&mut page, &format!("unfolded at {width}"));
+        page.eval("document.querySelector('.menu').open = false");
+        page.click("#job-done .pick");
+        page.click("#job-done [data-choose=note]");
+        page.click("#job-done [data-choose=keep]");
+        assert_accessible(&mut page, &format!("picked and chosen at {width}"));
+        page.eval("document.querySelector('#job-done').focus()");
+        page.press("Enter");
+        page.wait_for("document.querySelector('#viewer').open");
+        assert_accessible(&mut page, &format!("the large view at {width}"));
+    }
+}
+
+#[test]
+fn videos_come_first_and_everything_fits() {
+    for (width, height) in [(1440, 900), (1024, 768), (390, 844)] {
+        let mut page = open(width, height);
+        let wide = page.eval("document.documentElement.scrollWidth").as_u64().expect("a number");
+        assert!(wide <= u64::from(width), "{wide} wide: it has to be pushed sideways");
+        assert_eq!(
+            page.eval("document.querySelector('.how').open"),
+            false,
+            "the charts are folded once the run is over"
+        );
+        let top = page.eval("document.querySelector('.card').getBoundingClientRect().top").as_f64().expect("a number");
+        assert!(top < f64::from(height) * 0.7, "the first card begins at {top} of {height}");
+        if width > 600 {
+            let rows = page.eval("new Set([...document.querySelectorAll('.tools > *')].filter((it) => it.checkVisibility()).map((it) => Math.round((it.getBoundingClientRect().top + it.getBoundingClientRect().bottom) / 16))).size");
+            assert_eq!(rows, 1, "the toolbar is one line at {width}");
+        }
+        // Nothing jumps when the counter says more.
+        let top = "document.querySelector('#sheet').getBoundingClientRect().top + scrollY";
+        let before = page.eval(top);
+        page.click(".chip[data-state=failed]");
+        assert_eq!(text(&mut page, "#count"), "1 of 9 jobs");
+        assert_eq!(page.eval(top), before, "at {width}");
+    }
+}
+
+#[test]
+fn a_picture_that_is_not_there_says_why_and_what_to_type() {
+    let mut page = open(1440, 900);
+    let told = |page: &mut Browser, id: &str| text(page, &format!("#job-{id} .frame"));
+    for (id, words) in [
+        (
+            "broken",
+            vec![
+                "failed since",
+                "out of memory",
+                "Trying again costs $0.90",
+                "shotlist run m.yaml --select broken --retry-failed",
+            ],
+        ),
+        (
+            "refused",
+            vec![
+                "rejected",
+                "no such thing is shown (moderation)",
+                "Nothing was charged",
+                "shotlist run m.yaml --select refused",
+            ],
+        ),
+        ("lost", vec!["in doubt since", "$0.90 at risk", "shotlist resolve m.yaml"]),
+        ("held", vec!["held", "Waits for the review of bob"]),
+    ] {
+        let told = told(&mut page, id);
+        assert!(words.iter().all(|word| told.contains(word)), "{id}: {told}");
+    }
+    page.call("Browser.grantPermissions", &json!({ "permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"] }));
+    page.click("#job-broken .command");
+    page.wait_for(
+        "navigator.clipboard.readText().then((text) => text === 'shotlist run m.yaml --select broken --retry-failed')",
+    );
+    // The same above all cards, and a way to them.
+    let problems = text(&mut page, ".problems");
+    assert!(problems.contains("1 in doubt: $0.90 at risk") && problems.contains("1 failed"), "{problems}");
+    page.click("[data-show=in_doubt]");
+    assert_eq!(text(&mut page, "#count"), "1 of 9 jobs");
+    assert_eq!(page.complaints(), Vec::<String>::new());
+}
+
+#[test]
+fn takes_and_earlier_videos_of_a_job_stand_side_by_side() {
+    let mut page = open(1440, 900);
+    let ids = page.eval("[...document.querySelectorAll('.takes .card')].map((card) => card.dataset.id)");
+    assert_eq!(ids, json!(["takes", "takes.2", "takes.3", "takes.2~1.mp4"]));
+    assert_eq!(text(&mut page, ".takes h2"), "takes 3 takes, 1 earlier video");
+    let tops = page.eval("new Set([...document.querySelectorAll('.takes .frame')].map((frame) => frame.getBoundingClientRect().top)).size");
+    assert_eq!(tops, 1, "in one row");
+    // Any two can be compared, an earlier one and a new one, too; an earlier one is no job.
+    page.click(".earlier .pick");
+    assert_eq!(page.eval("document.querySelector('[data-copy=\"--retake\"]').checkVisibility()"), false);
+    page.click("[data-id='takes.2'] .pick");
+    page.press("c");
+    page.wait_for("document.querySelector('#wall').open");
+    let compared = page.eval("[...document.querySelectorAll('#wall figcaption')].map((it) => it.textContent)");
+    assert_eq!(compared, json!(["takes.2", "takes.2~1.mp4"]));
+    let seen = page.eval("(() => { const { bottom } = document.querySelector('#wall [data-do=close]').getBoundingClientRect(); return bottom <= innerHeight; })()");
+    assert_eq!(seen, true, "the way out is in sight");
+    page.press("Escape");
+    page.click("#picked [data-do=again]");
+    page.wait_for("document.querySelector('#save').textContent === 'Save choices: 0 keep, 1 again'");
+    // A filter that takes the job away takes its earlier videos, too.
+    page.click(".chip[data-state=failed]");
+    assert_eq!(page.eval("document.querySelector('.takes').checkVisibility()"), false);
+}
+
+#[test]
+fn cards_stand_in_line_and_upright_videos_are_not_mostly_black() {
+    let mut page = open(1440, 900);
+    let of = |page: &mut Browser, what: &str| -> Value {
+        page.eval(&format!("['done', 'tall'].map((id) => {{ const it = document.querySelector('#job-' + id + ' {what}').getBoundingClientRect(); return [Math.round(it.top), Math.round(it.height)]; }})"))
+    };
+    for what in [".frame", ".prompt", ".facts", ".tags"] {
+        let places = of(&mut page, what);
+        assert_eq!(places[0], places[1], "{what}");
+    }
+    let shape = page.eval("(() => { const { width, height } = document.querySelector('#job-tall .frame').getBoundingClientRect(); return height * 9 / 16 / width; })()");
+    assert!(shape.as_f64().is_some_and(|share| share > 0.6), "{shape} of the frame is picture");
+}
+
+#[test]
+fn a_thumb_reaches_everything_and_times_are_local() {
+    let mut page = open(390, 844);
+    page.call("Emulation.setTimezoneOverride", &json!({ "timezoneId": "Asia/Tokyo" }));
+    page.call("Page.reload", &json!({}));
+    page.wait_for("document.readyState === 'complete' && document.querySelector('.name time')?.title.endsWith('UTC')");
+    let same = page.eval("(() => { const time = document.querySelector('.name time'); return new Date(time.dateTime).getHours() === (new Date(time.dateTime).getUTCHours() + 9) % 24 && time.textContent !== time.title; })()");
+    assert_eq!(same, true);
+    page.click("#job-done .pick");
+    let bar = page.eval("document.querySelector('#picked').getBoundingClientRect().height").as_f64().expect("a number");
+    assert!(bar < 844.0 * 0.1, "the bar takes {bar}");
+    for button in ["keep", "again"] {
+        let reach =
+            page.eval(&format!("document.querySelector('#picked [data-do={button}]').getBoundingClientRect().height"));
+        assert!(reach.as_f64().is_some_and(|height| height >= 36.0), "{button}: {reach}");
+    }
+    // A sweep in the large view goes on to the next one.
+    page.eval("document.querySelector('#job-done').focus()");
+    page.press("Enter");
+    page.wait_for("document.querySelector('#viewer').open");
+    // The test's service gives something that no browser can play.
+    page.wait_for("document.querySelector('#viewer .gone') !== null");
+    page.call("Emulation.setTouchEmulationEnabled", &json!({ "enabled": true }));
+    for (kind, x) in [("touchStart", 300), ("touchMove", 200), ("touchEnd", 100)] {
+        let points = if kind == "touchEnd" { json!([]) } else { json!([{ "x": x, "y": 300 }]) };
+        page.call("Input.dispatchTouchEvent", &json!({ "type": kind, "touchPoints": points }));
+    }
+    page.wait_for("document.querySelector('#viewer h2').textContent === 'tall'");
+}
