@@ -42,8 +42,8 @@ pub(super) struct Chosen {
     pub selection: Selection,
     /// Its selected jobs, in manifest order.
     pub selected: Vec<Arc<Job>>,
-    /// What is worth knowing about it, in sentences.
-    pub warnings: Vec<String>,
+    /// What is worth knowing about it, in sentences, each with the job that it is about, if it is about one.
+    pub warnings: Vec<(Option<String>, String)>,
 }
 
 /// Loads a manifest, and shows its findings.
@@ -96,7 +96,7 @@ pub(super) fn load(
     for glob in excluded {
         expect_match("--exclude", glob, manifest.jobs.iter())?;
     }
-    let warnings = findings.into_iter().map(|finding| finding.message).collect();
+    let warnings = findings.into_iter().map(|finding| (finding.job.map(|job| job.id), finding.message)).collect();
     Ok(Chosen { manifest, selection, selected, warnings })
 }
 

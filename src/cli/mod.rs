@@ -20,6 +20,7 @@ mod exit;
 mod failure;
 mod manifest;
 mod paths;
+mod pictures;
 mod program;
 mod programs;
 mod refusal;

@@ -47,5 +47,6 @@ pub(crate) use picture::has_web_address_form;
 pub use request::{Fingerprint, Request};
 pub(crate) use retry_after::retry_after;
 pub use rule::Rule;
+pub(crate) use spec::is_upright;
 pub use spec::{Field, Spec};
 pub use video::VideoFile;

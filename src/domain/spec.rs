@@ -55,6 +55,13 @@ impl fmt::Display for Field {
     }
 }
 
+/// Whether a shape is higher than it is wide: `9:16`, `720x1280`.
+pub(crate) fn is_upright(aspect_ratio: Option<&str>, size: Option<&str>) -> bool {
+    let shape = aspect_ratio.and_then(|ratio| ratio.split_once(':')).or_else(|| size?.split_once('x'));
+    let numbers = shape.and_then(|(wide, high)| Some((wide.parse::<u32>().ok()?, high.parse::<u32>().ok()?)));
+    numbers.is_some_and(|(wide, high)| wide < high)
+}
+
 /// The plain fields of one job after templates and defaults, not yet checked against a family.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Spec {
@@ -82,6 +89,12 @@ pub struct Spec {
 }
 
 impl Spec {
+    /// Whether the video is higher than it is wide, by what is asked for.
+    #[must_use]
+    pub fn is_upright(&self) -> bool {
+        is_upright(self.aspect_ratio.as_deref(), self.size.as_deref())
+    }
+
     /// Whether the job says anything about this field.
     #[must_use]
     pub fn has(&self, field: Field) -> bool {

@@ -22,6 +22,7 @@ mod xlsx;
 pub use commands::Commands;
 pub use destinations::NoReport;
 pub(crate) use earlier::{EarlierJob, earlier_jobs, set_aside};
+pub(crate) use html::{Proposal, ProposalCard, write_proposal};
 pub(crate) use json::ReportView;
 pub use row::{JobState, Row, Superseded, Totals};
 pub use rows::Report;

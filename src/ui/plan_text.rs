@@ -7,7 +7,9 @@ use super::elsewhere::open_elsewhere;
 use super::lines::{count, span};
 use super::page::Page;
 use super::table::shortened;
+use super::wrap::wrapped;
 use crate::domain::Usd;
+use crate::domain::printable::one_line;
 use crate::plan::{Action, Before, Limit, Plan, Planned, Repurchase, Totals, by_model};
 
 /// The most jobs that are listed one by one, unless more is asked for.
@@ -36,12 +38,36 @@ pub(crate) fn plan_text(plan: &Plan, width: u16, all: bool) -> Page {
         page.table(&["  model", "jobs", "seconds", "cost"], &[1, 2, 3], rows, width);
         page.line("");
     }
-    sum_up(&mut page, plan);
-    let fetch = plan.totals().fetch;
-    if fetch > 0 {
-        page.line(to_fetch(fetch));
+    if all {
+        list_prompts(&mut page, plan, width);
+    }
+    for line in summary(plan) {
+        page.line(line);
     }
     page
+}
+
+/// The finished prompts of what would be bought, each below its job.
+fn list_prompts(page: &mut Page, plan: &Plan, width: u16) {
+    for planned in plan.jobs.iter().filter(|planned| planned.action.buys() || planned.action == Action::Hold) {
+        page.line(format_args!("  {}", planned.job.id));
+        let prompt = one_line(planned.job.spec.prompt.as_deref().unwrap_or("(no prompt)"));
+        for line in wrapped(&prompt, usize::from(width).saturating_sub(4), 0).lines() {
+            page.line(format_args!("    {line}"));
+        }
+    }
+    page.line("");
+}
+
+/// What there is to know of the whole, a line each: first what is submitted.
+fn summary(plan: &Plan) -> Vec<String> {
+    let totals = plan.totals();
+    let mut head = format!("{} to submit for ${}", count(totals.submit, "job"), totals.cost);
+    if totals.submit > 0 {
+        let wall = span(Duration::from_secs(plan.estimate.wall_s));
+        head.push_str(&format!(": about {wall}, about {}", count_requests(plan.estimate.requests)));
+    }
+    [head].into_iter().chain(told(plan)).collect()
 }
 
 fn list_jobs(page: &mut Page, plan: &Plan, width: u16, all: bool) {
@@ -110,29 +136,26 @@ pub(super) fn cost(action: Action, group: &[&Planned]) -> String {
     }
 }
 
-fn sum_up(page: &mut Page, plan: &Plan) {
+/// What there is to know besides what is submitted, a line each.
+#[must_use]
+pub(super) fn told(plan: &Plan) -> Vec<String> {
     let totals = plan.totals();
-    let mut head = format!("{} to submit for ${}", count(totals.submit, "job"), totals.cost);
-    if totals.submit > 0 {
-        let wall = span(Duration::from_secs(plan.estimate.wall_s));
-        head.push_str(&format!(": about {wall}, about {}", count_requests(plan.estimate.requests)));
-    }
-    page.line(head);
+    let mut lines = Vec::new();
     if plan.pictures() > 0 {
-        page.line(pictures(plan.pictures()));
+        lines.push(pictures(plan.pictures()));
     }
     if !plan.left_out.is_empty() {
-        page.line(left_out(plan.left_out.len()));
+        lines.push(left_out(plan.left_out.len()));
     }
     let outstanding = plan.resume.len() + plan.collect.len();
     if outstanding > 0 {
-        page.line(format_args!("{} at the service already, submitted before", count(outstanding, "task")));
+        lines.push(format!("{} at the service already, submitted before", count(outstanding, "task")));
     }
     if totals.held > 0 {
-        page.line(held(&totals));
+        lines.push(held(&totals));
     }
     if totals.in_doubt > 0 {
-        page.line(format_args!(
+        lines.push(format!(
             "{} in doubt: ${} at risk, never sent again by itself; `shotlist resolve MANIFEST` lists what to settle",
             count(totals.in_doubt, "job"),
             totals.at_risk
@@ -140,21 +163,25 @@ fn sum_up(page: &mut Page, plan: &Plan) {
     }
     if plan.worst_case() > totals.cost {
         let stop = if plan.most() < plan.worst_case() { ": they stop at the limit" } else { "" };
-        page.line(format_args!("at most ${} with every paid retry{stop}", plan.most()));
+        lines.push(format!("at most ${} with every paid retry{stop}", plan.most()));
     }
     for limit in plan.every_limit() {
         let verdict = if plan.cost_under(limit) <= limit.left() { "within" } else { "OVER" };
-        page.line(format_args!("{verdict} {}", limit_in_words(plan, limit)));
+        lines.push(format!("{verdict} {}", limit_in_words(plan, limit)));
     }
     for (what, names) in [("file", &plan.inputs.files), ("variable", &plan.inputs.variables)] {
         if !names.is_empty() {
-            page.line(format_args!("reads {}: {}", count(names.len(), what), listed(names)));
+            lines.push(format!("reads {}: {}", count(names.len(), what), listed(names)));
         }
     }
     for other in &plan.elsewhere {
-        page.line(open_elsewhere(other));
+        lines.push(open_elsewhere(other));
     }
-    page.add(&repurchases(plan));
+    lines.extend(repurchases(plan).as_str().lines().map(str::to_owned));
+    if totals.fetch > 0 {
+        lines.push(to_fetch(totals.fetch));
+    }
+    lines
 }
 
 /// A limit, what of it is used, and for one that is not about everything, what the plan takes of it.

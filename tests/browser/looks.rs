@@ -63,7 +63,7 @@ fn text(page: &mut Browser, selector: &str) -> String {
 
 /// What axe-core finds that is serious or worse: rule, place and why.
 #[track_caller]
-fn assert_accessible(page: &mut Browser, what: &str) {
+pub fn assert_accessible(page: &mut Browser, what: &str) {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/target/axe/package/axe.min.js");
     let axe = std::fs::read_to_string(path).expect("axe-core is needed for this test: .ci/run fetches it");
     page.eval(&axe);

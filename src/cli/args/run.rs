@@ -100,6 +100,8 @@ pub(crate) enum PlanFormat {
     Text,
     Json,
     Markdown,
+    /// A page for a browser.
+    Html,
 }
 
 /// How fast.

@@ -11,10 +11,11 @@ use crate::cli::connect::{Address, address, connect};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::manifest::{Wanted, expect_match, load};
-use crate::cli::{consent, destinations, ending, paths, programs, runtime, signals};
+use crate::cli::{consent, destinations, ending, paths, pictures, programs, runtime, signals};
 use crate::domain::{BatchKey, JobId, Usd};
 use crate::ledger::SqliteLedger;
 use crate::plan::{Approved, Few, IdGlobs, Plan, PlanView};
+use crate::report::write_proposal;
 use crate::session::{
     Connection, Held, Options, Outcome, RedoOptions, Refusal, Reported, RunEvent, Session, Settings, Stop,
 };
@@ -114,7 +115,7 @@ struct Run<'r> {
 }
 
 impl Run<'_> {
-    fn show(&self, plan: &Plan, warnings: Vec<String>) -> Result<Exit, Failure> {
+    fn show(&self, plan: &Plan, warnings: Vec<(Option<String>, String)>) -> Result<Exit, Failure> {
         let page = match self.args.money.format {
             PlanFormat::Text => {
                 let mut page = ui::plan_text(plan, self.terminal.width(), self.terminal.verbosity > 0);
@@ -125,13 +126,26 @@ impl Run<'_> {
                 page
             }
             PlanFormat::Markdown => ui::plan_markdown(plan, &self.in_full(plan)),
+            PlanFormat::Html => {
+                let proposal = ui::plan_page(plan, &warnings, &self.in_full(plan), pictures::embedding());
+                let mut page = Vec::new();
+                write_proposal(proposal, &mut page).map_err(|error| Failure::cannot_write(&error))?;
+                // Made of our own templates, which escape whatever comes from outside.
+                Page::own(String::from_utf8_lossy(&page).into_owned())
+            }
             PlanFormat::Json => {
                 let bought = plan.repurchases.iter().map(ui::bought_before);
                 let fetch = plan.totals().fetch;
                 let missing = (fetch > 0).then(|| ui::to_fetch(fetch));
                 let elsewhere = plan.elsewhere.iter().map(ui::open_elsewhere);
                 let pictures = (plan.pictures() > 0).then(|| ui::pictures(plan.pictures()));
-                let warnings = warnings.into_iter().chain(pictures).chain(bought).chain(missing).chain(elsewhere);
+                let warnings = warnings
+                    .into_iter()
+                    .map(|(_, message)| message)
+                    .chain(pictures)
+                    .chain(bought)
+                    .chain(missing)
+                    .chain(elsewhere);
                 let view = PlanView::new(plan, warnings.collect());
                 let json = view.and_then(|view| Page::json(&view));
                 json.map_err(|error| Failure::of_form(&error))?

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::standing::Standing;
 use super::text::{path_as_link, plain, span, web_link};
-use crate::domain::Usd;
+use crate::domain::{Usd, is_upright};
 use crate::report::Commands;
 use crate::report::row::{Detail, JobState, Row};
 
@@ -99,7 +99,7 @@ impl Card {
             price: price(row),
             duration: row.duration_s,
             shape: text(&row.size).or_else(|| text(&row.aspect_ratio)),
-            is_upright: is_upright(row),
+            is_upright: is_upright(row.aspect_ratio.as_deref(), row.size.as_deref()),
             take: row.take,
             face: text(&row.face),
             tag_list: tags.join("\n"),
@@ -123,15 +123,9 @@ impl Card {
 impl Earlier {
     fn new(path: &str, row: &Row) -> Self {
         let name = plain(path.rsplit('/').next().unwrap_or(path));
-        Self { name, link: path_as_link(path), is_upright: is_upright(row) }
+        let is_upright = is_upright(row.aspect_ratio.as_deref(), row.size.as_deref());
+        Self { name, link: path_as_link(path), is_upright }
     }
-}
-
-/// Whether the video is higher than it is wide, by what was asked for.
-fn is_upright(row: &Row) -> bool {
-    let shape = row.aspect_ratio.as_deref().and_then(|ratio| ratio.split_once(':'));
-    let shape = shape.or_else(|| row.size.as_deref()?.split_once('x'));
-    shape.and_then(|(wide, high)| Some((wide.parse::<u32>().ok()?, high.parse().ok()?))).is_some_and(|(w, h)| w < h)
 }
 
 fn took_text(state: JobState, took: f64) -> String {

@@ -4,7 +4,7 @@
 //! policy lets nothing run but the script that it carries: should an escape ever fail, it still would not run. Videos come
 //! from beside the page or from the addresses that the service gave, and from nowhere else.
 //!
-//! [`card`] is one job, [`standing`] what it says in the place of a picture, and [`problems`] what stands above all cards. [`charts`] and [`timeline`] turn sums and times into the geometry of the drawings, which the template
+//! [`card`] is one job, [`standing`] what it says in the place of a picture, and [`problems`] what stands above all cards. [`proposal`] is the same for a plan. [`charts`] and [`timeline`] turn sums and times into the geometry of the drawings, which the template
 //! writes as SVG. Cards are written one by one, so that ten thousand of them need no more memory than one.
 
 mod card;
@@ -12,8 +12,10 @@ mod charts;
 mod page;
 mod policy;
 mod problems;
+mod proposal;
 mod standing;
 mod text;
 mod timeline;
 
 pub(super) use page::write;
+pub(crate) use proposal::{Proposal, ProposalCard, write as write_proposal};

@@ -19,12 +19,16 @@ use crate::report::Commands;
 use crate::report::row::{JobState, Row};
 use crate::report::rows::Report;
 
-const STYLE: &str = include_str!("style.css");
-const SCRIPT: &str = include_str!("script.js");
-const TEMPLATES: [(&str, &str); 4] = [
+pub(super) const STYLE: &str = include_str!("style.css");
+pub(super) const SCRIPT: &str = include_str!("script.js");
+const TEMPLATES: [(&str, &str); 8] = [
     ("page.html", include_str!("page.html")),
     ("group.html", include_str!("group.html")),
     ("card.html", include_str!("card.html")),
+    ("head.html", include_str!("head.html")),
+    ("tools.html", include_str!("tools.html")),
+    ("proposal.html", include_str!("proposal.html")),
+    ("proposal_card.html", include_str!("proposal_card.html")),
     ("foot.html", include_str!("foot.html")),
 ];
 
@@ -33,6 +37,7 @@ const TEMPLATES: [(&str, &str); 4] = [
 struct Page {
     policy: String,
     version: &'static str,
+    what: &'static str,
     style: &'static str,
     name: String,
     batch: String,
@@ -87,7 +92,7 @@ pub(crate) fn write(
     render("foot.html", Serde(Foot { script: SCRIPT }).into(), to)
 }
 
-fn engine() -> Result<Environment<'static>, minijinja::Error> {
+pub(super) fn engine() -> Result<Environment<'static>, minijinja::Error> {
     let mut engine = Environment::new();
     for (name, source) in TEMPLATES {
         engine.add_template(name, source)?;
@@ -111,6 +116,7 @@ fn page(report: &Report, folder: &Path, written_at: Timestamp, commands: Option<
     Page {
         policy: policy.to_string(),
         version: env!("CARGO_PKG_VERSION"),
+        what: "contact sheet",
         style: STYLE,
         name: plain(&report.key.name),
         batch: plain(&report.key.batch),

@@ -16,6 +16,8 @@ pub(super) struct Policy {
     style: String,
     script: String,
     hosts: BTreeSet<String>,
+    /// Hosts of pictures.
+    picture_hosts: BTreeSet<String>,
     /// Whether some host can't be named.
     is_open: bool,
 }
@@ -24,7 +26,13 @@ impl Policy {
     /// The policy of a page with one style and one script.
     pub(super) fn new(style: &str, script: &str) -> Self {
         let hash = |text: &str| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)));
-        Self { style: hash(style), script: hash(script), hosts: BTreeSet::new(), is_open: false }
+        Self {
+            style: hash(style),
+            script: hash(script),
+            hosts: BTreeSet::new(),
+            picture_hosts: BTreeSet::new(),
+            is_open: false,
+        }
     }
 
     /// Lets videos come from where this address is.
@@ -32,28 +40,44 @@ impl Policy {
     /// A policy's own grammar takes names and IPv4 addresses for hosts. A name with anything else in it would end the list, and
     /// what follows would be read as another rule.
     pub(super) fn allow_videos_of(&mut self, url: Option<&str>) {
+        let host = self.host_of(url);
+        self.hosts.extend(host);
+    }
+
+    /// Lets pictures come from where this address is.
+    pub(super) fn allow_pictures_of(&mut self, url: Option<&str>) {
+        let host = self.host_of(url);
+        self.picture_hosts.extend(host);
+    }
+
+    fn host_of(&mut self, url: Option<&str>) -> Option<String> {
         let url = url.and_then(|url| Url::parse(url).ok()).filter(|url| matches!(url.scheme(), "http" | "https"));
-        let Some(url) = url else { return };
+        let url = url?;
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-');
         match url.host_str() {
-            Some(host) if host.chars().all(is_plain) => {
-                self.hosts.insert(url.origin().ascii_serialization());
+            Some(host) if host.chars().all(is_plain) => Some(url.origin().ascii_serialization()),
+            _ => {
+                self.is_open = true;
+                None
             }
-            _ => self.is_open = true,
         }
     }
 }
 
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { style, script, hosts, is_open } = self;
+        let Self { style, script, hosts, picture_hosts, is_open } = self;
         // `'self'` is the folder where a page was served from, and `file:` that of one that was opened from the disk.
         write!(f, "default-src 'none'; base-uri 'none'; form-action 'none'; style-src {style}; script-src {script}; ")?;
-        write!(f, "media-src 'self' file:")?;
-        if *is_open || hosts.len() > MOST_HOSTS {
-            return write!(f, " https: http:");
+        for (what, hosts) in [("img-src 'self' file: data:", picture_hosts), ("; media-src 'self' file:", hosts)] {
+            write!(f, "{what}")?;
+            if *is_open || hosts.len() > MOST_HOSTS {
+                write!(f, " https: http:")?;
+            } else {
+                hosts.iter().try_for_each(|host| write!(f, " {host}"))?;
+            }
         }
-        hosts.iter().try_for_each(|host| write!(f, " {host}"))
+        Ok(())
     }
 }
 
@@ -73,6 +97,7 @@ mod tests {
         form-action 'none';
         style-src 'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=';
         script-src 'sha256-ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=';
+        img-src 'self' file: data:;
         media-src 'self' file: http://127.0.0.1:9 https://v.example
         ");
     }

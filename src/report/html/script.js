@@ -64,6 +64,10 @@
 
   const size = $("#size");
 
+  // A plan holds the pictures of this machine once, for all cards that begin with one.
+  const pictures = JSON.parse($("#pictures")?.textContent ?? "{}");
+  for (const frame of $$("[data-picture]")) frame.append(Object.assign(document.createElement("img"), { src: pictures[frame.dataset.picture] ?? "", alt: "", loading: "lazy" }));
+
   // Filter.
   const filter = Object.assign({ text: "", states: [], model: "", tag: "" }, store.get("filter"));
   const words = new Map();
@@ -126,10 +130,11 @@
   const picked = () => cards.filter((card) => $(".pick", card).checked);
   function tellPicked() {
     const ids = picked().map((card) => card.dataset.id), some = picked().some(isJob);
-    for (const button of $$("#picked [data-do], #picked [data-copy]")) button.hidden = !some;
+    for (const button of $$("#picked [data-copy]")) button.hidden = !some;
+    for (const button of $$("#picked [data-do]")) button.hidden = !picked().some((card) => $("[data-choose]", card));
     $("#picked").hidden = !ids.length;
     $("#how-many").textContent = `${ids.length} picked`;
-    $("#compare").hidden = ids.length < 2;
+    $("#compare").hidden = picked().filter(playable).length < 2;
     $("#copied").hidden = true;
     store.set("picked", ids);
   }
@@ -210,7 +215,7 @@
   function view(card) {
     viewed = card;
     const stage = $(".stage", viewer), frame = $(".frame", card);
-    stage.replaceChildren(playable(card) ? Object.assign(player(frame), { autoplay: true }) : $(".none", frame)?.cloneNode(true) ?? "");
+    stage.replaceChildren(playable(card) ? Object.assign(player(frame), { autoplay: true }) : $(".none, img", frame)?.cloneNode(true) ?? "");
     $("h2 bdi", viewer).textContent = card.dataset.id;
     $(".prompt", viewer).textContent = $(".prompt", card)?.textContent ?? "";
     $(".told .facts", viewer).replaceChildren(...$$(".facts li, .tags li, .more li", card).map((fact) => fact.cloneNode(true)));

@@ -95,3 +95,14 @@ fn options_come_from_the_environment_too() {
     assert_eq!(plan["budget"]["limits"][0]["source"], "--max-cost");
     assert_eq!(plan["budget"]["within"], false);
 }
+
+#[test]
+fn finished_prompts_are_shown_before_anything_is_paid() {
+    let here = Workspace::with_manifest(
+        "version: 1\nvars: { brand: Acme }\njobs:\n  - { id: a, model: alpha-2, prompt: \"{{ brand }} mug\" }\n  - { id: b, model: beta-2.0-lite, prompt: \"two\\nlines, and one that is far too long for a terminal of eighty columns to show on a single line\" }\n",
+    );
+    let plan = here.shotlist(&["run", "m.yaml", "--plan", "-v"]).ends_with(0).stdout;
+    assert!(plan.contains("  a\n    Acme mug\n  b\n    two lines, and one that is far too long for"), "{plan}");
+    let short = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0).stdout;
+    assert!(!short.contains("Acme mug"), "{short}");
+}

@@ -1,0 +1,28 @@
+//! Pictures of this machine, held by a page.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::domain::Picture;
+use crate::files::read_at_most;
+
+/// The largest picture that a page holds, and the most that it holds altogether, in bytes.
+const LARGEST: u64 = 1 << 20;
+const MOST: usize = 16 << 20;
+
+/// What gives a picture as an address that holds it whole, while there is room. One that is too large, or gone by now, is not shown.
+pub(super) fn embedding() -> impl FnMut(&Picture) -> Option<String> {
+    let mut held = 0;
+    move |picture| {
+        let bytes = read_at_most(&picture.path, LARGEST).ok().filter(|bytes| held + bytes.len() <= MOST)?;
+        held += bytes.len();
+        let kind = match &bytes[..] {
+            [0x89, b'P', ..] => "png",
+            [0xff, 0xd8, ..] => "jpeg",
+            [b'G', ..] => "gif",
+            [b'R', ..] => "webp",
+            _ => "avif",
+        };
+        Some(format!("data:image/{kind};base64,{}", STANDARD.encode(&bytes)))
+    }
+}

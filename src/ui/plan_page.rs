@@ -1,0 +1,98 @@
+//! The plan as a page for a browser: the contact sheet before the run.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use super::approval::{approve, can_be_approved};
+use super::command::Again;
+use super::lines::{count, span};
+use super::plan_text::{action_name, cost, told};
+use crate::domain::Picture;
+use crate::plan::{Action, Plan, Planned};
+use crate::report::{Proposal, ProposalCard};
+
+/// The plan; `warnings` are what looks like a slip, each with the job that it is about, if it is about one, and `embed` gives a
+/// picture of this machine as an address that holds it, while there is room.
+#[must_use]
+pub(crate) fn plan_page(
+    plan: &Plan,
+    warnings: &[(Option<String>, String)],
+    again: &Again,
+    mut embed: impl FnMut(&Picture) -> Option<String>,
+) -> Proposal {
+    let totals = plan.totals();
+    let mut by_job: HashMap<&str, Vec<String>> = HashMap::new();
+    for (job, message) in warnings {
+        by_job.entry(job.as_deref().unwrap_or_default()).or_default().push(message.clone());
+    }
+    let mut pictures: BTreeMap<String, Option<String>> = BTreeMap::new();
+    let mut card = |planned: &Planned| {
+        let picture = planned.job.spec.picture.as_ref();
+        let held = picture
+            .is_some_and(|picture| pictures.entry(picture.sha256.clone()).or_insert_with(|| embed(picture)).is_some());
+        ProposalCard {
+            picture: picture.filter(|_| held).map(|picture| picture.sha256.clone()),
+            ..card(planned, by_job.get(planned.job.id.as_str()).cloned().unwrap_or_default())
+        }
+    };
+    let cards = plan.jobs.iter().map(&mut card).collect();
+    let wall = span(Duration::from_secs(plan.estimate.wall_s));
+    let mut figures = vec![
+        ["to submit".to_owned(), format!("${}", totals.cost), count(totals.submit, "job")],
+        ["completed".to_owned(), totals.done.to_string(), format!("of {}", totals.jobs)],
+    ];
+    if totals.submit > 0 {
+        figures.push(["takes about".to_owned(), wall, String::new()]);
+    }
+    if totals.in_doubt > 0 {
+        figures.push(["at risk".to_owned(), format!("${}", totals.at_risk), "in doubt".to_owned()]);
+    }
+    Proposal {
+        name: plan.key.name.clone(),
+        batch: plan.key.batch.clone(),
+        figures,
+        told: told(plan),
+        warnings: by_job.remove("").unwrap_or_default(),
+        command: can_be_approved(plan).then(|| approve(plan, again)),
+        cards,
+        pictures: pictures.into_iter().filter_map(|(sha256, held)| Some((sha256, held?))).collect(),
+    }
+}
+
+fn card(planned: &Planned, warnings: Vec<String>) -> ProposalCard {
+    let Planned { job, action, reason, .. } = planned;
+    let spec = &job.spec;
+    let money = cost(*action, &[planned]);
+    let labels = job.labels.iter().map(|(name, value)| format!("{name} {value}"));
+    ProposalCard {
+        id: job.id.to_string(),
+        action: action_name(*action),
+        label: action_name(*action),
+        colour: colour(*action),
+        reason: reason.clone(),
+        model: spec.model.clone(),
+        price: if money.is_empty() { "costs nothing now".to_owned() } else { money },
+        duration: spec.duration,
+        shape: spec.size.clone().or_else(|| spec.aspect_ratio.clone()),
+        is_upright: spec.is_upright(),
+        tags: job.tags.clone(),
+        more: labels.chain([job.output().to_string()]).collect(),
+        prompt: spec.prompt.clone().unwrap_or_default(),
+        warnings,
+        image: spec.image.first().cloned(),
+        picture: None,
+    }
+}
+
+/// The state whose colour an action has on pages.
+fn colour(action: Action) -> &'static str {
+    match action {
+        Action::Submit => "pending",
+        Action::Changed | Action::Retry => "rejected",
+        Action::Resume => "in_progress",
+        Action::Done | Action::Fetch => "completed",
+        Action::Hold => "held",
+        Action::Failed => "failed",
+        Action::InDoubt => "in_doubt",
+    }
+}
