@@ -20,7 +20,7 @@ const NAMED: usize = 3;
 
 /// Shows findings on stderr, those of one rule at one place together, and counts what is not shown.
 pub(crate) fn show_findings(terminal: &Terminal, findings: &[Diagnostic], sources: &Sources) {
-    let renderer = Renderer::styled().decor_style(DecorStyle::Ascii).term_width(terminal.width().into());
+    let renderer = Renderer::styled().decor_style(DecorStyle::Ascii).term_width(terminal.width_of_problems().into());
     let mut groups = groups(findings);
     if terminal.is_quiet {
         groups.retain(|group| group[0].severity == Severity::Error);

@@ -7,14 +7,20 @@
 use std::fmt::Display;
 
 use serde::Serialize;
+use unicode_width::UnicodeWidthStr as _;
 
 use super::table::table;
+use super::wrap::wrapped;
 use crate::domain::printable;
 use crate::domain::spreadsheet::cell;
 
 /// Lines for a terminal.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Page(String);
+pub struct Page {
+    text: String,
+    /// Whether it is for programs, or written as it is to be: then no line of it is broken.
+    is_data: bool,
+}
 
 impl Page {
     /// No line yet.
@@ -26,12 +32,12 @@ impl Page {
     /// Text of this program's own, as it is: a schema, a script of completions.
     #[must_use]
     pub fn own(text: String) -> Self {
-        Self(text)
+        Self { text, is_data: true }
     }
 
     /// A value as JSON.
     pub fn json(value: &impl Serialize) -> Result<Self, serde_json::Error> {
-        Ok(Self(printable::json(&serde_json::to_string_pretty(value)?) + "\n"))
+        Ok(Self::own(printable::json(&serde_json::to_string_pretty(value)?) + "\n"))
     }
 
     /// Rows as a spreadsheet reads them, whatever is in a cell; the first one is the head.
@@ -41,36 +47,55 @@ impl Page {
             writer.write_record(row.iter().map(|text| cell(&printable::one_line(text)).into_owned()))?;
         }
         let written = writer.into_inner().map_err(csv::IntoInnerError::into_error)?;
-        String::from_utf8(written).map(Self).map_err(std::io::Error::other)
+        String::from_utf8(written).map(Self::own).map_err(std::io::Error::other)
     }
 
     /// Adds one line.
     pub fn line(&mut self, line: impl Display) {
-        self.0.push_str(&printable::one_line(&line.to_string()));
-        self.0.push('\n');
+        self.text.push_str(&printable::one_line(&line.to_string()));
+        self.text.push('\n');
     }
 
     /// Adds a table of this width; `right` are the columns whose cells are numbers.
     pub fn table(&mut self, header: &[&str], right: &[usize], rows: impl IntoIterator<Item = Vec<String>>, width: u16) {
         let plain = rows.into_iter().map(|row| row.iter().map(|cell| printable::one_line(cell)).collect());
-        self.0.push_str(&table(header, right, plain, width));
+        self.text.push_str(&table(header, right, plain, width));
     }
 
     /// Adds another page below.
     pub fn add(&mut self, page: &Self) {
-        self.0.push_str(&page.0);
+        self.text.push_str(&page.text);
+        self.is_data |= page.is_data;
+    }
+
+    /// The text for a terminal of so many columns: long lines are broken at words, and commands stand alone.
+    #[must_use]
+    pub(super) fn fitted(&self, width: usize) -> String {
+        if self.is_data {
+            return self.text.clone();
+        }
+        let lines = self.text.lines().map(|line| {
+            let margin = line.len() - line.trim_start().len();
+            // What fits may be a row of a table.
+            if line.width() <= width {
+                line.to_owned()
+            } else {
+                line[..margin].to_owned() + &wrapped(line, width, margin + 2)
+            }
+        });
+        lines.fold(String::with_capacity(self.text.len()), |text, line| text + &line + "\n")
     }
 
     /// Whether there is nothing on it.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.text.is_empty()
     }
 
     /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
     }
 }
 

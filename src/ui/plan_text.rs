@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::elsewhere::open_elsewhere;
 use super::lines::{count, span};
 use super::page::Page;
-use super::table::shortened;
+use super::table::fit;
 use super::wrap::wrapped;
 use crate::domain::Usd;
 use crate::domain::printable::one_line;
@@ -80,8 +80,10 @@ fn list_jobs(page: &mut Page, plan: &Plan, width: u16, all: bool) {
     let hidden: usize = groups.iter().skip(most).map(Vec::len).sum();
     groups.truncate(most);
     if !groups.is_empty() {
-        let header = ["  action", "job", "model", "length", "cost", "why"];
-        page.table(&header, &[3, 4], groups.iter().map(|group| cells(group)), width);
+        let mut header = ["  action", "job", "model", "length", "cost", "why"];
+        let mut rows: Vec<Vec<String>> = groups.iter().map(|group| cells(group)).collect();
+        fit(&mut header, 1, &[3, 2], &mut rows, width.into());
+        page.table(&header, &[3, 4], rows, width);
     }
     if hidden > 0 {
         page.line(format_args!("  … and {hidden} more (-v lists all)"));
@@ -113,8 +115,8 @@ fn groups_of<'p>(jobs: &[&'p Planned]) -> Vec<Vec<&'p Planned>> {
 fn cells(group: &[&Planned]) -> Vec<String> {
     let Some(first) = group.first() else { return Vec::new() };
     let id = match group {
-        [one] => shortened(one.job.id.as_str(), 32),
-        several => format!("{} × {}, …", several.len(), shortened(first.job.id.as_str(), 24)),
+        [one] => one.job.id.to_string(),
+        several => format!("{} × {}, …", several.len(), first.job.id),
     };
     let spec = &first.job.spec;
     vec![
@@ -123,7 +125,7 @@ fn cells(group: &[&Planned]) -> Vec<String> {
         spec.model.clone(),
         spec.duration.map(|seconds| format!("{seconds} s")).unwrap_or_default(),
         cost(first.action, group),
-        shortened(&first.reason, 60),
+        first.reason.clone(),
     ]
 }
 

@@ -67,7 +67,8 @@ impl Progress {
     fn draw(&self) {
         let (width, height) = live::size();
         // In the last column some terminals begin a new line.
-        let lines = self.state().lines(width.saturating_sub(1), height, Instant::now());
+        // With room behind them: a terminal shows ^C there, and breaks a line that has none.
+        let lines = self.state().lines(width.saturating_sub(3), height, Instant::now());
         live::draw(lines);
     }
 
@@ -150,7 +151,7 @@ impl Progress {
             RunEvent::InDoubt { job, message, price } => terminal.error(
                 &format!("{job} is in doubt: {message}"),
                 Some(&format!(
-                    "it is never sent again by itself. If the service has a task for it: {}; if it has none: {}",
+                    "it is never sent again by itself. If the service has a task for it: `{}`; if it has none: `{}`",
                     again.command("resolve", &[job.as_str(), "--task", "ID"]),
                     again.command("resolve", &[job.as_str(), "--never-created"])
                 )),
@@ -182,7 +183,7 @@ impl Progress {
             RunEvent::Rescue { job, task } => {
                 let line = format!("RESCUE: the task of {job} is {task}, and it could not be written down");
                 let command = again.command("resolve", &[job.as_str(), "--task", task.id.as_str()]);
-                let help = format!("keep this line; when the ledger can be written: {command}");
+                let help = format!("keep this line; when the ledger can be written: `{command}`");
                 terminal.error(&line, Some(&help), Some("the task is paid for"));
                 // On both streams: one of them may go to the very disk that is full.
                 let mut page = Page::new();
@@ -202,7 +203,7 @@ impl Progress {
             Some(said) => {
                 let give_up = self.again.command("resolve", &[job.as_str(), "--lost"]);
                 format!(
-                    "{late}. The last poll brought: {said}. If its task will certainly never end, give it up: {give_up} (if it is \
+                    "{late}. The last poll brought: {said}. If its task will certainly never end, give it up: `{give_up}` (if it is \
                      still running, buying the job again pays twice)"
                 )
             }

@@ -2,22 +2,21 @@
 
 use std::path::Path;
 
-use unicode_width::UnicodeWidthStr as _;
+use indexmap::IndexMap;
 
-use super::command::Again;
+use super::command::{Again, quoted};
 use super::lines::count;
 use super::page::Page;
-use super::table::{shortened, shortened_inside};
+use super::table::{fit, shortened};
 use crate::domain::{Charge, Usd};
-use crate::report::{JobState, Report, Row};
+use crate::report::{Form, JobState, Report, Row, form_of};
 
 /// The most jobs that are listed one by one, unless more is asked for.
 const LISTED: usize = 40;
-/// The most columns of an id in a terminal of eighty; a wider one has room for more.
-const ID: usize = 24;
-/// The blanks around a cell, and the fewest columns that are worth having for what went wrong.
-const BLANKS: usize = 2;
-const LEAST_DETAIL: usize = 8;
+/// The most causes that are told at the end of a run, the most jobs that are named with each, and the most of its words.
+const CAUSES: usize = 8;
+const NAMED: usize = 5;
+const WHY: usize = 200;
 
 /// Where each job stands, as text of this width: a line each. Of many jobs, those are listed that are not completed; with
 /// `all`, every job is, and nothing is cut off.
@@ -29,14 +28,13 @@ pub(crate) fn status_text(report: &Report, again: &Again, width: u16, all: bool)
     let lists_completed = all || report.totals.jobs <= LISTED;
     let rows: Vec<Row> = report.rows().filter(|row| lists_completed || row.state != JobState::Completed).collect();
     let most = if all { usize::MAX } else { LISTED };
-    let longest_id = if all { usize::MAX } else { ID + usize::from(width.saturating_sub(80)) / 2 };
-    let mut cells: Vec<[String; 5]> = rows.iter().take(most).map(|row| cells(row, longest_id)).collect();
+    let mut header = ["  state", "job", "model", "cost", "detail"];
+    let mut cells: Vec<Vec<String>> = rows.iter().take(most).map(cells).collect();
     if !all {
-        fit(&mut cells, width.into());
+        fit(&mut header, 1, &[2], &mut cells, width.into());
     }
     if !rows.is_empty() {
-        let cells = cells.into_iter().map(Vec::from);
-        page.table(&["  state", "job", "model", "cost", "detail"], &[3], cells, width);
+        page.table(&header, &[3], cells, width);
         if rows.len() > most {
             page.line(format_args!("  … and {} more (-v lists all)", rows.len() - most));
         }
@@ -46,7 +44,7 @@ pub(crate) fn status_text(report: &Report, again: &Again, width: u16, all: bool)
     page
 }
 
-fn cells(row: &Row, longest_id: usize) -> [String; 5] {
+fn cells(row: &Row) -> Vec<String> {
     let is_missing = row.state == JobState::Completed && row.file.is_none();
     let exec = row.exec.as_ref().and_then(|exec| exec.error.as_deref());
     let detail = match row.error_message.as_deref().or(row.declared.as_deref()).or(exec).or(row.file.as_deref()) {
@@ -54,23 +52,13 @@ fn cells(row: &Row, longest_id: usize) -> [String; 5] {
         None if is_missing => "the video is not here",
         None => row.task_id.as_deref().unwrap_or(""),
     };
-    [
-        format!("  {}", row.state.name()),
-        shortened_inside(&row.id, longest_id),
+    vec![
+        format!("  {}", row.state.label()),
+        row.id.clone(),
         row.model.clone(),
         row.cost_usd.map_or_else(|| "?".to_owned(), |cost| format!("${cost}")),
         shortened(detail, usize::MAX),
     ]
-}
-
-/// Cuts what went wrong to what the other columns leave.
-fn fit(cells: &mut [[String; 5]], width: usize) {
-    let taken: usize =
-        (0..4).map(|column| cells.iter().map(|row| row[column].width()).max().unwrap_or(0).max(5) + BLANKS).sum();
-    let room = width.saturating_sub(taken + BLANKS).max(LEAST_DETAIL);
-    for row in cells {
-        row[4] = shortened(&row[4], room);
-    }
 }
 
 /// How a run ended, for stdout: `reserved` is what it submitted, and `again` what leads back to it.
@@ -81,17 +69,53 @@ pub(crate) fn summary_text(report: &Report, reserved: Option<Usd>, again: &Again
     if let Some(reserved) = reserved {
         page.line(format_args!("reserved: ${reserved} by this run"));
     }
-    if report.totals.states.get(JobState::Failed.name()).is_some_and(|&failed| failed > 0) {
-        let status = again.command("status", &["-v"]);
-        page.line(format_args!("failed: `{status}` says why; --retry-failed tries again, and costs again"));
+    for line in causes(report) {
+        page.line(line);
     }
-    for path in reports {
-        page.line(format_args!("report: {}", path.display()));
+    if report.totals.states.get(JobState::Failed.name()).is_some_and(|&failed| failed > 0) {
+        page.line("failed: --retry-failed tries again, and costs again");
     }
     if report.simulated {
         page.line("This was the simulator: no video was made by a real service, and nothing was paid.");
     }
+    let (pages, others): (Vec<&Path>, Vec<&Path>) = reports.iter().partition(|path| form_of(path) == Some(Form::Html));
+    for path in others {
+        page.line(format_args!("report: {}", path.display()));
+    }
+    // Last, because that is what everybody wants to do next.
+    for path in pages {
+        page.line(format_args!("to look at it: {} {}", opener(), quoted(&path.to_string_lossy())));
+    }
     page
+}
+
+/// What opens a page on this system.
+fn opener() -> &'static str {
+    match std::env::consts::OS {
+        "macos" => "open",
+        "windows" => "start",
+        _ => "xdg-open",
+    }
+}
+
+/// What went wrong, once for all jobs of which the same is to be said.
+fn causes(report: &Report) -> Vec<String> {
+    let mut groups: IndexMap<(String, String), Vec<String>> = IndexMap::new();
+    for row in report.rows() {
+        let is_bad = matches!(row.state, JobState::Failed | JobState::Rejected | JobState::InDoubt);
+        let own = row.error_message.filter(|_| is_bad).map(|message| (row.state.label(), message));
+        let of_exec = row.exec.and_then(|exec| exec.error).map(|error| ("exec failed".to_owned(), error));
+        for cause in [own, of_exec].into_iter().flatten() {
+            groups.entry(cause).or_default().push(row.id.clone());
+        }
+    }
+    let told = groups.iter().take(CAUSES).map(|((what, why), jobs)| {
+        let more = if jobs.len() > NAMED { ", …" } else { "" };
+        let names = jobs.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+        format!("{what}, {}: {}: {names}{more}", count(jobs.len(), "job"), shortened(why, WHY))
+    });
+    let hidden = groups.len().saturating_sub(CAUSES);
+    told.chain((hidden > 0).then(|| format!("… and {hidden} more causes (`status -v` has all)"))).collect()
 }
 
 fn sum_up(page: &mut Page, report: &Report, again: &Again) {

@@ -6,6 +6,10 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::domain::printable::one_line;
 
+/// The blanks around a cell, and the fewest columns that are worth having for a text that is cut.
+const BLANKS: usize = 2;
+const LEAST: usize = 8;
+
 /// A table with a header in capitals; `right` are the columns whose cells are numbers.
 pub(super) fn table(
     header: &[&str],
@@ -28,6 +32,36 @@ pub(super) fn table(
         text.push('\n');
     }
     text
+}
+
+/// Cuts a table to a width, so that no row takes two lines: the last column first, down to a few words; then those columns are left empty
+/// that may be, in their order; and ids are cut in their middle only where that is not enough.
+pub(super) fn fit(header: &mut [&str], ids: usize, spare: &[usize], rows: &mut [Vec<String>], width: usize) {
+    let last = header.len().saturating_sub(1);
+    let cut = |header: &[&str], rows: &mut [Vec<String>], column: usize, cut: fn(&str, usize) -> String| {
+        let widest = |other: usize| {
+            let cells = rows.iter().map(|row| row[other].width());
+            cells.max().unwrap_or(0).max(header[other].width()).max(1) + BLANKS
+        };
+        let others: usize = (0..=last).filter(|&other| other != column).map(widest).sum();
+        let room = width.saturating_sub(others + BLANKS);
+        for row in rows.iter_mut() {
+            row[column] = cut(&row[column], room.max(LEAST));
+        }
+        room
+    };
+    cut(header, rows, last, shortened);
+    for &column in spare {
+        // Asked without cutting anything.
+        if cut(header, rows, ids, |id, _| id.to_owned()) >= LEAST {
+            break;
+        }
+        header[column] = "";
+        for row in rows.iter_mut() {
+            row[column].clear();
+        }
+    }
+    cut(header, rows, ids, shortened_inside);
 }
 
 /// A text of at most so many columns on one line; what is cut off is marked.

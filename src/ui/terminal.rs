@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstyle::{AnsiColor, Style};
+use terminal_size::{Height, Width, terminal_size_of};
 
 use super::page::Page;
+use super::wrap::wrapped;
 use crate::domain::printable::one_line;
 
 /// How the user wants things shown, and where they go.
@@ -24,6 +26,10 @@ pub(crate) struct Terminal {
     pub has_lost_results: Arc<AtomicBool>,
 }
 
+/// Fewer columns than this are taken for as many, and this many for as many as one likes.
+const NARROWEST: u16 = 40;
+const ANY_WIDTH: u16 = u16::MAX;
+
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 const HELP: Style = AnsiColor::Cyan.on_default();
@@ -35,10 +41,16 @@ impl Terminal {
         io::stdin().is_terminal() && io::stderr().is_terminal()
     }
 
-    /// The columns to fit results into: the terminal's, or 80 where there is none.
+    /// The columns to fit results into: the terminal's, and where results go elsewhere as many as they like.
     #[must_use]
     pub(crate) fn width(&self) -> u16 {
-        terminal_size::terminal_size().map_or(80, |(width, _)| width.0.max(40))
+        columns(terminal_size_of(io::stdout())).unwrap_or(ANY_WIDTH)
+    }
+
+    /// The columns to show source lines in: the terminal's, or 80 where there is none, because a line of a manifest may be as long as a book.
+    #[must_use]
+    pub(super) fn width_of_problems(&self) -> u16 {
+        columns(terminal_size_of(io::stderr())).unwrap_or(80)
     }
 
     /// A result, to stdout. A reader that is gone needs none; a result that can't be written is remembered.
@@ -46,7 +58,9 @@ impl Terminal {
         // Both streams may go to the same terminal.
         let written = super::live::above(|| {
             let mut stdout = anstream::stdout().lock();
-            stdout.write_all(page.as_str().as_bytes()).and_then(|()| stdout.flush())
+            let fitted = columns(terminal_size_of(io::stdout())).map(|columns| page.fitted(columns.into()));
+            let text = fitted.as_deref().unwrap_or(page.as_str());
+            stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
         });
         if written.is_err_and(|error| error.kind() != io::ErrorKind::BrokenPipe) {
             self.has_lost_results.store(true, Ordering::Relaxed);
@@ -62,28 +76,28 @@ impl Terminal {
     /// A line for whoever looks, to stderr; not when quiet.
     pub(crate) fn note(&self, text: &str) {
         if !self.is_quiet {
-            line(&one_line(text));
+            say("", Style::new(), text, 0);
         }
     }
 
     /// A warning, to stderr; not when quiet.
     pub(crate) fn warning(&self, text: &str) {
         if !self.is_quiet {
-            line(&format!("{WARNING}warning{WARNING:#}: {}", one_line(text)));
+            say("warning", WARNING, text, 0);
         }
     }
 
     /// Something that keeps a job from being done, to stderr, also when quiet: that is what a person has to know.
     pub(crate) fn failure(&self, text: &str) {
-        line(&format!("{WARNING}warning{WARNING:#}: {}", one_line(text)));
+        say("warning", WARNING, text, 0);
     }
 
     /// An error, to stderr: what happened, how to mend it, what it means for the money.
     pub(crate) fn error(&self, message: &str, help: Option<&str>, money: Option<&str>) {
-        line(&format!("{ERROR}error{ERROR:#}: {}", one_line(message)));
+        say("error", ERROR, message, 0);
         for (name, text) in [("help", help), ("money", money)] {
             if let Some(text) = text {
-                line(&format!("  {HELP}{name}{HELP:#}: {}", one_line(text)));
+                say(name, HELP, text, 2);
             }
         }
     }
@@ -96,7 +110,8 @@ impl Terminal {
 
     /// What a question is about, to stderr, also when quiet: nobody can agree to what was not shown.
     pub(crate) fn question(&self, page: &Page) {
-        line(page.as_str());
+        let fitted = columns(terminal_size_of(io::stderr())).map(|columns| page.fitted(columns.into()));
+        line(fitted.as_deref().unwrap_or(page.as_str()));
     }
 
     /// Asks a question that wants a yes; everything but `y` and `yes` is a no, and so is the end of input.
@@ -110,6 +125,22 @@ impl Terminal {
         io::stdin().lock().read_line(&mut answer).is_ok()
             && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
     }
+}
+
+/// The columns of a stream, if it is a terminal; with two to spare, because a line that is as wide as the terminal breaks when something is
+/// typed behind it.
+fn columns(of_stream: Option<(Width, Height)>) -> Option<u16> {
+    of_stream.map(|(width, _)| width.0.max(NARROWEST).saturating_sub(2))
+}
+
+/// A text behind its name, to stderr; broken at words where that is a terminal.
+fn say(name: &str, style: Style, text: &str, margin: usize) {
+    let (blank, text) = (" ".repeat(margin), one_line(text));
+    let named = if name.is_empty() { text } else { format!("{name}: {text}") };
+    let shown = columns(terminal_size_of(io::stderr()))
+        .map_or(named.clone(), |columns| wrapped(&named, columns.into(), margin + 2));
+    let rest = shown.strip_prefix(name).unwrap_or(&shown);
+    line(&format!("{blank}{style}{name}{style:#}{rest}"));
 }
 
 /// A line to stderr, whatever was asked for. Nobody can be told that stderr is gone.

@@ -57,7 +57,14 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
         found.push(Piece::Command(&rest[start..start + COMMAND.len() - 1 + end]));
         rest = &after[end + 1..];
     }
-    found.extend(rest.split_whitespace().map(Piece::Word));
+    // Without quotes, a command is the rest of its line.
+    let (words, command) = match rest.find(": shotlist ") {
+        Some(at) => (&rest[..=at], Some(&rest[at + 2..])),
+        None if rest.trim_start().starts_with("shotlist ") => ("", Some(rest.trim_start())),
+        None => (rest, None),
+    };
+    found.extend(words.split_whitespace().map(Piece::Word));
+    found.extend(command.map(Piece::Command));
     found
 }
 
@@ -76,6 +83,11 @@ mod tests {
         ");
         assert_eq!(wrapped("one two three four five six", 20, 0), "one two three four\nfive six");
         assert_eq!(wrapped("a `code` stays", 80, 4), "a `code` stays");
+        let command = "to buy exactly this: shotlist run m.yaml --approved 0f07fc8b96f5dae5 --batch b80";
+        assert_eq!(
+            wrapped(command, 40, 0),
+            "to buy exactly this:\n  shotlist run m.yaml --approved 0f07fc8b96f5dae5 --batch b80"
+        );
         let long = "x".repeat(50);
         assert_eq!(wrapped(&format!("see {long} there"), 20, 1), format!("see\n {long}\n there"));
         assert_eq!(wrapped("日本語の 文章です これは", 20, 0), "日本語の 文章です\nこれは");

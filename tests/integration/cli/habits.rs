@@ -62,7 +62,7 @@ fn a_variable_for_one_command_does_not_stop_another_and_a_flag_beats_it() {
     format(&["status", "m.yaml"], "markdown").ends_with(0);
     assert!(format(&["run", "m.yaml", "--plan"], "markdown").ends_with(0).stdout.contains("### Video plan"));
     assert!(format(&["status", "m.yaml"], "json").ends_with(0).stdout.starts_with('{'));
-    format(&["status", "m.yaml"], "html").ends_with(2);
+    format(&["status", "m.yaml"], "pdf").ends_with(2);
     let said = here.shotlist(&["run", "m.yaml", "--plan", "-v"]).env("SHOTLIST_QUIET", "1").ends_with(0);
     assert!(!said.stdout.is_empty());
     here.shotlist(&["run", "m.yaml", "--plan", "--quiet"]).env("SHOTLIST_VERBOSE", "2").ends_with(0);

@@ -197,7 +197,7 @@ fn status_reads_the_ledger_alone() {
 }
 
 #[test]
-fn status_gives_each_job_a_line_of_eighty_columns() {
+fn status_gives_each_job_a_line_whole_where_no_terminal_is() {
     let long = "x".repeat(100);
     let manifest = format!(
         "version: 1\ndefaults: {{ model: beta-2.0-lite-fast }}\njobs:\n  - {{ id: short, prompt: x }}\n  - {{ id: {long}, \
@@ -211,18 +211,10 @@ fn status_gives_each_job_a_line_of_eighty_columns() {
     let here = Workspace::with_manifest(&manifest);
     here.run(&service, &[]).ends_with(1);
     let shown = here.shotlist(&["status", "m.yaml"]).ends_with(0).stdout;
-    insta::assert_snapshot!(shown, @r"
-    m: 2 jobs
-
-       STATE      JOB                       MODEL                COST  DETAIL
-       completed  short                     beta-2.0-lite-fast  $3.25  short.mp4
-       rejected   xxxxxxxxxxxx…xxxxxxxxxxx  beta-2.0-lite-fast  $0.00  the service…
-
-    2 jobs: 1 completed, 1 rejected
-    spent: $3.25
-    to submit: $3.25
-    videos: 1 in shotlist-out/m
-    ");
+    let line =
+        |start: &str| shown.lines().find(|line| line.trim_start().starts_with(start)).expect("a line").to_owned();
+    assert!(line("rejected").contains(&long) && line("rejected").contains("some more"), "{shown}");
+    assert!(shown.contains("completed  short") && shown.contains("videos: 1 in shotlist-out/m"), "{shown}");
     let all = here.shotlist(&["status", "m.yaml", "-v"]).ends_with(0).stdout;
     assert!(all.contains("some more") && !all.contains('…'), "{all}");
 }

@@ -5,7 +5,17 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use crate::support::TWO_JOBS;
-use crate::support::{Service, Workspace, output_of};
+use crate::support::{Service, Workspace, json, output_of};
+
+/// Runs a command on a terminal of so many columns; what was shown.
+fn shown_in(here: &Workspace, service: &Service, columns: u16, args: &str) -> String {
+    let command = format!("stty cols {columns} rows 30; {} {args}", env!("CARGO_BIN_EXE_shotlist"));
+    let mut script = Command::new("script");
+    script.args(["-q", "-e", "-c", &command, "/dev/null"]).current_dir(here.root()).env("TERM", "xterm");
+    script.env("SHOTLIST_BASE_URL", service.url()).env("SHOTLIST_API_KEY", "k").env("NO_COLOR", "1");
+    let child = script.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("script is there");
+    String::from_utf8_lossy(&output_of(child).stdout).replace('\r', "")
+}
 
 /// Runs `shotlist run m.yaml` on a terminal, with an answer typed in; the exit code and all that was shown.
 fn on_a_terminal(here: &Workspace, service: &Service, args: &str, typed: &str) -> (Option<i32>, String) {
@@ -89,4 +99,52 @@ fn what_was_bought_before_is_a_question_of_its_own_whatever_was_agreed_to() {
     assert_eq!(code, Some(0), "{shown}");
     assert!(shown.contains("Spend up to $11.25 at http://127.0.0.1:"), "{shown}");
     assert_eq!(service.posts().len(), 4);
+}
+
+#[test]
+fn words_stay_whole_ids_and_models_do_too_and_commands_stand_alone() {
+    let refusal = "the prompt was refused, for reasons that take many words to tell, and then some more of them";
+    let service = Service::scripted(move |asked| match asked.body.contains("\"y") {
+        true if asked.body.contains("lose") => crate::support::Answer::Hangup,
+        true => json(400, &serde_json::json!({ "error": { "message": refusal } })),
+        false => crate::support::Answer::Well,
+    });
+    let here = Workspace::with_manifest(
+        "version: 1
+defaults: { model: beta-2.0-lite-fast }
+jobs:
+  - { id: a-name-of-22-charact-1, prompt: x }
+  - { id: one-that-is-far-too-long-for-any-terminal-of-eighty-columns-7, prompt: x7 }
+  - { id: b, prompt: y1 }
+  - { id: c, prompt: y2 }
+  - { id: d, prompt: y lose }
+",
+    );
+    for columns in [80_u16, 60] {
+        let batch = format!("--batch b{columns}");
+        let plan = shown_in(&here, &service, columns, &format!("run m.yaml --plan {batch}"));
+        assert_eq!((plan.matches("beta-2.0-lite-fast").count(), plan.matches("submit  ").count()), (6, 5), "{plan}");
+        assert!(plan.contains("a-name-of-22-charact-1") == (columns == 80), "an id that fits stays whole: {plan}");
+        assert!(plan.contains("…") && plan.contains("-7 "), "one that does not is cut where ids are alike: {plan}");
+        let run = format!("run m.yaml --yes --first-poll 0s --poll-interval 50ms --progress never {batch}");
+        let shown = shown_in(&here, &service, columns, &run);
+        // But for what must not be broken: commands, paths, and a word that is longer by itself.
+        for line in
+            shown.lines().filter(|line| !["shotlist", "http", "one-that"].iter().any(|word| line.contains(word)))
+        {
+            assert!(line.chars().count() <= usize::from(columns), "{columns}: {line}");
+        }
+        // No word was cut: each is one that was said.
+        assert!(shown.split_whitespace().any(|word| word == "connection"), "{shown}");
+        let command = format!("shotlist resolve m.yaml d --never-created --batch b{columns}");
+        assert!(shown.lines().any(|line| line.trim_start() == command), "{shown}");
+        // The same cause is told once, with the jobs that it is about.
+        let told =
+            shown.split_once("rejected, 2 jobs:").expect("a cause").1.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(told.contains(&format!("{refusal}: b, c")), "{shown}");
+        assert!(shown.trim_end().lines().last().is_some_and(|line| line.ends_with("report.html")), "{shown}");
+        let status = shown_in(&here, &service, columns, &format!("status m.yaml {batch}"));
+        let models = status.matches("beta-2.0-lite-fast").count();
+        assert!(models == 5 || (models == 0 && columns < 80), "whole or not at all: {status}");
+    }
 }
