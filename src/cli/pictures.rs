@@ -15,14 +15,20 @@ pub(super) fn embedding() -> impl FnMut(&Picture) -> Option<String> {
     let mut held = 0;
     move |picture| {
         let bytes = read_at_most(&picture.path, LARGEST).ok().filter(|bytes| held + bytes.len() <= MOST)?;
-        held += bytes.len();
+        // Another picture by now is none that the plan is about.
+        if Picture::new(picture.path.clone(), &bytes) != *picture {
+            return None;
+        }
         let kind = match &bytes[..] {
             [0x89, b'P', ..] => "png",
             [0xff, 0xd8, ..] => "jpeg",
             [b'G', ..] => "gif",
             [b'R', ..] => "webp",
-            _ => "avif",
+            bytes if bytes.get(8..12) == Some(b"avif") => "avif",
+            // No browser is sure to show the others.
+            _ => return None,
         };
+        held += bytes.len();
         Some(format!("data:image/{kind};base64,{}", STANDARD.encode(&bytes)))
     }
 }

@@ -56,7 +56,7 @@ pub(super) struct JobRunner<'r, S, L> {
     pub(super) gateway: &'r Gateway<'r, S>,
     pub(super) ledger: &'r L,
     pub(super) submitter: &'r Submitter<'r, S, L>,
-    pub(super) pictures: &'r Pictures<'r, L>,
+    pub(super) pictures: &'r Pictures<'r, S, L>,
     pub(super) slots: &'r Slots,
     pub(super) fetcher: Option<&'r Fetcher<'r, S, L>>,
     pub(super) watch: mpsc::UnboundedSender<Watch<'r>>,

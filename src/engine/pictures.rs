@@ -10,6 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jiff::Timestamp;
 use tokio::sync::{OnceCell, Semaphore};
 
+use super::gateway::Gateway;
+use super::stop::StopReason;
 use crate::domain::{Job, Picture, with_causes};
 use crate::hooks::AssetCommand;
 use crate::ledger::{HeldBatch, LedgerError};
@@ -23,7 +25,8 @@ const MOST_FAILED: usize = 3;
 type Answer = Result<String, String>;
 
 /// Where the pictures of a run can be fetched.
-pub(super) struct Pictures<'r, L> {
+pub(super) struct Pictures<'r, S, L> {
+    gateway: &'r Gateway<'r, S>,
     command: Option<&'r AssetCommand>,
     ledger: &'r L,
     /// By what is in them.
@@ -33,10 +36,10 @@ pub(super) struct Pictures<'r, L> {
     failed: AtomicUsize,
 }
 
-impl<'r, L: HeldBatch> Pictures<'r, L> {
-    pub(super) fn new(command: Option<&'r AssetCommand>, ledger: &'r L) -> Self {
+impl<'r, S, L: HeldBatch> Pictures<'r, S, L> {
+    pub(super) fn new(gateway: &'r Gateway<'r, S>, command: Option<&'r AssetCommand>, ledger: &'r L) -> Self {
         let (asked, permits, failed) = (Mutex::default(), Semaphore::new(AT_ONCE), AtomicUsize::new(0));
-        Self { command, ledger, asked, permits, failed }
+        Self { gateway, command, ledger, asked, permits, failed }
     }
 
     /// The job as it can be sent: with an address for its picture, if it begins with one of this machine. Otherwise, why not.
@@ -47,15 +50,21 @@ impl<'r, L: HeldBatch> Pictures<'r, L> {
             Arc::clone(asked.entry(picture.sha256.clone()).or_default())
         };
         let address = asked.get_or_init(|| self.ask(picture)).await.as_ref().map_err(Clone::clone)?;
-        Ok(Arc::new(Job { request: job.request.with_picture_at(address), ..(**job).clone() }))
+        Ok(Arc::new(Job { request: job.request.with_picture_at(&job.spec, address), ..(**job).clone() }))
     }
 
     async fn ask(&self, picture: &Picture) -> Answer {
         let Some(command) = self.command else { return Err("there is no asset command".to_owned()) };
         // It is never closed.
         let _permit = self.permits.acquire().await;
-        if let Some(address) = self.kept(command, picture).await.map_err(|error| with_causes(&error))? {
-            return Ok(address);
+        match self.kept(command, picture).await {
+            Ok(Some(address)) => return Ok(address),
+            Ok(None) => {}
+            Err(error) => {
+                let message = with_causes(&error);
+                self.gateway.stop_because(StopReason::LedgerFailed, message.clone());
+                return Err(message);
+            }
         }
         if self.failed.load(Ordering::Relaxed) >= MOST_FAILED {
             return Err(format!("it was not asked for: the asset command failed {MOST_FAILED} times in a row"));
@@ -67,7 +76,8 @@ impl<'r, L: HeldBatch> Pictures<'r, L> {
                 Ok(address)
             }
             Err(error) => {
-                self.failed.fetch_add(1, Ordering::Relaxed);
+                // What is wrong with one picture says nothing of the others.
+                self.failed.fetch_add(usize::from(error.is_of_the_command()), Ordering::Relaxed);
                 Err(with_causes(&error))
             }
         }

@@ -87,7 +87,7 @@ impl<S: VideoService, L: HeldBatch> Engine<'_, S, L> {
         let fetcher = self.downloads.zip(plan.downloads.as_ref());
         let fetcher =
             fetcher.map(|(downloads, wanted)| Fetcher::new(&gateway, self.ledger, self.account, downloads, wanted));
-        let pictures = Pictures::new(self.assets, self.ledger);
+        let pictures = Pictures::new(&gateway, self.assets, self.ledger);
         let poller = Poller::new(&gateway, self.ledger, self.settings);
         let (watch, watches) = mpsc::unbounded_channel();
 

@@ -37,6 +37,14 @@ pub enum NoAddress {
     Gone(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
+impl NoAddress {
+    /// Whether the command is at fault, and not the picture.
+    #[must_use]
+    pub fn is_of_the_command(&self) -> bool {
+        matches!(self, Self::Program(_) | Self::Nonsense(_))
+    }
+}
+
 impl AssetCommand {
     /// Asks for the address of a picture.
     pub async fn address(&self, picture: &Picture) -> Result<String, NoAddress> {

@@ -141,6 +141,9 @@ pub fn load(options: &Options<'_>, catalog: &Catalog) -> Loaded {
                     format!("check the path; `shotlist init {}` writes one to start from", options.path.display())
                 }
                 TextError::Folder => "name the manifest in it".to_owned(),
+                TextError::Utf16 | TextError::NotUtf8 { .. } => {
+                    "save it as UTF-8, as editors do by themselves".to_owned()
+                }
                 error => error.help().unwrap_or("a manifest is a YAML file").to_owned(),
             });
             return Loaded {

@@ -50,18 +50,20 @@ impl<'t> Maker<'_, 't, '_> {
         None
     }
 
-    /// What stands in for the images. As a default it is for jobs with an image; on the job itself it needs one.
-    pub(super) fn image_key(&mut self) -> Option<String> {
+    /// What stands in for the images: for addresses, and for no picture, of which what is in it counts. As a default it is for jobs with an
+    /// image; on the job itself it needs one.
+    pub(super) fn image_key(&mut self, urls: &[String]) -> Option<String> {
         let own = self.own.text(F::ImageKey);
         let source = if own.is_some() { self.own } else { self.defaults };
         let (text, at) = (source.text(F::ImageKey)?, source.at(F::ImageKey));
-        let has_image = if self.own.says(F::Image) { self.own.image.is_some() } else { self.defaults.image.is_some() };
-        if !has_image {
-            if own.is_some() {
-                let message = "`image_key` stands in for an image, and this job has none";
-                let finding = Diagnostic::error(Rule::ImageKeyAlone, message, at.named());
-                self.found.push(finding.with_help("name an `image`, or leave `image_key` out"));
-            }
+        let may_have_one =
+            if self.own.says(F::Image) { self.own.image.is_some() } else { self.defaults.image.is_some() };
+        if own.is_some() && !may_have_one {
+            let message = "`image_key` stands in for an image, and this job has none";
+            let finding = Diagnostic::error(Rule::ImageKeyAlone, message, at.clone().named());
+            self.found.push(finding.with_help("name an `image`, or leave `image_key` out"));
+        }
+        if urls.is_empty() {
             return None;
         }
         self.fill(text, at).ok().map(|key| key.trim().to_owned()).filter(|key| !key.is_empty())

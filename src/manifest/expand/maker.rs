@@ -116,6 +116,7 @@ pub(super) fn render<'c>(entry: Entry<'_, '_, 'c>, row: Option<&Row>, combinatio
         maker.make(field);
     }
     let (image, picture) = maker.images();
+    let image_key = maker.image_key(&image);
     let spec = Spec {
         model: maker.made_text(F::Model).unwrap_or_default(),
         prompt: maker.made_text(F::Prompt),
@@ -125,7 +126,7 @@ pub(super) fn render<'c>(entry: Entry<'_, '_, 'c>, row: Option<&Row>, combinatio
         image,
         picture,
         face: maker.made_text(F::Face),
-        image_key: maker.image_key(),
+        image_key,
         extra: maker.extra(),
     };
     if let Some(prompt) = &spec.prompt {

@@ -260,3 +260,44 @@ fn a_run_that_is_killed_while_a_picture_is_uploaded_bought_nothing_for_it() {
     assert_eq!(output_of(child).status.code(), Some(130));
     assert_eq!(service.posts().len(), 4);
 }
+
+#[test]
+fn a_key_is_for_addresses_and_never_for_a_picture() {
+    let here = Workspace::with_manifest(
+        "version: 1
+vars: { day: mon }
+defaults: { model: alpha-2, image: \"https://cdn.example/a.png?sig={{ day }}\", image_key: first }
+jobs: [{ id: v, prompt: Walk, for_each: [{ pic: '' }], image_file: \"{{ row.pic }}\" }]
+",
+    );
+    let service = Service::well();
+    here.run(&service, &[]).ends_with(0);
+    // A blank name falls back to the default's address, whose key stands in for it.
+    let plan = here.run(&service, &["--plan", "--set", "day=tue"]).ends_with(0).stdout;
+    assert!(plan.contains("0 jobs to submit"), "{plan}");
+    // And a blank address to the default's picture, of which the key says nothing.
+    here.write(
+        "m.yaml",
+        "version: 1
+defaults: { model: alpha-2, image_file: a.png, image_key: first }
+jobs: [{ id: w, prompt: Walk, for_each: [{ url: '' }], image: \"{{ row.url }}\" }]
+",
+    );
+    here.write("a.png", png("one"));
+    upload(&here, "echo https://cdn.example/$name");
+    run(&here, &service, &[]).ends_with(0);
+    here.write("a.png", png("two"));
+    let plan = run(&here, &service, &["--plan"]).ends_with(0).stdout;
+    assert!(plan.contains("image changed since it was submitted"), "{plan}");
+}
+
+#[test]
+fn the_command_that_a_plan_prints_can_be_pasted() {
+    let (here, service) = (looks(), Service::well());
+    let plan = run(&here, &service, &["--plan"]).ends_with(0).stdout;
+    let (_, command) = plan.split_once("to buy exactly this: shotlist run m.yaml ").expect("a command");
+    let args: Vec<&str> = command.lines().next().expect("a line").split(' ').collect();
+    assert!(args.contains(&"--asset-command"), "{args:?}");
+    here.run(&service, &args).ends_with(0);
+    assert_eq!(service.posts().len(), 4);
+}
