@@ -2,10 +2,12 @@
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::domain::hex;
+use crate::domain::{VideoFile, hex};
+use crate::files::open_plain;
 
 /// Length and SHA-256 of a file.
 pub(super) fn digest(file: &mut File) -> io::Result<(u64, String)> {
@@ -22,4 +24,10 @@ pub(super) fn digest(file: &mut File) -> io::Result<(u64, String)> {
         }
     }
     Ok((length, hex(&hash.finalize())))
+}
+
+/// Whether a path holds this very video: the same bytes, by their length and SHA-256. What can't be read does not.
+pub(crate) fn holds(path: &Path, video: &VideoFile) -> bool {
+    let found = open_plain(path, File::options().read(true)).and_then(|mut file| digest(&mut file));
+    found.is_ok_and(|(bytes, sha256)| bytes == video.bytes && sha256 == video.sha256)
 }

@@ -39,6 +39,7 @@ mod storing;
 mod stream;
 mod transport;
 
+pub(crate) use digest::holds;
 pub use downloader::Downloader;
 pub use hosts::HostPolicy;
 pub use interface::{Destination, Downloads, FetchError, Limits, Link, Stored};

@@ -97,6 +97,12 @@ impl Stop {
         }
     }
 
+    /// Whether outstanding tasks are to be left at the service.
+    #[must_use]
+    pub fn is_leaving(&self) -> bool {
+        self.polling.is_cancelled()
+    }
+
     /// Returns once outstanding tasks are to be left at the service.
     pub async fn leaving(&self) {
         self.polling.cancelled().await;

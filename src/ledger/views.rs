@@ -49,4 +49,6 @@ pub struct OpenElsewhere {
     pub unfetched: u32,
     /// The price of what is in doubt.
     pub at_risk: Usd,
+    /// Videos for which the program of `--exec` failed, or was to be started and was not.
+    pub unexecuted: u32,
 }

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -49,7 +49,9 @@ pub(super) async fn take<L: Ledger>(
         return Ok(taken);
     }
     let has_work = |open: &&OpenElsewhere| {
-        open.outstanding + open.unanswered > 0 || (open.unfetched > 0 && session.options.downloads)
+        open.outstanding + open.unanswered > 0
+            || (open.unfetched > 0 && session.options.downloads)
+            || (open.unexecuted > 0 && session.options.exec.is_some())
     };
     let mut keys: Vec<BatchKey> = open.iter().filter(has_work).map(|open| open.batch.clone()).collect();
     keys.extend(unreported(session)?.into_iter().filter(|key| !keys.contains(key)).collect::<Vec<_>>());
@@ -104,9 +106,9 @@ fn home<L: Ledger>(session: &Session<L>, key: &BatchKey) -> Result<PathBuf, Refu
 }
 
 impl<H> Elsewhere<H> {
-    /// What it is, and what is known of it.
-    pub(super) fn known(&self) -> (&BatchKey, &History) {
-        (&self.key, &self.history)
+    /// What it is, where its videos are, and what is known of it.
+    pub(super) fn known(&self) -> (&BatchKey, &Path, &History) {
+        (&self.key, &self.out, &self.history)
     }
 
     /// What is known of the batch, as a plan. Videos that were fetched once and are gone were not wanted.
@@ -169,6 +171,10 @@ impl<H> Others<H> {
 /// Gives each of them back as soon as nothing of it is under way any more, so that a run of its own need not wait for this one. Never
 /// returns.
 pub(super) async fn give_back<L: Ledger>(session: &Session<L>, others: &Mutex<Others<L::Held>>) -> Infallible {
+    // A program may be at work for a video of one: a run of its own would start it a second time.
+    if session.options.exec.is_some() {
+        return std::future::pending().await;
+    }
     loop {
         tokio::time::sleep(BETWEEN_LOOKS).await;
         let others = &mut *others.lock().await;
@@ -230,7 +236,7 @@ async fn report_one<L: Ledger>(session: &Session<L>, other: &Elsewhere<L::Held>)
 
 /// The jobs of a batch as they were bought, in the order of today's manifest, and behind them those that it does not have any more. A
 /// job that was never submitted is among them if the batch's report has it.
-fn jobs<L: Ledger>(session: &Session<L>, key: &BatchKey, history: &History, out: &std::path::Path) -> Vec<Arc<Job>> {
+fn jobs<L: Ledger>(session: &Session<L>, key: &BatchKey, history: &History, out: &Path) -> Vec<Arc<Job>> {
     let mut bought: HashMap<&JobId, &Attempt> = HashMap::new();
     for attempt in history.attempts() {
         bought.insert(&attempt.job, attempt);

@@ -102,10 +102,11 @@ pub(super) fn submitted_since(connection: &Connection, since: Timestamp) -> rusq
 /// What is open in other batches of the same name.
 pub(super) fn open_elsewhere(connection: &Connection, batch: &BatchKey) -> rusqlite::Result<Vec<OpenElsewhere>> {
     let sql = "SELECT batch.batch, sum(state IN ('queued', 'in_progress')), sum(state = 'in_doubt'),
-             sum(state = 'intended'), sum(state = 'completed'), sum(iif(state = 'in_doubt', price_micros, 0))
+             sum(state = 'intended'), sum(state = 'completed' AND file IS NULL), sum(iif(state = 'in_doubt', price_micros, 0)),
+             sum(state = 'completed' AND exec_error IS NOT NULL)
          FROM attempt JOIN batch ON batch.id = attempt.batch
          WHERE name = ?1 AND batch.batch <> ?2 AND (state IN ('queued', 'in_progress', 'intended', 'in_doubt')
-             OR state = 'completed' AND file IS NULL)
+             OR state = 'completed' AND (file IS NULL OR exec_error IS NOT NULL))
          GROUP BY batch.batch ORDER BY sum(state IN ('queued', 'in_progress', 'intended')) > 0 DESC, max(attempt.id) DESC";
     let mut statement = connection.prepare_cached(sql)?;
     let rows = statement.query_map(params![batch.name, batch.batch], |row| {
@@ -116,6 +117,7 @@ pub(super) fn open_elsewhere(connection: &Connection, batch: &BatchKey) -> rusql
             unanswered: row.get(3)?,
             unfetched: row.get(4)?,
             at_risk: Usd::from_micros(row.get(5)?),
+            unexecuted: row.get(6)?,
         })
     })?;
     rows.collect()

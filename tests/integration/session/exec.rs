@@ -108,7 +108,7 @@ fn what_failed_is_started_again_and_what_was_done_is_not() {
     assert_eq!(lines(&here, "started").len(), 4);
     assert_eq!(service.posts().len(), 3);
     let both = run(&here, &service, &["--no-download"]).ends_with(2).stderr;
-    assert!(both.contains("--exec") && both.contains("--no-download"), "{both}");
+    assert!(both.contains("--exec is about videos that are here"), "{both}");
 }
 
 #[test]
@@ -118,9 +118,8 @@ fn a_program_that_is_named_later_sees_the_videos_that_are_there() {
     program(&here, "echo $SHOTLIST_ID $SHOTLIST_PROMPT >> started");
     run(&here, &service, &["--select", "two"]).ends_with(0);
     run(&here, &service, &[]).ends_with(0);
-    let mut started: Vec<String> =
+    let started: Vec<String> =
         lines(&here, "started").iter().map(|line| line.split(' ').next().unwrap_or(line).to_owned()).collect();
-    started.dedup();
     assert_eq!(started, ["two", "one"]);
 }
 
@@ -215,4 +214,59 @@ fn videos_of_yesterday_are_executed_when_they_come() {
     assert_eq!(begun, ["mon one", "mon two", "tue one", "tue two"]);
     let lines = lines(&here, "begun");
     assert!(lines.iter().any(|line| line.ends_with("shotlist-out/m/mon/one.mp4")), "{lines:?}");
+}
+
+#[test]
+fn only_the_video_that_stands_for_its_job_is_meant_and_its_file_is_the_one_that_is_told() {
+    let here = Workspace::with_manifest("version: 1\njobs: [{ id: hero, model: alpha-2, prompt: Before }]\n");
+    let service = Service::well();
+    here.run(&service, &[]).ends_with(0);
+    program(&here, "echo \"$SHOTLIST_PROMPT $(sha256sum < \"$1\" | cut -c1-64) $SHOTLIST_SHA256\" >> begun");
+    here.write("m.yaml", "version: 1\njobs: [{ id: hero, model: alpha-2, prompt: After }]\n");
+    // Changed, and in another run taken again: each time the old video is there, and is not meant.
+    run(&here, &service, &[]).ends_with(0);
+    run(&here, &service, &["--retake", "hero"]).ends_with(0);
+    run(&here, &service, &[]).ends_with(0);
+    let begun = lines(&here, "begun");
+    assert_eq!(begun.len(), 2, "{begun:?}");
+    for line in begun {
+        let words: Vec<&str> = line.split(' ').collect();
+        assert_eq!((words[0], words[1]), ("After", words[2]), "{line}");
+    }
+    // A file that somebody put in its place is not the video that was fetched.
+    here.run(&service, &["--retake", "hero", "--exec", "false"]).ends_with(1);
+    let path = here.path("shotlist-out/m/hero.mp4");
+    let length = std::fs::metadata(&path).expect("the video").len();
+    std::fs::write(&path, vec![0; usize::try_from(length).expect("short")]).expect("replaced");
+    run(&here, &service, &[]).ends_with(0);
+    assert_eq!(lines(&here, "begun").len(), 2);
+}
+
+#[test]
+fn those_that_always_fail_keep_nobody_else_waiting_for_ever() {
+    let here = Workspace::with_manifest(&numbered_jobs(16));
+    program(&here, "echo $SHOTLIST_ID >> begun; case $SHOTLIST_ID in j1[2-5]) ;; *) exit 1 ;; esac");
+    let service = Service::well();
+    here.run(&service, &[]).ends_with(0);
+    run(&here, &service, &[]).ends_with(1);
+    run(&here, &service, &[]).ends_with(1);
+    let done = here.ledger("SELECT count(*) FROM attempt WHERE exec_us IS NOT NULL AND exec_error IS NULL");
+    assert_eq!(done, [["4"]], "{:?}", lines(&here, "begun"));
+}
+
+#[test]
+fn what_failed_yesterday_is_started_again_today() {
+    let text = TWO_JOBS.replace("version: 1\n", "version: 1\nbatch: \"{{ today }}\"\n");
+    let (here, service) = (Workspace::with_manifest(&text), Service::well());
+    program(&here, "echo $SHOTLIST_BATCH $SHOTLIST_ID >> begun; [ -e fixed ] || exit 1");
+    run(&here, &service, &["--batch", "mon"]).ends_with(1);
+    here.write("fixed", "");
+    // Without the option nobody starts anything, for yesterday either.
+    here.run(&service, &["--batch", "tue"]).ends_with(0);
+    assert_eq!(lines(&here, "begun").len(), 2);
+    run(&here, &service, &["--batch", "wed"]).ends_with(0);
+    let mut begun = lines(&here, "begun").split_off(2);
+    begun.sort();
+    assert_eq!(begun, ["mon one", "mon two", "wed one", "wed two"]);
+    assert_eq!(here.json("shotlist-out/m/mon/report.json")["jobs"][0]["exec"]["outcome"], "done");
 }
