@@ -41,6 +41,7 @@ fuzz_target!(|bytes: &[u8]| {
         labels: Labels::new(),
         output: None,
         approval: None,
+        picture: None,
     };
     let held = runtime.block_on(ledger.hold(&batch)).expect("the batch");
     let attempt = runtime.block_on(held.intend(intent)).expect("an intent");

@@ -174,7 +174,7 @@ fn row(batch: &str, job: &Job, history: &History, folder: &Path) -> Row {
     let others = attempts.iter().filter(|attempt| shown.is_none_or(|shown| shown.id != attempt.id));
     let poster = file.map(|file| format!("{}.jpg", file.path.as_str().trim_end_matches(".mp4")));
     let detail = Detail {
-        poster: poster.filter(|poster| folder.join(poster).is_file()),
+        poster: poster.zip(file).filter(|(poster, file)| is_picture_of(folder, poster, file)).map(|(poster, _)| poster),
         spent,
         unknown: perhaps.saturating_sub(at_risk),
         times: shown.map(Times::of),
@@ -221,6 +221,12 @@ fn row(batch: &str, job: &Job, history: &History, folder: &Path) -> Row {
         exec: shown.and_then(|attempt| attempt.particulars.executed.as_deref()).map(Exec::from),
         detail,
     }
+}
+
+/// Whether a picture lies beside a video that was not made of the one before it.
+fn is_picture_of(folder: &Path, poster: &str, video: &VideoFile) -> bool {
+    let changed = |path: &str| folder.join(path).metadata().ok().filter(std::fs::Metadata::is_file)?.modified().ok();
+    changed(poster).zip(changed(video.path.as_str())).is_some_and(|(poster, video)| poster >= video)
 }
 
 /// The video of an attempt, while it is here.

@@ -18,7 +18,7 @@ pub(crate) struct ProgramArgs {
     pub asset_ttl: Option<Duration>,
     /// Start this for each video once it is verified and in its place, with its path as the last argument and what it is in
     /// `SHOTLIST_ID`, `SHOTLIST_PROMPT` and so on; what failed is started again by the next run
-    #[arg(long, env = "SHOTLIST_EXEC", hide_env_values = true, value_name = "CMD", conflicts_with = "no_download")]
+    #[arg(long, env = "SHOTLIST_EXEC", hide_env_values = true, value_name = "CMD")]
     pub exec: Option<String>,
     /// How long a program may take before it is killed and counts as failed
     #[arg(long, env = "SHOTLIST_PROGRAM_TIMEOUT", hide_env_values = true, value_name = "DURATION", default_value = "10m", value_parser = duration)]

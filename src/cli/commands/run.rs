@@ -35,6 +35,10 @@ pub(super) fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> 
     for glob in &retake.globs {
         expect_match("--retake", glob, chosen.selected.iter())?;
     }
+    if args.programs.exec.is_some() && args.videos.no_download {
+        let message = "--exec is about videos that are here, and --no-download leaves them at their addresses";
+        return Err(Failure::before_sending(Exit::Usage, message.to_owned()).with_help("leave one of the two out"));
+    }
     let again = paths::again(&args.manifest, key);
     let options = Options {
         selection: chosen.selection,
@@ -186,6 +190,11 @@ impl Run<'_> {
             if let Some(number) = number {
                 full = full.with(option, &number.to_string());
             }
+        }
+        if plan.pictures() > 0
+            && let Some(command) = &self.args.programs.asset_command
+        {
+            full = full.with("--asset-command", command);
         }
         if again.retries > 0 {
             full = full.with("--retries", &again.retries.to_string());
