@@ -121,7 +121,7 @@ fn a_manifest_that_cannot_be_read_is_told_what_to_do() {
         ("nowhere.yaml", "`shotlist init nowhere.yaml` writes one"),
         ("folder", "it is a folder"),
         ("utf16.yaml", "it is in UTF-16"),
-        ("latin1.yaml", "save the file as UTF-8"),
+        ("latin1.yaml", "save it as UTF-8, as editors do"),
     ] {
         let ended = here.shotlist(&["run", path, "--plan"]).ends_with(2);
         assert!(ended.stderr.contains(told), "{path}: {}", ended.stderr);
