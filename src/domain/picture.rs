@@ -38,5 +38,9 @@ impl Picture {
 pub(crate) fn has_web_address_form(text: &str) -> bool {
     let (scheme, rest) = text.split_once("://").unwrap_or_default();
     let is_of_the_web = scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http");
-    is_of_the_web && !rest.is_empty() && !rest.starts_with('/') && !rest.contains(char::is_whitespace)
+    is_of_the_web
+        && !rest.is_empty()
+        && !rest.starts_with('/')
+        && !rest.contains(char::is_whitespace)
+        && !rest.contains(char::is_control)
 }

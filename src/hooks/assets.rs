@@ -24,7 +24,7 @@ pub struct AssetCommand {
 #[derive(Debug, thiserror::Error)]
 pub enum NoAddress {
     /// The command failed.
-    #[error("the asset command: {0}")]
+    #[error("the asset command")]
     Program(#[from] ProgramError),
     /// It ended well and said something else.
     #[error("the asset command printed {0}")]
@@ -93,9 +93,16 @@ mod tests {
     #[test]
     fn one_address_is_expected_and_nothing_else() {
         assert_eq!(address_in("https://x/a.png\r\n").as_deref(), Ok("https://x/a.png"));
-        for bad in
-            ["", "\n", "https://x/a\nhttps://x/b\n", "file:///tmp/a.png", "uploaded: https://x/a", "a.png", "s3://b/a"]
-        {
+        for bad in [
+            "",
+            "\n",
+            "https://x/a\nhttps://x/b\n",
+            "file:///tmp/a.png",
+            "uploaded: https://x/a",
+            "a.png",
+            "s3://b/a",
+            "https://x/\u{1b}[31m1",
+        ] {
             assert!(address_in(bad).is_err(), "{bad:?}");
         }
         assert!(address_in(&format!("https://x/{}", "a".repeat(LONGEST_ADDRESS))).is_err());

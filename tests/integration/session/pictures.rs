@@ -177,7 +177,10 @@ jobs:
     // What needs no picture is none the worse.
     assert_eq!(service.posts().len(), 1);
     let nowhere = here.run(&service, &["--asset-command", "./no-such-thing"]).ends_with(1).stderr;
-    assert!(nowhere.contains("`./no-such-thing` can't be started: No such file"), "{nowhere}");
+    assert!(
+        nowhere.contains("has no address: the asset command: `./no-such-thing` can't be started: No such file"),
+        "{nowhere}"
+    );
 }
 
 #[test]
