@@ -178,11 +178,12 @@ fn a_first_signal_lets_programs_end_and_starts_no_other() {
     let here = Workspace::with_manifest(&numbered_jobs(12));
     program(&here, "echo $SHOTLIST_ID >> begun; while [ ! -e go ]; do sleep 0.05; done; echo $SHOTLIST_ID >> done");
     let service = Service::well();
-    let child = run(&here, &service, &[]).starts();
+    let script = "exec \"$0\" run m.yaml --yes --first-poll 0s --poll-interval 50ms --exec ./after 2> said";
+    let child = here.script(&service, script).starts();
     wait_until("four are under way", || lines(&here, "begun").len() == 4);
     wait_until("all videos are here", || here.files().iter().filter(|file| file.contains(".mp4")).count() == 12);
     kill(&child, "-INT");
-    std::thread::sleep(std::time::Duration::from_millis(100));
+    wait_until("the signal was heard", || lines(&here, "said").iter().any(|line| line.contains("can't be cancelled")));
     here.write("go", "");
     assert_eq!(output_of(child).status.code(), Some(130));
     assert_eq!((lines(&here, "begun").len(), lines(&here, "done").len()), (4, 4));
