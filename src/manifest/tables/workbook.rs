@@ -122,8 +122,12 @@ fn lines(bytes: &[u8], file: &str, sheet: Option<&str>, place: &Location) -> Res
     };
     let mut reader = book.worksheet_cells_reader(name).map_err(|error| unreadable(error.to_string()))?;
     let (mut lines, mut number_of_cells): (Vec<Line>, usize) = (Vec::new(), 0);
-    while let Some(cell) = reader.next_cell().map_err(|error| unreadable(error.to_string()))? {
-        let ((row, column), data) = (cell.get_position(), Data::from(cell.get_value().clone()));
+    while let Some(cell) = reader.next_cell_with_formula().map_err(|error| unreadable(error.to_string()))? {
+        let ((row, column), data) = (cell.pos, Data::from(cell.value));
+        // Blank, it would mean "as usual", and something else would be bought than the formula says.
+        if data == Data::Empty && cell.formula.is_some() {
+            return Err(unstored((row, column), file, name, place));
+        }
         if text(&data).trim().is_empty() {
             continue;
         }
@@ -144,6 +148,21 @@ fn lines(bytes: &[u8], file: &str, sheet: Option<&str>, place: &Location) -> Res
         }
     }
     Ok(lines)
+}
+
+/// A formula whose result nobody stored, as in a workbook that a program wrote.
+fn unstored((row, column): (u32, u32), file: &str, sheet: &str, place: &Location) -> Box<Diagnostic> {
+    let (mut letters, mut left) = (String::new(), column + 1);
+    while left > 0 {
+        letters.insert(0, char::from(b'A' + u8::try_from((left - 1) % 26).unwrap_or_default()));
+        left = (left - 1) / 26;
+    }
+    let message =
+        format!("the cell {letters}{} of the sheet `{sheet}` of {file} holds a formula without a result", row + 1);
+    let finding = Diagnostic::error(Rule::CellError, message, place.clone());
+    Box::new(
+        finding.with_help("open the workbook in a spreadsheet program, and save it: that stores what formulas come to"),
+    )
 }
 
 /// Refuses a workbook that unpacks to more than can be borne, by unpacking it: what it says of itself may be a lie.

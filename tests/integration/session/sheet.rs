@@ -59,6 +59,47 @@ fn a_sheet_of_a_workbook_is_read_as_it_is_shown() {
     }
 }
 
+#[test]
+fn a_formula_whose_result_nobody_stored_is_no_empty_cell() {
+    let here = Workspace::with_manifest(
+        "version: 1
+jobs: [{ id: a, for_each: looks.xlsx, model: beta-2.0-lite, prompt: \"{{ row.title }}\", duration: \"{{ row.seconds }}\" }]
+",
+    );
+    let written = |stored: &str| {
+        let mut book = Workbook::new();
+        let sheet = book.add_worksheet();
+        sheet.write_string(0, 0, "title").expect("written").write_string(0, 1, "seconds").expect("written");
+        sheet.write_string(1, 0, "mug").expect("written");
+        sheet.write_formula(1, 1, Formula::new("=4+4").set_result(stored)).expect("written");
+        std::fs::write(here.path("looks.xlsx"), book.save_to_buffer().expect("a workbook")).expect("written");
+    };
+    written("8");
+    assert!(here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0).stdout.contains("8 s"));
+    unstore(&here);
+    let refused = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(2).stderr;
+    assert!(
+        refused.contains("the cell B2 of the sheet `Sheet1` of looks.xlsx holds a formula without a result"),
+        "{refused}"
+    );
+}
+
+/// Takes the stored results out of a workbook, as libraries write one that compute nothing.
+fn unstore(here: &Workspace) {
+    use std::io::{Cursor, Read as _, Write as _};
+    let packed = std::fs::read(here.path("looks.xlsx")).expect("the workbook");
+    let mut from = zip::ZipArchive::new(Cursor::new(packed)).expect("an archive");
+    let mut to = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    for at in 0..from.len() {
+        let (mut entry, mut text) = (from.by_index(at).expect("an entry"), String::new());
+        entry.read_to_string(&mut text).expect("XML");
+        let name = entry.name().expect("a name").into_owned();
+        to.start_file(name, zip::write::SimpleFileOptions::default()).expect("an entry");
+        to.write_all(text.replace("<v>8</v>", "<v></v>").as_bytes()).expect("written");
+    }
+    std::fs::write(here.path("looks.xlsx"), to.finish().expect("whole").into_inner()).expect("written");
+}
+
 const CAMPAIGN: &str = "version: 1
 defaults: { model: alpha-2, labels: { client: acme } }
 jobs:
