@@ -3,7 +3,21 @@
 use super::args::ProgramArgs;
 use super::exit::Exit;
 use super::failure::Failure;
+use crate::domain::with_causes;
 use crate::session::{AssetCommand, Program};
+
+/// Refuses what can't be started, before anything is bought for it.
+pub(super) fn check(args: &ProgramArgs) -> Result<(), Failure> {
+    for (option, command) in [("--asset-command", &args.asset_command), ("--exec", &args.exec)] {
+        let Some(command) = command else { continue };
+        program(option, command, args)?.find().map_err(|error| {
+            let help =
+                "name a program that is there and may be executed (`chmod +x`), by its path or as one on the PATH";
+            Failure::before_sending(Exit::Usage, format!("{option}: {}", with_causes(&error))).with_help(help)
+        })?;
+    }
+    Ok(())
+}
 
 /// What gives local pictures an address, if that was named.
 pub(super) fn assets(args: &ProgramArgs) -> Result<Option<AssetCommand>, Failure> {

@@ -1,13 +1,17 @@
 //! Everything that the ledger knows of one batch, as a value.
 
+use std::collections::BTreeMap;
+
 use super::{Attempt, Charge, JobId, Usd};
 
-/// All attempts of one batch, oldest first for each job.
+/// All attempts of one batch, oldest first for each job, and why others were not made.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     attempts: Vec<Attempt>,
     /// The places of all attempts, in the order of their jobs, oldest first for each.
     by_job: Vec<u32>,
+    /// Why jobs were not sent, where that is no submission.
+    unsent: BTreeMap<JobId, String>,
 }
 
 impl History {
@@ -19,18 +23,32 @@ impl History {
         let mut by_job: Vec<u32> = (0..count).collect();
         // Stable, so each job's attempts stay in their order.
         by_job.sort_by(|a, b| attempts[*a as usize].job.cmp(&attempts[*b as usize].job));
-        Self { attempts, by_job }
+        Self { attempts, by_job, unsent: BTreeMap::new() }
     }
 
-    /// Every attempt, to make another history of.
-    pub(super) fn into_attempts(self) -> Vec<Attempt> {
-        self.attempts
+    /// Adds why jobs were not sent when it was last their turn.
+    #[must_use]
+    pub fn with_unsent(self, unsent: BTreeMap<JobId, String>) -> Self {
+        Self { unsent, ..self }
+    }
+
+    /// Why a job was not sent when it was last its turn, if nothing was submitted for it since.
+    #[must_use]
+    pub fn why_unsent(&self, job: &JobId) -> Option<&str> {
+        self.unsent.get(job).map(String::as_str)
+    }
+
+    /// Its parts, to make another history of: every attempt, and why jobs were not sent.
+    pub(super) fn into_parts(self) -> (Vec<Attempt>, BTreeMap<JobId, String>) {
+        (self.attempts, self.unsent)
     }
 
     /// What of it is about the jobs that are meant.
     #[must_use]
     pub fn about(self, is_meant: impl Fn(&JobId) -> bool) -> Self {
-        Self::new(self.attempts.into_iter().filter(|attempt| is_meant(&attempt.job)).collect())
+        let (attempts, mut unsent) = self.into_parts();
+        unsent.retain(|job, _| is_meant(job));
+        Self::new(attempts.into_iter().filter(|attempt| is_meant(&attempt.job)).collect()).with_unsent(unsent)
     }
 
     /// Every attempt, oldest first.

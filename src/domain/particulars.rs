@@ -77,7 +77,7 @@ impl std::fmt::Display for Declared {
     }
 }
 
-/// What came of the program that was started for a video.
+/// What came of the program that was started for a video, or is to be.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Executed {
     /// When it ended.
@@ -86,6 +86,17 @@ pub struct Executed {
     pub error: Option<String>,
     /// The last line that it wrote.
     pub line: Option<String>,
+}
+
+impl Executed {
+    /// What is written down as the error before a program has ended.
+    pub const OWED: &str = "it was not started, or not to its end";
+
+    /// Whether that is all there is to say.
+    #[must_use]
+    pub fn is_owed(&self) -> bool {
+        self.error.as_deref() == Some(Self::OWED)
+    }
 }
 
 /// What a bill says of an attempt whose charge nobody documents.

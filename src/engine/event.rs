@@ -30,12 +30,12 @@ pub enum RunEvent {
         /// Its price.
         price: Usd,
     },
-    /// A job's picture has no address, so nothing was sent; the next run tries again.
-    NoPicture {
+    /// Nothing was sent for a job whose turn it was, because its picture has no address; the next run tries again.
+    NotSent {
         /// The job.
         job: JobId,
         /// Why not.
-        message: String,
+        reason: String,
     },
     /// The service refused a job for good.
     Rejected {

@@ -124,11 +124,20 @@ impl<'r, S: VideoService, L: HeldBatch> JobRunner<'r, S, L> {
         self.count_failure(failed || matches!(last, Submitted::Rejected | Submitted::Doubt));
     }
 
-    /// The job as it can be sent; nothing if its picture has no address, which is told, or if the run stops.
+    /// The job as it can be sent; nothing if its picture has no address, which is told and written down, or if the run stops.
     async fn with_picture(&self, job: &Arc<Job>) -> Option<Arc<Job>> {
         let sendable = self.gateway.stop.unless_stopping(self.pictures.sendable(job)).await?;
-        let told = |message| (self.gateway.tell)(RunEvent::NoPicture { job: job.id.clone(), message });
-        sendable.map_err(told).ok()
+        let why = match sendable {
+            Ok(sendable) => return Some(sendable),
+            Err(why) => why,
+        };
+        // Whoever looks tomorrow has nothing but the ledger.
+        let reason = format!("its picture has no address: {why}");
+        if let Err(error) = self.ledger.note_unsent(&job.id, &reason).await {
+            self.gateway.stop_because(StopReason::LedgerFailed, with_causes(&error));
+        }
+        (self.gateway.tell)(RunEvent::NotSent { job: job.id.clone(), reason });
+        None
     }
 
     /// Fetches the video of a task that is completed, if videos are kept.

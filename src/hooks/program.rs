@@ -21,6 +21,9 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 const LONGEST_LINE: usize = 500;
 /// What of this process's environment no program gets to see: shotlist's own settings, the key among them.
 const OWN_VARIABLES: &str = "SHOTLIST_";
+/// Where programs are looked for without a `PATH` (POSIX leaves it to the system, and both C libraries of Linux look there).
+#[cfg(unix)]
+const USUAL_FOLDERS: &str = "/bin:/usr/bin";
 
 /// A program that a person named, with its first arguments.
 #[derive(Clone, Debug)]
@@ -91,6 +94,12 @@ impl Program {
         Ok(Self { words, limit })
     }
 
+    /// Whether there is such a program, before anything depends on it. What else may keep it from being started is told when it is.
+    pub fn find(&self) -> Result<(), ProgramError> {
+        let program = self.words.first().map_or("", String::as_str);
+        found(program).map_err(|source| ProgramError::NotStarted { program: one_line(program), source })
+    }
+
     /// What stands for it where what it said is kept: its words may hold a secret.
     #[must_use]
     pub fn fingerprint(&self) -> String {
@@ -149,6 +158,29 @@ impl Program {
         let group = Group(child.id());
         Ok((child, group))
     }
+}
+
+/// Looks where the system looks: at the path if it is one, and otherwise in the folders of `PATH`.
+#[cfg(unix)]
+fn found(program: &str) -> io::Result<()> {
+    let usable = |path: &Path| {
+        if path.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        Ok(rustix::fs::access(path, rustix::fs::Access::EXEC_OK)?)
+    };
+    if program.contains('/') {
+        return usable(Path::new(program));
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_else(|| USUAL_FOLDERS.into());
+    let mut found = std::env::split_paths(&folders).map(|folder| usable(&folder.join(program)));
+    if found.any(|usable| usable.is_ok()) { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
+}
+
+/// Elsewhere a name may stand for several files, and only the system knows which.
+#[cfg(not(unix))]
+fn found(_: &str) -> io::Result<()> {
+    Ok(())
 }
 
 fn is_own(name: &OsStr) -> bool {
@@ -242,6 +274,17 @@ mod tests {
         let nowhere = Program::parse("no-such-program-here", Duration::from_mins(1)).expect("words");
         let error = nowhere.run(Path::new("x"), &[]).await.expect_err("nothing to start");
         assert_eq!(error.to_string(), "`no-such-program-here` can't be started");
+        let found = |command| Program::parse(command, Duration::ZERO).expect("words").find();
+        for (command, is_there) in [
+            ("sh", true),
+            ("/bin/sh -c x", true),
+            ("no-such-program-here", false),
+            ("./x", false),
+            ("/etc", false),
+            ("/etc/passwd", false),
+        ] {
+            assert_eq!(found(command).is_ok(), is_there, "{command}");
+        }
     }
 
     #[tokio::test]

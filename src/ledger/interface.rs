@@ -86,6 +86,9 @@ pub trait HeldBatch: Sync {
     /// Writes what happened to an attempt.
     fn record(&self, attempt: AttemptId, event: Event) -> impl Future<Output = Result<(), LedgerError>> + Send;
 
+    /// Writes why a job was not sent although it was its turn. An intent for it makes that void.
+    fn note_unsent(&self, job: &JobId, reason: &str) -> impl Future<Output = Result<(), LedgerError>> + Send;
+
     /// Gives what was bought under the old ids to the new ones, in the order of the list. Where something was submitted under a new
     /// one itself, nothing is written. What was bought under no old id is left as it is, so that the list may be given again.
     fn move_jobs(&self, moves: &[Move]) -> impl Future<Output = Result<(), LedgerError>> + Send;

@@ -168,7 +168,7 @@ pub struct Exec {
     pub at: String,
 }
 
-/// Whether a program succeeded.
+/// Whether a program succeeded, if it was started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExecOutcome {
@@ -176,12 +176,18 @@ pub enum ExecOutcome {
     Done,
     /// It did not: the next run with `--exec` starts it again.
     Failed,
+    /// It was not started, or not to its end: the next run with `--exec` starts it.
+    Owed,
 }
 
 impl From<&Executed> for Exec {
     fn from(executed: &Executed) -> Self {
         let Executed { at, error, line } = executed;
-        let outcome = if error.is_none() { ExecOutcome::Done } else { ExecOutcome::Failed };
+        let outcome = match error {
+            None => ExecOutcome::Done,
+            Some(_) if executed.is_owed() => ExecOutcome::Owed,
+            Some(_) => ExecOutcome::Failed,
+        };
         Self { outcome, error: error.clone(), line: line.clone(), at: moment(*at) }
     }
 }
@@ -235,6 +241,8 @@ pub struct Totals {
     pub videos: usize,
     /// Jobs for whose video the program of `--exec` failed the last time.
     pub exec_failed: usize,
+    /// Jobs for whose video it was not started yet, or not to its end, though a run had it.
+    pub exec_owed: usize,
 }
 
 /// A task that was paid for, or perhaps, and that no row stands for: its job was changed, taken again or removed since.

@@ -33,6 +33,8 @@ pub struct Report {
     pub superseded: Vec<Superseded>,
     /// Sums.
     pub totals: Totals,
+    /// Jobs whose turn it was and that were not sent, with the reason in their rows.
+    pub(super) unsent: usize,
     jobs: Arc<[Arc<Job>]>,
     history: History,
     /// Where the videos are.
@@ -44,13 +46,18 @@ impl Report {
     #[must_use]
     pub fn new(key: &BatchKey, simulated: bool, jobs: Arc<[Arc<Job>]>, history: History, folder: &Path) -> Self {
         let mut states: BTreeMap<&'static str, usize> = JobState::ALL.iter().map(|state| (state.name(), 0)).collect();
-        let (mut shown, mut videos, mut exec_failed) = (HashSet::with_capacity(jobs.len()), 0, 0);
+        let (mut shown, mut videos) = (HashSet::with_capacity(jobs.len()), 0);
+        let (mut exec_failed, mut exec_owed, mut unsent) = (0, 0, 0);
         let (mut to_submit_usd, mut held_usd) = (Usd::ZERO, Usd::ZERO);
         for job in &*jobs {
             let (attempt, state) = standing(job, &attempts_of(job, &history));
             shown.extend(attempt.map(|attempt| attempt.id));
-            let executed = attempt.and_then(|attempt| attempt.particulars.executed.as_ref());
-            exec_failed += usize::from(executed.is_some_and(|executed| executed.error.is_some()));
+            match attempt.and_then(|attempt| attempt.particulars.executed.as_deref()) {
+                Some(executed) if executed.is_owed() => exec_owed += 1,
+                Some(executed) if executed.error.is_some() => exec_failed += 1,
+                _ => {}
+            }
+            unsent += usize::from(state == JobState::Pending && history.why_unsent(&job.id).is_some());
             videos += usize::from(attempt.is_some_and(|attempt| file_of(attempt, folder).is_some()));
             match state {
                 JobState::Held => held_usd += job.price,
@@ -70,9 +77,10 @@ impl Report {
             states,
             videos,
             exec_failed,
+            exec_owed,
         };
         let superseded = superseded(&shown, &history, folder);
-        Self { key: key.clone(), simulated, superseded, totals, jobs, history, folder: folder.to_owned() }
+        Self { key: key.clone(), simulated, superseded, totals, unsent, jobs, history, folder: folder.to_owned() }
     }
 
     /// The jobs, in manifest order, with paths of videos in their folder.
@@ -168,6 +176,7 @@ fn row(batch: &str, job: &Job, history: &History, folder: &Path) -> Row {
     let at_risk: Usd = attempts.iter().filter(|attempt| attempt.state.is_doubtful()).map(|attempt| attempt.price).sum();
     // Of a job that is due again, what was said of its last submission; of any other, what was said of the one that counts.
     let told = shown.or_else(|| history.of(&job.id).next_back());
+    let unsent = || (state == JobState::Pending).then(|| history.why_unsent(&job.id)).flatten().map(not_sent);
     let declared = told.and_then(|attempt| attempt.particulars.declared);
     let ended_at = shown.and_then(|attempt| attempt.ended_at);
     let file = shown.and_then(|attempt| file_of(attempt, folder));
@@ -210,7 +219,7 @@ fn row(batch: &str, job: &Job, history: &History, folder: &Path) -> Row {
         completed_at: ended_at.filter(|_| state == JobState::Completed),
         generation_s: submitted_at.zip(ended_at).and_then(|(from, to)| seconds(from, to)),
         error_code: error.and_then(|error| error.code.clone()),
-        error_message: error.map(|error| error.message.clone()),
+        error_message: error.map(|error| error.message.clone()).or_else(unsent),
         error: error.map(|error| error.raw.clone()),
         row: job.row.clone(),
         matrix: job.matrix.clone(),
@@ -221,6 +230,11 @@ fn row(batch: &str, job: &Job, history: &History, folder: &Path) -> Row {
         exec: shown.and_then(|attempt| attempt.particulars.executed.as_deref()).map(Exec::from),
         detail,
     }
+}
+
+/// Why a job was not sent, as a report says it.
+fn not_sent(reason: &str) -> String {
+    format!("not sent: {reason}")
 }
 
 /// Whether a picture lies beside a video that was not made of the one before it.

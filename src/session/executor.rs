@@ -36,8 +36,6 @@ const AT_ONCE: usize = 4;
 const MOST_FAILED: usize = 10;
 /// For how long programs are waited for once the run is to end.
 const GRACE: Duration = Duration::from_secs(30);
-/// What is written down of a video before its program has ended.
-const OWED: &str = "it was not started, or not to its end";
 
 /// The videos for which a program is to be started.
 pub(super) struct Executions {
@@ -123,7 +121,7 @@ impl Executions {
                 path: out.join(file.path.as_str()),
                 file: file.clone(),
                 task: task.id.clone(),
-                tried_at: executed.map(|Executed { at, .. }| *at),
+                tried_at: executed.filter(|executed| !executed.is_owed()).map(|executed| executed.at),
             }),
             _ => drop(self.earlier.insert(attempt.id, Earlier::Open(job, batch))),
         }
@@ -180,7 +178,7 @@ impl<H: HeldBatch> Executor<'_, H> {
         let coming = coming.filter_map(|video| std::future::ready(executions.fetched(video)));
         // Nobody waits for a program to hear that one is owed to what comes.
         let coming = coming.then(async |due| {
-            self.record(&due, Some(OWED.to_owned()), None).await;
+            self.note_owed(&due).await;
             due
         });
         let tally = Tally::default();
@@ -194,6 +192,10 @@ impl<H: HeldBatch> Executor<'_, H> {
         }
         if tally.is_over.load(Ordering::Relaxed) {
             tally.failed.fetch_add(1, Ordering::Relaxed);
+            // What came of its last start says more than that there was none today.
+            if due.tried_at.is_none() {
+                self.note_owed(&due).await;
+            }
             return;
         }
         let (path, file) = (due.path.clone(), due.file.clone());
@@ -238,6 +240,11 @@ impl<H: HeldBatch> Executor<'_, H> {
             },
             () = late => (Some("it was killed, because the run had to end".to_owned()), None),
         }
+    }
+
+    /// Writes down that a program is owed to a video.
+    async fn note_owed(&self, due: &Due) {
+        self.record(due, Some(Executed::OWED.to_owned()), None).await;
     }
 
     /// Writes it down. False if that can't be done.

@@ -6,28 +6,37 @@ use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use schemars::JsonSchema;
 use serde::Serialize;
+use unicode_width::UnicodeWidthStr as _;
 
 use super::page::Page;
 use super::terminal::Terminal;
+use super::wrap::wrapped;
 use crate::domain::Rule;
 use crate::domain::printable::one_line;
 use crate::manifest::{Diagnostic, Located, Location, Severity, Sources};
 
 /// How many findings are shown, those of one rule at one place counted as one: whoever has more mends these first.
 const SHOWN: usize = 100;
+/// In how many columns a line of the manifest is shown where there is no terminal: it may be as long as a book.
+const SOURCE: usize = 80;
+/// What stands before a text of a finding, in columns: `   = note: `, with room for line numbers of five digits, and before its first line
+/// `warning[`, `]: ` and the rule between them.
+const MARGIN: usize = 14;
+const TITLE: usize = 11;
 /// How many of the jobs that share a finding are named.
 const NAMED: usize = 3;
 
 /// Shows findings on stderr, those of one rule at one place together, and counts what is not shown.
 pub(crate) fn show_findings(terminal: &Terminal, findings: &[Diagnostic], sources: &Sources) {
-    let renderer = Renderer::styled().decor_style(DecorStyle::Ascii).term_width(terminal.width_of_problems().into());
+    let width = terminal.columns_for_problems();
+    let renderer = Renderer::styled().decor_style(DecorStyle::Ascii).term_width(width.unwrap_or(SOURCE));
     let mut groups = groups(findings);
     if terminal.is_quiet {
         groups.retain(|group| group[0].severity == Severity::Error);
     }
     let (shown, left) = worst(groups, |group| group[0].severity);
     for group in shown {
-        Terminal::problem(&renderer.render(&[render(&group, sources)]));
+        Terminal::problem(&renderer.render(&[render(&group, sources, width)]));
     }
     if left > 0 {
         terminal.failure(&format!("… and {left} more findings, which are not shown"));
@@ -69,14 +78,16 @@ fn groups(findings: &[Diagnostic]) -> Vec<Vec<&Diagnostic>> {
     order
 }
 
-fn render<'s>(group: &[&'s Diagnostic], sources: &'s Sources) -> Group<'s> {
+/// A finding with what is said of it, broken at words where lines have a width.
+fn render<'s>(group: &[&'s Diagnostic], sources: &'s Sources, width: Option<usize>) -> Group<'s> {
     let first = group[0];
     let level = match first.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
     };
     let path = one_line(&sources.path().display().to_string());
-    let shown = level.primary_title(one_line(&first.message)).id(first.rule.code());
+    let shown =
+        level.primary_title(broken(&first.message, TITLE + first.rule.code().len(), width)).id(first.rule.code());
     let mut shown = match sources.locate(&first.place) {
         Some(located) => shown.element(snippet(sources, &located, &path, AnnotationKind::Primary, None)),
         None => shown.element(Origin::path(path.clone())),
@@ -87,12 +98,21 @@ fn render<'s>(group: &[&'s Diagnostic], sources: &'s Sources) -> Group<'s> {
         shown = shown.element(snippet(sources, &located, &path, AnnotationKind::Context, Some(label)));
     }
     for note in notes(group) {
-        shown = shown.element(Level::NOTE.message(one_line(&note)));
+        shown = shown.element(Level::NOTE.message(broken(&note, MARGIN, width)));
     }
     if let Some(help) = &first.help {
-        shown = shown.element(Level::HELP.message(one_line(help)));
+        shown = shown.element(Level::HELP.message(broken(help, MARGIN, width)));
     }
     shown
+}
+
+/// A text without what steers, in lines that leave room for so many columns before them.
+fn broken(text: &str, margin: usize, width: Option<usize>) -> String {
+    let line = one_line(text);
+    match width {
+        Some(width) if line.width() + margin > width => wrapped(&line, width.saturating_sub(margin), 0),
+        _ => line,
+    }
 }
 
 /// The line of a place, with the value underlined as far as it stands on that line.

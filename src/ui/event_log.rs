@@ -22,7 +22,7 @@ pub(super) fn log(event: &RunEvent) {
         RunEvent::NotFetched { job, message } => tracing::warn!(event = "not_fetched", %job, error = message),
         RunEvent::Failed { job, message } => tracing::warn!(event = "failed", %job, error = message),
         RunEvent::Retrying { job, price } => tracing::warn!(event = "retrying", %job, price_usd = %price),
-        RunEvent::NoPicture { job, message } => tracing::warn!(event = "no_picture", %job, error = message),
+        RunEvent::NotSent { job, reason } => tracing::warn!(event = "not_sent", %job, error = reason),
         RunEvent::Rejected { job, message } => tracing::warn!(event = "rejected", %job, error = message),
         RunEvent::InDoubt { job, message, price } => {
             tracing::error!(event = "in_doubt", %job, error = message, at_risk_usd = %price);

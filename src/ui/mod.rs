@@ -44,4 +44,5 @@ pub(crate) use plan_text::{bought_before, pictures, plan_text, repurchases, to_f
 pub(crate) use progress::Progress;
 pub use progress_state::ProgressState;
 pub(crate) use status::{status_text, summary_text};
+pub(crate) use table::Column;
 pub(crate) use terminal::Terminal;

@@ -9,7 +9,7 @@ use std::fmt::Display;
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::table::table;
+use super::table::{Column, fit, table};
 use super::wrap::wrapped;
 use crate::domain::printable;
 use crate::domain::spreadsheet::cell;
@@ -56,10 +56,24 @@ impl Page {
         self.text.push('\n');
     }
 
-    /// Adds a table of this width; `right` are the columns whose cells are numbers.
-    pub fn table(&mut self, header: &[&str], right: &[usize], rows: impl IntoIterator<Item = Vec<String>>, width: u16) {
-        let plain = rows.into_iter().map(|row| row.iter().map(|cell| printable::one_line(cell)).collect());
-        self.text.push_str(&table(header, right, plain, width));
+    /// Adds a table of this width in which every row is one line: what can't be shown for that is named below it.
+    pub(crate) fn table(&mut self, columns: &[Column<'_>], rows: impl IntoIterator<Item = Vec<String>>, width: u16) {
+        let (mut columns, mut rows) = (columns.to_vec(), plain(rows).collect::<Vec<_>>());
+        let left_out = fit(&mut columns, &mut rows, width.into());
+        self.text.push_str(&table(&columns, rows, width));
+        if !left_out.is_empty() {
+            self.line(format_args!("  (no room for: {})", left_out.join(", ")));
+        }
+    }
+
+    /// Adds a table of which nothing is cut off.
+    pub(crate) fn whole_table(
+        &mut self,
+        columns: &[Column<'_>],
+        rows: impl IntoIterator<Item = Vec<String>>,
+        width: u16,
+    ) {
+        self.text.push_str(&table(columns, plain(rows), width));
     }
 
     /// Adds another page below.
@@ -99,6 +113,10 @@ impl Page {
     }
 }
 
+fn plain(rows: impl IntoIterator<Item = Vec<String>>) -> impl Iterator<Item = Vec<String>> {
+    rows.into_iter().map(|row| row.iter().map(|cell| printable::one_line(cell)).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,7 +125,7 @@ mod tests {
     fn a_line_is_one_line_whatever_is_in_it() {
         let mut page = Page::new();
         page.line("x: 1 job, $0.90\n\nSpend up to $0.90? [y/N] \u{1b}[8m");
-        page.table(&["a"], &[], [vec!["b\nc\u{1b}]0;owned\u{7}".to_owned()]], 80);
+        page.table(&[Column::text("a")], [vec!["b\nc\u{1b}]0;owned\u{7}".to_owned()]], 80);
         assert_eq!(page.as_str().lines().count(), 3, "{page:?}");
         assert!(!page.as_str().contains(|c: char| printable::steers(c) && c != '\n'), "{page:?}");
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::elsewhere::open_elsewhere;
 use super::lines::{count, span};
 use super::page::Page;
-use super::table::fit;
+use super::table::Column;
 use super::wrap::wrapped;
 use crate::domain::Usd;
 use crate::domain::printable::one_line;
@@ -35,7 +35,13 @@ pub(crate) fn plan_text(plan: &Plan, width: u16, all: bool) -> Page {
                 format!("${}", model.cost_usd),
             ]
         });
-        page.table(&["  model", "jobs", "seconds", "cost"], &[1, 2, 3], rows, width);
+        let columns = [
+            Column::word("  model"),
+            Column::number("jobs").spare(),
+            Column::number("seconds").spare(),
+            Column::number("cost"),
+        ];
+        page.table(&columns, rows, width);
         page.line("");
     }
     if all {
@@ -80,10 +86,15 @@ fn list_jobs(page: &mut Page, plan: &Plan, width: u16, all: bool) {
     let hidden: usize = groups.iter().skip(most).map(Vec::len).sum();
     groups.truncate(most);
     if !groups.is_empty() {
-        let mut header = ["  action", "job", "model", "length", "cost", "why"];
-        let mut rows: Vec<Vec<String>> = groups.iter().map(|group| cells(group)).collect();
-        fit(&mut header, 1, &[3, 2], &mut rows, width.into());
-        page.table(&header, &[3, 4], rows, width);
+        let columns = [
+            Column::word("  action"),
+            Column::id("job"),
+            Column::word("model").spare(),
+            Column::number("length").spare(),
+            Column::number("cost"),
+            Column::text("why"),
+        ];
+        page.table(&columns, groups.iter().map(|group| cells(group)), width);
     }
     if hidden > 0 {
         page.line(format_args!("  … and {hidden} more (-v lists all)"));

@@ -141,9 +141,8 @@ impl Progress {
             )),
             RunEvent::Failed { job, message } => terminal.failure(&format!("{job} failed: {message}")),
             RunEvent::Retrying { job, price } => terminal.note(&format!("{job} is tried again, for ${price} more")),
-            RunEvent::NoPicture { job, message } => {
-                terminal
-                    .failure(&format!("{job} was not sent, and costs nothing: its picture has no address: {message}"));
+            RunEvent::NotSent { job, reason } => {
+                terminal.failure(&format!("{job} was not sent, and costs nothing: {reason}"));
             }
             RunEvent::Rejected { job, message } => {
                 terminal.failure(&format!("{job} was rejected, without a charge: {message}"));

@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 use super::command::{Again, quoted};
 use super::lines::count;
 use super::page::Page;
-use super::table::{fit, shortened};
+use super::table::{Column, shortened};
 use crate::domain::{Charge, Usd};
 use crate::report::{Form, JobState, Report, Row, form_of};
 
@@ -28,13 +28,20 @@ pub(crate) fn status_text(report: &Report, again: &Again, width: u16, all: bool)
     let lists_completed = all || report.totals.jobs <= LISTED;
     let rows: Vec<Row> = report.rows().filter(|row| lists_completed || row.state != JobState::Completed).collect();
     let most = if all { usize::MAX } else { LISTED };
-    let mut header = ["  state", "job", "model", "cost", "detail"];
-    let mut cells: Vec<Vec<String>> = rows.iter().take(most).map(cells).collect();
-    if !all {
-        fit(&mut header, 1, &[2], &mut cells, width.into());
-    }
+    let columns = [
+        Column::word("  state"),
+        Column::id("job"),
+        Column::word("model").spare(),
+        Column::number("cost"),
+        Column::text("detail"),
+    ];
     if !rows.is_empty() {
-        page.table(&header, &[3], cells, width);
+        let cells = rows.iter().take(most).map(cells);
+        if all {
+            page.whole_table(&columns, cells, width);
+        } else {
+            page.table(&columns, cells, width);
+        }
         if rows.len() > most {
             page.line(format_args!("  … and {} more (-v lists all)", rows.len() - most));
         }
@@ -46,8 +53,9 @@ pub(crate) fn status_text(report: &Report, again: &Again, width: u16, all: bool)
 
 fn cells(row: &Row) -> Vec<String> {
     let is_missing = row.state == JobState::Completed && row.file.is_none();
-    let exec = row.exec.as_ref().and_then(|exec| exec.error.as_deref());
-    let detail = match row.error_message.as_deref().or(row.declared.as_deref()).or(exec).or(row.file.as_deref()) {
+    let exec = row.exec.as_ref().and_then(|exec| exec.error.as_deref()).map(|error| format!("exec: {error}"));
+    let told = row.error_message.as_deref().or(row.declared.as_deref()).or(exec.as_deref()).or(row.file.as_deref());
+    let detail = match told {
         Some(detail) => detail,
         None if is_missing => "the video is not here",
         None => row.task_id.as_deref().unwrap_or(""),
@@ -102,7 +110,8 @@ fn opener() -> &'static str {
 fn causes(report: &Report) -> Vec<String> {
     let mut groups: IndexMap<(String, String), Vec<String>> = IndexMap::new();
     for row in report.rows() {
-        let is_bad = matches!(row.state, JobState::Failed | JobState::Rejected | JobState::InDoubt);
+        // One that is pending has a message only if it was its turn.
+        let is_bad = !matches!(row.state, JobState::Completed | JobState::Held);
         let own = row.error_message.filter(|_| is_bad).map(|message| (row.state.label(), message));
         let of_exec = row.exec.and_then(|exec| exec.error).map(|error| ("exec failed".to_owned(), error));
         for cause in [own, of_exec].into_iter().flatten() {
@@ -160,11 +169,14 @@ fn sum_up(page: &mut Page, report: &Report, again: &Again) {
         let missing = if totals.videos < completed { format!(" of {completed}") } else { String::new() };
         page.line(format_args!("videos: {}{missing} in {}", totals.videos, report.folder().display()));
     }
-    if totals.exec_failed > 0 {
-        page.line(format_args!(
-            "exec: failed for {}; the next run with --exec starts it again",
-            count(totals.exec_failed, "video")
-        ));
+    let exec = [("failed", totals.exec_failed), ("not started", totals.exec_owed)];
+    let exec: Vec<String> = exec
+        .into_iter()
+        .filter(|(_, videos)| *videos > 0)
+        .map(|(what, videos)| format!("{what} for {}", count(videos, "video")))
+        .collect();
+    if !exec.is_empty() {
+        page.line(format_args!("exec: {}; the next run with --exec starts it again", exec.join(", ")));
     }
     if !report.superseded.is_empty() {
         page.line(format_args!(

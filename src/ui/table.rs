@@ -1,4 +1,4 @@
-//! Tables without lines, as wide as the terminal.
+//! Tables without lines, as wide as the terminal: where it is narrow, rows stay lines of their own, and numbers and words stay whole.
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
@@ -6,21 +6,66 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::domain::printable::one_line;
 
-/// The blanks around a cell, and the fewest columns that are worth having for a text that is cut.
+/// The blanks around a cell.
 const BLANKS: usize = 2;
+/// To how many columns texts and ids are cut: first so far that they can still be read, then as far as it makes sense at all.
+const READABLE_TEXT: usize = 20;
+const READABLE_ID: usize = 12;
 const LEAST: usize = 8;
 
-/// A table with a header in capitals; `right` are the columns whose cells are numbers.
-pub(super) fn table(
-    header: &[&str],
-    right: &[usize],
-    rows: impl IntoIterator<Item = Vec<String>>,
-    width: u16,
-) -> String {
+/// A column, and what it may lose where there is little room.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Column<'h> {
+    head: &'h str,
+    kind: Kind,
+    is_spare: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    /// Stays whole.
+    Word,
+    /// Stays whole, and stands at the right.
+    Number,
+    /// Cut in its middle: ids differ at their ends.
+    Id,
+    /// Cut at its end.
+    Text,
+}
+
+impl<'h> Column<'h> {
+    /// Of a few short words.
+    pub(crate) const fn word(head: &'h str) -> Self {
+        Self { head, kind: Kind::Word, is_spare: false }
+    }
+
+    /// Of numbers.
+    pub(crate) const fn number(head: &'h str) -> Self {
+        Self { head, kind: Kind::Number, is_spare: false }
+    }
+
+    /// Of ids.
+    pub(crate) const fn id(head: &'h str) -> Self {
+        Self { head, kind: Kind::Id, is_spare: false }
+    }
+
+    /// Of texts.
+    pub(crate) const fn text(head: &'h str) -> Self {
+        Self { head, kind: Kind::Text, is_spare: false }
+    }
+
+    /// May be left out; the one that stands last goes first.
+    pub(crate) const fn spare(self) -> Self {
+        Self { is_spare: true, ..self }
+    }
+}
+
+/// A table with a header in capitals, as it is: where it is too wide, cells take several lines.
+pub(super) fn table(columns: &[Column<'_>], rows: impl IntoIterator<Item = Vec<String>>, width: u16) -> String {
     let mut table = Table::new();
     table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
-    table.set_header(header.iter().map(|name| name.to_uppercase()));
-    for &index in right {
+    table.set_header(columns.iter().map(|column| column.head.to_uppercase()));
+    for (index, _) in columns.iter().enumerate().filter(|(_, column)| column.kind == Kind::Number) {
         if let Some(column) = table.column_mut(index) {
             column.set_cell_alignment(CellAlignment::Right);
         }
@@ -34,34 +79,73 @@ pub(super) fn table(
     text
 }
 
-/// Cuts a table to a width, so that no row takes two lines: the last column first, down to a few words; then those columns are left empty
-/// that may be, in their order; and ids are cut in their middle only where that is not enough.
-pub(super) fn fit(header: &mut [&str], ids: usize, spare: &[usize], rows: &mut [Vec<String>], width: usize) {
-    let last = header.len().saturating_sub(1);
-    let cut = |header: &[&str], rows: &mut [Vec<String>], column: usize, cut: fn(&str, usize) -> String| {
-        let widest = |other: usize| {
-            let cells = rows.iter().map(|row| row[other].width());
-            cells.max().unwrap_or(0).max(header[other].width()).max(1) + BLANKS
-        };
-        let others: usize = (0..=last).filter(|&other| other != column).map(widest).sum();
-        let room = width.saturating_sub(others + BLANKS);
-        for row in rows.iter_mut() {
-            row[column] = cut(&row[column], room.max(LEAST));
-        }
-        room
+/// Cuts a table to a width, so that no row takes two lines: texts and spare columns first, and ids only where that is not enough. Gives
+/// the heads of the columns that had to go.
+pub(super) fn fit<'h>(columns: &mut Vec<Column<'h>>, rows: &mut [Vec<String>], width: usize) -> Vec<&'h str> {
+    let mut left_out = Vec::new();
+    let readable = |kind| match kind {
+        Kind::Text => READABLE_TEXT,
+        Kind::Id => READABLE_ID,
+        Kind::Word | Kind::Number => usize::MAX,
     };
-    cut(header, rows, last, shortened);
-    for &column in spare {
-        // Asked without cutting anything.
-        if cut(header, rows, ids, |id, _| id.to_owned()) >= LEAST {
-            break;
-        }
-        header[column] = "";
+    while excess(columns, rows, width, readable) > 0
+        && let Some(spare) = columns.iter().rposition(|column| column.is_spare)
+    {
+        left_out.insert(0, remove(columns, rows, spare));
+    }
+    cut(columns, rows, Kind::Text, READABLE_TEXT, width);
+    cut(columns, rows, Kind::Id, READABLE_ID, width);
+    cut(columns, rows, Kind::Text, LEAST, width);
+    cut(columns, rows, Kind::Id, LEAST, width);
+    while excess(columns, rows, width, whole) > 0
+        && let Some(text) = columns.iter().rposition(|column| column.kind == Kind::Text)
+    {
+        left_out.push(remove(columns, rows, text));
+    }
+    left_out
+}
+
+fn remove<'h>(columns: &mut Vec<Column<'h>>, rows: &mut [Vec<String>], index: usize) -> &'h str {
+    for row in rows {
+        row.remove(index);
+    }
+    columns.remove(index).head.trim()
+}
+
+/// By how much a table is too wide, with the columns of each kind cut to so much.
+fn excess(columns: &[Column<'_>], rows: &[Vec<String>], width: usize, most: impl Fn(Kind) -> usize) -> usize {
+    let widths = (0..columns.len()).map(|index| widest(columns, rows, index).min(most(columns[index].kind)) + BLANKS);
+    widths.sum::<usize>().saturating_sub(width)
+}
+
+fn whole(_: Kind) -> usize {
+    usize::MAX
+}
+
+fn widest(columns: &[Column<'_>], rows: &[Vec<String>], index: usize) -> usize {
+    rows.iter().map(|row| row[index].width()).max().unwrap_or(0).max(columns[index].head.width())
+}
+
+/// Cuts the columns of a kind, the widest first, until the table fits or each has no more than `least`.
+fn cut(columns: &[Column<'_>], rows: &mut [Vec<String>], kind: Kind, least: usize, width: usize) {
+    loop {
+        let excess = excess(columns, rows, width, whole);
+        let of_kind = (0..columns.len()).filter(|&index| columns[index].kind == kind);
+        let mut widths: Vec<(usize, usize)> = of_kind.map(|index| (widest(columns, rows, index), index)).collect();
+        widths.sort_unstable();
+        let Some((now, index)) = widths.pop().filter(|(now, _)| excess > 0 && *now > least) else { return };
+        // Down to the next one, so that no column is cut while a wider one is not.
+        let next = widths.last().map_or(0, |(next, _)| *next);
+        let most = now.saturating_sub(excess).max(next.min(now - 1)).max(least);
         for row in rows.iter_mut() {
-            row[column].clear();
+            let cut = if kind == Kind::Id { shortened_inside(&row[index], most) } else { shortened(&row[index], most) };
+            row[index] = cut;
+        }
+        // A head stays whole, and there is nothing more to gain.
+        if widest(columns, rows, index) >= now {
+            return;
         }
     }
-    cut(header, rows, ids, shortened_inside);
 }
 
 /// A text of at most so many columns on one line; what is cut off is marked.
@@ -70,24 +154,27 @@ pub(super) fn shortened(text: &str, most: usize) -> String {
     if line.width() <= most {
         return line;
     }
-    let mut room = most.saturating_sub(1);
-    let fits = line.chars().take_while(|c| {
-        let width = c.width().unwrap_or(0);
-        let fits = width <= room;
-        room = room.saturating_sub(width);
-        fits
-    });
-    fits.chain(['…']).collect()
+    within(line.chars(), most.saturating_sub(1)).chain(['…']).collect()
 }
 
 /// An id of at most so many columns: what is cut out of its middle is marked, because ids differ at their ends.
 pub(super) fn shortened_inside(id: &str, most: usize) -> String {
-    // Ids are ASCII.
-    if id.len() <= most || most < 3 {
-        return shortened(id, most);
+    let line = one_line(id);
+    if line.width() <= most || most < 3 {
+        return shortened(&line, most);
     }
-    let end = (most - 1) / 2;
-    format!("{}…{}", &id[..most - 1 - end], &id[id.len() - end..])
+    let end: Vec<char> = within(line.chars().rev(), (most - 1) / 2).collect();
+    within(line.chars(), most - 1 - (most - 1) / 2).chain(['…']).chain(end.into_iter().rev()).collect()
+}
+
+/// The first characters that fit into so many columns.
+fn within(chars: impl Iterator<Item = char>, mut room: usize) -> impl Iterator<Item = char> {
+    chars.take_while(move |c| {
+        let width = c.width().unwrap_or(0);
+        let fits = width <= room;
+        room = room.saturating_sub(width);
+        fits
+    })
 }
 
 #[cfg(test)]
@@ -101,9 +188,77 @@ mod tests {
         {
             assert_eq!(shortened(text, most), expected);
         }
-        for (id, most, expected) in [("spin-17", 9, "spin-17"), ("a-long-name-17", 9, "a-lo…e-17"), ("abcdef", 2, "a…")]
-        {
+        for (id, most, expected) in [
+            ("spin-17", 9, "spin-17"),
+            ("a-long-name-17", 9, "a-lo…e-17"),
+            ("abcdef", 2, "a…"),
+            ("12 × walk-red, …", 8, "12 ×…, …"),
+        ] {
             assert_eq!(shortened_inside(id, most), expected);
+        }
+    }
+
+    fn shown(columns: &[Column<'_>], rows: &[&[&str]], width: u16) -> (Vec<String>, String) {
+        let mut columns = columns.to_vec();
+        let mut rows: Vec<Vec<String>> =
+            rows.iter().map(|row| row.iter().map(|cell| (*cell).to_owned()).collect()).collect();
+        let left_out = fit(&mut columns, &mut rows, width.into()).into_iter().map(str::to_owned).collect();
+        (left_out, table(&columns, rows, width))
+    }
+
+    const PLAN: [Column<'_>; 6] = [
+        Column::word("action"),
+        Column::id("job"),
+        Column::word("model").spare(),
+        Column::number("length").spare(),
+        Column::number("cost"),
+        Column::text("why"),
+    ];
+    const JOBS: [&[&str]; 2] = [
+        &[
+            "retry",
+            "a-name-of-22-charact-1",
+            "beta-2.0-lite-fast",
+            "10 s",
+            "$3.75",
+            "failed before, and --retry-failed",
+        ],
+        &["submit", "b", "alpha-2", "5 s", "$0.90", "new"],
+    ];
+
+    #[test]
+    fn what_has_no_room_is_cut_in_the_order_in_which_it_is_missed_least() {
+        insta::assert_snapshot!(shown(&PLAN, &JOBS, 80).1, @r"
+        ACTION  JOB            MODEL               LENGTH   COST  WHY
+        retry   a-name…ract-1  beta-2.0-lite-fast    10 s  $3.75  failed before, and …
+        submit  b              alpha-2                5 s  $0.90  new
+        ");
+        insta::assert_snapshot!(shown(&PLAN, &JOBS, 60).1, @r"
+        ACTION  JOB                     COST  WHY
+        retry   a-name-of-…-charact-1  $3.75  failed before, and …
+        submit  b                      $0.90  new
+        ");
+        insta::assert_snapshot!(shown(&PLAN, &JOBS, 40).1, @r"
+        ACTION  JOB            COST  WHY
+        retry   a-name…act-1  $3.75  failed b…
+        submit  b             $0.90  new
+        ");
+        assert_eq!(shown(&PLAN, &JOBS, 60).0, ["model", "length"]);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn every_row_is_one_line_and_money_stays_whole(
+            width in 44_u16..200,
+            ids in proptest::collection::vec("[a-z0-9.-]{1,100}", 1..5),
+            why in "[a-z日 ]{0,120}",
+        ) {
+            let rows: Vec<[&str; 6]> = ids.iter().map(|id| ["in doubt", id, "beta-2.0-pro", "10 s", "$1234.75?", &why]).collect();
+            let rows: Vec<&[&str]> = rows.iter().map(|row| &row[..]).collect();
+            let (_, text) = shown(&PLAN, &rows, width);
+            proptest::prop_assert_eq!(text.lines().count(), 1 + ids.len(), "{}", text);
+            proptest::prop_assert_eq!(text.matches("$1234.75?").count(), ids.len(), "{}", text);
+            proptest::prop_assert!(text.lines().all(|line| line.width() <= usize::from(width)), "{}", text);
         }
     }
 }

@@ -47,10 +47,10 @@ impl Terminal {
         columns(terminal_size_of(io::stdout())).unwrap_or(ANY_WIDTH)
     }
 
-    /// The columns to show source lines in: the terminal's, or 80 where there is none, because a line of a manifest may be as long as a book.
+    /// The columns of the terminal that problems are shown on, if there is one.
     #[must_use]
-    pub(super) fn width_of_problems(&self) -> u16 {
-        columns(terminal_size_of(io::stderr())).unwrap_or(80)
+    pub(super) fn columns_for_problems(&self) -> Option<usize> {
+        columns(terminal_size_of(io::stderr())).map(usize::from)
     }
 
     /// A result, to stdout. A reader that is gone needs none; a result that can't be written is remembered.

@@ -79,6 +79,7 @@ pub(super) fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> 
             return shown;
         }
         session.check_reports()?;
+        programs::check(&args.programs)?;
         let collects = plan.elsewhere.iter().any(|other| other.outstanding > 0);
         let early =
             (plan.asks_about_tasks() || collects).then(|| address(&args.manifest, &args.service)).transpose()?;

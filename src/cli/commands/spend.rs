@@ -12,7 +12,7 @@ use crate::cli::failure::Failure;
 use crate::cli::{paths, runtime};
 use crate::domain::Usd;
 use crate::ledger::{Ledger as _, Spending};
-use crate::ui::{Page, Terminal};
+use crate::ui::{Column, Page, Terminal};
 
 /// Shows what was spent. Days are those of this machine's time zone.
 pub(super) fn spend(args: &SpendArgs, terminal: &Terminal) -> Result<Exit, Failure> {
@@ -77,11 +77,17 @@ fn text(books: &SpendView, by: &By, terminal: &Terminal) -> Page {
         _ => keys,
     };
     let heads: Vec<&str> = by.heads().into_iter().filter(|head| *head != "name").collect();
-    let numbers: Vec<usize> = (heads.len()..heads.len() + 4).collect();
-    let heads = [heads, vec!["tasks", "spent", "at risk", "unknown"]].concat();
+    let sums = [
+        Column::number("tasks").spare(),
+        Column::number("spent"),
+        Column::number("at risk").spare(),
+        Column::number("unknown").spare(),
+    ];
+    let keys = heads.into_iter().map(|head| if head == "day" { Column::word(head) } else { Column::id(head) });
+    let columns: Vec<Column<'_>> = keys.chain(sums).collect();
     let row = |line: &Line| joined(line.keys()).into_iter().chain(cells(&line.sums, "$")).collect();
     let mut page = Page::new();
-    page.table(&heads, &numbers, books.lines.iter().map(row), terminal.width());
+    page.table(&columns, books.lines.iter().map(row), terminal.width());
     let Sums { spent_usd, at_risk_usd, unknown_usd, .. } = books.totals;
     page.line("");
     page.line(format_args!("spent: ${spent_usd}, at risk: ${at_risk_usd}, unknown: ${unknown_usd}"));

@@ -21,7 +21,7 @@ use super::refused::Refused;
 use super::schema::Kind;
 use super::witness::{self, Witness};
 use super::write;
-use crate::domain::{Account, AttemptId, BatchKey, Move, TaskNames};
+use crate::domain::{Account, AttemptId, BatchKey, JobId, Move, TaskNames};
 use crate::ledger::{Event, HeldBatch, HoldError, Intent, LedgerError, Unavailable};
 
 /// The most that one commit holds.
@@ -36,6 +36,7 @@ enum Order {
     Intend(Box<Intent>, Answer<AttemptId>),
     Accept(AttemptId, TaskNames, Answer<TaskNames>),
     Record(AttemptId, Box<Event>, Answer<()>),
+    NoteUnsent(JobId, String, Answer<()>),
     Conclude(Answer<usize>),
     Move(Vec<Move>, Answer<()>),
     Adopt(Account, Answer<()>),
@@ -122,6 +123,10 @@ impl HeldBatch for SqliteBatch {
         self.order(|answer| Order::Record(attempt, Box::new(event), answer)).await
     }
 
+    async fn note_unsent(&self, job: &JobId, reason: &str) -> Result<(), LedgerError> {
+        self.order(|answer| Order::NoteUnsent(job.clone(), reason.to_owned(), answer)).await
+    }
+
     async fn move_jobs(&self, moves: &[Move]) -> Result<(), LedgerError> {
         self.order(|answer| Order::Move(moves.to_vec(), answer)).await
     }
@@ -195,6 +200,9 @@ fn commit(
             Order::Record(attempt, event, answer) => {
                 answer_with(answer, write::record(&transaction, attempt, &event, now))
             }
+            Order::NoteUnsent(job, reason, answer) => {
+                answer_with(answer, write::note_unsent(&transaction, batch, &job, &reason, now))
+            }
             Order::Conclude(answer) => answer_with(answer, write::conclude(&transaction, batch)),
             Order::Move(moves, answer) => answer_with(answer, write::move_jobs(&transaction, batch, &moves)),
             Order::Adopt(account, answer) => answer_with(answer, write::adopt(&transaction, batch, &account)),
@@ -229,6 +237,7 @@ fn refuse(order: Order, error: LedgerError) -> Box<dyn FnOnce(Result<(), LedgerE
         Order::Intend(_, answer) => answer_with(answer, Err(error.into())),
         Order::Accept(_, _, answer) => answer_with(answer, Err(error.into())),
         Order::Record(_, _, answer)
+        | Order::NoteUnsent(_, _, answer)
         | Order::Move(_, answer)
         | Order::Adopt(_, answer)
         | Order::KeepAddress(_, _, answer) => answer_with(answer, Err(error.into())),

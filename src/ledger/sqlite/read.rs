@@ -1,5 +1,7 @@
 //! Attempts, read back.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -33,7 +35,17 @@ pub(super) fn history(connection: &Connection, batch: &BatchKey) -> rusqlite::Re
         let attempt = attempt(row, attempts.last().map(|last: &Attempt| &last.account))?;
         attempts.push(attempt);
     }
-    Ok(History::new(attempts))
+    Ok(History::new(attempts).with_unsent(unsent(connection, id)?))
+}
+
+/// Why jobs of a batch were not sent, where that is no submission.
+fn unsent(connection: &Connection, batch: i64) -> rusqlite::Result<BTreeMap<JobId, String>> {
+    let mut statement = connection.prepare_cached("SELECT job, reason FROM unsent WHERE batch = ?1")?;
+    let rows = statement.query_map([batch], |row| {
+        let job = JobId::new(row.get::<_, String>("job")?).map_err(|error| unreadable(row, "job", error))?;
+        Ok((job, row.get("reason")?))
+    })?;
+    rows.collect()
 }
 
 /// One attempt. Most belong to the account of the one before, and share its name.

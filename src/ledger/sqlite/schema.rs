@@ -22,11 +22,12 @@ impl Kind {
 }
 
 /// The version of the tables below. A file with a newer one is refused, never guessed at.
-pub(super) const VERSION: i32 = 6;
+pub(super) const VERSION: i32 = 7;
 /// The first version that counts its commits.
 pub(super) const COUNTS_SINCE: i32 = 3;
-/// The first version that knows labels.
+/// The first version that knows labels, and the first that knows why a job was not sent.
 const LABELS_SINCE: i32 = 5;
+const UNSENT_SINCE: i32 = 7;
 
 const BATCHES_AND_ATTEMPTS: &str = "
 CREATE TABLE batch (
@@ -170,8 +171,20 @@ CREATE TABLE picture_address (
 ) WITHOUT ROWID;
 ";
 
+/// What a ledger of version 6 lacks: why a job was not sent, where that is no submission.
+const FROM_6_TO_7: &str = "
+CREATE TABLE unsent (
+    batch  INTEGER NOT NULL REFERENCES batch (id),
+    job    TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    at_us  BIGINT NOT NULL,
+    PRIMARY KEY (batch, job)
+) WITHOUT ROWID;
+";
+
 /// From each version to the next, beginning with the first.
-const STEPS: [&str; VERSION as usize - 1] = [FROM_1_TO_2, FROM_2_TO_3, FROM_3_TO_4, FROM_4_TO_5, FROM_5_TO_6];
+const STEPS: [&str; VERSION as usize - 1] =
+    [FROM_1_TO_2, FROM_2_TO_3, FROM_3_TO_4, FROM_4_TO_5, FROM_5_TO_6, FROM_6_TO_7];
 
 /// The columns of an attempt that older versions lack, each with the version that brought them. A reader that may not change the file
 /// sees them empty, in a view of its connection alone.
@@ -204,6 +217,11 @@ CREATE TEMP VIEW ledger AS SELECT 1 AS id, 0 AS commits;
 /// Before version 5, nothing had a label.
 const LABELS_OF_NONE: &str = "
 CREATE TEMP VIEW spent_for AS SELECT '' AS label, '' AS value, 0 AS hour, 0 AS micros WHERE false;
+";
+
+/// Before version 7, nobody wrote down why a job was not sent.
+const UNSENT_OF_NONE: &str = "
+CREATE TEMP VIEW unsent AS SELECT 0 AS batch, '' AS job, '' AS reason, 0 AS at_us WHERE false;
 ";
 
 /// What a file is, as far as its header and its list of tables tell.
@@ -272,6 +290,9 @@ pub(super) fn read_as_current(connection: &Connection, version: i32) -> rusqlite
     }
     if version < LABELS_SINCE {
         connection.execute_batch(LABELS_OF_NONE)?;
+    }
+    if version < UNSENT_SINCE {
+        connection.execute_batch(UNSENT_OF_NONE)?;
     }
     Ok(())
 }

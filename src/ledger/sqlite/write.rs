@@ -32,9 +32,8 @@ pub(super) fn intend(
     if let Some(approval) = &intent.approval {
         within_approval(connection, batch, &intent.job, approval)?;
     }
-    connection
-        .prepare_cached("INSERT INTO batch (name, batch) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?
-        .execute(params![batch.name, batch.batch])?;
+    ensure_batch(connection, batch)?;
+    forget_why_unsent(connection, batch, &intent.job)?;
     let insert = "INSERT INTO attempt (batch, job, fingerprint, request, model, price_micros, charging,
              typical_min_s, typical_max_s, service, key, state, intended_us, labels, output, approval, picture)
          SELECT id, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18 FROM batch WHERE name = ?1 AND batch = ?2";
@@ -60,6 +59,37 @@ pub(super) fn intend(
         intent.picture,
     ])?;
     Ok(AttemptId(connection.last_insert_rowid()))
+}
+
+/// Makes the batch, if this is the first that is written of it.
+fn ensure_batch(connection: &Connection, batch: &BatchKey) -> Result<(), Refused> {
+    let sql = "INSERT INTO batch (name, batch) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+    connection.prepare_cached(sql)?.execute(params![batch.name, batch.batch])?;
+    Ok(())
+}
+
+/// Keeps why a job was not sent, in the place of what was said before.
+pub(super) fn note_unsent(
+    connection: &Connection,
+    batch: &BatchKey,
+    job: &JobId,
+    reason: &str,
+    now: Timestamp,
+) -> Result<(), Refused> {
+    ensure_batch(connection, batch)?;
+    let sql = "INSERT INTO unsent SELECT id, ?3, ?4, ?5 FROM batch WHERE name = ?1 AND batch = ?2
+         ON CONFLICT (batch, job) DO UPDATE SET reason = excluded.reason, at_us = excluded.at_us";
+    let values = params![batch.name, batch.batch, job.as_str(), reason, now.as_microsecond()];
+    connection.prepare_cached(sql)?.execute(values)?;
+    Ok(())
+}
+
+/// Forgets it, because the job is sent now.
+fn forget_why_unsent(connection: &Connection, batch: &BatchKey, job: &JobId) -> Result<(), Refused> {
+    let sql = "DELETE FROM unsent WHERE job = ?3
+         AND batch = (SELECT id FROM batch WHERE name = ?1 AND batch = ?2)";
+    connection.prepare_cached(sql)?.execute(params![batch.name, batch.batch, job.as_str()])?;
+    Ok(())
 }
 
 /// Refuses a job of which an attempt is open (in doubt, or at the service with the same request), or of which an attempt

@@ -3,11 +3,12 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::problems::{EXEC, UNSENT};
 use super::standing::Standing;
 use super::text::{path_as_link, plain, span, web_link};
 use crate::domain::{Usd, is_upright};
 use crate::report::Commands;
-use crate::report::row::{Detail, JobState, Row};
+use crate::report::row::{Detail, ExecOutcome, JobState, Row};
 
 /// The takes of one job, in their order.
 #[derive(Serialize)]
@@ -38,6 +39,8 @@ struct Card {
     labels: Vec<String>,
     declared: Option<String>,
     exec: Option<String>,
+    /// What else it is shown for than its state.
+    also: Option<&'static str>,
     tag_list: String,
     took: Option<String>,
     completed_at: Option<Timestamp>,
@@ -106,6 +109,7 @@ impl Card {
             tags,
             labels: row.labels.iter().map(|(name, value)| plain(&format!("{name} {value}"))).collect(),
             declared: row.declared.clone(),
+            also: also(row),
             exec: row.exec.as_ref().and_then(|exec| exec.error.as_deref()).map(plain),
             took: row.generation_s.map(|took| took_text(row.state, took)),
             completed_at: row.completed_at,
@@ -118,6 +122,14 @@ impl Card {
             url_link: url.and_then(web_link).map(str::to_owned),
         }
     }
+}
+
+/// What a card is shown for besides its state.
+fn also(row: &Row) -> Option<&'static str> {
+    if row.exec.as_ref().is_some_and(|exec| exec.outcome != ExecOutcome::Done) {
+        return Some(EXEC);
+    }
+    (row.state == JobState::Pending && row.error_message.is_some()).then_some(UNSENT)
 }
 
 impl Earlier {

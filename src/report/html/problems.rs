@@ -1,26 +1,51 @@
-//! What went wrong, above the videos: a line for each state that asks for somebody.
+//! What went wrong, above the videos: a line for each reason to look at some of them.
 
 use serde::Serialize;
 
 use crate::report::row::{JobState, Totals};
 use crate::report::{Commands, Report};
 
-/// The jobs of one state that asks for somebody.
+/// Jobs that ask for somebody, for one reason.
 #[derive(Serialize)]
 pub(super) struct Problem {
-    state: &'static str,
+    /// What a click shows: a state, or what cards say besides.
+    shows: &'static str,
+    colour: &'static str,
     told: String,
     command: Option<String>,
 }
 
+/// What cards say besides their state: it was their turn and they were not sent, and a program is owed to their video.
+pub(super) const UNSENT: &str = "unsent";
+pub(super) const EXEC: &str = "exec";
+
 /// What asks for somebody, the worst first.
 pub(super) fn problems(report: &Report, commands: Option<&Commands>) -> Vec<Problem> {
-    let Totals { at_risk_usd, states, .. } = &report.totals;
+    let Totals { at_risk_usd, states, exec_failed, exec_owed, .. } = &report.totals;
+    let line = |name: &str, rest: &[&str]| commands.map(|commands| commands.line(name, rest));
     let problem = |state: JobState, rest: String, command: Option<(&str, &[&str])>| {
         let count = states.get(state.name()).copied().filter(|&count| count > 0)?;
-        let command = commands.zip(command).map(|(commands, (name, rest))| commands.line(name, rest));
-        Some(Problem { state: state.name(), told: format!("{count} {}{rest}", state.label()), command })
+        let (name, command) = (state.name(), command.and_then(|(name, rest)| line(name, rest)));
+        Some(Problem { shows: name, colour: name, told: format!("{count} {}{rest}", state.label()), command })
     };
+    let unsent = (report.unsent > 0).then(|| Problem {
+        shows: UNSENT,
+        colour: JobState::Pending.name(),
+        told: format!("{} not sent, and not charged: the next run with --asset-command tries again", report.unsent),
+        command: None,
+    });
+    let exec = [(*exec_failed, "failed"), (*exec_owed, "not started")];
+    let exec: Vec<String> = exec
+        .into_iter()
+        .filter(|(videos, _)| *videos > 0)
+        .map(|(videos, what)| format!("{what} for {videos}"))
+        .collect();
+    let exec = (!exec.is_empty()).then(|| Problem {
+        shows: EXEC,
+        colour: JobState::Failed.name(),
+        told: format!("--exec: {}; the next run with it starts it again", exec.join(", ")),
+        command: None,
+    });
     let found = [
         problem(JobState::InDoubt, format!(": ${at_risk_usd} at risk, for a person to settle"), Some(("resolve", &[]))),
         problem(
@@ -29,6 +54,8 @@ pub(super) fn problems(report: &Report, commands: Option<&Commands>) -> Vec<Prob
             Some(("run", &["--retry-failed"])),
         ),
         problem(JobState::Rejected, ": not charged".to_owned(), Some(("status", &["-v"]))),
+        unsent,
+        exec,
         problem(JobState::Held, ": waiting for a face review".to_owned(), None),
     ];
     found.into_iter().flatten().collect()

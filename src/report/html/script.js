@@ -79,8 +79,8 @@
   function apply() {
     const wanted = plain(filter.text).split(/\s+/).filter(Boolean);
     for (const card of jobs) {
-      const { state, model, tags } = card.dataset;
-      card.hidden = !((!filter.states.length || filter.states.includes(state)) && (!filter.model || filter.model === model)
+      const { state, also, model, tags } = card.dataset;
+      card.hidden = !((!filter.states.length || filter.states.includes(state) || filter.states.includes(also)) && (!filter.model || filter.model === model)
         && (!filter.tag || tags.split("\n").includes(filter.tag)) && wanted.every((word) => textOf(card).includes(word)));
     }
     for (const group of takes) {
@@ -92,6 +92,7 @@
     $("#count").textContent = count === jobs.length ? `${count} jobs` : `${count} of ${jobs.length} jobs`;
     $("#nothing").hidden = count > 0;
     for (const chip of $$(".chip")) chip.setAttribute("aria-pressed", filter.states.includes(chip.dataset.state));
+    for (const line of $$("[data-show]")) line.setAttribute("aria-pressed", filter.states.includes(line.dataset.show));
     for (const name of ["text", "model", "tag"]) { const field = $("#" + name); if (field && field.value !== filter[name]) field.value = filter[name]; }
     store.set("filter", filter);
     place();
@@ -124,7 +125,7 @@
   size.addEventListener("input", resize);
   addEventListener("resize", place);
   resize();
-  for (const button of $$("[data-show]")) button.addEventListener("click", () => set({ text: "", model: "", tag: "", states: [button.dataset.show] }));
+  for (const button of $$("[data-show]")) button.addEventListener("click", () => set({ text: "", model: "", tag: "", states: filter.states.includes(button.dataset.show) ? [] : [button.dataset.show] }));
 
   // Selection.
   const picked = () => cards.filter((card) => $(".pick", card).checked);

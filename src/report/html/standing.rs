@@ -42,6 +42,9 @@ impl Standing {
                 (format!("Waits for the review of {face}. Once that is through, write review: approved."), None)
             }
             JobState::Queued | JobState::InProgress => ("At the service. A run collects it.".to_owned(), None),
+            JobState::Pending if row.error_message.is_some() => {
+                ("Nothing was charged. The next run with --asset-command tries again.".to_owned(), None)
+            }
             JobState::Pending => ("Not sent yet.".to_owned(), None),
         };
         let since = row.submitted_at;

@@ -92,7 +92,7 @@ fn what_failed_is_started_again_and_what_was_done_is_not() {
     );
     // A run without it has nothing to do, and neither starts it nor fails.
     here.run(&service, &[]).ends_with(0);
-    assert!(here.shotlist(&["status", "m.yaml"]).ends_with(0).stdout.contains("no room"));
+    assert!(here.shotlist(&["status", "m.yaml"]).ends_with(0).stdout.contains("exec: exit status: 4: no room"));
     here.write("fixed", "");
     run(&here, &service, &[]).ends_with(0);
     run(&here, &service, &[]).ends_with(0);
@@ -199,6 +199,21 @@ fn a_program_that_is_broken_is_not_started_for_every_video() {
     assert!(ended.stderr.contains("failed 10 times in a row: it is started for no other video"), "{}", ended.stderr);
     assert!((10..=13).contains(&lines(&here, "begun").len()), "{:?}", lines(&here, "begun").len());
     assert!(here.report()["jobs"].as_array().expect("jobs").iter().all(|job| job["state"] == "completed"));
+    // Those whose turn did not come are counted, too: of this run, and of one that comes when all the videos are here.
+    let told = |stdout: &str| stdout.lines().find(|line| line.starts_with("exec: ")).expect("a line").to_owned();
+    let counted = |stdout: &str| -> Vec<usize> {
+        told(stdout).split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok()).collect()
+    };
+    assert_eq!(counted(&ended.stdout).iter().sum::<usize>(), 60, "{}", ended.stdout);
+    assert_eq!(counted(&ended.stdout)[0], lines(&here, "begun").len(), "{}", ended.stdout);
+    let (here, service) = (Workspace::with_manifest(&numbered_jobs(60)), Service::well());
+    here.run(&service, &[]).ends_with(0);
+    program(&here, "echo x >> begun; exit 1");
+    let ended = run(&here, &service, &[]).ends_with(1);
+    assert_eq!(counted(&ended.stdout).iter().sum::<usize>(), 60, "{}", ended.stdout);
+    assert!(told(&ended.stdout).contains(", not started for "), "{}", ended.stdout);
+    let owed = here.report()["totals"]["exec_owed"].as_u64().expect("a number");
+    assert_eq!(counted(&ended.stdout)[1..], [usize::try_from(owed).expect("few")]);
 }
 
 #[test]

@@ -144,6 +144,16 @@ fn a_job_whose_picture_has_no_address_is_not_sent_and_the_next_run_tries_again()
             ended.stderr
         );
         assert!(ended.stdout.contains("3 completed, 1 pending"), "{script}: {}", ended.stdout);
+        // Whoever looks later finds the reason, in every form.
+        let told_by = [
+            ended.stdout,
+            here.shotlist(&["status", "m.yaml", "-v"]).ends_with(0).stdout,
+            here.report()["jobs"][2]["error_message"].to_string(),
+            std::fs::read_to_string(here.path("shotlist-out/m/report.html")).expect("the page"),
+        ];
+        for text in told_by {
+            assert!(text.contains("not sent: its picture has no address"), "{script}: {text}");
+        }
         assert_eq!(
             (service.posts().len(), here.ledger("SELECT count(*) FROM attempt")),
             (3, vec![vec!["3".to_owned()]])
@@ -151,6 +161,8 @@ fn a_job_whose_picture_has_no_address_is_not_sent_and_the_next_run_tries_again()
         upload(&here, "echo \"https://cdn.example/$name\"");
         run(&here, &service, &[]).ends_with(0);
         assert_eq!((service.posts().len(), images(&service).len()), (4, 3), "{script}");
+        assert_eq!(here.report()["jobs"][2]["error_message"], Value::Null);
+        assert_eq!(here.ledger("SELECT count(*) FROM unsent"), [["0"]]);
     }
 }
 
@@ -176,11 +188,18 @@ jobs:
     assert!((3..=7).contains(&asked(&here).len()), "{:?}", asked(&here));
     // What needs no picture is none the worse.
     assert_eq!(service.posts().len(), 1);
-    let nowhere = here.run(&service, &["--asset-command", "./no-such-thing"]).ends_with(1).stderr;
-    assert!(
-        nowhere.contains("has no address: the asset command: `./no-such-thing` can't be started: No such file"),
-        "{nowhere}"
-    );
+    for option in ["--asset-command", "--exec"] {
+        for (program, told) in
+            [("./no-such-thing", "No such file"), ("./n.csv", "Permission denied"), ("nowhere", "not found")]
+        {
+            let refused = here.run(&service, &[option, program]).ends_with(2).stderr;
+            assert!(refused.contains(&format!("{option}: `{program}` can't be started")), "{refused}");
+            assert!(refused.contains(told) && refused.contains("nothing was sent"), "{refused}");
+        }
+    }
+    assert_eq!(service.posts().len(), 1);
+    // A plan starts nothing, and may be made where the program is not.
+    here.run(&service, &["--plan", "--asset-command", "./no-such-thing"]).ends_with(0);
 }
 
 #[test]

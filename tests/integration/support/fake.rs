@@ -171,6 +171,10 @@ impl HeldBatch for MemoryLedger {
         Ok(())
     }
 
+    async fn note_unsent(&self, _: &JobId, _: &str) -> Result<(), LedgerError> {
+        self.write()
+    }
+
     fn concluded(&self) -> usize {
         0
     }
