@@ -16,7 +16,7 @@ jobs:
   - { id: tall, model: alpha-2, aspect_ratio: '9:16', prompt: 'One that is so long that it takes more than three lines of its card, with words and words and words and words and words and words and words' }
   - { id: broken, model: alpha-2, prompt: fail }
   - { id: refused, model: alpha-2, prompt: refuse }
-  - { id: lost, model: alpha-2, prompt: lose }
+  - { id: lost, model: alpha-2, aspect_ratio: '9:16', prompt: lose }
   - { id: takes, model: alpha-2, prompt: Waves, takes: 3 }
   - { id: held, model: beta-2.0-lite, prompt: Bob, face: bob }
 ";
@@ -160,6 +160,29 @@ fn a_picture_that_is_not_there_says_why_and_what_to_type() {
     page.wait_for(
         "navigator.clipboard.readText().then((text) => text === 'shotlist run m.yaml --select broken --retry-failed')",
     );
+    // Nothing of it is cut off, also where a card is narrow, and a command breaks between its words alone.
+    for (width, media) in [(1440, ""), (1024, ""), (390, ""), (1440, "print")] {
+        let size = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false });
+        page.call("Emulation.setDeviceMetricsOverride", &size);
+        page.call("Emulation.setEmulatedMedia", &json!({ "media": media, "features": [] }));
+        let cut = page.eval(
+            "[...document.querySelectorAll('.frame > .none')].filter((none) => { const frame = none.parentElement.getBoundingClientRect(); \
+             return [...none.querySelectorAll('*')].some((part) => { const box = part.getBoundingClientRect(); \
+             return box.bottom > frame.bottom + 1 || box.right > frame.right + 1; }); }).map((none) => none.textContent)",
+        );
+        assert_eq!(cut, json!([]), "{width} {media}");
+        let shown = page.eval("[...document.querySelectorAll('.none .command code')].map((code) => code.checkVisibility() && code.textContent)");
+        assert_eq!(shown.as_array().map(Vec::len), Some(3), "{shown}");
+        assert!(
+            shown.as_array().is_some_and(|all| all
+                .iter()
+                .all(|one| one.as_str().is_some_and(|text| text.starts_with("shotlist ")))),
+            "{shown}"
+        );
+        let words = page.eval("[...document.querySelectorAll('.command code span')].filter((word) => word.getClientRects().length > 1).length");
+        assert_eq!(words, 0, "{width} {media}");
+    }
+    page.call("Emulation.setEmulatedMedia", &json!({ "media": "", "features": [] }));
     // The same above all cards, and a way to them.
     let problems = text(&mut page, ".problems");
     assert!(problems.contains("1 in doubt: $0.90 at risk") && problems.contains("1 failed"), "{problems}");

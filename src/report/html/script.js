@@ -165,7 +165,7 @@
       field.remove();
       button.focus();
     }
-    tellCopied($("span", button));
+    tellCopied($(":scope > span", button));
   });
   $("#drop").addEventListener("click", () => { for (const card of picked()) $(".pick", card).checked = false; tellPicked(); });
 
