@@ -30,8 +30,10 @@ pub struct Spending {
 pub struct BoughtElsewhere {
     /// The batch.
     pub batch: BatchKey,
-    /// The attempt.
+    /// The newest attempt.
     pub attempt: Attempt,
+    /// How many jobs asked for the same.
+    pub jobs: u32,
 }
 
 /// What is open in another batch of the same name.

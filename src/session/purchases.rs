@@ -27,8 +27,15 @@ pub(super) async fn bought_before<L: Ledger>(
     let elsewhere = session.ledger.bought_under_other_names(&plan.key.name, requests).await?;
     let elsewhere: HashMap<&Fingerprint, &BoughtElsewhere> =
         elsewhere.iter().map(|bought| (&bought.attempt.fingerprint, bought)).collect();
-    let known_from_ledger =
-        due().filter_map(|planned| Some((&planned.job.id, *elsewhere.get(planned.job.request.fingerprint())?)));
+    // Takes ask for the same, too: those that go beyond what was bought are new.
+    let mut left: HashMap<&Fingerprint, u32> =
+        elsewhere.iter().map(|(request, bought)| (*request, bought.jobs)).collect();
+    let known_from_ledger = due().filter_map(|planned| {
+        let request = planned.job.request.fingerprint();
+        let left = left.get_mut(request).filter(|left| **left > 0)?;
+        *left -= 1;
+        Some((&planned.job.id, *elsewhere.get(request)?))
+    });
     let renamed: HashSet<&JobId> = plan.repurchases.iter().map(|before| &before.job).collect();
     let known_from_ledger = known_from_ledger.filter(|(job, _)| !renamed.contains(job));
     let mut found: Vec<Repurchase> =
@@ -49,7 +56,7 @@ pub(super) async fn bought_before<L: Ledger>(
 }
 
 fn under_another_name(home: &Home, job: &JobId, bought: &BoughtElsewhere) -> Repurchase {
-    let BoughtElsewhere { batch, attempt } = bought;
+    let BoughtElsewhere { batch, attempt, .. } = bought;
     let file = attempt.file.as_ref().and_then(|file| Some(home.out(batch).ok()?.join(file.path.as_str())));
     let file = file.filter(|path| path.exists()).map(|path| path.display().to_string());
     Repurchase {

@@ -8,7 +8,8 @@ use super::command::Again;
 use super::elsewhere::open_elsewhere;
 use super::lines::{count, span};
 use super::page::Page;
-use super::plan_text::{action_name, bought_before, cost, held, left_out, limit_in_words, pictures};
+use super::plan_text::{action_name, cost, held, left_out, limit_in_words, pictures};
+use super::repurchases::bought_before;
 use crate::domain::Usd;
 use crate::plan::{Action, Plan, Planned, by_model};
 
@@ -50,8 +51,8 @@ pub(crate) fn plan_markdown(plan: &Plan, again: &Again) -> Page {
         put(format!(
             "\n**{jobs} seem to have been bought before**; buying again costs ${cost}, and wants `--buy-again`:\n"
         ));
-        for before in &plan.repurchases {
-            put(format!("- {}", escaped(&bought_before(before))));
+        for before in bought_before(&plan.repurchases) {
+            put(format!("- {}", escaped(&before)));
         }
     }
     if can_be_approved(plan) {

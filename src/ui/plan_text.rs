@@ -6,11 +6,12 @@ use std::time::Duration;
 use super::elsewhere::open_elsewhere;
 use super::lines::{count, span};
 use super::page::Page;
+use super::repurchases::repurchases;
 use super::table::Column;
 use super::wrap::wrapped;
 use crate::domain::Usd;
 use crate::domain::printable::one_line;
-use crate::plan::{Action, Before, Limit, Plan, Planned, Repurchase, Totals, by_model};
+use crate::plan::{Action, Limit, Plan, Planned, Totals, by_model};
 
 /// The most jobs that are listed one by one, unless more is asked for.
 const LISTED: usize = 20;
@@ -211,27 +212,6 @@ fn listed(names: &[String]) -> String {
     if names.len() > NAMED { format!("{first}, …") } else { first }
 }
 
-/// The jobs that seem to have been bought before, a line each, and what it takes to buy them again.
-#[must_use]
-pub(crate) fn repurchases(plan: &Plan) -> Page {
-    let (mut page, number) = (Page::new(), plan.repurchases.len());
-    if number > 0 {
-        let they = if number == 1 {
-            "was bought before; with --buy-again it is"
-        } else {
-            "were bought before; with --buy-again they are"
-        };
-        page.line(format_args!("{} {they} bought again, for ${}", count(number, "job"), plan.repurchase_cost()));
-    }
-    for before in plan.repurchases.iter().take(LISTED) {
-        page.line(format_args!("  {}", bought_before(before)));
-    }
-    if number > LISTED {
-        page.line(format_args!("  … and {} more", number - LISTED));
-    }
-    page
-}
-
 /// What begins with a picture of this machine.
 #[must_use]
 pub(crate) fn pictures(jobs: usize) -> String {
@@ -253,34 +233,6 @@ pub(super) fn held(totals: &Totals) -> String {
         count(totals.held, "job"),
         totals.face_reviews
     )
-}
-
-/// What was bought before, and what to do if it is the same.
-#[must_use]
-pub(crate) fn bought_before(repurchase: &Repurchase) -> String {
-    let Repurchase { job, before, state, price, task, video } = repurchase;
-    let price = price.map_or_else(|| "an unknown sum".to_owned(), |price| format!("${price}"));
-    let video = video.as_ref().map_or_else(String::new, |video| format!("; its video: {video}"));
-    let state = state.replace('_', " ");
-    match before {
-        Before::Gone(old) => format!(
-            "{job} asks for the same as {old}, which was submitted and is gone ({state}, {price}{video}): if it is the same \
-             job, write `- {{ from: {old}, to: {job} }}` under `moved`"
-        ),
-        Before::OtherName(batch, old) => format!(
-            "{job} asks for the same as {old} of `{batch}` ({state}, {price}{video}): if the manifest was renamed, write \
-             `name: {}` in it",
-            batch.name
-        ),
-        Before::Reported(report) => {
-            let task = task.as_ref().map_or_else(String::new, |task| format!(" as the task {task}"));
-            format!(
-                "{job} was bought{task} by {} ({state}, {price}{video}), and this ledger does not know it: bring its ledger \
-                 back (the folder .shotlist)",
-                report.display()
-            )
-        }
-    }
 }
 
 /// What is said of videos that are not here.

@@ -139,7 +139,7 @@ impl Run<'_> {
                 Page::own(String::from_utf8_lossy(&page).into_owned())
             }
             PlanFormat::Json => {
-                let bought = plan.repurchases.iter().map(ui::bought_before);
+                let bought = ui::bought_before(&plan.repurchases);
                 let fetch = plan.totals().fetch;
                 let missing = (fetch > 0).then(|| ui::to_fetch(fetch));
                 let elsewhere = plan.elsewhere.iter().map(ui::open_elsewhere);

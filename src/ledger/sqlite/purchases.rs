@@ -74,14 +74,14 @@ pub(super) fn bought_under_other_names(
     }
     // In this order: a ledger has many more attempts than a plan has jobs.
     let sql = format!(
-        "SELECT {ATTEMPT}, batch.name AS batch_name, batch.batch AS batch_value, max(attempt.id)
+        "SELECT {ATTEMPT}, batch.name AS batch_name, batch.batch AS batch_value, max(attempt.id), count(DISTINCT attempt.batch || ' ' || job) AS jobs
          FROM wanted CROSS JOIN attempt ON fingerprint = wanted JOIN batch ON batch.id = attempt.batch
          WHERE name <> ?1 AND state NOT IN ('void', 'rejected') GROUP BY fingerprint"
     );
     let mut statement = connection.prepare(&sql)?;
     let rows = statement.query_map([name], |row| {
         let batch = BatchKey { name: row.get("batch_name")?, batch: row.get("batch_value")? };
-        Ok(BoughtElsewhere { batch, attempt: attempt(row, None)? })
+        Ok(BoughtElsewhere { batch, attempt: attempt(row, None)?, jobs: row.get("jobs")? })
     })?;
     rows.collect()
 }

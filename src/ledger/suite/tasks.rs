@@ -93,6 +93,7 @@ pub(in crate::ledger) async fn what_was_bought_under_another_name_is_found<S: Fr
     assert_eq!(told, [(batch(""), "bought"), (batch(""), "refused")]);
     assert!(ledger.submitted_since(Timestamp::MAX).await.expect("read").is_empty());
     let found = ledger.bought_under_other_names("m", requests()).await.expect("read");
-    let told: Vec<_> = found.iter().map(|bought| (bought.batch.clone(), bought.attempt.job.to_string())).collect();
-    assert_eq!(told, [(batch(""), "bought".to_owned())]);
+    let told: Vec<_> =
+        found.iter().map(|bought| (bought.batch.clone(), bought.attempt.job.to_string(), bought.jobs)).collect();
+    assert_eq!(told, [(batch(""), "bought".to_owned(), 1)]);
 }

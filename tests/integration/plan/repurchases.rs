@@ -53,6 +53,30 @@ fn a_renamed_manifest_buys_nothing_again_by_itself() {
 }
 
 #[test]
+fn of_many_takes_as_many_were_bought_before_as_were_bought() {
+    let manifest =
+        |takes: u32| format!("version: 1\njobs: [{{ id: hero, model: alpha-2, prompt: A crane, takes: {takes} }}]\n");
+    let (service, here) = (Service::well(), Workspace::with_manifest(&manifest(3)));
+    here.run(&service, &[]).ends_with(0);
+    fs::rename(here.path("m.yaml"), here.path("other.yaml")).expect("renamed");
+    here.write("other.yaml", manifest(40));
+    let ended = run(&here, &service, "other.yaml", &[]).ends_with(3);
+    assert!(
+        ended.stderr.contains("3 jobs were bought before; with --buy-again they are bought again, for $2.70"),
+        "{}",
+        ended.stderr
+    );
+    let lines: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("for the same as")).collect();
+    assert_eq!(lines.len(), 1, "{}", ended.stderr);
+    assert!(
+        lines[0].contains("hero, hero.2 and hero.3 ask for the same as hero.")
+            && lines[0].contains("`m` (completed, $0.90"),
+        "{lines:?}"
+    );
+    assert_eq!(plan(&here, "other.yaml")["bought_before"].as_array().map(Vec::len), Some(3));
+}
+
+#[test]
 fn another_batch_of_the_same_name_is_meant_to_buy_again() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     here.run(&service, &["--batch", "monday"]).ends_with(0);

@@ -1,0 +1,85 @@
+//! What seems to have been bought before, in words: each earlier purchase once, with the jobs that ask for the same.
+
+use indexmap::IndexMap;
+
+use super::lines::count;
+use super::page::Page;
+use crate::plan::{Before, Plan, Repurchase};
+
+/// The most earlier purchases that are told one by one.
+const LISTED: usize = 20;
+/// The most jobs that are named with one.
+const NAMED: usize = 5;
+
+/// The jobs that seem to have been bought before, with what they cost, and what it takes to buy them again.
+#[must_use]
+pub(crate) fn repurchases(plan: &Plan) -> Page {
+    let (mut page, number) = (Page::new(), plan.repurchases.len());
+    if number > 0 {
+        let (were, they) = if number == 1 { ("was", "it is") } else { ("were", "they are") };
+        let is_sure = plan.repurchases.iter().all(|before| before.state != "in_doubt");
+        let perhaps = if is_sure { "" } else { ", or may have been" };
+        page.line(format_args!(
+            "{} {were} bought before{perhaps}; with --buy-again {they} bought again, for ${}",
+            count(number, "job"),
+            plan.repurchase_cost()
+        ));
+    }
+    let lines = bought_before(&plan.repurchases);
+    for line in lines.iter().take(LISTED) {
+        page.line(format_args!("  {line}"));
+    }
+    if lines.len() > LISTED {
+        page.line(format_args!("  … and {} more", lines.len() - LISTED));
+    }
+    page
+}
+
+/// What was bought before, and what to do if it is the same: a line for each earlier purchase.
+#[must_use]
+pub(crate) fn bought_before(repurchases: &[Repurchase]) -> Vec<String> {
+    let mut lines: IndexMap<String, Vec<&Repurchase>> = IndexMap::new();
+    for before in repurchases {
+        lines.entry(told("", before)).or_default().push(before);
+    }
+    lines.into_values().map(|alike| told(&asking(&alike), alike[0])).collect()
+}
+
+/// The jobs that ask for the same, with their verb.
+fn asking(alike: &[&Repurchase]) -> String {
+    let mut names: Vec<String> = alike.iter().take(NAMED).map(|before| before.job.to_string()).collect();
+    if alike.len() > NAMED {
+        names.push(format!("{} more", alike.len() - NAMED));
+    }
+    match names.pop() {
+        Some(last) if !names.is_empty() => format!("{} and {last} ask", names.join(", ")),
+        last => format!("{} asks", last.unwrap_or_default()),
+    }
+}
+
+/// One earlier purchase, for whoever asks for the same.
+fn told(asking: &str, repurchase: &Repurchase) -> String {
+    let Repurchase { job, before, state, price, task, video } = repurchase;
+    let price = price.map_or_else(|| "an unknown sum".to_owned(), |price| format!("${price}"));
+    let video = video.as_ref().map_or_else(String::new, |video| format!("; its video: {video}"));
+    let state = state.replace('_', " ");
+    match before {
+        Before::Gone(old) => format!(
+            "{job} asks for the same as {old}, which was submitted and is gone ({state}, {price}{video}): if it is the same \
+             job, write `- {{ from: {old}, to: {job} }}` under `moved`"
+        ),
+        Before::OtherName(batch, old) => format!(
+            "{asking} for the same as {old} of `{batch}` ({state}, {price}{video}): if the manifest was renamed, write \
+             `name: {}` in it",
+            batch.name
+        ),
+        Before::Reported(report) => {
+            let task = task.as_ref().map_or_else(String::new, |task| format!(" as the task {task}"));
+            format!(
+                "{job} was bought{task} by {} ({state}, {price}{video}), and this ledger does not know it: bring its ledger \
+                 back (the folder .shotlist)",
+                report.display()
+            )
+        }
+    }
+}
