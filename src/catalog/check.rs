@@ -2,7 +2,7 @@
 
 use super::bounds::{Choice, PromptRule, Required, SizeRule};
 use super::file::Model;
-use crate::domain::{Field, Rule, Spec, has_web_address_form};
+use crate::domain::{Field, Rule, Spec, why_no_web_address};
 
 /// Whether a finding stops the run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -171,10 +171,8 @@ fn check_size(rule: &SizeRule, size: &str) -> Option<Violation> {
 }
 
 fn check_image(url: &str) -> Option<Violation> {
-    if has_web_address_form(url) {
-        return None;
-    }
-    let message = format!("`{url}` is no http or https URL; the service fetches the image itself");
+    let fault = why_no_web_address(url)?;
+    let message = format!("`{url}` {fault}; the service fetches the image itself");
     let help =
         "write its URL; a picture on this machine goes under `image_file`, and --asset-command gives it an address";
     Some(Violation::error(Field::Image, Rule::ImageNotAUrl, message, help))

@@ -43,7 +43,7 @@ pub use moves::{Move, MovedOnto, new_ids};
 pub use output::{InvalidPath, OutputPath};
 pub use particulars::{Billed, Declaration, Declared, Executed, Particulars};
 pub use picture::Picture;
-pub(crate) use picture::has_web_address_form;
+pub(crate) use picture::{has_password, why_no_web_address};
 pub use request::{Fingerprint, Request};
 pub(crate) use retry_after::retry_after;
 pub use rule::Rule;

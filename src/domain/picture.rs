@@ -33,14 +33,23 @@ impl Picture {
     }
 }
 
-/// Whether a text has the form of an address from which the service can fetch an image (interface §2.1).
+/// Why a text can't be an address from which the service can fetch an image (interface §2.1): what it is or holds.
 #[must_use]
-pub(crate) fn has_web_address_form(text: &str) -> bool {
+pub(crate) fn why_no_web_address(text: &str) -> Option<&'static str> {
     let (scheme, rest) = text.split_once("://").unwrap_or_default();
     let is_of_the_web = scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http");
-    is_of_the_web
-        && !rest.is_empty()
-        && !rest.starts_with('/')
-        && !rest.contains(char::is_whitespace)
-        && !rest.contains(char::is_control)
+    if !is_of_the_web || rest.is_empty() || rest.starts_with('/') {
+        return Some("is no http or https address");
+    }
+    if rest.contains(char::is_whitespace) {
+        return Some("has a blank in it, and no address has: write %20");
+    }
+    rest.contains(char::is_control).then_some("has a control character in it")
+}
+
+/// Whether an address tells a user and a password.
+#[must_use]
+pub(crate) fn has_password(url: &str) -> bool {
+    let host = url.split_once("://").map_or(url, |(_, rest)| rest).split(['/', '?', '#']).next().unwrap_or_default();
+    host.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
 }

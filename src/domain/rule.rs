@@ -53,6 +53,7 @@ rules! {
     IdDuplicate "id-duplicate" "Two jobs have the same id, or ids that differ only in letter case."
     IdInvalid "id-invalid" "A job's id has a character that none may have, or is too long."
     IdMissing "id-missing" "A job has no id."
+    ImageFileBlank "image-file-blank" "`image_file` is there and names no picture."
     ImageFileNoPicture "image-file-no-picture" "A file that a video is to begin with is no picture."
     ImageIsAPage "image-is-a-page" "An image's address leads to a page that shows it."
     ImageKeyAlone "image-key-alone" "`image_key` stands in for an image, and there is none."

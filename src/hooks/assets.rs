@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use super::program::{Program, ProgramError};
-use crate::domain::{Picture, has_web_address_form};
+use crate::domain::{Picture, has_password, why_no_web_address};
 use crate::files::{ReadError, on_a_thread, read_at_most};
 
 /// The longest address, in bytes: what common servers take at most.
@@ -79,9 +79,12 @@ fn address_in(output: &str) -> Result<String, String> {
     if address.len() > LONGEST_ADDRESS {
         return Err(format!("an address of {} bytes, and no server takes that", address.len()));
     }
-    if !has_web_address_form(address) {
+    if let Some(fault) = why_no_web_address(address) {
         let shown: String = crate::domain::printable::one_line(address).chars().take(100).collect();
-        return Err(format!("`{shown}`, which is no http or https address"));
+        return Err(format!("`{shown}`, which {fault}"));
+    }
+    if has_password(address) {
+        return Err("an address with a password in it, which the service and the ledger would get to know".to_owned());
     }
     Ok(address.to_owned())
 }
@@ -102,6 +105,8 @@ mod tests {
             "a.png",
             "s3://b/a",
             "https://x/\u{1b}[31m1",
+            "https://x/a b.png",
+            "https://me:secret@x/a.png",
         ] {
             assert!(address_in(bad).is_err(), "{bad:?}");
         }

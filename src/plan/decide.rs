@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::domain::{Attempt, AttemptId, AttemptState, FaceReview, Field, Job};
+use crate::domain::{Attempt, AttemptId, AttemptState, FaceReview, Job};
 
 /// What the run does about a job.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
@@ -124,7 +124,7 @@ fn regardless_of_review<'a>(
         // The same picture may have had an address when it was sent, and has none here.
         let picture = job.spec.picture.as_ref().map(|picture| &*picture.sha256);
         if picture.is_some() && picture == paid.particulars.picture.as_deref() {
-            fields.retain(|field| field != Field::Image.name());
+            fields.retain(|field| field != IMAGE_FILE);
         }
         if fields.is_empty() {
             // Of what identifies a request, only the stand-in for an image is not sent.
@@ -150,7 +150,10 @@ fn is_final(state: AttemptState) -> bool {
     matches!(state, AttemptState::Completed | AttemptState::Failed)
 }
 
-/// The names of the fields in which two request bodies differ, in alphabetic order.
+/// What a picture of this machine stands under in a manifest.
+const IMAGE_FILE: &str = "image_file";
+
+/// The names of the fields in which two request bodies differ, in alphabetic order of the bodies, as a manifest calls them.
 pub(super) fn changed_fields(before: &str, after: &str) -> Vec<String> {
     let fields = |body: &str| serde_json::from_str::<Map<String, Value>>(body).unwrap_or_default();
     let (before, after) = (fields(before), fields(after));
@@ -158,7 +161,13 @@ pub(super) fn changed_fields(before: &str, after: &str) -> Vec<String> {
     names.sort_unstable();
     names.dedup();
     names.retain(|name| before.get(name) != after.get(name));
-    names
+    // What is not an address yet stands under another name in the manifest.
+    let is_picture = |fields: &Map<String, Value>, name: &str| fields.get(name).is_some_and(Value::is_object);
+    let told = names.into_iter().map(|name| match &*name {
+        "image" if is_picture(&before, &name) || is_picture(&after, &name) => IMAGE_FILE.to_owned(),
+        _ => name,
+    });
+    told.collect()
 }
 
 #[cfg(test)]

@@ -98,13 +98,14 @@ pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|&count| count > 0).ok_or_else(|| "write a whole number from 1".to_owned())
 }
 
-/// `10s`, `500ms`, `1m30s`; a plain number is seconds.
+/// `10s`, `500ms`, `1m30s`, `1d`; a plain number is seconds, and a day has 24 hours.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || "write a duration such as 500ms, 10s, 2m or 1h30m".to_owned();
+    let wrong = || "write a duration such as 500ms, 10s, 2m, 1h30m or 1d".to_owned();
     let duration = if let Ok(seconds) = text.trim().parse::<f64>() {
         Duration::try_from_secs_f64(seconds).map_err(|_| wrong())?
     } else {
-        let parsed: jiff::SignedDuration = text.trim().parse().map_err(|_| wrong())?;
+        let parsed: jiff::Span = text.trim().parse().map_err(|_| wrong())?;
+        let parsed = parsed.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).map_err(|_| wrong())?;
         Duration::try_from(parsed).map_err(|_| wrong())?
     };
     if duration > Duration::from_hours(24 * 30) {
@@ -121,9 +122,10 @@ mod tests {
     fn durations_are_written_as_people_do() {
         assert_eq!(duration("10s"), Ok(Duration::from_secs(10)));
         assert_eq!(duration("1h30m"), Ok(Duration::from_mins(90)));
+        assert_eq!(duration("1d12h"), Ok(Duration::from_hours(36)));
         assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
         assert_eq!(duration("1.5"), Ok(Duration::from_millis(1500)));
-        for bad in ["", "-1s", "-1", "ten", "1 fortnight", "NaN", "inf", "1000d"] {
+        for bad in ["", "-1s", "-1", "ten", "1 fortnight", "NaN", "inf", "1000d", "1mo"] {
             assert!(duration(bad).is_err(), "{bad:?}");
         }
     }

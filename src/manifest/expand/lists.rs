@@ -5,11 +5,12 @@ use std::path::Path;
 use super::fields::Fields;
 use super::maker::Maker;
 use super::pictures::Unusable;
-use crate::domain::{Field, Labels, Picture, Rule};
+use crate::domain::{Field, Labels, Picture, Rule, why_no_web_address};
 use crate::manifest::raw::job_field::JobField as F;
 use crate::manifest::raw::table::tags_of;
-use crate::manifest::source::diagnostic::{Diagnostic, Severity, unreadable};
+use crate::manifest::source::diagnostic::{Diagnostic, unreadable};
 use crate::manifest::source::location::Pointer;
+use crate::manifest::source::text::TextError;
 use crate::manifest::template::engine::{Text, is_template};
 
 /// The longest value of a label, in characters: it is a name, and no text.
@@ -34,12 +35,24 @@ impl<'t> Maker<'_, 't, '_> {
         let name = self.fill(text, at.clone()).ok()?;
         let name = name.trim();
         if name.is_empty() {
+            // A row may well have none; who writes nothing at all has forgotten something.
+            if matches!(text, Text::Plain(_)) {
+                let finding = Diagnostic::warning(Rule::ImageFileBlank, "`image_file` names no picture", at.value());
+                self.found.push(finding.with_help("name a picture, or leave `image_file` out"));
+            }
+            return None;
+        }
+        if why_no_web_address(name).is_none() {
+            let message = format!("`{name}` is an address, and `image_file` names a picture of this machine");
+            let finding = Diagnostic::error(Rule::Unreadable, message, at.value());
+            self.found.push(finding.with_help("write it under `image`: the service fetches it itself"));
             return None;
         }
         match &*self.pictures.read(name) {
             Ok(picture) => return Some(picture.clone()),
             Err(Unusable::Unreadable(error)) => {
-                self.found.push(unreadable("the picture", Path::new(name), error, at.value()));
+                let finding = unreadable("the picture", Path::new(name), error, at.value());
+                self.found.push(finding.with_help(help_for_a_picture(error)));
             }
             Err(Unusable::NoPicture) => {
                 let message = format!("`{name}` is no picture, by its first bytes");
@@ -169,9 +182,7 @@ impl<'t> Maker<'_, 't, '_> {
 /// The warning that a field under `extra` is the user's own risk.
 pub(super) fn undocumented(name: &str, at: Pointer) -> Diagnostic {
     let message = format!("`{name}` is not documented by the interface, and is sent as it is");
-    let mut finding = Diagnostic::error(Rule::ExtraUndocumented, message, at.named());
-    finding.severity = Severity::Warning;
-    finding
+    Diagnostic::warning(Rule::ExtraUndocumented, message, at.named())
 }
 
 /// Whether JSON has all numbers in a value; the others would silently become null.
@@ -182,5 +193,14 @@ fn is_json(value: &serde_yaml::Value) -> bool {
         Yaml::Sequence(items) => items.iter().all(is_json),
         Yaml::Mapping(fields) => fields.values().all(is_json),
         _ => true,
+    }
+}
+
+/// What to do about a picture that can't be read.
+fn help_for_a_picture(error: &TextError) -> &'static str {
+    match error {
+        TextError::Folder => "name a picture in it",
+        TextError::TooLarge(_) => "make it smaller: a frame of 720p as a PNG takes less than 4 MiB",
+        _ => "the path is relative to the manifest's folder",
     }
 }

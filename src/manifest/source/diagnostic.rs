@@ -66,6 +66,12 @@ impl Diagnostic {
         }
     }
 
+    /// What is likely a slip, and keeps nobody from buying.
+    #[must_use]
+    pub fn warning(rule: Rule, message: impl Into<String>, place: Location) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(rule, message, place) }
+    }
+
     /// Adds how to mend it.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {

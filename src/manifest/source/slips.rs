@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::diagnostic::{Diagnostic, Severity};
+use super::diagnostic::Diagnostic;
 use super::location::{Location, Part, Pointer};
 use super::marks::Marks;
 use super::suggest::nearest;
@@ -19,9 +19,7 @@ const PAGES: [(&str, &str); 4] =
 
 /// A warning.
 fn warning(rule: Rule, message: String, place: Location, help: &str) -> Diagnostic {
-    let mut finding = Diagnostic::error(rule, message, place).with_help(help);
-    finding.severity = Severity::Warning;
-    finding
+    Diagnostic::warning(rule, message, place).with_help(help)
 }
 
 /// What was to be filled in and was not, in a finished prompt. `names` are those that could have been meant.

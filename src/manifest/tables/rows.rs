@@ -43,14 +43,16 @@ fn read_file(
     at: &Pointer,
     found: &mut Vec<Diagnostic>,
 ) -> Vec<Row> {
-    if ["http://", "https://"].iter().any(|scheme| file.starts_with(scheme)) {
+    let ending = file.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
+    // What a synchronised folder shows of a sheet is a link to it, too.
+    let is_link = ["http://", "https://"].iter().any(|scheme| file.starts_with(scheme));
+    if is_link || ending.as_deref() == Some("gsheet") {
         let finding = Diagnostic::error(Rule::Unreadable, "a link can't be read", at.clone().value());
         found.push(
             finding.with_help("in the sheet choose File, Download, \"Comma-separated values\", and name that file"),
         );
         return Vec::new();
     }
-    let ending = file.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
     let refused = |error: &TextError| {
         let finding = unreadable("the file of the rows", &access.path_of(file), error, at.clone().value());
         finding.with_help(error.help().unwrap_or("the path is relative to the manifest's folder"))

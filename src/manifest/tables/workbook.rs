@@ -46,14 +46,14 @@ pub(super) fn parse(
     };
     let mut lines = lines.into_iter();
     let Some(head) = lines.next() else {
-        let finding = Diagnostic::error(Rule::CsvNoHeader, format!("{file} has no header row"), place);
+        let finding = Diagnostic::error(Rule::CsvNoHeader, format!("{} has no header row", named(file, sheet)), place);
         found.push(finding.with_help("the first row names the columns: `{{ row.NAME }}` reads a cell"));
         return Vec::new();
     };
     let columns = match Columns::new(texts(&head.cells, usize::MAX)) {
         Ok(columns) => Arc::new(columns),
         Err(name) => {
-            let message = format!("{file} has two columns named `{name}`");
+            let message = format!("{} has two columns named `{name}`", named(file, sheet));
             found.push(Diagnostic::error(Rule::CsvDuplicateColumn, message, place).with_help("rename one of them"));
             return Vec::new();
         }
@@ -70,9 +70,15 @@ pub(super) fn parse(
         rows.push(Row::of_cells(Cells::new(Arc::clone(&columns), texts.iter().map(String::as_str)), Some(row)));
     }
     if rows.is_empty() && found.len() == before {
-        found.push(Diagnostic::error(Rule::CsvNoRows, format!("{file} has a header and no rows"), place));
+        let message = format!("{} has a header and no rows", named(&file, sheet));
+        found.push(Diagnostic::error(Rule::CsvNoRows, message, place));
     }
     rows
+}
+
+/// A workbook, with the sheet that was asked for.
+fn named(file: &str, sheet: Option<&str>) -> String {
+    sheet.map_or_else(|| file.to_owned(), |sheet| format!("the sheet `{sheet}` of {file}"))
 }
 
 /// The texts of a row up to a column, blank where a cell holds nothing.

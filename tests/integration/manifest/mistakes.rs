@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::support::Workspace;
 
 /// Each mistake by its name, with the manifest that has it.
-const MISTAKES: [(&str, &str); 44] = [
+const MISTAKES: [(&str, &str); 50] = [
     ("a workbook", "jobs: [{ id: \"{{ row.id }}\", for_each: book.xlsx, prompt: x }]"),
     (
         "a sheet's link",
@@ -54,6 +54,12 @@ const MISTAKES: [(&str, &str); 44] = [
     ("the same twice", "jobs: [{ id: a, prompt: same }, { id: b, prompt: same }]"),
     ("another ending", "jobs: [{ id: a, prompt: x, file: a.mov }]"),
     ("a page for an image", "jobs: [{ id: a, prompt: x, image: \"https://drive.google.com/file/d/1/view\" }]"),
+    ("a blank in an address", "jobs: [{ id: a, prompt: x, image: \"https://cdn.example/a b.png\" }]"),
+    ("an address for a file", "jobs: [{ id: a, prompt: x, image_file: \"https://cdn.example/a.png\" }]"),
+    ("no picture", "jobs: [{ id: a, prompt: x, image_file: \"\" }]"),
+    ("a picture that is not there", "jobs: [{ id: a, prompt: x, image_file: frames/a.png }]"),
+    ("a folder for a picture", "jobs: [{ id: a, prompt: x, image_file: . }]"),
+    ("a link in place of a sheet", "jobs: [{ id: \"{{ row.id }}\", for_each: \"Spring shots.gsheet\", prompt: x }]"),
     ("tabs", "jobs:\n\t- id: a"),
     ("labels as a list", "jobs: [{ id: a, prompt: x, labels: [acme] }]"),
     (

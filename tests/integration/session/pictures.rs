@@ -86,7 +86,7 @@ fn what_is_in_a_picture_is_a_part_of_what_is_asked_for_and_its_address_is_not() 
     // Another picture under the same name is another video.
     here.write("frames/rot.png", png("crimson"));
     let changed = json(&[]);
-    assert_eq!(changed["jobs"][0]["reason"], "image changed since it was submitted: costs again");
+    assert_eq!(changed["jobs"][0]["reason"], "image_file changed since it was submitted: costs again");
     // Another prompt is no other picture.
     here.write("frames/rot.png", png("red"));
     let text = std::fs::read_to_string(here.path("m.yaml")).expect("the manifest");
@@ -310,7 +310,7 @@ jobs: [{ id: w, prompt: Walk, for_each: [{ url: '' }], image: \"{{ row.url }}\" 
     run(&here, &service, &[]).ends_with(0);
     here.write("a.png", png("two"));
     let plan = run(&here, &service, &["--plan"]).ends_with(0).stdout;
-    assert!(plan.contains("image changed since it was submitted"), "{plan}");
+    assert!(plan.contains("image_file changed since it was submitted"), "{plan}");
 }
 
 #[test]
