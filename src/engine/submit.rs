@@ -148,7 +148,7 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
                     self.write(attempt, Event::Withdrawn).await;
                 }
                 answer => {
-                    if !matches!(answer, Submission::Unknown(_)) {
+                    if !matches!(answer, Submission::Unknown(_) | Submission::Page(_)) {
                         self.gateway.was_reached();
                         self.gateway.rate_limit.was_taken();
                     }
@@ -292,22 +292,43 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
                 self.write(attempt, Event::Withdrawn).await;
                 Submitted::Nothing
             }
-            Submission::Rejected(error) => self.reject(id, attempt, error, permit.was_rejected()).await,
-            Submission::Unpaid(error) => self.reject(id, attempt, error, permit.was_unpaid()).await,
+            Submission::Astray(error) if !permit.has_taken() => {
+                self.gateway.stop_because(StopReason::Unreachable, error.message);
+                self.write(attempt, Event::Withdrawn).await;
+                Submitted::Nothing
+            }
+            Submission::Rejected(error) | Submission::Astray(error) => {
+                let hopeless = permit.was_rejected().map(|rejected| {
+                    let said = &error.message;
+                    format!("{rejected} submissions in a row were refused, and nothing was taken; the last one: {said}")
+                });
+                self.reject(id, attempt, error, hopeless).await
+            }
+            Submission::Unpaid(error) => {
+                let hopeless = permit.was_unpaid().map(|_| {
+                    let said = &error.message;
+                    format!("by the word of {}, there is no money on the account: {said}", self.account.service)
+                });
+                self.reject(id, attempt, error, hopeless).await
+            }
+            Submission::Page(error) => {
+                if !permit.has_taken() {
+                    self.gateway.stop_because(StopReason::TooManyDoubts, error.message.clone());
+                }
+                self.doubt(job, attempt, error, permit).await
+            }
             Submission::Unknown(error) => self.doubt(job, attempt, error, permit).await,
             // Answered where they are met: no request follows them under this intent.
             Submission::NotSent(_) | Submission::Wait(..) => Submitted::Nothing,
         }
     }
 
-    /// The service refused it for good: nothing was bought. Where it refuses everything, the rest is not even asked for.
-    async fn reject(&self, job: JobId, attempt: AttemptId, error: ServiceError, hopeless: Option<usize>) -> Submitted {
+    /// The service refused it for good: nothing was bought. Where it will refuse the rest, too, for this reason, that is not even asked for.
+    async fn reject(&self, job: JobId, attempt: AttemptId, error: ServiceError, hopeless: Option<String>) -> Submitted {
         let message = error.message.clone();
         self.write(attempt, Event::Refused(error)).await;
-        (self.gateway.tell)(RunEvent::Rejected { job, message: message.clone() });
-        if let Some(rejected) = hopeless {
-            let message =
-                format!("{rejected} submissions in a row were refused, and nothing was taken; the last one: {message}");
+        (self.gateway.tell)(RunEvent::Rejected { job, message });
+        if let Some(message) = hopeless {
             self.gateway.stop_because(StopReason::TooManyFailures, message);
         }
         Submitted::Rejected

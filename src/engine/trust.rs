@@ -110,13 +110,19 @@ impl Permit<'_> {
         (state.rejected >= MOST_REJECTED && !state.has_taken).then_some(state.rejected)
     }
 
-    /// The service refused it for want of money. Returns how often in a row, once that will not change any more.
+    /// Whether the service took anything yet in this run.
+    pub(super) fn has_taken(&self) -> bool {
+        self.0.lock().has_taken
+    }
+
+    /// The service refused it for want of money. Returns how often in a row, once that will not change any more: at once where
+    /// nothing was taken before, and otherwise after a few, because a cheaper job may still be paid for.
     pub(super) fn was_unpaid(&self) -> Option<usize> {
         let mut state = self.0.lock();
         // Others will fare alike: one at a time, until something is taken again.
         state.allowed = 1;
         state.unpaid += 1;
-        (state.unpaid >= MOST_UNPAID).then_some(state.unpaid)
+        (state.unpaid >= MOST_UNPAID || !state.has_taken).then_some(state.unpaid)
     }
 
     /// Nobody knows what came of it. Returns how many doubts there are in a row, once they are too many.

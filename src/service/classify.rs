@@ -9,6 +9,9 @@ use super::wire::{FinalWords, TaskReport};
 use super::{PollAnswer, Submission, bounds, reason};
 use crate::domain::{ServiceError, retry_after};
 
+/// How much of an answer shows whether it is a page, in bytes: white space may stand before what it begins with.
+const BEGINNING_OF_A_PAGE: usize = 200;
+
 /// An answer that arrived whole.
 pub struct Answer<'a> {
     /// The HTTP status.
@@ -33,8 +36,9 @@ pub struct Answer<'a> {
 /// | 401, 403 | the key |
 /// | 408 | nobody knows: RFC 9110 §15.5.9 means a request that never came whole, but gateways (`LiteLLM`, Ray Serve) say it when what is behind them took too long, and one was seen to have bought five tasks |
 /// | 402 | refused for good, for want of money on the account: said by gateways whose users pay in advance |
+/// | 404, 405 that name nothing of the job | another address: any web server says so of what it does not have |
 /// | other 4xx | refused for good |
-/// | everything else | nobody knows: other 5xx (502 and 504 are a gateway's words for a lost answer), 303 (RFC 9110 §15.4.4: it is done, look elsewhere), a 2xx without a task id |
+/// | everything else | nobody knows: other 5xx (502 and 504 are a gateway's words for a lost answer), 303 (RFC 9110 §15.4.4: it is done, look elsewhere), a 2xx without a task id. Where that is a page for people, a proxy or another server answers |
 ///
 /// With `free_server_errors` the user vouches that the service charges nothing for what it answers with 500, 502, 503 or
 /// 504; these are then refusals.
@@ -47,6 +51,7 @@ pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp)
                 Some(names) => Submission::Accepted(names, *report.echo),
                 None => Submission::Unknown(describe(answer, "the service said yes without a task id")),
             },
+            None if is_page(answer.body) => Submission::Page(describe(answer, "a page for people came back")),
             None => Submission::Unknown(describe(answer, "the service said yes in a form that can't be read")),
         },
         429 | 425 => Submission::Wait(wait(answer, now), asked_to_wait(answer)),
@@ -55,6 +60,9 @@ pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp)
         401 | 403 => Submission::KeyRefused(describe(answer, "the service refused the key")),
         408 => Submission::Unknown(describe(answer, "something on the way timed out while it had the request")),
         402 => Submission::Unpaid(describe(answer, "the service refused the submission")),
+        404 | 405 if !reason::is_about_the_job(answer.body) => {
+            Submission::Astray(describe(answer, "the service refused the submission"))
+        }
         400..=499 => Submission::Rejected(describe(answer, "the service refused the submission")),
         300..=399 => {
             Submission::Unknown(describe(answer, "the service answered with a redirect, which is not followed"))
@@ -79,6 +87,13 @@ pub(super) fn poll(answer: &Answer<'_>, now: Timestamp) -> PollAnswer {
         503 if answer.retry_after.is_some() => PollAnswer::Wait(wait(answer, now), asked_to_wait(answer)),
         _ => PollAnswer::Transient(describe(answer, "the service gave no answer that says how it stands").message),
     }
+}
+
+/// Whether an answer is HTML.
+fn is_page(body: &[u8]) -> bool {
+    let begins =
+        String::from_utf8_lossy(&body[..body.len().min(BEGINNING_OF_A_PAGE)]).trim_start().to_ascii_lowercase();
+    begins.starts_with("<!doctype html") || begins.starts_with("<html")
 }
 
 fn moved(answer: &Answer<'_>) -> String {
@@ -134,6 +149,8 @@ mod tests {
             Submission::KeyRefused(_) => "key",
             Submission::Rejected(_) => "rejected",
             Submission::Unpaid(_) => "unpaid",
+            Submission::Astray(_) => "astray",
+            Submission::Page(_) => "page",
             Submission::Unknown(_) => "unknown",
         }
     }
@@ -146,7 +163,9 @@ mod tests {
             (200, None, r#"{"status": "queued"}"#, "unknown"),
             (200, None, r#"{"id": "t"#, "unknown"),
             (204, None, "", "unknown"),
-            (200, None, "<html>", "unknown"),
+            (200, None, "<html>", "page"),
+            (200, None, "\n<!DOCTYPE html><title>Log in</title>", "page"),
+            (200, None, "<task/>", "unknown"),
             (301, None, "", "moved"),
             (302, None, "", "moved"),
             (303, None, "", "unknown"),
@@ -157,8 +176,12 @@ mod tests {
             (401, None, "", "key"),
             (402, None, "", "unpaid"),
             (403, None, "", "key"),
-            (404, None, "", "rejected"),
-            (405, None, "", "rejected"),
+            (404, None, "", "astray"),
+            (404, None, r#"{"error": {"message": "Invalid URL (POST /videos)"}}"#, "astray"),
+            (404, None, r#"{"detail": "Not Found"}"#, "astray"),
+            (404, None, r#"{"error": {"message": "no such thing", "code": "model_not_found"}}"#, "rejected"),
+            (404, None, r#"{"detail": "The image does not exist"}"#, "rejected"),
+            (405, None, "", "astray"),
             (408, None, "", "unknown"),
             (408, Some("1"), "", "unknown"),
             (409, None, "", "rejected"),

@@ -55,12 +55,6 @@ impl Endpoint {
         is_loopback(&self.0)
     }
 
-    /// Whom it is about, for a person.
-    #[must_use]
-    pub fn host(&self) -> &str {
-        self.0.host_str().unwrap_or_default()
-    }
-
     /// Whether an address is of the same scheme, host and port.
     #[must_use]
     pub fn is_origin_of(&self, url: &Url) -> bool {

@@ -5,7 +5,7 @@
 //! whether it was read. Polls share a pool, because they are safe to repeat.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
@@ -55,8 +55,6 @@ impl HttpService {
         credentials: impl Into<Credentials>,
         free_server_errors: bool,
     ) -> Result<Self, ClientError> {
-        // Fails only if a provider is installed already, which is just as well.
-        let _already_installed = rustls::crypto::ring::default_provider().install_default();
         let credentials = credentials.into();
         let headers = headers(&credentials);
         let base = || base(endpoint.is_loopback()).default_headers(headers.clone());
@@ -118,11 +116,18 @@ fn base(is_near: bool) -> ClientBuilder {
 
 /// Builds a client. Where the machine has no certificate store, Mozilla's roots are merged in.
 fn build(builder: impl Fn() -> ClientBuilder) -> Result<Client, ClientError> {
+    // Fails only if a provider is installed already, which is just as well.
+    let _already_installed = rustls::crypto::ring::default_provider().install_default();
     builder().build().or_else(|_| {
         let roots = webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter();
         let roots = roots.filter_map(|der| reqwest::Certificate::from_der(der).ok());
         builder().tls_certs_merge(roots).build().map_err(ClientError)
     })
+}
+
+/// A client without a key, for whoever is not the service: it waits so long, and follows no redirect.
+pub(crate) fn anonymous_client(url: &Url, timeout: Duration) -> Result<Client, ClientError> {
+    build(|| base(is_loopback(url)).timeout(timeout))
 }
 
 fn headers(credentials: &Credentials) -> HeaderMap {
@@ -149,8 +154,10 @@ impl VideoService for HttpService {
 
 impl HttpService {
     async fn post(&self, request: &Request) -> Submission {
-        let post = self.submit.post(self.endpoint.at(&["v1", "videos"])).timeout(self.submit_timeout);
-        let sent = post.header(CONTENT_TYPE, "application/json").body(request.body().to_owned()).send().await;
+        let url = self.endpoint.at(&["v1", "videos"]);
+        let post = self.submit.post(url.clone()).timeout(self.submit_timeout);
+        let post = post.header(CONTENT_TYPE, "application/json").body(request.body().to_owned());
+        let sent = logged("POST", &url, post.send()).await;
         let response = match sent {
             Ok(response) => response,
             Err(error) if is_distrust(&error) => return Submission::Untrusted(self.distrusted(&error)),
@@ -173,20 +180,22 @@ impl HttpService {
     fn meaning(&self, head: &Head, body: &[u8]) -> Submission {
         let meant = classify::submission(&head.answer(body, &self.words), self.free_server_errors, Timestamp::now());
         match meant {
-            // Any web server says so of what it does not have.
-            Submission::Rejected(mut error) if matches!(head.status, 404 | 405) => {
-                let asked = self.endpoint.at(&["v1", "videos"]);
-                error.message.push_str(&format!("; {asked} was asked: is the base address right?"));
-                Submission::Rejected(error)
-            }
+            Submission::Astray(error) => Submission::Astray(self.doubted_address(error)),
+            Submission::Page(error) => Submission::Page(self.doubted_address(error)),
             meant => meant,
         }
+    }
+
+    fn doubted_address(&self, mut error: ServiceError) -> ServiceError {
+        let asked = self.endpoint.at(&["v1", "videos"]);
+        error.message.push_str(&format!("; {asked} was asked: is the base address right, and is nothing in between?"));
+        error
     }
 
     /// There is no connection, and to whom.
     fn unreached(&self, error: &reqwest::Error) -> String {
         let why = why(error).replacen("client error (Connect): ", "", 1);
-        format!("there is no connection to {}: {why}", self.endpoint.host())
+        format!("there is no connection to {}: {why}", self.endpoint)
     }
 
     fn distrusted(&self, error: &reqwest::Error) -> String {
@@ -199,8 +208,8 @@ impl HttpService {
     }
 
     async fn get(&self, task: &TaskId) -> PollAnswer {
-        let get = self.poll.get(self.endpoint.at(&["v1", "videos", task.as_str()]));
-        let response = match get.send().await {
+        let url = self.endpoint.at(&["v1", "videos", task.as_str()]);
+        let response = match logged("GET", &url, self.poll.get(url.clone()).send()).await {
             Ok(response) => response,
             Err(error) if is_distrust(&error) => return PollAnswer::Transient(self.distrusted(&error)),
             Err(error) if error.is_connect() => return PollAnswer::Transient(self.unreached(&error)),
@@ -212,6 +221,23 @@ impl HttpService {
             Err((error, _)) => PollAnswer::Transient(why(&error)),
         }
     }
+}
+
+/// Writes a request into the log once the head of its answer is there: its path, and nothing of what is in it.
+async fn logged(
+    method: &'static str,
+    url: &Url,
+    sent: impl Future<Output = reqwest::Result<Response>>,
+) -> reqwest::Result<Response> {
+    let start = Instant::now();
+    let answer = sent.await;
+    let (path, ms) = (url.path(), u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX));
+    if let Ok(status) = answer.as_ref().map(|answer| answer.status().as_u16()) {
+        tracing::debug!(event = "request", method, path, status, ms, "{method} {path} {status} in {ms} ms");
+    } else {
+        tracing::debug!(event = "request", method, path, ms, "{method} {path} no answer after {ms} ms");
+    }
+    answer
 }
 
 /// What an answer says before its body.

@@ -19,6 +19,7 @@ mod wire;
 pub use classify::{Answer, submission};
 pub use credentials::{Credentials, GatewayHeader, InvalidHeader};
 pub use endpoint::{Endpoint, InvalidEndpoint};
+pub(crate) use http::anonymous_client;
 pub use http::{ClientError, HttpService};
 pub use interface::{PollAnswer, Submission, VideoService};
 pub use key::{ApiKey, InvalidKey};

@@ -45,6 +45,15 @@ pub(super) fn beginning(answer: &str) -> Option<String> {
     (!words.is_empty()).then(|| words.chars().take(BEGINNING).collect())
 }
 
+/// Whether a refusal names something of the job: then it is the job that is wrong, and not the address.
+pub(super) fn is_about_the_job(answer: &[u8]) -> bool {
+    let said = serde_json::from_slice(answer).ok().as_ref().and_then(of_refusal);
+    said.is_some_and(|said| {
+        let words = format!("{} {}", said.code.unwrap_or_default(), said.message).to_lowercase();
+        ["model", "image", "picture", "face", "asset", "file", "prompt"].iter().any(|name| words.contains(name))
+    })
+}
+
 fn is_said(value: &Value) -> bool {
     match value {
         Value::Null => false,

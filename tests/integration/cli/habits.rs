@@ -183,12 +183,44 @@ fn a_lock_that_is_held_leads_to_nothing_that_buys_twice() {
 }
 
 #[test]
-fn a_wrong_address_is_suspected_where_nothing_is_found() {
-    let service = Service::scripted(|_| answer(404, &serde_json::json!({ "detail": "Not Found" })));
+fn a_wrong_address_is_told_as_such_after_one_request() {
+    let page = "<!doctype html><title>Log in to the hotel's network</title>";
+    let html = [("content-type", "text/html")];
+    for (told, status, body) in [
+        ("HTTP 404", 404, "{\"detail\": \"Not Found\"}"),
+        ("HTTP 405", 405, ""),
+        ("<title>Welcome to nginx!</title>", 404, "<html><title>Welcome to nginx!</title>"),
+    ] {
+        let service = Service::scripted(move |_| crate::support::raw(status, &[], body));
+        let here = Workspace::with_manifest(&numbered_jobs(60));
+        let ended = here.run(&service, &[]).ends_with(6);
+        let asked = format!("{}/v1/videos was asked: is the base address right", service.url());
+        assert!(ended.stderr.contains(&asked) && ended.stderr.contains(told), "{}", ended.stderr);
+        assert_eq!(ended.stderr.matches("no more submissions").count(), 1, "{}", ended.stderr);
+        assert_eq!(service.posts().len(), 1);
+        assert!(here.states().iter().all(|state| state == "pending"), "{:?}", here.states());
+    }
+    // A page for people instead of an answer: the one job is in doubt, and no other is.
+    let service = Service::scripted(move |_| crate::support::raw(200, &html, page));
+    let here = Workspace::with_manifest(&numbered_jobs(60));
+    let ended = here.run(&service, &[]).ends_with(7);
+    assert!(
+        ended.stderr.contains("Log in to the hotel's network") && ended.stderr.contains("is nothing in between?"),
+        "{}",
+        ended.stderr
+    );
+    assert_eq!((service.posts().len(), here.states().iter().filter(|state| *state == "in_doubt").count()), (1, 1));
+    // A model that a service does not have is the job's own affair.
+    let service = Service::scripted(|_| answer(404, &serde_json::json!({ "error": { "message": "no such model" } })));
     let here = Workspace::with_manifest(&numbered_jobs(1));
-    let ended = here.run(&service, &[]).ends_with(1);
-    let asked = format!("{}/v1/videos was asked: is the base address right?", service.url());
-    assert!(ended.stderr.contains(&asked), "{}", ended.stderr);
+    here.run(&service, &[]).ends_with(1);
+    assert_eq!(here.states(), ["rejected"]);
+    // Nobody at that port.
+    let here = Workspace::with_manifest(&numbered_jobs(60));
+    let ended = here.run(&service, &["--base-url", "http://127.0.0.1:9"]).ends_with(6);
+    assert!(ended.stderr.contains("there is no connection to http://127.0.0.1:9"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("is the address right"), "{}", ended.stderr);
+    assert!(here.states().iter().all(|state| state == "pending"));
 }
 
 #[test]
@@ -200,13 +232,15 @@ fn a_service_that_refuses_everything_is_not_asked_for_everything() {
         })
     };
     // An empty account at any time, a wrong address from the beginning; but one bad job after a good one is its own affair.
-    for (status, from, most, left) in [(402, 0, 5, true), (402, 10, 15, true), (404, 0, 22, true), (404, 1, 60, false)]
+    for (status, from, most, left) in
+        [(402, 0, 1, true), (402, 10, 15, true), (422, 0, 22, true), (422, 1, 60, false), (404, 1, 60, false)]
     {
         let (service, here) = (refusing(status, from), Workspace::with_manifest(&numbered_jobs(60)));
         let ended = here.run(&service, &[]).ends_with(1);
         assert!(service.posts().len() <= most, "{status} from {from}: {} submissions", service.posts().len());
         assert_eq!(here.states().contains(&"pending".to_owned()), left, "{status} from {from}");
-        assert_eq!(ended.stderr.contains("submissions in a row were refused"), left, "{}", ended.stderr);
+        let told = if status == 402 { "there is no money on the account" } else { "submissions in a row were refused" };
+        assert_eq!(ended.stderr.contains(told), left, "{}", ended.stderr);
     }
 }
 

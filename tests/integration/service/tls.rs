@@ -83,7 +83,7 @@ fn a_service_that_is_not_there_is_named() {
     let here = Workspace::with_manifest(ONE_JOB);
     let run = here.shotlist(&["run", "m.yaml", "--yes"]).env("SHOTLIST_API_KEY", "k");
     let ended = run.env("SHOTLIST_BASE_URL", "http://127.0.0.1:9").ends_with(6);
-    assert!(ended.stderr.contains("no connection to 127.0.0.1"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("no connection to http://127.0.0.1:9"), "{}", ended.stderr);
     assert!(ended.stderr.contains("is the address right"), "{}", ended.stderr);
     let run = here.shotlist(&["run", "m.yaml", "--yes"]).env("SHOTLIST_API_KEY", "k");
     let ended = run.env("SHOTLIST_BASE_URL", "https://api.example.com/v1/videos").ends_with(2);
