@@ -30,6 +30,24 @@ pub enum Exit {
 }
 
 impl Exit {
+    /// What it says, in a few words.
+    #[must_use]
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Done => "everything is done",
+            Self::SomeFailed => "some job is not done",
+            Self::Held => "what is left waits for a face review",
+            Self::InDoubt => "some job is in doubt",
+            Self::NotAllowed => "a spend limit or missing consent",
+            Self::Unreachable => "the service could not be reached",
+            Self::KeyRefused => "the service refused the key",
+            Self::Busy => "another run holds this batch",
+            Self::CannotWrite => "the ledger or a report could not be written",
+            Self::Usage => "bad usage or an invalid manifest",
+            Self::Signal(_) => "interrupted by a signal",
+        }
+    }
+
     /// The code.
     #[must_use]
     pub fn code(self) -> u8 {

@@ -2,6 +2,7 @@
 //! Four different things, never one text.
 
 use super::exit::Exit;
+use crate::ui::Terminal;
 
 /// Said of the money where nothing has left this machine.
 pub(super) const NOTHING_SENT: &str = "nothing was sent, and nothing was spent";
@@ -28,6 +29,11 @@ impl Failure {
     /// A failure of a command that has nothing to do with money.
     pub(super) fn plain(exit: Exit, message: impl Into<String>) -> Self {
         Self { exit, message: message.into(), help: None, money: None }
+    }
+
+    /// Shows it.
+    pub(super) fn show(self, terminal: &Terminal) {
+        terminal.error(&self.message, self.help.as_deref(), self.money);
     }
 
     /// Adds how to mend it.

@@ -8,7 +8,6 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 
 use super::args::{Cli, LogFormat, TerminalArgs, When};
 use super::exit::Exit;
-use super::failure::Failure;
 use super::{commands, environment, tips};
 use crate::ui::{self, Terminal};
 
@@ -30,8 +29,8 @@ pub fn main() -> ExitCode {
     ui::start_log(&terminal);
     let ended = commands::obey(cli.command, &terminal);
     let exit = ended.unwrap_or_else(|failure| {
-        let Failure { exit, message, help, money } = failure;
-        terminal.error(&message, help.as_deref(), money);
+        let exit = failure.exit;
+        failure.show(&terminal);
         exit
     });
     if terminal.has_lost_results() {

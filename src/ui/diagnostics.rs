@@ -36,10 +36,51 @@ pub(crate) fn show_findings(terminal: &Terminal, findings: &[Diagnostic], source
     }
     let (shown, left) = worst(groups, |group| group[0].severity);
     for group in shown {
+        if terminal.logs_json {
+            log_finding(&group, sources);
+            continue;
+        }
         Terminal::problem(&renderer.render(&[render(&group, sources, width)]));
     }
     if left > 0 {
         terminal.failure(&format!("… and {left} more findings, which are not shown"));
+    }
+}
+
+/// A finding as an event of the log, with those that share its place.
+fn log_finding(group: &[&Diagnostic], sources: &Sources) {
+    let view = DiagnosticView::new(group[0], sources);
+    let DiagnosticView { code, message, help, file, line, column, job, .. } = &view;
+    let (code, jobs) = (code.code(), group.len());
+    match group[0].severity {
+        Severity::Error => {
+            tracing::error!(
+                event = "diagnostic",
+                severity = view.severity,
+                code,
+                message,
+                help,
+                file,
+                line,
+                column,
+                job,
+                jobs
+            );
+        }
+        Severity::Warning => {
+            tracing::warn!(
+                event = "diagnostic",
+                severity = view.severity,
+                code,
+                message,
+                help,
+                file,
+                line,
+                column,
+                job,
+                jobs
+            );
+        }
     }
 }
 
@@ -207,29 +248,30 @@ struct RowView {
     line: u64,
 }
 
+impl DiagnosticView {
+    fn new(finding: &Diagnostic, sources: &Sources) -> Self {
+        let located = sources.locate(&finding.place);
+        let severity = match finding.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        };
+        Self {
+            severity,
+            code: finding.rule,
+            message: finding.message.clone(),
+            help: finding.help.clone(),
+            file: sources.path().display().to_string(),
+            line: located.as_ref().map(|place| place.line),
+            column: located.as_ref().map(|place| place.column),
+            job: finding.job.as_ref().map(|job| job.id.clone()),
+            row: finding.row.as_ref().map(|row| RowView { file: row.file.to_string(), line: row.line }),
+        }
+    }
+}
+
 /// Findings as data: each on its own, in file order, and how many more there are.
 pub fn findings_json(findings: &[Diagnostic], sources: &Sources) -> Result<Page, serde_json::Error> {
     let (shown, left) = worst(findings.iter().collect(), |finding: &&Diagnostic| finding.severity);
-    let diagnostics = shown
-        .into_iter()
-        .map(|finding| {
-            let located = sources.locate(&finding.place);
-            let severity = match finding.severity {
-                Severity::Error => "error",
-                Severity::Warning => "warning",
-            };
-            DiagnosticView {
-                severity,
-                code: finding.rule,
-                message: finding.message.clone(),
-                help: finding.help.clone(),
-                file: sources.path().display().to_string(),
-                line: located.as_ref().map(|place| place.line),
-                column: located.as_ref().map(|place| place.column),
-                job: finding.job.as_ref().map(|job| job.id.clone()),
-                row: finding.row.as_ref().map(|row| RowView { file: row.file.to_string(), line: row.line }),
-            }
-        })
-        .collect();
+    let diagnostics = shown.into_iter().map(|finding| DiagnosticView::new(finding, sources)).collect();
     Page::json(&DiagnosticsView { schema_version: 1, diagnostics, more: left })
 }

@@ -6,10 +6,10 @@ use crate::engine::RunEvent;
 pub(super) fn log(event: &RunEvent) {
     match event {
         RunEvent::Started { submit, resume, planned, fetch } => {
-            tracing::info!(event = "started", submit, resume, fetch, planned_usd = %planned);
+            tracing::info!(event = "started", submit, resume, fetch, usd = %planned);
         }
         RunEvent::Submitted { job, task, price } => {
-            tracing::info!(event = "submitted", %job, %task, price_usd = %price);
+            tracing::info!(event = "submitted", %job, %task, usd = %price);
         }
         RunEvent::Progressed { job, percent } => tracing::debug!(event = "progressed", %job, percent),
         RunEvent::Completed { job } => tracing::info!(event = "completed", %job),
@@ -21,11 +21,11 @@ pub(super) fn log(event: &RunEvent) {
         RunEvent::Executed { job, error: Some(error) } => tracing::warn!(event = "not_executed", %job, error),
         RunEvent::NotFetched { job, message } => tracing::warn!(event = "not_fetched", %job, error = message),
         RunEvent::Failed { job, message } => tracing::warn!(event = "failed", %job, error = message),
-        RunEvent::Retrying { job, price } => tracing::warn!(event = "retrying", %job, price_usd = %price),
+        RunEvent::Retrying { job, price } => tracing::warn!(event = "retrying", %job, usd = %price),
         RunEvent::NotSent { job, reason } => tracing::warn!(event = "not_sent", %job, error = reason),
         RunEvent::Rejected { job, message } => tracing::warn!(event = "rejected", %job, error = message),
         RunEvent::InDoubt { job, message, price } => {
-            tracing::error!(event = "in_doubt", %job, error = message, at_risk_usd = %price);
+            tracing::error!(event = "in_doubt", %job, error = message, usd = %price);
         }
         RunEvent::Named { job, task } => tracing::warn!(event = "named", %job, %task),
         RunEvent::Left { job, why, said, .. } => tracing::warn!(event = "left", %job, why = ?why, said),

@@ -1,12 +1,44 @@
-//! Log lines on stderr, above the progress where there is one. What is in them may come from anywhere, so it passes through
+//! The log on stderr, above the progress where there is one. What is in it may come from anywhere, so it passes through
 //! the same rule as every other text; colours would not survive that, and a log has none.
+//!
+//! As JSON, each line is one object with `ts`, `level` and `event`, and what the event is about beside them (spec §8).
 
+use std::fmt;
 use std::io::{self, Write};
 
-use tracing::Level;
+use jiff::Timestamp;
+use serde_json::Value;
+use tracing::field::{Field, Visit};
+use tracing::level_filters::LevelFilter;
+use tracing::{Event, Subscriber};
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::FmtContext;
+use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
+use tracing_subscriber::prelude::*;
+use tracing_subscriber::registry::LookupSpan;
 
 use super::live;
 use crate::domain::printable;
+
+/// What an event is called that has no name of its own.
+const NAMELESS: &str = "log";
+
+/// Starts the log: warnings always, with `-v` each request to the service, and with `-vv` what libraries say. With JSON, the events of a
+/// run, too.
+pub(crate) fn start_log(terminal: &super::Terminal) {
+    let is_json = terminal.logs_json;
+    let (own, others) = match (terminal.verbosity, terminal.is_quiet) {
+        (_, true) => (LevelFilter::ERROR, LevelFilter::ERROR),
+        (0, _) if is_json => (LevelFilter::INFO, LevelFilter::WARN),
+        (0, _) => (LevelFilter::WARN, LevelFilter::WARN),
+        (1, _) => (LevelFilter::DEBUG, LevelFilter::WARN),
+        _ => (LevelFilter::TRACE, LevelFilter::DEBUG),
+    };
+    let filter = Targets::new().with_target(env!("CARGO_PKG_NAME"), own).with_default(others);
+    let lines =
+        tracing_subscriber::fmt::layer().event_format(Lines { is_json }).with_writer(move || Stderr { is_json });
+    tracing_subscriber::registry().with(lines.with_filter(filter)).init();
+}
 
 struct Stderr {
     is_json: bool,
@@ -27,20 +59,79 @@ impl Write for Stderr {
     }
 }
 
-/// Starts the log: warnings always, more with `-v`; with JSON, the events of a run too.
-pub(crate) fn start_log(terminal: &super::Terminal) {
-    let level = match (terminal.verbosity, terminal.logs_json, terminal.is_quiet) {
-        (_, _, true) => Level::ERROR,
-        (0, false, _) => Level::WARN,
-        (0 | 1, _, _) => Level::INFO,
-        _ => Level::DEBUG,
-    };
-    let log = tracing_subscriber::fmt().with_max_level(level).with_target(false).with_ansi(false);
-    let is_json = terminal.logs_json;
-    let log = log.with_writer(move || Stderr { is_json });
-    if terminal.logs_json {
-        log.json().flatten_event(true).init();
-    } else {
-        log.without_time().init();
+/// Events as lines.
+struct Lines {
+    is_json: bool,
+}
+
+impl<S, N> FormatEvent<S, N> for Lines
+where
+    S: Subscriber + for<'s> LookupSpan<'s>,
+    N: for<'w> FormatFields<'w> + 'static,
+{
+    fn format_event(&self, _: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        let mut fields = Fields(Vec::new());
+        event.record(&mut fields);
+        let level = event.metadata().level().as_str();
+        if self.is_json {
+            writeln!(writer, "{}", fields.into_json(level))
+        } else {
+            writeln!(writer, "{level:>5} {}", fields.into_text())
+        }
+    }
+}
+
+/// What an event says, in the order in which it says so.
+struct Fields(Vec<(&'static str, Value)>);
+
+impl Fields {
+    fn take(&mut self, name: &str) -> Option<Value> {
+        let at = self.0.iter().position(|(known, _)| *known == name)?;
+        Some(self.0.remove(at).1)
+    }
+
+    fn into_json(mut self, level: &str) -> String {
+        let name = self.take("event").unwrap_or_else(|| NAMELESS.into());
+        let head = [("ts", format!("{:.3}", Timestamp::now()).into()), ("level", level.into()), ("event", name)];
+        let all = head.into_iter().chain(self.0).map(|(name, value)| format!("{}:{value}", Value::from(name)));
+        format!("{{{}}}", all.collect::<Vec<_>>().join(","))
+    }
+
+    /// The message, with what it does not say itself.
+    fn into_text(mut self) -> String {
+        let name = self.take("event");
+        let message = self.take("message");
+        let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let said = message.as_ref().or(name.as_ref()).map(plain);
+        // An event that has a name says all of it in its message.
+        let rest = self.0.iter().filter(|_| name.is_none() || message.is_none());
+        let rest = rest.map(|(name, value)| format!("{name}={}", plain(value)));
+        said.into_iter().chain(rest).collect::<Vec<_>>().join(" ")
+    }
+}
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.0.push((field.name(), format!("{value:?}").into()));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.0.push((field.name(), value.into()));
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.0.push((field.name(), value.into()));
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.0.push((field.name(), value.into()));
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.0.push((field.name(), value.into()));
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.0.push((field.name(), value.into()));
     }
 }

@@ -7,12 +7,21 @@ use super::approval::{approve, can_be_approved};
 use super::command::Again;
 use super::elsewhere::open_elsewhere;
 use super::lines::{count, span};
+use super::markdown::{escaped, hidden, no_room};
 use super::page::Page;
 use super::plan_text::{action_name, cost, held, left_out, limit_in_words, pictures};
 use super::repurchases::bought_before;
 use crate::domain::Usd;
 use crate::plan::{Action, Plan, Planned, by_model};
 
+/// How a plan as Markdown begins, so that a comment that holds one can be found and replaced.
+const MARK: &str = "<!-- shotlist plan: ";
+/// The most that a plan takes, in bytes: a comment on GitHub holds 65,536 characters (spec §8).
+const MOST: usize = 60_000;
+/// Room behind the rows for how many are left out.
+const LAST_LINE: usize = 200;
+/// The most earlier purchases that are told, and the most of what is open elsewhere.
+const TOLD: usize = 20;
 /// More rows than this are folded away.
 const UNFOLDED: usize = 10;
 
@@ -20,7 +29,8 @@ const UNFOLDED: usize = 10;
 #[must_use]
 pub(crate) fn plan_markdown(plan: &Plan, again: &Again) -> Page {
     let totals = plan.totals();
-    let mut text = format!("### Video plan: {}\n\n", escaped(&plan.key.to_string()));
+    let key = plan.key.to_string();
+    let mut text = format!("{MARK}{} -->\n### Video plan: {}\n\n", hidden(&key), escaped(&key));
     let wall = span(Duration::from_secs(plan.estimate.wall_s));
     let mut put = |line: String| {
         let _infallible = writeln!(text, "{line}");
@@ -43,7 +53,7 @@ pub(crate) fn plan_markdown(plan: &Plan, again: &Again) -> Page {
     if totals.held > 0 {
         put(format!("{}.", held(&totals)));
     }
-    for other in &plan.elsewhere {
+    for other in plan.elsewhere.iter().take(TOLD) {
         put(format!("{}.", escaped(&open_elsewhere(other))));
     }
     if !plan.repurchases.is_empty() {
@@ -51,8 +61,8 @@ pub(crate) fn plan_markdown(plan: &Plan, again: &Again) -> Page {
         put(format!(
             "\n**{jobs} seem to have been bought before**; buying again costs ${cost}, and wants `--buy-again`:\n"
         ));
-        for before in bought_before(&plan.repurchases) {
-            put(format!("- {}", escaped(&before)));
+        for before in bought_before(&plan.repurchases).iter().take(TOLD) {
+            put(format!("- {}", escaped(before)));
         }
     }
     if can_be_approved(plan) {
@@ -67,6 +77,7 @@ pub(crate) fn plan_markdown(plan: &Plan, again: &Again) -> Page {
         }
         put(String::new());
     }
+    let mut left_out = 0;
     for action in [
         Action::InDoubt,
         Action::Failed,
@@ -79,9 +90,15 @@ pub(crate) fn plan_markdown(plan: &Plan, again: &Again) -> Page {
         Action::Done,
     ] {
         let jobs: Vec<&Planned> = plan.jobs.iter().filter(|planned| planned.action == action).collect();
-        if !jobs.is_empty() {
-            put(section(action, &jobs));
+        if jobs.is_empty() {
+            continue;
         }
+        let (section, shown) = section(action, &jobs, MOST.saturating_sub(text.len() + LAST_LINE));
+        left_out += jobs.len() - shown;
+        text.push_str(&section);
+    }
+    if left_out > 0 {
+        let _infallible = writeln!(text, "{}", no_room(left_out));
     }
     // What came from outside was escaped, and has no line of its own.
     let mut page = Page::new();
@@ -89,48 +106,28 @@ pub(crate) fn plan_markdown(plan: &Plan, again: &Again) -> Page {
     page
 }
 
-fn section(action: Action, jobs: &[&Planned]) -> String {
+/// The jobs of one action, as many as fit into so many bytes, and how many those are.
+fn section(action: Action, jobs: &[&Planned], room: usize) -> (String, usize) {
     let sum: Usd = jobs.iter().map(|planned| planned.cost).sum();
     let sum = if sum.is_zero() { String::new() } else { format!(" (${sum})") };
     let title = format!("{}: {}{sum}", action_name(action), jobs.len());
     let mut rows = String::from("| job | model | cost | why |\n|---|---|---:|---|\n");
+    let mut shown = 0;
     for planned in jobs {
         let (id, model, reason) = (planned.job.id.as_str(), escaped(&planned.job.spec.model), escaped(&planned.reason));
-        let _infallible = writeln!(rows, "| `{id}` | {model} | {} | {reason} |", cost(action, &[planned]));
+        let row = format!("| `{id}` | {model} | {} | {reason} |\n", cost(action, &[planned]));
+        if rows.len() + row.len() + title.len() + LAST_LINE > room {
+            break;
+        }
+        rows.push_str(&row);
+        shown += 1;
     }
-    if jobs.len() > UNFOLDED {
+    let section = if shown == 0 {
+        format!("**{title}**\n")
+    } else if jobs.len() > UNFOLDED {
         format!("<details><summary>{title}</summary>\n\n{rows}\n</details>\n")
     } else {
         format!("**{title}**\n\n{rows}")
-    }
-}
-
-/// A text that can't break out of its table cell, or become markup or a mention.
-fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\n' | '\r' => safe.push(' '),
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '@' => safe.push_str("&#64;"),
-            '|' | '\\' | '`' | '*' | '_' | '[' | ']' | '#' | '~' => {
-                safe.push('\\');
-                safe.push(c);
-            }
-            c => safe.push(c),
-        }
-    }
-    safe
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn outside_text_stays_text() {
-        assert_eq!(escaped("a|b\n<img> @all [x](y)"), "a\\|b &lt;img&gt; &#64;all \\[x\\](y)");
-    }
+    };
+    (section + "\n", shown)
 }

@@ -47,7 +47,8 @@ impl Progress {
     pub(crate) fn tell(&self, event: &RunEvent) {
         self.state().note(event, Instant::now());
         let told = self.is_worth_telling(event);
-        if self.terminal.logs_json {
+        // Of a quiet run, only what a person has to know is told, in words.
+        if self.terminal.logs_json && !self.terminal.is_quiet {
             log(event);
         } else if told {
             self.say(event);

@@ -8,6 +8,7 @@ use super::command::{Again, quoted};
 use super::lines::count;
 use super::page::Page;
 use super::table::{Column, shortened};
+use super::told::states;
 use crate::domain::{Charge, Usd};
 use crate::report::{Form, JobState, Report, Row, form_of};
 
@@ -128,15 +129,8 @@ fn causes(report: &Report) -> Vec<String> {
 }
 
 fn sum_up(page: &mut Page, report: &Report, again: &Again) {
-    let states: Vec<String> = JobState::ALL
-        .into_iter()
-        .filter_map(|state| {
-            let jobs = report.totals.states.get(state.name()).copied().filter(|&jobs| jobs > 0)?;
-            Some(format!("{jobs} {}", state.name().replace('_', " ")))
-        })
-        .collect();
     let totals = &report.totals;
-    page.line(format_args!("{}: {}", count(totals.jobs, "job"), states.join(", ")));
+    page.line(states(totals));
     let simulated = if report.simulated { " (simulated)" } else { "" };
     let superseded: Usd = report
         .superseded

@@ -75,25 +75,37 @@ impl Terminal {
 
     /// A line for whoever looks, to stderr; not when quiet.
     pub(crate) fn note(&self, text: &str) {
-        if !self.is_quiet {
-            say("", Style::new(), text, 0);
+        match (self.is_quiet, self.logs_json) {
+            (true, _) => {}
+            (false, true) => tracing::info!(event = "note", message = text),
+            (false, false) => say("", Style::new(), text, 0),
         }
     }
 
     /// A warning, to stderr; not when quiet.
     pub(crate) fn warning(&self, text: &str) {
-        if !self.is_quiet {
-            say("warning", WARNING, text, 0);
+        match (self.is_quiet, self.logs_json) {
+            (true, _) => {}
+            (false, true) => tracing::warn!(event = "warning", message = text),
+            (false, false) => say("warning", WARNING, text, 0),
         }
     }
 
     /// Something that keeps a job from being done, to stderr, also when quiet: that is what a person has to know.
     pub(crate) fn failure(&self, text: &str) {
-        say("warning", WARNING, text, 0);
+        match (self.is_quiet, self.logs_json) {
+            // The log of a quiet run has errors alone.
+            (true, true) => tracing::error!(event = "failure", message = text),
+            (false, true) => tracing::warn!(event = "failure", message = text),
+            (_, false) => say("warning", WARNING, text, 0),
+        }
     }
 
     /// An error, to stderr: what happened, how to mend it, what it means for the money.
     pub(crate) fn error(&self, message: &str, help: Option<&str>, money: Option<&str>) {
+        if self.logs_json {
+            return tracing::error!(event = "error", message, help, money);
+        }
         say("error", ERROR, message, 0);
         for (name, text) in [("help", help), ("money", money)] {
             if let Some(text) = text {
@@ -110,6 +122,9 @@ impl Terminal {
 
     /// What a question is about, to stderr, also when quiet: nobody can agree to what was not shown.
     pub(crate) fn question(&self, page: &Page) {
+        if self.logs_json {
+            return page.as_str().lines().for_each(|line| self.failure(line));
+        }
         let fitted = columns(terminal_size_of(io::stderr())).map(|columns| page.fitted(columns.into()));
         line(fitted.as_deref().unwrap_or(page.as_str()));
     }

@@ -68,6 +68,79 @@ fn the_log_can_be_json() {
         ended.stderr.lines().map(|line| serde_json::from_str(line).expect("a JSON object a line")).collect();
     let named = |name: &str| events.iter().filter(|event| event["event"] == name).count();
     assert_eq!((named("started"), named("submitted"), named("completed")), (1, 2, 2), "{}", ended.stderr);
+    assert_eq!(named("request"), 0, "requests are told with -v");
+    for event in &events {
+        assert!(event["ts"].as_str().is_some_and(|ts| ts.parse::<jiff::Timestamp>().is_ok()), "{event}");
+        assert!(event["level"].is_string() && event["event"].is_string(), "{event}");
+    }
+    let submitted = events.iter().find(|event| event["event"] == "submitted").expect("one");
+    assert!(
+        submitted["job"].is_string() && submitted["task"].is_string() && submitted["usd"].is_string(),
+        "{submitted}"
+    );
+    // The last word is how it ended, in sums and as a code.
+    let last = events.last().expect("a last one");
+    assert_eq!(
+        (&last["event"], &last["exit_code"], &last["spent_usd"]),
+        (&"finished".into(), &0.into(), &"11.25".into())
+    );
+    assert_eq!((&last["jobs"], &last["completed"], &last["name"]), (&2.into(), &2.into(), &"m".into()));
+}
+
+#[test]
+fn whatever_happens_a_json_log_is_json_and_says_how_it_ended() {
+    let here = Workspace::with_manifest(TWO_JOBS)
+        .file("bad.yaml", "version: 1\njobs: [{ id: a, model: nope, prompt: The secret prompt }]\n");
+    let service = Service::well();
+    for (args, code, told) in [
+        (["run", "bad.yaml", "--yes"].as_slice(), 2, "diagnostic"),
+        (&["run", "missing.yaml", "--yes"], 2, "error"),
+        (&["run", "m.yaml"], 3, "error"),
+        (&["run", "m.yaml", "--yes", "--max-cost", "1"], 3, "error"),
+        (&["run", "m.yaml", "--yes", "--base-url", "http://127.0.0.1:9"], 6, "stopping"),
+        (&["run", "m.yaml", "-q", "--yes", "--base-url", "http://127.0.0.1:9"], 6, "failure"),
+    ] {
+        let args = [args, &["--log-format", "json"]].concat();
+        let program = here.shotlist(&args).env("SHOTLIST_API_KEY", "the-key");
+        let program =
+            if args.contains(&"--base-url") { program } else { program.env("SHOTLIST_BASE_URL", &service.url()) };
+        let ended = program.ends_with(code);
+        let events: Vec<serde_json::Value> =
+            ended.stderr.lines().map(|line| serde_json::from_str(line).expect("a JSON object a line")).collect();
+        assert!(events.iter().any(|event| event["event"] == told), "{args:?}: {}", ended.stderr);
+        let last = events.last().expect("a last one");
+        assert_eq!(
+            (&last["event"], &last["exit_code"]),
+            (&"finished".into(), &code.into()),
+            "{args:?}: {}",
+            ended.stderr
+        );
+        assert!(!ended.stderr.contains("secret prompt") && !ended.stderr.contains("the-key"), "{}", ended.stderr);
+    }
+    // Silent where everything went well, in this form, too.
+    let ended = here.run(&service, &["-q", "--log-format", "json"]).ends_with(0);
+    assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("", ""));
+}
+
+#[test]
+fn each_request_is_told_to_whoever_wants_to_know() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    let ended = here.run(&service, &["-v"]).ends_with(0);
+    let requests: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("/v1/videos")).collect();
+    let posts =
+        requests.iter().filter(|line| line.starts_with("DEBUG POST /v1/videos 200 in ") && line.ends_with(" ms"));
+    assert_eq!(posts.count(), 2, "{}", ended.stderr);
+    assert!(requests.iter().any(|line| line.starts_with("DEBUG GET /v1/videos/t0 200 in ")), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("pooling") && !ended.stderr.contains("hyper"), "{}", ended.stderr);
+    let ended = here.run(&service, &["-v", "--log-format", "json", "--batch", "b"]).ends_with(0);
+    let events = ended.stderr.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"));
+    let requests: Vec<serde_json::Value> = events.filter(|event| event["event"] == "request").collect();
+    let first = &requests[0];
+    assert_eq!(
+        (&first["method"], &first["path"], &first["status"]),
+        (&"POST".into(), &"/v1/videos".into(), &200.into())
+    );
+    assert!(first["ms"].is_u64(), "{first}");
 }
 
 #[test]

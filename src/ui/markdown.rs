@@ -1,0 +1,44 @@
+//! Text from outside in Markdown, and what is said of what has no room.
+
+use super::lines::count;
+
+/// A text that can't break out of its table cell, or become markup or a mention.
+pub(super) fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\r' => safe.push(' '),
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '@' => safe.push_str("&#64;"),
+            '|' | '\\' | '`' | '*' | '_' | '[' | ']' | '#' | '~' => {
+                safe.push('\\');
+                safe.push(c);
+            }
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+/// A text inside a comment of HTML, which it can't end.
+pub(super) fn hidden(text: &str) -> String {
+    let harmless = |c: char| c.is_alphanumeric() || " /._".contains(c);
+    text.chars().map(|c| if harmless(c) { c.to_string() } else { format!("%{:X}", u32::from(c)) }).collect()
+}
+
+/// What is said where some jobs are left out.
+pub(super) fn no_room(jobs: usize) -> String {
+    format!("{} more, which have no room here.", count(jobs, "job"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outside_text_stays_text() {
+        assert_eq!(escaped("a|b\n<img> @all [x](y)"), "a\\|b &lt;img&gt; &#64;all \\[x\\](y)");
+    }
+}

@@ -1,0 +1,162 @@
+//! How a run went, for whoever did not watch: as Markdown, as a few lines, and as the last event of a JSON log. No prompt is in any of
+//! them; the short one and the event have no word of the service's either, which may repeat one.
+
+use std::fmt::Write as _;
+
+use super::lines::count;
+use super::markdown::{escaped, hidden, no_room};
+use super::terminal::Terminal;
+use crate::domain::BatchKey;
+use crate::report::{JobState, Report, Row, Totals};
+
+/// How a summary begins, and no other file.
+pub(crate) const SUMMARY_MARK: &str = "<!-- shotlist summary: ";
+/// The most that a summary takes, in bytes: what GitHub shows on the page of a job is 1 MiB (spec §8).
+const MOST: usize = 900_000;
+/// Room behind the rows for how many are left out.
+const LAST_LINE: usize = 200;
+/// The most jobs that a short summary names.
+const NAMED: usize = 20;
+
+/// How a run ended, as far as it came.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Told<'t> {
+    /// The batch.
+    pub key: &'t BatchKey,
+    /// The exit code, and what it says.
+    pub exit_code: u8,
+    pub meaning: &'static str,
+    /// Why it was refused, if it was.
+    pub why: Option<&'t str>,
+    /// How the batch stands, if that is known.
+    pub report: Option<&'t Report>,
+}
+
+/// The jobs that ask for somebody first, and within that as in the manifest.
+const ORDER: [JobState; 8] = [
+    JobState::InDoubt,
+    JobState::Failed,
+    JobState::Rejected,
+    JobState::Pending,
+    JobState::Held,
+    JobState::InProgress,
+    JobState::Queued,
+    JobState::Completed,
+];
+
+/// A summary as GitHub-flavoured Markdown: sums, then what is wrong, then as many of the other jobs as fit.
+#[must_use]
+pub(crate) fn summary_markdown(told: &Told<'_>) -> String {
+    let Told { key, exit_code, meaning, why, report } = *told;
+    let mut text = format!("{SUMMARY_MARK}{} -->\n", hidden(&key.to_string()));
+    let mut put = |line: String| {
+        let _infallible = writeln!(text, "{line}");
+    };
+    put(format!("### Videos: {}\n", escaped(&key.to_string())));
+    put(format!("**Exit {exit_code}: {meaning}.**\n"));
+    if let Some(why) = why {
+        put(format!("{}\n", escaped(why)));
+    }
+    let Some(report) = report else { return text };
+    put("| jobs | spent | at risk | unknown | to submit |\n|---:|---:|---:|---:|---:|".to_owned());
+    let Totals { jobs, spent_usd, at_risk_usd, unknown_usd, to_submit_usd, .. } = &report.totals;
+    put(format!("| {jobs} | ${spent_usd} | ${at_risk_usd} | ${unknown_usd} | ${to_submit_usd} |\n"));
+    put(format!("{}.\n", states(&report.totals)));
+    put("| state | job | model | cost | detail |\n|---|---|---|---:|---|".to_owned());
+    let mut left_out = report.totals.jobs;
+    'rows: for state in ORDER {
+        for row in report.rows().filter(|row| row.state == state) {
+            let line = line(&row);
+            if text.len() + line.len() + LAST_LINE > MOST {
+                break 'rows;
+            }
+            text.push_str(&line);
+            left_out -= 1;
+        }
+    }
+    if left_out > 0 {
+        let _infallible = writeln!(text, "\n{}", no_room(left_out));
+    }
+    text
+}
+
+fn line(row: &Row) -> String {
+    let cost = row.cost_usd.map_or_else(|| "?".to_owned(), |cost| format!("${cost}"));
+    let exec = row.exec.as_ref().and_then(|exec| exec.error.as_ref()).map(|error| format!("exec: {error}"));
+    let detail = row.error_message.clone().or(exec).or_else(|| row.file.clone()).unwrap_or_default();
+    format!("| {} | `{}` | {} | {cost} | {} |\n", row.state.label(), row.id, escaped(&row.model), escaped(&detail))
+}
+
+/// A few lines: how it ended, sums, and which jobs ask for somebody.
+#[must_use]
+pub(crate) fn short_summary(told: &Told<'_>) -> String {
+    let Told { key, exit_code, meaning, report, .. } = *told;
+    let mut text = format!("{key}: exit {exit_code}, {meaning}\n");
+    let Some(report) = report else { return text };
+    let Totals { spent_usd, at_risk_usd, unknown_usd, .. } = &report.totals;
+    let sums = format!("spent ${spent_usd}, at risk ${at_risk_usd}, unknown ${unknown_usd}");
+    let _infallible = writeln!(text, "{}\n{sums}", states(&report.totals));
+    for state in [JobState::InDoubt, JobState::Failed, JobState::Rejected, JobState::Pending] {
+        let mut jobs = report.rows().filter(|row| row.state == state).map(|row| row.id);
+        let named: Vec<String> = jobs.by_ref().take(NAMED).collect();
+        let more = jobs.count();
+        if !named.is_empty() {
+            let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+            let _infallible = writeln!(text, "{}: {}{more}", state.label(), named.join(", "));
+        }
+    }
+    text
+}
+
+/// Writes the last event of a JSON log. Of a quiet run that succeeded, there is none.
+pub(crate) fn log_finished(told: &Told<'_>, terminal: &Terminal) {
+    let Told { key, exit_code, meaning, report, .. } = *told;
+    let totals = report.map(|report| &report.totals);
+    let usd = |sum: fn(&Totals) -> crate::domain::Usd| totals.map(|totals| sum(totals).to_string());
+    let (spent_usd, at_risk_usd, unknown_usd) =
+        (usd(|totals| totals.spent_usd), usd(|totals| totals.at_risk_usd), usd(|totals| totals.unknown_usd));
+    let jobs = totals.map(|totals| totals.jobs);
+    let of = |state: JobState| totals.map(|totals| totals.states.get(state.name()).copied().unwrap_or(0));
+    let (completed, failed, rejected) = (of(JobState::Completed), of(JobState::Failed), of(JobState::Rejected));
+    let (in_doubt, pending, held) = (of(JobState::InDoubt), of(JobState::Pending), of(JobState::Held));
+    let (queued, in_progress) = (of(JobState::Queued), of(JobState::InProgress));
+    let (name, batch) = (&*key.name, &*key.batch);
+    // An event's level is a part of its type.
+    macro_rules! finished {
+        ($level:ident) => {
+            tracing::$level!(
+                event = "finished",
+                name,
+                batch,
+                exit_code,
+                message = meaning,
+                jobs,
+                completed,
+                failed,
+                rejected,
+                in_doubt,
+                pending,
+                held,
+                queued,
+                in_progress,
+                spent_usd,
+                at_risk_usd,
+                unknown_usd
+            )
+        };
+    }
+    match (exit_code, terminal.is_quiet) {
+        (0, _) => finished!(info),
+        (_, true) => finished!(error),
+        (_, false) => finished!(warn),
+    }
+}
+
+/// How many jobs there are, and where they stand.
+pub(super) fn states(totals: &Totals) -> String {
+    let counted = JobState::ALL.iter().filter_map(|state| {
+        let jobs = totals.states.get(state.name()).copied().filter(|&jobs| jobs > 0)?;
+        Some(format!("{jobs} {}", state.label()))
+    });
+    format!("{}: {}", count(totals.jobs, "job"), counted.collect::<Vec<_>>().join(", "))
+}
