@@ -57,6 +57,7 @@
 //! | [`download`] | fetches one video safely |
 //! | [`hooks`] | programs of the user's that a run starts |
 //! | [`engine`] | runs a plan: one bounded stream, one shared poller |
+//! | [`monitor`] | tells whoever watches from afar how a run went |
 //! | [`session`] | the one safe order from a manifest to reports |
 //! | [`report`] | views of the ledger: CSV, JSON and a contact sheet |
 //! | [`sandbox`] | the simulator of the service |
@@ -73,6 +74,7 @@ mod files;
 pub mod hooks;
 pub mod ledger;
 pub mod manifest;
+pub mod monitor;
 pub mod plan;
 pub mod report;
 pub mod sandbox;

@@ -3,7 +3,7 @@
 //! [`args`] is what can be said, and [`commands`] has a file for each command. [`manifest`] loads what a command is about, [`paths`] and
 //! [`destinations`] say where things are, [`connect`] and [`service`] who is asked. [`consent`] asks whoever pays, [`programs`]
 //! what a run starts. [`ending`],
-//! [`exit`], [`failure`] and [`refusal`] are about how a command ended; [`signals`] ends a run early.
+//! [`monitors`] are told how a run went. [`exit`], [`failure`] and [`refusal`] are about how a command ended; [`signals`] ends a run early.
 
 mod approved;
 mod args;
@@ -19,6 +19,7 @@ mod environment;
 mod exit;
 mod failure;
 mod manifest;
+mod monitors;
 mod paths;
 mod pictures;
 mod program;

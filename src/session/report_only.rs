@@ -5,8 +5,16 @@ use super::refusal::Refusal;
 use super::reporter::Reported;
 use super::start::Session;
 use crate::ledger::Ledger;
+use crate::report::Report;
 
 impl<L: Ledger> Session<L> {
+    /// How the batch stands, by the ledger. Asks nobody, and changes nothing.
+    pub async fn standing(&self) -> Result<Report, Refusal> {
+        let history = self.history().await?;
+        let (key, jobs) = (&self.manifest.key, self.manifest.jobs.clone().into());
+        Ok(Report::new(key, self.ledger.is_simulated(), jobs, history, &self.options.out))
+    }
+
     /// Writes the reports anew from the ledger alone. Asks nobody, and changes nothing but the reports.
     pub async fn report(&self) -> Result<Reported, Refusal> {
         self.check_reports()?;

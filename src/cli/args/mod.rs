@@ -1,10 +1,11 @@
 //! What can be said on the command line.
 //!
-//! [`command_line`] has the commands and the options of each, [`run`] the many of `run`, [`programs`] those of what it starts, and [`groups`] those that
+//! [`command_line`] has the commands and the options of each, [`run`] the many of `run`, [`programs`] those of what it starts, [`monitors`] those of who is told, and [`groups`] those that
 //! several commands share.
 
 mod command_line;
 mod groups;
+mod monitors;
 mod programs;
 mod run;
 

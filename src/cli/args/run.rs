@@ -6,6 +6,7 @@ use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, ValueEnum};
 
 use super::groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs, at_least_one, duration};
+use super::monitors::MonitorArgs;
 use super::programs::ProgramArgs;
 use crate::domain::Usd;
 
@@ -33,6 +34,8 @@ pub(crate) struct RunArgs {
     pub videos: VideoArgs,
     #[command(flatten)]
     pub programs: ProgramArgs,
+    #[command(flatten)]
+    pub monitors: MonitorArgs,
     #[command(flatten)]
     pub service: ServiceArgs,
 }

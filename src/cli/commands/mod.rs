@@ -4,6 +4,7 @@ mod completions;
 mod dispatch;
 mod init;
 mod ledger;
+mod proposal;
 mod reconcile;
 mod report;
 mod resolve;

@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::cli::approved::approved;
 use crate::cli::args::{PlanFormat, RunArgs};
@@ -11,18 +12,30 @@ use crate::cli::connect::{Address, address, connect};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::manifest::{Wanted, expect_match, load};
-use crate::cli::{consent, destinations, ending, paths, pictures, programs, runtime, signals};
+use crate::cli::monitors::Monitors;
+use crate::cli::{consent, destinations, ending, paths, programs, runtime, signals};
 use crate::domain::{BatchKey, JobId, Usd};
-use crate::ledger::SqliteLedger;
-use crate::plan::{Approved, Few, IdGlobs, Plan, PlanView};
-use crate::report::write_proposal;
+use crate::ledger::{HoldError, SqliteLedger};
+use crate::plan::{Few, IdGlobs, Plan};
 use crate::session::{
     Connection, Held, Options, Outcome, RedoOptions, Refusal, Reported, RunEvent, Session, Settings, Stop,
 };
-use crate::ui::{self, Again, Page, Progress, Terminal};
+use crate::ui::{self, Again, Progress, Terminal};
 
-/// Runs a manifest, or only plans it.
+/// How often it is looked whether another run has ended.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// Runs a manifest, or only plans it. How a run went is told to whoever wants to know; a plan is nobody's concern.
 pub(super) fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> {
+    if args.money.plan {
+        return obey(args, terminal, None);
+    }
+    let monitors = Monitors::new(args, terminal)?;
+    let ended = obey(args, terminal, Some(&monitors));
+    Ok(monitors.end(ended))
+}
+
+fn obey(args: &RunArgs, terminal: &Terminal, monitors: Option<&Monitors<'_>>) -> Result<Exit, Failure> {
     let wanted = Wanted {
         secret: args.service.api_key_file.as_deref(),
         as_json: args.money.format == PlanFormat::Json,
@@ -30,6 +43,7 @@ pub(super) fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> 
     };
     let chosen = load(&args.manifest, &args.selection, wanted, terminal)?;
     let key = &chosen.manifest.key;
+    monitors.inspect(|monitors| monitors.is_about(key));
     let retake = Patterns::read(&args.again.retake, choices::Chosen::Again)?;
     retake.check(key, &chosen.manifest.jobs)?;
     for glob in &retake.globs {
@@ -69,7 +83,7 @@ pub(super) fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> 
         ..options
     };
     let session = Session::new(chosen.manifest, paths::ledger(&args.manifest)?, options);
-    let run = Run { args, terminal, session: &session, again };
+    let run = Run { args, terminal, session: &session, again, monitors };
     let ended = runtime::block_on(async {
         let plan = session.plan().await?;
         if args.money.plan {
@@ -85,7 +99,14 @@ pub(super) fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> 
             (plan.asks_about_tasks() || collects).then(|| address(&args.manifest, &args.service)).transpose()?;
         // It is made anew under the lock, of what the ledger says then.
         drop(plan);
-        Box::pin(run.go(early)).await
+        let ended = Box::pin(run.go(early)).await;
+        // After a refusal, too, it is worth knowing how the batch stands.
+        if let Some(monitors) = monitors.filter(|monitors| monitors.wants_sums())
+            && let Ok(report) = session.standing().await
+        {
+            monitors.is_known(report);
+        }
+        ended
     });
     if args.money.plan {
         std::mem::forget(session);
@@ -111,103 +132,19 @@ fn settings(args: &RunArgs, usual: &Settings) -> Settings {
 }
 
 /// One run, once its parts are known.
-struct Run<'r> {
-    args: &'r RunArgs,
-    terminal: &'r Terminal,
-    session: &'r Session<SqliteLedger>,
+pub(super) struct Run<'r> {
+    pub(super) args: &'r RunArgs,
+    pub(super) terminal: &'r Terminal,
+    pub(super) session: &'r Session<SqliteLedger>,
     /// What leads back to it.
-    again: Again,
+    pub(super) again: Again,
+    /// Who is told of it.
+    monitors: Option<&'r Monitors<'r>>,
 }
 
 impl Run<'_> {
-    fn show(&self, plan: &Plan, warnings: Vec<(Option<String>, String)>) -> Result<Exit, Failure> {
-        let page = match self.args.money.format {
-            PlanFormat::Text => {
-                let mut page = ui::plan_text(plan, self.terminal.width(), self.terminal.verbosity > 0);
-                // What came before an approval is not what comes before the next one.
-                if self.approved().is_none() {
-                    page.add(&ui::to_approve(plan, &self.in_full(plan)));
-                }
-                page
-            }
-            PlanFormat::Markdown => ui::plan_markdown(plan, &self.in_full(plan)),
-            PlanFormat::Html => {
-                let proposal = ui::plan_page(plan, &warnings, &self.in_full(plan), pictures::embedding());
-                let mut page = Vec::new();
-                write_proposal(proposal, &mut page).map_err(|error| Failure::cannot_write(&error))?;
-                // Made of our own templates, which escape whatever comes from outside.
-                Page::own(String::from_utf8_lossy(&page).into_owned())
-            }
-            PlanFormat::Json => {
-                let bought = ui::bought_before(&plan.repurchases);
-                let fetch = plan.totals().fetch;
-                let missing = (fetch > 0).then(|| ui::to_fetch(fetch));
-                let elsewhere = plan.elsewhere.iter().map(ui::open_elsewhere);
-                let pictures = (plan.pictures() > 0).then(|| ui::pictures(plan.pictures()));
-                let warnings = warnings
-                    .into_iter()
-                    .map(|(_, message)| message)
-                    .chain(pictures)
-                    .chain(bought)
-                    .chain(missing)
-                    .chain(elsewhere);
-                let view = PlanView::new(plan, warnings.collect());
-                let json = view.and_then(|view| Page::json(&view));
-                json.map_err(|error| Failure::of_form(&error))?
-            }
-        };
-        self.terminal.result(&page);
-        let approved = self.approved().is_none_or(|approved| approved.is(&plan.digest));
-        if !approved {
-            self.tell_differences(plan);
-        }
-        Ok(if plan.is_within_limits() && approved { Exit::Done } else { Exit::NotAllowed })
-    }
-
-    fn approved(&self) -> Option<&Approved> {
-        self.session.approved()
-    }
-
-    /// Tells why an approval does not cover a plan.
-    fn tell_differences(&self, plan: &Plan) {
-        match self.approved().and_then(|approved| plan.differences_from(approved)) {
-            Some(found) => self.terminal.question(&ui::differences(&found)),
-            None => self.terminal.warning("the plan is another one than was approved"),
-        }
-    }
-
-    /// What leads back to this very plan: the manifest, and all that says what of it is bought.
-    fn in_full(&self, plan: &Plan) -> Again {
-        let RunArgs { selection, again, .. } = self.args;
-        let lists = [
-            ("--select", &selection.select),
-            ("--exclude", &selection.exclude),
-            ("--tag", &selection.tag),
-            ("--retake", &again.retake),
-        ];
-        let values = lists.into_iter().flat_map(|(option, values)| values.iter().map(move |value| (option, value)));
-        let mut full = values.fold(self.again.clone(), |full, (option, value)| full.with(option, value));
-        for (option, number) in [("--sample", self.args.few.sample), ("--limit", self.args.few.limit)] {
-            if let Some(number) = number {
-                full = full.with(option, &number.to_string());
-            }
-        }
-        if plan.pictures() > 0
-            && let Some(command) = &self.args.programs.asset_command
-        {
-            full = full.with("--asset-command", command);
-        }
-        if again.retries > 0 {
-            full = full.with("--retries", &again.retries.to_string());
-        }
-        if !plan.repurchases.is_empty() {
-            full = full.with_switch("--buy-again");
-        }
-        if again.retry_failed { full.with_switch("--retry-failed") } else { full }
-    }
-
     async fn go(&self, early: Option<Address>) -> Result<Exit, Failure> {
-        let held = self.session.hold().await?;
+        let held = self.hold().await?;
         self.tell_what_is_open(&held);
         held.check_limits()?;
         if let Err(refusal) = held.check_approval() {
@@ -222,6 +159,7 @@ impl Run<'_> {
         let consent = consent::ask(self.args, ready.plan(), service, self.terminal)?;
         let stop = Stop::default();
         if !ready.has_work() {
+            self.begin().await;
             return self.end(ready.run(&consent, &stop, &|_| {}).await?, Usd::ZERO, &left_out, has_doubts_elsewhere);
         }
         let progress = Progress::new(self.terminal, &self.again, ready.plan(), self.session.settings());
@@ -232,8 +170,10 @@ impl Run<'_> {
             }
             progress.tell(&event);
         };
+        // Nobody waits for a monitor.
+        let runs = async { futures::join!(ready.run(&consent, &stop, &tell), self.begin()).0 };
         let ended = tokio::select! {
-            outcome = ready.run(&consent, &stop, &tell) => Ok(outcome),
+            outcome = runs => Ok(outcome),
             signal = signals::watch(&stop, &tell) => Err(signal),
             never = progress.keep_telling() => match never {},
         };
@@ -245,6 +185,30 @@ impl Run<'_> {
             }
             // The second one. The ledger covers everything that is left behind.
             Err(signal) => Ok(Exit::Signal(signal)),
+        }
+    }
+
+    /// Takes the batch, and waits for another run that is at it for as long as was said.
+    async fn hold(&self) -> Result<Held<'_, SqliteLedger>, Failure> {
+        let until = Instant::now() + self.args.monitors.lock_wait.unwrap_or_default();
+        let mut has_said = false;
+        loop {
+            match self.session.hold().await {
+                Err(Refusal::Hold(busy @ HoldError::Busy { .. })) if Instant::now() < until => {
+                    if !std::mem::replace(&mut has_said, true) {
+                        self.terminal.note(&format!("{busy}: waiting for it to end"));
+                    }
+                    tokio::time::sleep(LOOK_AGAIN.min(until - Instant::now())).await;
+                }
+                held => return Ok(held?),
+            }
+        }
+    }
+
+    /// Tells a monitor that the run begins.
+    async fn begin(&self) {
+        if let Some(monitors) = self.monitors {
+            monitors.begin().await;
         }
     }
 
@@ -318,6 +282,9 @@ impl Run<'_> {
         }
         if let Some(refusal) = failed.into_iter().find_map(Result::err) {
             return Err(Failure { money: Some("what was paid for is in the ledger"), ..refusal.into() });
+        }
+        if let Some(monitors) = self.monitors {
+            monitors.is_known(report);
         }
         others.into_iter().map(|other| other.written).fold(written, Result::and).map_err(|error| Failure {
             money: Some(

@@ -2,4 +2,5 @@
 
 mod documents;
 mod habits;
+mod monitors;
 mod output;

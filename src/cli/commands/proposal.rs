@@ -1,0 +1,98 @@
+//! `shotlist run --plan`: the plan, in the form that was asked for.
+
+use super::run::Run;
+use crate::cli::args::{PlanFormat, RunArgs};
+use crate::cli::exit::Exit;
+use crate::cli::failure::Failure;
+use crate::cli::pictures;
+use crate::plan::{Approved, Plan, PlanView};
+use crate::report::write_proposal;
+use crate::ui::{self, Again, Page};
+
+impl Run<'_> {
+    pub(super) fn show(&self, plan: &Plan, warnings: Vec<(Option<String>, String)>) -> Result<Exit, Failure> {
+        let page = match self.args.money.format {
+            PlanFormat::Text => {
+                let mut page = ui::plan_text(plan, self.terminal.width(), self.terminal.verbosity > 0);
+                // What came before an approval is not what comes before the next one.
+                if self.approved().is_none() {
+                    page.add(&ui::to_approve(plan, &self.in_full(plan)));
+                }
+                page
+            }
+            PlanFormat::Markdown => ui::plan_markdown(plan, &self.in_full(plan)),
+            PlanFormat::Html => {
+                let proposal = ui::plan_page(plan, &warnings, &self.in_full(plan), pictures::embedding());
+                let mut page = Vec::new();
+                write_proposal(proposal, &mut page).map_err(|error| Failure::cannot_write(&error))?;
+                // Made of our own templates, which escape whatever comes from outside.
+                Page::own(String::from_utf8_lossy(&page).into_owned())
+            }
+            PlanFormat::Json => {
+                let bought = ui::bought_before(&plan.repurchases);
+                let fetch = plan.totals().fetch;
+                let missing = (fetch > 0).then(|| ui::to_fetch(fetch));
+                let elsewhere = plan.elsewhere.iter().map(ui::open_elsewhere);
+                let pictures = (plan.pictures() > 0).then(|| ui::pictures(plan.pictures()));
+                let warnings = warnings
+                    .into_iter()
+                    .map(|(_, message)| message)
+                    .chain(pictures)
+                    .chain(bought)
+                    .chain(missing)
+                    .chain(elsewhere);
+                let view = PlanView::new(plan, warnings.collect());
+                let json = view.and_then(|view| Page::json(&view));
+                json.map_err(|error| Failure::of_form(&error))?
+            }
+        };
+        self.terminal.result(&page);
+        let approved = self.approved().is_none_or(|approved| approved.is(&plan.digest));
+        if !approved {
+            self.tell_differences(plan);
+        }
+        Ok(if plan.is_within_limits() && approved { Exit::Done } else { Exit::NotAllowed })
+    }
+
+    fn approved(&self) -> Option<&Approved> {
+        self.session.approved()
+    }
+
+    /// Tells why an approval does not cover a plan.
+    pub(super) fn tell_differences(&self, plan: &Plan) {
+        match self.approved().and_then(|approved| plan.differences_from(approved)) {
+            Some(found) => self.terminal.question(&ui::differences(&found)),
+            None => self.terminal.warning("the plan is another one than was approved"),
+        }
+    }
+
+    /// What leads back to this very plan: the manifest, and all that says what of it is bought.
+    fn in_full(&self, plan: &Plan) -> Again {
+        let RunArgs { selection, again, .. } = self.args;
+        let lists = [
+            ("--select", &selection.select),
+            ("--exclude", &selection.exclude),
+            ("--tag", &selection.tag),
+            ("--retake", &again.retake),
+        ];
+        let values = lists.into_iter().flat_map(|(option, values)| values.iter().map(move |value| (option, value)));
+        let mut full = values.fold(self.again.clone(), |full, (option, value)| full.with(option, value));
+        for (option, number) in [("--sample", self.args.few.sample), ("--limit", self.args.few.limit)] {
+            if let Some(number) = number {
+                full = full.with(option, &number.to_string());
+            }
+        }
+        if plan.pictures() > 0
+            && let Some(command) = &self.args.programs.asset_command
+        {
+            full = full.with("--asset-command", command);
+        }
+        if again.retries > 0 {
+            full = full.with("--retries", &again.retries.to_string());
+        }
+        if !plan.repurchases.is_empty() {
+            full = full.with_switch("--buy-again");
+        }
+        if again.retry_failed { full.with_switch("--retry-failed") } else { full }
+    }
+}

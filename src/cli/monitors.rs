@@ -1,0 +1,157 @@
+//! Who is told how a run went: a monitor, metrics, a summary, and the last line of a JSON log.
+
+use std::cell::{Cell, OnceCell};
+use std::time::Instant;
+
+use jiff::Timestamp;
+
+use super::args::RunArgs;
+use super::exit::Exit;
+use super::failure::Failure;
+use super::runtime;
+use crate::domain::{BatchKey, with_causes};
+use crate::monitor::{Ending, METRICS_MARK, OwnFile, Ping, Word, metrics};
+use crate::report::Report;
+use crate::ui::{self, SUMMARY_MARK, Terminal};
+
+/// Those that are told, and what they are told.
+pub(super) struct Monitors<'t> {
+    terminal: &'t Terminal,
+    ping: Option<Ping>,
+    metrics: Option<OwnFile>,
+    summary: Option<OwnFile>,
+    began_at: Timestamp,
+    began: Instant,
+    /// The manifest's own name, until its batch is known.
+    name: String,
+    key: OnceCell<BatchKey>,
+    /// How the batch stands at the end.
+    report: OnceCell<Report>,
+    /// For how long monitors were waited for.
+    waited: Cell<std::time::Duration>,
+    has_warned: Cell<bool>,
+}
+
+impl<'t> Monitors<'t> {
+    /// Those that were named. Refuses an address that is none, and a file that somebody else wrote.
+    pub(super) fn new(args: &RunArgs, terminal: &'t Terminal) -> Result<Self, Failure> {
+        let named = &args.monitors;
+        let ping = named.ping.as_deref().map(Ping::new).transpose();
+        let ping = ping.map_err(|error| Failure::before_sending(Exit::Usage, format!("--ping: {error}")))?;
+        let file = |option: &str, path: Option<&std::path::Path>, mark| {
+            let file = path.map(|path| OwnFile::new(path, mark)).transpose();
+            file.map_err(|error| {
+                let failure = Failure::before_sending(Exit::CannotWrite, format!("{option}: {}", with_causes(&error)));
+                failure.with_help("name another file, or move that one out of the way")
+            })
+        };
+        let name = args.manifest.manifest.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        Ok(Self {
+            terminal,
+            ping,
+            metrics: file("--metrics", named.metrics.as_deref(), METRICS_MARK)?,
+            summary: file("--summary", named.summary.as_deref(), SUMMARY_MARK)?,
+            began_at: Timestamp::now(),
+            began: Instant::now(),
+            name: name.unwrap_or_default(),
+            key: OnceCell::new(),
+            report: OnceCell::new(),
+            waited: Cell::default(),
+            has_warned: Cell::new(false),
+        })
+    }
+
+    /// The batch is known by now.
+    pub(super) fn is_about(&self, key: &BatchKey) {
+        self.key.get_or_init(|| key.clone());
+    }
+
+    /// How the batch stands at the end is known.
+    pub(super) fn is_known(&self, report: Report) {
+        self.report.get_or_init(|| report);
+    }
+
+    /// Whether anybody wants to know how the batch stands, also after a refusal.
+    pub(super) fn wants_sums(&self) -> bool {
+        self.report.get().is_none()
+            && (self.ping.is_some() || self.metrics.is_some() || self.summary.is_some() || self.terminal.logs_json)
+    }
+
+    /// Tells that the run begins, now that the batch is held: whoever ends with 75 has not begun.
+    pub(super) async fn begin(&self) {
+        self.say(Word::Start, String::new(), Ping::LIMIT / 2).await;
+    }
+
+    /// Tells everybody how it ended, with what went wrong. Gives the exit code, which nothing of this changes.
+    pub(super) fn end(&self, ended: Result<Exit, Failure>) -> Exit {
+        let exit = match &ended {
+            Ok(exit) => *exit,
+            Err(failure) => failure.exit,
+        };
+        let exit = if self.terminal.has_lost_results() { exit.max(Exit::CannotWrite) } else { exit };
+        let why = ended.as_ref().err().map(|failure| failure.message.clone());
+        if let Err(failure) = ended {
+            failure.show(self.terminal);
+        }
+        let fallback = BatchKey { name: self.name.clone(), batch: String::new() };
+        let key = self.key.get().unwrap_or(&fallback);
+        let report = self.report.get();
+        let is_success = matches!(exit, Exit::Done | Exit::Held);
+        let ending = Ending {
+            key,
+            exit_code: exit.code(),
+            is_success,
+            began_at: self.began_at,
+            took: self.began.elapsed(),
+            totals: report.map(|report| &report.totals),
+        };
+        let told = ui::Told { key, exit_code: exit.code(), meaning: exit.meaning(), why: why.as_deref(), report };
+        if let Some(file) = &self.metrics {
+            let earlier = file.earlier().unwrap_or_default();
+            self.written("metrics", file.write(&metrics(&ending, &earlier)));
+        }
+        if let Some(file) = &self.summary {
+            self.written("summary", file.write(&ui::summary_markdown(&told)));
+        }
+        if self.ping.is_some() {
+            let word = match exit {
+                Exit::Busy => Word::Log,
+                _ if is_success => Word::Success,
+                _ => Word::Failure(exit.code()),
+            };
+            let left = Ping::LIMIT.saturating_sub(self.waited.get());
+            // Whoever wants to leave at once gets no more than a moment of delay.
+            let left = if matches!(exit, Exit::Signal(_)) { left.min(Ping::LIMIT / 5) } else { left };
+            let text = ui::short_summary(&told);
+            let said = runtime::block_on(async {
+                self.say(word, text, left).await;
+                Ok(())
+            });
+            if let Err(failure) = said {
+                failure.show(self.terminal);
+            }
+        }
+        if self.terminal.logs_json {
+            ui::log_finished(&told, self.terminal);
+        }
+        exit
+    }
+
+    async fn say(&self, word: Word, text: String, limit: std::time::Duration) {
+        let Some(ping) = &self.ping else { return };
+        let start = Instant::now();
+        let said = ping.say(word, text, limit).await;
+        self.waited.set(self.waited.get() + start.elapsed());
+        if let Err(error) = said
+            && !self.has_warned.replace(true)
+        {
+            self.terminal.failure(&format!("the monitor of --ping was not told: {error}"));
+        }
+    }
+
+    fn written(&self, what: &str, written: std::io::Result<()>) {
+        if let Err(error) = written {
+            self.terminal.failure(&format!("the {what} can't be written: {error}"));
+        }
+    }
+}

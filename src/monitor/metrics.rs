@@ -1,0 +1,189 @@
+//! Metrics in the text form that the textfile collector of Prometheus's node exporter reads (Prometheus exposition format 0.0.4).
+//!
+//! What nobody knows has no line: a run that was refused before it could look says nothing of the money, and not zero.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::domain::BatchKey;
+use crate::report::{JobState, Totals};
+
+/// When the last run succeeded, which a run that failed passes on.
+const LAST_SUCCESS: &str = "shotlist_last_success_timestamp_seconds";
+
+/// How a run ended, as far as it came.
+#[derive(Clone, Copy, Debug)]
+pub struct Ending<'e> {
+    /// The batch.
+    pub key: &'e BatchKey,
+    /// The exit code.
+    pub exit_code: u8,
+    /// Whether nobody has to do anything: everything is completed, or waits for a face review.
+    pub is_success: bool,
+    /// When it began.
+    pub began_at: Timestamp,
+    /// How long it took.
+    pub took: Duration,
+    /// How the batch stands, if that is known.
+    pub totals: Option<&'e Totals>,
+}
+
+/// The metrics of a run, with what of the earlier ones still holds.
+#[must_use]
+pub fn metrics(ending: &Ending<'_>, earlier: &str) -> String {
+    let Ending { key, exit_code, is_success, began_at, took, totals } = *ending;
+    let ended_at = began_at.saturating_add(took).unwrap_or(began_at);
+    let labels = format!("name=\"{}\",batch=\"{}\"", escaped(&key.name), escaped(&key.batch));
+    let mut text = String::new();
+    let mut put = |name: &str, help: &str, lines: &[(String, String)]| {
+        if lines.is_empty() {
+            return;
+        }
+        let _infallible = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge");
+        for (labels, value) in lines {
+            let _infallible = writeln!(text, "{name}{{{labels}}} {value}");
+        }
+    };
+    let one = |value: String| vec![(labels.clone(), value)];
+    let seconds = |time: Timestamp| format!("{:.3}", time.as_duration().as_secs_f64());
+    put(LAST_RUN, "When the last run ended.", &one(seconds(ended_at)));
+    let success = if is_success { one(seconds(ended_at)) } else { last_success(earlier, key).into_iter().collect() };
+    put(LAST_SUCCESS, "When the last run ended after which nobody has to do anything.", &success);
+    put("shotlist_last_run_exit_code", "The exit code of the last run.", &one(exit_code.to_string()));
+    let took = format!("{:.3}", took.as_secs_f64());
+    put("shotlist_last_run_duration_seconds", "How long the last run took.", &one(took));
+    if let Some(totals) = totals {
+        put("shotlist_spent_usd", "What was certainly charged for the batch.", &one(totals.spent_usd.to_string()));
+        put("shotlist_at_risk_usd", "What submissions in doubt may have cost.", &one(totals.at_risk_usd.to_string()));
+        put(
+            "shotlist_unknown_usd",
+            "What tasks may cost of which no charge is documented.",
+            &one(totals.unknown_usd.to_string()),
+        );
+        let jobs: Vec<(String, String)> = JobState::ALL
+            .iter()
+            .map(|state| {
+                let count = totals.states.get(state.name()).copied().unwrap_or(0);
+                (format!("{labels},state=\"{}\"", state.name()), count.to_string())
+            })
+            .collect();
+        put("shotlist_jobs", "Jobs of the manifest by where they stand.", &jobs);
+    }
+    text
+}
+
+/// When the last run ended: the file begins with it.
+const LAST_RUN: &str = "shotlist_last_run_timestamp_seconds";
+
+/// How a file of metrics begins, and no other.
+pub const METRICS_MARK: &str = "# HELP shotlist_last_run_timestamp_seconds ";
+
+/// When a manifest of this name last succeeded, of whichever batch, as the earlier metrics have it.
+fn last_success(earlier: &str, key: &BatchKey) -> Option<(String, String)> {
+    let start = format!("{LAST_SUCCESS}{{");
+    let own = format!("name=\"{}\",", escaped(&key.name));
+    earlier.lines().find_map(|line| {
+        let (labels, value) = line.strip_prefix(&start)?.rsplit_once("} ")?;
+        (labels.starts_with(&own) && value.parse::<f64>().is_ok()).then(|| (labels.to_owned(), value.to_owned()))
+    })
+}
+
+/// A value of a label.
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::domain::Usd;
+
+    fn key(batch: &str) -> BatchKey {
+        BatchKey { name: "da\"ily".into(), batch: batch.into() }
+    }
+
+    fn ending<'e>(key: &'e BatchKey, exit_code: u8, at: i64, totals: Option<&'e Totals>) -> Ending<'e> {
+        let began_at = Timestamp::from_second(at - 90).expect("a time");
+        Ending { key, exit_code, is_success: exit_code == 0, began_at, took: Duration::from_secs(90), totals }
+    }
+
+    #[test]
+    fn what_is_not_known_has_no_line_and_the_last_success_is_passed_on() {
+        let usd = |micros| Usd::from_micros(micros);
+        let totals = Totals {
+            jobs: 3,
+            planned_usd: usd(0),
+            to_submit_usd: usd(0),
+            held_usd: usd(0),
+            spent_usd: usd(1_800_000),
+            at_risk_usd: usd(900_000),
+            unknown_usd: usd(0),
+            states: BTreeMap::from([("completed", 2), ("in_doubt", 1)]),
+            videos: 2,
+            exec_failed: 0,
+            exec_owed: 0,
+        };
+        let (mon, tue, wed) = (key("mon"), key("tue"), key("wed"));
+        let first = metrics(&ending(&mon, 0, 1_000_000, Some(&totals)), "");
+        insta::assert_snapshot!(first, @r#"
+        # HELP shotlist_last_run_timestamp_seconds When the last run ended.
+        # TYPE shotlist_last_run_timestamp_seconds gauge
+        shotlist_last_run_timestamp_seconds{name="da\"ily",batch="mon"} 1000000.000
+        # HELP shotlist_last_success_timestamp_seconds When the last run ended after which nobody has to do anything.
+        # TYPE shotlist_last_success_timestamp_seconds gauge
+        shotlist_last_success_timestamp_seconds{name="da\"ily",batch="mon"} 1000000.000
+        # HELP shotlist_last_run_exit_code The exit code of the last run.
+        # TYPE shotlist_last_run_exit_code gauge
+        shotlist_last_run_exit_code{name="da\"ily",batch="mon"} 0
+        # HELP shotlist_last_run_duration_seconds How long the last run took.
+        # TYPE shotlist_last_run_duration_seconds gauge
+        shotlist_last_run_duration_seconds{name="da\"ily",batch="mon"} 90.000
+        # HELP shotlist_spent_usd What was certainly charged for the batch.
+        # TYPE shotlist_spent_usd gauge
+        shotlist_spent_usd{name="da\"ily",batch="mon"} 1.80
+        # HELP shotlist_at_risk_usd What submissions in doubt may have cost.
+        # TYPE shotlist_at_risk_usd gauge
+        shotlist_at_risk_usd{name="da\"ily",batch="mon"} 0.90
+        # HELP shotlist_unknown_usd What tasks may cost of which no charge is documented.
+        # TYPE shotlist_unknown_usd gauge
+        shotlist_unknown_usd{name="da\"ily",batch="mon"} 0.00
+        # HELP shotlist_jobs Jobs of the manifest by where they stand.
+        # TYPE shotlist_jobs gauge
+        shotlist_jobs{name="da\"ily",batch="mon",state="completed"} 2
+        shotlist_jobs{name="da\"ily",batch="mon",state="in_progress"} 0
+        shotlist_jobs{name="da\"ily",batch="mon",state="queued"} 0
+        shotlist_jobs{name="da\"ily",batch="mon",state="pending"} 0
+        shotlist_jobs{name="da\"ily",batch="mon",state="held"} 0
+        shotlist_jobs{name="da\"ily",batch="mon",state="rejected"} 0
+        shotlist_jobs{name="da\"ily",batch="mon",state="failed"} 0
+        shotlist_jobs{name="da\"ily",batch="mon",state="in_doubt"} 1
+        "#);
+        assert!(first.starts_with(METRICS_MARK));
+        let second = metrics(&ending(&tue, 2, 1_086_400, None), &first);
+        insta::assert_snapshot!(second, @r#"
+        # HELP shotlist_last_run_timestamp_seconds When the last run ended.
+        # TYPE shotlist_last_run_timestamp_seconds gauge
+        shotlist_last_run_timestamp_seconds{name="da\"ily",batch="tue"} 1086400.000
+        # HELP shotlist_last_success_timestamp_seconds When the last run ended after which nobody has to do anything.
+        # TYPE shotlist_last_success_timestamp_seconds gauge
+        shotlist_last_success_timestamp_seconds{name="da\"ily",batch="mon"} 1000000.000
+        # HELP shotlist_last_run_exit_code The exit code of the last run.
+        # TYPE shotlist_last_run_exit_code gauge
+        shotlist_last_run_exit_code{name="da\"ily",batch="tue"} 2
+        # HELP shotlist_last_run_duration_seconds How long the last run took.
+        # TYPE shotlist_last_run_duration_seconds gauge
+        shotlist_last_run_duration_seconds{name="da\"ily",batch="tue"} 90.000
+        "#);
+        // And on, and until the next one.
+        let third = metrics(&ending(&wed, 6, 1_172_800, None), &second);
+        assert!(third.contains("batch=\"mon\"} 1000000.000"), "{third}");
+        let fourth = metrics(&ending(&wed, 0, 1_172_800, None), &third);
+        assert!(!fourth.contains("batch=\"mon\""), "{fourth}");
+        let other = BatchKey { name: "other".into(), batch: String::new() };
+        assert!(!metrics(&ending(&other, 1, 1_172_800, None), &fourth).contains(LAST_SUCCESS));
+    }
+}

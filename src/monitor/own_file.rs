@@ -1,0 +1,84 @@
+//! A file that is written anew at each run, and that nobody else writes.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use crate::files::{make_folders, open_plain, replace};
+
+/// The most that is read of an earlier one, in bytes: more than any of them that says something.
+const MOST_READ: u64 = 64 << 10;
+
+/// A file of ours, told by how it begins.
+#[derive(Clone, Debug)]
+pub struct OwnFile {
+    path: PathBuf,
+    mark: &'static str,
+}
+
+/// A file that is in the way, and is not ours.
+#[derive(Debug, thiserror::Error)]
+pub enum NotOurs {
+    /// It holds something else.
+    #[error("{} is there already, and shotlist did not write it", .0.display())]
+    Foreign(PathBuf),
+    /// It can't be looked at.
+    #[error("{} can't be read to see whether shotlist wrote it", .0.display())]
+    Unread(PathBuf, #[source] io::Error),
+}
+
+impl OwnFile {
+    /// A file that begins with a mark wherever we wrote it. One that is empty or not there may be written, too.
+    pub fn new(path: &Path, mark: &'static str) -> Result<Self, NotOurs> {
+        let file = Self { path: path.to_owned(), mark };
+        let earlier = file.earlier().map_err(|error| NotOurs::Unread(file.path.clone(), error))?;
+        if earlier.is_empty() || earlier.starts_with(mark) { Ok(file) } else { Err(NotOurs::Foreign(file.path)) }
+    }
+
+    /// The beginning of what is in it now; nothing if it is not there.
+    pub fn earlier(&self) -> io::Result<String> {
+        let file = match open_plain(&self.path, File::options().read(true)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
+            opened => opened?,
+        };
+        let mut bytes = Vec::new();
+        file.take(MOST_READ).read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Replaces it whole: whoever reads meanwhile gets the old one or the new one.
+    pub fn write(&self, text: &str) -> io::Result<()> {
+        debug_assert!(text.starts_with(self.mark), "it would not be known again");
+        if let Some(folder) = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            make_folders(folder)?;
+        }
+        replace(&self.path, |_, file| {
+            // Whoever scrapes it is another user (spec §8), whatever the umask of cron or systemd is.
+            #[cfg(unix)]
+            {
+                use std::os::unix::fs::PermissionsExt as _;
+                file.get_ref().set_permissions(std::fs::Permissions::from_mode(0o644))?;
+            }
+            file.write_all(text.as_bytes())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_somebody_else_is_left_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("new/x.prom");
+        OwnFile::new(&path, "# ours").expect("nothing there").write("# ours\n1\n").expect("written");
+        let again = OwnFile::new(&path, "# ours").expect("ours");
+        assert_eq!(again.earlier().expect("read"), "# ours\n1\n");
+        std::fs::write(&path, "alias ll='ls -l'\n").expect("written");
+        assert!(matches!(OwnFile::new(&path, "# ours"), Err(NotOurs::Foreign(_))));
+        std::fs::write(&path, "").expect("written");
+        OwnFile::new(&path, "# ours").expect("an empty one is nobody's");
+        assert!(matches!(OwnFile::new(folder.path(), "# ours"), Err(NotOurs::Unread(..))));
+    }
+}
