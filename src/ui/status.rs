@@ -84,6 +84,9 @@ pub(crate) fn summary_text(report: &Report, reserved: Option<Usd>, again: &Again
     if report.totals.states.get(JobState::Failed.name()).is_some_and(|&failed| failed > 0) {
         page.line("failed: --retry-failed tries again, and costs again");
     }
+    if let Some(line) = not_done(report, again) {
+        page.line(line);
+    }
     if report.simulated {
         page.line("This was the simulator: no video was made by a real service, and nothing was paid.");
     }
@@ -96,6 +99,19 @@ pub(crate) fn summary_text(report: &Report, reserved: Option<Usd>, again: &Again
         page.line(format_args!("to look at it: {} {}", opener(), quoted(&path.to_string_lossy())));
     }
     page
+}
+
+/// Which jobs another run goes on with, and how: a template of today gives another batch tomorrow, so the command says which.
+fn not_done(report: &Report, again: &Again) -> Option<String> {
+    let is_open = |state| matches!(state, JobState::Pending | JobState::Queued | JobState::InProgress);
+    let mut jobs = report.rows().filter(|row| is_open(row.state)).map(|row| row.id);
+    let named: Vec<String> = jobs.by_ref().take(NAMED).collect();
+    let more = jobs.count();
+    if named.is_empty() {
+        return None;
+    }
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    Some(format!("not done: {}{more}; to go on: `{}`", named.join(", "), again.command("run", &[])))
 }
 
 /// What opens a page on this system.

@@ -1,5 +1,6 @@
 //! Habits, words and exit codes of the command line, and documents that say what it does.
 
+mod cron;
 mod documents;
 mod habits;
 mod monitors;

@@ -267,8 +267,14 @@ fn random_kills(jobs: usize, kills: usize) {
         happened += usize::from(Ended::of(child).code.is_none());
     }
     assert!(happened >= kills / 2, "only {happened} of {kills} kills happened");
-    let ended = here.run(&service, &["-q", "--concurrency", "16", "--max-doubts", "1000"]).ends();
-    assert!([Some(0), Some(1), Some(7)].contains(&ended.code), "{:?}\n{}", ended.code, ended.stderr);
+    // A page as the first answer of all ends a run, because another server may be behind it.
+    for _ in 0..5 {
+        let ended = here.run(&service, &["-q", "--concurrency", "16", "--max-doubts", "1000"]).ends();
+        assert!([Some(0), Some(1), Some(7)].contains(&ended.code), "{:?}\n{}", ended.code, ended.stderr);
+        if !here.states().contains(&"pending".to_owned()) {
+            break;
+        }
+    }
 
     let made = made.lock().expect("no panic").clone();
     let prompts: HashSet<&String> = made.iter().map(|(prompt, _)| prompt).collect();

@@ -228,7 +228,8 @@ fn the_example_for_ci_buys_on_a_merge_what_the_pull_request_showed() {
             .script(&service, &format!("set -e\n{}", step(job)))
             .env("PATH", &path)
             .env("PR", "7")
-            .env("SHA", "abc");
+            .env("SHA", "abc")
+            .env("GITHUB_STEP_SUMMARY", &here.path("summary.md").to_string_lossy());
         script.env("SHOTLIST_FIRST_POLL", "0s").ends()
     };
     assert_eq!(runs("run").code, Some(2), "no plan was approved");

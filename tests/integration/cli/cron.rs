@@ -1,0 +1,130 @@
+//! The examples for cron and for clusters, as those take them; and exit codes that say the same wherever they stand.
+#![cfg(unix)]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::support::{Service, Workspace, json};
+
+fn example(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name);
+    std::fs::read_to_string(path).expect("an example")
+}
+
+/// The lines of the crontab: what it sets, and the command of its only entry.
+fn crontab(replaced: &[(&str, String)]) -> (BTreeMap<String, String>, String) {
+    let mut text = example("cron/crontab");
+    for (old, new) in replaced {
+        assert!(text.contains(old), "{old} is not in the crontab");
+        text = text.replace(old, new);
+    }
+    let (mut settings, mut entries) = (BTreeMap::new(), Vec::new());
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        match line.split_once('=').filter(|(name, _)| name.chars().all(|c| c.is_ascii_uppercase() || c == '_')) {
+            Some((name, value)) => drop(settings.insert(name.to_owned(), value.to_owned())),
+            // Five fields say when; a % would end the command.
+            None => entries.push(line.splitn(6, [' ', '\t']).last().expect("a command").trim_start().to_owned()),
+        }
+    }
+    assert!(entries.len() == 1 && !entries[0].contains('%'), "{entries:?}");
+    (settings, entries.remove(0))
+}
+
+#[test]
+fn the_crontab_runs_as_cron_runs_it() {
+    let here = Workspace::new().file("daily.yaml", example("daily.yaml")).file("etc/key", "k\n");
+    std::fs::create_dir(here.path("bin")).expect("a folder");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_shotlist"), here.path("bin/shotlist")).expect("installed");
+    let refusing = Service::scripted(|_| json(400, &serde_json::json!({ "error": { "message": "not today" } })));
+    let nights = [
+        // Nothing is mailed where all went well, and on a second run of the day, too.
+        (Service::well(), Some(0), ""),
+        (Service::well(), Some(0), ""),
+        (refusing, Some(1), "not today"),
+    ];
+    for (night, (service, code, told)) in nights.into_iter().enumerate() {
+        let at = |path: &str| here.path(path).to_string_lossy().into_owned();
+        let (settings, command) = crontab(&[
+            ("/usr/local/bin", at("bin")),
+            ("/srv/videos", at("")),
+            ("/etc/shotlist/key", at("etc/key")),
+            ("https://video.example.com", service.url()),
+        ]);
+        assert!(settings["MAILTO"].contains('@') && settings["PATH"].ends_with(":/usr/bin:/bin"), "{settings:?}");
+        if night == 2 {
+            let text =
+                example("daily.yaml").replace("The sky over", "The gulls over").replace("day: 5.00", "day: 9.00");
+            here.write("daily.yaml", text);
+        }
+        // What cron gives a job, and no more: no shell's profile, no terminal, the home folder.
+        let mut cron = std::process::Command::new("/bin/sh");
+        cron.args(["-c", &command]).env_clear().envs(&settings).env_remove("MAILTO").current_dir("/");
+        cron.envs([("HOME", &*at("")), ("LOGNAME", "videos"), ("SHELL", "/bin/sh")]);
+        // The test has no minutes.
+        cron.envs([("SHOTLIST_FIRST_POLL", "0s"), ("SHOTLIST_POLL_FLOOR", "5ms")]);
+        let output = cron.stdin(std::process::Stdio::null()).output().expect("sh runs");
+        let mail = String::from_utf8([output.stdout, output.stderr].concat()).expect("UTF-8");
+        assert_eq!(output.status.code(), code, "{mail}");
+        assert!(if told.is_empty() { mail.is_empty() } else { mail.contains(told) && mail.contains("sky") }, "{mail}");
+    }
+}
+
+/// The exit codes of the README's table, with what to do about each.
+fn documented() -> BTreeMap<u8, String> {
+    let readme = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).expect("the README");
+    let table = readme.split_once("| exit code | meaning | what to do |").expect("the table").1;
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with("| "));
+    let cells = rows.map(|row| row.trim_matches('|').split('|').map(str::trim).collect::<Vec<_>>());
+    let rows = cells.flat_map(|cells| {
+        let codes: Vec<u8> = cells[0].split(", ").map(|code| code.parse().expect("a code")).collect();
+        codes.into_iter().map(move |code| (code, cells[2].to_owned())).collect::<Vec<_>>()
+    });
+    rows.collect()
+}
+
+#[test]
+fn a_cluster_does_about_each_exit_code_what_the_table_says() {
+    let job: serde_yaml::Value = serde_yaml::from_str(&example("cron/kubernetes.yaml")).expect("YAML");
+    let rules = job["spec"]["jobTemplate"]["spec"]["podFailurePolicy"]["rules"].as_sequence().expect("rules").clone();
+    let mut actions = BTreeMap::new();
+    for rule in rules.iter().filter(|rule| rule["onExitCodes"].is_mapping()) {
+        assert_eq!(rule["onExitCodes"]["operator"], "In");
+        for code in rule["onExitCodes"]["values"].as_sequence().expect("codes") {
+            let code = u8::try_from(code.as_u64().expect("a number")).expect("a code");
+            assert!(
+                actions.insert(code, rule["action"].as_str().expect("an action").to_owned()).is_none(),
+                "{code} twice"
+            );
+        }
+    }
+    let expected = documented().into_iter().filter(|(code, _)| *code != 0).map(|(code, what)| {
+        let action = match what.split(':').next() {
+            Some("retry") => "Count",
+            Some("ignore") if code > 128 => "Ignore",
+            // Another start would change nothing: a person has to do something, or nobody.
+            Some("alarm" | "ignore") => "FailJob",
+            other => panic!("{code}: {other:?}"),
+        };
+        (code, action.to_owned())
+    });
+    assert_eq!(actions, expected.collect());
+    let codes: Vec<u8> = documented().into_keys().collect();
+    assert_eq!(codes, [0, 1, 2, 3, 4, 5, 6, 7, 74, 75, 129, 130, 143]);
+}
+
+#[test]
+fn what_was_spent_is_told_from_any_folder() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(crate::support::TWO_JOBS));
+    here.run(&service, &[]).ends_with(0);
+    let manifest = here.path("m.yaml");
+    let elsewhere = Workspace::new();
+    for by in ["day", "batch", "model"] {
+        let told = elsewhere.shotlist(&["spend", &manifest.to_string_lossy(), "--by", by]).ends_with(0).stdout;
+        assert!(told.contains("$11.25"), "{by}: {told}");
+    }
+    let ledger = here.path(".shotlist/ledger.db");
+    let told = elsewhere.shotlist(&["spend", "--ledger", &ledger.to_string_lossy()]).ends_with(0).stdout;
+    assert!(told.contains("$11.25"), "{told}");
+    let lost = elsewhere.shotlist(&["spend"]).ends_with(2).stderr;
+    assert!(lost.contains("name a manifest, or the ledger with --ledger"), "{lost}");
+}

@@ -1,0 +1,149 @@
+//! What runs where nobody watches, by the tools that run it there: systemd's units, and metrics in Prometheus's own exporter. A target of
+//! its own, because it needs those tools and the rights of root: `cargo test --test nights`.
+#![cfg(target_os = "linux")]
+#![expect(unreachable_pub, reason = "nothing of a test is reachable, and `pub` says what other files of it use")]
+
+#[expect(dead_code, unused_imports, reason = "the other tests use the rest")]
+#[path = "../integration/support/mod.rs"]
+mod support;
+
+mod week;
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use support::{Answer, Service, TWO_JOBS, Workspace, json, output_of, wait_until};
+
+/// Where the units say that the program is.
+const INSTALLED: &str = "/usr/local/bin/shotlist";
+/// `nobody`, who stands for the user that systemd makes.
+const NOBODY: u32 = 65534;
+
+fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/cron")
+}
+
+fn unit(name: &str) -> String {
+    fs::read_to_string(examples().join(name)).expect("a unit")
+}
+
+/// All values of a setting of a unit.
+fn settings<'u>(unit: &'u str, name: &str) -> Vec<&'u str> {
+    unit.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('=')).collect()
+}
+
+#[test]
+fn systemd_finds_nothing_wrong_with_the_units() {
+    let here = Workspace::new();
+    let mut verify = Command::new("systemd-analyze");
+    verify.args(["verify", "--recursive-errors=yes", "--man=no"]);
+    for name in ["shotlist.service", "shotlist.timer", "shotlist-failed.service"] {
+        // The program is where the test built it.
+        here.write(name, unit(name).replace(INSTALLED, env!("CARGO_BIN_EXE_shotlist")));
+        verify.arg(here.path(name));
+    }
+    let child = verify.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("systemd-analyze is there");
+    let output = output_of(child);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && !said.contains("shotlist"), "{said}");
+}
+
+/// The command of the unit as systemd starts it: as another user without any rights, in a system that is read-only but for its own
+/// folder, with its key as a credential.
+#[test]
+fn the_unit_can_write_where_it_has_to_and_nowhere_else() {
+    let unit = unit("shotlist.service");
+    assert_eq!(settings(&unit, "WorkingDirectory"), ["%S/shotlist"]);
+    assert_eq!(settings(&unit, "StateDirectory"), ["shotlist"]);
+    let service = Service::scripted(|asked| {
+        if asked.headers.get("authorization").is_some_and(|key| key == "Bearer from-the-credential") {
+            Answer::Well
+        } else {
+            json(401, &serde_json::json!({ "error": { "message": "who?" } }))
+        }
+    });
+    let here = Workspace::new().file("state/daily.yaml", TWO_JOBS).file("credentials/key", "from-the-credential\n");
+    // What systemd makes for that user: its folder, and its own copy of the key.
+    fs::set_permissions(here.root(), fs::Permissions::from_mode(0o755)).expect("a mode");
+    for (path, mode) in [("state", 0o755), ("credentials", 0o500), ("credentials/key", 0o400)] {
+        chown(here.path(path), Some(NOBODY), Some(NOBODY)).expect("the tests run as root");
+        fs::set_permissions(here.path(path), fs::Permissions::from_mode(mode)).expect("a mode");
+    }
+    // The build's own folder may be one that nobody else can read.
+    fs::copy(env!("CARGO_BIN_EXE_shotlist"), here.path("shotlist")).expect("a copy");
+    let command = settings(&unit, "ExecStart")[0].replace(INSTALLED, &here.path("shotlist").to_string_lossy());
+    let umask = settings(&unit, "UMask")[0];
+    let run = || {
+        let inside = format!(
+            "mount --bind \"$STATE\" \"$STATE\" && mount -o remount,ro,bind / && mount -o remount,rw,bind \"$STATE\" && cd \"$STATE\" \
+             && umask {umask} && exec setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups --no-new-privs \
+             --bounding-set=-all --inh-caps=-all sh -c '! touch ../anything 2>/dev/null && exec {command} --yes --first-poll 0s'"
+        );
+        let mut run = Command::new("unshare");
+        run.args(["--mount", "sh", "-c", &inside]).env_clear().stdin(Stdio::null());
+        run.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("STATE", here.path("state"));
+        run.env("CREDENTIALS_DIRECTORY", here.path("credentials")).env("SHOTLIST_BASE_URL", service.url());
+        let output = output_of(run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("unshare is there"));
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8_lossy(&said).into_owned())
+    };
+    // Twice: the second time everything is there already.
+    for _ in 0..2 {
+        assert_eq!(run(), (Some(0), String::new()));
+    }
+    assert_eq!(service.posts().len(), 2);
+    let report: serde_json::Value =
+        serde_json::from_slice(&fs::read(here.path("state/shotlist-out/daily/report.json")).expect("a report"))
+            .expect("JSON");
+    assert_eq!(report["jobs"][1]["state"], "completed");
+    assert!(here.path("state/.shotlist/ledger.db").exists() && !here.path("anything").exists());
+}
+
+/// An exporter that is stopped when the test ends.
+struct Exporter(Child);
+
+impl Drop for Exporter {
+    fn drop(&mut self) {
+        let _gone = self.0.kill();
+        let _ended = self.0.wait();
+    }
+}
+
+fn scraped(port: u16) -> Option<String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").ok()?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+#[test]
+fn prometheus_reads_the_metrics() {
+    let service = Service::scripted(|asked| if asked.body.contains("a dog") { Answer::Hangup } else { Answer::Well });
+    let here = Workspace::with_manifest(&format!("{TWO_JOBS}name: \"odd \\\"name\\\\\"\n"));
+    fs::create_dir(here.path("metrics")).expect("a folder");
+    here.run(&service, &["--metrics", "metrics/videos.prom", "--batch", "b"]).ends_with(7);
+    let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
+    let mut exporter = Command::new("prometheus-node-exporter");
+    exporter.args(["--collector.disable-defaults", "--collector.textfile"]);
+    exporter.arg(format!("--collector.textfile.directory={}", here.path("metrics").display()));
+    exporter.arg(format!("--web.listen-address=127.0.0.1:{port}")).stdout(Stdio::null()).stderr(Stdio::null());
+    let _exporter = Exporter(exporter.spawn().expect("prometheus-node-exporter is there"));
+    wait_until("it serves", || scraped(port).is_some());
+    let text = scraped(port).expect("metrics");
+    assert!(text.contains("node_textfile_scrape_error 0"), "{text}");
+    let labels = r#"{batch="b",name="odd \"name\\"}"#;
+    for line in [
+        format!("shotlist_spent_usd{labels} 3.75"),
+        format!("shotlist_at_risk_usd{labels} 7.5"),
+        format!("shotlist_last_run_exit_code{labels} 7"),
+        r#"shotlist_jobs{batch="b",name="odd \"name\\",state="in_doubt"} 1"#.to_owned(),
+    ] {
+        assert!(text.lines().any(|shown| shown == line), "{line}: {text}");
+    }
+    assert!(!text.contains("shotlist_last_success"), "there was none: {text}");
+}
