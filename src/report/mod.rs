@@ -24,7 +24,7 @@ pub use destinations::NoReport;
 pub(crate) use earlier::{EarlierJob, earlier_jobs, set_aside};
 pub(crate) use html::{Proposal, ProposalCard, write_proposal};
 pub(crate) use json::ReportView;
-pub use row::{JobState, Row, Superseded, Totals};
+pub use row::{ExecOutcome, JobState, Row, Superseded, Totals};
 pub use rows::Report;
 pub(crate) use sidecar::write as write_sidecars;
 pub use writer::{Form, ReportError, Writer, form_of};

@@ -10,7 +10,7 @@ use super::page::Page;
 use super::table::{Column, shortened};
 use super::told::states;
 use crate::domain::{Charge, Usd};
-use crate::report::{Form, JobState, Report, Row, form_of};
+use crate::report::{ExecOutcome, Form, JobState, Report, Row, form_of};
 
 /// The most jobs that are listed one by one, unless more is asked for.
 const LISTED: usize = 40;
@@ -130,7 +130,10 @@ fn causes(report: &Report) -> Vec<String> {
         // One that is pending has a message only if it was its turn.
         let is_bad = !matches!(row.state, JobState::Completed | JobState::Held);
         let own = row.error_message.filter(|_| is_bad).map(|message| (row.state.label(), message));
-        let of_exec = row.exec.and_then(|exec| exec.error).map(|error| ("exec failed".to_owned(), error));
+        let of_exec = row.exec.and_then(|exec| {
+            let what = if exec.outcome == ExecOutcome::Owed { "exec owed" } else { "exec failed" };
+            Some((what.to_owned(), exec.error?))
+        });
         for cause in [own, of_exec].into_iter().flatten() {
             groups.entry(cause).or_default().push(row.id.clone());
         }

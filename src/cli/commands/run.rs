@@ -83,6 +83,7 @@ fn obey(args: &RunArgs, terminal: &Terminal, monitors: Option<&Monitors<'_>>) ->
         ..options
     };
     let session = Session::new(chosen.manifest, paths::ledger(&args.manifest)?, options);
+    let to_go_on = again.command("run", &[]);
     let run = Run { args, terminal, session: &session, again, monitors };
     let ended = runtime::block_on(async {
         let plan = session.plan().await?;
@@ -111,7 +112,14 @@ fn obey(args: &RunArgs, terminal: &Terminal, monitors: Option<&Monitors<'_>>) ->
     if args.money.plan {
         std::mem::forget(session);
     }
-    ended
+    // A template of today is another batch tomorrow: whoever mends it then needs the one that was refused.
+    ended.map_err(|failure| match &failure.help {
+        Some(help) if failure.exit == Exit::NotAllowed && !args.money.plan => {
+            let help = format!("{help}; then: `{to_go_on}`");
+            failure.with_help(help)
+        }
+        _ => failure,
+    })
 }
 
 /// What was said of the pace, and the rest as it is.

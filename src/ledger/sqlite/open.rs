@@ -299,12 +299,15 @@ fn check_witness(connection: &Connection, path: &Path, known: Option<i64>) -> Re
 /// would be paid for again.
 pub(super) fn is_there(path: &Path) -> Result<bool, OpenError> {
     let unreachable = |source| OpenError::Unreachable { path: path.to_owned(), source };
-    let own = match std::fs::symlink_metadata(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound && has_companions(path) => {
-            return Err(OpenError::Gone(path.to_owned()));
-        }
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-        found => found.map_err(unreachable)?,
+    let look = || match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        found => found.map(Some).map_err(unreachable),
+    };
+    let own = match look()? {
+        Some(own) => own,
+        None if !has_companions(path) => return Ok(false),
+        // Another first start may have made it between the two looks: it comes before what lies beside it.
+        None => look()?.ok_or_else(|| OpenError::Gone(path.to_owned()))?,
     };
     // Where a link leads nowhere, it fails here.
     let real = std::fs::metadata(path).map_err(unreachable)?;
