@@ -3,7 +3,7 @@
 //! [`args`] is what can be said, and [`commands`] has a file for each command. [`manifest`] loads what a command is about, [`paths`] and
 //! [`destinations`] say where things are, [`connect`] and [`service`] who is asked. [`consent`] asks whoever pays, [`programs`]
 //! what a run starts. [`ending`],
-//! [`monitors`] are told how a run went. [`exit`], [`failure`] and [`refusal`] are about how a command ended; [`signals`] ends a run early.
+//! [`exit`], [`failure`] and [`refusal`] are about how a command ended; [`signals`] ends a run early, and [`monitors`] are told how it went.
 
 mod approved;
 mod args;

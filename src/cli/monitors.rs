@@ -1,7 +1,9 @@
 //! Who is told how a run went: a monitor, metrics, a summary, and the last line of a JSON log.
 
-use std::cell::{Cell, OnceCell};
-use std::time::Instant;
+use std::borrow::Cow;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
@@ -10,7 +12,7 @@ use super::exit::Exit;
 use super::failure::Failure;
 use super::runtime;
 use crate::domain::{BatchKey, with_causes};
-use crate::monitor::{Ending, METRICS_MARK, OwnFile, Ping, Word, metrics};
+use crate::monitor::{Ending, METRICS_MARK, OwnFile, Ping, Word, last_name, metrics};
 use crate::report::Report;
 use crate::ui::{self, SUMMARY_MARK, Terminal};
 
@@ -20,6 +22,10 @@ pub(super) struct Monitors<'t> {
     ping: Option<Ping>,
     metrics: Option<OwnFile>,
     summary: Option<OwnFile>,
+    /// Why one of them can't be told.
+    refused: RefCell<Option<Failure>>,
+    /// Whether it is a rehearsal, which no monitor must take for a run.
+    is_simulated: bool,
     began_at: Timestamp,
     began: Instant,
     /// The manifest's own name, until its batch is known.
@@ -28,29 +34,36 @@ pub(super) struct Monitors<'t> {
     /// How the batch stands at the end.
     report: OnceCell<Report>,
     /// For how long monitors were waited for.
-    waited: Cell<std::time::Duration>,
+    waited: Cell<Duration>,
     has_warned: Cell<bool>,
 }
 
 impl<'t> Monitors<'t> {
-    /// Those that were named. Refuses an address that is none, and a file that somebody else wrote.
-    pub(super) fn new(args: &RunArgs, terminal: &'t Terminal) -> Result<Self, Failure> {
+    /// Those that were named.
+    pub(super) fn new(args: &RunArgs, terminal: &'t Terminal) -> Self {
         let named = &args.monitors;
-        let ping = named.ping.as_deref().map(Ping::new).transpose();
-        let ping = ping.map_err(|error| Failure::before_sending(Exit::Usage, format!("--ping: {error}")))?;
-        let file = |option: &str, path: Option<&std::path::Path>, mark| {
-            let file = path.map(|path| OwnFile::new(path, mark)).transpose();
-            file.map_err(|error| {
+        let mut refused = None;
+        let ping = named.ping.as_deref().map(Ping::new).transpose().unwrap_or_else(|error| {
+            refused = Some(Failure::before_sending(Exit::Usage, format!("--ping: {error}")));
+            None
+        });
+        let mut file = |option: &str, path: Option<&Path>, mark| {
+            path.map(|path| OwnFile::new(path, mark)).transpose().unwrap_or_else(|error| {
                 let failure = Failure::before_sending(Exit::CannotWrite, format!("{option}: {}", with_causes(&error)));
-                failure.with_help("name another file, or move that one out of the way")
+                refused = Some(failure.with_help("name another file, or move that one out of the way"));
+                None
             })
         };
+        let metrics = file("--metrics", named.metrics.as_deref(), METRICS_MARK).map(OwnFile::public);
+        let summary = file("--summary", named.summary.as_deref(), SUMMARY_MARK);
         let name = args.manifest.manifest.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-        Ok(Self {
+        Self {
             terminal,
             ping,
-            metrics: file("--metrics", named.metrics.as_deref(), METRICS_MARK)?,
-            summary: file("--summary", named.summary.as_deref(), SUMMARY_MARK)?,
+            metrics,
+            summary,
+            refused: RefCell::new(refused),
+            is_simulated: args.manifest.sandbox,
             began_at: Timestamp::now(),
             began: Instant::now(),
             name: name.unwrap_or_default(),
@@ -58,7 +71,12 @@ impl<'t> Monitors<'t> {
             report: OnceCell::new(),
             waited: Cell::default(),
             has_warned: Cell::new(false),
-        })
+        }
+    }
+
+    /// Refuses an address that is none, and a file that somebody else wrote. Whoever else was named is told of that.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        self.refused.take().map_or(Ok(()), Err)
     }
 
     /// The batch is known by now.
@@ -79,7 +97,9 @@ impl<'t> Monitors<'t> {
 
     /// Tells that the run begins, now that the batch is held: whoever ends with 75 has not begun.
     pub(super) async fn begin(&self) {
-        self.say(Word::Start, String::new(), Ping::LIMIT / 2).await;
+        if !self.is_simulated {
+            self.say(Word::Start, String::new(), Ping::LIMIT / 2).await;
+        }
     }
 
     /// Tells everybody how it ended, with what went wrong. Gives the exit code, which nothing of this changes.
@@ -88,26 +108,37 @@ impl<'t> Monitors<'t> {
             Ok(exit) => *exit,
             Err(failure) => failure.exit,
         };
-        let exit = if self.terminal.has_lost_results() { exit.max(Exit::CannotWrite) } else { exit };
+        let exit = if self.terminal.tell_lost_results() { exit.max(Exit::CannotWrite) } else { exit };
         let why = ended.as_ref().err().map(|failure| failure.message.clone());
         if let Err(failure) = ended {
             failure.show(self.terminal);
         }
-        let fallback = BatchKey { name: self.name.clone(), batch: String::new() };
-        let key = self.key.get().unwrap_or(&fallback);
+        // A manifest that can't be read has no name but its file's: then the one that it had counts.
+        let earlier = self.metrics.as_ref().and_then(|file| file.earlier().ok()).unwrap_or_default();
+        let before =
+            || BatchKey { name: last_name(&earlier).unwrap_or_else(|| self.name.clone()), batch: String::new() };
+        let key = self.key.get().map_or_else(|| Cow::Owned(before()), Cow::Borrowed);
+        let key = &*key;
         let report = self.report.get();
         let is_success = matches!(exit, Exit::Done | Exit::Held);
         let ending = Ending {
             key,
             exit_code: exit.code(),
             is_success,
+            is_simulated: self.is_simulated,
             began_at: self.began_at,
             took: self.began.elapsed(),
             totals: report.map(|report| &report.totals),
         };
-        let told = ui::Told { key, exit_code: exit.code(), meaning: exit.meaning(), why: why.as_deref(), report };
+        let told = ui::Told {
+            key,
+            exit_code: exit.code(),
+            meaning: exit.meaning(),
+            why: why.as_deref(),
+            is_simulated: self.is_simulated,
+            report,
+        };
         if let Some(file) = &self.metrics {
-            let earlier = file.earlier().unwrap_or_default();
             self.written("metrics", file.write(&metrics(&ending, &earlier)));
         }
         if let Some(file) = &self.summary {
@@ -115,6 +146,7 @@ impl<'t> Monitors<'t> {
         }
         if self.ping.is_some() {
             let word = match exit {
+                _ if self.is_simulated => Word::Log,
                 Exit::Busy => Word::Log,
                 _ if is_success => Word::Success,
                 _ => Word::Failure(exit.code()),
@@ -132,12 +164,12 @@ impl<'t> Monitors<'t> {
             }
         }
         if self.terminal.logs_json {
-            ui::log_finished(&told, self.terminal);
+            ui::log_finished(&told);
         }
         exit
     }
 
-    async fn say(&self, word: Word, text: String, limit: std::time::Duration) {
+    async fn say(&self, word: Word, text: String, limit: Duration) {
         let Some(ping) = &self.ping else { return };
         let start = Instant::now();
         let said = ping.say(word, text, limit).await;

@@ -33,11 +33,7 @@ pub fn main() -> ExitCode {
         failure.show(&terminal);
         exit
     });
-    if terminal.has_lost_results() {
-        terminal.error("the result could not be written to stdout", Some("check the free space where it goes"), None);
-        return exit.max(Exit::CannotWrite).into();
-    }
-    exit.into()
+    if terminal.tell_lost_results() { exit.max(Exit::CannotWrite).into() } else { exit.into() }
 }
 
 fn terminal(args: &TerminalArgs) -> Terminal {

@@ -26,6 +26,11 @@ pub(super) async fn watch(stop: &Stop, tell: &(dyn Fn(RunEvent) + Sync)) -> i32 
     Signals::new().next().await
 }
 
+/// The first signal that comes, by its number.
+pub(super) async fn first() -> i32 {
+    Signals::new().next().await
+}
+
 #[cfg(unix)]
 struct Signals {
     terminate: Option<tokio::signal::unix::Signal>,

@@ -343,7 +343,7 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
             let doubts = if doubts == 1 { "1 doubt".to_owned() } else { format!("{doubts} doubts in a row") };
             let message = format!(
                 "{doubts}, and nothing was taken in between. What is at the service is still collected; look the doubts up there \
-                 and settle them with `shotlist resolve` before the next run"
+                 and settle them before the next run"
             );
             self.gateway.stop_because(StopReason::TooManyDoubts, message);
         }

@@ -174,7 +174,11 @@ fn found(program: &str) -> io::Result<()> {
     }
     let folders = std::env::var_os("PATH").unwrap_or_else(|| USUAL_FOLDERS.into());
     let mut found = std::env::split_paths(&folders).map(|folder| usable(&folder.join(program)));
-    if found.any(|usable| usable.is_ok()) { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
+    if found.any(|usable| usable.is_ok()) {
+        Ok(())
+    } else {
+        Err(io::Error::new(io::ErrorKind::NotFound, "it is not on the PATH"))
+    }
 }
 
 /// Elsewhere a name may stand for several files, and only the system knows which.

@@ -10,6 +10,10 @@ use jiff::Timestamp;
 use crate::domain::BatchKey;
 use crate::report::{JobState, Totals};
 
+/// How a file of metrics begins, and no other.
+pub const METRICS_MARK: &str = "# HELP shotlist_last_run_timestamp_seconds ";
+/// When the last run ended: it comes first.
+const LAST_RUN: &str = "shotlist_last_run_timestamp_seconds";
 /// When the last run succeeded, which a run that failed passes on.
 const LAST_SUCCESS: &str = "shotlist_last_success_timestamp_seconds";
 
@@ -22,6 +26,8 @@ pub struct Ending<'e> {
     pub exit_code: u8,
     /// Whether nobody has to do anything: everything is completed, or waits for a face review.
     pub is_success: bool,
+    /// Whether the simulator played the service: a label of its own then, so that nobody takes it for a run.
+    pub is_simulated: bool,
     /// When it began.
     pub began_at: Timestamp,
     /// How long it took.
@@ -33,9 +39,10 @@ pub struct Ending<'e> {
 /// The metrics of a run, with what of the earlier ones still holds.
 #[must_use]
 pub fn metrics(ending: &Ending<'_>, earlier: &str) -> String {
-    let Ending { key, exit_code, is_success, began_at, took, totals } = *ending;
+    let Ending { key, exit_code, is_success, is_simulated, began_at, took, totals } = *ending;
     let ended_at = began_at.saturating_add(took).unwrap_or(began_at);
-    let labels = format!("name=\"{}\",batch=\"{}\"", escaped(&key.name), escaped(&key.batch));
+    let simulated = if is_simulated { ",simulated=\"true\"" } else { "" };
+    let labels = format!("name=\"{}\",batch=\"{}\"{simulated}", escaped(&key.name), escaped(&key.batch));
     let mut text = String::new();
     let mut put = |name: &str, help: &str, lines: &[(String, String)]| {
         if lines.is_empty() {
@@ -74,12 +81,6 @@ pub fn metrics(ending: &Ending<'_>, earlier: &str) -> String {
     text
 }
 
-/// When the last run ended: the file begins with it.
-const LAST_RUN: &str = "shotlist_last_run_timestamp_seconds";
-
-/// How a file of metrics begins, and no other.
-pub const METRICS_MARK: &str = "# HELP shotlist_last_run_timestamp_seconds ";
-
 /// When a manifest of this name last succeeded, of whichever batch, as the earlier metrics have it.
 fn last_success(earlier: &str, key: &BatchKey) -> Option<(String, String)> {
     let start = format!("{LAST_SUCCESS}{{");
@@ -88,6 +89,22 @@ fn last_success(earlier: &str, key: &BatchKey) -> Option<(String, String)> {
         let (labels, value) = line.strip_prefix(&start)?.rsplit_once("} ")?;
         (labels.starts_with(&own) && value.parse::<f64>().is_ok()).then(|| (labels.to_owned(), value.to_owned()))
     })
+}
+
+/// The name of the manifest that earlier metrics are about.
+#[must_use]
+pub fn last_name(earlier: &str) -> Option<String> {
+    let start = format!("{LAST_RUN}{{name=\"");
+    let (name, _) = earlier.lines().find_map(|line| line.strip_prefix(&start))?.split_once("\",batch=\"")?;
+    let (mut plain, mut chars) = (String::new(), name.chars());
+    while let Some(c) = chars.next() {
+        match (c, (c == '\\').then(|| chars.next()).flatten()) {
+            (_, Some('n')) => plain.push('\n'),
+            (_, Some(escaped)) => plain.push(escaped),
+            (c, None) => plain.push(c),
+        }
+    }
+    Some(plain)
 }
 
 /// A value of a label.
@@ -108,7 +125,15 @@ mod tests {
 
     fn ending<'e>(key: &'e BatchKey, exit_code: u8, at: i64, totals: Option<&'e Totals>) -> Ending<'e> {
         let began_at = Timestamp::from_second(at - 90).expect("a time");
-        Ending { key, exit_code, is_success: exit_code == 0, began_at, took: Duration::from_secs(90), totals }
+        Ending {
+            key,
+            exit_code,
+            is_success: exit_code == 0,
+            is_simulated: false,
+            began_at,
+            took: Duration::from_secs(90),
+            totals,
+        }
     }
 
     #[test]
@@ -178,6 +203,7 @@ mod tests {
         # TYPE shotlist_last_run_duration_seconds gauge
         shotlist_last_run_duration_seconds{name="da\"ily",batch="tue"} 90.000
         "#);
+        assert_eq!(last_name(&second).as_deref(), Some("da\"ily"));
         // And on, and until the next one.
         let third = metrics(&ending(&wed, 6, 1_172_800, None), &second);
         assert!(third.contains("batch=\"mon\"} 1000000.000"), "{third}");

@@ -14,6 +14,8 @@ const MOST_READ: u64 = 64 << 10;
 pub struct OwnFile {
     path: PathBuf,
     mark: &'static str,
+    /// Whether other users read it, whatever the umask says.
+    is_public: bool,
 }
 
 /// A file that is in the way, and is not ours.
@@ -30,9 +32,15 @@ pub enum NotOurs {
 impl OwnFile {
     /// A file that begins with a mark wherever we wrote it. One that is empty or not there may be written, too.
     pub fn new(path: &Path, mark: &'static str) -> Result<Self, NotOurs> {
-        let file = Self { path: path.to_owned(), mark };
+        let file = Self { path: path.to_owned(), mark, is_public: false };
         let earlier = file.earlier().map_err(|error| NotOurs::Unread(file.path.clone(), error))?;
         if earlier.is_empty() || earlier.starts_with(mark) { Ok(file) } else { Err(NotOurs::Foreign(file.path)) }
+    }
+
+    /// One that other users read, too.
+    #[must_use]
+    pub fn public(self) -> Self {
+        Self { is_public: true, ..self }
     }
 
     /// The beginning of what is in it now; nothing if it is not there.
@@ -49,13 +57,15 @@ impl OwnFile {
     /// Replaces it whole: whoever reads meanwhile gets the old one or the new one.
     pub fn write(&self, text: &str) -> io::Result<()> {
         debug_assert!(text.starts_with(self.mark), "it would not be known again");
+        // A ledger or a report may have been made under this name since.
+        Self::new(&self.path, self.mark).map_err(io::Error::other)?;
         if let Some(folder) = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             make_folders(folder)?;
         }
         replace(&self.path, |_, file| {
-            // Whoever scrapes it is another user (spec §8), whatever the umask of cron or systemd is.
+            // Whoever scrapes metrics is another user (spec §8), whatever the umask of cron or systemd is.
             #[cfg(unix)]
-            {
+            if self.is_public {
                 use std::os::unix::fs::PermissionsExt as _;
                 file.get_ref().set_permissions(std::fs::Permissions::from_mode(0o644))?;
             }
@@ -77,6 +87,7 @@ mod tests {
         assert_eq!(again.earlier().expect("read"), "# ours\n1\n");
         std::fs::write(&path, "alias ll='ls -l'\n").expect("written");
         assert!(matches!(OwnFile::new(&path, "# ours"), Err(NotOurs::Foreign(_))));
+        assert!(again.write("# ours\n2\n").is_err(), "it is somebody else's by now");
         std::fs::write(&path, "").expect("written");
         OwnFile::new(&path, "# ours").expect("an empty one is nobody's");
         assert!(matches!(OwnFile::new(folder.path(), "# ours"), Err(NotOurs::Unread(..))));

@@ -176,7 +176,8 @@ fn row(batch: &str, job: &Job, history: &History, folder: &Path) -> Row {
     let at_risk: Usd = attempts.iter().filter(|attempt| attempt.state.is_doubtful()).map(|attempt| attempt.price).sum();
     // Of a job that is due again, what was said of its last submission; of any other, what was said of the one that counts.
     let told = shown.or_else(|| history.of(&job.id).next_back());
-    let unsent = || (state == JobState::Pending).then(|| history.why_unsent(&job.id)).flatten().map(not_sent);
+    let was_last_refused = matches!(state, JobState::Pending | JobState::Rejected | JobState::Failed);
+    let unsent = history.why_unsent(&job.id).filter(|_| was_last_refused).map(not_sent);
     let declared = told.and_then(|attempt| attempt.particulars.declared);
     let ended_at = shown.and_then(|attempt| attempt.ended_at);
     let file = shown.and_then(|attempt| file_of(attempt, folder));
@@ -219,7 +220,8 @@ fn row(batch: &str, job: &Job, history: &History, folder: &Path) -> Row {
         completed_at: ended_at.filter(|_| state == JobState::Completed),
         generation_s: submitted_at.zip(ended_at).and_then(|(from, to)| seconds(from, to)),
         error_code: error.and_then(|error| error.code.clone()),
-        error_message: error.map(|error| error.message.clone()).or_else(unsent),
+        // An intent makes it void, so it is newer than any answer.
+        error_message: unsent.or_else(|| error.map(|error| error.message.clone())),
         error: error.map(|error| error.raw.clone()),
         row: job.row.clone(),
         matrix: job.matrix.clone(),

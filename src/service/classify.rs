@@ -36,7 +36,8 @@ pub struct Answer<'a> {
 /// | 401, 403 | the key |
 /// | 408 | nobody knows: RFC 9110 §15.5.9 means a request that never came whole, but gateways (`LiteLLM`, Ray Serve) say it when what is behind them took too long, and one was seen to have bought five tasks |
 /// | 402 | refused for good, for want of money on the account: said by gateways whose users pay in advance |
-/// | 404, 405 that name nothing of the job | another address: any web server says so of what it does not have |
+/// | 404, 405 without a reason or with one that any web server gives; any other 4xx with a page for people | another address |
+/// | 511 | nobody knows: a network that wants a login answers for everybody (RFC 6585 §6) |
 /// | other 4xx | refused for good |
 /// | everything else | nobody knows: other 5xx (502 and 504 are a gateway's words for a lost answer), 303 (RFC 9110 §15.4.4: it is done, look elsewhere), a 2xx without a task id. Where that is a page for people, a proxy or another server answers |
 ///
@@ -60,9 +61,11 @@ pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp)
         401 | 403 => Submission::KeyRefused(describe(answer, "the service refused the key")),
         408 => Submission::Unknown(describe(answer, "something on the way timed out while it had the request")),
         402 => Submission::Unpaid(describe(answer, "the service refused the submission")),
-        404 | 405 if !reason::is_about_the_job(answer.body) => {
+        404 | 405 if reason::is_about_the_address(answer.body) => {
             Submission::Astray(describe(answer, "the service refused the submission"))
         }
+        400..=499 if is_page(answer.body) => Submission::Astray(describe(answer, "a page for people came back")),
+        511 => Submission::Page(describe(answer, "the network wants a login")),
         400..=499 => Submission::Rejected(describe(answer, "the service refused the submission")),
         300..=399 => {
             Submission::Unknown(describe(answer, "the service answered with a redirect, which is not followed"))
@@ -181,6 +184,9 @@ mod tests {
             (404, None, r#"{"detail": "Not Found"}"#, "astray"),
             (404, None, r#"{"error": {"message": "no such thing", "code": "model_not_found"}}"#, "rejected"),
             (404, None, r#"{"detail": "The image does not exist"}"#, "rejected"),
+            (404, None, r#"{"error": {"code": "not_found", "message": "voice en-1 does not exist"}}"#, "rejected"),
+            (407, None, "<html>log in</html>", "astray"),
+            (511, None, "<html>", "page"),
             (405, None, "", "astray"),
             (408, None, "", "unknown"),
             (408, Some("1"), "", "unknown"),

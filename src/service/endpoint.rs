@@ -55,6 +55,12 @@ impl Endpoint {
         is_loopback(&self.0)
     }
 
+    /// Whom it is about, for a person: a path may be a gateway's secret.
+    #[must_use]
+    pub fn origin(&self) -> String {
+        self.0.origin().ascii_serialization()
+    }
+
     /// Whether an address is of the same scheme, host and port.
     #[must_use]
     pub fn is_origin_of(&self, url: &Url) -> bool {

@@ -45,13 +45,27 @@ pub(super) fn beginning(answer: &str) -> Option<String> {
     (!words.is_empty()).then(|| words.chars().take(BEGINNING).collect())
 }
 
-/// Whether a refusal names something of the job: then it is the job that is wrong, and not the address.
-pub(super) fn is_about_the_job(answer: &[u8]) -> bool {
-    let said = serde_json::from_slice(answer).ok().as_ref().and_then(of_refusal);
-    said.is_some_and(|said| {
-        let words = format!("{} {}", said.code.unwrap_or_default(), said.message).to_lowercase();
-        ["model", "image", "picture", "face", "asset", "file", "prompt"].iter().any(|name| words.contains(name))
-    })
+/// What web servers, frameworks and gateways say of a path that they don't have, in lower case: all of it, or how it begins.
+const OF_PATHS: [&str; 8] = [
+    "not found",
+    "404 not found",
+    "page not found",
+    "resource not found",
+    "the requested resource was not found",
+    "route not found",
+    "no route matched with those values",
+    "method not allowed",
+];
+const OF_PATHS_BEGIN: [&str; 5] =
+    ["invalid url", "cannot post", "unknown url", "unrecognized request url", "no such route"];
+
+/// Whether a refusal may be about the address: it has no reason, or one that says nothing of what was asked for.
+pub(super) fn is_about_the_address(answer: &[u8]) -> bool {
+    let Some(said) = serde_json::from_slice(answer).ok().as_ref().and_then(of_refusal) else { return true };
+    let words = said.message.trim().trim_end_matches(['.', '!']).to_lowercase();
+    OF_PATHS.contains(&&*words)
+        || OF_PATHS_BEGIN.iter().any(|start| words.starts_with(start))
+        || words.contains("/v1/videos")
 }
 
 fn is_said(value: &Value) -> bool {

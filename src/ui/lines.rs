@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// A prompt that is shorter, in bytes, is a word that means nothing, and may stand anywhere.
+const SHORTEST_PROMPT: usize = 4;
+
 /// `1 job`, `2 jobs`.
 pub(super) fn count(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
@@ -25,6 +28,14 @@ pub(super) fn size(bytes: u64) -> String {
         1000..1_000_000 => format!("{} kB", tenths(1000)),
         1_000_000..1_000_000_000 => format!("{} MB", tenths(1_000_000)),
         _ => format!("{} GB", tenths(1_000_000_000)),
+    }
+}
+
+/// A text of the service without the prompt, where that stands in it.
+pub(super) fn without_prompt(text: &str, prompt: Option<&str>) -> String {
+    match prompt.map(str::trim).filter(|prompt| prompt.len() >= SHORTEST_PROMPT) {
+        Some(prompt) => text.replace(prompt, "[the prompt]"),
+        None => text.to_owned(),
     }
 }
 

@@ -28,6 +28,7 @@ const NAMELESS: &str = "log";
 pub(crate) fn start_log(terminal: &super::Terminal) {
     let is_json = terminal.logs_json;
     let (own, others) = match (terminal.verbosity, terminal.is_quiet) {
+        (_, true) if is_json => (LevelFilter::WARN, LevelFilter::ERROR),
         (_, true) => (LevelFilter::ERROR, LevelFilter::ERROR),
         (0, _) if is_json => (LevelFilter::INFO, LevelFilter::WARN),
         (0, _) => (LevelFilter::WARN, LevelFilter::WARN),

@@ -61,8 +61,12 @@ pub(crate) fn plan_markdown(plan: &Plan, again: &Again) -> Page {
         put(format!(
             "\n**{jobs} seem to have been bought before**; buying again costs ${cost}, and wants `--buy-again`:\n"
         ));
-        for before in bought_before(&plan.repurchases).iter().take(TOLD) {
-            put(format!("- {}", escaped(before)));
+        let before = bought_before(&plan.repurchases);
+        for line in before.iter().take(TOLD) {
+            put(format!("- {}", escaped(line)));
+        }
+        if before.len() > TOLD {
+            put(format!("- … and {} more", before.len() - TOLD));
         }
     }
     if can_be_approved(plan) {

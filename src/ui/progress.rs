@@ -1,16 +1,17 @@
 //! A run as it goes: one bar on a terminal, plain lines elsewhere, events as JSON where the log is JSON.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::command::Again;
 use super::event_log::log;
-use super::lines::{count, size, span};
+use super::lines::{count, size, span, without_prompt};
 use super::live;
 use super::page::Page;
 use super::progress_state::{ProgressState, SILENCE};
 use super::terminal::Terminal;
-use crate::domain::JobId;
+use crate::domain::{Job, JobId};
 use crate::engine::{LeaveReason, RunEvent, Settings, StopReason};
 use crate::plan::Plan;
 
@@ -29,6 +30,8 @@ pub(crate) struct Progress {
     again: Again,
     state: Mutex<ProgressState>,
     last_trouble: Mutex<Option<Instant>>,
+    /// What no line of a JSON log may hold.
+    prompts: HashMap<JobId, Arc<Job>>,
 }
 
 impl Progress {
@@ -39,17 +42,20 @@ impl Progress {
         // Without a terminal nobody looks at single tasks, and ten thousand need not be kept for it.
         let state =
             if terminal.shows_bar { state.with_tasks(plan, settings.concurrency, settings.speed) } else { state };
+        let jobs = plan.jobs.iter().filter(|_| terminal.logs_json).map(|planned| &planned.job);
+        let prompts = jobs.map(|job| (job.id.clone(), Arc::clone(job))).collect();
         let (terminal, again) = (terminal.clone(), again.clone());
-        Self { terminal, again, state: Mutex::new(state), last_trouble: Mutex::default() }
+        Self { terminal, again, state: Mutex::new(state), last_trouble: Mutex::default(), prompts }
     }
 
     /// Takes in something that happened, and shows it.
     pub(crate) fn tell(&self, event: &RunEvent) {
         self.state().note(event, Instant::now());
         let told = self.is_worth_telling(event);
-        // Of a quiet run, only what a person has to know is told, in words.
-        if self.terminal.logs_json && !self.terminal.is_quiet {
-            log(event);
+        if self.terminal.logs_json {
+            if !self.terminal.is_quiet || is_bad(event) {
+                log(&self.without_prompts(event));
+            }
         } else if told {
             self.say(event);
         }
@@ -63,6 +69,27 @@ impl Progress {
         } else {
             again_and_again(MINUTE, || self.say_how_far()).await
         }
+    }
+
+    /// An event as a log may hold it: a service may repeat what it was asked for.
+    fn without_prompts(&self, event: &RunEvent) -> RunEvent {
+        let prompt_of = |job: &JobId| self.prompts.get(job).and_then(|job| job.spec.prompt.as_deref());
+        let mut event = event.clone();
+        match &mut event {
+            RunEvent::NotSent { job, reason: said }
+            | RunEvent::Rejected { job, message: said }
+            | RunEvent::InDoubt { job, message: said, .. }
+            | RunEvent::NotFetched { job, message: said }
+            | RunEvent::Failed { job, message: said }
+            | RunEvent::Left { job, said: Some(said), .. } => *said = without_prompt(said, prompt_of(job)),
+            RunEvent::Stopping { message, .. } => {
+                for job in self.prompts.values() {
+                    *message = without_prompt(message, job.spec.prompt.as_deref());
+                }
+            }
+            _ => {}
+        }
+        event
     }
 
     fn draw(&self) {
@@ -217,7 +244,9 @@ impl Progress {
             StopReason::TimeBox => "the run's time is over",
             StopReason::SpendLimit => "the limit on spending is reached",
             StopReason::Unreachable => "the service can't be reached",
-            StopReason::KeyRefused => "the key is refused",
+            StopReason::KeyRefused => {
+                "the key is refused (mend SHOTLIST_API_KEY, or the file that --api-key-file names)"
+            }
             StopReason::FilesFailed => "videos can't be kept",
             StopReason::LedgerFailed => "what is bought can't be written down",
             StopReason::Signal(_) => "interrupted",
@@ -235,6 +264,22 @@ impl Progress {
         if !self.terminal.shows_bar || self.terminal.verbosity > 0 {
             self.terminal.note(text);
         }
+    }
+}
+
+/// Whether a person has to know of it, also of a quiet run.
+fn is_bad(event: &RunEvent) -> bool {
+    match event {
+        RunEvent::NotSent { .. }
+        | RunEvent::Rejected { .. }
+        | RunEvent::InDoubt { .. }
+        | RunEvent::NotFetched { .. }
+        | RunEvent::Failed { .. }
+        | RunEvent::Executed { error: Some(_), .. }
+        | RunEvent::Rescue { .. }
+        | RunEvent::Stopping { .. } => true,
+        RunEvent::Left { why, .. } => *why != LeaveReason::Interrupted,
+        _ => false,
     }
 }
 

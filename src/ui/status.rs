@@ -49,6 +49,12 @@ pub(crate) fn status_text(report: &Report, again: &Again, width: u16, all: bool)
         page.line("");
     }
     sum_up(&mut page, report, again);
+    if !all {
+        // What the table has no room for.
+        for line in causes(report) {
+            page.line(line);
+        }
+    }
     page
 }
 
@@ -111,7 +117,12 @@ fn not_done(report: &Report, again: &Again) -> Option<String> {
         return None;
     }
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-    Some(format!("not done: {}{more}; to go on: `{}`", named.join(", "), again.command("run", &[])))
+    // Only shown: on another day, `{{ today }}` in a prompt asks for another video, and a person has to see that before it is bought.
+    let plan = again.command("run", &["--plan"]);
+    Some(format!(
+        "not done: {}{more}; the next run collects what is at the service, and `{plan}` shows the rest",
+        named.join(", ")
+    ))
 }
 
 /// What opens a page on this system.
@@ -128,8 +139,11 @@ fn causes(report: &Report) -> Vec<String> {
     let mut groups: IndexMap<(String, String), Vec<String>> = IndexMap::new();
     for row in report.rows() {
         // One that is pending has a message only if it was its turn.
-        let is_bad = !matches!(row.state, JobState::Completed | JobState::Held);
-        let own = row.error_message.filter(|_| is_bad).map(|message| (row.state.label(), message));
+        let is_bad = row.state != JobState::Completed;
+        let waits = row.face.filter(|_| row.state == JobState::Held).map(|face| {
+            format!("waits for the review of {face}: once that is through, write `review: approved` under `faces`")
+        });
+        let own = row.error_message.filter(|_| is_bad).or(waits).map(|message| (row.state.label(), message));
         let of_exec = row.exec.and_then(|exec| {
             let what = if exec.outcome == ExecOutcome::Owed { "exec owed" } else { "exec failed" };
             Some((what.to_owned(), exec.error?))
@@ -189,7 +203,7 @@ fn sum_up(page: &mut Page, report: &Report, again: &Again) {
         .map(|(what, videos)| format!("{what} for {}", count(videos, "video")))
         .collect();
     if !exec.is_empty() {
-        page.line(format_args!("exec: {}; the next run with --exec starts it again", exec.join(", ")));
+        page.line(format_args!("exec: {}; the next run with --exec starts them again", exec.join(", ")));
     }
     if !report.superseded.is_empty() {
         page.line(format_args!(

@@ -67,10 +67,13 @@ impl Terminal {
         }
     }
 
-    /// Whether a result could not be written, to a full disk for example.
-    #[must_use]
-    pub(crate) fn has_lost_results(&self) -> bool {
-        self.has_lost_results.load(Ordering::Relaxed)
+    /// Tells once if a result could not be written, to a full disk for example. Whether that is so.
+    pub(crate) fn tell_lost_results(&self) -> bool {
+        let has_lost = self.has_lost_results.swap(false, Ordering::Relaxed);
+        if has_lost {
+            self.error("the result could not be written to stdout", Some("check the free space where it goes"), None);
+        }
+        has_lost
     }
 
     /// A line for whoever looks, to stderr; not when quiet.
@@ -93,12 +96,10 @@ impl Terminal {
 
     /// Something that keeps a job from being done, to stderr, also when quiet: that is what a person has to know.
     pub(crate) fn failure(&self, text: &str) {
-        match (self.is_quiet, self.logs_json) {
-            // The log of a quiet run has errors alone.
-            (true, true) => tracing::error!(event = "failure", message = text),
-            (false, true) => tracing::warn!(event = "failure", message = text),
-            (_, false) => say("warning", WARNING, text, 0),
+        if self.logs_json {
+            return tracing::warn!(event = "failure", message = text);
         }
+        say("warning", WARNING, text, 0);
     }
 
     /// An error, to stderr: what happened, how to mend it, what it means for the money.

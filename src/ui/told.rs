@@ -1,11 +1,11 @@
 //! How a run went, for whoever did not watch: as Markdown, as a few lines, and as the last event of a JSON log. No prompt is in any of
-//! them; the short one and the event have no word of the service's either, which may repeat one.
+//! them, also where the service repeats one.
 
 use std::fmt::Write as _;
 
 use super::lines::count;
+use super::lines::without_prompt;
 use super::markdown::{escaped, hidden, no_room};
-use super::terminal::Terminal;
 use crate::domain::BatchKey;
 use crate::report::{JobState, Report, Row, Totals};
 
@@ -28,6 +28,8 @@ pub(crate) struct Told<'t> {
     pub meaning: &'static str,
     /// Why it was refused, if it was.
     pub why: Option<&'t str>,
+    /// Whether it was a rehearsal.
+    pub is_simulated: bool,
     /// How the batch stands, if that is known.
     pub report: Option<&'t Report>,
 }
@@ -47,13 +49,13 @@ const ORDER: [JobState; 8] = [
 /// A summary as GitHub-flavoured Markdown: sums, then what is wrong, then as many of the other jobs as fit.
 #[must_use]
 pub(crate) fn summary_markdown(told: &Told<'_>) -> String {
-    let Told { key, exit_code, meaning, why, report } = *told;
+    let Told { key, exit_code, meaning, why, is_simulated, report } = *told;
     let mut text = format!("{SUMMARY_MARK}{} -->\n", hidden(&key.to_string()));
     let mut put = |line: String| {
         let _infallible = writeln!(text, "{line}");
     };
     put(format!("### Videos: {}\n", escaped(&key.to_string())));
-    put(format!("**Exit {exit_code}: {meaning}.**\n"));
+    put(format!("**Exit {exit_code}: {meaning}.**{}\n", simulated(is_simulated)));
     if let Some(why) = why {
         put(format!("{}\n", escaped(why)));
     }
@@ -83,15 +85,17 @@ pub(crate) fn summary_markdown(told: &Told<'_>) -> String {
 fn line(row: &Row) -> String {
     let cost = row.cost_usd.map_or_else(|| "?".to_owned(), |cost| format!("${cost}"));
     let exec = row.exec.as_ref().and_then(|exec| exec.error.as_ref()).map(|error| format!("exec: {error}"));
-    let detail = row.error_message.clone().or(exec).or_else(|| row.file.clone()).unwrap_or_default();
+    // A service may repeat what it was asked for.
+    let said = row.error_message.as_ref().map(|said| without_prompt(said, row.prompt.as_deref()));
+    let detail = said.or(exec).or_else(|| row.file.clone()).unwrap_or_default();
     format!("| {} | `{}` | {} | {cost} | {} |\n", row.state.label(), row.id, escaped(&row.model), escaped(&detail))
 }
 
 /// A few lines: how it ended, sums, and which jobs ask for somebody.
 #[must_use]
 pub(crate) fn short_summary(told: &Told<'_>) -> String {
-    let Told { key, exit_code, meaning, report, .. } = *told;
-    let mut text = format!("{key}: exit {exit_code}, {meaning}\n");
+    let Told { key, exit_code, meaning, is_simulated, report, .. } = *told;
+    let mut text = format!("{key}: exit {exit_code}, {meaning}{}\n", simulated(is_simulated));
     let Some(report) = report else { return text };
     let Totals { spent_usd, at_risk_usd, unknown_usd, .. } = &report.totals;
     let sums = format!("spent ${spent_usd}, at risk ${at_risk_usd}, unknown ${unknown_usd}");
@@ -109,8 +113,8 @@ pub(crate) fn short_summary(told: &Told<'_>) -> String {
 }
 
 /// Writes the last event of a JSON log. Of a quiet run that succeeded, there is none.
-pub(crate) fn log_finished(told: &Told<'_>, terminal: &Terminal) {
-    let Told { key, exit_code, meaning, report, .. } = *told;
+pub(crate) fn log_finished(told: &Told<'_>) {
+    let Told { key, exit_code, meaning, is_simulated, report, .. } = *told;
     let totals = report.map(|report| &report.totals);
     let usd = |sum: fn(&Totals) -> crate::domain::Usd| totals.map(|totals| sum(totals).to_string());
     let (spent_usd, at_risk_usd, unknown_usd) =
@@ -130,6 +134,7 @@ pub(crate) fn log_finished(told: &Told<'_>, terminal: &Terminal) {
                 batch,
                 exit_code,
                 message = meaning,
+                simulated = is_simulated,
                 jobs,
                 completed,
                 failed,
@@ -145,11 +150,12 @@ pub(crate) fn log_finished(told: &Told<'_>, terminal: &Terminal) {
             )
         };
     }
-    match (exit_code, terminal.is_quiet) {
-        (0, _) => finished!(info),
-        (_, true) => finished!(error),
-        (_, false) => finished!(warn),
-    }
+    if exit_code == 0 { finished!(info) } else { finished!(warn) }
+}
+
+/// What a rehearsal is called, so that nobody takes its sums for money.
+fn simulated(is_simulated: bool) -> &'static str {
+    if is_simulated { " This was the simulator: nothing was paid." } else { "" }
 }
 
 /// How many jobs there are, and where they stand.

@@ -66,7 +66,11 @@ fn the_unit_can_write_where_it_has_to_and_nowhere_else() {
             json(401, &serde_json::json!({ "error": { "message": "who?" } }))
         }
     });
-    let here = Workspace::new().file("state/daily.yaml", TWO_JOBS).file("credentials/key", "from-the-credential\n");
+    let daily = fs::read_to_string(examples().join("../daily.yaml")).expect("the example");
+    let here = Workspace::new().file("state/daily.yaml", daily).file("credentials/key", "from-the-credential\n");
+    // Whoever may write anything may write here, but for the system that is read-only.
+    fs::create_dir(here.path("open")).expect("a folder");
+    fs::set_permissions(here.path("open"), fs::Permissions::from_mode(0o777)).expect("a mode");
     // What systemd makes for that user: its folder, and its own copy of the key.
     fs::set_permissions(here.root(), fs::Permissions::from_mode(0o755)).expect("a mode");
     for (path, mode) in [("state", 0o755), ("credentials", 0o500), ("credentials/key", 0o400)] {
@@ -81,12 +85,14 @@ fn the_unit_can_write_where_it_has_to_and_nowhere_else() {
         let inside = format!(
             "mount --bind \"$STATE\" \"$STATE\" && mount -o remount,ro,bind / && mount -o remount,rw,bind \"$STATE\" && cd \"$STATE\" \
              && umask {umask} && exec setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups --no-new-privs \
-             --bounding-set=-all --inh-caps=-all sh -c '! touch ../anything 2>/dev/null && exec {command} --yes --first-poll 0s'"
+             --bounding-set=-all --inh-caps=-all sh -c '! touch ../open/anything 2>/dev/null && exec {command}'"
         );
         let mut run = Command::new("unshare");
         run.args(["--mount", "sh", "-c", &inside]).env_clear().stdin(Stdio::null());
         run.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("STATE", here.path("state"));
-        run.env("CREDENTIALS_DIRECTORY", here.path("credentials")).env("SHOTLIST_BASE_URL", service.url());
+        run.env("SHOTLIST_FIRST_POLL", "0s")
+            .env("CREDENTIALS_DIRECTORY", here.path("credentials"))
+            .env("SHOTLIST_BASE_URL", service.url());
         let output = output_of(run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("unshare is there"));
         let said = [output.stdout, output.stderr].concat();
         (output.status.code(), String::from_utf8_lossy(&said).into_owned())
@@ -96,11 +102,13 @@ fn the_unit_can_write_where_it_has_to_and_nowhere_else() {
         assert_eq!(run(), (Some(0), String::new()));
     }
     assert_eq!(service.posts().len(), 2);
-    let report: serde_json::Value =
-        serde_json::from_slice(&fs::read(here.path("state/shotlist-out/daily/report.json")).expect("a report"))
-            .expect("JSON");
+    let days: Vec<PathBuf> = fs::read_dir(here.path("state/shotlist-out/daily"))
+        .expect("a folder")
+        .map(|day| day.expect("an entry").path().join("report.json"))
+        .collect();
+    let report: serde_json::Value = serde_json::from_slice(&fs::read(&days[0]).expect("a report")).expect("JSON");
     assert_eq!(report["jobs"][1]["state"], "completed");
-    assert!(here.path("state/.shotlist/ledger.db").exists() && !here.path("anything").exists());
+    assert!(here.path("state/.shotlist/ledger.db").exists() && !here.path("open/anything").exists());
 }
 
 /// An exporter that is stopped when the test ends.

@@ -137,6 +137,14 @@ fn a_week_of_nights_is_quiet_where_it_went_well_and_says_what_to_do_where_it_did
     let ended = week.run(27, &["--max-duration", "2s"]).ends();
     week.note("Friday, with a time box", 27, &ended);
 
+    let posts = week.service.posts().len();
+    let advice =
+        ended.stdout.split('`').nth(1).and_then(|command| command.strip_prefix("shotlist ")).expect("a command");
+    let words: Vec<&str> = advice.split(' ').collect();
+    let shown = week.at(28, "05:00:00", &words).ends_with(0);
+    week.note(&format!("What Friday's mail said to type, on Saturday: {advice}"), 28, &shown);
+    assert_eq!(week.service.posts().len(), posts);
+
     week.feel(Mood::Broken);
     let saturday = week.run(28, &[]).ends();
     week.note("Saturday, the service is broken, and what Friday left is collected", 28, &saturday);

@@ -250,7 +250,7 @@ fn settled(event: &Event, attempt: &Attempt, again: &Again) -> String {
             let retry = again.command("run", &["--retry-failed"]);
             format!("the task of {job} is given up, and {money}; `{retry}` buys the job again")
         }
-        _ => format!("{job} is due again; the next run submits it for ${price}"),
+        _ => format!("{job} is due again; the next run of this batch submits it for ${price}"),
     }
 }
 

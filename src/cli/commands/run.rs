@@ -5,6 +5,8 @@ use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures::future::Either;
+
 use crate::cli::approved::approved;
 use crate::cli::args::{PlanFormat, RunArgs};
 use crate::cli::choices::{self, Patterns};
@@ -30,8 +32,8 @@ pub(super) fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> 
     if args.money.plan {
         return obey(args, terminal, None);
     }
-    let monitors = Monitors::new(args, terminal)?;
-    let ended = obey(args, terminal, Some(&monitors));
+    let monitors = Monitors::new(args, terminal);
+    let ended = monitors.check().and_then(|()| obey(args, terminal, Some(&monitors)));
     Ok(monitors.end(ended))
 }
 
@@ -83,7 +85,7 @@ fn obey(args: &RunArgs, terminal: &Terminal, monitors: Option<&Monitors<'_>>) ->
         ..options
     };
     let session = Session::new(chosen.manifest, paths::ledger(&args.manifest)?, options);
-    let to_go_on = again.command("run", &[]);
+    let to_look = again.command("run", &["--plan"]);
     let run = Run { args, terminal, session: &session, again, monitors };
     let ended = runtime::block_on(async {
         let plan = session.plan().await?;
@@ -115,7 +117,7 @@ fn obey(args: &RunArgs, terminal: &Terminal, monitors: Option<&Monitors<'_>>) ->
     // A template of today is another batch tomorrow: whoever mends it then needs the one that was refused.
     ended.map_err(|failure| match &failure.help {
         Some(help) if failure.exit == Exit::NotAllowed && !args.money.plan => {
-            let help = format!("{help}; then: `{to_go_on}`");
+            let help = format!("{help}; `{to_look}` shows what it would buy");
             failure.with_help(help)
         }
         _ => failure,
@@ -178,8 +180,19 @@ impl Run<'_> {
             }
             progress.tell(&event);
         };
-        // Nobody waits for a monitor.
-        let runs = async { futures::join!(ready.run(&consent, &stop, &tell), self.begin()).0 };
+        let runs = async {
+            let (runs, begins) = (std::pin::pin!(ready.run(&consent, &stop, &tell)), std::pin::pin!(self.begin()));
+            match futures::future::select(runs, begins).await {
+                Either::Right(((), runs)) => runs.await,
+                Either::Left((outcome, begins)) => {
+                    // Whoever wants the run to end now does not wait for a monitor.
+                    if !stop.is_stopping() {
+                        begins.await;
+                    }
+                    outcome
+                }
+            }
+        };
         let ended = tokio::select! {
             outcome = runs => Ok(outcome),
             signal = signals::watch(&stop, &tell) => Err(signal),
@@ -206,7 +219,13 @@ impl Run<'_> {
                     if !std::mem::replace(&mut has_said, true) {
                         self.terminal.note(&format!("{busy}: waiting for it to end"));
                     }
-                    tokio::time::sleep(LOOK_AGAIN.min(until - Instant::now())).await;
+                    tokio::select! {
+                        () = tokio::time::sleep(LOOK_AGAIN.min(until.saturating_duration_since(Instant::now()))) => {}
+                        signal = signals::first() => {
+                            let message = "interrupted while another run held the batch";
+                            return Err(Failure::before_sending(Exit::Signal(signal), message));
+                        }
+                    }
                 }
                 held => return Ok(held?),
             }

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::text::plain;
 use crate::report::row::{JobState, Totals};
 use crate::report::{Commands, Report};
 
@@ -14,6 +15,9 @@ pub(super) struct Problem {
     told: String,
     command: Option<String>,
 }
+
+/// The most of a reason that stands above the cards, in characters: the card has all of it.
+const LONGEST_REASON: usize = 120;
 
 /// What cards say besides their state: it was their turn and they were not sent, and a program is owed to their video.
 pub(super) const UNSENT: &str = "unsent";
@@ -31,7 +35,11 @@ pub(super) fn problems(report: &Report, commands: Option<&Commands>) -> Vec<Prob
     let unsent = (report.unsent > 0).then(|| Problem {
         shows: UNSENT,
         colour: JobState::Pending.name(),
-        told: format!("{} not sent, and not charged: the next run with --asset-command tries again", report.unsent),
+        told: format!(
+            "{} not sent, and not charged: {}; the next run with --asset-command tries again",
+            report.unsent,
+            why_unsent(report)
+        ),
         command: None,
     });
     let exec = [(*exec_failed, "failed"), (*exec_owed, "not started")];
@@ -59,4 +67,13 @@ pub(super) fn problems(report: &Report, commands: Option<&Commands>) -> Vec<Prob
         problem(JobState::Held, ": waiting for a face review".to_owned(), None),
     ];
     found.into_iter().flatten().collect()
+}
+
+/// Why jobs were not sent, in the words of the first one.
+fn why_unsent(report: &Report) -> String {
+    let mut reasons = report.rows().filter(|row| row.state == JobState::Pending).filter_map(|row| row.error_message);
+    let first = reasons.next().unwrap_or_default();
+    let line = plain(first.trim_start_matches("not sent: "));
+    let short: String = line.chars().take(LONGEST_REASON).collect();
+    if short == line { line } else { format!("{short}…") }
 }

@@ -92,6 +92,10 @@ fn a_monitor_that_is_not_well_costs_one_warning_and_changes_nothing() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     let ended = here.run(&service, &["--ping", "http://127.0.0.1:9/ping/secret-uuid"]).ends_with(0);
     warned(&ended, "not told");
+    let hears = monitor();
+    let ended = here.run(&service, &["--metrics", "m.yaml"]).env("SHOTLIST_PING", &address(&hears)).ends_with(74);
+    assert!(ended.stderr.contains("m.yaml is there already"), "{}", ended.stderr);
+    assert_eq!(told(&hears).iter().map(|(word, _)| word.as_str()).collect::<Vec<_>>(), ["/74"]);
     for address in ["hc.example/x", "file:///x", "http://hc.example/x?y=1"] {
         let ended = here.run(&service, &["--ping", address]).ends_with(2);
         assert!(
@@ -125,6 +129,12 @@ fn metrics_say_how_it_stands_also_of_a_run_that_was_refused() {
     assert_eq!((value("shotlist_last_run_exit_code"), value("shotlist_spent_usd")), (Some(2.0), None));
     assert_eq!(value("shotlist_last_success_timestamp_seconds"), Some(success));
     assert!(value("shotlist_last_run_timestamp_seconds").expect("a time") > success);
+    // A manifest that can't be read is still about the name that it had.
+    here.write("m.yaml", TWO_JOBS.replace("version: 1", "version: 1\nname: campaign"));
+    here.run(&service, &[&options[..], &["--buy-again", "--max-cost", "0"]].concat()).ends_with(3);
+    here.write("m.yaml", "jobs: nope");
+    here.run(&service, &options).ends_with(2);
+    assert_eq!(value("shotlist_last_run_exit_code{name=\"campaign\""), Some(2.0));
     // What somebody else wrote is never replaced, and nothing is bought before that is seen.
     here.write("m.yaml", TWO_JOBS);
     here.write("notes.prom", "my notes\n");
@@ -138,6 +148,38 @@ fn metrics_say_how_it_stands_also_of_a_run_that_was_refused() {
     }
     assert_eq!(std::fs::read_to_string(here.path("notes.prom")).expect("notes"), "my notes\n");
     assert_eq!(service.posts().len(), 2);
+    // A name under which the run itself makes something, too: the ledger is not there yet when the run begins.
+    let fresh = Workspace::with_manifest(TWO_JOBS);
+    let ended = fresh
+        .run(&service, &["--metrics", ".shotlist/ledger.db", "--summary", "shotlist-out/m/report.csv"])
+        .ends_with(0);
+    assert_eq!(ended.stderr.matches("shotlist did not write it").count(), 2, "{}", ended.stderr);
+    fresh.run(&service, &[]).ends_with(0);
+    // A rehearsal is called one, and no monitor takes it for a run.
+    let hears = monitor();
+    let rehearsal = Workspace::with_manifest(TWO_JOBS);
+    let ended = rehearsal
+        .shotlist(&[
+            "run",
+            "m.yaml",
+            "--sandbox",
+            "--ping",
+            &address(&hears),
+            "--metrics",
+            "m.prom",
+            "--summary",
+            "s.md",
+        ])
+        .ends_with(0);
+    let text = |name: &str| std::fs::read_to_string(rehearsal.path(name)).expect("a file");
+    assert!(
+        text("m.prom").contains("batch=\"\",simulated=\"true\"}") && text("s.md").contains("simulator"),
+        "{}",
+        ended.stderr
+    );
+    assert_eq!(rehearsal.path("s.md").metadata().expect("a file").permissions().mode() & 0o111, 0);
+    assert_eq!(told(&hears).iter().map(|(word, _)| word.as_str()).collect::<Vec<_>>(), ["/log"]);
+    assert!(hears.asked()[0].body.contains("This was the simulator"));
     // One that can't be written is told, and costs nothing else.
     let ended = here.run(&service, &["--retake", "one", "--metrics", "/proc/none/m.prom"]).ends_with(0);
     assert!(ended.stderr.contains("the metrics can't be written"), "{}", ended.stderr);
@@ -145,7 +187,7 @@ fn metrics_say_how_it_stands_also_of_a_run_that_was_refused() {
 
 #[test]
 fn a_summary_is_bounded_begins_with_what_it_is_about_and_shows_what_is_wrong() {
-    let refusal = "no | such <img> thing ".repeat(40);
+    let refusal = format!("no number 7: {}", "no | such <img> thing ".repeat(40));
     let service = Service::scripted(move |asked| {
         if asked.body.contains("number 7\"") {
             return json(400, &serde_json::json!({ "error": { "message": refusal } }));

@@ -2,8 +2,7 @@
 
 use std::fs;
 
-use crate::support::TWO_JOBS;
-use crate::support::{Service, Workspace};
+use crate::support::{Service, TWO_JOBS, Workspace, json};
 
 #[test]
 fn a_reader_that_goes_away_ends_no_run() {
@@ -98,7 +97,7 @@ fn whatever_happens_a_json_log_is_json_and_says_how_it_ended() {
         (&["run", "m.yaml"], 3, "error"),
         (&["run", "m.yaml", "--yes", "--max-cost", "1"], 3, "error"),
         (&["run", "m.yaml", "--yes", "--base-url", "http://127.0.0.1:9"], 6, "stopping"),
-        (&["run", "m.yaml", "-q", "--yes", "--base-url", "http://127.0.0.1:9"], 6, "failure"),
+        (&["run", "m.yaml", "-q", "--yes", "--base-url", "http://127.0.0.1:9"], 6, "stopping"),
     ] {
         let args = [args, &["--log-format", "json"]].concat();
         let program = here.shotlist(&args).env("SHOTLIST_API_KEY", "the-key");
@@ -116,6 +115,15 @@ fn whatever_happens_a_json_log_is_json_and_says_how_it_ended() {
             ended.stderr
         );
         assert!(!ended.stderr.contains("secret prompt") && !ended.stderr.contains("the-key"), "{}", ended.stderr);
+    }
+    // Also where the service repeats what it was asked for; and a quiet run tells what a person has to know, as data.
+    let echoing = Service::scripted(|asked| {
+        json(400, &serde_json::json!({ "error": { "message": format!("no: {}", asked.body) } }))
+    });
+    for quiet in [["--batch", "loud"].as_slice(), &["--batch", "quiet", "-q"]] {
+        let ended = here.run(&echoing, &[quiet, &["--log-format", "json"]].concat()).ends_with(1);
+        assert!(!ended.stderr.contains("a cat") && ended.stderr.contains("[the prompt]"), "{}", ended.stderr);
+        assert!(ended.stderr.contains("\"event\":\"rejected\",\"job\":\"one\""), "{}", ended.stderr);
     }
     // Silent where everything went well, in this form, too.
     let ended = here.run(&service, &["-q", "--log-format", "json"]).ends_with(0);
@@ -207,9 +215,8 @@ fn a_switch_in_the_environment_is_a_yes_or_a_no() {
 
 #[test]
 fn what_the_service_says_cannot_steer_a_terminal() {
-    let service = Service::scripted(|_| {
-        crate::support::json(400, &serde_json::json!({ "error": { "message": "a\u{1b}[31m\u{7}\u{202e}\rb" } }))
-    });
+    let service =
+        Service::scripted(|_| json(400, &serde_json::json!({ "error": { "message": "a\u{1b}[31m\u{7}\u{202e}\rb" } })));
     let here = Workspace::with_manifest(TWO_JOBS);
     let ended = here.run(&service, &[]).ends_with(1);
     assert!(!ended.stderr.contains(['\u{1b}', '\u{7}', '\u{202e}', '\r']), "{:?}", ended.stderr);
@@ -268,7 +275,7 @@ fn all_reports_can_be_written_again_from_the_ledger_alone() {
 fn the_json_report_fits_its_schema_whatever_happened() {
     let service = Service::scripted(|asked| match (asked.method.as_str(), asked.body.contains("doubt")) {
         ("POST", true) => crate::support::Answer::Hangup,
-        _ if asked.path.ends_with("t1") => crate::support::json(
+        _ if asked.path.ends_with("t1") => json(
             200,
             &serde_json::json!({ "id": "t1", "status": "failed", "error": { "message": "no", "code": 7, "more": [1] } }),
         ),
@@ -299,7 +306,7 @@ fn the_sheet_adds_up_to_what_the_ledger_says() {
     let service = Service::scripted(|asked| {
         if asked.path.ends_with("t0") {
             let error = serde_json::json!({ "message": "no" });
-            return crate::support::json(200, &serde_json::json!({ "id": "t0", "status": "failed", "error": error }));
+            return json(200, &serde_json::json!({ "id": "t0", "status": "failed", "error": error }));
         }
         crate::support::Answer::Well
     });

@@ -147,10 +147,10 @@ fn a_submission_is_refused_and_nothing_is_bought() {
             said(400, &json!({ "title": "Bad Request", "detail": "no such model" })),
             "no such model",
         ),
-        rejected(
+        posted(
             "400 HTML",
             text(400, &[], "<html><h1>The plain HTTP request was sent to HTTPS port</h1>"),
-            "sent to HTTPS port",
+            Must { told: "sent to HTTPS port", exit: 6, ..PENDING },
         ),
         rejected(
             "402 errors",

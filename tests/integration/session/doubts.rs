@@ -59,7 +59,11 @@ fn a_pattern_settles_several_and_a_task_only_one() {
     assert!(several.contains("one task is of one job, and spin-* is spin-mug, spin-lamp"), "{several}");
     here.shotlist(&["resolve", "m.yaml", "spin-*", "--lost"]).ends_with(2);
     let settled = here.shotlist(&["resolve", "m.yaml", "spin-*", "--never-created"]).ends_with(0).stderr;
-    assert_eq!(settled.matches("is due again; the next run submits it for $0.90").count(), 2, "{settled}");
+    assert_eq!(
+        settled.matches("is due again; the next run of this batch submits it for $0.90").count(),
+        2,
+        "{settled}"
+    );
     assert_eq!(
         here.ledger("SELECT job, state FROM attempt ORDER BY id"),
         [["spin-mug", "void"], ["spin-lamp", "void"], ["hero", "in_doubt"]]

@@ -81,7 +81,7 @@ fn what_failed_is_started_again_and_what_was_done_is_not() {
         ended.stderr
     );
     assert!(
-        ended.stdout.contains("exec: failed for 1 video; the next run with --exec starts it again"),
+        ended.stdout.contains("exec: failed for 1 video; the next run with --exec starts them again"),
         "{}",
         ended.stdout
     );

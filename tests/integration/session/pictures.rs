@@ -189,9 +189,11 @@ jobs:
     // What needs no picture is none the worse.
     assert_eq!(service.posts().len(), 1);
     for option in ["--asset-command", "--exec"] {
-        for (program, told) in
-            [("./no-such-thing", "No such file"), ("./n.csv", "Permission denied"), ("nowhere", "not found")]
-        {
+        for (program, told) in [
+            ("./no-such-thing", "No such file"),
+            ("./n.csv", "Permission denied"),
+            ("nowhere", "it is not on the PATH"),
+        ] {
             let refused = here.run(&service, &[option, program]).ends_with(2).stderr;
             assert!(refused.contains(&format!("{option}: `{program}` can't be started")), "{refused}");
             assert!(refused.contains(told) && refused.contains("nothing was sent"), "{refused}");
