@@ -1,6 +1,6 @@
 //! One GET, along its redirects.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use reqwest::header::{ACCEPT_ENCODING, IF_RANGE, LOCATION, RANGE};
 use reqwest::{Response, StatusCode, Url};
@@ -45,12 +45,24 @@ pub(super) async fn get(transport: &Transport, link: &str, resume: Option<Resume
         if let Some(Resume { from, version }) = resume {
             request = request.header(RANGE, format!("bytes={from}-")).header(IF_RANGE, version);
         }
+        let start = Instant::now();
         // A server that takes a request and never answers is as silent as one that stops in the middle.
         let response = match tokio::time::timeout(transport.limits.silence, request.send()).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => return Ok(Arrival::Lost(lost(&error))),
             Err(_) => return Ok(Arrival::Lost(silent(transport.limits.silence))),
         };
+        // Its path may be signed.
+        let (host, status) = (url.host_str().unwrap_or_default(), response.status().as_u16());
+        let ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
+        tracing::debug!(
+            event = "request",
+            method = "GET",
+            host,
+            status,
+            ms,
+            "GET a video of {host} {status} in {ms} ms"
+        );
         if !is_redirect(response.status()) {
             return Ok(Arrival::Answer(response));
         }

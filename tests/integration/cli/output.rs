@@ -139,6 +139,7 @@ fn each_request_is_told_to_whoever_wants_to_know() {
         requests.iter().filter(|line| line.starts_with("DEBUG POST /v1/videos 200 in ") && line.ends_with(" ms"));
     assert_eq!(posts.count(), 2, "{}", ended.stderr);
     assert!(requests.iter().any(|line| line.starts_with("DEBUG GET /v1/videos/t0 200 in ")), "{}", ended.stderr);
+    assert!(ended.stderr.contains("DEBUG GET a video of 127.0.0.1 200 in "), "{}", ended.stderr);
     assert!(!ended.stderr.contains("pooling") && !ended.stderr.contains("hyper"), "{}", ended.stderr);
     let ended = here.run(&service, &["-v", "--log-format", "json", "--batch", "b"]).ends_with(0);
     let events = ended.stderr.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"));
