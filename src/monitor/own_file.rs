@@ -63,15 +63,25 @@ impl OwnFile {
             make_folders(folder)?;
         }
         replace(&self.path, |_, file| {
-            // Whoever scrapes metrics is another user (spec §8), whatever the umask of cron or systemd is.
-            #[cfg(unix)]
             if self.is_public {
-                use std::os::unix::fs::PermissionsExt as _;
-                file.get_ref().set_permissions(std::fs::Permissions::from_mode(0o644))?;
+                publish(file.get_ref())?;
             }
             file.write_all(text.as_bytes())
         })
     }
+}
+
+/// Lets everybody read it: whoever scrapes metrics is another user (spec §8), whatever the umask of cron or systemd is.
+#[cfg(unix)]
+fn publish(file: &File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    file.set_permissions(std::fs::Permissions::from_mode(0o644))
+}
+
+/// Elsewhere the folder says who reads it.
+#[cfg(not(unix))]
+fn publish(_: &File) -> io::Result<()> {
+    Ok(())
 }
 
 #[cfg(test)]
