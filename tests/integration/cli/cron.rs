@@ -84,7 +84,7 @@ fn documented() -> BTreeMap<u8, String> {
 
 #[test]
 fn a_cluster_does_about_each_exit_code_what_the_table_says() {
-    let job: serde_yaml::Value = serde_yaml::from_str(&example("cron/kubernetes.yaml")).expect("YAML");
+    let job: serde_yaml::Value = serde_yaml::from_str(&example("cron/kubernetes.yml")).expect("YAML");
     let rules = job["spec"]["jobTemplate"]["spec"]["podFailurePolicy"]["rules"].as_sequence().expect("rules").clone();
     let mut actions = BTreeMap::new();
     for rule in rules.iter().filter(|rule| rule["onExitCodes"].is_mapping()) {
