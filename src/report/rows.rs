@@ -178,6 +178,8 @@ fn row(batch: &str, job: &Job, history: &History, folder: &Path) -> Row {
     let told = shown.or_else(|| history.of(&job.id).next_back());
     let was_last_refused = matches!(state, JobState::Pending | JobState::Rejected | JobState::Failed);
     let unsent = history.why_unsent(&job.id).filter(|_| was_last_refused).map(not_sent);
+    // It is newer than any answer, because an intent makes it void: the code and the body of that one are no part of it.
+    let error = error.filter(|_| unsent.is_none());
     let declared = told.and_then(|attempt| attempt.particulars.declared);
     let ended_at = shown.and_then(|attempt| attempt.ended_at);
     let file = shown.and_then(|attempt| file_of(attempt, folder));
@@ -220,7 +222,6 @@ fn row(batch: &str, job: &Job, history: &History, folder: &Path) -> Row {
         completed_at: ended_at.filter(|_| state == JobState::Completed),
         generation_s: submitted_at.zip(ended_at).and_then(|(from, to)| seconds(from, to)),
         error_code: error.and_then(|error| error.code.clone()),
-        // An intent makes it void, so it is newer than any answer.
         error_message: unsent.or_else(|| error.map(|error| error.message.clone())),
         error: error.map(|error| error.raw.clone()),
         row: job.row.clone(),

@@ -36,7 +36,7 @@ pub struct Answer<'a> {
 /// | 401, 403 | the key |
 /// | 408 | nobody knows: RFC 9110 §15.5.9 means a request that never came whole, but gateways (`LiteLLM`, Ray Serve) say it when what is behind them took too long, and one was seen to have bought five tasks |
 /// | 402 | refused for good, for want of money on the account: said by gateways whose users pay in advance |
-/// | 404, 405 without a reason or with one that any web server gives; any other 4xx with a page for people | another address |
+/// | 404, 405 without a reason or with one that any web server gives; 400 and 407 with a page for people | another address, or a proxy: the same for every job, while a web server says 413 with a page of one that is too long |
 /// | 511 | nobody knows: a network that wants a login answers for everybody (RFC 6585 §6) |
 /// | other 4xx | refused for good |
 /// | everything else | nobody knows: other 5xx (502 and 504 are a gateway's words for a lost answer), 303 (RFC 9110 §15.4.4: it is done, look elsewhere), a 2xx without a task id. Where that is a page for people, a proxy or another server answers |
@@ -64,7 +64,9 @@ pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp)
         404 | 405 if reason::is_about_the_address(answer.body) => {
             Submission::Astray(describe(answer, "the service refused the submission"))
         }
-        400..=499 if is_page(answer.body) => Submission::Astray(describe(answer, "a page for people came back")),
+        400 | 404 | 405 | 407 if is_page(answer.body) => {
+            Submission::Astray(describe(answer, "a page for people came back"))
+        }
         511 => Submission::Page(describe(answer, "the network wants a login")),
         400..=499 => Submission::Rejected(describe(answer, "the service refused the submission")),
         300..=399 => {
@@ -186,6 +188,7 @@ mod tests {
             (404, None, r#"{"detail": "The image does not exist"}"#, "rejected"),
             (404, None, r#"{"error": {"code": "not_found", "message": "voice en-1 does not exist"}}"#, "rejected"),
             (407, None, "<html>log in</html>", "astray"),
+            (413, None, "<html>413 Request Entity Too Large</html>", "rejected"),
             (511, None, "<html>", "page"),
             (405, None, "", "astray"),
             (408, None, "", "unknown"),

@@ -167,6 +167,25 @@ fn a_job_whose_picture_has_no_address_is_not_sent_and_the_next_run_tries_again()
 }
 
 #[test]
+fn what_kept_a_refused_job_from_being_sent_again_takes_the_place_of_the_refusal() {
+    let refusal = serde_json::json!({ "error": { "message": "too dark", "code": "moderation" } });
+    let refusing = Service::scripted(move |asked| {
+        if asked.body.contains("blue.png") {
+            return crate::support::json(400, &refusal);
+        }
+        crate::support::Answer::Well
+    });
+    let here = looks();
+    run(&here, &refusing, &[]).ends_with(1);
+    let job = || here.report()["jobs"][2].clone();
+    assert_eq!((&job()["state"], &job()["error_code"]), (&"rejected".into(), &"moderation".into()));
+    upload(&here, "echo 'no such bucket' >&2; exit 3");
+    run(&here, &refusing, &[]).ends_with(1);
+    assert!(job()["error_message"].as_str().is_some_and(|said| said.contains("no such bucket")), "{}", job());
+    assert_eq!((&job()["error_code"], &job()["error"]), (&Value::Null, &Value::Null));
+}
+
+#[test]
 fn a_command_that_is_broken_is_not_started_for_every_picture() {
     let here = Workspace::with_manifest(
         "version: 1
