@@ -52,35 +52,26 @@ fn log_finding(group: &[&Diagnostic], sources: &Sources) {
     let view = DiagnosticView::new(group[0], sources);
     let DiagnosticView { code, message, help, file, line, column, job, .. } = &view;
     let (code, jobs) = (code.code(), group.len());
+    // An event's level is a part of its type.
+    macro_rules! diagnostic {
+        ($level:ident) => {
+            tracing::$level!(
+                event = "diagnostic",
+                severity = view.severity,
+                code,
+                message,
+                help,
+                file,
+                line,
+                column,
+                job,
+                jobs
+            )
+        };
+    }
     match group[0].severity {
-        Severity::Error => {
-            tracing::error!(
-                event = "diagnostic",
-                severity = view.severity,
-                code,
-                message,
-                help,
-                file,
-                line,
-                column,
-                job,
-                jobs
-            );
-        }
-        Severity::Warning => {
-            tracing::warn!(
-                event = "diagnostic",
-                severity = view.severity,
-                code,
-                message,
-                help,
-                file,
-                line,
-                column,
-                job,
-                jobs
-            );
-        }
+        Severity::Error => diagnostic!(error),
+        Severity::Warning => diagnostic!(warn),
     }
 }
 

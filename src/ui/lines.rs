@@ -31,6 +31,16 @@ pub(super) fn size(bytes: u64) -> String {
     }
 }
 
+/// The first names of a list, and how many more there are; nothing of one without a name.
+pub(super) fn first_few(mut names: impl Iterator<Item = String>, most: usize) -> Option<String> {
+    let first: Vec<String> = names.by_ref().take(most).collect();
+    let more = match names.count() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!first.is_empty()).then(|| first.join(", ") + &more)
+}
+
 /// A text of the service without the prompt, where that stands in it.
 pub(super) fn without_prompt(text: &str, prompt: Option<&str>) -> String {
     match prompt.map(str::trim).filter(|prompt| prompt.len() >= SHORTEST_PROMPT) {

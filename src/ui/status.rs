@@ -5,7 +5,7 @@ use std::path::Path;
 use indexmap::IndexMap;
 
 use super::command::{Again, quoted};
-use super::lines::count;
+use super::lines::{count, first_few};
 use super::page::Page;
 use super::table::{Column, shortened};
 use super::told::states;
@@ -110,19 +110,10 @@ pub(crate) fn summary_text(report: &Report, reserved: Option<Usd>, again: &Again
 /// Which jobs another run goes on with, and how: a template of today gives another batch tomorrow, so the command says which.
 fn not_done(report: &Report, again: &Again) -> Option<String> {
     let is_open = |state| matches!(state, JobState::Pending | JobState::Queued | JobState::InProgress);
-    let mut jobs = report.rows().filter(|row| is_open(row.state)).map(|row| row.id);
-    let named: Vec<String> = jobs.by_ref().take(NAMED).collect();
-    let more = jobs.count();
-    if named.is_empty() {
-        return None;
-    }
-    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    let jobs = first_few(report.rows().filter(|row| is_open(row.state)).map(|row| row.id), NAMED)?;
     // Only shown: on another day, `{{ today }}` in a prompt asks for another video, and a person has to see that before it is bought.
     let plan = again.command("run", &["--plan"]);
-    Some(format!(
-        "not done: {}{more}; the next run collects what is at the service, and `{plan}` shows the rest",
-        named.join(", ")
-    ))
+    Some(format!("not done: {jobs}; the next run collects what is at the service, and `{plan}` shows the rest"))
 }
 
 /// What opens a page on this system.

@@ -3,8 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::lines::count;
-use super::lines::without_prompt;
+use super::lines::{count, first_few, without_prompt};
 use super::markdown::{escaped, hidden, no_room};
 use crate::domain::BatchKey;
 use crate::report::{JobState, Report, Row, Totals};
@@ -101,12 +100,9 @@ pub(crate) fn short_summary(told: &Told<'_>) -> String {
     let sums = format!("spent ${spent_usd}, at risk ${at_risk_usd}, unknown ${unknown_usd}");
     let _infallible = writeln!(text, "{}\n{sums}", states(&report.totals));
     for state in [JobState::InDoubt, JobState::Failed, JobState::Rejected, JobState::Pending] {
-        let mut jobs = report.rows().filter(|row| row.state == state).map(|row| row.id);
-        let named: Vec<String> = jobs.by_ref().take(NAMED).collect();
-        let more = jobs.count();
-        if !named.is_empty() {
-            let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-            let _infallible = writeln!(text, "{}: {}{more}", state.label(), named.join(", "));
+        let jobs = report.rows().filter(|row| row.state == state).map(|row| row.id);
+        if let Some(jobs) = first_few(jobs, NAMED) {
+            let _infallible = writeln!(text, "{}: {jobs}", state.label());
         }
     }
     text
