@@ -61,6 +61,7 @@
 //! | [`session`] | the one safe order from a manifest to reports |
 //! | [`report`] | views of the ledger: CSV, JSON and a contact sheet |
 //! | [`sandbox`] | the simulator of the service |
+//! | [`reference`](mod@reference) | what stands in no help text because it is about more than one option |
 //! | [`ui`] | what people see |
 //! | [`cli`] | the command line, and the only room that knows all others |
 
@@ -76,6 +77,7 @@ pub mod ledger;
 pub mod manifest;
 pub mod monitor;
 pub mod plan;
+pub mod reference;
 pub mod report;
 pub mod sandbox;
 pub mod service;

@@ -235,6 +235,15 @@ impl Model<'_> {
             Unit::Second => self.price.usd * duration_s,
         }
     }
+
+    /// What it costs, as a price list says it.
+    #[must_use]
+    pub fn rate(&self) -> String {
+        match self.price.per {
+            Unit::Request => format!("${} a video", self.price.usd),
+            Unit::Second => format!("${} a second", self.price.usd),
+        }
+    }
 }
 
 #[cfg(test)]

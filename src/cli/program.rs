@@ -1,28 +1,33 @@
 //! The way of a command line: read, obeyed, and turned into an exit code.
 
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _};
 
 use super::args::{Cli, LogFormat, TerminalArgs, When};
 use super::exit::Exit;
-use super::{commands, environment, tips};
+use super::{commands, completion, environment, tips};
+use crate::catalog::Catalog;
 use crate::ui::{self, Terminal};
 
 /// Reads the command line, does what it says, and says how that ended.
 #[must_use]
 pub fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
+    match completion::answer(&words) {
+        Ok(false) => {}
+        Ok(true) => return ExitCode::SUCCESS,
+        Err(usage) => return told(&usage),
+    }
     let matches = environment::heeded(Cli::command(), &words).try_get_matches_from(words);
     let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
+        Err(usage) if usage.kind() == ErrorKind::DisplayVersion => return version(),
         Err(usage) => {
-            let usage = tips::with_tip(usage);
-            // Help and version go to stdout, mistakes to stderr; a reader that is gone needs neither.
-            let _reader_is_gone = usage.print();
-            return ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(2));
+            return told(&tips::with_tip(usage));
         }
     };
     let terminal = terminal(&cli.terminal);
@@ -34,6 +39,20 @@ pub fn main() -> ExitCode {
         exit
     });
     if terminal.tell_lost_results() { exit.max(Exit::CannotWrite).into() } else { exit.into() }
+}
+
+/// Prints a help text to stdout, or a mistake to stderr; a reader that is gone needs neither.
+fn told(usage: &clap::Error) -> ExitCode {
+    let _reader_is_gone = usage.print();
+    ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(2))
+}
+
+/// Prints which build this is, and how old its prices are. Only then are they looked up.
+fn version() -> ExitCode {
+    let (number, build) = (env!("CARGO_PKG_VERSION"), env!("SHOTLIST_BUILD"));
+    let prices = &Catalog::embedded().prices_taken_on;
+    let _reader_is_gone = writeln!(std::io::stdout(), "shotlist {number} {build}\nprices of {prices}");
+    ExitCode::SUCCESS
 }
 
 fn terminal(args: &TerminalArgs) -> Terminal {

@@ -4,17 +4,18 @@
 
 use std::path::PathBuf;
 
-use clap::builder::BoolishValueParser;
+use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use super::groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs, at_least_one};
 use super::run::RunArgs;
+use crate::report::JobState;
 use crate::sandbox::Fault;
 
 /// Turns a YAML list of video jobs into finished videos, and never pays twice by itself.
 #[derive(Debug, Parser)]
-#[command(name = "shotlist", version, max_term_width = 100)]
+#[command(name = "shotlist", version, max_term_width = 100, disable_help_subcommand = true)]
 pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -47,8 +48,12 @@ pub(crate) enum Command {
     Sandbox(SandboxArgs),
     /// Print a JSON Schema
     Schema(SchemaArgs),
+    /// Write the man pages
+    Man(ManArgs),
     /// Print completions for a shell
     Completions(CompletionsArgs),
+    /// Print the help of a command, or a topic: manifest, money, exit-codes, reports, cron, videos, programs, service
+    Help(HelpArgs),
 }
 
 /// Terminal habits, the same for every command.
@@ -127,6 +132,9 @@ pub(crate) struct StatusArgs {
     /// The folder with the videos [default: as for `run`]
     #[arg(long, env = "SHOTLIST_OUT", hide_env_values = true, value_name = "DIR", help_heading = "Files")]
     pub out: Option<PathBuf>,
+    /// Only jobs in this state; repeatable
+    #[arg(long, help_heading = "Which jobs", value_name = "STATE", value_parser = state())]
+    pub state: Vec<JobState>,
     /// The form of the answer
     #[arg(long, env = "SHOTLIST_FORMAT", hide_env_values = true, value_name = "FORMAT", default_value = "text")]
     pub format: StatusFormat,
@@ -262,9 +270,15 @@ pub(crate) enum LedgerCommand {
 /// Options of `init`.
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
-    /// Where to write it; an existing file is never overwritten
-    #[arg(default_value = "shotlist.yaml")]
-    pub file: PathBuf,
+    /// Where to write it; an existing file is never overwritten [default: shotlist.yaml, and with --from the sheet's name beside
+    /// it]
+    pub file: Option<PathBuf>,
+    /// Make jobs of the rows of this spreadsheet (csv, tsv, xlsx), with what its columns seem to mean as comments
+    #[arg(long, value_name = "SHEET")]
+    pub from: Option<PathBuf>,
+    /// The model for these jobs [default: what the columns ask for, else the cheapest]
+    #[arg(long, value_name = "MODEL", requires = "from")]
+    pub model: Option<String>,
 }
 
 /// Options of `sandbox`.
@@ -322,6 +336,29 @@ pub(crate) enum SchemaOf {
 pub(crate) struct CompletionsArgs {
     /// For which shell
     pub shell: Shell,
+}
+
+/// Options of `man`.
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// The folder to write all of them into, as man1, man5 and man7; without it, the first one is printed
+    pub dir: Option<PathBuf>,
+}
+
+/// Options of `help`.
+#[derive(Debug, Args)]
+pub(crate) struct HelpArgs {
+    /// A command, or a topic
+    #[arg(value_name = "COMMAND|TOPIC")]
+    pub words: Vec<String>,
+}
+
+/// Knows the states by their names, and offers them.
+fn state() -> impl TypedValueParser<Value = JobState> {
+    PossibleValuesParser::new(JobState::ALL.map(JobState::name)).try_map(|name| {
+        let state = JobState::ALL.into_iter().find(|state| state.name() == name);
+        state.ok_or("there is no such state")
+    })
 }
 
 fn day(text: &str) -> Result<jiff::civil::Date, String> {

@@ -1,6 +1,6 @@
 //! Which command is which.
 
-use super::{completions, init, ledger, reconcile, report, resolve, run, sandbox, schema, spend, status};
+use super::{completions, help, init, ledger, man, reconcile, report, resolve, run, sandbox, schema, spend, status};
 use crate::cli::args::Command;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
@@ -19,6 +19,8 @@ pub(crate) fn obey(command: Command, terminal: &Terminal) -> Result<Exit, Failur
         Command::Init(args) => init::init(&args, terminal),
         Command::Sandbox(args) => sandbox::serve(&args, terminal),
         Command::Schema(args) => schema::print(&args, terminal),
+        Command::Man(args) => man::write(&args, terminal),
         Command::Completions(args) => completions::print(&args, terminal),
+        Command::Help(args) => help::print(&args, terminal),
     }
 }

@@ -1,48 +1,79 @@
-//! `shotlist init`: a commented manifest to start from.
+//! `shotlist init`: a commented manifest to start from, or one for a sheet that is there.
 
+use std::ffi::OsStr;
 use std::io::Write as _;
+use std::path::{Path, PathBuf};
 
 use super::schema;
 use crate::cli::args::{InitArgs, SchemaOf};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
+use crate::manifest::draft;
 use crate::ui::{Again, Terminal};
 
-/// What is written.
+/// What is written without a sheet.
 const STARTER: &str = include_str!("starter.yaml");
+/// Where it is written if nobody says.
+const STARTER_FILE: &str = "shotlist.yaml";
 
 /// Where the starter says that its schema is: editors then complete and check it, without a network.
 const SCHEMA: &str = "shotlist.schema.json";
 
-/// Writes the starter, and never over an existing file.
+/// Writes a manifest, and never over an existing file.
 pub(super) fn init(args: &InitArgs, terminal: &Terminal) -> Result<Exit, Failure> {
-    let path = args.file.display();
-    let created = std::fs::OpenOptions::new().write(true).create_new(true).open(&args.file);
-    let written = created.and_then(|mut file| file.write_all(STARTER.as_bytes()));
-    written.map_err(|error| {
+    let (file, text) = match &args.from {
+        None => (args.file.clone().unwrap_or_else(|| STARTER_FILE.into()), STARTER.to_owned()),
+        Some(sheet) => of_a_sheet(sheet, args)?,
+    };
+    write_new(&file, text.as_bytes()).map_err(|error| {
         if error.kind() == std::io::ErrorKind::AlreadyExists {
-            let failure = Failure::plain(Exit::CannotWrite, format!("{path} exists, and is left as it is"));
+            let failure = Failure::plain(Exit::CannotWrite, format!("{} exists, and is left as it is", file.display()));
             return failure.with_help("name another file: `shotlist init FILE`");
         }
-        Failure::plain(Exit::CannotWrite, format!("{path} can't be written: {error}"))
+        cannot_write(&file, &error)
     })?;
-    let run = |option: &str| Again::about(&args.file).command("run", &[option]);
-    let schema = args.file.with_file_name(SCHEMA);
-    match std::fs::OpenOptions::new().write(true).create_new(true).open(&schema) {
+    let schema = file.with_file_name(SCHEMA);
+    match write_new(&schema, schema::page(SchemaOf::Manifest)?.as_str().as_bytes()) {
         // One that is there may be somebody's own.
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-        created => {
-            let page = schema::page(SchemaOf::Manifest)?;
-            let written = created.and_then(|mut file| file.write_all(page.as_str().as_bytes()));
-            written.map_err(|error| {
-                Failure::plain(Exit::CannotWrite, format!("{} can't be written: {error}", schema.display()))
-            })?;
-        }
+        written => written.map_err(|error| cannot_write(&schema, &error))?,
     }
+    let run = |option: &str| Again::about(&file).command("run", &[option]);
     terminal.note(&format!(
-        "wrote {path}, and {SCHEMA} for editors; next: `{}`, then `{}`",
+        "wrote {}, and {SCHEMA} for editors; next: `{}`, then `{}`",
+        file.display(),
         run("--plan"),
         run("--sandbox")
     ));
     Ok(Exit::Done)
+}
+
+/// The manifest for a sheet, and where it goes.
+fn of_a_sheet(sheet: &Path, args: &InitArgs) -> Result<(PathBuf, String), Failure> {
+    let refused = |why: String| Failure::plain(Exit::Usage, why);
+    let file = args.file.clone().unwrap_or_else(|| sheet.with_extension("yaml"));
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let real = |path: &Path| {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        path.canonicalize().map_err(|error| refused(format!("{} can't be read: {error}", path.display())))
+    };
+    let name = real(sheet)?.strip_prefix(real(folder)?).ok().and_then(|inside| inside.to_str().map(str::to_owned));
+    let name = name.filter(|_| sheet.file_name().and_then(OsStr::to_str).is_some()).ok_or_else(|| {
+        let outside = refused(format!("{} is not in the folder of {} or below", sheet.display(), file.display()));
+        outside.with_help("a manifest reads its own folder: write it beside the sheet, or name a FILE above it")
+    })?;
+    let text = draft::draft(folder, &name, args.model.as_deref()).map_err(|error| {
+        let failure = refused(error.to_string());
+        error.help().into_iter().fold(failure, Failure::with_help)
+    })?;
+    Ok((file, text))
+}
+
+fn write_new(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(path)?;
+    file.write_all(bytes)
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::plain(Exit::CannotWrite, format!("{} can't be written: {error}", path.display()))
 }

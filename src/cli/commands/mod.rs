@@ -2,8 +2,10 @@
 
 mod completions;
 mod dispatch;
+mod help;
 mod init;
 mod ledger;
+mod man;
 mod proposal;
 mod reconcile;
 mod report;

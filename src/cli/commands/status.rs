@@ -1,6 +1,7 @@
 //! `shotlist status`: where each job stands, from the ledger alone.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
@@ -9,7 +10,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::manifest::{Wanted, load};
 use crate::cli::{paths, runtime};
-use crate::domain::JobId;
+use crate::domain::{Job, JobId};
 use crate::ledger::Ledger as _;
 use crate::report::{Report, ReportView};
 use crate::ui::{self, Page, Terminal};
@@ -32,7 +33,14 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
         history.about(|job| selected.contains(job))
     };
     let out = paths::out(&args.manifest, args.out.as_deref(), key)?;
-    let report = Report::new(key, args.manifest.sandbox, chosen.selected.clone().into(), history, &out);
+    let of = |jobs: &[Arc<Job>], history| Report::new(key, args.manifest.sandbox, jobs.to_vec().into(), history, &out);
+    let mut report = of(&chosen.selected, history.clone());
+    if !args.state.is_empty() {
+        let meant = report.rows().filter(|row| args.state.contains(&row.state)).map(|row| row.id);
+        let meant: HashSet<String> = meant.collect();
+        let jobs: Vec<_> = chosen.selected.iter().filter(|job| meant.contains(job.id.as_str())).cloned().collect();
+        report = of(&jobs, history.about(|job| meant.contains(job.as_str())));
+    }
     if as_json {
         let json = Page::json(&ReportView::new(&report, &out, Timestamp::now()));
         terminal.result(&json.map_err(|error| Failure::of_form(&error))?);

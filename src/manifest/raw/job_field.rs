@@ -3,7 +3,7 @@
 //! A new field is a variant here, with its name and its traits. The compiler then asks for it in [`of_request`](JobField::of_request). Besides, it
 //! needs: a member of [`RawFields`](super::mirror::RawFields) with what an editor shows, and its line in [`decode`](super::decode); its line in `Fields::compile` of
 //! `expand`, and a use in `expand::maker`; for one that is sent, a [`Field`], a member of [`Spec`](crate::domain::Spec), and a rule in the catalogue.
-//! A test holds the schema and README against the names.
+//! A test holds the schema and the reference against the names.
 
 use crate::domain::Field;
 

@@ -251,7 +251,7 @@ fn write_value(out: &mut Output, state: &mut State<'_, '_>, value: &Value) -> Re
 
 /// A text as an id may hold it: small ASCII letters and digits, with a dash where anything else stood. Letters of
 /// European alphabets become the ones that stand for them; others have none.
-fn slug(text: &str) -> String {
+pub(in crate::manifest) fn slug(text: &str) -> String {
     let mut slug = String::with_capacity(text.len());
     for letter in text.chars().flat_map(char::to_lowercase) {
         let plain = match letter {

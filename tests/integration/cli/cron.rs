@@ -69,10 +69,11 @@ fn the_crontab_runs_as_cron_runs_it() {
     }
 }
 
-/// The exit codes of the README's table, with what to do about each.
+/// The exit codes of the reference's table, with what to do about each.
 fn documented() -> BTreeMap<u8, String> {
-    let readme = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).expect("the README");
-    let table = readme.split_once("| exit code | meaning | what to do |").expect("the table").1;
+    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/reference/exit-codes.md"))
+        .expect("the reference");
+    let table = page.split_once("| exit code | meaning | what to do |").expect("the table").1;
     let rows = table.lines().skip(2).take_while(|line| line.starts_with("| "));
     let cells = rows.map(|row| row.trim_matches('|').split('|').map(str::trim).collect::<Vec<_>>());
     let rows = cells.flat_map(|cells| {

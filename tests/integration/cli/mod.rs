@@ -5,3 +5,4 @@ mod documents;
 mod habits;
 mod monitors;
 mod output;
+mod reference;

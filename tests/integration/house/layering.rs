@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 type Line = (&'static str, &'static [&'static str]);
 
 /// What each room may import. Nobody imports `cli` but the program itself.
-const ROOMS: [Line; 17] = [
+const ROOMS: [Line; 18] = [
     ("domain", &[]),
     ("files", &[]),
+    ("reference", &[]),
     ("catalog", &["domain"]),
     // Expansion asks the catalogue which fields a family takes, to pass over soft defaults and to check each job.
     ("manifest", &["domain", "files", "catalog"]),
@@ -39,8 +40,20 @@ const ROOMS: [Line; 17] = [
     (
         "cli",
         &[
-            "domain", "files", "catalog", "manifest", "plan", "bill", "service", "ledger", "report", "sandbox",
-            "session", "monitor", "ui",
+            "domain",
+            "files",
+            "catalog",
+            "manifest",
+            "plan",
+            "bill",
+            "service",
+            "ledger",
+            "report",
+            "sandbox",
+            "session",
+            "monitor",
+            "reference",
+            "ui",
         ],
     ),
 ];
@@ -55,7 +68,8 @@ const INNER: [(&str, &[Line]); 5] = [
             ("raw", &["source", "template"]),
             ("tables", &["source", "raw"]),
             ("expand", &["source", "template", "raw", "tables"]),
-            (".", &["source", "template", "raw", "tables", "expand"]),
+            ("draft", &["source", "template", "raw", "tables"]),
+            (".", &["source", "template", "raw", "tables", "expand", "draft"]),
         ],
     ),
     // A store knows what goes through the door; behind the door, nobody knows a store.

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod diagnostics;
+mod draft;
 mod expansion;
 mod mistakes;
 mod schema;

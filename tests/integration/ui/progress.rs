@@ -67,11 +67,12 @@ fn campaign() -> (ProgressState, Instant) {
 }
 
 #[test]
-fn the_readme_shows_a_run_as_the_terminal_does() {
+fn the_reference_shows_a_run_as_the_terminal_does() {
     let (picture, now) = campaign();
     let shown = picture.lines(79, 24, now).join("\n");
-    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).expect("the README");
-    assert!(readme.contains(&shown), "README.md lacks the progress as it is now:\n```text\n{shown}\n```");
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/src/reference/reports.md"))
+        .expect("the reference");
+    assert!(page.contains(&shown), "reports.md lacks the progress as it is now:\n```text\n{shown}\n```");
 }
 
 #[test]

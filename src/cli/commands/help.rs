@@ -1,0 +1,46 @@
+//! `shotlist help`: the help of a command, or a topic of the reference.
+
+use clap::CommandFactory as _;
+
+use crate::cli::args::{Cli, HelpArgs};
+use crate::cli::exit::Exit;
+use crate::cli::failure::Failure;
+use crate::manifest::nearest;
+use crate::reference::{TOPICS, Topic};
+use crate::ui::{Page, Terminal};
+
+/// Lines longer than this are hard to read, in columns.
+const WIDEST: u16 = 100;
+
+/// Prints what is known of a command or a topic; without a word, of the program.
+pub(super) fn print(args: &HelpArgs, terminal: &Terminal) -> Result<Exit, Failure> {
+    let topic = args.words.join("-");
+    if let Some(topic) = Topic::named(&topic) {
+        let text = topic.in_columns(terminal.width().min(WIDEST).into());
+        terminal.result(&Page::own(text));
+        return Ok(Exit::Done);
+    }
+    let mut command = &Cli::command();
+    for word in &args.words {
+        command = command.find_subcommand(word).ok_or_else(|| unknown(&args.words))?;
+    }
+    // The same text that the command gives itself.
+    let words = ["shotlist"].into_iter().chain(args.words.iter().map(String::as_str)).chain(["--help"]);
+    if let Err(help) = Cli::command().try_get_matches_from(words) {
+        let _reader_is_gone = help.print();
+    }
+    Ok(Exit::Done)
+}
+
+fn unknown(words: &[String]) -> Failure {
+    let said = words.join(" ");
+    let program = Cli::command();
+    let commands = program.get_subcommands().map(clap::Command::get_name);
+    let topics = TOPICS.map(|topic| topic.name);
+    let known: Vec<&str> = commands.chain(topics).collect();
+    let help = match nearest(&said, known.iter().copied()) {
+        Some(near) => format!("did you mean `shotlist help {near}`?"),
+        None => format!("the topics are: {}; `shotlist help` lists the commands", topics.join(", ")),
+    };
+    Failure::plain(Exit::Usage, format!("there is no command and no topic `{said}`")).with_help(help)
+}

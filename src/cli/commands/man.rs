@@ -1,0 +1,56 @@
+//! `shotlist man`: the man pages, of the command line as it is and of the reference.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use clap::CommandFactory as _;
+
+use crate::cli::args::{Cli, ManArgs};
+use crate::cli::exit::Exit;
+use crate::cli::failure::Failure;
+use crate::files::{make_folders, replace};
+use crate::reference::TOPICS;
+use crate::ui::{Page, Terminal};
+
+/// Writes all pages below a folder, as `man -M DIR` looks for them; without a folder, prints the first.
+pub(super) fn write(args: &ManArgs, terminal: &Terminal) -> Result<Exit, Failure> {
+    let mut program = Cli::command().disable_help_subcommand(true);
+    program.build();
+    let Some(folder) = &args.dir else {
+        terminal.result(&Page::own(page(&program, "shotlist")));
+        return Ok(Exit::Done);
+    };
+    let mut pages = vec![("shotlist".to_owned(), '1', page(&program, "shotlist"))];
+    add_commands(&program, "shotlist", &mut pages);
+    pages.extend(TOPICS.map(|topic| (format!("shotlist-{}", topic.name), topic.section, topic.man_page())));
+    for (name, section, text) in &pages {
+        let path = folder.join(format!("man{section}")).join(format!("{name}.{section}"));
+        write_page(&path, text).map_err(|error| {
+            Failure::plain(Exit::CannotWrite, format!("{} can't be written: {error}", path.display()))
+        })?;
+    }
+    terminal.note(&format!("wrote {} pages; to read one: man -M {} shotlist", pages.len(), folder.display()));
+    Ok(Exit::Done)
+}
+
+fn write_page(path: &Path, text: &str) -> std::io::Result<()> {
+    path.parent().map_or(Ok(()), make_folders)?;
+    replace(path, |_, file| file.write_all(text.as_bytes()))
+}
+
+/// The pages of the commands below a command.
+fn add_commands(above: &clap::Command, name: &str, pages: &mut Vec<(String, char, String)>) {
+    for command in above.get_subcommands() {
+        let name = format!("{name}-{}", command.get_name());
+        pages.push((name.clone(), '1', page(command, &name)));
+        add_commands(command, &name, pages);
+    }
+}
+
+fn page(command: &clap::Command, name: &str) -> String {
+    let command = command.clone().display_name(name);
+    let mut page = Vec::new();
+    // Nothing that is written into memory fails.
+    let _always = clap_mangen::Man::new(command).title(name.to_uppercase()).manual("shotlist").render(&mut page);
+    String::from_utf8_lossy(&page).into_owned()
+}

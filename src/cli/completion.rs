@@ -1,0 +1,165 @@
+//! What a shell offers: the shell asks the program, which alone knows the jobs of a manifest and where they stand.
+//!
+//! The script of `shotlist completions SHELL` starts the program with [`VARIABLE`] set and the words so far behind `--`. Nothing is written, sent or
+//! waited for: what can't be read, a manifest with mistakes for example, offers as much as it has.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use clap::error::ErrorKind;
+use clap::{ArgMatches, Command, CommandFactory as _, FromArgMatches as _};
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter};
+use clap_complete::env::{CompleteEnv, Shells};
+use jiff::Timestamp;
+
+use super::args::{Cli, ManifestArgs};
+use super::catalog::catalog;
+use super::{environment, paths, runtime};
+use crate::catalog::Catalog;
+use crate::domain::printable::one_line;
+use crate::domain::{Attempt, AttemptState, History, Job};
+use crate::ledger::{Ledger as _, SqliteLedger};
+use crate::manifest::{self, Manifest};
+use crate::reference::TOPICS;
+
+/// What the shell's script sets: a name that nothing else sets, because a run that completes words instead of running is a night
+/// without videos.
+const VARIABLE: &str = "SHOTLIST_COMPLETE";
+/// What is between the program and the words so far.
+const ESCAPE: &str = "--";
+
+/// Answers a shell that asks. Whether one did: a variable that stands in the environment of a run by mistake is told, because the run would
+/// end at once and look well.
+pub(super) fn answer(words: &[OsString]) -> Result<bool, clap::Error> {
+    let is_set = environment::variable(VARIABLE).is_some_and(|value| value != "0");
+    if is_set && words.get(1).is_none_or(|word| word != ESCAPE) {
+        let why = format!("{VARIABLE} is set, which only the scripts of `shotlist completions` may do: unset it\n");
+        return Err(Cli::command().error(ErrorKind::InvalidValue, why));
+    }
+    let folder = std::env::current_dir().ok();
+    CompleteEnv::with_factory(offering).var(VARIABLE).try_complete(words, folder.as_deref())
+}
+
+/// The script that makes a shell ask; nothing if it is not known.
+pub(super) fn script(shell: &str) -> Option<String> {
+    let mut script = Vec::new();
+    let shells = Shells::builtins();
+    let asks = shells.completer(shell)?;
+    asks.write_registration(VARIABLE, "shotlist", "shotlist", "shotlist", &mut script).ok()?;
+    if shell == "zsh" {
+        // Loaded by its name, it is what completes, and so has to do it at once.
+        script.extend(b"[[ $funcstack[1] != _shotlist ]] || _clap_dynamic_completer_shotlist \"$@\"\n");
+    }
+    String::from_utf8(script).ok()
+}
+
+/// The command line with what can be offered for its values.
+fn offering() -> Command {
+    offer(Cli::command())
+}
+
+fn offer(command: Command) -> Command {
+    let command = command.mut_args(|arg| match arg.get_id().as_str() {
+        "manifest" => arg.add(ArgValueCompleter::new(PathCompleter::file().filter(is_manifest))),
+        "select" | "exclude" => arg.add(ArgValueCompleter::new(|said: &OsStr| ids(said, |_| true))),
+        "retake" => arg.add(ArgValueCompleter::new(|said: &OsStr| ids(said, |state| state == AttemptState::Completed))),
+        "job" => arg.add(ArgValueCompleter::new(|said: &OsStr| {
+            ids(said, |state| state.is_doubtful() || state.is_outstanding())
+        })),
+        "tag" => arg.add(ArgValueCompleter::new(tags)),
+        "model" => arg.add(ArgValueCompleter::new(models)),
+        "by" => arg.add(ArgValueCompleter::new(|said: &OsStr| {
+            matching(said, ["day", "batch", "model"].map(CompletionCandidate::new))
+        })),
+        "words" => arg.add(ArgValueCompleter::new(helped)),
+        _ => arg,
+    });
+    command.mut_subcommands(offer)
+}
+
+fn is_manifest(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
+}
+
+/// The ids of the manifest's jobs with an attempt in such a state, or all of them where there is none.
+fn ids(said: &OsStr, is_meant: fn(AttemptState) -> bool) -> Vec<CompletionCandidate> {
+    if let Some(file) = said.to_str().and_then(|said| said.strip_prefix('@')) {
+        let files = clap_complete::engine::ValueCompleter::complete(&PathCompleter::file(), OsStr::new(file));
+        return files.into_iter().map(|file| file.add_prefix("@")).collect();
+    }
+    let Some((args, Manifest { key, jobs, .. })) = named_manifest() else { return Vec::new() };
+    let history = paths::ledger(&args).ok().filter(SqliteLedger::exists).and_then(|ledger| {
+        let history = runtime::block_on(async { Ok(ledger.history(&key).await?) });
+        history.ok()
+    });
+    let history = history.unwrap_or_default();
+    let state = |job: &Job, history: &History| history.of(&job.id).next_back().map(|last: &Attempt| last.state);
+    let offered = |is_meant: &dyn Fn(&Job) -> bool| -> Vec<CompletionCandidate> {
+        let meant = jobs.iter().filter(|job| is_meant(job));
+        let candidates = meant.map(|job| {
+            let help = match state(job, &history) {
+                Some(state) => format!("{}, {}", job.spec.model, state.name().replace('_', " ")),
+                None => job.spec.model.clone(),
+            };
+            CompletionCandidate::new(job.id.as_str()).help(Some(one_line(&help).into()))
+        });
+        matching(said, candidates)
+    };
+    let meant = offered(&|job| history.of(&job.id).any(|attempt| is_meant(attempt.state)));
+    if meant.is_empty() { offered(&|_| true) } else { meant }
+}
+
+/// The tags of the manifest's jobs.
+fn tags(said: &OsStr) -> Vec<CompletionCandidate> {
+    let Some((_, manifest)) = named_manifest() else { return Vec::new() };
+    let tags: std::collections::BTreeSet<&str> =
+        manifest.jobs.iter().flat_map(|job| job.tags.iter().map(String::as_str)).collect();
+    matching(said, tags.into_iter().map(|tag| CompletionCandidate::new(one_line(tag))))
+}
+
+/// The models with their prices.
+fn models(said: &OsStr) -> Vec<CompletionCandidate> {
+    let catalog = Catalog::embedded();
+    let rate = |name| catalog.model(name).map(|model| model.rate().into());
+    matching(said, catalog.model_names().map(|name| CompletionCandidate::new(name).help(rate(name))))
+}
+
+/// What there is help about.
+fn helped(said: &OsStr) -> Vec<CompletionCandidate> {
+    let program = Cli::command();
+    let commands = program
+        .get_subcommands()
+        .map(|command| CompletionCandidate::new(command.get_name()).help(command.get_about().cloned()));
+    let topics = TOPICS.into_iter().map(|topic| CompletionCandidate::new(topic.name).help(Some(topic.title().into())));
+    matching(said, commands.chain(topics))
+}
+
+fn matching(said: &OsStr, all: impl IntoIterator<Item = CompletionCandidate>) -> Vec<CompletionCandidate> {
+    let begins =
+        |candidate: &CompletionCandidate| candidate.get_value().as_encoded_bytes().starts_with(said.as_encoded_bytes());
+    all.into_iter().filter(begins).collect()
+}
+
+/// The manifest that the words so far name, with what they add to it. It is read as a plan reads it.
+fn named_manifest() -> Option<(ManifestArgs, Manifest)> {
+    let words = std::env::args_os().skip_while(|word| word != ESCAPE).skip(1);
+    let matches = Cli::command().ignore_errors(true).try_get_matches_from(words).ok()?;
+    let args = ManifestArgs::from_arg_matches(innermost(&matches)).ok()?;
+    // A pipe would be read empty.
+    if !args.manifest.is_file() {
+        return None;
+    }
+    let options = manifest::Options {
+        set: &args.set,
+        batch: args.batch.as_deref(),
+        root: args.root.as_deref(),
+        now: Timestamp::now(),
+        ..manifest::Options::of(&args.manifest)
+    };
+    let manifest = manifest::load(&options, catalog(args.catalog.as_deref()).ok()?).manifest?;
+    Some((args, manifest))
+}
+
+fn innermost(matches: &ArgMatches) -> &ArgMatches {
+    matches.subcommand().map_or(matches, |(_, matches)| innermost(matches))
+}

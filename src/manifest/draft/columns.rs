@@ -1,0 +1,203 @@
+//! What the columns of a sheet seem to mean: by what stands in them, and where that could be anything, by their names.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use crate::catalog::{Catalog, Family, SizeRule};
+use crate::domain::{Field, JobId};
+use crate::manifest::template::engine::slug;
+
+/// What a column is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Meaning {
+    /// It tells the rows apart. Whether its cells have to be made into ids first.
+    Id { is_slugged: bool },
+    /// What the video shows.
+    Prompt,
+    /// A field of the request.
+    Field(Field),
+    /// A picture on this machine, and whether each of them lies where the manifest will look.
+    ImageFile { is_here: bool },
+    /// What jobs are selected by.
+    Tags,
+    /// Whom the job is for.
+    Label,
+    /// Words that may stand in a prompt.
+    Words,
+}
+
+/// A column, and what it seems to mean.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Column {
+    /// Its name, as the sheet has it.
+    pub name: String,
+    /// What it seems to mean.
+    pub meaning: Meaning,
+    /// How well it would do as an id: nothing if it does not tell the rows apart, and less is better.
+    as_id: Option<usize>,
+    /// The same as a prompt.
+    as_prompt: Option<usize>,
+    is_slugged: bool,
+    lengths: Vec<i64>,
+}
+
+// Names as people write them, without blanks and signs, the likelier ones first.
+const IDS: [&str; 14] =
+    ["id", "jobid", "sku", "slug", "key", "code", "ref", "handle", "number", "no", "nr", "name", "title", "product"];
+/// How many of these are no words for a prompt.
+const CODES: usize = 11;
+const PROMPTS: [&str; 13] = [
+    "prompt",
+    "videoprompt",
+    "prompttext",
+    "promptenglish",
+    "text",
+    "description",
+    "scene",
+    "shot",
+    "script",
+    "brief",
+    "idea",
+    "concept",
+    "beschreibung",
+];
+const DURATIONS: [&str; 9] = ["duration", "durations", "length", "seconds", "secs", "sec", "dauer", "duree", "durée"];
+const IMAGES: [&str; 9] = ["image", "picture", "photo", "still", "reference", "frame", "bild", "foto", "poster"];
+const TAGS: [&str; 3] = ["tag", "tags", "keywords"];
+const LABELS: [&str; 5] = ["client", "customer", "account", "project", "kunde"];
+const PICTURES: [&str; 4] = [".png", ".jpg", ".jpeg", ".webp"];
+
+/// A text this long, with blanks in it, is a prompt under any name, in characters on average.
+const PROMPT_LENGTH: usize = 30;
+/// An id longer than this is a text, in characters.
+const LONGEST_ID: usize = 60;
+
+impl Column {
+    /// The column of this name with these cells, one for each row.
+    pub(super) fn of(name: &str, cells: &[&str], folder: &Path, catalog: &Catalog) -> Self {
+        let plain: String = name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+        let said: Vec<&str> = cells.iter().map(|cell| cell.trim()).filter(|cell| !cell.is_empty()).collect();
+        let all = |is: &dyn Fn(&str) -> bool| !said.is_empty() && said.iter().all(|cell| is(cell));
+        let is_named = |names: &[&str]| names.contains(&plain.as_str());
+        let is_about = |names: &[&str]| names.iter().any(|name| plain.contains(name));
+        let is_url = |cell: &str| cell.starts_with("https://") || cell.starts_with("http://");
+        let lengths: Vec<i64> = said.iter().filter_map(|cell| whole(cell)).collect();
+        let meaning = if all(&|cell| catalog.model(cell).is_some()) {
+            Meaning::Field(Field::Model)
+        } else if all(&is_aspect_ratio) {
+            Meaning::Field(Field::AspectRatio)
+        } else if all(&|cell| SizeRule::parse(cell).is_some()) {
+            Meaning::Field(Field::Size)
+        } else if is_about(&DURATIONS) && lengths.len() == said.len() && !said.is_empty() {
+            Meaning::Field(Field::Duration)
+        } else if all(&is_url) && is_about(&IMAGES) {
+            Meaning::Field(Field::Image)
+        } else if all(&|cell| PICTURES.iter().any(|ending| cell.to_lowercase().ends_with(ending)) && !is_url(cell)) {
+            Meaning::ImageFile { is_here: all(&|cell| folder.join(cell).is_file()) }
+        } else if is_named(&TAGS) {
+            Meaning::Tags
+        } else if is_named(&LABELS) {
+            Meaning::Label
+        } else {
+            Meaning::Words
+        };
+        let place = |names: &[&str]| names.iter().position(|known| *known == plain);
+        let characters: usize = said.iter().map(|cell| cell.chars().count()).sum();
+        let is_wordy = characters >= PROMPT_LENGTH * said.len() && all(&|cell| cell.contains(' '));
+        let as_prompt = place(&PROMPTS).or(is_wordy.then_some(PROMPTS.len()));
+        Self {
+            name: name.to_owned(),
+            meaning,
+            as_id: tells_apart(cells).then(|| place(&IDS).unwrap_or(IDS.len())),
+            as_prompt: as_prompt.filter(|_| !said.is_empty()),
+            is_slugged: !all(&|cell| JobId::new(cell).is_ok()),
+            lengths,
+        }
+    }
+
+    /// Whether its words could stand in a prompt.
+    pub(super) fn has_words(&self) -> bool {
+        match self.meaning {
+            Meaning::Words => true,
+            Meaning::Id { .. } => self.as_id.is_some_and(|place| place >= CODES),
+            _ => false,
+        }
+    }
+
+    fn is(&self, field: Field) -> bool {
+        self.meaning == Meaning::Field(field)
+    }
+}
+
+/// The columns once it is decided which of them is the prompt and which is the id, and each field is said once.
+pub(super) fn settled(mut columns: Vec<Column>) -> Vec<Column> {
+    let best = |columns: &[Column], how_well: fn(&Column) -> Option<usize>| {
+        let words = columns.iter().enumerate().filter(|(_, column)| column.meaning == Meaning::Words);
+        let fitting = words.filter_map(|(at, column)| Some((how_well(column)?, at)));
+        fitting.min().map(|(_, at)| at)
+    };
+    if let Some(prompt) = best(&columns, |column| column.as_prompt) {
+        columns[prompt].meaning = Meaning::Prompt;
+    }
+    if let Some(id) = best(&columns, |column| column.as_id) {
+        columns[id].meaning = Meaning::Id { is_slugged: columns[id].is_slugged };
+    }
+    for at in 1..columns.len() {
+        let (before, rest) = columns.split_at_mut(at);
+        if rest[0].meaning != Meaning::Label && before.iter().any(|column| column.meaning == rest[0].meaning) {
+            rest[0].meaning = Meaning::Words;
+        }
+    }
+    columns
+}
+
+/// The model for rows that name none: the given one, else the one that takes most of what the sheet asks for, and of those the
+/// cheapest for its usual length.
+pub(super) fn model<'m>(columns: &[Column], given: Option<&'m str>, catalog: &'m Catalog) -> &'m str {
+    let taken = |name: &str| {
+        catalog.model(name).map_or(0, |model| columns.iter().filter(|column| is_taken(column, model.family)).count())
+    };
+    let price = |name: &str| {
+        let model = catalog.model(name)?;
+        Some(model.price(u32::try_from(model.family.fields.duration.default).ok()?))
+    };
+    let best = catalog.model_names().min_by_key(|name| (usize::MAX - taken(name), price(name)));
+    given.or(best).unwrap_or_default()
+}
+
+/// Whether a family takes what a column asks for.
+pub(super) fn is_taken(column: &Column, family: &Family) -> bool {
+    match column.meaning {
+        Meaning::ImageFile { .. } => family.takes(Field::Image),
+        Meaning::Field(Field::Duration) => {
+            // A length that no video can have is for the plan to tell, row by row.
+            column.lengths.iter().any(|&length| family.fields.duration.broken_by(length).is_none())
+        }
+        Meaning::Field(field) => family.takes(field),
+        _ => true,
+    }
+}
+
+/// Whether some column says which model each row wants.
+pub(super) fn names_models(columns: &[Column]) -> bool {
+    columns.iter().any(|column| column.is(Field::Model))
+}
+
+fn is_aspect_ratio(cell: &str) -> bool {
+    let sides = cell.split_once(':');
+    sides.is_some_and(|(wide, high)| whole(wide).is_some() && whole(high).is_some())
+}
+
+/// A whole number, as spreadsheets write it.
+fn whole(cell: &str) -> Option<i64> {
+    cell.trim().trim_end_matches(".0").parse().ok()
+}
+
+/// Whether every row has a value of its own, as an id.
+fn tells_apart(cells: &[&str]) -> bool {
+    let mut seen = HashSet::new();
+    cells.iter().all(|cell| {
+        let id = slug(cell);
+        cell.chars().count() <= LONGEST_ID && !id.is_empty() && seen.insert(id)
+    })
+}

@@ -1,0 +1,20 @@
+//! The reference: what stands in no help text because it is about more than one option.
+//!
+//! Each topic is one file of Markdown, and everything that shows it is made of that file: these pages, `shotlist help TOPIC`
+//! ([`terminal`]) and the man pages ([`man`]). [`blocks`] reads the part of Markdown that the topics use, and refuses what it does not know,
+//! so that no word is lost on the way. Nothing here imports another room.
+
+mod blocks;
+pub mod cron;
+pub mod exit_codes;
+mod man;
+pub mod manifest;
+pub mod money;
+pub mod programs;
+pub mod reports;
+pub mod service;
+mod terminal;
+mod topic;
+pub mod videos;
+
+pub use topic::{TOPICS, Topic};

@@ -1,0 +1,160 @@
+//! What the program says of itself: topics, man pages, its version, and what a shell offers.
+
+use crate::support::{Program, Workspace};
+
+const TOPICS: [(&str, &str); 8] = [
+    ("manifest", "5"),
+    ("money", "7"),
+    ("exit-codes", "7"),
+    ("reports", "7"),
+    ("cron", "7"),
+    ("videos", "7"),
+    ("programs", "7"),
+    ("service", "7"),
+];
+
+#[test]
+fn every_topic_is_named_in_the_help_shown_and_a_man_page() {
+    let here = Workspace::new();
+    here.shotlist(&["man", "pages"]).ends_with(0);
+    let help = here.shotlist(&["--help"]).ends_with(0).stdout;
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(help.contains(&TOPICS.map(|(topic, _)| topic).join(", ")), "{help}");
+    for (topic, section) in TOPICS {
+        let shown = here.shotlist(&["help", topic]).ends_with(0).stdout;
+        assert!(shown.lines().count() > 10, "{topic}: {shown}");
+        assert!(
+            shown.lines().all(|line| line.chars().count() <= 100 || !line.trim().contains(' ')),
+            "{topic}: {shown}"
+        );
+        let page = here.path(&format!("pages/man{section}/shotlist-{topic}.{section}"));
+        let page = std::fs::read_to_string(page).expect("a page");
+        assert!(page.contains(&format!(".TH SHOTLIST-{} {section}", topic.to_uppercase())), "{page}");
+    }
+}
+
+#[test]
+fn there_is_a_man_page_of_every_command_and_it_names_every_option() {
+    let here = Workspace::new();
+    here.shotlist(&["man", "pages"]).ends_with(0);
+    here.shotlist(&["man", "pages"]).ends_with(0);
+    let help = here.shotlist(&["--help"]).ends_with(0).stdout;
+    let commands = help.split_once("Commands:\n").expect("commands").1.split_once("\n\n").expect("an end").0;
+    let commands: Vec<&str> = commands
+        .lines()
+        .filter(|line| !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    assert!(commands.len() > 10, "{commands:?}");
+    for command in commands {
+        let page = std::fs::read_to_string(here.path(&format!("pages/man1/shotlist-{command}.1"))).expect("a page");
+        let page = page.replace("\\-", "-").replace("\\fB", "").replace("\\fR", "");
+        let help = here.shotlist(&["help", command]).ends_with(0).stdout;
+        assert_eq!(help, here.shotlist(&[command, "--help"]).ends_with(0).stdout);
+        for option in help.split_whitespace().filter(|word| word.starts_with("--") && word.len() > 3) {
+            let option =
+                option.trim_end_matches([',', '.', ':', ';', ')', '`']).split(['=', '[']).next().expect("a word");
+            assert!(page.contains(option), "the page of {command} lacks {option}");
+        }
+    }
+    assert_eq!(
+        here.shotlist(&["man"]).ends_with(0).stdout,
+        std::fs::read_to_string(here.path("pages/man1/shotlist.1")).expect("a page")
+    );
+    let backup = here.shotlist(&["help", "ledger", "backup"]).ends_with(0).stdout;
+    assert!(backup.contains("Usage: shotlist ledger backup"), "{backup}");
+}
+
+#[test]
+fn what_there_is_no_help_about_is_told_with_what_was_meant() {
+    let here = Workspace::new();
+    let near = here.shotlist(&["help", "exit-code"]).ends_with(2).stderr;
+    assert!(near.contains("did you mean `shotlist help exit-codes`?"), "{near}");
+    assert!(here.shotlist(&["help", "exit", "codes"]).ends_with(0).stdout.starts_with("EXIT CODES"));
+    let far = here.shotlist(&["help", "weather"]).ends_with(2).stderr;
+    assert!(far.contains("the topics are: manifest, money"), "{far}");
+    let refused = here.file("file", "").shotlist(&["man", "file"]).ends_with(74).stderr;
+    assert!(refused.contains("man1/shotlist.1 can't be written"), "{refused}");
+}
+
+#[test]
+fn the_version_says_how_old_the_prices_are_and_a_reader_may_be_gone() {
+    let here = Workspace::new();
+    let version = here.shotlist(&["--version"]).ends_with(0).stdout;
+    assert_eq!(version, here.shotlist(&["-V"]).ends_with(0).stdout);
+    let catalog = include_str!("../../../src/catalog/catalog.yaml");
+    let taken = catalog.lines().find_map(|line| line.strip_prefix("prices_taken_on: ")).expect("a day");
+    let lines: Vec<&str> = version.lines().collect();
+    assert!(lines[0].starts_with(concat!("shotlist ", env!("CARGO_PKG_VERSION"), " (")), "{version}");
+    assert_eq!(lines[1..], [format!("prices of {taken}")]);
+    let none = Program::script(here.root(), "$0 --version >&-; echo $?; $0 help money | head -n 1").ends_with(0);
+    assert_eq!((none.stdout.as_str(), none.stderr.as_str()), ("0\nMONEY\n", ""));
+}
+
+/// What a shell is answered that asks about the last of these words.
+fn offered(here: &Workspace, words: &[&str]) -> Vec<String> {
+    let args = [&["--", "shotlist"], words].concat();
+    let asked = here.shotlist(&args).env("SHOTLIST_COMPLETE", "bash").env("_CLAP_IFS", "\n");
+    let asked = asked.env("_CLAP_COMPLETE_INDEX", &words.len().to_string());
+    let answer = asked.ends_with(0);
+    assert_eq!(answer.stderr, "", "{words:?}");
+    answer.stdout.lines().map(str::to_owned).collect()
+}
+
+const MANIFEST: &str = "version: 1\njobs:\n  \
+    - { id: hero, model: alpha-2, prompt: A dog, tags: [launch] }\n  \
+    - { id: high, model: alpha-2, prompt: A cat, tags: [later, launch] }\n  \
+    - { id: 'spin-{{ row.n }}', model: beta-2.0-lite-fast, for_each: [{ n: 1 }, { n: 2 }], prompt: 'No {{ row.n }}' }\n";
+
+#[test]
+fn a_shell_is_offered_jobs_tags_models_states_and_topics() {
+    let here = Workspace::with_manifest(MANIFEST).file("notes.txt", "");
+    assert_eq!(offered(&here, &["run", "m.yaml", "--select", ""]), ["hero", "high", "spin-1", "spin-2"]);
+    assert_eq!(offered(&here, &["run", "--select", "x", "m.yaml", "--exclude", "sp"]), ["spin-1", "spin-2"]);
+    assert_eq!(offered(&here, &["run", "m.yaml", "--retake", "h"]), ["hero", "high"]);
+    assert_eq!(offered(&here, &["resolve", "m.yaml", "he"]), ["hero"]);
+    assert_eq!(offered(&here, &["status", "m.yaml", "--tag", ""]), ["later", "launch"]);
+    assert_eq!(offered(&here, &["status", "m.yaml", "--state", "in"]), ["in_progress", "in_doubt"]);
+    assert_eq!(offered(&here, &["init", "--model", "beta"]), ["beta-2.0-lite", "beta-2.0-lite-fast"]);
+    assert_eq!(offered(&here, &["help", "ex"]), ["exit-codes"]);
+    assert_eq!(offered(&here, &["run", "m.yaml", "--select", "@n"]), ["@notes.txt"]);
+    // A manifest is what a run is about, and nothing else that lies here.
+    assert_eq!(
+        offered(&here, &["run", ""]).iter().filter(|word| !word.starts_with('-')).collect::<Vec<_>>(),
+        ["m.yaml"]
+    );
+    // What can't be read offers nothing, and says nothing.
+    assert!(offered(&here, &["run", "none.yaml", "--select", ""]).is_empty());
+    assert!(offered(&here, &["run", "-", "--select", ""]).is_empty());
+    assert!(!here.path(".shotlist").exists(), "a shell that asks leaves nothing");
+}
+
+#[test]
+fn a_shell_is_offered_first_what_can_be_taken_again_or_settled() {
+    let here = Workspace::with_manifest(MANIFEST);
+    here.shotlist(&["run", "m.yaml", "--sandbox", "--select", "spin-*", "--yes", "-q"]).ends_with(0);
+    assert_eq!(offered(&here, &["run", "m.yaml", "--sandbox", "--retake", ""]), ["spin-1", "spin-2"]);
+    assert_eq!(offered(&here, &["run", "m.yaml", "--retake", ""]).len(), 4, "the real ledger knows of none");
+}
+
+/// A variable that is set by accident must not make a run silently do nothing.
+#[test]
+fn a_shell_that_asks_in_no_known_way_gets_nothing_and_no_run() {
+    let here = Workspace::with_manifest(MANIFEST);
+    let asked = here.shotlist(&["run", "m.yaml", "--plan"]).env("SHOTLIST_COMPLETE", "tcsh").ends_with(2);
+    assert!(asked.stderr.contains("SHOTLIST_COMPLETE"), "{}", asked.stderr);
+    let asked = here.shotlist(&["run", "m.yaml", "--plan"]).env("SHOTLIST_COMPLETE", "bash").ends_with(2);
+    assert!(asked.stdout.is_empty() && asked.stderr.contains("unset it"), "{}", asked.stderr);
+    for off in ["", "0"] {
+        here.shotlist(&["run", "m.yaml", "--plan"]).env("SHOTLIST_COMPLETE", off).ends_with(0);
+    }
+}
+
+#[test]
+fn every_shell_has_a_script_that_asks_the_program() {
+    let here = Workspace::new();
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let script = here.shotlist(&["completions", shell]).ends_with(0).stdout;
+        assert!(script.contains("SHOTLIST_COMPLETE") && script.contains("shotlist"), "{shell}: {script}");
+    }
+}

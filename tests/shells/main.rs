@@ -1,0 +1,118 @@
+//! Completions in the shells that people use, on a terminal, with keys that are pressed. A target of its own, because it needs zsh and fish:
+//! `cargo test --test shells`.
+#![cfg(target_os = "linux")]
+#![expect(unreachable_pub, reason = "nothing of a test is reachable, and `pub` says what other files of it use")]
+
+#[expect(dead_code, unused_imports, reason = "the other tests use the rest")]
+#[path = "../integration/support/mod.rs"]
+mod support;
+
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+use support::{Workspace, wait_until};
+
+const MANIFEST: &str = "version: 1\njobs:\n  \
+    - { id: hero, model: alpha-2, prompt: A dog, tags: [launch] }\n  \
+    - { id: 'spin-{{ row.n }}', model: beta-2.0-lite-fast, for_each: [{ n: 1 }, { n: 2 }], prompt: 'No {{ row.n }}' }\n";
+
+/// What is typed, with tabs, and the words that the shell makes of it.
+const TYPED: [(&str, &str); 10] = [
+    ("shotlist run m.ya\t--select he\t", "shotlist run m.yaml --select hero"),
+    ("shotlist run m.yaml --retake sp\t2", "shotlist run m.yaml --retake spin-2"),
+    ("shotlist resolve m.yaml he\t--never\t", "shotlist resolve m.yaml hero --never-created"),
+    ("shotlist status m.yaml --state in_d\t", "shotlist status m.yaml --state in_doubt"),
+    ("shotlist status m.yaml --tag l\t", "shotlist status m.yaml --tag launch"),
+    ("shotlist init --model al\t", "shotlist init --model alpha-2"),
+    ("shotlist help exit\t", "shotlist help exit-codes"),
+    ("shotlist sch\tdiag\t", "shotlist schema diagnostics"),
+    ("shotlist run m.yaml --log-f\tjs\t", "shotlist run m.yaml --log-format json"),
+    ("shotlist sand\t--por\t", "shotlist sandbox --port"),
+];
+
+/// A shell on a terminal of its own.
+struct Shell {
+    keys: ChildStdin,
+    shown: Arc<Mutex<String>>,
+    child: Child,
+}
+
+impl Shell {
+    /// Starts it without anybody's settings, with the program on its path.
+    fn start(here: &Workspace, command: &str) -> Self {
+        let program = Path::new(env!("CARGO_BIN_EXE_shotlist")).parent().expect("a folder");
+        let path = format!("{}:{}", program.display(), std::env::var("PATH").expect("a path"));
+        let mut script = Command::new("script");
+        script.args(["-q", "-c", command, "/dev/null"]).current_dir(here.root()).env_clear();
+        script.env("PATH", path).env("TERM", "xterm").env("HOME", here.root()).env("LANG", "C.UTF-8");
+        let child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut child = child.expect("script is there: it belongs to util-linux");
+        let shown = Arc::new(Mutex::new(String::new()));
+        let (mut screen, written) = (child.stdout.take().expect("a screen"), Arc::clone(&shown));
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = screen.read(&mut bytes) {
+                written.lock().expect("a screen").push_str(&String::from_utf8_lossy(&bytes[..count]));
+            }
+        });
+        Self { keys: child.stdin.take().expect("a keyboard"), shown, child }
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).expect("a keyboard");
+    }
+
+    fn waits_for(&self, text: &str) {
+        wait_until(text, || self.shown.lock().expect("a screen").contains(text));
+    }
+
+    /// Types a line with tabs in it, and then has the shell say which words stand there, instead of doing what they say.
+    fn makes_of(&mut self, typed: &str, words: &str) {
+        self.press(typed);
+        // To the begin of the line, and there: a command that shows its words, each on a line of its own.
+        self.press("\u{1}printf '<%s>' \u{5} end\n");
+        let words: String = words.split(' ').chain(["end"]).map(|word| format!("<{word}>")).collect();
+        self.waits_for(&words);
+    }
+}
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        let _ended_already = self.child.kill();
+        let _reaped = self.child.wait();
+    }
+}
+
+fn completes(shell: &str, set_up: &str) {
+    let here = Workspace::with_manifest(MANIFEST);
+    let mut shell = Shell::start(&here, shell);
+    shell.press(&format!("{set_up}; echo rea''dy\n"));
+    shell.waits_for("ready");
+    for (typed, words) in TYPED {
+        shell.makes_of(typed, words);
+    }
+}
+
+#[test]
+fn bash() {
+    completes("bash --norc --noprofile -i", "source <(shotlist completions bash)");
+}
+
+#[test]
+fn zsh() {
+    completes("zsh -f -i", "autoload -U compinit && compinit -u -D && source <(shotlist completions zsh)");
+}
+
+/// As a package puts it: the first tab loads the file, and has to complete at once.
+#[test]
+fn zsh_that_loads_it_by_its_name() {
+    let file = "mkdir f && shotlist completions zsh > f/_shotlist && fpath=($PWD/f $fpath)";
+    completes("zsh -f -i", &format!("{file} && autoload -U compinit && compinit -u -D"));
+}
+
+#[test]
+fn fish() {
+    completes("fish --no-config", "shotlist completions fish | source");
+}
