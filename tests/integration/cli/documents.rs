@@ -13,13 +13,86 @@ fn read(path: &str) -> String {
     fs::read_to_string(project(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
+/// What people read who ask for help: a change of it is seen in a review.
 #[test]
-fn the_readme_holds_the_help_texts_as_they_are() {
-    let (here, readme) = (Workspace::new(), read("README.md"));
-    for args in [["--help"].as_slice(), &["run", "--help"]] {
-        let help = here.shotlist(args).ends_with(0).stdout;
-        let block = format!("```text\n{}\n```", help.trim_end());
-        assert!(readme.contains(&block), "README.md lacks the help of {args:?} as it is now:\n{block}");
+fn the_help_texts_are_these() {
+    let here = Workspace::new();
+    for command in ["", "run", "resolve", "init", "spend", "reconcile"] {
+        let args: Vec<&str> = command.split_whitespace().chain(["--help"]).collect();
+        insta::assert_snapshot!(format!("help {command}").trim(), here.shotlist(&args).ends_with(0).stdout);
+    }
+}
+
+#[test]
+fn the_readme_is_short_and_what_it_points_at_is_there() {
+    let readme = read("README.md");
+    assert!(readme.lines().count() <= 200, "{} lines", readme.lines().count());
+    let headings: Vec<String> = readme.lines().filter_map(|line| line.strip_prefix("## ")).map(anchor).collect();
+    for link in readme.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+        match link.strip_prefix('#') {
+            Some(heading) => assert!(headings.contains(&heading.to_owned()), "{link}: there is {headings:?}"),
+            None => assert!(project(link).exists(), "{link} is not there"),
+        }
+    }
+    for heading in &headings[..] {
+        assert!(readme.contains(&format!("](#{heading})")), "the list of contents lacks {heading}");
+    }
+}
+
+/// What a heading is linked by.
+fn anchor(heading: &str) -> String {
+    let kept = heading.chars().filter(|c| c.is_alphanumeric() || *c == ' ' || *c == '-');
+    kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
+/// The lines of the blocks of this language, block by block.
+fn blocks(text: &str, language: &str) -> Vec<Vec<String>> {
+    let start = format!("```{language}\n");
+    let starts = text.split(&start).skip(1);
+    starts.map(|rest| rest.lines().take_while(|line| *line != "```").map(str::to_owned).collect()).collect()
+}
+
+/// Every command of the README is run: here, in this order and in one folder, or by what `.ci/run` runs of the packages.
+#[test]
+fn every_command_of_the_readme_is_run() {
+    let readme = read("README.md");
+    let here = Workspace::new().file("choices.json", r#"{"name": "products", "again": ["mug"]}"#);
+    fs::create_dir(here.path("examples")).expect("a folder");
+    copy(&project("examples"), &here.path("examples"));
+    let sheet = blocks(&readme, "text").into_iter().next().expect("a sheet");
+    here.write("products.csv", sheet.join("\n"));
+    let simulator = Simulator::start(&here, &["--speed", "5000"]);
+    let gate = [".ci/run", "packaging/check"].map(read).concat();
+    let (mut bought, mut commands) = (Vec::new(), 0);
+    for command in blocks(&readme, "sh").into_iter().flatten() {
+        commands += 1;
+        let words: Vec<&str> = command.split_whitespace().collect();
+        match words[..] {
+            // Each line of the gate that does the same to the file that was built.
+            ["pipx", "install", _] => assert!(gate.contains("pipx\" install")),
+            ["npm", "install", ..] => assert!(gate.contains("npm install")),
+            ["sudo", "apt", "install", _] => assert!(gate.contains("manage --install")),
+            ["cargo", "install", "--path", "."] => assert!(gate.contains("cargo install --path . ")),
+            ["cargo", "test"] => {}
+            // The address and the key of the simulator take the place of these.
+            ["export", ..] => assert_eq!(words.len(), 3, "{command}"),
+            ["shotlist", "run", ref args @ ..] if !args.contains(&"--plan") && !args.contains(&"--sandbox") => {
+                // Nobody is there to be asked.
+                let more = ["--yes", "--first-poll", "0s", "--poll-interval", "50ms"];
+                simulator.used_by(here.shotlist(&[&["run"], args, &more[..]].concat())).ends_with(0);
+                bought.push(simulator.ledger()["count"].as_u64().expect("a count"));
+            }
+            ["cargo", "run", "--", ref args @ ..] | ["shotlist", ref args @ ..] => {
+                drop(here.shotlist(args).ends_with(0));
+            }
+            _ => panic!("nothing runs `{command}`"),
+        }
+    }
+    assert!(commands > 12, "{commands} commands");
+    // A first look, the others, and one again.
+    assert_eq!(bought, [2, 4, 5]);
+    for topic in readme.split("`shotlist help ").skip(1).filter_map(|rest| rest.split('`').next()) {
+        here.shotlist(&["help", topic]).ends_with(0);
     }
 }
 
@@ -98,13 +171,12 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Whoever reads the README's table knows every key that a manifest and a job may have.
+/// Whoever reads the reference's table knows every key that a manifest and a job may have.
 #[test]
-fn the_readme_names_every_key_of_a_manifest() {
+fn the_reference_names_every_key_of_a_manifest() {
     let schema: serde_json::Value = serde_json::from_str(&read("schemas/manifest.schema.json")).expect("JSON");
-    let readme = read("README.md");
-    let (_, section) = readme.split_once("## The manifest").expect("a section");
-    let table = section.split_once("- **Templates**").expect("a table").0;
+    let page = read("src/reference/manifest.md");
+    let table = page.split_once("- **Templates**").expect("a table").0;
     for keys in ["/properties", "/$defs/RawJob/properties"] {
         let keys = schema.pointer(keys).and_then(serde_json::Value::as_object).expect("keys");
         assert!(keys.len() > 9);
