@@ -1,5 +1,5 @@
 //! How long the program takes, and how much memory, for what needs no service: `--plan` of 10,000 and 100,000 jobs as
-//! YAML entries and as CSV rows, start-up, and a small plan. Whole processes, as a user has them; each figure beside its
+//! YAML entries and as CSV rows, start-up, a small plan, and the ids that a shell asks for. Whole processes, as a user has them; each figure beside its
 //! limit.
 //!
 //! `cargo bench --bench plan`
@@ -21,6 +21,8 @@ const RUNS: usize = 5;
 struct Case {
     what: &'static str,
     args: Vec<String>,
+    /// Whether a shell asks what it may offer for the last of these words.
+    completes: bool,
     /// The bar in milliseconds and in megabytes, where there is one.
     bar: (Option<u32>, Option<u32>),
 }
@@ -28,24 +30,55 @@ struct Case {
 fn main() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let plan = |path: PathBuf| vec!["run".to_owned(), path.display().to_string(), "--plan".to_owned()];
+    let words = |path: PathBuf, option: &str| {
+        ["--", "shotlist", "run", &path.display().to_string(), option, ""].map(str::to_owned).to_vec()
+    };
+    let bought = yaml(folder.path(), 1_000);
+    rehearse(&bought);
+    let in_rehearsal =
+        [words(bought.clone(), "--sandbox")[..5].to_vec(), vec!["--retake".to_owned(), String::new()]].concat();
     let cases = [
-        Case { what: "--help", args: vec!["--help".to_owned()], bar: (Some(10), None) },
-        Case { what: "plan of 10 jobs, YAML", args: plan(yaml(folder.path(), 10)), bar: (Some(10), None) },
-        Case { what: "plan of 10,000 jobs, YAML", args: plan(yaml(folder.path(), 10_000)), bar: (None, None) },
-        Case { what: "plan of 10,000 jobs, CSV", args: plan(csv(folder.path(), 10_000)), bar: (None, None) },
+        Case {
+            what: "ids of 1,000 jobs for a shell",
+            args: words(bought, "--select"),
+            completes: true,
+            bar: (Some(30), None),
+        },
+        Case { what: "the same that are completed", args: in_rehearsal, completes: true, bar: (Some(30), None) },
+        Case { what: "--help", args: vec!["--help".to_owned()], completes: false, bar: (Some(10), None) },
+        Case {
+            what: "plan of 10 jobs, YAML",
+            args: plan(yaml(folder.path(), 10)),
+            completes: false,
+            bar: (Some(10), None),
+        },
+        Case {
+            what: "plan of 10,000 jobs, YAML",
+            args: plan(yaml(folder.path(), 10_000)),
+            completes: false,
+            bar: (None, None),
+        },
+        Case {
+            what: "plan of 10,000 jobs, CSV",
+            args: plan(csv(folder.path(), 10_000)),
+            completes: false,
+            bar: (None, None),
+        },
         Case {
             what: "plan of 100,000 jobs, YAML",
             args: plan(yaml(folder.path(), 100_000)),
+            completes: false,
             bar: (Some(900), Some(300)),
         },
         Case {
             what: "plan of 100,000 jobs, CSV",
             args: plan(csv(folder.path(), 100_000)),
+            completes: false,
             bar: (Some(900), Some(300)),
         },
     ];
     report(&format!(
-        "{:<28} {:>9} {:>9} {:>9} {:>8} {:>9} {:>8}",
+        "{:<29} {:>9} {:>9} {:>9} {:>8} {:>9} {:>8}",
         "", "min ms", "median", "max", "limit", "peak MB", "limit"
     ));
     for case in &cases {
@@ -62,7 +95,7 @@ fn measure(case: &Case) {
     let limit = |limit: Option<u32>| limit.map_or_else(|| "-".to_owned(), |limit| limit.to_string());
     let peak = if peak == 0 { "-".to_owned() } else { (peak / 1024).to_string() };
     report(&format!(
-        "{:<28} {:>9.1} {:>9.1} {:>9.1} {:>8} {peak:>9} {:>8}",
+        "{:<29} {:>9.1} {:>9.1} {:>9.1} {:>8} {peak:>9} {:>8}",
         case.what,
         millis(0),
         millis(RUNS / 2),
@@ -72,12 +105,19 @@ fn measure(case: &Case) {
     ));
 }
 
+/// Makes all jobs of a manifest on the simulator.
+fn rehearse(manifest: &Path) {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_shotlist"));
+    program.arg("run").arg(manifest).args(["--sandbox", "--yes", "--quiet", "--concurrency", "256", "--no-download"]);
+    assert!(program.status().expect("the program starts").success());
+}
+
 fn run(case: &Case) -> Cost {
-    let child = Command::new(env!("CARGO_BIN_EXE_shotlist"))
-        .args(&case.args)
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("the program starts");
+    let mut program = Command::new(env!("CARGO_BIN_EXE_shotlist"));
+    if case.completes {
+        program.env("SHOTLIST_COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", (case.args.len() - 2).to_string());
+    }
+    let child = program.args(&case.args).stdout(Stdio::null()).spawn().expect("the program starts");
     let (status, cost) = cost_of(child);
     assert!(status.success(), "{:?} failed", case.args);
     cost

@@ -3,6 +3,7 @@
 //! The script of `shotlist completions SHELL` starts the program with [`VARIABLE`] set and the words so far behind `--`. Nothing is written, sent or
 //! waited for: what can't be read, a manifest with mistakes for example, offers as much as it has.
 
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
@@ -17,8 +18,8 @@ use super::catalog::catalog;
 use super::{environment, paths, runtime};
 use crate::catalog::Catalog;
 use crate::domain::printable::one_line;
-use crate::domain::{Attempt, AttemptState, History, Job};
-use crate::ledger::{Ledger as _, SqliteLedger};
+use crate::domain::{AttemptState, JobId};
+use crate::ledger::Ledger as _;
 use crate::manifest::{self, Manifest};
 use crate::reference::TOPICS;
 
@@ -61,10 +62,12 @@ fn offering() -> Command {
 fn offer(command: Command) -> Command {
     let command = command.mut_args(|arg| match arg.get_id().as_str() {
         "manifest" => arg.add(ArgValueCompleter::new(PathCompleter::file().filter(is_manifest))),
-        "select" | "exclude" => arg.add(ArgValueCompleter::new(|said: &OsStr| ids(said, |_| true))),
-        "retake" => arg.add(ArgValueCompleter::new(|said: &OsStr| ids(said, |state| state == AttemptState::Completed))),
+        "select" | "exclude" => arg.add(ArgValueCompleter::new(|said: &OsStr| ids(said, None))),
+        "retake" => {
+            arg.add(ArgValueCompleter::new(|said: &OsStr| ids(said, Some(|state| state == AttemptState::Completed))))
+        }
         "job" => arg.add(ArgValueCompleter::new(|said: &OsStr| {
-            ids(said, |state| state.is_doubtful() || state.is_outstanding())
+            ids(said, Some(|state| state.is_doubtful() || state.is_outstanding()))
         })),
         "tag" => arg.add(ArgValueCompleter::new(tags)),
         "model" => arg.add(ArgValueCompleter::new(models)),
@@ -82,38 +85,33 @@ fn is_manifest(path: &Path) -> bool {
 }
 
 /// The ids of the manifest's jobs with an attempt in such a state, or all of them where there is none.
-fn ids(said: &OsStr, is_meant: fn(AttemptState) -> bool) -> Vec<CompletionCandidate> {
+fn ids(said: &OsStr, is_meant: Option<fn(AttemptState) -> bool>) -> Vec<CompletionCandidate> {
     if let Some(file) = said.to_str().and_then(|said| said.strip_prefix('@')) {
         let files = clap_complete::engine::ValueCompleter::complete(&PathCompleter::file(), OsStr::new(file));
         return files.into_iter().map(|file| file.add_prefix("@")).collect();
     }
     let Some((args, Manifest { key, jobs, .. })) = named_manifest() else { return Vec::new() };
-    let history = paths::ledger(&args).ok().filter(SqliteLedger::exists).and_then(|ledger| {
-        let history = runtime::block_on(async { Ok(ledger.history(&key).await?) });
-        history.ok()
+    let ledger = paths::ledger(&args).ok().filter(|ledger| is_meant.is_some() && ledger.exists());
+    let known = ledger.and_then(|ledger| runtime::block_on(async { Ok(ledger.states(&key).await?) }).ok());
+    let known = known.unwrap_or_default();
+    let meant: HashSet<&JobId> = known
+        .iter()
+        .filter(|(_, state)| is_meant.is_some_and(|is_meant| is_meant(*state)))
+        .map(|(job, _)| job)
+        .collect();
+    let last: HashMap<&JobId, AttemptState> = known.iter().map(|(job, state)| (job, *state)).collect();
+    let candidates = jobs.iter().filter(|job| meant.is_empty() || meant.contains(&job.id)).map(|job| {
+        let state = last.get(&job.id).map(|state| format!(", {}", state.name().replace('_', " ")));
+        let help = one_line(&format!("{}{}", job.spec.model, state.unwrap_or_default()));
+        CompletionCandidate::new(job.id.as_str()).help(Some(help.into()))
     });
-    let history = history.unwrap_or_default();
-    let state = |job: &Job, history: &History| history.of(&job.id).next_back().map(|last: &Attempt| last.state);
-    let offered = |is_meant: &dyn Fn(&Job) -> bool| -> Vec<CompletionCandidate> {
-        let meant = jobs.iter().filter(|job| is_meant(job));
-        let candidates = meant.map(|job| {
-            let help = match state(job, &history) {
-                Some(state) => format!("{}, {}", job.spec.model, state.name().replace('_', " ")),
-                None => job.spec.model.clone(),
-            };
-            CompletionCandidate::new(job.id.as_str()).help(Some(one_line(&help).into()))
-        });
-        matching(said, candidates)
-    };
-    let meant = offered(&|job| history.of(&job.id).any(|attempt| is_meant(attempt.state)));
-    if meant.is_empty() { offered(&|_| true) } else { meant }
+    matching(said, candidates)
 }
 
 /// The tags of the manifest's jobs.
 fn tags(said: &OsStr) -> Vec<CompletionCandidate> {
     let Some((_, manifest)) = named_manifest() else { return Vec::new() };
-    let tags: std::collections::BTreeSet<&str> =
-        manifest.jobs.iter().flat_map(|job| job.tags.iter().map(String::as_str)).collect();
+    let tags: BTreeSet<&str> = manifest.jobs.iter().flat_map(|job| job.tags.iter().map(String::as_str)).collect();
     matching(said, tags.into_iter().map(|tag| CompletionCandidate::new(one_line(tag))))
 }
 

@@ -48,9 +48,17 @@ fn add_commands(above: &clap::Command, name: &str, pages: &mut Vec<(String, char
 }
 
 fn page(command: &clap::Command, name: &str) -> String {
-    let command = command.clone().display_name(name);
+    let mut command = command.clone().display_name(name);
+    // As the help has it: all options in a row say nothing.
+    let usage = command.render_usage().to_string();
+    let command = command.override_usage(usage.trim_start_matches("Usage: ").to_owned());
     let mut page = Vec::new();
     // Nothing that is written into memory fails.
-    let _always = clap_mangen::Man::new(command).title(name.to_uppercase()).manual("shotlist").render(&mut page);
-    String::from_utf8_lossy(&page).into_owned()
+    let _always = clap_mangen::Man::new(command)
+        .title(name.to_uppercase())
+        .manual("shotlist")
+        .source(concat!("shotlist ", env!("CARGO_PKG_VERSION")))
+        .render(&mut page);
+    let topics = TOPICS.map(|topic| format!("shotlist-{}({})", topic.name, topic.section));
+    String::from_utf8_lossy(&page).into_owned() + ".SH \"SEE ALSO\"\n" + &topics.join(", ").replace('-', "\\-") + "\n"
 }

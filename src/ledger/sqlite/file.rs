@@ -12,7 +12,7 @@ use super::held::SqliteBatch;
 use super::open::{OpenError, is_there, open_to_read, store_error};
 use super::schema::Kind;
 use super::{books, purchases, read};
-use crate::domain::{Attempt, BatchKey, Fingerprint, History, JobId, Label, TaskId, Usd};
+use crate::domain::{Attempt, AttemptState, BatchKey, Fingerprint, History, JobId, Label, TaskId, Usd};
 use crate::files::on_a_thread;
 use crate::ledger::{BoughtElsewhere, HoldError, Ledger, OpenElsewhere, Spending, Unavailable};
 
@@ -95,6 +95,11 @@ impl Ledger for SqliteLedger {
     async fn history(&self, batch: &BatchKey) -> Result<History, Unavailable> {
         let batch = batch.clone();
         self.ask(History::default(), move |connection| read::history(connection, &batch)).await
+    }
+
+    async fn states(&self, batch: &BatchKey) -> Result<Vec<(JobId, AttemptState)>, Unavailable> {
+        let batch = batch.clone();
+        self.ask(Vec::new(), move |connection| read::states(connection, &batch)).await
     }
 
     async fn used_since(&self, since: Timestamp, label: Option<Label>) -> Result<Usd, Unavailable> {

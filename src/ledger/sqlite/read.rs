@@ -38,6 +38,20 @@ pub(super) fn history(connection: &Connection, batch: &BatchKey) -> rusqlite::Re
     Ok(History::new(attempts).with_unsent(unsent(connection, id)?))
 }
 
+/// The job and the state of each attempt of a batch, oldest first.
+pub(super) fn states(connection: &Connection, batch: &BatchKey) -> rusqlite::Result<Vec<(JobId, AttemptState)>> {
+    let sql = "SELECT job, state FROM attempt JOIN batch ON batch.id = attempt.batch
+               WHERE batch.name = ?1 AND batch.batch = ?2 ORDER BY attempt.id";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map(params![batch.name, batch.batch], |row| {
+        let job = JobId::new(row.get::<_, String>(0)?).map_err(|error| unreadable(row, "job", error))?;
+        let state: String = row.get(1)?;
+        let named = AttemptState::named(&state);
+        Ok((job, named.ok_or_else(|| unreadable(row, "state", format!("unknown state {state}")))?))
+    })?;
+    rows.collect()
+}
+
 /// Why jobs of a batch were not sent, where that is no submission.
 fn unsent(connection: &Connection, batch: i64) -> rusqlite::Result<BTreeMap<JobId, String>> {
     let mut statement = connection.prepare_cached("SELECT job, reason FROM unsent WHERE batch = ?1")?;
