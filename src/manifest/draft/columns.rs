@@ -42,10 +42,12 @@ pub(super) struct Column {
 }
 
 // Names as people write them, without blanks and signs, the likelier ones first.
-const IDS: [&str; 14] =
-    ["id", "jobid", "sku", "slug", "key", "code", "ref", "handle", "number", "no", "nr", "name", "title", "product"];
+const IDS: [&str; 16] = [
+    "id", "jobid", "sku", "slug", "key", "code", "ref", "handle", "shot", "number", "no", "nr", "name", "title",
+    "product", "produkt",
+];
 /// How many of these are no words for a prompt.
-const CODES: usize = 11;
+const CODES: usize = 12;
 const PROMPTS: [&str; 13] = [
     "prompt",
     "videoprompt",
@@ -61,7 +63,8 @@ const PROMPTS: [&str; 13] = [
     "concept",
     "beschreibung",
 ];
-const DURATIONS: [&str; 9] = ["duration", "durations", "length", "seconds", "secs", "sec", "dauer", "duree", "durée"];
+const DURATIONS: [&str; 9] = ["duration", "durations", "length", "seconds", "secs", "sec", "dauer", "länge", "durée"];
+const SHAPES: [&str; 6] = ["aspect", "ratio", "format", "shape", "orientation", "seitenverhältnis"];
 const IMAGES: [&str; 9] = ["image", "picture", "photo", "still", "reference", "frame", "bild", "foto", "poster"];
 const TAGS: [&str; 3] = ["tag", "tags", "keywords"];
 const LABELS: [&str; 5] = ["client", "customer", "account", "project", "kunde"];
@@ -69,6 +72,8 @@ const PICTURES: [&str; 4] = [".png", ".jpg", ".jpeg", ".webp"];
 
 /// A text this long, with blanks in it, is a prompt under any name, in characters on average.
 const PROMPT_LENGTH: usize = 30;
+/// No video has a side shorter than this, in pixels.
+const SMALLEST_SIDE: u32 = 100;
 /// An id longer than this is a text, in characters.
 const LONGEST_ID: usize = 60;
 
@@ -79,18 +84,19 @@ impl Column {
         let said: Vec<&str> = cells.iter().map(|cell| cell.trim()).filter(|cell| !cell.is_empty()).collect();
         let all = |is: &dyn Fn(&str) -> bool| !said.is_empty() && said.iter().all(|cell| is(cell));
         let is_named = |names: &[&str]| names.contains(&plain.as_str());
-        let is_about = |names: &[&str]| names.iter().any(|name| plain.contains(name));
+        let words: Vec<String> = name.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase).collect();
+        let has_word = |names: &[&str]| words.iter().any(|word| names.contains(&word.as_str()));
         let is_url = |cell: &str| cell.starts_with("https://") || cell.starts_with("http://");
         let lengths: Vec<i64> = said.iter().filter_map(|cell| whole(cell)).collect();
         let meaning = if all(&|cell| catalog.model(cell).is_some()) {
             Meaning::Field(Field::Model)
-        } else if all(&is_aspect_ratio) {
+        } else if all(&is_ratio) && (has_word(&SHAPES) || all(&|cell| is_known_ratio(cell, catalog))) {
             Meaning::Field(Field::AspectRatio)
-        } else if all(&|cell| SizeRule::parse(cell).is_some()) {
+        } else if all(&is_size) {
             Meaning::Field(Field::Size)
-        } else if is_about(&DURATIONS) && lengths.len() == said.len() && !said.is_empty() {
+        } else if has_word(&DURATIONS) && all(&|cell| whole(cell).is_some()) {
             Meaning::Field(Field::Duration)
-        } else if all(&is_url) && is_about(&IMAGES) {
+        } else if all(&is_url) && IMAGES.iter().any(|image| plain.contains(image)) {
             Meaning::Field(Field::Image)
         } else if all(&|cell| PICTURES.iter().any(|ending| cell.to_lowercase().ends_with(ending)) && !is_url(cell)) {
             Meaning::ImageFile { is_here: all(&|cell| folder.join(cell).is_file()) }
@@ -104,11 +110,16 @@ impl Column {
         let place = |names: &[&str]| names.iter().position(|known| *known == plain);
         let characters: usize = said.iter().map(|cell| cell.chars().count()).sum();
         let is_wordy = characters >= PROMPT_LENGTH * said.len() && all(&|cell| cell.contains(' '));
-        let as_prompt = place(&PROMPTS).or(is_wordy.then_some(PROMPTS.len()));
+        // A number of a shot is no description of it.
+        let is_text = said.iter().any(|cell| cell.contains(' '));
+        let as_prompt = place(&PROMPTS).filter(|_| is_text).or(is_wordy.then_some(PROMPTS.len()));
+        // A price or a day tells rows apart, too, until it changes.
+        let is_name = all(&|cell| cell.chars().filter(|c| c.is_alphabetic()).count() > 1);
+        let as_id = place(&IDS).or(is_name.then_some(IDS.len()));
         Self {
             name: name.to_owned(),
             meaning,
-            as_id: tells_apart(cells).then(|| place(&IDS).unwrap_or(IDS.len())),
+            as_id: as_id.filter(|_| tells_apart(cells)),
             as_prompt: as_prompt.filter(|_| !said.is_empty()),
             is_slugged: !all(&|cell| JobId::new(cell).is_ok()),
             lengths,
@@ -183,9 +194,22 @@ pub(super) fn names_models(columns: &[Column]) -> bool {
     columns.iter().any(|column| column.is(Field::Model))
 }
 
-fn is_aspect_ratio(cell: &str) -> bool {
+fn is_ratio(cell: &str) -> bool {
     let sides = cell.split_once(':');
     sides.is_some_and(|(wide, high)| whole(wide).is_some() && whole(high).is_some())
+}
+
+/// Whether some model can have this shape: without a name that says so, a ratio could be a time of day.
+fn is_known_ratio(cell: &str, catalog: &Catalog) -> bool {
+    let families = catalog.model_names().filter_map(|name| Some(catalog.model(name)?.family));
+    families
+        .filter_map(|family| family.fields.aspect_ratio.as_ref())
+        .any(|choice| choice.one_of.iter().any(|known| known == cell))
+}
+
+/// Whether it is a size in pixels, and not that of a pack.
+fn is_size(cell: &str) -> bool {
+    SizeRule::parse(cell).is_some_and(|(wide, high)| wide.min(high) >= SMALLEST_SIDE)
 }
 
 /// A whole number, as spreadsheets write it.

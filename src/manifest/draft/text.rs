@@ -1,5 +1,8 @@
 //! The text of a draft: YAML for people, with a comment at each guess.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
 use super::columns::{Column, Meaning, is_taken, names_models};
 use crate::catalog::{Catalog, Model};
 use crate::domain::Field;
@@ -8,7 +11,7 @@ use crate::manifest::template::engine::slug;
 
 /// The manifest that makes a job of each row.
 pub(super) fn text(sheet: &str, rows: usize, columns: &[Column], model: &str, catalog: &Catalog) -> String {
-    let file = std::path::Path::new(sheet).file_stem().map_or_else(|| sheet.into(), |stem| stem.to_string_lossy());
+    let file = Path::new(sheet).file_stem().map_or_else(|| sheet.into(), |stem| stem.to_string_lossy());
     let rates: Vec<String> =
         catalog.model_names().filter_map(|name| Some(format!("{name} {}", catalog.model(name)?.rate()))).collect();
     let why = if names_models(columns) {
@@ -37,6 +40,7 @@ pub(super) fn text(sheet: &str, rows: usize, columns: &[Column], model: &str, ca
     for column in columns {
         text += &field(column, columns, model);
     }
+    text += &labels(columns);
     let unused: Vec<String> = unused(columns).map(|column| format!("`{}`", one_line(&column.name))).collect();
     if !unused.is_empty() {
         text += &format!("    # in no text yet: {}\n", unused.join(", "));
@@ -69,13 +73,9 @@ fn id(file: &str, columns: &[Column]) -> String {
 
 fn prompt(columns: &[Column]) -> String {
     if let Some(column) = columns.iter().find(|column| column.meaning == Meaning::Prompt) {
-        return format!("    prompt: {}\n", quoted(&format!("{{{{ {} }}}}", cell(&column.name))));
+        return format!("    prompt: {}\n", quoted(&filled(column)));
     }
-    let words: Vec<String> = columns
-        .iter()
-        .filter(|column| column.has_words())
-        .map(|column| format!("{{{{ {} }}}}", cell(&column.name)))
-        .collect();
+    let words: Vec<String> = columns.iter().filter(|column| column.has_words()).map(filled).collect();
     let words = if words.is_empty() { "A video of {{ row_number }}".to_owned() } else { words.join(", ") };
     format!(
         "    # No column seems to be a prompt: write the sentence that these words belong into.\n    prompt: {}\n",
@@ -89,11 +89,7 @@ fn field(column: &Column, columns: &[Column], model: Model<'_>) -> String {
         Meaning::Field(field) => (field.name(), Some(field)),
         Meaning::ImageFile { .. } => ("image_file", Some(Field::Image)),
         Meaning::Tags => ("tags", None),
-        Meaning::Label => {
-            let name = slug(&column.name).replace('-', "_");
-            return format!("    labels: {{ {}: {} }}\n", quoted(&name), quoted(&filled(column)));
-        }
-        Meaning::Id { .. } | Meaning::Prompt | Meaning::Words => return String::new(),
+        Meaning::Label | Meaning::Id { .. } | Meaning::Prompt | Meaning::Words => return String::new(),
     };
     let line = format!("{key}: {}", quoted(&filled(column)));
     match field.filter(|_| !names_models(columns) && !is_taken(column, model.family)) {
@@ -105,10 +101,26 @@ fn field(column: &Column, columns: &[Column], model: Model<'_>) -> String {
         }
         None => format!("    {line}\n"),
         Some(field) => {
-            let instead = model.family.instead_of(field).unwrap_or("its values are not of this model");
-            format!("    # {line} # {}\n", one_line(instead))
+            let length = model.family.fields.duration.min;
+            let instead = match model.family.instead_of(field) {
+                Some(instead) => instead.to_owned(),
+                None if model.family.passes_over(field) => format!("this model always makes {length} s"),
+                None => "this model can make none of these".to_owned(),
+            };
+            format!("    # {line} # {}\n", one_line(&instead))
         }
     }
+}
+
+/// Whom each job is for.
+fn labels(columns: &[Column]) -> String {
+    let labels = columns.iter().filter(|column| column.meaning == Meaning::Label);
+    let labels: BTreeMap<String, String> = labels.map(|column| (slug(&column.name), quoted(&filled(column)))).collect();
+    if labels.is_empty() {
+        return String::new();
+    }
+    let labels: Vec<String> = labels.into_iter().map(|(name, value)| format!("{name}: {value}")).collect();
+    format!("    labels: {{ {} }}\n", labels.join(", "))
 }
 
 fn filled(column: &Column) -> String {

@@ -36,9 +36,9 @@ fn the_columns_of_a_sheet_are_guessed_and_each_guess_is_told() {
             # What was paid is known by the id: a row whose `SKU` changes is bought again.
             for_each: "sheet.csv"
             prompt: "{{ row['Video Prompt'] }}"
-            labels: { "client": "{{ row.Client }}" }
             duration: "{{ row['Length (s)'] }}"
             size: "{{ row.Size }}"
+            labels: { client: "{{ row.Client }}" }
             # in no text yet: `Product Name`, `Price`
         "#);
     let plan = here.shotlist(&["run", "sheet.yaml", "--plan"]).ends_with(0).stdout;
@@ -69,7 +69,7 @@ fn a_sheet_without_a_prompt_an_id_or_a_length_that_fits_still_gives_a_manifest()
             for_each: "sheet.csv"
             # No column seems to be a prompt: write the sentence that these words belong into.
             prompt: "{{ row.Name }}, {{ row.Colour }}"
-            # duration: "{{ row.Seconds }}" # its values are not of this model
+            # duration: "{{ row.Seconds }}" # this model always makes 12 s
             aspect_ratio: "{{ row.Aspect }}"
             # image_file: "{{ row.Photo }}" # not all of these pictures are in this folder
         "#);
@@ -85,6 +85,25 @@ fn a_sheet_that_names_models_asks_for_what_each_row_says() {
     let plan: serde_json::Value = serde_json::from_str(&plan).expect("a plan");
     let models: Vec<_> = plan["jobs"].as_array().expect("jobs").iter().map(|job| job["model"].clone()).collect();
     assert_eq!(models, ["alpha-2", "beta-2.0-lite", "beta-2.0-lite-fast"]);
+}
+
+/// What only looks like a field costs money: a time of day is no shape, a section no length, a pack no size, and a price no id.
+#[test]
+fn what_only_looks_like_a_field_is_none() {
+    let sheet = "Shot #,Time,Section,Pack,Price,Due,Client,Project\n\
+                 1,10:30,7,2x3,9.99,2026-12-01,Acme,Spring\n1,11:15,8,4x6,8.99,2026-12-02,Acme,Autumn\n";
+    let (here, text) = drafted(sheet);
+    let jobs = text.split_once("jobs:\n").expect("jobs").1;
+    insta::assert_snapshot!(jobs, @r#"
+        - id: "sheet-{{ row_number }}"
+          # What was paid is known by the id: no column has another value in each row, so a row that is put in
+          # above others makes them all new. A column of ids would keep them.
+          for_each: "sheet.csv"
+          # No column seems to be a prompt: write the sentence that these words belong into.
+          prompt: "{{ row['Shot #'] }}, {{ row.Time }}, {{ row.Section }}, {{ row.Pack }}, {{ row.Price }}, {{ row.Due }}"
+          labels: { client: "{{ row.Client }}", project: "{{ row.Project }}" }
+        "#);
+    here.shotlist(&["run", "sheet.yaml", "--plan"]).ends_with(0);
 }
 
 #[test]
