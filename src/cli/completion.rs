@@ -28,6 +28,15 @@ use crate::reference::TOPICS;
 const VARIABLE: &str = "SHOTLIST_COMPLETE";
 /// What is between the program and the words so far.
 const ESCAPE: &str = "--";
+/// What bash inserts is read as if it was typed: a file or a tag of a manifest that somebody else wrote must not become a command.
+const QUOTING: &str = r#"_shotlist_quoted() {
+    _clap_complete_shotlist "$@"
+    local i
+    for i in "${!COMPREPLY[@]}"; do
+        COMPREPLY[i]=$(printf %q "${COMPREPLY[i]}")
+    done
+}
+"#;
 
 /// Answers a shell that asks. Whether one did: a variable that stands in the environment of a run by mistake is told, because the run would
 /// end at once and look well.
@@ -47,11 +56,13 @@ pub(super) fn script(shell: &str) -> Option<String> {
     let shells = Shells::builtins();
     let asks = shells.completer(shell)?;
     asks.write_registration(VARIABLE, "shotlist", "shotlist", "shotlist", &mut script).ok()?;
-    if shell == "zsh" {
+    let script = String::from_utf8(script).ok()?;
+    Some(match shell {
         // Loaded by its name, it is what completes, and so has to do it at once.
-        script.extend(b"[[ $funcstack[1] != _shotlist ]] || _clap_dynamic_completer_shotlist \"$@\"\n");
-    }
-    String::from_utf8(script).ok()
+        "zsh" => script + "[[ $funcstack[1] != _shotlist ]] || _clap_dynamic_completer_shotlist \"$@\"\n",
+        "bash" => QUOTING.to_owned() + &script.replace("-F _clap_complete_shotlist ", "-F _shotlist_quoted "),
+        _ => script,
+    })
 }
 
 /// The command line with what can be offered for its values.
@@ -112,7 +123,9 @@ fn ids(said: &OsStr, is_meant: Option<fn(AttemptState) -> bool>) -> Vec<Completi
 fn tags(said: &OsStr) -> Vec<CompletionCandidate> {
     let Some((_, manifest)) = named_manifest() else { return Vec::new() };
     let tags: BTreeSet<&str> = manifest.jobs.iter().flat_map(|job| job.tags.iter().map(String::as_str)).collect();
-    matching(said, tags.into_iter().map(|tag| CompletionCandidate::new(one_line(tag))))
+    // Not every shell quotes what it inserts.
+    let plain = tags.into_iter().filter(|tag| tag.chars().all(|c| c.is_alphanumeric() || " ._-:/@+".contains(c)));
+    matching(said, plain.map(CompletionCandidate::new))
 }
 
 /// The models with their prices.
@@ -140,8 +153,9 @@ fn matching(said: &OsStr, all: impl IntoIterator<Item = CompletionCandidate>) ->
 
 /// The manifest that the words so far name, with what they add to it. It is read as a plan reads it.
 fn named_manifest() -> Option<(ManifestArgs, Manifest)> {
-    let words = std::env::args_os().skip_while(|word| word != ESCAPE).skip(1);
-    let matches = Cli::command().ignore_errors(true).try_get_matches_from(words).ok()?;
+    let words: Vec<OsString> = std::env::args_os().skip_while(|word| word != ESCAPE).skip(1).collect();
+    let program = environment::heeded(Cli::command(), &words).ignore_errors(true);
+    let matches = program.try_get_matches_from(words).ok()?;
     let args = ManifestArgs::from_arg_matches(innermost(&matches)).ok()?;
     // A pipe would be read empty.
     if !args.manifest.is_file() {
@@ -160,4 +174,21 @@ fn named_manifest() -> Option<(ManifestArgs, Manifest)> {
 
 fn innermost(matches: &ArgMatches) -> &ArgMatches {
     matches.subcommand().map_or(matches, |(_, matches)| innermost(matches))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An option that gets another name must not lose what is offered for it.
+    #[test]
+    fn every_value_that_is_offered_has_an_option() {
+        fn names(command: &Command) -> BTreeSet<String> {
+            let own = command.get_arguments().filter(|arg| arg.get::<ArgValueCompleter>().is_some());
+            let own = own.map(|arg| arg.get_id().to_string()).collect::<Vec<_>>();
+            command.get_subcommands().flat_map(names).chain(own).collect()
+        }
+        let offered = ["by", "exclude", "job", "manifest", "model", "retake", "select", "tag", "words"];
+        assert_eq!(names(&offering()).into_iter().collect::<Vec<_>>(), offered);
+    }
 }

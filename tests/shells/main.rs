@@ -15,16 +15,19 @@ use std::sync::{Arc, Mutex};
 use support::{Workspace, wait_until};
 
 const MANIFEST: &str = "version: 1\njobs:\n  \
-    - { id: hero, model: alpha-2, prompt: A dog, tags: [launch] }\n  \
+    - { id: hero, model: alpha-2, prompt: A dog, tags: [launch, \"x$(touch${IFS}pwned)\", summer 26] }\n  \
     - { id: 'spin-{{ row.n }}', model: beta-2.0-lite-fast, for_each: [{ n: 1 }, { n: 2 }], prompt: 'No {{ row.n }}' }\n";
 
-/// What is typed, with tabs, and the words that the shell makes of it.
-const TYPED: [(&str, &str); 10] = [
+/// What is typed, with tabs, and the words that the shell makes of it; a blank inside of a word stands as `_` here.
+const TYPED: [(&str, &str); 13] = [
     ("shotlist run m.ya\t--select he\t", "shotlist run m.yaml --select hero"),
     ("shotlist run m.yaml --retake sp\t2", "shotlist run m.yaml --retake spin-2"),
     ("shotlist resolve m.yaml he\t--never\t", "shotlist resolve m.yaml hero --never-created"),
     ("shotlist status m.yaml --state in_d\t", "shotlist status m.yaml --state in_doubt"),
     ("shotlist status m.yaml --tag l\t", "shotlist status m.yaml --tag launch"),
+    ("shotlist status m.yaml --tag x\t", "shotlist status m.yaml --tag x"),
+    ("shotlist status m.yaml --tag su\t--state held", "shotlist status m.yaml --tag summer_26 --state held"),
+    ("shotlist run my\t--plan", "shotlist run my_list.yaml --plan"),
     ("shotlist init --model al\t", "shotlist init --model alpha-2"),
     ("shotlist help exit\t", "shotlist help exit-codes"),
     ("shotlist sch\tdiag\t", "shotlist schema diagnostics"),
@@ -74,7 +77,7 @@ impl Shell {
         // To the begin of the line, and there: a command that shows its words, each on a line of its own.
         self.press("\u{1}printf '<%s>' \u{5} end\n");
         let words: String = words.split(' ').chain(["end"]).map(|word| format!("<{word}>")).collect();
-        self.waits_for(&words);
+        self.waits_for(&words.replace("my_list", "my list").replace("summer_26", "summer 26"));
     }
 }
 
@@ -86,13 +89,17 @@ impl Drop for Shell {
 }
 
 fn completes(shell: &str, set_up: &str) {
-    let here = Workspace::with_manifest(MANIFEST);
+    // A name that would be a command, were it read again.
+    let here = Workspace::with_manifest(MANIFEST).file("my list.yaml", MANIFEST).file("z$(touch pwned).yaml", MANIFEST);
     let mut shell = Shell::start(&here, shell);
     shell.press(&format!("{set_up}; echo rea''dy\n"));
     shell.waits_for("ready");
     for (typed, words) in TYPED {
         shell.makes_of(typed, words);
     }
+    shell.press("shotlist run z\t\u{1}: \u{5}; echo do''ne\n");
+    shell.waits_for("done");
+    assert!(!here.path("pwned").exists(), "a name became a command");
 }
 
 #[test]

@@ -164,14 +164,6 @@ fn init_writes_a_manifest_that_plans_and_never_overwrites() {
 }
 
 #[test]
-fn completions_are_there_for_every_shell() {
-    let here = Workspace::new();
-    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
-        assert!(here.shotlist(&["completions", shell]).ends_with(0).stdout.contains("max-cost"), "{shell}");
-    }
-}
-
-#[test]
 fn bad_usage_exits_with_two() {
     let here = Workspace::with_manifest(TWO_JOBS);
     for args in [

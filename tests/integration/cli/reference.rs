@@ -123,6 +123,10 @@ fn a_shell_is_offered_jobs_tags_models_states_and_topics() {
         offered(&here, &["run", ""]).iter().filter(|word| !word.starts_with('-')).collect::<Vec<_>>(),
         ["m.yaml"]
     );
+    // An empty variable is not set.
+    let asked = here.shotlist(&["--", "shotlist", "run", "m.yaml", "--select", "her"]).env("SHOTLIST_SANDBOX", "");
+    let asked = asked.env("SHOTLIST_LEDGER", "").env("SHOTLIST_COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", "4");
+    assert_eq!(asked.ends_with(0).stdout, "hero");
     // What can't be read offers nothing, and says nothing.
     assert!(offered(&here, &["run", "none.yaml", "--select", ""]).is_empty());
     assert!(offered(&here, &["run", "-", "--select", ""]).is_empty());
