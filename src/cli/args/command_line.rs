@@ -133,7 +133,7 @@ pub(crate) struct StatusArgs {
     #[arg(long, env = "SHOTLIST_OUT", hide_env_values = true, value_name = "DIR", help_heading = "Files")]
     pub out: Option<PathBuf>,
     /// Only jobs in this state; repeatable
-    #[arg(long, help_heading = "Which jobs", value_name = "STATE", value_parser = state())]
+    #[arg(long, env = "SHOTLIST_STATE", hide_env_values = true, help_heading = "Which jobs", value_name = "STATE", value_parser = state())]
     pub state: Vec<JobState>,
     /// The form of the answer
     #[arg(long, env = "SHOTLIST_FORMAT", hide_env_values = true, value_name = "FORMAT", default_value = "text")]
@@ -276,6 +276,9 @@ pub(crate) struct InitArgs {
     /// Make jobs of the rows of this spreadsheet (csv, tsv, xlsx), with what its columns seem to mean as comments
     #[arg(long, value_name = "SHEET")]
     pub from: Option<PathBuf>,
+    /// The sheet of the workbook [default: its first one]
+    #[arg(long, value_name = "NAME", requires = "from")]
+    pub sheet: Option<String>,
     /// The model for these jobs [default: what the columns ask for, else the cheapest]
     #[arg(long, value_name = "MODEL", requires = "from")]
     pub model: Option<String>,

@@ -5,10 +5,12 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::schema;
+use crate::catalog::Catalog;
 use crate::cli::args::{InitArgs, SchemaOf};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
-use crate::manifest::draft;
+use crate::domain::Usd;
+use crate::manifest::{self, draft};
 use crate::ui::{Again, Terminal};
 
 /// What is written without a sheet.
@@ -40,12 +42,25 @@ pub(super) fn init(args: &InitArgs, terminal: &Terminal) -> Result<Exit, Failure
     }
     let run = |option: &str| Again::about(&file).command("run", &[option]);
     terminal.note(&format!(
-        "wrote {}, and {SCHEMA} for editors; next: `{}`, then `{}`",
+        "wrote {}{}, and {SCHEMA} for editors; next: `{}`, then `{}`",
         file.display(),
+        comes_to(&file),
         run("--plan"),
         run("--sandbox")
     ));
     Ok(Exit::Done)
+}
+
+/// What was written, in a few words: a guess may be wrong, and the plan says how.
+fn comes_to(file: &Path) -> String {
+    let loaded = manifest::load(&manifest::Options::of(file), Catalog::embedded());
+    match (loaded.errors(), loaded.manifest) {
+        (0, Some(manifest)) => {
+            let price: Usd = manifest.jobs.iter().map(|job| job.price).sum();
+            format!(" ({} jobs for ${price})", manifest.jobs.len())
+        }
+        _ => " (which has mistakes to mend: the plan names them)".to_owned(),
+    }
 }
 
 /// The manifest for a sheet, and where it goes.
@@ -62,7 +77,7 @@ fn of_a_sheet(sheet: &Path, args: &InitArgs) -> Result<(PathBuf, String), Failur
         let outside = refused(format!("{} is not in the folder of {} or below", sheet.display(), file.display()));
         outside.with_help("a manifest reads its own folder: write it beside the sheet, or name a FILE above it")
     })?;
-    let text = draft::draft(folder, &name, args.model.as_deref()).map_err(|error| {
+    let text = draft::draft(folder, &name, args.sheet.as_deref(), args.model.as_deref()).map_err(|error| {
         let failure = refused(error.to_string());
         error.help().into_iter().fold(failure, Failure::with_help)
     })?;

@@ -38,16 +38,18 @@ pub(super) struct Column {
     /// The same as a prompt.
     as_prompt: Option<usize>,
     is_slugged: bool,
+    /// Whether there are words in it, and not only numbers and days.
+    has_letters: bool,
     lengths: Vec<i64>,
 }
 
 // Names as people write them, without blanks and signs, the likelier ones first.
 const IDS: [&str; 16] = [
-    "id", "jobid", "sku", "slug", "key", "code", "ref", "handle", "shot", "number", "no", "nr", "name", "title",
-    "product", "produkt",
+    "id", "jobid", "sku", "slug", "key", "code", "ref", "handle", "shot", "name", "title", "product", "produkt",
+    "number", "no", "nr",
 ];
 /// How many of these are no words for a prompt.
-const CODES: usize = 12;
+const CODES: usize = 9;
 const PROMPTS: [&str; 13] = [
     "prompt",
     "videoprompt",
@@ -63,7 +65,10 @@ const PROMPTS: [&str; 13] = [
     "concept",
     "beschreibung",
 ];
-const DURATIONS: [&str; 9] = ["duration", "durations", "length", "seconds", "secs", "sec", "dauer", "länge", "durée"];
+const DURATIONS: [&str; 6] = ["duration", "durations", "dauer", "durée", "seconds", "secs"];
+/// These may be centimetres, too, unless a word says what they are of or in.
+const LENGTHS: [&str; 3] = ["length", "länge", "longueur"];
+const OF_VIDEOS: [&str; 9] = ["s", "sec", "secs", "second", "seconds", "sek", "sekunden", "video", "clip"];
 const SHAPES: [&str; 6] = ["aspect", "ratio", "format", "shape", "orientation", "seitenverhältnis"];
 const IMAGES: [&str; 9] = ["image", "picture", "photo", "still", "reference", "frame", "bild", "foto", "poster"];
 const TAGS: [&str; 3] = ["tag", "tags", "keywords"];
@@ -88,13 +93,18 @@ impl Column {
         let has_word = |names: &[&str]| words.iter().any(|word| names.contains(&word.as_str()));
         let is_url = |cell: &str| cell.starts_with("https://") || cell.starts_with("http://");
         let lengths: Vec<i64> = said.iter().filter_map(|cell| whole(cell)).collect();
-        let meaning = if all(&|cell| catalog.model(cell).is_some()) {
+        let is_length = has_word(&DURATIONS) || has_word(&LENGTHS) && has_word(&OF_VIDEOS);
+        // Under a field's own name, whatever stands there is meant for it: the plan tells what is wrong with it, row by row.
+        let own = Field::named(&name.trim().to_lowercase()).filter(|_| !said.is_empty());
+        let meaning = if let Some(field) = own.filter(|field| !matches!(field, Field::Prompt | Field::Image)) {
+            Meaning::Field(field)
+        } else if all(&|cell| catalog.model(cell).is_some()) {
             Meaning::Field(Field::Model)
         } else if all(&is_ratio) && (has_word(&SHAPES) || all(&|cell| is_known_ratio(cell, catalog))) {
             Meaning::Field(Field::AspectRatio)
         } else if all(&is_size) {
             Meaning::Field(Field::Size)
-        } else if has_word(&DURATIONS) && all(&|cell| whole(cell).is_some()) {
+        } else if is_length && all(&|cell| whole(cell).is_some()) {
             Meaning::Field(Field::Duration)
         } else if all(&is_url) && IMAGES.iter().any(|image| plain.contains(image)) {
             Meaning::Field(Field::Image)
@@ -116,12 +126,15 @@ impl Column {
         // A price or a day tells rows apart, too, until it changes.
         let is_name = all(&|cell| cell.chars().filter(|c| c.is_alphabetic()).count() > 1);
         let as_id = place(&IDS).or(is_name.then_some(IDS.len()));
+        // Who puts a row in between counts anew.
+        let is_count = cells.iter().zip(1..).all(|(cell, number)| whole(cell) == Some(number));
         Self {
             name: name.to_owned(),
             meaning,
-            as_id: as_id.filter(|_| tells_apart(cells)),
+            as_id: as_id.filter(|_| tells_apart(cells) && !is_count),
             as_prompt: as_prompt.filter(|_| !said.is_empty()),
-            is_slugged: !all(&|cell| JobId::new(cell).is_ok()),
+            is_slugged: cells.iter().any(|cell| JobId::new(*cell).is_err()),
+            has_letters: said.iter().any(|cell| cell.chars().filter(|c| c.is_alphabetic()).count() > 1),
             lengths,
         }
     }
@@ -129,8 +142,8 @@ impl Column {
     /// Whether its words could stand in a prompt.
     pub(super) fn has_words(&self) -> bool {
         match self.meaning {
-            Meaning::Words => true,
-            Meaning::Id { .. } => self.as_id.is_some_and(|place| place >= CODES),
+            Meaning::Words => self.has_letters,
+            Meaning::Id { .. } => self.has_letters && self.as_id.is_some_and(|place| place >= CODES),
             _ => false,
         }
     }
@@ -182,7 +195,8 @@ pub(super) fn is_taken(column: &Column, family: &Family) -> bool {
         Meaning::ImageFile { .. } => family.takes(Field::Image),
         Meaning::Field(Field::Duration) => {
             // A length that no video can have is for the plan to tell, row by row.
-            column.lengths.iter().any(|&length| family.fields.duration.broken_by(length).is_none())
+            let is_possible = |length: &i64| family.fields.duration.broken_by(*length).is_none();
+            column.lengths.iter().any(is_possible) || column.lengths.is_empty() && !family.passes_over(Field::Duration)
         }
         Meaning::Field(field) => family.takes(field),
         _ => true,

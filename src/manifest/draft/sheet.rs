@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::columns::{self, Column};
-use super::text;
+use super::text::{Chosen, Table, text};
 use crate::catalog::Catalog;
 use crate::manifest::raw::mirror::RawForEach;
 use crate::manifest::source::diagnostic::{Diagnostic, Severity};
@@ -40,21 +40,21 @@ impl DraftError {
     }
 }
 
-/// The text of a manifest in this folder that makes a job of each row of a sheet, which lies there or below.
-pub fn draft(folder: &Path, sheet: &str, model: Option<&str>) -> Result<String, DraftError> {
+/// The text of a manifest in this folder that makes a job of each row of a file, which lies there or below, or of one of its sheets.
+pub fn draft(folder: &Path, file: &str, sheet: Option<&str>, model: Option<&str>) -> Result<String, DraftError> {
     let catalog = Catalog::embedded();
     if let Some(unknown) = model.filter(|model| catalog.model(model).is_none()) {
         return Err(DraftError::NoModel(unknown.to_owned()));
     }
     let mut found = Vec::new();
-    let from = RawForEach::File { file: sheet.to_owned(), sheet: None };
+    let from = RawForEach::File { file: file.to_owned(), sheet: sheet.map(str::to_owned) };
     let rows = rows::read(&from, &FileAccess::new(folder, None, None), &Pointer::top(), &mut found);
     if let Some(Diagnostic { message, help, .. }) =
         found.into_iter().find(|finding| finding.severity == Severity::Error)
     {
         return Err(DraftError::Unreadable(message, help));
     }
-    let first = rows.first().ok_or_else(|| DraftError::Empty(sheet.to_owned()))?;
+    let first = rows.first().ok_or_else(|| DraftError::Empty(file.to_owned()))?;
     let names = first.cells.columns().names().iter().filter(|name| !name.is_empty());
     let columns: Vec<Column> = names
         .map(|name| {
@@ -63,6 +63,6 @@ pub fn draft(folder: &Path, sheet: &str, model: Option<&str>) -> Result<String, 
         })
         .collect();
     let columns = columns::settled(columns);
-    let model = columns::model(&columns, model, catalog);
-    Ok(text::text(sheet, rows.len(), &columns, model, catalog))
+    let model = Chosen { name: columns::model(&columns, model, catalog), is_given: model.is_some() };
+    Ok(text(&Table { file, sheet, rows: rows.len() }, &columns, model, catalog))
 }

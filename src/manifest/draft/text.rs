@@ -9,34 +9,62 @@ use crate::domain::Field;
 use crate::domain::printable::one_line;
 use crate::manifest::template::engine::slug;
 
+/// The longest beginning of an id that is made of a name, in characters.
+const LONGEST_STEM: usize = 60;
+
+/// The sheet, and which of a workbook's.
+pub(super) struct Table<'t> {
+    /// Its name, as the manifest has it.
+    pub file: &'t str,
+    /// The sheet of the workbook; nothing for its first one.
+    pub sheet: Option<&'t str>,
+    /// How many rows it has.
+    pub rows: usize,
+}
+
+/// The model for rows that name none.
+#[derive(Clone, Copy)]
+pub(super) struct Chosen<'m> {
+    /// Its name.
+    pub name: &'m str,
+    /// Whether somebody asked for it.
+    pub is_given: bool,
+}
+
 /// The manifest that makes a job of each row.
-pub(super) fn text(sheet: &str, rows: usize, columns: &[Column], model: &str, catalog: &Catalog) -> String {
-    let file = Path::new(sheet).file_stem().map_or_else(|| sheet.into(), |stem| stem.to_string_lossy());
+pub(super) fn text(from: &Table<'_>, columns: &[Column], model: Chosen<'_>, catalog: &Catalog) -> String {
+    let Table { file, sheet, rows } = *from;
+    let name = Path::new(file).file_stem().map_or_else(|| file.into(), |stem| stem.to_string_lossy());
     let rates: Vec<String> =
         catalog.model_names().filter_map(|name| Some(format!("{name} {}", catalog.model(name)?.rate()))).collect();
-    let why = if names_models(columns) {
-        "for rows that name none"
-    } else {
-        "it takes most of what the sheet has, for least"
+    let why = match (model.is_given, names_models(columns)) {
+        (_, true) => "for rows that name none",
+        (true, false) => "as you chose",
+        (false, false) => "it takes most of what the sheet has, for least",
     };
     let mut text = format!(
         "# yaml-language-server: $schema=shotlist.schema.json\n\
          # Made of {}: a job for each of its {rows} rows. What the columns seem to mean is a guess, and stands beside each.\n\
          version: 1\n\
          name: {}\n\n\
-         # The most that one run may newly spend, in dollars. Without it, a run asks; with it, it need not.\n\
+         # The most that one run may newly spend, in dollars. Without it, a run asks, or refuses where nobody can be asked.\n\
          # budget: {{ run: 10.00 }}\n\n\
          defaults:\n  \
-           model: {model} # {why}: {}\n\n\
+           # {why}: {}\n  \
+           model: {}\n\n\
          jobs:\n",
-        one_line(sheet),
-        quoted(&file),
+        one_line(file),
+        quoted(&name),
         rates.join(", "),
+        model.name,
     );
-    text += &id(&file, columns);
-    text += &format!("    for_each: {}\n", quoted(sheet));
+    text += &id(&name, columns);
+    text += &match sheet {
+        None => format!("    for_each: {}\n", quoted(file)),
+        Some(sheet) => format!("    for_each: {{ file: {}, sheet: {} }}\n", quoted(file), quoted(sheet)),
+    };
     text += &prompt(columns);
-    let Some(model) = catalog.model(model) else { return text };
+    let Some(model) = catalog.model(model.name) else { return text };
     for column in columns {
         text += &field(column, columns, model);
     }
@@ -48,7 +76,7 @@ pub(super) fn text(sheet: &str, rows: usize, columns: &[Column], model: &str, ca
     text
 }
 
-fn id(file: &str, columns: &[Column]) -> String {
+fn id(name: &str, columns: &[Column]) -> String {
     let known = "    # What was paid is known by the id: ";
     let found = columns.iter().find_map(|column| match column.meaning {
         Meaning::Id { is_slugged } => Some((column, is_slugged)),
@@ -64,9 +92,9 @@ fn id(file: &str, columns: &[Column]) -> String {
             )
         }
         None => format!(
-            "  - id: {}\n{known}no column has another value in each row, so a row that is put in\n    # above others \
-             makes them all new. A column of ids would keep them.\n",
-            quoted(&format!("{}-{{{{ row_number }}}}", slug(file)))
+            "  - id: {}\n{known}no column has a lasting name for each row, so a row that is put in\n    # above \
+             others makes them all new, and they are bought again. A column of ids would keep them.\n",
+            quoted(&format!("{}-{{{{ row_number }}}}", stem(name)))
         ),
     }
 }
@@ -76,11 +104,18 @@ fn prompt(columns: &[Column]) -> String {
         return format!("    prompt: {}\n", quoted(&filled(column)));
     }
     let words: Vec<String> = columns.iter().filter(|column| column.has_words()).map(filled).collect();
-    let words = if words.is_empty() { "A video of {{ row_number }}".to_owned() } else { words.join(", ") };
+    // The braces make the plan warn until somebody has written it.
+    let words = [vec!["{row.prompt}".to_owned()], words].concat().join(", ");
     format!(
         "    # No column seems to be a prompt: write the sentence that these words belong into.\n    prompt: {}\n",
         quoted(&words)
     )
+}
+
+/// How an id begins that is made of the sheet's name.
+fn stem(name: &str) -> String {
+    let slug: String = slug(name).chars().take(LONGEST_STEM).collect();
+    if slug.is_empty() { "row".to_owned() } else { slug }
 }
 
 /// The line of a column that is a field of its own.
@@ -99,7 +134,7 @@ fn field(column: &Column, columns: &[Column], model: Model<'_>) -> String {
         None if column.meaning == (Meaning::ImageFile { is_here: false }) => {
             format!("    # {line} # not all of these pictures are in this folder\n")
         }
-        None => format!("    {line}\n"),
+        None => format!("    {line}{}\n", told(column.meaning)),
         Some(field) => {
             let length = model.family.fields.duration.min;
             let instead = match model.family.instead_of(field) {
@@ -109,6 +144,16 @@ fn field(column: &Column, columns: &[Column], model: Model<'_>) -> String {
             };
             format!("    # {line} # {}\n", one_line(&instead))
         }
+    }
+}
+
+/// What is said of a field that a column was taken for.
+fn told(meaning: Meaning) -> &'static str {
+    match meaning {
+        Meaning::Field(Field::Model) => " # decides the price",
+        Meaning::Field(Field::Duration) => " # in seconds; some models are priced by it",
+        Meaning::Field(Field::Image) => " # the video begins with this picture",
+        _ => "",
     }
 }
 
