@@ -11,7 +11,6 @@ const OF_A_PACKAGE: &str = ".cargo_vcs_info.json";
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rerun-if-env-changed=PROFILE");
     let is_release = std::env::var("PROFILE").is_ok_and(|profile| profile == "release");
     let build = if !is_release {
         "(a build for work on it)".to_owned()
@@ -37,6 +36,11 @@ fn of_a_package() -> Option<String> {
 }
 
 fn of_a_checkout() -> Option<String> {
+    // Unpacked inside of somebody's own repository, it is not of that one's commit.
+    let top = git(&["rev-parse", "--show-toplevel"])?;
+    if Path::new(&top).canonicalize().ok()? != Path::new(".").canonicalize().ok()? {
+        return None;
+    }
     let folder = git(&["rev-parse", "--absolute-git-dir"])?;
     // What moves with each commit, and what may be changed since.
     for path in [&format!("{folder}/logs/HEAD"), &format!("{folder}/HEAD"), "src", "Cargo.toml", "Cargo.lock"] {

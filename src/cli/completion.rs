@@ -8,13 +8,14 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use clap::error::ErrorKind;
-use clap::{ArgMatches, Command, CommandFactory as _, FromArgMatches as _};
+use clap::{Arg, ArgMatches, Command, CommandFactory as _, FromArgMatches as _};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter};
 use clap_complete::env::{CompleteEnv, Shells};
 use jiff::Timestamp;
 
 use super::args::{Cli, ManifestArgs};
 use super::catalog::catalog;
+use super::manifest::is_sheet;
 use super::{environment, paths, runtime};
 use crate::catalog::Catalog;
 use crate::domain::printable::one_line;
@@ -26,12 +27,25 @@ use crate::reference::TOPICS;
 /// What the shell's script sets: a name that nothing else sets, because a run that completes words instead of running is a night
 /// without videos.
 const VARIABLE: &str = "SHOTLIST_COMPLETE";
+/// Where the shell's script says which of the words is meant; without it, it is the last.
+const INDEX: &str = "_CLAP_COMPLETE_INDEX";
 /// What is between the program and the words so far.
 const ESCAPE: &str = "--";
 /// What bash inserts is read as if it was typed: a file or a tag of a manifest that somebody else wrote must not become a command.
 const QUOTING: &str = r#"_shotlist_quoted() {
+    local -a words=()
+    local place=$COMP_CWORD i
+    for i in "${!COMP_WORDS[@]}"; do
+        if [[ ${COMP_WORDS[i]} == "=" && ${COMP_WORDS[i-1]} == --* ]]; then
+            # `--option=value` is three words to bash.
+            if ((i == COMP_CWORD)); then words+=(""); else ((i < COMP_CWORD)) && ((place -= 1)); fi
+        else
+            words+=("${COMP_WORDS[i]}")
+        fi
+    done
+    local -a COMP_WORDS=("${words[@]}")
+    local COMP_CWORD=$place
     _clap_complete_shotlist "$@"
-    local i
     for i in "${!COMPREPLY[@]}"; do
         COMPREPLY[i]=$(printf %q "${COMPREPLY[i]}")
     done
@@ -65,13 +79,34 @@ pub(super) fn script(shell: &str) -> Option<String> {
     })
 }
 
-/// The command line with what can be offered for its values.
+/// The command line with what can be offered for its values. Options are offered where one begins, or where nothing else can stand.
 fn offering() -> Command {
-    offer(Cli::command())
+    let words: Vec<OsString> = words_so_far().collect();
+    let place = std::env::var(INDEX).ok().and_then(|place| place.parse::<usize>().ok());
+    let word = place.map_or_else(|| words.last(), |place| words.get(place));
+    let is_option = word.is_some_and(|word| word.as_encoded_bytes().starts_with(b"-"));
+    offer(Cli::command(), is_option)
 }
 
-fn offer(command: Command) -> Command {
-    let command = command.mut_args(|arg| match arg.get_id().as_str() {
+/// The words that the shell has, without the program's own.
+fn words_so_far() -> impl Iterator<Item = OsString> {
+    std::env::args_os().skip_while(|word| word != ESCAPE).skip(1)
+}
+
+fn offer(command: Command, is_option: bool) -> Command {
+    let command = command.mut_args(|arg| {
+        let is_aside = !is_option && !arg.is_positional();
+        let arg = if is_aside { arg.hide(true) } else { arg };
+        offered(arg)
+    });
+    command.mut_subcommands(|command| offer(command, is_option))
+}
+
+/// An option or an argument with what can be offered for it.
+fn offered(arg: Arg) -> Arg {
+    match arg.get_id().as_str() {
+        "from" => arg.add(ArgValueCompleter::new(PathCompleter::file().filter(is_sheet))),
+        "out" | "root" | "dir" => arg.add(ArgValueCompleter::new(PathCompleter::dir())),
         "manifest" => arg.add(ArgValueCompleter::new(PathCompleter::file().filter(is_manifest))),
         "select" | "exclude" => arg.add(ArgValueCompleter::new(|said: &OsStr| ids(said, None))),
         "retake" => {
@@ -87,8 +122,7 @@ fn offer(command: Command) -> Command {
         })),
         "words" => arg.add(ArgValueCompleter::new(helped)),
         _ => arg,
-    });
-    command.mut_subcommands(offer)
+    }
 }
 
 fn is_manifest(path: &Path) -> bool {
@@ -145,15 +179,21 @@ fn helped(said: &OsStr) -> Vec<CompletionCandidate> {
     matching(said, commands.chain(topics))
 }
 
+/// What begins so, in its order: a take behind the one that it is a take of.
 fn matching(said: &OsStr, all: impl IntoIterator<Item = CompletionCandidate>) -> Vec<CompletionCandidate> {
     let begins =
         |candidate: &CompletionCandidate| candidate.get_value().as_encoded_bytes().starts_with(said.as_encoded_bytes());
-    all.into_iter().filter(begins).collect()
+    all.into_iter().filter(begins).enumerate().map(|(at, candidate)| candidate.display_order(Some(at))).collect()
 }
 
 /// The manifest that the words so far name, with what they add to it. It is read as a plan reads it.
 fn named_manifest() -> Option<(ManifestArgs, Manifest)> {
-    let words: Vec<OsString> = std::env::args_os().skip_while(|word| word != ESCAPE).skip(1).collect();
+    // Bash and zsh hand words over as they were typed, with their quotes.
+    let plain = |word: OsString| match word.to_str().and_then(shlex::split).as_deref() {
+        Some([word]) => word.into(),
+        _ => word,
+    };
+    let words: Vec<OsString> = words_so_far().map(plain).collect();
     let program = environment::heeded(Cli::command(), &words).ignore_errors(true);
     let matches = program.try_get_matches_from(words).ok()?;
     let args = ManifestArgs::from_arg_matches(innermost(&matches)).ok()?;
@@ -188,7 +228,10 @@ mod tests {
             let own = own.map(|arg| arg.get_id().to_string()).collect::<Vec<_>>();
             command.get_subcommands().flat_map(names).chain(own).collect()
         }
-        let offered = ["by", "exclude", "job", "manifest", "model", "retake", "select", "tag", "words"];
+        let offered = [
+            "by", "dir", "exclude", "from", "job", "manifest", "model", "out", "retake", "root", "select", "tag",
+            "words",
+        ];
         assert_eq!(names(&offering()).into_iter().collect::<Vec<_>>(), offered);
     }
 }

@@ -53,6 +53,11 @@ pub(super) fn load(
     wanted: Wanted<'_>,
     terminal: &Terminal,
 ) -> Result<Chosen, Failure> {
+    if is_sheet(&args.manifest) {
+        let sheet = args.manifest.display();
+        let failure = Failure::before_sending(Exit::Usage, format!("{sheet} is a spreadsheet, and no manifest"));
+        return Err(failure.with_help(format!("`shotlist init --from {sheet}` writes a manifest for it")));
+    }
     let select = Patterns::read(&selection.select, choices::Chosen::Keep)?;
     let (args_of_selection, excluded) =
         (&SelectArgs { select: select.globs.clone(), ..selection.clone() }, &selection.exclude);
@@ -98,6 +103,12 @@ pub(super) fn load(
     }
     let warnings = findings.into_iter().map(|finding| (finding.job.map(|job| job.id), finding.message)).collect();
     Ok(Chosen { manifest, selection, selected, warnings })
+}
+
+/// Whether a file is a spreadsheet by its name.
+pub(super) fn is_sheet(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str()).map(str::to_lowercase);
+    ending.is_some_and(|ending| ["csv", "tsv", "xlsx", "xlsm"].contains(&ending.as_str()))
 }
 
 /// Why nothing is selected: the word that matches nothing, with what it was probably meant to be.

@@ -1,5 +1,6 @@
 //! What people try who know other tools, and what it is called here.
 
+use crate::reference::Topic;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// A mistake on the command line, with what was probably meant.
@@ -24,6 +25,9 @@ fn tip(usage: &clap::Error) -> Option<&'static str> {
         }
         (ErrorKind::InvalidSubcommand, Some("validate" | "check" | "lint"), _) => {
             Some("`shotlist run MANIFEST --plan` checks a manifest and sends nothing")
+        }
+        (ErrorKind::InvalidSubcommand, Some(topic), _) if Topic::named(topic).is_some() => {
+            Some("a topic of the reference is shown by `shotlist help TOPIC`")
         }
         (ErrorKind::InvalidSubcommand, Some(file), _) if is_manifest(file) => {
             Some("a command comes first: `shotlist run MANIFEST`")

@@ -79,7 +79,10 @@ mod tests {
 
     #[test]
     fn a_topic_is_known_by_its_name() {
-        assert_eq!(Topic::named("exit-codes").map(Topic::title), Some("Exit codes"));
+        assert_eq!(
+            Topic::named("exit-codes").map(Topic::title),
+            Some("What each exit code says, and what to do about it")
+        );
         assert_eq!(Topic::named("exit codes"), None);
     }
 }

@@ -19,7 +19,7 @@ const MANIFEST: &str = "version: 1\njobs:\n  \
     - { id: 'spin-{{ row.n }}', model: beta-2.0-lite-fast, for_each: [{ n: 1 }, { n: 2 }], prompt: 'No {{ row.n }}' }\n";
 
 /// What is typed, with tabs, and the words that the shell makes of it; a blank inside of a word stands as `_` here.
-const TYPED: [(&str, &str); 13] = [
+const TYPED: [(&str, &str); 15] = [
     ("shotlist run m.ya\t--select he\t", "shotlist run m.yaml --select hero"),
     ("shotlist run m.yaml --retake sp\t2", "shotlist run m.yaml --retake spin-2"),
     ("shotlist resolve m.yaml he\t--never\t", "shotlist resolve m.yaml hero --never-created"),
@@ -28,6 +28,8 @@ const TYPED: [(&str, &str); 13] = [
     ("shotlist status m.yaml --tag x\t", "shotlist status m.yaml --tag x"),
     ("shotlist status m.yaml --tag su\t--state held", "shotlist status m.yaml --tag summer_26 --state held"),
     ("shotlist run my\t--plan", "shotlist run my_list.yaml --plan"),
+    ("shotlist run m.yaml --select=he\t", "shotlist run m.yaml --select=hero"),
+    ("shotlist run my\\ list.yaml --select he\t", "shotlist run my_list.yaml --select hero"),
     ("shotlist init --model al\t", "shotlist init --model alpha-2"),
     ("shotlist help exit\t", "shotlist help exit-codes"),
     ("shotlist sch\tdiag\t", "shotlist schema diagnostics"),

@@ -133,7 +133,7 @@ pub(crate) struct StatusArgs {
     #[arg(long, env = "SHOTLIST_OUT", hide_env_values = true, value_name = "DIR", help_heading = "Files")]
     pub out: Option<PathBuf>,
     /// Only jobs in this state; repeatable
-    #[arg(long, env = "SHOTLIST_STATE", hide_env_values = true, help_heading = "Which jobs", value_name = "STATE", value_parser = state())]
+    #[arg(long, env = "SHOTLIST_STATE", hide_env_values = true, help_heading = "Which jobs", value_name = "STATE", value_delimiter = ',', value_parser = state())]
     pub state: Vec<JobState>,
     /// The form of the answer
     #[arg(long, env = "SHOTLIST_FORMAT", hide_env_values = true, value_name = "FORMAT", default_value = "text")]

@@ -1,6 +1,6 @@
 //! `shotlist man`: the man pages, of the command line as it is and of the reference.
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 
 use clap::CommandFactory as _;
@@ -17,6 +17,12 @@ pub(super) fn write(args: &ManArgs, terminal: &Terminal) -> Result<Exit, Failure
     let mut program = Cli::command().disable_help_subcommand(true);
     program.build();
     let Some(folder) = &args.dir else {
+        if std::io::stdout().is_terminal() {
+            let failure = Failure::plain(Exit::Usage, "a man page is no text for a terminal");
+            return Err(
+                failure.with_help("`shotlist man DIR` writes all of them; `shotlist man | man -l -` shows the first")
+            );
+        }
         terminal.result(&Page::own(page(&program, "shotlist")));
         return Ok(Exit::Done);
     };

@@ -39,6 +39,12 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
         let meant = report.rows().filter(|row| args.state.contains(&row.state)).map(|row| row.id);
         let meant: HashSet<String> = meant.collect();
         let jobs: Vec<_> = chosen.selected.iter().filter(|job| meant.contains(job.id.as_str())).cloned().collect();
+        if jobs.is_empty() && !as_json {
+            let states: Vec<String> = args.state.iter().map(|state| state.label()).collect();
+            let none = format!("none of {} jobs is {}", chosen.selected.len(), states.join(" or "));
+            terminal.note(&none);
+            return Ok(Exit::Done);
+        }
         report = of(&jobs, history.about(|job| meant.contains(job.as_str())));
     }
     if as_json {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use crate::catalog::{Catalog, Family, SizeRule};
-use crate::domain::{Field, JobId};
+use crate::domain::{Field, JobId, Usd};
 use crate::manifest::template::engine::slug;
 
 /// What a column is for.
@@ -33,13 +33,15 @@ pub(super) struct Column {
     pub name: String,
     /// What it seems to mean.
     pub meaning: Meaning,
+    /// What stands twice in a column that is called as ids are.
+    pub twice: Option<String>,
     /// How well it would do as an id: nothing if it does not tell the rows apart, and less is better.
     as_id: Option<usize>,
     /// The same as a prompt.
     as_prompt: Option<usize>,
     is_slugged: bool,
-    /// Whether there are words in it, and not only numbers and days.
-    has_letters: bool,
+    /// Whether there are words for a prompt in it, and not only numbers, days or notes.
+    is_wording: bool,
     lengths: Vec<i64>,
 }
 
@@ -50,28 +52,48 @@ const IDS: [&str; 16] = [
 ];
 /// How many of these are no words for a prompt.
 const CODES: usize = 9;
-const PROMPTS: [&str; 13] = [
+const PROMPTS: [&str; 14] = [
     "prompt",
-    "videoprompt",
-    "prompttext",
-    "promptenglish",
-    "text",
     "description",
+    "beschreibung",
+    "text",
+    "action",
+    "visual",
     "scene",
     "shot",
     "script",
     "brief",
     "idea",
     "concept",
-    "beschreibung",
+    "konzept",
+    "idee",
 ];
 const DURATIONS: [&str; 6] = ["duration", "durations", "dauer", "durée", "seconds", "secs"];
 /// These may be centimetres, too, unless a word says what they are of or in.
 const LENGTHS: [&str; 3] = ["length", "länge", "longueur"];
 const OF_VIDEOS: [&str; 9] = ["s", "sec", "secs", "second", "seconds", "sek", "sekunden", "video", "clip"];
+const MODELS: [&str; 2] = ["model", "modell"];
 const SHAPES: [&str; 6] = ["aspect", "ratio", "format", "shape", "orientation", "seitenverhältnis"];
 const IMAGES: [&str; 9] = ["image", "picture", "photo", "still", "reference", "frame", "bild", "foto", "poster"];
-const TAGS: [&str; 3] = ["tag", "tags", "keywords"];
+// Where rows have a state, jobs can be chosen by it.
+const TAGS: [&str; 5] = ["tag", "tags", "keywords", "status", "state"];
+/// What has no place in a prompt, whatever it says.
+const ASIDE: [&str; 14] = [
+    "price",
+    "preis",
+    "date",
+    "datum",
+    "due",
+    "url",
+    "link",
+    "owner",
+    "format",
+    "shape",
+    "channel",
+    "notes",
+    "thumbnail",
+    "kanal",
+];
 const LABELS: [&str; 5] = ["client", "customer", "account", "project", "kunde"];
 const PICTURES: [&str; 4] = [".png", ".jpg", ".jpeg", ".webp"];
 
@@ -88,6 +110,8 @@ impl Column {
         let plain: String = name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
         let said: Vec<&str> = cells.iter().map(|cell| cell.trim()).filter(|cell| !cell.is_empty()).collect();
         let all = |is: &dyn Fn(&str) -> bool| !said.is_empty() && said.iter().all(|cell| is(cell));
+        // One cell that is wrong is for the plan to tell: passed over with its column, it would be made as usual.
+        let any = |is: &dyn Fn(&str) -> bool| said.iter().any(|cell| is(cell));
         let is_named = |names: &[&str]| names.contains(&plain.as_str());
         let words: Vec<String> = name.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase).collect();
         let has_word = |names: &[&str]| words.iter().any(|word| names.contains(&word.as_str()));
@@ -98,13 +122,15 @@ impl Column {
         let own = Field::named(&name.trim().to_lowercase()).filter(|_| !said.is_empty());
         let meaning = if let Some(field) = own.filter(|field| !matches!(field, Field::Prompt | Field::Image)) {
             Meaning::Field(field)
-        } else if all(&|cell| catalog.model(cell).is_some()) {
+        } else if all(&|cell| catalog.model(cell).is_some())
+            || has_word(&MODELS) && any(&|cell| is_like_a_model(cell, catalog))
+        {
             Meaning::Field(Field::Model)
-        } else if all(&is_ratio) && (has_word(&SHAPES) || all(&|cell| is_known_ratio(cell, catalog))) {
+        } else if all(&|cell| is_known_ratio(cell, catalog)) || has_word(&SHAPES) && any(&is_ratio) {
             Meaning::Field(Field::AspectRatio)
         } else if all(&is_size) {
             Meaning::Field(Field::Size)
-        } else if is_length && all(&|cell| whole(cell).is_some()) {
+        } else if is_length && any(&|cell| whole(cell).is_some()) {
             Meaning::Field(Field::Duration)
         } else if all(&is_url) && IMAGES.iter().any(|image| plain.contains(image)) {
             Meaning::Field(Field::Image)
@@ -122,7 +148,8 @@ impl Column {
         let is_wordy = characters >= PROMPT_LENGTH * said.len() && all(&|cell| cell.contains(' '));
         // A number of a shot is no description of it.
         let is_text = said.iter().any(|cell| cell.contains(' '));
-        let as_prompt = place(&PROMPTS).filter(|_| is_text).or(is_wordy.then_some(PROMPTS.len()));
+        let as_prompt = PROMPTS.iter().position(|known| has_word(&[*known]));
+        let as_prompt = as_prompt.filter(|_| is_text).or(is_wordy.then_some(PROMPTS.len()));
         // A price or a day tells rows apart, too, until it changes.
         let is_name = all(&|cell| cell.chars().filter(|c| c.is_alphabetic()).count() > 1);
         let as_id = place(&IDS).or(is_name.then_some(IDS.len()));
@@ -131,10 +158,14 @@ impl Column {
         Self {
             name: name.to_owned(),
             meaning,
+            twice: twice(cells).filter(|_| place(&IDS).is_some_and(|place| place < CODES)),
             as_id: as_id.filter(|_| tells_apart(cells) && !is_count),
             as_prompt: as_prompt.filter(|_| !said.is_empty()),
             is_slugged: cells.iter().any(|cell| JobId::new(*cell).is_err()),
-            has_letters: said.iter().any(|cell| cell.chars().filter(|c| c.is_alphabetic()).count() > 1),
+            is_wording: any(&|cell| cell.chars().filter(|c| c.is_alphabetic()).count() > 1)
+                && !any(&is_url)
+                && !has_word(&ASIDE)
+                && !is_length,
             lengths,
         }
     }
@@ -142,8 +173,8 @@ impl Column {
     /// Whether its words could stand in a prompt.
     pub(super) fn has_words(&self) -> bool {
         match self.meaning {
-            Meaning::Words => self.has_letters,
-            Meaning::Id { .. } => self.has_letters && self.as_id.is_some_and(|place| place >= CODES),
+            Meaning::Words => self.is_wording,
+            Meaning::Id { .. } => self.is_wording && self.as_id.is_some_and(|place| place >= CODES),
             _ => false,
         }
     }
@@ -181,11 +212,7 @@ pub(super) fn model<'m>(columns: &[Column], given: Option<&'m str>, catalog: &'m
     let taken = |name: &str| {
         catalog.model(name).map_or(0, |model| columns.iter().filter(|column| is_taken(column, model.family)).count())
     };
-    let price = |name: &str| {
-        let model = catalog.model(name)?;
-        Some(model.price(u32::try_from(model.family.fields.duration.default).ok()?))
-    };
-    let best = catalog.model_names().min_by_key(|name| (usize::MAX - taken(name), price(name)));
+    let best = catalog.model_names().min_by_key(|name| (usize::MAX - taken(name), usual_price(name, catalog)));
     given.or(best).unwrap_or_default()
 }
 
@@ -203,9 +230,26 @@ pub(super) fn is_taken(column: &Column, family: &Family) -> bool {
     }
 }
 
+/// The cheapest model whose family takes what a column asks for.
+pub(super) fn taker<'c>(column: &Column, catalog: &'c Catalog) -> Option<&'c str> {
+    let takes = |name: &&str| catalog.model(name).is_some_and(|model| is_taken(column, model.family));
+    catalog.model_names().filter(takes).min_by_key(|name| usual_price(name, catalog))
+}
+
+/// What a video of the usual length costs.
+fn usual_price(name: &str, catalog: &Catalog) -> Option<Usd> {
+    let model = catalog.model(name)?;
+    Some(model.price(u32::try_from(model.family.fields.duration.default).ok()?))
+}
+
 /// Whether some column says which model each row wants.
 pub(super) fn names_models(columns: &[Column]) -> bool {
     columns.iter().any(|column| column.is(Field::Model))
+}
+
+/// Whether it is the name of a model, but for letter case.
+fn is_like_a_model(cell: &str, catalog: &Catalog) -> bool {
+    catalog.model_names().any(|name| name.eq_ignore_ascii_case(cell))
 }
 
 fn is_ratio(cell: &str) -> bool {
@@ -229,6 +273,12 @@ fn is_size(cell: &str) -> bool {
 /// A whole number, as spreadsheets write it.
 fn whole(cell: &str) -> Option<i64> {
     cell.trim().trim_end_matches(".0").parse().ok()
+}
+
+/// The first cell that stands in an earlier row already.
+fn twice(cells: &[&str]) -> Option<String> {
+    let mut seen = HashSet::new();
+    cells.iter().map(|cell| cell.trim()).find(|cell| !cell.is_empty() && !seen.insert(*cell)).map(str::to_owned)
 }
 
 /// Whether every row has a value of its own, as an id.

@@ -20,6 +20,9 @@ pub enum DraftError {
     /// There is nothing in it.
     #[error("{0} has no rows")]
     Empty(String),
+    /// The first row names one of many columns.
+    #[error("the first row of {0} has one name for {1} columns, as a title has")]
+    Title(String, usize),
     /// The catalogue has no such model.
     #[error("there is no model `{0}`")]
     NoModel(String),
@@ -31,6 +34,7 @@ impl DraftError {
     pub fn help(&self) -> Option<String> {
         match self {
             Self::Unreadable(_, help) => help.clone(),
+            Self::Title(..) => Some("take the rows above the names of the columns out of the sheet".to_owned()),
             Self::Empty(_) => Some("the first row names the columns, and each row below it is a video".to_owned()),
             Self::NoModel(_) => {
                 let names: Vec<&str> = Catalog::embedded().model_names().collect();
@@ -55,7 +59,11 @@ pub fn draft(folder: &Path, file: &str, sheet: Option<&str>, model: Option<&str>
         return Err(DraftError::Unreadable(message, help));
     }
     let first = rows.first().ok_or_else(|| DraftError::Empty(file.to_owned()))?;
-    let names = first.cells.columns().names().iter().filter(|name| !name.is_empty());
+    let all = first.cells.columns().names();
+    let names = all.iter().filter(|name| !name.is_empty());
+    if all.len() > 2 && names.clone().count() == 1 {
+        return Err(DraftError::Title(file.to_owned(), all.len()));
+    }
     let columns: Vec<Column> = names
         .map(|name| {
             let cells: Vec<&str> = rows.iter().filter_map(|row| row.cells.get(name)).collect();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::columns::{Column, Meaning, is_taken, names_models};
+use super::columns::{Column, Meaning, is_taken, names_models, taker};
 use crate::catalog::{Catalog, Model};
 use crate::domain::Field;
 use crate::domain::printable::one_line;
@@ -44,7 +44,7 @@ pub(super) fn text(from: &Table<'_>, columns: &[Column], model: Chosen<'_>, cata
     };
     let mut text = format!(
         "# yaml-language-server: $schema=shotlist.schema.json\n\
-         # Made of {}: a job for each of its {rows} rows. What the columns seem to mean is a guess, and stands beside each.\n\
+         # Made of {}: a job for each row, {rows} now. What the columns seem to mean is a guess, and stands beside each.\n\
          version: 1\n\
          name: {}\n\n\
          # The most that one run may newly spend, in dollars. Without it, a run asks, or refuses where nobody can be asked.\n\
@@ -66,12 +66,12 @@ pub(super) fn text(from: &Table<'_>, columns: &[Column], model: Chosen<'_>, cata
     text += &prompt(columns);
     let Some(model) = catalog.model(model.name) else { return text };
     for column in columns {
-        text += &field(column, columns, model);
+        text += &field(column, columns, model, catalog);
     }
     text += &labels(columns);
     let unused: Vec<String> = unused(columns).map(|column| format!("`{}`", one_line(&column.name))).collect();
     if !unused.is_empty() {
-        text += &format!("    # in no text yet: {}\n", unused.join(", "));
+        text += &format!("    # not used: {}\n", unused.join(", "));
     }
     text
 }
@@ -91,11 +91,18 @@ fn id(name: &str, columns: &[Column]) -> String {
                 one_line(&column.name)
             )
         }
-        None => format!(
-            "  - id: {}\n{known}no column has a lasting name for each row, so a row that is put in\n    # above \
-             others makes them all new, and they are bought again. A column of ids would keep them.\n",
-            quoted(&format!("{}-{{{{ row_number }}}}", stem(name)))
-        ),
+        None => {
+            let twice =
+                columns.iter().find_map(|column| Some((one_line(&column.name), one_line(column.twice.as_ref()?))));
+            let twice = twice
+                .map(|(name, cell)| format!("    # (`{name}` would be one, if `{cell}` did not stand there twice.)\n"));
+            format!(
+                "  - id: {}\n{known}no column has a lasting name for each row, so a row that is put in\n    # above \
+                 others makes them all new, and they are bought again. A column of ids would keep them.\n{}",
+                quoted(&format!("{}-{{{{ row_number }}}}", stem(name))),
+                twice.unwrap_or_default()
+            )
+        }
     }
 }
 
@@ -119,7 +126,7 @@ fn stem(name: &str) -> String {
 }
 
 /// The line of a column that is a field of its own.
-fn field(column: &Column, columns: &[Column], model: Model<'_>) -> String {
+fn field(column: &Column, columns: &[Column], model: Model<'_>, catalog: &Catalog) -> String {
     let (key, field) = match column.meaning {
         Meaning::Field(field) => (field.name(), Some(field)),
         Meaning::ImageFile { .. } => ("image_file", Some(Field::Image)),
@@ -142,7 +149,8 @@ fn field(column: &Column, columns: &[Column], model: Model<'_>) -> String {
                 None if model.family.passes_over(field) => format!("this model always makes {length} s"),
                 None => "this model can make none of these".to_owned(),
             };
-            format!("    # {line} # {}\n", one_line(&instead))
+            let taker = taker(column, catalog).map(|name| format!("; `--model {name}` takes it"));
+            format!("    # {line} # {}{}\n", one_line(&instead), taker.unwrap_or_default())
         }
     }
 }
@@ -152,6 +160,7 @@ fn told(meaning: Meaning) -> &'static str {
     match meaning {
         Meaning::Field(Field::Model) => " # decides the price",
         Meaning::Field(Field::Duration) => " # in seconds; some models are priced by it",
+        Meaning::Tags => " # `--tag NAME` takes only the jobs that have it",
         Meaning::Field(Field::Image) => " # the video begins with this picture",
         _ => "",
     }
@@ -174,7 +183,7 @@ fn filled(column: &Column) -> String {
 
 fn unused(columns: &[Column]) -> impl Iterator<Item = &Column> {
     let has_prompt = columns.iter().any(|column| column.meaning == Meaning::Prompt);
-    columns.iter().filter(move |column| has_prompt && column.meaning == Meaning::Words)
+    columns.iter().filter(move |column| column.meaning == Meaning::Words && (has_prompt || !column.has_words()))
 }
 
 /// How a template names a cell.

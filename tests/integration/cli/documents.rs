@@ -17,7 +17,23 @@ fn read(path: &str) -> String {
 #[test]
 fn the_help_texts_are_these() {
     let here = Workspace::new();
-    for command in ["", "run", "resolve", "init", "spend", "reconcile"] {
+    let commands = [
+        "",
+        "run",
+        "status",
+        "report",
+        "resolve",
+        "spend",
+        "reconcile",
+        "ledger",
+        "init",
+        "sandbox",
+        "schema",
+        "man",
+        "completions",
+        "help",
+    ];
+    for command in commands {
         let args: Vec<&str> = command.split_whitespace().chain(["--help"]).collect();
         insta::assert_snapshot!(format!("help {command}").trim(), here.shotlist(&args).ends_with(0).stdout);
     }

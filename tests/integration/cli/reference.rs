@@ -70,7 +70,7 @@ fn what_there_is_no_help_about_is_told_with_what_was_meant() {
     let here = Workspace::new();
     let near = here.shotlist(&["help", "exit-code"]).ends_with(2).stderr;
     assert!(near.contains("did you mean `shotlist help exit-codes`?"), "{near}");
-    assert!(here.shotlist(&["help", "exit", "codes"]).ends_with(0).stdout.starts_with("EXIT CODES"));
+    assert!(here.shotlist(&["help", "exit", "codes"]).ends_with(0).stdout.starts_with("WHAT EACH EXIT CODE SAYS"));
     let far = here.shotlist(&["help", "weather"]).ends_with(2).stderr;
     assert!(far.contains("the topics are: manifest, money"), "{far}");
     let refused = here.file("file", "").shotlist(&["man", "file"]).ends_with(74).stderr;
@@ -88,7 +88,7 @@ fn the_version_says_how_old_the_prices_are_and_a_reader_may_be_gone() {
     assert!(lines[0].starts_with(concat!("shotlist ", env!("CARGO_PKG_VERSION"), " (")), "{version}");
     assert_eq!(lines[1..], [format!("prices of {taken}")]);
     let none = Program::script(here.root(), "$0 --version >&-; echo $?; $0 help money | head -n 1").ends_with(0);
-    assert_eq!((none.stdout.as_str(), none.stderr.as_str()), ("0\nMONEY\n", ""));
+    assert_eq!((none.stdout.as_str(), none.stderr.as_str()), ("0\nWHAT HAPPENS TO YOUR MONEY\n", ""));
 }
 
 /// What a shell is answered that asks about the last of these words.
@@ -119,10 +119,7 @@ fn a_shell_is_offered_jobs_tags_models_states_and_topics() {
     assert_eq!(offered(&here, &["help", "ex"]), ["exit-codes"]);
     assert_eq!(offered(&here, &["run", "m.yaml", "--select", "@n"]), ["@notes.txt"]);
     // A manifest is what a run is about, and nothing else that lies here.
-    assert_eq!(
-        offered(&here, &["run", ""]).iter().filter(|word| !word.starts_with('-')).collect::<Vec<_>>(),
-        ["m.yaml"]
-    );
+    assert_eq!(offered(&here, &["run", ""])[0], "m.yaml");
     // An empty variable is not set.
     let asked = here.shotlist(&["--", "shotlist", "run", "m.yaml", "--select", "her"]).env("SHOTLIST_SANDBOX", "");
     let asked = asked.env("SHOTLIST_LEDGER", "").env("SHOTLIST_COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", "4");
@@ -131,6 +128,43 @@ fn a_shell_is_offered_jobs_tags_models_states_and_topics() {
     assert!(offered(&here, &["run", "none.yaml", "--select", ""]).is_empty());
     assert!(offered(&here, &["run", "-", "--select", ""]).is_empty());
     assert!(!here.path(".shotlist").exists(), "a shell that asks leaves nothing");
+}
+
+/// The prices that the reference names are those of the catalogue.
+#[test]
+fn the_reference_names_every_model_with_its_price() {
+    let page = include_str!("../../../src/reference/manifest.md");
+    let catalog = shotlist::catalog::Catalog::embedded();
+    for name in catalog.model_names() {
+        let rate = catalog.model(name).expect("a model").rate();
+        assert!(page.contains(&format!("| `{name}` | {rate}")), "manifest.md lacks {name} at {rate}");
+    }
+}
+
+#[test]
+fn what_stands_for_something_else_is_told_with_what_was_meant() {
+    let here = Workspace::with_manifest(MANIFEST).file("videos.csv", "id,prompt\na,A dog\n");
+    let topic = here.shotlist(&["money"]).ends_with(2).stderr;
+    assert!(topic.contains("shotlist help TOPIC"), "{topic}");
+    let sheet = here.shotlist(&["run", "videos.csv", "--plan"]).ends_with(2).stderr;
+    assert!(sheet.contains("`shotlist init --from videos.csv`"), "{sheet}");
+}
+
+#[test]
+fn status_shows_the_jobs_of_a_state_alone() {
+    let here = Workspace::with_manifest(MANIFEST);
+    here.shotlist(&["run", "m.yaml", "--sandbox", "--select", "spin-*", "--yes", "-q"]).ends_with(0);
+    let status = |states: &str| here.shotlist(&["status", "m.yaml", "--sandbox", "--state", states]).ends_with(0);
+    let shown = status("completed").stdout;
+    assert!(shown.contains("spin-1") && !shown.contains("hero"), "{shown}");
+    let both = status("completed,pending").stdout;
+    assert!(both.contains("spin-1") && both.contains("hero"), "{both}");
+    let none = status("failed");
+    assert_eq!((none.stdout.as_str(), none.stderr.as_str()), ("", "none of 4 jobs is failed\n"));
+    let json = here.shotlist(&["status", "m.yaml", "--sandbox", "--state", "pending", "--format", "json"]).ends_with(0);
+    let report: serde_json::Value = serde_json::from_str(&json.stdout).expect("JSON");
+    assert_eq!(report["jobs"].as_array().map(Vec::len), Some(2));
+    here.shotlist(&["status", "m.yaml", "--state", "done"]).ends_with(2);
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn the_columns_of_a_sheet_are_guessed_and_each_guess_is_told() {
     let (here, text) = drafted(sheet);
     insta::assert_snapshot!(text, @r#"
         # yaml-language-server: $schema=shotlist.schema.json
-        # Made of sheet.csv: a job for each of its 2 rows. What the columns seem to mean is a guess, and stands beside each.
+        # Made of sheet.csv: a job for each row, 2 now. What the columns seem to mean is a guess, and stands beside each.
         version: 1
         name: "sheet"
 
@@ -41,7 +41,7 @@ fn the_columns_of_a_sheet_are_guessed_and_each_guess_is_told() {
             duration: "{{ row['Length (s)'] }}" # in seconds; some models are priced by it
             size: "{{ row.Size }}"
             labels: { client: "{{ row.Client }}" }
-            # in no text yet: `Product Name`, `Price`
+            # not used: `Product Name`, `Price`
         "#);
     let plan = here.shotlist(&["run", "sheet.yaml", "--plan"]).ends_with(0).stdout;
     assert!(plan.contains("2 jobs to submit for $8.45"), "{plan}");
@@ -55,7 +55,7 @@ fn a_sheet_without_a_prompt_an_id_or_a_length_that_fits_still_gives_a_manifest()
     let (here, text) = drafted(sheet);
     insta::assert_snapshot!(text, @r#"
         # yaml-language-server: $schema=shotlist.schema.json
-        # Made of sheet.csv: a job for each of its 2 rows. What the columns seem to mean is a guess, and stands beside each.
+        # Made of sheet.csv: a job for each row, 2 now. What the columns seem to mean is a guess, and stands beside each.
         version: 1
         name: "sheet"
 
@@ -72,7 +72,7 @@ fn a_sheet_without_a_prompt_an_id_or_a_length_that_fits_still_gives_a_manifest()
             for_each: "sheet.csv"
             # No column seems to be a prompt: write the sentence that these words belong into.
             prompt: "{row.prompt}, {{ row.Name }}, {{ row.Colour }}"
-            # duration: "{{ row.Seconds }}" # this model always makes 12 s
+            # duration: "{{ row.Seconds }}" # this model always makes 12 s; `--model beta-2.0-lite-fast` takes it
             aspect_ratio: "{{ row.Aspect }}"
             # image_file: "{{ row.Photo }}" # not all of these pictures are in this folder
         "#);
@@ -101,12 +101,60 @@ fn what_only_looks_like_a_field_is_none() {
         - id: "sheet-{{ row_number }}"
           # What was paid is known by the id: no column has a lasting name for each row, so a row that is put in
           # above others makes them all new, and they are bought again. A column of ids would keep them.
+          # (`Shot #` would be one, if `1` did not stand there twice.)
           for_each: "sheet.csv"
           # No column seems to be a prompt: write the sentence that these words belong into.
           prompt: "{row.prompt}"
           labels: { client: "{{ row.Client }}", project: "{{ row.Project }}" }
+          # not used: `Shot #`, `Time`, `Section`, `Pack`, `Price`, `Due`
         "#);
     here.shotlist(&["run", "sheet.yaml", "--plan"]).ends_with(0);
+}
+
+/// Sheets as content teams have them.
+#[test]
+fn shot_lists_and_campaign_sheets_are_understood() {
+    let shots = "Shot #,Scene,Action,Duration,Aspect Ratio,Status\n\
+                 1,1,A courier climbs a stair in the rain,5.0,16:9,approved\n2,1,She rings a bell and waits,6,9:16,draft\n";
+    insta::assert_snapshot!(drafted(shots).1.split_once("jobs:\n").expect("jobs").1, @r#"
+        - id: "sheet-{{ row_number }}"
+          # What was paid is known by the id: no column has a lasting name for each row, so a row that is put in
+          # above others makes them all new, and they are bought again. A column of ids would keep them.
+          for_each: "sheet.csv"
+          prompt: "{{ row.Action }}"
+          # duration: "{{ row.Duration }}" # this model always makes 12 s; `--model beta-2.0-lite-fast` takes it
+          aspect_ratio: "{{ row['Aspect Ratio'] }}"
+          tags: "{{ row.Status }}" # `--tag NAME` takes only the jobs that have it
+          # not used: `Shot #`, `Scene`
+        "#);
+    let campaign = "Produkt;Claim;L\u{e4}nge;Format;Bild-URL;Status;Kunde;Preis\n\
+                    Emaille-Becher;Der Becher;5,0;16:9;https://x.example/a.png;freigegeben;Acme;19,90 \u{20ac}\n\
+                    Vase;;8,0;landscape;https://x.example/b.png;gestoppt;Acme;35 \u{20ac}\n";
+    insta::assert_snapshot!(drafted(campaign).1.split_once("jobs:\n").expect("jobs").1, @r#"
+        - id: "{{ row.Produkt }}"
+          # What was paid is known by the id: a row whose `Produkt` changes is bought again.
+          for_each: "sheet.csv"
+          # No column seems to be a prompt: write the sentence that these words belong into.
+          prompt: "{row.prompt}, {{ row.Produkt }}, {{ row.Claim }}"
+          aspect_ratio: "{{ row.Format }}"
+          image: "{{ row['Bild-URL'] }}" # the video begins with this picture
+          tags: "{{ row.Status }}" # `--tag NAME` takes only the jobs that have it
+          labels: { kunde: "{{ row.Kunde }}" }
+          # not used: `Länge`, `Preis`
+        "#);
+    let twice = "ID,Prompt\nv1,A dog runs\nv1,A cat sleeps\n";
+    insta::assert_snapshot!(drafted(twice).1.split_once("jobs:\n").expect("jobs").1, @r#"
+        - id: "sheet-{{ row_number }}"
+          # What was paid is known by the id: no column has a lasting name for each row, so a row that is put in
+          # above others makes them all new, and they are bought again. A column of ids would keep them.
+          # (`ID` would be one, if `v1` did not stand there twice.)
+          for_each: "sheet.csv"
+          prompt: "{{ row.Prompt }}"
+          # not used: `ID`
+        "#);
+    let here = Workspace::new().file("t.csv", "Videos of spring,,\nProduct,Prompt,Price\nMug,A mug turns,3\n");
+    let refused = here.shotlist(&["init", "--from", "t.csv"]).ends_with(2).stderr;
+    assert!(refused.contains("has one name for 3 columns, as a title has"), "{refused}");
 }
 
 /// A guess that is wrong costs money, so what stands under a field's own name is never passed over.
@@ -115,6 +163,8 @@ fn what_is_wrong_under_a_fields_own_name_is_told_by_the_plan() {
     for (sheet, told) in [
         ("id,prompt,model\na,A dog,beta-2.0-lite\nb,A cat,beta-2-lite\n", "`beta-2-lite`"),
         ("id,prompt,duration\na,A dog,5s\nb,A cat,7s\n", "5s"),
+        ("id,prompt,Format\na,A dog,16:9\nb,A cat,landscape\n", "landscape"),
+        ("id,prompt,Video Model\na,A dog,alpha-2\nb,A cat,Alpha-2\n", "Alpha-2"),
     ] {
         let here = Workspace::new().file("sheet.csv", sheet);
         let wrote = here.shotlist(&["init", "--from", "sheet.csv"]).ends_with(0).stderr;
@@ -136,7 +186,7 @@ fn lengths_of_things_and_running_numbers_are_neither_seconds_nor_ids() {
           for_each: "sheet.csv"
           prompt: "{{ row.Prompt }}"
           duration: "{{ row['Duration (s)'] }}" # in seconds; some models are priced by it
-          # in no text yet: `Nr`, `Length (cm)`, `Preis`
+          # not used: `Nr`, `Length (cm)`, `Preis`
         "#);
     let plan = here.shotlist(&["run", "sheet.yaml", "--plan"]).ends_with(0).stdout;
     assert!(plan.contains("2 jobs to submit for $7.15"), "{plan}");
