@@ -15,7 +15,8 @@ function program() {
   } catch {
     console.error(
       `error: there is no shotlist for ${platform} here\n` +
-        "  help: install it without --omit=optional; where there is none, build it: cargo install --path .\n" +
+        `  help: install @shotlist/${platform} beside it, which npm does by itself without --omit=optional, or name both files of a ` +
+        "release; on Linux it needs glibc\n" +
         "  money: nothing was sent, and nothing was spent",
     );
     process.exit(2);
