@@ -79,31 +79,22 @@ pub(super) fn text(from: &Table<'_>, columns: &[Column], model: Chosen<'_>, cata
 fn id(name: &str, columns: &[Column]) -> String {
     let known = "    # What was paid is known by the id: ";
     let found = columns.iter().find_map(|column| match column.meaning {
-        Meaning::Id { is_slugged } => Some((column, is_slugged)),
+        Meaning::Id { is_slugged } => Some((column, if is_slugged { " | slug" } else { "" })),
         _ => None,
     });
-    match found {
-        Some((column, is_slugged)) => {
-            let filter = if is_slugged { " | slug" } else { "" };
-            format!(
-                "  - id: {}\n{known}a row whose `{}` changes is bought again.\n",
-                quoted(&format!("{{{{ {}{filter} }}}}", cell(&column.name))),
-                one_line(&column.name)
-            )
-        }
-        None => {
-            let twice =
-                columns.iter().find_map(|column| Some((one_line(&column.name), one_line(column.twice.as_ref()?))));
-            let twice = twice
-                .map(|(name, cell)| format!("    # (`{name}` would be one, if `{cell}` did not stand there twice.)\n"));
-            format!(
-                "  - id: {}\n{known}no column has a lasting name for each row, so a row that is put in\n    # above \
-                 others makes them all new, and they are bought again. A column of ids would keep them.\n{}",
-                quoted(&format!("{}-{{{{ row_number }}}}", stem(name))),
-                twice.unwrap_or_default()
-            )
-        }
+    if let Some((column, filter)) = found {
+        let id = quoted(&format!("{{{{ {}{filter} }}}}", cell(&column.name)));
+        return format!("  - id: {id}\n{known}a row whose `{}` changes is bought again.\n", one_line(&column.name));
     }
+    let id = quoted(&format!("{}-{{{{ row_number }}}}", stem(name)));
+    let twice = columns.iter().find_map(|column| Some((one_line(&column.name), one_line(column.twice.as_ref()?))));
+    let twice =
+        twice.map(|(name, cell)| format!("    # (`{name}` would be one, if `{cell}` did not stand there twice.)\n"));
+    format!(
+        "  - id: {id}\n{known}no column has a lasting name for each row, so a row that is put in\n    # above others \
+         makes them all new, and they are bought again. A column of ids would keep them.\n{}",
+        twice.unwrap_or_default()
+    )
 }
 
 fn prompt(columns: &[Column]) -> String {
