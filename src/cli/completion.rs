@@ -31,26 +31,8 @@ const VARIABLE: &str = "SHOTLIST_COMPLETE";
 const INDEX: &str = "_CLAP_COMPLETE_INDEX";
 /// What is between the program and the words so far.
 const ESCAPE: &str = "--";
-/// What bash inserts is read as if it was typed: a file or a tag of a manifest that somebody else wrote must not become a command.
-const QUOTING: &str = r#"_shotlist_quoted() {
-    local -a words=()
-    local place=$COMP_CWORD i
-    for i in "${!COMP_WORDS[@]}"; do
-        if [[ ${COMP_WORDS[i]} == "=" && ${COMP_WORDS[i-1]} == --* ]]; then
-            # `--option=value` is three words to bash.
-            if ((i == COMP_CWORD)); then words+=(""); else ((i < COMP_CWORD)) && ((place -= 1)); fi
-        else
-            words+=("${COMP_WORDS[i]}")
-        fi
-    done
-    local -a COMP_WORDS=("${words[@]}")
-    local COMP_CWORD=$place
-    _clap_complete_shotlist "$@"
-    for i in "${!COMPREPLY[@]}"; do
-        COMPREPLY[i]=$(printf %q "${COMPREPLY[i]}")
-    done
-}
-"#;
+/// What bash needs besides.
+const BASH: &str = include_str!("completion.bash");
 
 /// Answers a shell that asks. Whether one did: a variable that stands in the environment of a run by mistake is told, because the run would
 /// end at once and look well.
@@ -74,7 +56,7 @@ pub(super) fn script(shell: &str) -> Option<String> {
     Some(match shell {
         // Loaded by its name, it is what completes, and so has to do it at once.
         "zsh" => script + "[[ $funcstack[1] != _shotlist ]] || _clap_dynamic_completer_shotlist \"$@\"\n",
-        "bash" => QUOTING.to_owned() + &script.replace("-F _clap_complete_shotlist ", "-F _shotlist_quoted "),
+        "bash" => BASH.to_owned() + &script.replace("-F _clap_complete_shotlist ", "-F _shotlist_quoted "),
         _ => script,
     })
 }
