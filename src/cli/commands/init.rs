@@ -57,7 +57,9 @@ fn comes_to(file: &Path) -> String {
     match (loaded.errors(), loaded.manifest) {
         (0, Some(manifest)) => {
             let price: Usd = manifest.jobs.iter().map(|job| job.price).sum();
-            format!(" ({} jobs for ${price})", manifest.jobs.len())
+            let jobs =
+                if manifest.jobs.len() == 1 { "1 job".to_owned() } else { format!("{} jobs", manifest.jobs.len()) };
+            format!(" ({jobs} for ${price})")
         }
         _ => " (which has mistakes to mend: the plan names them)".to_owned(),
     }
