@@ -64,8 +64,9 @@ fn killed_at_random_while_jobs_are_moved_approved_labelled_and_collected() {
         assert!(!matches!(ended.code, Some(2 | 3 | 74 | 101)), "{:?}: {}", ended.code, ended.stderr);
     }
     assert!(killed >= kills / 2, "only {killed} of {kills} kills happened");
-    // In peace, until a run finds nothing to do any more.
-    for _ in 0..2 {
+    // In peace, until a run finds nothing to do any more: the first batch, too, because a slow machine has bought little until each kill.
+    for batch in [0, 0, batch, batch] {
+        here.write("m.yaml", manifest(batch, GENERATIONS - 1, jobs));
         let ended = here.run(&service, &["-q", "--max-doubts", "1000"]).ends();
         assert!(matches!(ended.code, Some(0 | 1 | 7)), "{:?}: {}", ended.code, ended.stderr);
     }
@@ -117,8 +118,7 @@ fn check(here: &Workspace, made: &[(String, String)], batch: usize) {
     assert_eq!(left.count(), 0, "something was left behind at the service");
     let unfetched = here.ledger("SELECT count(*) FROM attempt WHERE state = 'completed' AND file IS NULL");
     assert_eq!(unfetched, [["0"]]);
-    // The runs in peace alone buy most of a batch, however slow a machine that kills the others early.
-    assert!(attempts.iter().filter(|attempt| attempt[1] == "completed").count() > 10, "hardly anything was bought");
+    assert!(attempts.iter().filter(|attempt| attempt[1] == "completed").count() > 25, "hardly anything was bought");
     // The sums are those of the attempts, also by label, and the reports say what the ledger does.
     here.shotlist(&["ledger", "check"]).ends_with(0);
     let totals = |by: &[&str]| {
