@@ -54,9 +54,9 @@ pub(super) fn load(
     terminal: &Terminal,
 ) -> Result<Chosen, Failure> {
     if is_sheet(&args.manifest) {
-        let sheet = args.manifest.display();
-        let failure = Failure::before_sending(Exit::Usage, format!("{sheet} is a spreadsheet, and no manifest"));
-        return Err(failure.with_help(format!("`shotlist init --from {sheet}` writes a manifest for it")));
+        let what = format!("{} is a spreadsheet, and no manifest", args.manifest.display());
+        let init = ui::Again::about(&args.manifest).command("init --from", &[]);
+        return Err(Failure::before_sending(Exit::Usage, what).with_help(format!("`{init}` writes a manifest for it")));
     }
     let select = Patterns::read(&selection.select, choices::Chosen::Keep)?;
     let (args_of_selection, excluded) =

@@ -34,19 +34,22 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
     };
     let out = paths::out(&args.manifest, args.out.as_deref(), key)?;
     let of = |jobs: &[Arc<Job>], history| Report::new(key, args.manifest.sandbox, jobs.to_vec().into(), history, &out);
-    let mut report = of(&chosen.selected, history.clone());
-    if !args.state.is_empty() {
-        let meant = report.rows().filter(|row| args.state.contains(&row.state)).map(|row| row.id);
+    let report = if args.state.is_empty() {
+        of(&chosen.selected, history)
+    } else {
+        let all = of(&chosen.selected, history.clone());
+        let meant = all.rows().filter(|row| args.state.contains(&row.state)).map(|row| row.id);
         let meant: HashSet<String> = meant.collect();
         let jobs: Vec<_> = chosen.selected.iter().filter(|job| meant.contains(job.id.as_str())).cloned().collect();
         if jobs.is_empty() && !as_json {
             let states: Vec<String> = args.state.iter().map(|state| state.label()).collect();
-            let none = format!("none of {} jobs is {}", chosen.selected.len(), states.join(" or "));
-            terminal.note(&none);
+            let mut page = Page::new();
+            page.line(format_args!("none of {} jobs is {}", chosen.selected.len(), states.join(" or ")));
+            terminal.result(&page);
             return Ok(Exit::Done);
         }
-        report = of(&jobs, history.about(|job| meant.contains(job.as_str())));
-    }
+        of(&jobs, history.about(|job| meant.contains(job.as_str())))
+    };
     if as_json {
         let json = Page::json(&ReportView::new(&report, &out, Timestamp::now()));
         terminal.result(&json.map_err(|error| Failure::of_form(&error))?);

@@ -143,11 +143,11 @@ fn the_reference_names_every_model_with_its_price() {
 
 #[test]
 fn what_stands_for_something_else_is_told_with_what_was_meant() {
-    let here = Workspace::with_manifest(MANIFEST).file("videos.csv", "id,prompt\na,A dog\n");
+    let here = Workspace::with_manifest(MANIFEST).file("my videos.csv", "id,prompt\na,A dog\n");
     let topic = here.shotlist(&["money"]).ends_with(2).stderr;
     assert!(topic.contains("shotlist help TOPIC"), "{topic}");
-    let sheet = here.shotlist(&["run", "videos.csv", "--plan"]).ends_with(2).stderr;
-    assert!(sheet.contains("`shotlist init --from videos.csv`"), "{sheet}");
+    let sheet = here.shotlist(&["run", "my videos.csv", "--plan"]).ends_with(2).stderr;
+    assert!(sheet.contains("`shotlist init --from 'my videos.csv'`"), "{sheet}");
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn status_shows_the_jobs_of_a_state_alone() {
     let both = status("completed,pending").stdout;
     assert!(both.contains("spin-1") && both.contains("hero"), "{both}");
     let none = status("failed");
-    assert_eq!((none.stdout.as_str(), none.stderr.as_str()), ("", "none of 4 jobs is failed\n"));
+    assert_eq!((none.stdout.as_str(), none.stderr.as_str()), ("none of 4 jobs is failed\n", ""));
     let json = here.shotlist(&["status", "m.yaml", "--sandbox", "--state", "pending", "--format", "json"]).ends_with(0);
     let report: serde_json::Value = serde_json::from_str(&json.stdout).expect("JSON");
     assert_eq!(report["jobs"].as_array().map(Vec::len), Some(2));
