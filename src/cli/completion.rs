@@ -118,7 +118,7 @@ fn ids(said: &OsStr, is_meant: Option<fn(AttemptState) -> bool>) -> Vec<Completi
         return files.into_iter().map(|file| file.add_prefix("@")).collect();
     }
     let Some((args, Manifest { key, jobs, .. })) = named_manifest() else { return Vec::new() };
-    let ledger = paths::ledger(&args).ok().filter(|ledger| is_meant.is_some() && ledger.exists());
+    let ledger = paths::ledger(&args).ok().filter(|ledger| is_meant.is_some() && paths::is_there(ledger));
     let known = ledger.and_then(|ledger| runtime::block_on(async { Ok(ledger.states(&key).await?) }).ok());
     let known = known.unwrap_or_default();
     let meant: HashSet<&JobId> = known

@@ -6,23 +6,58 @@ use super::args::ManifestArgs;
 use super::exit::Exit;
 use super::failure::Failure;
 use crate::domain::BatchKey;
-use crate::ledger::SqliteLedger;
+use crate::ledger::{AddressError, AnyLedger, PostgresAddress, PostgresLedger, SqliteLedger};
 use crate::manifest::is_stream;
 use crate::session::{Home, Options};
 use crate::ui::Again;
 
 /// The ledger.
-pub(super) fn ledger(args: &ManifestArgs) -> Result<SqliteLedger, Failure> {
+pub(super) fn ledger(args: &ManifestArgs) -> Result<AnyLedger, Failure> {
     ledger_of(args.ledger.as_deref(), &args.manifest, args.sandbox)
 }
 
 /// The same of a command that may do without a manifest.
-pub(super) fn ledger_of(given: Option<&Path>, manifest: &Path, sandbox: bool) -> Result<SqliteLedger, Failure> {
+pub(super) fn ledger_of(given: Option<&Path>, manifest: &Path, sandbox: bool) -> Result<AnyLedger, Failure> {
     match given {
-        Some(given) if sandbox => Ok(SqliteLedger::simulated(given)),
-        Some(given) => Ok(SqliteLedger::real(given)),
-        None => Ok(home_of(manifest, sandbox).ledger()?),
+        Some(given) => named_ledger(given, sandbox),
+        None => Ok(AnyLedger::File(home_of(manifest, sandbox).ledger()?)),
     }
+}
+
+/// The ledger in a file, or in a database.
+pub(super) fn named_ledger(given: &Path, sandbox: bool) -> Result<AnyLedger, Failure> {
+    let Some(address) = given.to_str().filter(|text| PostgresAddress::is_one(text)) else {
+        return Ok(AnyLedger::File(if sandbox { SqliteLedger::simulated(given) } else { SqliteLedger::real(given) }));
+    };
+    let address = PostgresAddress::new(address, &|name| std::env::var_os(name)).map_err(|error| {
+        let failure = Failure::before_sending(Exit::Usage, error.to_string());
+        match error {
+            AddressError::NotOne(_) => failure.with_help("write postgres://USER@HOST:PORT/DATABASE"),
+            AddressError::HasPassword => failure.with_help(
+                "leave it out, and give it in PGPASSWORD or PGPASSFILE; or give the whole address in SHOTLIST_LEDGER",
+            ),
+            AddressError::OpenPasswordFile(_) => failure,
+        }
+    })?;
+    Ok(AnyLedger::Server(if sandbox { PostgresLedger::simulated(address) } else { PostgresLedger::real(address) }))
+}
+
+/// Whether there is such a ledger; of a database, only the database knows.
+pub(super) fn is_there(ledger: &AnyLedger) -> bool {
+    match ledger {
+        AnyLedger::File(file) => file.exists(),
+        AnyLedger::Server(_) => true,
+    }
+}
+
+/// What names a ledger in a command that is shown: never with a password.
+pub(super) fn ledger_name(given: &Path) -> String {
+    let text = given.to_string_lossy();
+    // An address can be shown only as it was understood.
+    if !PostgresAddress::is_one(&text) {
+        return text.into_owned();
+    }
+    named_ledger(given, false).map_or_else(|_| "postgres://…".to_owned(), |ledger| ledger.to_string())
 }
 
 /// A ledger that is there, of a command that may do without a manifest.
@@ -30,14 +65,14 @@ pub(super) fn existing_ledger(
     given: Option<&Path>,
     manifest: Option<&Path>,
     sandbox: bool,
-) -> Result<SqliteLedger, Failure> {
+) -> Result<AnyLedger, Failure> {
     if let Some(manifest) = manifest.filter(|manifest| !manifest.exists() && !is_stream(manifest)) {
         let failure = Failure::plain(Exit::Usage, format!("there is no manifest {}", manifest.display()));
         return Err(failure
             .with_help("name a manifest, or its ledger with --ledger; without either, it is the working folder's"));
     }
     let ledger = ledger_of(given, manifest.unwrap_or(Path::new("")), sandbox)?;
-    if ledger.exists() {
+    if is_there(&ledger) {
         return Ok(ledger);
     }
     let failure = Failure::plain(Exit::Usage, format!("there is no ledger at {ledger}"));
@@ -73,10 +108,11 @@ pub(super) fn again(args: &ManifestArgs, key: &BatchKey) -> Again {
     if !key.batch.is_empty() {
         again = again.with("--batch", &key.batch);
     }
-    for (option, path) in [("--ledger", &args.ledger), ("--catalog", &args.catalog)] {
-        if let Some(path) = path {
-            again = again.with(option, &path.to_string_lossy());
-        }
+    if let Some(ledger) = &args.ledger {
+        again = again.with("--ledger", &ledger_name(ledger));
+    }
+    if let Some(catalog) = &args.catalog {
+        again = again.with("--catalog", &catalog.to_string_lossy());
     }
     for (name, value) in &args.set {
         again = again.with("--set", &format!("{name}={value}"));

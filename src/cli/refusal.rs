@@ -8,12 +8,30 @@ use crate::domain::{MovedOnto, with_causes};
 use crate::ledger::{HoldError, LedgerError, Unavailable};
 use crate::session::{ConnectionError, OtherAccount, Refusal, ThroughALink};
 
+/// What to do once a database has forgotten something.
+pub(super) const LOOK_FIRST: &str = "look at `shotlist status` and at the service's own list of tasks whether something is missing; then let everybody \
+     buy again: shotlist limit set --resume";
 const WRITABLE: &str = "check the path, the permissions of its folder and the free space";
 
 impl Failure {
     /// A ledger that can't be used.
     pub(super) fn of_ledger(error: &Unavailable) -> Self {
         Self::before_sending(Exit::CannotWrite, with_causes(error)).with_help(error.help())
+    }
+
+    /// Something that the ledger did not take.
+    fn of_write(error: &LedgerError) -> Self {
+        let refused = |exit| Self::before_sending(exit, with_causes(error));
+        match error {
+            LedgerError::Unavailable(error) => Self::of_ledger(error),
+            LedgerError::OtherPlan { .. } => refused(Exit::Busy).with_help(
+                "run the same manifest everywhere, or wait until the others have ended; prices and jobs must be the same",
+            ),
+            LedgerError::SenderMayLive { .. } => refused(Exit::Busy)
+                .with_help("wait until it has ended, or until `shotlist status` calls it dead for some minutes"),
+            LedgerError::Stopped(_) => refused(Exit::CannotWrite).with_help(LOOK_FIRST),
+            error => Self::cannot_write(error),
+        }
     }
 
     /// A result that can't be put into its form: shotlist's own fault, the same for every command.
@@ -40,7 +58,7 @@ impl From<Unavailable> for Failure {
 
 impl From<LedgerError> for Failure {
     fn from(error: LedgerError) -> Self {
-        Self::cannot_write(&error)
+        Self::of_write(&error)
     }
 }
 
@@ -82,7 +100,7 @@ impl From<Refusal> for Failure {
             Refusal::Hold(HoldError::Busy { .. }) => refused(Exit::Busy)
                 .with_help("wait for it to end; what it does is in the ledger, and the next run goes on from there"),
             Refusal::Hold(HoldError::Unavailable(error)) | Refusal::Ledger(error) => Self::of_ledger(error),
-            Refusal::Write(error) => Self::cannot_write(error),
+            Refusal::Write(error) => Self::of_write(error),
             Refusal::Moved(_) => refused(Exit::Usage)
                 .with_help("take the entry out of `moved`: both were paid for, or may have been"),
             Refusal::NoReport(_) => refused(Exit::Usage).with_help("name another file, or move that one away"),

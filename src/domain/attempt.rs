@@ -117,6 +117,14 @@ pub struct ServiceError {
     pub raw: serde_json::Value,
 }
 
+impl ServiceError {
+    /// One that shotlist itself, or a person, has to tell.
+    #[must_use]
+    pub fn plain(message: &str, code: &str) -> Self {
+        Self { message: message.to_owned(), code: Some(code.to_owned()), ..Self::default() }
+    }
+}
+
 /// One submission of a job.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Attempt {

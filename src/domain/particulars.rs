@@ -23,6 +23,8 @@ pub struct Particulars {
     pub executed: Option<Box<Executed>>,
     /// What the service's bill says of it.
     pub billed: Option<Box<Billed>>,
+    /// The machine that fetched its video, where several share a ledger: the video is there, and perhaps nowhere else.
+    pub fetched_by: Option<Box<str>>,
 }
 
 /// What a person declared, and when.

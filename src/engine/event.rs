@@ -130,6 +130,13 @@ pub enum RunEvent {
         /// What happened.
         message: String,
     },
+    /// Other runners of the batch are at something, and this one waits for them.
+    Others {
+        /// How many of its tasks they look after.
+        open: u32,
+        /// How many they are.
+        alive: u32,
+    },
     /// Something is unusual, and the run copes with it.
     Warned {
         /// What it is.

@@ -5,6 +5,7 @@
 //! between them, which shrinks with each one, and is twice as long after the next pause. So a service that asks to wait
 //! finds the rate that it can take, and one that does not is never slowed down. `--rps` is a least gap of the user's own.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -28,6 +29,8 @@ const LONGEST_POLL_PAUSE: Duration = Duration::from_mins(1);
 #[derive(Debug)]
 pub(super) struct RateLimit {
     least_gap: Duration,
+    /// How many runners share the pace.
+    sharing: AtomicU32,
     state: Mutex<State>,
     /// Whoever holds it is next, so that only one request at a time reserves a moment.
     head: FairMutex<()>,
@@ -55,7 +58,13 @@ impl RateLimit {
         let least_gap = rps.map_or(Duration::ZERO, |rps| Duration::from_secs_f64(1.0 / rps));
         let (gap, began_with) = (Duration::ZERO, Duration::ZERO);
         let state = State { until: now, submissions_until: now, gap, began_with, rate: Rate::default(), next: now };
-        Self { least_gap, state: Mutex::new(state), head: FairMutex::new(()), submissions: FairMutex::new(()) }
+        let sharing = AtomicU32::new(1);
+        Self { least_gap, sharing, state: Mutex::new(state), head: FairMutex::new(()), submissions: FairMutex::new(()) }
+    }
+
+    /// So many runners share the requests that were allowed.
+    pub(super) fn share(&self, sharing: u32) {
+        self.sharing.store(sharing.max(1), Ordering::Relaxed);
     }
 
     /// Nobody asks for this long. A shorter wait never ends a longer one.
@@ -128,7 +137,8 @@ impl RateLimit {
     /// Takes the next moment at which a request may start, and returns when it has come.
     async fn next_moment(&self) {
         let _first_in_line = self.head.lock().await;
-        let at = self.lock().reserve(self.least_gap);
+        let least_gap = self.least_gap * self.sharing.load(Ordering::Relaxed);
+        let at = self.lock().reserve(least_gap);
         sleep_until(at).await;
     }
 

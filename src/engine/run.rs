@@ -1,6 +1,7 @@
 //! The pipeline: from a plan to final words, top to bottom.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::stream::{self, StreamExt as _};
 use tokio::sync::mpsc;
@@ -24,9 +25,12 @@ use super::trust::Trust;
 use crate::domain::Account;
 use crate::download::Downloads;
 use crate::hooks::AssetCommand;
-use crate::ledger::{Approval, HeldBatch, SpendLimit};
+use crate::ledger::{Approval, HeldBatch, RunLimit, SpendLimit};
 use crate::plan::{Download, Plan};
 use crate::service::VideoService;
+
+/// How often it is counted how many runners share the pace.
+const BETWEEN_COUNTS: Duration = Duration::from_secs(5);
 
 /// What a run needs besides its plan.
 pub struct Engine<'e, S, L> {
@@ -36,6 +40,8 @@ pub struct Engine<'e, S, L> {
     pub account: &'e Account,
     /// Limits over all batches, which the ledger keeps.
     pub limits: &'e [SpendLimit],
+    /// The limit on all that the runners of this batch newly spend.
+    pub run_limit: Option<&'e RunLimit>,
     /// The approved plan that all submissions are a part of.
     pub approval: Option<&'e Approval>,
     /// The ledger.
@@ -79,6 +85,7 @@ impl<S: VideoService, L: HeldBatch> Engine<'_, S, L> {
             trust: Trust::new(self.settings.concurrency, self.settings.max_doubts),
             account: self.account,
             limits: self.limits,
+            run_limit: self.run_limit,
             approval: self.approval,
             ledger: self.ledger,
             spend_guard: &spend_guard,
@@ -137,9 +144,21 @@ impl<S: VideoService, L: HeldBatch> Engine<'_, S, L> {
         tokio::select! {
             _ = work => {}
             never = self.watch_the_clock(&gateway) => match never {},
+            never = self.share_the_pace(&gateway.rate_limit) => match never {},
         }
 
         tally.outcome(self.stop.reasons())
+    }
+
+    /// Shares the pace that the user gave with the other runners of the account. Never returns.
+    async fn share_the_pace(&self, rate_limit: &RateLimit) -> std::convert::Infallible {
+        if self.settings.rps.is_none() {
+            return std::future::pending().await;
+        }
+        loop {
+            rate_limit.share(self.ledger.sharing());
+            tokio::time::sleep(BETWEEN_COUNTS).await;
+        }
     }
 
     /// Ends the run's time box. Never returns.

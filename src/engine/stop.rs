@@ -89,7 +89,7 @@ impl Stop {
     }
 
     /// What comes of waiting, or nothing if the run stops first.
-    pub(super) async fn unless_stopping<T>(&self, wait: impl Future<Output = T>) -> Option<T> {
+    pub(crate) async fn unless_stopping<T>(&self, wait: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
             () = self.stopping() => None,

@@ -19,8 +19,8 @@ use super::spend_guard::SpendGuard;
 use super::stop::StopReason;
 use super::trust::{Permit, Trust};
 use crate::domain::{Account, AttemptId, Job, JobId, ServiceError, TaskNames, with_causes};
-use crate::ledger::{Approval, Event, HeldBatch, Intent, LedgerError, SpendLimit};
-use crate::service::{Submission, VideoService};
+use crate::ledger::{Approval, Event, HeldBatch, Intent, LedgerError, RunLimit, SpendLimit};
+use crate::service::{SendBy, Submission, VideoService};
 
 /// How often a submission is tried of which not a byte was sent, before a service that never answered in this run counts
 /// as out of reach.
@@ -47,6 +47,8 @@ pub(super) struct Submitter<'e, S, L> {
     pub account: &'e Account,
     /// Limits over all batches, which the ledger keeps.
     pub limits: &'e [SpendLimit],
+    /// The limit on all that the runners of this batch buy.
+    pub run_limit: Option<&'e RunLimit>,
     /// The approved plan that all of it is a part of.
     pub approval: Option<&'e Approval>,
     /// The ledger.
@@ -118,8 +120,18 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
                     .stop_because(StopReason::SpendLimit, format!("{} would pass the limit on spending", job.id));
                 return Submitted::Nothing;
             }
+            // From before the commit on: the time until its acknowledgement counts, too.
+            let send_by = self.ledger.send_within().map(SendBy::within);
             let attempt = match self.ledger.intend(self.intent(job, known)).await {
                 Ok(attempt) => attempt,
+                Err(LedgerError::Later(wait)) => {
+                    drop(permit);
+                    turn.is_over();
+                    if self.gateway.stop.unless_stopping(tokio::time::sleep(wait)).await.is_none() {
+                        return Submitted::Nothing;
+                    }
+                    continue;
+                }
                 Err(error) => {
                     self.not_intended(&error);
                     return Submitted::Nothing;
@@ -131,7 +143,7 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
                 return Submitted::Nothing;
             }
             // Boxed: it is large, and every job that waits would otherwise keep room for it.
-            match Box::pin(self.gateway.service.submit(&job.request)).await {
+            match Box::pin(self.gateway.service.submit(&job.request, send_by)).await {
                 // A service that was reached before is behind somebody else for now, a hotel's login page for example.
                 Submission::Untrusted(message) if self.gateway.connectivity.was_ever_reached() => {
                     unsent += 1;
@@ -146,6 +158,7 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
                 Submission::Wait(wait, message) => {
                     self.was_refused(&mut turn, wait, message);
                     self.write(attempt, Event::Withdrawn).await;
+                    self.let_others_wait(wait).await;
                 }
                 answer => {
                     if !matches!(answer, Submission::Unknown(_) | Submission::Page(_)) {
@@ -192,6 +205,14 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
         (self.gateway.tell)(RunEvent::Waiting { wait, message });
     }
 
+    /// What the service says of a wait is meant for all runners of the account.
+    async fn let_others_wait(&self, wait: Option<Duration>) {
+        let Some(wait) = wait.filter(|wait| *wait <= self.give_up_after) else { return };
+        if let Err(error) = self.ledger.pause(self.account, wait).await {
+            self.ledger_failed(&error);
+        }
+    }
+
     /// Waits for a place at the service, for the end of a pause and for a permit; nothing if the run stops, or if the
     /// service takes nothing for longer than `give_up_after`.
     async fn may_send(&self, turn: &mut Turn<'_>) -> Option<Permit<'_>> {
@@ -231,6 +252,8 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
 
     fn not_intended(&self, error: &LedgerError) {
         match error {
+            // Runners of one batch share its jobs.
+            LedgerError::Claimed(_) if self.ledger.is_shared() => {}
             // Another run is at this job, or was; what it does is in the ledger.
             LedgerError::Claimed(_) | LedgerError::Approved(_) => {
                 (self.gateway.tell)(RunEvent::Warned { message: error.to_string() });
@@ -256,6 +279,7 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
             output: job.file.clone(),
             approval: self.approval.cloned(),
             picture: job.spec.picture.as_ref().map(|picture| picture.sha256.clone()),
+            run_limit: self.run_limit.cloned(),
         }
     }
 

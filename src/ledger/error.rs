@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::event::IllegalEvent;
 use crate::domain::{BatchKey, JobId, MovedOnto, TaskId, Usd};
@@ -99,6 +100,34 @@ pub enum LedgerError {
     /// Another write of the same commit failed so badly that the whole commit was undone.
     #[error("the ledger can't be written: the commit was rolled back")]
     RolledBack,
+    /// There is no place at the service now, or it asked to wait; nothing was written. It may be asked again after this long.
+    #[error("the service has no place now")]
+    Later(Duration),
+    /// Nobody may buy before a person has looked; nothing was written.
+    #[error("nobody buys any more before a person has looked: {0}")]
+    Stopped(Arc<str>),
+    /// This runner stood still, and others went on without it; nothing was written.
+    #[error(
+        "this run gave no sign of life for so long that the others went on without it; what it bought is in the ledger"
+    )]
+    DeclaredDead,
+    /// Others buy of this batch by another plan; nothing was written.
+    #[error("another runner is at this batch with another plan: {differences}")]
+    OtherPlan {
+        /// The jobs that differ.
+        differences: String,
+    },
+    /// Nobody can say yet that it made no task; nothing was written.
+    #[error("the runner {runner}, which sent {job}, may still live and wait for the answer")]
+    SenderMayLive {
+        /// The job.
+        job: String,
+        /// The runner.
+        runner: String,
+    },
+    /// The ledger can't be used.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
     /// The writer is gone.
     #[error("the ledger is closed")]
     Closed,

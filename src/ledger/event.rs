@@ -4,6 +4,9 @@ use jiff::Timestamp;
 
 use crate::domain::{AttemptState, OutputPath, ServiceError, TaskId, TaskNames, VideoFile};
 
+/// The code of a task that a person gave up.
+pub(crate) const GIVEN_UP: &str = "given_up";
+
 /// What happens to an attempt.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Event {
@@ -98,7 +101,7 @@ impl Event {
     ///
     /// An answer is recorded only for an intent, and a final word only for a task. A doubt is settled by a person, or by the
     /// answer to that very attempt: where a lock is of no use, as on some network file systems, another run may have put it
-    /// in doubt while its own was still waiting. No order of other events can turn a doubt into "never bought", or lose
+    /// in doubt while its own was still waiting, and a person may have denied it since. No order of other events can turn a doubt into "never bought", or lose
     /// a task id.
     pub fn after(&self, state: AttemptState) -> Result<AttemptState, IllegalEvent> {
         use AttemptState as S;
@@ -106,7 +109,9 @@ impl Event {
             (S::Intended | S::InDoubt, Self::Withdrawn) | (S::InDoubt, Self::Denied) => Ok(S::Void),
             (S::Intended | S::InDoubt, Self::Refused(_)) => Ok(S::Rejected),
             (S::Intended | S::InDoubt, Self::Doubted(_)) => Ok(S::InDoubt),
-            (S::Intended | S::InDoubt, Self::Accepted(_)) | (S::InDoubt | S::Void, Self::Found(_)) => Ok(S::Queued),
+            (S::Intended | S::InDoubt | S::Void, Self::Accepted(_)) | (S::InDoubt | S::Void, Self::Found(_)) => {
+                Ok(S::Queued)
+            }
             (S::Queued | S::InProgress, Self::Started { .. }) => Ok(S::InProgress),
             (S::Queued | S::InProgress, Self::Left { .. } | Self::AlsoNamed(_)) => Ok(state),
             (S::Queued | S::InProgress, Self::Completed { .. })

@@ -37,6 +37,17 @@ pub struct Intent {
     pub approval: Option<Approval>,
     /// SHA-256 of the local picture that it begins with.
     pub picture: Option<String>,
+    /// The most that all runners of this batch may newly spend together.
+    pub run_limit: Option<RunLimit>,
+}
+
+/// A limit on what one run may newly spend, by all of its runners.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RunLimit {
+    /// `budget.run` or `--max-cost`.
+    pub name: Arc<str>,
+    /// The amount.
+    pub usd: Usd,
 }
 
 /// A plan that somebody approved, as far as it is about one job.
@@ -64,25 +75,9 @@ pub struct SpendLimit {
     pub usd: Usd,
 }
 
-#[cfg(test)]
-impl Intent {
-    /// An intent of a job on alpha-2, for tests.
-    pub(in crate::ledger) fn of_job(job: &str) -> Self {
-        Self {
-            job: JobId::new(job).expect("an id"),
-            fingerprint: Fingerprint::stored(format!("fingerprint of {job}")),
-            request: "{}".into(),
-            model: "alpha-2".into(),
-            price: Usd::from_micros(900_000),
-            charging: Charging::AtSubmission,
-            typical_s: (60, 180),
-            account: Account { service: "s".into(), key: "k".into() },
-            known: None,
-            limits: Vec::new(),
-            labels: Labels::new(),
-            output: None,
-            approval: None,
-            picture: None,
-        }
+impl SpendLimit {
+    /// Whether it is about what has these labels.
+    pub(super) fn is_about(&self, labels: &Labels) -> bool {
+        self.label.as_ref().is_none_or(|label| label.is_among(labels))
     }
 }

@@ -3,10 +3,14 @@
 use std::collections::HashSet;
 use std::fmt::Display;
 use std::future::Future;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{BoughtElsewhere, Event, HoldError, Intent, LedgerError, OpenElsewhere, Spending, Unavailable};
+use super::{
+    BoughtElsewhere, Event, HoldError, Intent, Joining, LedgerError, OpenElsewhere, Others, OwnerLimit, RunnerSeen,
+    Spending, Unavailable,
+};
 use crate::domain::{
     Account, Attempt, AttemptId, AttemptState, BatchKey, Fingerprint, History, JobId, Label, Move, TaskId, TaskNames,
     Usd,
@@ -64,6 +68,28 @@ pub trait Ledger: Clone + Display + Send + Sync + 'static {
     /// Which of these tasks it knows.
     fn known_tasks(&self, tasks: Vec<TaskId>) -> impl Future<Output = Result<HashSet<TaskId>, Unavailable>> + Send;
 
+    /// Whether several runners may be at a batch at once.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    /// The moment that it is by the ledger's own clock: the day and the month that limits are about are the same for everybody.
+    fn now(&self) -> impl Future<Output = Result<Timestamp, Unavailable>> + Send {
+        std::future::ready(Ok(Timestamp::now()))
+    }
+
+    /// The owner's limits.
+    fn owner_limits(&self) -> impl Future<Output = Result<Vec<OwnerLimit>, Unavailable>> + Send;
+
+    /// Sets one of the owner's limits in the place of an earlier one, or takes it away. Makes the ledger if there is none.
+    fn set_owner_limit(&self, limit: OwnerLimit, is_kept: bool)
+    -> impl Future<Output = Result<(), Unavailable>> + Send;
+
+    /// The runners that live, and those that were declared dead lately, where the ledger knows them.
+    fn runners(&self) -> impl Future<Output = Result<Vec<RunnerSeen>, Unavailable>> + Send {
+        std::future::ready(Ok(Vec::new()))
+    }
+
     /// Whose task this is: the job and its batch.
     fn owner(&self, task: &TaskId) -> impl Future<Output = Result<Option<(JobId, BatchKey)>, Unavailable>> + Send;
 }
@@ -115,4 +141,47 @@ pub trait HeldBatch: Sync {
 
     /// Says that the batch's tasks that can still be asked about belong to this account, after a key was changed.
     fn adopt(&self, account: &Account) -> impl Future<Output = Result<(), LedgerError>> + Send;
+
+    /// Begins to buy by a plan. Refused where other runners of the batch buy by another.
+    fn join(&self, _joining: Joining) -> impl Future<Output = Result<(), LedgerError>> + Send {
+        std::future::ready(Ok(()))
+    }
+
+    /// Looks after these tasks from now on; gives those of them that no other runner looks after.
+    fn take_over(
+        &self,
+        attempts: Vec<AttemptId>,
+    ) -> impl Future<Output = Result<HashSet<AttemptId>, LedgerError>> + Send {
+        std::future::ready(Ok(attempts.into_iter().collect()))
+    }
+
+    /// What other runners have of the batch.
+    fn others(&self) -> impl Future<Output = Result<Others, LedgerError>> + Send {
+        std::future::ready(Ok(Others::default()))
+    }
+
+    /// Lets no runner submit for an account for a while: its service asked for that.
+    fn pause(&self, _account: &Account, _wait: Duration) -> impl Future<Output = Result<(), LedgerError>> + Send {
+        std::future::ready(Ok(()))
+    }
+
+    /// Whether other runners may be at the batch, too.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    /// How many runners share the pace of the account, this one included, as far as it is known.
+    fn sharing(&self) -> u32 {
+        1
+    }
+
+    /// Within what time after an intent the first byte must leave, where others go on without a runner that stands still.
+    fn send_within(&self) -> Option<Duration> {
+        None
+    }
+
+    /// After how long it is worth looking again what the others have done.
+    fn look_again(&self) -> Duration {
+        Duration::from_millis(500)
+    }
 }

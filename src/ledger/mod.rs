@@ -44,19 +44,31 @@
 //! [`interface`] is the door; [`intent`], [`views`] and [`error`] are what goes through it. [`mod@event`] is the life of an attempt as
 //! a pure state machine. [`sqlite`] is the store in a file of this machine.
 
+mod any;
+mod crash;
 mod error;
 mod event;
 mod intent;
 mod interface;
+mod owner;
+mod postgres;
+mod sharing;
 mod sqlite;
+mod stored;
 #[cfg(test)]
 mod suite;
+mod times;
 mod views;
 
+pub use any::{AnyBatch, AnyLedger};
 pub use error::{HoldError, LedgerError, Unavailable};
+pub(crate) use event::GIVEN_UP;
 pub use event::{Event, IllegalEvent};
-pub use intent::{Approval, Intent, SpendLimit};
+pub use intent::{Approval, Intent, RunLimit, SpendLimit};
 pub use interface::{HeldBatch, Ledger};
+pub use owner::{OwnerLimit, Span};
+pub use postgres::{AddressError, PostgresAddress, PostgresBatch, PostgresLedger};
+pub use sharing::{Joining, Others, RunnerSeen};
 pub(crate) use sqlite::OWN_FOLDER;
 pub use sqlite::{CheckError, Contents, SqliteBatch, SqliteLedger};
 pub use views::{BoughtElsewhere, OpenElsewhere, Spending};

@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
 use reqwest::{Client, ClientBuilder, RequestBuilder, Response, Url, redirect};
+use tower::util::AndThenLayer;
 
 use super::classify::{self, Answer};
 use super::endpoint::is_loopback;
-use super::{Credentials, Endpoint, FinalWords, PollAnswer, Submission, VideoService, mask};
+use super::{Credentials, Endpoint, FinalWords, PollAnswer, SendBy, Submission, VideoService, mask, send_by};
 use crate::domain::{Request, ServiceError, TaskId, causes};
 
 /// How long to wait for a connection. Nothing is written before it stands, so running out of it costs nothing.
@@ -59,7 +60,10 @@ impl HttpService {
         let headers = headers(&credentials);
         let base = || base(endpoint.is_loopback()).default_headers(headers.clone());
         Ok(Self {
-            submit: build(|| base().retry(reqwest::retry::never()).pool_max_idle_per_host(0))?,
+            submit: build(|| {
+                let in_time = AndThenLayer::new(send_by::in_time);
+                base().retry(reqwest::retry::never()).pool_max_idle_per_host(0).connector_layer(in_time)
+            })?,
             poll: build(|| base().timeout(POLL_TIMEOUT))?,
             credentials,
             endpoint,
@@ -139,8 +143,8 @@ fn headers(credentials: &Credentials) -> HeaderMap {
 }
 
 impl VideoService for HttpService {
-    async fn submit(&self, request: &Request) -> Submission {
-        mask::submission(&self.credentials, self.post(request).await)
+    async fn submit(&self, request: &Request, send_by: Option<SendBy>) -> Submission {
+        mask::submission(&self.credentials, self.post(request, send_by).await)
     }
 
     async fn poll(&self, task: &TaskId) -> PollAnswer {
@@ -153,11 +157,11 @@ impl VideoService for HttpService {
 }
 
 impl HttpService {
-    async fn post(&self, request: &Request) -> Submission {
+    async fn post(&self, request: &Request, send_by: Option<SendBy>) -> Submission {
         let url = self.endpoint.at(&["v1", "videos"]);
         let post = self.submit.post(url.clone()).timeout(self.submit_timeout);
         let post = post.header(CONTENT_TYPE, "application/json").body(request.body().to_owned());
-        let sent = logged("POST", &url, post.send()).await;
+        let sent = logged("POST", &url, send_by::before(send_by, post.send())).await;
         let response = match sent {
             Ok(response) => response,
             Err(error) if is_distrust(&error) => return Submission::Untrusted(self.distrusted(&error)),

@@ -3,13 +3,14 @@
 use std::future::Future;
 use std::time::Duration;
 
+use super::send_by::SendBy;
 use super::wire::{Echo, TaskReport};
 use crate::domain::{Request, ServiceError, TaskId, TaskNames};
 
 /// What can be asked of the service.
 pub trait VideoService: Sync {
-    /// Submits once. Never sends a second time by itself.
-    fn submit(&self, request: &Request) -> impl Future<Output = Submission> + Send;
+    /// Submits once. Never sends a second time by itself, and nothing once it is too late.
+    fn submit(&self, request: &Request, send_by: Option<SendBy>) -> impl Future<Output = Submission> + Send;
 
     /// Asks once how a task stands.
     fn poll(&self, task: &TaskId) -> impl Future<Output = PollAnswer> + Send;

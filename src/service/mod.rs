@@ -3,7 +3,8 @@
 //! [`VideoService`] is the whole of it as the engine sees it, in [`interface`]. [`HttpService`] speaks to the real one; the engine's tests
 //! have one of their own. What an answer means is decided in [`classify`], a pure function with a test for each line
 //! of the table "Which POST failures are safe to send again". However much the service says, [`bounds`] holds it to what a
-//! ledger and a person can keep, and [`mask`] takes the key itself out of it if it is echoed.
+//! ledger and a person can keep, and [`mask`] takes the key itself out of it if it is echoed. [`send_by`] keeps
+//! what wakes up late from being sent.
 
 mod bounds;
 mod classify;
@@ -14,6 +15,7 @@ mod interface;
 mod key;
 mod mask;
 mod reason;
+mod send_by;
 mod wire;
 
 pub use classify::{Answer, submission};
@@ -23,4 +25,5 @@ pub(crate) use http::anonymous_client;
 pub use http::{ClientError, HttpService};
 pub use interface::{PollAnswer, Submission, VideoService};
 pub use key::{ApiKey, InvalidKey};
+pub use send_by::SendBy;
 pub use wire::{Echo, FinalWords, Status, TaskReport};

@@ -1,8 +1,10 @@
 //! The limits on spending, from the options and the manifest.
 
+use jiff::Timestamp;
+
 use super::start::Session;
 use crate::domain::{Label, Usd};
-use crate::ledger::{Ledger, SpendLimit, Unavailable};
+use crate::ledger::{Ledger, RunLimit, SpendLimit, Unavailable};
 use crate::manifest::{Budget, SpanBudget};
 use crate::plan::Limit;
 
@@ -11,6 +13,12 @@ pub(super) fn of_the_run(max_cost: Option<Usd>, budget: &Budget) -> Option<Limit
     let limit = |usd, source: &str| Limit { usd, source: source.into(), label: None, used: Usd::ZERO };
     let given = max_cost.map(|usd| limit(usd, "--max-cost"));
     given.or_else(|| budget.run.map(|usd| limit(usd, "budget.run")))
+}
+
+/// The same where several runners buy of one batch: all of them together.
+pub(super) fn of_all_runners<L: Ledger>(session: &Session<L>) -> Option<RunLimit> {
+    let limit = of_the_run(session.options.max_cost, &session.manifest.budget)?;
+    Some(RunLimit { name: limit.source, usd: limit.usd })
 }
 
 /// The limits over all batches of the ledger, as the ledger keeps them.
@@ -32,7 +40,10 @@ pub(super) fn over_all_batches(budget: &Budget) -> Vec<SpendLimit> {
 /// The same limits for the plan, with what is used of them.
 pub(super) async fn with_what_is_used<L: Ledger>(session: &Session<L>) -> Result<Vec<Limit>, Unavailable> {
     let mut limits = Vec::new();
-    for SpendLimit { name, label, since, usd } in over_all_batches(&session.manifest.budget) {
+    let owners = session.ledger.owner_limits().await?;
+    let now = Timestamp::now();
+    let owners = owners.iter().map(|owner| owner.at(now));
+    for SpendLimit { name, label, since, usd } in over_all_batches(&session.manifest.budget).into_iter().chain(owners) {
         let used = session.ledger.used_since(since, label.clone()).await?;
         limits.push(Limit { source: name, label, usd, used });
     }

@@ -15,7 +15,7 @@
 //!
 //! [`start`], [`held`], [`ready`] and [`outcome`] are the steps, [`options`], [`consent`], [`connection`] and [`home`] what they
 //! are given, and [`refusal`] what ends them early. [`planning`] makes the plan, with [`limits`] and what [`purchases`] finds to have been bought before.
-//! [`elsewhere`] looks after other batches of the same name, and [`unreported`] remembers them. [`executor`] starts a program for each video. [`reporter`] writes reports beside the run, [`report_only`] without one.
+//! [`elsewhere`] looks after other batches of the same name, and [`unreported`] remembers them. [`together`] is what a run does with other runners of its batch. [`executor`] starts a program for each video. [`reporter`] writes reports beside the run, [`report_only`] without one.
 
 mod connection;
 mod consent;
@@ -33,6 +33,7 @@ mod refusal;
 mod report_only;
 mod reporter;
 mod start;
+mod together;
 mod unreported;
 
 pub use connection::{Connection, ConnectionError, ConnectionOptions, OtherAccount, SIMULATOR_SPEED};

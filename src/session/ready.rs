@@ -12,7 +12,7 @@ use super::executor::{Executions, Executor};
 use super::held::Held;
 use super::outcome::Outcome;
 use super::refusal::Refusal;
-use super::{elsewhere, limits, purchases};
+use super::{elsewhere, limits, purchases, together};
 use crate::domain::Account;
 use crate::download::{Downloader, Downloads};
 use crate::engine::{self, Engine, RunEvent, Stop};
@@ -93,6 +93,7 @@ impl<'s, L: Ledger> Ready<'s, L> {
         if !session.ledger.is_simulated() {
             consent.check(&plan)?;
         }
+        batch.join(together::joining(session)).await?;
         if !session.manifest.moves.is_empty() {
             batch.move_jobs(&session.manifest.moves).await?;
         }
@@ -111,6 +112,7 @@ impl<'s, L: Ledger> Ready<'s, L> {
                 plan.adopt(connection.account());
             }
             elsewhere::mark(&others)?;
+            together::leave_theirs(&batch, &mut plan).await?;
         }
         let others = Others::new(others);
         let has_news = AtomicBool::new(false);
@@ -128,10 +130,12 @@ impl<'s, L: Ledger> Ready<'s, L> {
             if let Some((connection, downloader)) = &service {
                 let approval = session.options.approved.is_some();
                 let approval = approval.then(|| Approval { digest: plan.digest.clone(), most: 1 + plan.retries });
+                let run_limit = limits::of_all_runners(session);
                 let engine = Engine {
                     service: connection.service(),
                     account: connection.account(),
                     limits: &limits::over_all_batches(&session.manifest.budget),
+                    run_limit: run_limit.as_ref(),
                     approval: approval.as_ref(),
                     ledger: &batch,
                     settings: &session.options.settings,
@@ -141,6 +145,9 @@ impl<'s, L: Ledger> Ready<'s, L> {
                     tell: &tell,
                 };
                 run = engine.run(&plan).await;
+                if session.ledger.is_shared() {
+                    together::stay(session, &engine, &mut run).await;
+                }
             }
             fetched.close_channel();
             run

@@ -33,6 +33,7 @@ pub(super) fn log(event: &RunEvent) {
             tracing::warn!(event = "waiting", seconds = wait.as_secs_f64(), error = message);
         }
         RunEvent::Trouble { message } => tracing::warn!(event = "trouble", error = message),
+        RunEvent::Others { open, alive } => tracing::info!(event = "others", open, alive),
         RunEvent::Warned { message } => tracing::warn!(event = "warned", message),
         RunEvent::Back { after } => tracing::info!(event = "back", seconds = after.as_secs_f64()),
         RunEvent::UnknownStatus { status } => tracing::warn!(event = "unknown_status", status),

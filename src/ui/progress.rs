@@ -198,6 +198,10 @@ impl Progress {
                 terminal.note(&format!("waiting {}: {message}", span(*wait)));
             }
             RunEvent::Trouble { message } => terminal.warning(&format!("no answer, asking again: {message}")),
+            RunEvent::Others { open, alive } => {
+                let (tasks, runners) = (count(*open as usize, "task"), count(*alive as usize, "other runner"));
+                terminal.note(&format!("waiting for {tasks} of {runners}; what one of them leaves is taken over"));
+            }
             RunEvent::Warned { message } => terminal.warning(message),
             RunEvent::Back { after } => {
                 if *after >= SILENCE {

@@ -7,12 +7,15 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::{paths, runtime};
 use crate::domain::with_causes;
-use crate::ledger::{CheckError, Contents};
+use crate::ledger::{AnyLedger, CheckError, Contents};
 use crate::ui::{Page, Terminal};
 
 /// Copies or verifies a ledger. Changes nothing in it.
 pub(super) fn ledger(args: &LedgerArgs, terminal: &Terminal) -> Result<Exit, Failure> {
-    let ledger = paths::ledger_of(args.ledger.as_deref(), Path::new(""), args.sandbox)?;
+    let AnyLedger::File(ledger) = paths::ledger_of(args.ledger.as_deref(), Path::new(""), args.sandbox)? else {
+        let failure = Failure::plain(Exit::Usage, "this is about a ledger in a file");
+        return Err(failure.with_help("a database is backed up by its own tools, pg_dump for example"));
+    };
     let (done, contents) = runtime::block_on(async {
         Ok(match &args.command {
             LedgerCommand::Backup { file } => (format!("copied to {}", file.display()), ledger.backup(file).await),

@@ -13,7 +13,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::{paths, runtime};
 use crate::domain::{BatchKey, hex};
-use crate::ledger::{Event, HeldBatch as _, Ledger as _, SqliteLedger};
+use crate::ledger::{AnyLedger, Event, HeldBatch as _, Ledger as _};
 use crate::ui::{self, Again, Terminal};
 
 /// The digits of a bill's SHA-256 that tell it from another of its name.
@@ -74,7 +74,7 @@ fn leads_to(args: &ReconcileArgs, key: &BatchKey) -> Again {
         again = again.with("--batch", &key.batch);
     }
     match &args.ledger {
-        Some(ledger) => again.with("--ledger", &ledger.to_string_lossy()),
+        Some(ledger) => again.with("--ledger", &paths::ledger_name(ledger)),
         None => again,
     }
 }
@@ -90,7 +90,7 @@ fn source(path: &Path, bytes: &[u8]) -> String {
 fn apply(
     bill: &Bill,
     comparison: &Comparison<'_>,
-    ledger: &SqliteLedger,
+    ledger: &AnyLedger,
     source: &str,
     terminal: &Terminal,
 ) -> Result<(), Failure> {

@@ -11,7 +11,7 @@ use crate::cli::failure::Failure;
 use crate::cli::manifest::{Wanted, load};
 use crate::cli::{paths, runtime};
 use crate::domain::{Attempt, AttemptState, BatchKey, Charge, Declaration, History, Move, TaskId, TaskNames};
-use crate::ledger::{Event, HeldBatch as _, Ledger as _, SqliteBatch, SqliteLedger};
+use crate::ledger::{AnyBatch, AnyLedger, Event, HeldBatch as _, Ledger as _};
 use crate::manifest::Manifest;
 use crate::plan::IdGlobs;
 use crate::service::{PollAnswer, Status, VideoService};
@@ -53,7 +53,7 @@ pub(super) fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, F
 /// What is known of a batch, each job under the id that it has now.
 #[derive(Clone, Copy)]
 struct Books<'b> {
-    ledger: &'b SqliteLedger,
+    ledger: &'b AnyLedger,
     key: &'b BatchKey,
     moves: &'b [Move],
 }
@@ -157,8 +157,8 @@ fn endless(history: &History, job: &str, task: &str) -> Result<Attempt, Failure>
 /// The task id, if the service knows it and no other attempt in the whole ledger has it.
 async fn confirmed(
     args: &ResolveArgs,
-    ledger: &SqliteLedger,
-    batch: &SqliteBatch,
+    ledger: &AnyLedger,
+    batch: &AnyBatch,
     task: &str,
     doubtful: &Attempt,
 ) -> Result<TaskNames, Failure> {
@@ -179,7 +179,7 @@ async fn confirmed(
     Ok(names)
 }
 
-async fn refuse_the_task_of_another(ledger: &SqliteLedger, task: &TaskId) -> Result<(), Failure> {
+async fn refuse_the_task_of_another(ledger: &AnyLedger, task: &TaskId) -> Result<(), Failure> {
     let owner = ledger.owner(task).await?;
     owner.map_or(Ok(()), |(job, batch)| {
         let message = format!("the task {task} belongs to {job} of {batch} already");

@@ -17,7 +17,7 @@ use crate::cli::manifest::{Wanted, expect_match, load};
 use crate::cli::monitors::Monitors;
 use crate::cli::{consent, destinations, ending, paths, programs, runtime, signals};
 use crate::domain::{BatchKey, JobId, Usd};
-use crate::ledger::{HoldError, SqliteLedger};
+use crate::ledger::{AnyLedger, HoldError};
 use crate::plan::{Few, IdGlobs, Plan};
 use crate::session::{
     Connection, Held, Options, Outcome, RedoOptions, Refusal, Reported, RunEvent, Session, Settings, Stop,
@@ -145,7 +145,7 @@ fn settings(args: &RunArgs, usual: &Settings) -> Settings {
 pub(super) struct Run<'r> {
     pub(super) args: &'r RunArgs,
     pub(super) terminal: &'r Terminal,
-    pub(super) session: &'r Session<SqliteLedger>,
+    pub(super) session: &'r Session<AnyLedger>,
     /// What leads back to it.
     pub(super) again: Again,
     /// Who is told of it.
@@ -210,7 +210,7 @@ impl Run<'_> {
     }
 
     /// Takes the batch, and waits for another run that is at it for as long as was said.
-    async fn hold(&self) -> Result<Held<'_, SqliteLedger>, Failure> {
+    async fn hold(&self) -> Result<Held<'_, AnyLedger>, Failure> {
         let until = Instant::now() + self.args.monitors.lock_wait.unwrap_or_default();
         let mut has_said = false;
         loop {
@@ -240,7 +240,7 @@ impl Run<'_> {
     }
 
     /// Tells what costs money without being part of this plan.
-    fn tell_what_is_open(&self, held: &Held<'_, SqliteLedger>) {
+    fn tell_what_is_open(&self, held: &Held<'_, AnyLedger>) {
         let concluded = held.concluded();
         if concluded > 0 {
             let jobs = if concluded == 1 { "1 job is".to_owned() } else { format!("{concluded} jobs are") };

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use rusqlite::{Connection, params};
 
-use super::read::{billed_named, charging_named, labels, unreadable};
+use super::read::{labels, unreadable};
 use crate::domain::{AttemptState, BatchKey, Charge, Label, Usd};
 use crate::ledger::Spending;
+use crate::ledger::stored::{billed_named, charging_named};
 
 /// The hours in which the ledger keeps what was spent, in microseconds.
 const HOUR_US: i64 = 3_600_000_000;

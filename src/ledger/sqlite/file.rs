@@ -9,12 +9,12 @@ use rusqlite::Connection;
 
 use super::backup::{self, CheckError, Contents};
 use super::held::SqliteBatch;
-use super::open::{OpenError, is_there, open_to_read, store_error};
+use super::open::{OpenError, is_there, open, open_to_read, store_error};
 use super::schema::Kind;
-use super::{books, purchases, read};
+use super::{books, limits, purchases, read};
 use crate::domain::{Attempt, AttemptState, BatchKey, Fingerprint, History, JobId, Label, TaskId, Usd};
 use crate::files::on_a_thread;
-use crate::ledger::{BoughtElsewhere, HoldError, Ledger, OpenElsewhere, Spending, Unavailable};
+use crate::ledger::{BoughtElsewhere, HoldError, Ledger, OpenElsewhere, OwnerLimit, Spending, Unavailable};
 
 /// A ledger in an SQLite file, which is made when a batch of it is held for the first time.
 #[derive(Clone, Debug)]
@@ -133,6 +133,19 @@ impl Ledger for SqliteLedger {
         self.ask(HashSet::new(), move |connection| purchases::known_tasks(connection, tasks)).await
     }
 
+    async fn owner_limits(&self) -> Result<Vec<OwnerLimit>, Unavailable> {
+        self.ask(Vec::new(), limits::read).await
+    }
+
+    async fn set_owner_limit(&self, limit: OwnerLimit, is_kept: bool) -> Result<(), Unavailable> {
+        let Self { path, kind } = self.clone();
+        let set = aside(move || {
+            let connection = open(&path, kind)?;
+            limits::set(&connection, &limit, is_kept).map_err(|error| store_error(&path, error))
+        });
+        set.await.map_err(|error: OpenError| error.into())
+    }
+
     async fn owner(&self, task: &TaskId) -> Result<Option<(JobId, BatchKey)>, Unavailable> {
         let task = task.clone();
         self.ask(None, move |connection| purchases::owner(connection, &task)).await
@@ -172,10 +185,11 @@ mod tests {
             SqliteLedger::real(self.path())
         }
 
-        fn hold_regardless(&self, batch: &BatchKey) -> SqliteBatch {
+        async fn hold_regardless(&self, batch: &BatchKey) -> SqliteBatch {
             SqliteBatch::take_without_a_lock(&self.path(), Kind::Real, batch.clone())
         }
     }
 
     for_store!(OnDisk);
+    for_store!(OnDisk: one_runner_holds_a_batch_at_a_time);
 }

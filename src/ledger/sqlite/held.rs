@@ -14,7 +14,6 @@ use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
 use super::addresses::{self, AddressKey};
-use super::crash;
 use super::lock::RunLock;
 use super::open::{OpenError, WRITABLE, open};
 use super::refused::Refused;
@@ -22,6 +21,7 @@ use super::schema::Kind;
 use super::witness::{self, Witness};
 use super::write;
 use crate::domain::{Account, AttemptId, BatchKey, JobId, Move, TaskNames};
+use crate::ledger::crash;
 use crate::ledger::{Event, HeldBatch, HoldError, Intent, LedgerError, Unavailable};
 
 /// The most that one commit holds.

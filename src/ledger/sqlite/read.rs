@@ -7,16 +7,16 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::domain::{
-    Account, Attempt, AttemptId, AttemptState, BatchKey, Billed, Charging, Declaration, Declared, Digest, Executed,
-    Fingerprint, History, JobId, Labels, OutputPath, Particulars, ServiceError, Sighting, TaskId, TaskNames, Usd,
-    VideoFile,
+    Account, Attempt, AttemptId, AttemptState, BatchKey, Billed, Declaration, Declared, Digest, Executed, Fingerprint,
+    History, JobId, Labels, OutputPath, Particulars, Sighting, TaskId, TaskNames, Usd,
 };
+use crate::ledger::stored::{billed_named, charging_named, error_of, video_file};
 
 /// The columns of an attempt, as [`attempt`] reads them.
 pub(super) const ATTEMPT: &str = "attempt.id, job, fingerprint, request, model, price_micros, charging, typical_min_s,
     typical_max_s, service, key, state, task, video_url, error, polls, intended_us, answered_us, seen_us, seen_percent,
     ended_us, file, sha256, bytes, fetched_us, alias, labels, output, approval, bought_as, declared, declared_us, billed,
-    billed_source, billed_us, picture, exec_us, exec_error, exec_line";
+    billed_source, billed_us, picture, exec_us, exec_error, exec_line, fetched_by";
 
 /// Every attempt of a batch, oldest first.
 pub(super) fn history(connection: &Connection, batch: &BatchKey) -> rusqlite::Result<History> {
@@ -99,7 +99,7 @@ pub(super) fn attempt(row: &Row<'_>, before: Option<&Account>) -> rusqlite::Resu
             None => None,
         },
         ended_at: optional_time("ended_us")?,
-        file: video_file(row)?.map(Box::new),
+        file: video_file(row.get("file")?, row.get("sha256")?, row.get("bytes")?).map(Box::new),
         fetched_at: optional_time("fetched_us")?,
         particulars: particulars(row)?,
     })
@@ -135,6 +135,7 @@ fn particulars(row: &Row<'_>) -> rusqlite::Result<Particulars> {
             (Some(is_charged), Some(source), Some(at)) => Some(Box::new(Billed { is_charged, source, at })),
             _ => None,
         },
+        fetched_by: text("fetched_by")?.map(String::into_boxed_str),
     })
 }
 
@@ -144,36 +145,10 @@ pub(super) fn labels(row: &Row<'_>) -> rusqlite::Result<Labels> {
     serde_json::from_str(text).map_err(|error| unreadable(row, "labels", error))
 }
 
-pub(super) fn billed_name(is_charged: bool) -> &'static str {
-    if is_charged { "charged" } else { "none" }
-}
-
-pub(super) fn billed_named(name: &str) -> Option<bool> {
-    [true, false].into_iter().find(|is_charged| billed_name(*is_charged) == name)
-}
-
 fn task_names(row: &Row<'_>) -> rusqlite::Result<Option<TaskNames>> {
     let name = |column: &str| Ok::<_, rusqlite::Error>(row.get::<_, Option<String>>(column)?.and_then(TaskId::new));
     let (id, alias) = (name("task")?, name("alias")?);
     Ok(id.map(|id| TaskNames { id, alias }))
-}
-
-/// What the service said of a failure. Whatever it said must not keep this attempt, or any other, from being read: what
-/// can't be taken apart is kept as the text that it is.
-fn error_of(text: String) -> ServiceError {
-    serde_json::from_str(&text).unwrap_or_else(|_| ServiceError {
-        message: "what was written down of the error can't be read".to_owned(),
-        code: None,
-        raw: text.into(),
-    })
-}
-
-/// The video on this machine. Where the row says nothing that could be one, it is fetched again, which costs nothing.
-fn video_file(row: &Row<'_>) -> rusqlite::Result<Option<VideoFile>> {
-    let (path, sha256): (Option<String>, Option<String>) = (row.get("file")?, row.get("sha256")?);
-    let bytes = row.get::<_, Option<i64>>("bytes")?.and_then(|bytes| u64::try_from(bytes).ok());
-    let path = path.and_then(|path| OutputPath::stored(&path).ok());
-    Ok(path.zip(sha256).zip(bytes).map(|((path, sha256), bytes)| VideoFile { path, sha256, bytes }))
 }
 
 /// A value of our own that makes no sense: the file was changed by somebody else, and guessing would cost money.
@@ -186,24 +161,13 @@ pub(super) fn unreadable(
     rusqlite::Error::FromSqlConversionFailure(index, Type::Text, error.into())
 }
 
-pub(super) fn charging_name(charging: Charging) -> &'static str {
-    match charging {
-        Charging::AtSubmission => "at-submission",
-        Charging::Undocumented => "undocumented",
-    }
-}
-
-pub(super) fn charging_named(name: &str) -> Option<Charging> {
-    [Charging::AtSubmission, Charging::Undocumented].into_iter().find(|charging| charging_name(*charging) == name)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::Intent;
     use crate::ledger::sqlite::open::open;
     use crate::ledger::sqlite::schema::Kind;
     use crate::ledger::sqlite::write::intend;
+    use crate::ledger::suite::intent_of;
 
     /// A value that makes no sense is told with the column that it stands in, and with no other.
     #[test]
@@ -211,7 +175,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let mut connection = open(&folder.path().join("ledger.db"), Kind::Real).expect("a ledger");
         let batch = BatchKey { name: "n".into(), batch: String::new() };
-        intend(&connection, &batch, &Intent::of_job("a"), Timestamp::UNIX_EPOCH).expect("an intent");
+        intend(&connection, &batch, &intent_of("a"), Timestamp::UNIX_EPOCH).expect("an intent");
         for column in [
             "job",
             "charging",

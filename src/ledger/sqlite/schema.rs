@@ -22,12 +22,14 @@ impl Kind {
 }
 
 /// The version of the tables below. A file with a newer one is refused, never guessed at.
-pub(super) const VERSION: i32 = 7;
+pub(super) const VERSION: i32 = 8;
 /// The first version that counts its commits.
 pub(super) const COUNTS_SINCE: i32 = 3;
 /// The first version that knows labels, and the first that knows why a job was not sent.
 const LABELS_SINCE: i32 = 5;
 const UNSENT_SINCE: i32 = 7;
+/// The first version that keeps the owner's limits.
+const OWNER_SINCE: i32 = 8;
 
 const BATCHES_AND_ATTEMPTS: &str = "
 CREATE TABLE batch (
@@ -182,13 +184,26 @@ CREATE TABLE unsent (
 ) WITHOUT ROWID;
 ";
 
+/// What a ledger of version 7 lacks: the owner's limits, and who fetched a video where several machines share a ledger.
+const FROM_7_TO_8: &str = "
+ALTER TABLE attempt ADD COLUMN fetched_by TEXT;
+CREATE TABLE owner_limit (
+    label  TEXT NOT NULL,
+    value  TEXT NOT NULL,
+    span   TEXT NOT NULL,
+    micros BIGINT NOT NULL,
+    zone   TEXT NOT NULL,
+    PRIMARY KEY (label, value, span)
+) WITHOUT ROWID;
+";
+
 /// From each version to the next, beginning with the first.
 const STEPS: [&str; VERSION as usize - 1] =
-    [FROM_1_TO_2, FROM_2_TO_3, FROM_3_TO_4, FROM_4_TO_5, FROM_5_TO_6, FROM_6_TO_7];
+    [FROM_1_TO_2, FROM_2_TO_3, FROM_3_TO_4, FROM_4_TO_5, FROM_5_TO_6, FROM_6_TO_7, FROM_7_TO_8];
 
 /// The columns of an attempt that older versions lack, each with the version that brought them. A reader that may not change the file
 /// sees them empty, in a view of its connection alone.
-const COLUMNS_SINCE: [(i32, &[&str]); 4] = [
+const COLUMNS_SINCE: [(i32, &[&str]); 5] = [
     (2, &["seen_us", "seen_percent", "file", "sha256", "bytes", "fetched_us"]),
     (4, &["alias"]),
     (
@@ -206,6 +221,7 @@ const COLUMNS_SINCE: [(i32, &[&str]); 4] = [
         ],
     ),
     (6, &["picture", "exec_us", "exec_error", "exec_line"]),
+    (8, &["fetched_by"]),
 ];
 
 const SUMS_OF_1_AND_2: &str = "
@@ -222,6 +238,11 @@ CREATE TEMP VIEW spent_for AS SELECT '' AS label, '' AS value, 0 AS hour, 0 AS m
 /// Before version 7, nobody wrote down why a job was not sent.
 const UNSENT_OF_NONE: &str = "
 CREATE TEMP VIEW unsent AS SELECT 0 AS batch, '' AS job, '' AS reason, 0 AS at_us WHERE false;
+";
+
+/// Before version 8, the owner had no way to say a limit.
+const LIMITS_OF_NONE: &str = "
+CREATE TEMP VIEW owner_limit AS SELECT '' AS label, '' AS value, '' AS span, 0 AS micros, '' AS zone WHERE false;
 ";
 
 /// What a file is, as far as its header and its list of tables tell.
@@ -293,6 +314,9 @@ pub(super) fn read_as_current(connection: &Connection, version: i32) -> rusqlite
     }
     if version < UNSENT_SINCE {
         connection.execute_batch(UNSENT_OF_NONE)?;
+    }
+    if version < OWNER_SINCE {
+        connection.execute_batch(LIMITS_OF_NONE)?;
     }
     Ok(())
 }

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use rusqlite::{Connection, params};
 
-use super::read::{billed_name, charging_name, unreadable};
+use super::read::unreadable;
 use super::refused::Refused;
-use super::{books, purchases};
+use super::{books, limits, purchases};
 use crate::domain::{
     Account, AttemptId, AttemptState, BatchKey, Declaration, JobId, Move, OutputPath, ServiceError, TaskId, TaskNames,
     VideoFile, new_ids,
 };
-use crate::ledger::{Approval, Event, Intent, LedgerError, SpendLimit};
+use crate::ledger::stored::{billed_name, charging_name, error_text, labels_text};
+use crate::ledger::{Approval, Event, GIVEN_UP, Intent, LedgerError, SpendLimit};
 
 /// Writes an intent, if no limit forbids it and no other attempt of the job is open.
 pub(super) fn intend(
@@ -21,8 +22,8 @@ pub(super) fn intend(
     intent: &Intent,
     now: Timestamp,
 ) -> Result<AttemptId, Refused> {
-    let is_about = |limit: &&SpendLimit| limit.label.as_ref().is_none_or(|label| label.is_among(&intent.labels));
-    for limit in intent.limits.iter().filter(is_about) {
+    let owners: Vec<SpendLimit> = limits::read(connection)?.iter().map(|owner| owner.at(now)).collect();
+    for limit in intent.limits.iter().chain(&owners).filter(|limit| limit.is_about(&intent.labels)) {
         let used = books::used(connection, limit.since, limit.label.as_ref())?;
         if used + intent.price > limit.usd {
             return Err(LedgerError::OverLimit { name: Arc::clone(&limit.name), limit: limit.usd, used }.into());
@@ -37,7 +38,6 @@ pub(super) fn intend(
     let insert = "INSERT INTO attempt (batch, job, fingerprint, request, model, price_micros, charging,
              typical_min_s, typical_max_s, service, key, state, intended_us, labels, output, approval, picture)
          SELECT id, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18 FROM batch WHERE name = ?1 AND batch = ?2";
-    let labels = (!intent.labels.is_empty()).then(|| serde_json::json!(intent.labels).to_string());
     connection.prepare_cached(insert)?.execute(params![
         batch.name,
         batch.batch,
@@ -53,7 +53,7 @@ pub(super) fn intend(
         intent.account.key,
         AttemptState::Intended.name(),
         now.as_microsecond(),
-        labels,
+        labels_text(&intent.labels),
         intent.output.as_ref().map(OutputPath::as_str),
         intent.approval.as_ref().map(|approval| approval.digest.as_str()),
         intent.picture,
@@ -139,9 +139,6 @@ fn state_of(connection: &Connection, attempt: AttemptId) -> rusqlite::Result<Att
     })
 }
 
-/// The code of a task that a person gave up.
-const GIVEN_UP: &str = "given_up";
-
 /// Writes what happened to an attempt.
 pub(super) fn record(
     connection: &Connection,
@@ -189,11 +186,7 @@ pub(super) fn record(
             connection.prepare_cached(sql)?.execute(params![attempt.0, alias.as_str()])?;
         }
         Event::GivenUp => {
-            let error = ServiceError {
-                message: "a person gave its task up: it never ended".to_owned(),
-                code: Some(GIVEN_UP.to_owned()),
-                ..ServiceError::default()
-            };
+            let error = ServiceError::plain("a person gave its task up: it never ended", GIVEN_UP);
             let sql = "UPDATE attempt SET state = ?2, error = ?3, declared = ?4, declared_us = ?5 WHERE id = ?1";
             let declared = Declaration::Lost.name();
             connection.prepare_cached(sql)?.execute(params![attempt.0, after, error_text(&error), declared, now])?;
@@ -284,8 +277,4 @@ pub(super) fn adopt(connection: &Connection, batch: &BatchKey, account: &Account
          AND batch = (SELECT id FROM batch WHERE name = ?1 AND batch = ?2)";
     connection.prepare_cached(sql)?.execute(params![batch.name, batch.batch, account.service, account.key])?;
     Ok(())
-}
-
-fn error_text(error: &ServiceError) -> String {
-    serde_json::json!(error).to_string()
 }

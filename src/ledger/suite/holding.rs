@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::store::{Fresh, batch, completed, states, task};
+use super::store::{Fresh, batch, completed, intent_of, states, task};
 use crate::domain::{AttemptId, AttemptState, Usd};
 use crate::ledger::{Event, HeldBatch as _, HoldError, Intent, Ledger as _, LedgerError};
 
@@ -16,9 +16,7 @@ pub(in crate::ledger) async fn nothing_is_there_before_it_is_made<S: Fresh>() {
     assert!(ledger.spending(Timestamp::MIN).await.expect("read").is_empty());
     assert!(ledger.submitted_since(Timestamp::MIN).await.expect("read").is_empty());
     assert!(ledger.open_elsewhere(&batch("")).await.expect("read").is_empty());
-    assert!(
-        ledger.bought_under_other_names("m", vec![Intent::of_job("a").fingerprint]).await.expect("read").is_empty()
-    );
+    assert!(ledger.bought_under_other_names("m", vec![intent_of("a").fingerprint]).await.expect("read").is_empty());
     assert!(ledger.known_tasks(vec![task("t").id]).await.expect("read").is_empty());
     assert_eq!(ledger.owner(&task("t").id).await.expect("read"), None);
 }
@@ -44,8 +42,8 @@ pub(in crate::ledger) async fn who_drops_a_batch_leaves_what_a_kill_leaves<S: Fr
     let store = S::fresh();
     let ledger = store.ledger();
     let held = ledger.hold(&batch("a")).await.expect("the batch");
-    held.intend(Intent::of_job("sent")).await.expect("an intent");
-    let taken = held.intend(Intent::of_job("taken")).await.expect("an intent");
+    held.intend(intent_of("sent")).await.expect("an intent");
+    let taken = held.intend(intent_of("taken")).await.expect("an intent");
     held.accept(taken, task("t")).await.expect("written");
     drop(held);
     let other = ledger.hold(&batch("b")).await.expect("another batch");
@@ -64,8 +62,8 @@ pub(in crate::ledger) async fn who_drops_a_batch_leaves_what_a_kill_leaves<S: Fr
 /// since the second made its plan.
 pub(in crate::ledger) async fn two_runners_at_once_do_not_buy_one_job_twice<S: Fresh>() {
     let store = S::fresh();
-    let (first, second) = (store.hold_regardless(&batch("")), store.hold_regardless(&batch("")));
-    let intent = |known| Intent { known, ..Intent::of_job("a") };
+    let (first, second) = (store.hold_regardless(&batch("")).await, store.hold_regardless(&batch("")).await);
+    let intent = |known| Intent { known, ..intent_of("a") };
     let is_claimed = |result: Result<AttemptId, LedgerError>| matches!(result, Err(LedgerError::Claimed(_)));
 
     let attempt = first.intend(intent(None)).await.expect("the first intent");
@@ -81,7 +79,7 @@ pub(in crate::ledger) async fn two_runners_at_once_do_not_buy_one_job_twice<S: F
 pub(in crate::ledger) async fn a_write_that_fails_says_why_and_spares_the_others<S: Fresh>() {
     let store = S::fresh();
     let held = store.ledger().hold(&batch("")).await.expect("the batch");
-    let attempt = held.intend(Intent::of_job("a")).await.expect("an intent");
+    let attempt = held.intend(intent_of("a")).await.expect("an intent");
     let (illegal, legal) =
         futures::join!(held.record(attempt, Event::Started { percent: None }), held.record(attempt, Event::Withdrawn));
     assert!(matches!(illegal, Err(LedgerError::Illegal(_))), "{illegal:?}");

@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::store::{Fresh, batch};
+use super::store::{Fresh, batch, intent_of};
 use crate::domain::{Attempt, Charge, JobId, ServiceError, TaskId, TaskNames, Usd};
-use crate::ledger::{Event, HeldBatch, Intent, Ledger as _, LedgerError};
+use crate::ledger::{Event, HeldBatch, Ledger as _, LedgerError};
 
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
@@ -64,7 +64,7 @@ fn any_life() -> impl Strategy<Value = Vec<Event>> {
 /// Lives of jobs, written down one after the other; what of them was written.
 async fn lived<H: HeldBatch>(held: &H, lives: &[Vec<Event>]) {
     for (number, life) in lives.iter().enumerate() {
-        let attempt = held.intend(Intent::of_job(&format!("j{number}"))).await.expect("an intent");
+        let attempt = held.intend(intent_of(&format!("j{number}"))).await.expect("an intent");
         for event in life {
             match held.record(attempt, event.clone()).await {
                 // Two of these tasks have the same name by chance.

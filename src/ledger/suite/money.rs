@@ -2,9 +2,9 @@
 
 use jiff::Timestamp;
 
-use super::store::{Fresh, batch, completed, failed, task};
+use super::store::{Fresh, batch, completed, failed, intent_of, task};
 use crate::domain::{Charge, Charging, Declaration, Digest, JobId, Label, Labels, Move, ServiceError, Usd};
-use crate::ledger::{Approval, Event, HeldBatch as _, Intent, Ledger as _, LedgerError, SpendLimit};
+use crate::ledger::{Approval, Event, HeldBatch as _, Intent, Ledger as _, LedgerError, OwnerLimit, Span, SpendLimit};
 
 /// Whichever batch spent it, in doubt or not; what certainly bought nothing does not count.
 pub(in crate::ledger) async fn a_limit_over_all_batches_is_kept_where_the_intent_is_written<S: Fresh>() {
@@ -13,7 +13,7 @@ pub(in crate::ledger) async fn a_limit_over_all_batches_is_kept_where_the_intent
     let (one, two) = (ledger.hold(&batch("1")).await.expect("one"), ledger.hold(&batch("2")).await.expect("two"));
     let usd = Usd::from_micros(2_000_000);
     let limit = SpendLimit { name: "budget.day".into(), label: None, since: Timestamp::UNIX_EPOCH, usd };
-    let intent = |job: &str| Intent { limits: vec![limit.clone()], ..Intent::of_job(job) };
+    let intent = |job: &str| Intent { limits: vec![limit.clone()], ..intent_of(job) };
     let free = one.intend(intent("free")).await.expect("an intent");
     one.record(free, Event::Withdrawn).await.expect("recorded");
     let doubt = one.intend(intent("doubt")).await.expect("an intent");
@@ -42,7 +42,7 @@ pub(in crate::ledger) async fn a_limit_of_one_label_is_kept_for_that_label_alone
     let intent = |job: &str, client: &str| Intent {
         limits: vec![limit.clone()],
         labels: Labels::from([("client".to_owned(), client.to_owned()), ("\"odd'.name".to_owned(), "x".to_owned())]),
-        ..Intent::of_job(job)
+        ..intent_of(job)
     };
     let refused = held.intend(intent("a", "acme")).await.expect("an intent");
     held.record(refused, Event::Refused(ServiceError::default())).await.expect("recorded");
@@ -51,7 +51,7 @@ pub(in crate::ledger) async fn a_limit_of_one_label_is_kept_for_that_label_alone
         matches!(held.intend(intent("c", "acme")).await, Err(LedgerError::OverLimit { used, .. }) if used.to_string() == "0.90")
     );
     held.intend(intent("d", "other")).await.expect("another client");
-    held.intend(Intent { limits: vec![limit.clone()], ..Intent::of_job("e") }).await.expect("nobody's");
+    held.intend(Intent { limits: vec![limit.clone()], ..intent_of("e") }).await.expect("nobody's");
     for (client, used) in [("acme", "0.90"), ("other", "0.90"), ("nobody", "0.00")] {
         let found = ledger.used_since(since, Some(label(client))).await.expect("read");
         assert_eq!(found.to_string(), used, "{client}");
@@ -69,9 +69,9 @@ pub(in crate::ledger) async fn a_limit_of_one_label_is_kept_for_that_label_alone
 /// Whoever starts an approved run again buys what is left of it, and nothing twice; also if a lock is of no use.
 pub(in crate::ledger) async fn an_approved_plan_buys_each_job_as_often_as_it_says<S: Fresh>() {
     let store = S::fresh();
-    let held = store.hold_regardless(&batch(""));
+    let held = store.hold_regardless(&batch("")).await;
     let approval = |plan: &str| Some(Approval { digest: Digest::of(plan), most: 1 });
-    let intent = |known, plan| Intent { known, approval: approval(plan), ..Intent::of_job("a") };
+    let intent = |known, plan| Intent { known, approval: approval(plan), ..intent_of("a") };
     let free = held.intend(intent(None, "one")).await.expect("an intent");
     held.record(free, Event::Withdrawn).await.expect("recorded");
     let bought = held.intend(intent(None, "one")).await.expect("nothing was bought yet");
@@ -99,12 +99,12 @@ pub(in crate::ledger) async fn what_was_bought_goes_with_its_job_to_a_new_id<S: 
         ("doubt", vec![Event::Doubted(ServiceError::default())]),
         ("done", vec![Event::Accepted(task("t")), completed()]),
     ] {
-        let attempt = held.intend(Intent::of_job(job)).await.expect("an intent");
+        let attempt = held.intend(intent_of(job)).await.expect("an intent");
         for event in life {
             held.record(attempt, event).await.expect("recorded");
         }
     }
-    other.intend(Intent::of_job("done")).await.expect("an intent");
+    other.intend(intent_of("done")).await.expect("an intent");
     let told = async || {
         let history = ledger.history(&batch("")).await.expect("read");
         let told = history.attempts().map(|attempt| {
@@ -133,6 +133,40 @@ pub(in crate::ledger) async fn what_was_bought_goes_with_its_job_to_a_new_id<S: 
     assert!(elsewhere.attempts().all(|attempt| attempt.job == id("done")), "another batch is left alone");
 }
 
+/// Whatever a manifest says, and whether it says anything.
+pub(in crate::ledger) async fn what_the_owner_says_binds_every_manifest<S: Fresh>() {
+    let store = S::fresh();
+    let ledger = store.ledger();
+    let limit = |client: Option<&str>, span, usd| OwnerLimit {
+        label: client.map(|client| Label { name: "client".into(), value: client.into() }),
+        span,
+        usd: Usd::from_micros(usd),
+        zone: "Europe/Berlin".into(),
+    };
+    assert_eq!(ledger.owner_limits().await.expect("read"), []);
+    for limit in
+        [limit(None, Span::Month, 9), limit(None, Span::Month, 2_700_000), limit(Some("acme"), Span::Day, 900_000)]
+    {
+        ledger.set_owner_limit(limit, true).await.expect("set");
+    }
+    let all = ledger.owner_limits().await.expect("read");
+    assert_eq!(all, [limit(None, Span::Month, 2_700_000), limit(Some("acme"), Span::Day, 900_000)]);
+    let held = ledger.hold(&batch("")).await.expect("the batch");
+    let of_acme = |job| Intent { labels: Labels::from([("client".to_owned(), "acme".to_owned())]), ..intent_of(job) };
+    held.intend(of_acme("a")).await.expect("within both");
+    let told = async |intent| match held.intend(intent).await {
+        Err(LedgerError::OverLimit { name, .. }) => name.to_string(),
+        other => format!("{other:?}"),
+    };
+    assert_eq!(told(of_acme("b")).await, "owner.client.acme.day");
+    for job in ["c", "d"] {
+        held.intend(intent_of(job)).await.expect("nobody's, and within the month");
+    }
+    assert_eq!(told(intent_of("e")).await, "owner.month");
+    ledger.set_owner_limit(limit(None, Span::Month, 0), false).await.expect("taken away");
+    held.intend(intent_of("e")).await.expect("no limit is about it any more");
+}
+
 pub(in crate::ledger) async fn what_a_person_and_a_bill_say_is_kept<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
@@ -147,7 +181,7 @@ pub(in crate::ledger) async fn what_a_person_and_a_bill_say_is_kept<S: Fresh>() 
         ("paid", vec![Event::Accepted(task("p")), failed(), billed(true)]),
         ("open", vec![Event::Accepted(task("o")), failed()]),
     ] {
-        let intent = Intent { charging: Charging::Undocumented, ..Intent::of_job(job) };
+        let intent = Intent { charging: Charging::Undocumented, ..intent_of(job) };
         let attempt = held.intend(intent).await.expect("an intent");
         for event in life {
             held.record(attempt, event).await.expect("recorded");

@@ -2,8 +2,11 @@
 
 use jiff::Timestamp;
 
-use crate::domain::{AttemptState, BatchKey, History, ServiceError, TaskId, TaskNames};
-use crate::ledger::{Event, Ledger};
+use crate::domain::{
+    Account, AttemptState, BatchKey, Charging, Fingerprint, History, JobId, Labels, ServiceError, TaskId, TaskNames,
+    Usd,
+};
+use crate::ledger::{Event, Intent, Ledger};
 
 /// A store that was made for one test, and is gone with it.
 pub(in crate::ledger) trait Fresh {
@@ -13,7 +16,7 @@ pub(in crate::ledger) trait Fresh {
     /// The way into it.
     fn ledger(&self) -> Self::Ledger;
     /// Takes a batch although another runner has it, as where nothing can tell that it lives.
-    fn hold_regardless(&self, batch: &BatchKey) -> <Self::Ledger as Ledger>::Held;
+    async fn hold_regardless(&self, batch: &BatchKey) -> <Self::Ledger as Ledger>::Held;
 }
 
 /// Makes a test of each part of the suite, on one store.
@@ -26,7 +29,6 @@ macro_rules! for_store {
     )* };
     ($store:ty) => { crate::ledger::suite::for_store! { $store:
         nothing_is_there_before_it_is_made
-        one_runner_holds_a_batch_at_a_time
         who_drops_a_batch_leaves_what_a_kill_leaves
         two_runners_at_once_do_not_buy_one_job_twice
         a_write_that_fails_says_why_and_spares_the_others
@@ -41,26 +43,48 @@ macro_rules! for_store {
         what_was_bought_under_another_name_is_found
         whatever_the_service_says_is_read_back
         the_books_add_up
+        what_the_owner_says_binds_every_manifest
     } };
 }
 pub(in crate::ledger) use for_store;
 
-pub(super) fn batch(batch: &str) -> BatchKey {
+/// An intent of a job on alpha-2.
+pub(in crate::ledger) fn intent_of(job: &str) -> Intent {
+    Intent {
+        job: JobId::new(job).expect("an id"),
+        fingerprint: Fingerprint::stored(format!("fingerprint of {job}")),
+        request: "{}".into(),
+        model: "alpha-2".into(),
+        price: Usd::from_micros(900_000),
+        charging: Charging::AtSubmission,
+        typical_s: (60, 180),
+        account: Account { service: "s".into(), key: "k".into() },
+        known: None,
+        limits: Vec::new(),
+        labels: Labels::new(),
+        output: None,
+        approval: None,
+        picture: None,
+        run_limit: None,
+    }
+}
+
+pub(in crate::ledger) fn batch(batch: &str) -> BatchKey {
     BatchKey { name: "n".into(), batch: batch.into() }
 }
 
-pub(super) fn task(id: &str) -> TaskNames {
+pub(in crate::ledger) fn task(id: &str) -> TaskNames {
     TaskId::new(id).expect("an id").into()
 }
 
-pub(super) fn completed() -> Event {
+pub(in crate::ledger) fn completed() -> Event {
     Event::Completed { video_url: "u".into(), ended_at: Timestamp::UNIX_EPOCH, polls: 1 }
 }
 
-pub(super) fn failed() -> Event {
+pub(in crate::ledger) fn failed() -> Event {
     Event::Failed { error: ServiceError::default(), ended_at: Timestamp::UNIX_EPOCH, polls: 1 }
 }
 
-pub(super) fn states(history: &History) -> Vec<AttemptState> {
+pub(in crate::ledger) fn states(history: &History) -> Vec<AttemptState> {
     history.attempts().map(|attempt| attempt.state).collect()
 }

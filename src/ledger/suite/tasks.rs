@@ -4,15 +4,15 @@ use std::collections::HashSet;
 
 use jiff::Timestamp;
 
-use super::store::{Fresh, batch, completed, task};
+use super::store::{Fresh, batch, completed, intent_of, task};
 use crate::domain::{Account, BatchKey, OutputPath, ServiceError, TaskId, TaskNames, Usd, VideoFile};
-use crate::ledger::{Event, HeldBatch as _, Intent, Ledger as _, LedgerError};
+use crate::ledger::{Event, HeldBatch as _, Ledger as _, LedgerError};
 
 pub(in crate::ledger) async fn a_task_belongs_to_one_attempt<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
     let held = ledger.hold(&batch("")).await.expect("the batch");
-    let (first, second) = (held.intend(Intent::of_job("a")).await, held.intend(Intent::of_job("b")).await);
+    let (first, second) = (held.intend(intent_of("a")).await, held.intend(intent_of("b")).await);
     let (first, second) = (first.expect("an intent"), second.expect("an intent"));
     held.accept(first, TaskNames { id: task("t").id, alias: Some(task("also").id) }).await.expect("written");
     for taken in ["t", "also"] {
@@ -34,9 +34,9 @@ pub(in crate::ledger) async fn only_tasks_that_can_be_asked_about_change_their_a
     let store = S::fresh();
     let ledger = store.ledger();
     let held = ledger.hold(&batch("")).await.expect("the batch");
-    let open = held.intend(Intent::of_job("open")).await.expect("an intent");
+    let open = held.intend(intent_of("open")).await.expect("an intent");
     held.accept(open, task("t")).await.expect("written");
-    let gone = held.intend(Intent::of_job("gone")).await.expect("an intent");
+    let gone = held.intend(intent_of("gone")).await.expect("an intent");
     held.record(gone, Event::Refused(ServiceError::default())).await.expect("recorded");
     let account = Account { service: "s".into(), key: "new".into() };
     held.adopt(&account).await.expect("written");
@@ -53,18 +53,18 @@ pub(in crate::ledger) async fn what_is_open_elsewhere_is_told<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
     let held = ledger.hold(&batch("yesterday")).await.expect("the batch");
-    let open = held.intend(Intent::of_job("open")).await.expect("an intent");
+    let open = held.intend(intent_of("open")).await.expect("an intent");
     held.accept(open, task("t")).await.expect("written");
-    let doubt = held.intend(Intent::of_job("doubt")).await.expect("an intent");
+    let doubt = held.intend(intent_of("doubt")).await.expect("an intent");
     held.record(doubt, Event::Doubted(ServiceError::default())).await.expect("recorded");
     for (job, event) in [("unfetched", None), ("fetched", Some(fetched()))] {
-        let attempt = held.intend(Intent::of_job(job)).await.expect("an intent");
+        let attempt = held.intend(intent_of(job)).await.expect("an intent");
         held.accept(attempt, task(job)).await.expect("written");
         for event in [Some(completed()), event].into_iter().flatten() {
             held.record(attempt, event).await.expect("recorded");
         }
     }
-    held.intend(Intent::of_job("unanswered")).await.expect("an intent");
+    held.intend(intent_of("unanswered")).await.expect("an intent");
     assert!(ledger.open_elsewhere(&batch("yesterday")).await.expect("read").is_empty(), "its own");
     let other = BatchKey { name: "other".into(), batch: String::new() };
     assert!(ledger.open_elsewhere(&other).await.expect("read").is_empty(), "of another name");
@@ -83,10 +83,10 @@ pub(in crate::ledger) async fn what_was_bought_under_another_name_is_found<S: Fr
     let ledger = store.ledger();
     let held = ledger.hold(&batch("")).await.expect("the batch");
     for (job, event) in [("bought", Event::Accepted(task("t"))), ("refused", Event::Refused(ServiceError::default()))] {
-        let attempt = held.intend(Intent::of_job(job)).await.expect("an intent");
+        let attempt = held.intend(intent_of(job)).await.expect("an intent");
         held.record(attempt, event).await.expect("recorded");
     }
-    let requests = || ["bought", "refused", "never"].map(|job| Intent::of_job(job).fingerprint).to_vec();
+    let requests = || ["bought", "refused", "never"].map(|job| intent_of(job).fingerprint).to_vec();
     assert!(ledger.bought_under_other_names("n", requests()).await.expect("read").is_empty(), "its own name");
     let all = ledger.submitted_since(Timestamp::UNIX_EPOCH).await.expect("read");
     let told: Vec<_> = all.iter().map(|(key, attempt)| (key.clone(), attempt.job.as_str())).collect();

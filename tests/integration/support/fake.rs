@@ -13,7 +13,7 @@ use shotlist::download::Downloads;
 use shotlist::engine::{Engine, Outcome, RunEvent, Settings, Stop};
 use shotlist::ledger::{Event, HeldBatch, Intent, LedgerError};
 use shotlist::plan::{IdGlobs, Plan, PlanInput};
-use shotlist::service::{Echo, PollAnswer, Status, Submission, TaskReport, VideoService};
+use shotlist::service::{Echo, PollAnswer, SendBy, Status, Submission, TaskReport, VideoService};
 use tokio::time::Instant;
 
 /// A service that is asked in simulated time.
@@ -75,7 +75,7 @@ impl FakeService {
 }
 
 impl VideoService for FakeService {
-    async fn submit(&self, request: &Request) -> Submission {
+    async fn submit(&self, request: &Request, _send_by: Option<SendBy>) -> Submission {
         tokio::time::sleep(self.submit_latency).await;
         let mut submissions = self.submissions.lock().expect("no panic");
         let number = submissions.len();
@@ -285,6 +285,7 @@ pub async fn run_fetching(
     let events = Mutex::new(Vec::new());
     let tell = |event: RunEvent| events.lock().expect("no panic").push(event);
     let engine = Engine {
+        run_limit: None,
         service,
         account: &account(),
         limits: &[],

@@ -7,7 +7,7 @@
 
 /// Stands still here if a test said so.
 #[cfg(debug_assertions)]
-pub(super) fn point(place: &str) {
+pub(in crate::ledger) fn point(place: &str) {
     use std::collections::HashMap;
     use std::sync::{LazyLock, Mutex, PoisonError};
 
@@ -31,4 +31,4 @@ pub(super) fn point(place: &str) {
 
 /// Nothing, in a release build.
 #[cfg(not(debug_assertions))]
-pub(super) fn point(_: &str) {}
+pub(in crate::ledger) fn point(_: &str) {}

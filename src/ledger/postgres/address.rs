@@ -1,0 +1,256 @@
+//! Where the database is, how it is reached, and what opens it.
+//!
+//! `postgres://USER@HOST:PORT/DATABASE`, as libpq reads it. The password comes from the environment (`SHOTLIST_LEDGER` as a whole,
+//! `PGPASSWORD`) or from a password file (`PGPASSFILE`, `~/.pgpass`), never from a command line, which every user of a machine can
+//! read. The connection is encrypted and the server's certificate verified, unless the server is on this very machine or
+//! `sslmode=disable` says otherwise; `sslrootcert=FILE` names an authority of one's own.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio_postgres::Config;
+use tokio_postgres::config::{Host, SslMode};
+
+/// How long to wait for a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long sent bytes may stay unacknowledged before a connection counts as broken.
+const SILENCE: Duration = Duration::from_secs(20);
+/// The port of PostgreSQL.
+const PORT: u16 = 5432;
+
+/// A database that can be connected to.
+#[derive(Clone)]
+pub struct PostgresAddress {
+    pub(super) config: Box<Config>,
+    /// The file with the authority that is trusted in the place of this machine's.
+    pub(super) root_cert: Option<PathBuf>,
+}
+
+/// Why an address can't be used.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum AddressError {
+    /// It is no address of a database.
+    #[error("`--ledger` is no address of a PostgreSQL database: {0}")]
+    NotOne(String),
+    /// A password stands in it.
+    #[error("a password stands in --ledger, where every user of this machine can read it")]
+    HasPassword,
+    /// The password file can be read by others, as PostgreSQL's own tools do not accept it, either.
+    #[error("the password file {} can be read by others (chmod 600)", .0.display())]
+    OpenPasswordFile(PathBuf),
+}
+
+impl PostgresAddress {
+    /// Whether a text is meant as such an address.
+    #[must_use]
+    pub fn is_one(text: &str) -> bool {
+        ["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme))
+    }
+
+    /// Reads an address, and finds its password. `environment` gives the value of a variable.
+    pub fn new(text: &str, environment: &dyn Fn(&str) -> Option<OsString>) -> Result<Self, AddressError> {
+        let (plain, options) = without_own_options(text);
+        let config: Result<Config, _> = plain.parse();
+        let mut config = config.map_err(|error: tokio_postgres::Error| {
+            // What is under it says which part of the address is meant, and never quotes a password.
+            let why = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
+            AddressError::NotOne(why)
+        })?;
+        let is_from_environment = environment("SHOTLIST_LEDGER").is_some_and(|given| given == text);
+        if config.get_password().is_some() && !is_from_environment {
+            return Err(AddressError::HasPassword);
+        }
+        if config.get_hosts().is_empty() {
+            return Err(AddressError::NotOne("it names no host".to_owned()));
+        }
+        if config.get_user().is_none() {
+            let user = ["PGUSER", "USER"].iter().find_map(|name| environment(name));
+            config.user(user.unwrap_or_else(|| "postgres".into()).to_string_lossy());
+        }
+        if config.get_dbname().is_none() {
+            let name = config.get_user().unwrap_or_default().to_owned();
+            config.dbname(name);
+        }
+        let is_near = config.get_hosts().iter().all(is_near);
+        config.ssl_mode(match options.sslmode.as_deref() {
+            Some("disable") => SslMode::Disable,
+            None if is_near => SslMode::Disable,
+            _ => SslMode::Require,
+        });
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(CONNECT_TIMEOUT);
+        }
+        config.tcp_user_timeout(SILENCE).keepalives_idle(SILENCE).application_name("shotlist");
+        if config.get_password().is_none()
+            && let Some(password) = password(&config, environment)?
+        {
+            config.password(password);
+        }
+        Ok(Self { config: Box::new(config), root_cert: options.sslrootcert.map(PathBuf::from) })
+    }
+}
+
+/// Where it is, for a person: never with a password.
+impl fmt::Display for PostgresAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (user, name) = (self.config.get_user().unwrap_or_default(), self.config.get_dbname().unwrap_or_default());
+        let host = self.config.get_hosts().first().map(host_name).unwrap_or_default();
+        match self.config.get_ports().first() {
+            Some(&port) if port != PORT => write!(f, "postgres://{user}@{host}:{port}/{name}"),
+            _ => write!(f, "postgres://{user}@{host}/{name}"),
+        }
+    }
+}
+
+impl fmt::Debug for PostgresAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// What libpq knows and the client does not.
+#[derive(Default)]
+struct OwnOptions {
+    sslmode: Option<String>,
+    sslrootcert: Option<String>,
+}
+
+fn without_own_options(text: &str) -> (String, OwnOptions) {
+    let Some((address, query)) = text.split_once('?') else { return (text.to_owned(), OwnOptions::default()) };
+    let mut own = OwnOptions::default();
+    let rest = query.split('&').filter(|option| match option.split_once('=') {
+        Some(("sslmode", value)) => {
+            own.sslmode = Some(value.to_owned());
+            false
+        }
+        Some(("sslrootcert", value)) => {
+            own.sslrootcert = Some(value.replace("%2F", "/").replace("%2f", "/"));
+            false
+        }
+        _ => true,
+    });
+    let rest: Vec<&str> = rest.collect();
+    (if rest.is_empty() { address.to_owned() } else { format!("{address}?{}", rest.join("&")) }, own)
+}
+
+fn is_near(host: &Host) -> bool {
+    match host {
+        Host::Tcp(name) => {
+            name == "localhost" || name.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
+        }
+        #[cfg(unix)]
+        Host::Unix(_) => true,
+    }
+}
+
+fn host_name(host: &Host) -> String {
+    match host {
+        Host::Tcp(name) => name.clone(),
+        #[cfg(unix)]
+        Host::Unix(path) => path.display().to_string(),
+    }
+}
+
+/// The password of the environment, or of the first line of the password file that is about this database.
+fn password(config: &Config, environment: &dyn Fn(&str) -> Option<OsString>) -> Result<Option<String>, AddressError> {
+    if let Some(password) = environment("PGPASSWORD").filter(|password| !password.is_empty()) {
+        return Ok(Some(password.to_string_lossy().into_owned()));
+    }
+    let usual = || Some(Path::new(&environment("HOME")?).join(".pgpass"));
+    let Some(path) = environment("PGPASSFILE").map(PathBuf::from).or_else(usual) else { return Ok(None) };
+    // One that is not there is no mistake: a server may ask for no password.
+    let Ok(text) = std::fs::read_to_string(&path) else { return Ok(None) };
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        if std::fs::metadata(&path).is_ok_and(|file| file.permissions().mode() & 0o077 != 0) {
+            return Err(AddressError::OpenPasswordFile(path));
+        }
+    }
+    let host = config.get_hosts().first().map(host_name).unwrap_or_default();
+    let port = config.get_ports().first().unwrap_or(&PORT).to_string();
+    let wanted = [&host, &port, config.get_dbname().unwrap_or_default(), config.get_user().unwrap_or_default()];
+    Ok(text.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
+        let fields = fields(line);
+        let (password, about) = fields.split_last()?;
+        let is_meant = about.len() == wanted.len() && about.iter().zip(wanted).all(|(it, own)| it == "*" || it == own);
+        is_meant.then(|| password.clone())
+    }))
+}
+
+/// The fields of a line, between colons; a backslash takes the next character as it is.
+fn fields(line: &str) -> Vec<String> {
+    let mut fields = vec![String::new()];
+    let mut characters = line.chars();
+    while let Some(character) = characters.next() {
+        let taken = match character {
+            // The password is the rest of the line.
+            ':' if fields.len() < 5 => {
+                fields.push(String::new());
+                continue;
+            }
+            '\\' => characters.next(),
+            other => Some(other),
+        };
+        if let Some(last) = fields.last_mut() {
+            last.extend(taken);
+        }
+    }
+    fields
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, variables: &[(&str, &str)]) -> Result<PostgresAddress, AddressError> {
+        PostgresAddress::new(text, &|name| {
+            variables.iter().find(|(known, _)| *known == name).map(|(_, value)| OsString::from(value))
+        })
+    }
+
+    #[test]
+    fn a_password_comes_from_the_environment_or_a_file_and_is_never_shown() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("pgpass");
+        std::fs::write(&file, "# of the team\nother:5432:books:ann:no\ndb.example:*:books:ann:a\\:b:c\n")
+            .expect("a file");
+        let file = file.to_str().expect("a path");
+        let books = "postgres://ann@db.example/books";
+        let found = |variables: &[(&str, &str)]| {
+            read(books, variables).map(|it| it.config.get_password().map(|it| String::from_utf8_lossy(it).into_owned()))
+        };
+        assert_eq!(found(&[]), Ok(None));
+        assert_eq!(found(&[("PGPASSWORD", "p")]), Ok(Some("p".to_owned())));
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let open = found(&[("PGPASSFILE", file)]);
+            assert_eq!(open, Err(AddressError::OpenPasswordFile(file.into())));
+            std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o600)).expect("permissions");
+        }
+        assert_eq!(found(&[("PGPASSFILE", file)]), Ok(Some("a:b:c".to_owned())));
+        let with = "postgres://ann:secret@db.example/books";
+        assert_eq!(read(with, &[]).map(|_| ()), Err(AddressError::HasPassword));
+        let address = read(with, &[("SHOTLIST_LEDGER", with)]).expect("an address");
+        assert_eq!(format!("{address} {address:?}"), format!("{books} {books}"));
+    }
+
+    #[test]
+    fn what_leaves_this_machine_is_encrypted_and_verified() {
+        let mode = |text: &str| read(text, &[]).map(|address| address.config.get_ssl_mode());
+        assert_eq!(mode("postgres://ann@db.example/books"), Ok(SslMode::Require));
+        assert_eq!(mode("postgres://ann@db.example/books?sslmode=prefer"), Ok(SslMode::Require), "never perhaps");
+        assert_eq!(mode("postgres://ann@db.example/books?sslmode=disable"), Ok(SslMode::Disable), "as it was said");
+        assert_eq!(mode("postgres://ann@127.0.0.1:6000/books"), Ok(SslMode::Disable));
+        assert_eq!(mode("postgres://ann@[::1]/books?sslmode=verify-full"), Ok(SslMode::Require));
+        assert_eq!(mode("postgresql://ann@/books?host=/run/postgresql"), Ok(SslMode::Disable));
+        let own = read("postgres://ann@db/books?sslrootcert=/etc/ca.pem&connect_timeout=3", &[]).expect("an address");
+        assert_eq!(own.root_cert.as_deref(), Some(Path::new("/etc/ca.pem")));
+        for wrong in ["postgres://", "postgres://ann@h:port/x", "postgres:///books"] {
+            assert!(matches!(read(wrong, &[]), Err(AddressError::NotOne(_))), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Batches: who is at one, what they agreed on, and who looks after a task.
+
+use std::collections::HashSet;
+
+use tokio_postgres::Transaction;
+use tokio_postgres::types::{ToSql, Type};
+
+use super::error::PostgresError;
+use super::runner::Runner;
+use super::writer::AtWork;
+use crate::domain::{AttemptId, BatchKey};
+use crate::ledger::{Joining, LedgerError, Others};
+
+/// The most differences between two plans that are told.
+const MOST_TOLD: usize = 5;
+/// Runners of a batch that live.
+const ALIVE: &str = "SELECT at_work.runner FROM at_work JOIN runner ON runner.id = at_work.runner
+    WHERE died_us IS NULL AND left_us IS NULL";
+
+/// The number of a batch, which is made if this is the first that is known of it.
+pub(super) async fn ensure(transaction: &Transaction<'_>, key: &BatchKey) -> Result<i64, PostgresError> {
+    let values: [(&(dyn ToSql + Sync), Type); 2] = [(&key.name, Type::TEXT), (&key.batch, Type::TEXT)];
+    let sql = "INSERT INTO batch (name, batch) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+    transaction.execute_typed(sql, &values).await?;
+    let row = transaction.query_typed_one("SELECT id FROM batch WHERE name = $1 AND batch = $2", &values).await?;
+    Ok(row.try_get(0)?)
+}
+
+/// Writes down that a runner is at a batch.
+pub(super) async fn begin(transaction: &Transaction<'_>, runner: &Runner, work: &AtWork) -> Result<(), PostgresError> {
+    let sql = "INSERT INTO at_work VALUES ($1, $2, $3) ON CONFLICT (runner, batch) DO UPDATE SET is_buying = $3";
+    let values: [(&(dyn ToSql + Sync), Type); 3] =
+        [(&runner.id, Type::INT8), (&work.number, Type::INT8), (&work.is_buying, Type::BOOL)];
+    transaction.execute_typed(sql, &values).await?;
+    Ok(())
+}
+
+/// Writes down that it is there no more: nobody waits for answers to what it sent.
+pub(super) async fn end(transaction: &Transaction<'_>, runner: &Runner, batch: i64) -> Result<(), PostgresError> {
+    let sql = "DELETE FROM at_work WHERE runner = $1 AND batch = $2";
+    transaction.execute_typed(sql, &[(&runner.id, Type::INT8), (&batch, Type::INT8)]).await?;
+    Ok(())
+}
+
+/// Begins to buy by a plan, with all who buy by the same. The first of them says which it is.
+pub(super) async fn join(
+    transaction: &Transaction<'_>,
+    runner: &Runner,
+    batch: i64,
+    joining: &Joining,
+) -> Result<Result<(), LedgerError>, PostgresError> {
+    let sql = "SELECT plan, plan_jobs FROM batch WHERE id = $1 FOR UPDATE";
+    let agreed = transaction.query_typed_one(sql, &[(&batch, Type::INT8)]).await?;
+    let sql = format!("SELECT count(*) FROM ({ALIVE} AND batch = $1 AND at_work.runner <> $2 AND is_buying) AS others");
+    let key: [(&(dyn ToSql + Sync), Type); 2] = [(&batch, Type::INT8), (&runner.id, Type::INT8)];
+    let others: i64 = transaction.query_typed_one(&sql, &key).await?.try_get(0)?;
+    let (plan, jobs): (Option<String>, Option<String>) = (agreed.try_get(0)?, agreed.try_get(1)?);
+    let own = joining.digest.as_str();
+    if others > 0 {
+        if plan.as_deref() != Some(own) {
+            let theirs = jobs.unwrap_or_default();
+            return Ok(Err(LedgerError::OtherPlan { differences: differences(&theirs, &joining.jobs) }));
+        }
+    } else {
+        let sql = "UPDATE batch SET plan = $2, plan_jobs = $3,
+             began = coalesce((SELECT max(id) FROM attempt WHERE attempt.batch = $1), 0) WHERE id = $1";
+        let values: [(&(dyn ToSql + Sync), Type); 3] =
+            [(&batch, Type::INT8), (&own, Type::TEXT), (&joining.jobs, Type::TEXT)];
+        transaction.execute_typed(sql, &values).await?;
+    }
+    transaction.execute_typed("UPDATE at_work SET is_buying = true WHERE batch = $1 AND runner = $2", &key).await?;
+    let sql = "UPDATE runner SET concurrency = greatest(concurrency, $2) WHERE id = $1";
+    transaction.execute_typed(sql, &[(&runner.id, Type::INT8), (&joining.concurrency, Type::INT4)]).await?;
+    Ok(Ok(()))
+}
+
+/// What two plans differ in, a job to a line, each line beginning with its id.
+fn differences(theirs: &str, own: &str) -> String {
+    let id = |line: &str| line.split(' ').next().unwrap_or_default().to_owned();
+    let (theirs, own): (HashSet<&str>, HashSet<&str>) = (theirs.lines().collect(), own.lines().collect());
+    let ids = |lines: &HashSet<&str>| lines.iter().map(|line| id(line)).collect::<HashSet<String>>();
+    let (their_ids, own_ids) = (ids(&theirs), ids(&own));
+    let mut told: Vec<String> = own.symmetric_difference(&theirs).map(|line| id(line)).collect();
+    told.sort();
+    told.dedup();
+    let more = told.len().saturating_sub(MOST_TOLD);
+    let told = told.into_iter().take(MOST_TOLD).map(|id| match (their_ids.contains(&id), own_ids.contains(&id)) {
+        (true, true) => format!("{id} asks for something else, or has another price"),
+        (true, false) => format!("{id} is missing here"),
+        _ => format!("{id} is missing there"),
+    });
+    let told = told.collect::<Vec<_>>().join("; ");
+    if more > 0 { format!("{told}; and {more} more") } else { told }
+}
+
+/// Takes over tasks that nobody alive looks after, and says which of these are this runner's now.
+pub(super) async fn take_over(
+    transaction: &Transaction<'_>,
+    runner: &Runner,
+    attempts: &[AttemptId],
+) -> Result<HashSet<AttemptId>, PostgresError> {
+    let sql = format!(
+        "UPDATE attempt SET keeper = $1, version = version + 1 WHERE id IN (SELECT id FROM attempt WHERE id = ANY($2) ORDER BY id FOR UPDATE)
+             AND state IN ('queued', 'in_progress')
+             AND (keeper IS NULL OR keeper = $1 OR keeper NOT IN ({ALIVE} AND at_work.batch = attempt.batch)) RETURNING id"
+    );
+    let ids: Vec<i64> = attempts.iter().map(|id| id.0).collect();
+    let rows = transaction.query_typed(&sql, &[(&runner.id, Type::INT8), (&ids, Type::INT8_ARRAY)]).await?;
+    rows.iter().map(|row| Ok(AttemptId(row.try_get(0)?))).collect()
+}
+
+/// What other runners have of a batch.
+pub(super) async fn others(
+    transaction: &Transaction<'_>,
+    runner: &Runner,
+    batch: i64,
+) -> Result<Others, PostgresError> {
+    let sql = format!(
+        "WITH alive AS ({ALIVE} AND batch = $1 AND at_work.runner <> $2)
+         SELECT (SELECT count(*) FROM alive),
+             count(*) FILTER (WHERE keeper IN (SELECT runner FROM alive)),
+             count(*) FILTER (WHERE state <> 'intended' AND coalesce(keeper, 0) <> $2
+                 AND NOT EXISTS (SELECT 1 FROM alive WHERE alive.runner = keeper)),
+             count(*) FILTER (WHERE state = 'intended' AND coalesce(runner, 0) <> $2)
+         FROM attempt WHERE batch = $1 AND state IN ('intended', 'queued', 'in_progress')"
+    );
+    let row = transaction.query_typed_one(&sql, &[(&batch, Type::INT8), (&runner.id, Type::INT8)]).await?;
+    let count = |place| Ok::<_, PostgresError>(u32::try_from(row.try_get::<_, i64>(place)?).unwrap_or(u32::MAX));
+    Ok(Others { alive: count(0)?, theirs: count(1)?, orphans: count(2)?, unanswered: count(3)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_plans_are_compared_job_by_job() {
+        assert_eq!(
+            differences("a 1\nb 2\nc 3", "a 1\nb 9\nd 4"),
+            "b asks for something else, or has another price; c is missing here; d is missing there"
+        );
+        let many = ["j0 x", "j1 x", "j2 x", "j3 x", "j4 x", "j5 x", "j6 x"].join("\n");
+        assert!(differences("", &many).ends_with("j4 is missing there; and 2 more"));
+    }
+}

@@ -1,0 +1,80 @@
+//! A connection, encrypted where it leaves this machine, to a database that keeps what it is told.
+
+use std::sync::Arc;
+
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::{ClientConfig, RootCertStore};
+use rustls_platform_verifier::ConfigVerifierExt as _;
+use tokio_postgres::Client;
+use tokio_postgres::config::SslMode;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::Type;
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::address::PostgresAddress;
+use super::error::PostgresError;
+
+/// The encoding that can hold every prompt.
+const UTF8: &str = "UTF8";
+
+/// Connects. The connection lives on the runtime that is current, for as long as the client does.
+pub(super) async fn connect(address: &PostgresAddress) -> Result<Client, PostgresError> {
+    let tls = MakeRustlsConnect::new(tls(address)?);
+    let connected = address.config.connect(tls).await;
+    let (client, connection) = connected.map_err(|source| match source.code() {
+        Some(&SqlState::INVALID_PASSWORD | &SqlState::INVALID_AUTHORIZATION_SPECIFICATION) => {
+            PostgresError::Password { address: address.to_string(), source }
+        }
+        None if source.to_string().contains("password") => {
+            PostgresError::Password { address: address.to_string(), source }
+        }
+        _ => PostgresError::Connect { address: address.to_string(), source },
+    })?;
+    tokio::spawn(async move {
+        // Whoever asks next hears of it, too.
+        if let Err(error) = connection.await {
+            tracing::debug!("a connection to the ledger has ended: {error}");
+        }
+    });
+    Ok(client)
+}
+
+/// Refuses a database that may forget what it acknowledged, or that can't be written.
+pub(super) async fn check_that_it_lasts(client: &Client) -> Result<(), PostgresError> {
+    let sql = "SELECT current_setting('fsync') = 'on', pg_is_in_recovery(), current_setting('server_encoding')";
+    let row = client.query_typed_one(sql, &[] as &[(&(dyn tokio_postgres::types::ToSql + Sync), Type)]).await?;
+    let (is_synced, is_standby, encoding): (bool, bool, String) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+    if !is_synced {
+        return Err(PostgresError::NoSync);
+    }
+    if is_standby {
+        return Err(PostgresError::ReadOnly);
+    }
+    if encoding == UTF8 { Ok(()) } else { Err(PostgresError::Encoding(encoding)) }
+}
+
+fn tls(address: &PostgresAddress) -> Result<ClientConfig, PostgresError> {
+    // Fails only if a provider is installed already, which is just as well.
+    let _already_installed = rustls::crypto::ring::default_provider().install_default();
+    let with_roots = |roots| ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    if address.config.get_ssl_mode() == SslMode::Disable {
+        // Nothing is encrypted, so nothing is read from the disk for it, either.
+        return Ok(with_roots(RootCertStore::empty()));
+    }
+    if let Some(path) = &address.root_cert {
+        let fault =
+            |why: &dyn ToString| PostgresError::Certificates(format!("{}: {}", path.display(), why.to_string()));
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_file_iter(path).map_err(|error| fault(&error))? {
+            roots.add(certificate.map_err(|error| fault(&error))?).map_err(|error| fault(&error))?;
+        }
+        return Ok(with_roots(roots));
+    }
+    ClientConfig::with_platform_verifier().or_else(|_| {
+        // A machine without a certificate store.
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().cloned());
+        Ok(Arc::new(with_roots(roots)).as_ref().clone())
+    })
+}

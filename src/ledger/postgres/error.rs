@@ -1,0 +1,86 @@
+//! What can be wrong with a database, and how to mend it.
+
+use tokio_postgres::error::SqlState;
+
+use crate::ledger::stored::Unreadable;
+use crate::ledger::{LedgerError, Unavailable};
+
+/// Why the database can't be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PostgresError {
+    #[error("there is no connection to the ledger {address}")]
+    Connect { address: String, source: tokio_postgres::Error },
+    #[error("the ledger {address} refuses the user or the password")]
+    Password { address: String, source: tokio_postgres::Error },
+    #[error("the certificates for the connection to the ledger can't be read: {0}")]
+    Certificates(String),
+    #[error("the ledger is of version {found}, and this shotlist knows none after {known}")]
+    Newer { found: i32, known: i32 },
+    #[error("the database has a schema `{schema}` that is no ledger")]
+    Foreign { schema: &'static str },
+    #[error("the ledger can't be written: the database is read-only, or a standby")]
+    ReadOnly,
+    #[error("the database runs with fsync=off: what it has written may be gone after a loss of power")]
+    NoSync,
+    #[error("the database keeps its texts in {0}, and prompts need UTF8")]
+    Encoding(String),
+    #[error("the ledger could not be reached for {0} s")]
+    Outage(u64),
+    #[error("the ledger can't be used")]
+    Sql(#[from] tokio_postgres::Error),
+    #[error(transparent)]
+    Unreadable(#[from] Unreadable),
+    #[error("a thread for the ledger can't be started")]
+    Thread(#[source] std::io::Error),
+    #[error("another process writes under the name of this runner")]
+    Impersonated,
+}
+
+impl PostgresError {
+    fn help(&self) -> &'static str {
+        match self {
+            Self::Connect { .. } | Self::Outage(_) => {
+                "is the address right, does the server run, and is there a network? nothing is lost: the next run goes on"
+            }
+            Self::Password { .. } => {
+                "give the password in PGPASSWORD or in the file that PGPASSFILE names, and the user in the address"
+            }
+            Self::Certificates(_) => "name the authority of the server's certificate: ?sslrootcert=FILE",
+            Self::Newer { .. } => "use the version of shotlist that the others use",
+            Self::Foreign { .. } => "name a database of its own for the ledger, or one without a schema of this name",
+            Self::ReadOnly => {
+                "name the primary server, and a user who may write: the owner of the schema, or one with all rights in it"
+            }
+            Self::NoSync => "set fsync=on: a purchase that the ledger forgets is paid for twice",
+            Self::Encoding(_) => "make a database for it: createdb --encoding=UTF8 --template=template0 NAME",
+            Self::Sql(_) => {
+                "if it says that a right is missing, let the owner grant it; otherwise look into the server's log"
+            }
+            Self::Unreadable(_) | Self::Impersonated => {
+                "somebody else has changed the ledger: bring back its last backup"
+            }
+            Self::Thread(_) => "the system gives no thread: close other programs",
+        }
+    }
+
+    /// What an error of the client means while a transaction was under way.
+    pub(super) fn of_statement(error: tokio_postgres::Error) -> Self {
+        match error.code() {
+            Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => Self::ReadOnly,
+            _ => Self::Sql(error),
+        }
+    }
+}
+
+impl From<PostgresError> for Unavailable {
+    fn from(error: PostgresError) -> Self {
+        let help = error.help();
+        Self::new(error, help)
+    }
+}
+
+impl From<PostgresError> for LedgerError {
+    fn from(error: PostgresError) -> Self {
+        Self::Unavailable(error.into())
+    }
+}

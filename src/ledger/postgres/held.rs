@@ -1,0 +1,175 @@
+//! A batch that is held: what it is told goes to the one writer of this process.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::{mpsc, oneshot};
+
+use super::address::PostgresAddress;
+use super::error::PostgresError;
+use super::orders::{AddressKey, Answer, Order};
+use super::schema::Kind;
+use super::writer::{Shared, Writer};
+use crate::domain::{Account, AttemptId, BatchKey, JobId, Move, TaskNames};
+use crate::ledger::times::Times;
+use crate::ledger::{Event, HeldBatch, Intent, Joining, LedgerError, Others};
+
+/// The way to the writer of this process, which ends with the last batch that is held.
+#[derive(Debug)]
+pub(super) struct WriterHandle {
+    orders: Mutex<Option<mpsc::UnboundedSender<Order>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    shared: Arc<Shared>,
+    next: AtomicUsize,
+    times: Times,
+}
+
+impl WriterHandle {
+    pub(super) fn start(address: PostgresAddress, kind: Kind) -> Result<Self, PostgresError> {
+        let (orders, inbox) = mpsc::unbounded_channel();
+        let (shared, times) = (Arc::new(Shared::default()), Times::usual());
+        let writer = Writer::new(address, kind, times, Arc::clone(&shared));
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(PostgresError::Thread)?;
+        let thread = std::thread::Builder::new()
+            .name("ledger".to_owned())
+            .spawn(move || runtime.block_on(writer.run(inbox)))
+            .map_err(PostgresError::Thread)?;
+        let (orders, thread) = (Mutex::new(Some(orders)), Mutex::new(Some(thread)));
+        Ok(Self { orders, thread, shared, next: AtomicUsize::new(1), times })
+    }
+
+    fn send(&self, order: Order) -> Result<(), LedgerError> {
+        let orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
+        orders.as_ref().ok_or(LedgerError::Closed)?.send(order).map_err(|_| LedgerError::Closed)
+    }
+
+    async fn order<T>(&self, order: impl FnOnce(Answer<T>) -> Order) -> Result<T, LedgerError> {
+        let (answer, answered) = oneshot::channel();
+        self.send(order(answer))?;
+        answered.await.map_err(|_| LedgerError::Closed)?
+    }
+}
+
+impl Drop for WriterHandle {
+    /// Waits for the last commit, and a while for a database that can't be reached.
+    fn drop(&mut self) {
+        self.shared.is_ending.store(true, Ordering::Relaxed);
+        drop(self.orders.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if thread.is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the ledger's writer panicked");
+        }
+    }
+}
+
+/// A batch of a PostgreSQL ledger that this runner is at, perhaps together with others.
+#[derive(Debug)]
+pub struct PostgresBatch {
+    writer: Arc<WriterHandle>,
+    own: usize,
+    concluded: usize,
+}
+
+impl PostgresBatch {
+    pub(super) async fn take(writer: Arc<WriterHandle>, batch: &BatchKey) -> Result<Self, LedgerError> {
+        let own = writer.next.fetch_add(1, Ordering::Relaxed);
+        // Made first: dropped half-way, it gives the batch back.
+        let mut held = Self { writer, own, concluded: 0 };
+        held.concluded = held.writer.order(|answer| Order::Hold(own, batch.clone(), answer)).await?;
+        Ok(held)
+    }
+}
+
+impl Drop for PostgresBatch {
+    fn drop(&mut self) {
+        // A writer that is gone holds nothing.
+        drop(self.writer.send(Order::Leave(self.own)));
+    }
+}
+
+impl HeldBatch for PostgresBatch {
+    fn concluded(&self) -> usize {
+        self.concluded
+    }
+
+    async fn intend(&self, intent: Intent) -> Result<AttemptId, LedgerError> {
+        self.writer.order(|answer| Order::Intend(self.own, Box::new(intent), answer)).await
+    }
+
+    async fn accept(&self, attempt: AttemptId, task: TaskNames) -> Result<TaskNames, LedgerError> {
+        let event = Box::new(Event::Accepted(task.clone()));
+        let named = self.writer.order(|answer| Order::Record(self.own, attempt, event, answer)).await?;
+        Ok(named.unwrap_or(task))
+    }
+
+    async fn record(&self, attempt: AttemptId, event: Event) -> Result<(), LedgerError> {
+        self.writer.order(|answer| Order::Record(self.own, attempt, Box::new(event), answer)).await.map(drop)
+    }
+
+    async fn note_unsent(&self, job: &JobId, reason: &str) -> Result<(), LedgerError> {
+        self.writer.order(|answer| Order::NoteUnsent(self.own, job.clone(), reason.to_owned(), answer)).await
+    }
+
+    async fn move_jobs(&self, moves: &[Move]) -> Result<(), LedgerError> {
+        self.writer.order(|answer| Order::Move(self.own, moves.to_vec(), answer)).await
+    }
+
+    async fn adopt(&self, account: &Account) -> Result<(), LedgerError> {
+        self.writer.order(|answer| Order::Adopt(self.own, account.clone(), answer)).await
+    }
+
+    async fn picture_address(
+        &self,
+        sha256: &str,
+        command: &str,
+        since: Timestamp,
+    ) -> Result<Option<String>, LedgerError> {
+        let key = AddressKey { sha256: sha256.to_owned(), command: command.to_owned() };
+        self.writer.order(|answer| Order::FindAddress(key, since, answer)).await
+    }
+
+    async fn keep_picture_address(&self, sha256: &str, command: &str, url: &str) -> Result<(), LedgerError> {
+        let key = AddressKey { sha256: sha256.to_owned(), command: command.to_owned() };
+        self.writer.order(|answer| Order::KeepAddress(key, url.to_owned(), answer)).await
+    }
+
+    async fn join(&self, joining: Joining) -> Result<(), LedgerError> {
+        self.writer.order(|answer| Order::Join(self.own, Box::new(joining), answer)).await
+    }
+
+    async fn take_over(&self, attempts: Vec<AttemptId>) -> Result<HashSet<AttemptId>, LedgerError> {
+        if attempts.is_empty() {
+            return Ok(HashSet::new());
+        }
+        self.writer.order(|answer| Order::TakeOver(attempts, answer)).await
+    }
+
+    async fn others(&self) -> Result<Others, LedgerError> {
+        self.writer.order(|answer| Order::Others(self.own, answer)).await
+    }
+
+    async fn pause(&self, account: &Account, wait: Duration) -> Result<(), LedgerError> {
+        self.writer.order(|answer| Order::Pause(account.clone(), wait, answer)).await
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    fn sharing(&self) -> u32 {
+        self.writer.shared.alive.load(Ordering::Relaxed).max(1)
+    }
+
+    fn send_within(&self) -> Option<Duration> {
+        Some(self.writer.times.send)
+    }
+
+    fn look_again(&self) -> Duration {
+        self.writer.times.look_again
+    }
+}

@@ -1,0 +1,69 @@
+//! What an event makes of an attempt: pure, and the same whenever it is repeated.
+
+use jiff::Timestamp;
+
+use crate::domain::{Attempt, Billed, Declaration, Declared, Executed, ServiceError, Sighting, TaskNames};
+use crate::ledger::{Event, GIVEN_UP, IllegalEvent};
+
+/// Lets an event happen to an attempt at a moment, on this machine.
+pub(super) fn happen(attempt: &mut Attempt, event: &Event, at: Timestamp, machine: &str) -> Result<(), IllegalEvent> {
+    attempt.state = event.after(attempt.state)?;
+    let known = &mut attempt.particulars;
+    match event {
+        Event::Withdrawn => attempt.error = None,
+        Event::Refused(error) | Event::Doubted(error) => {
+            (attempt.error, attempt.answered_at) = (Some(Box::new(error.clone())), Some(at));
+        }
+        // The story of a doubt that another run put it in meanwhile is over.
+        Event::Accepted(task) => {
+            (attempt.task, attempt.error, attempt.answered_at) = (Some(task.clone()), None, Some(at));
+        }
+        // When it was answered stays unknown, and the story of the doubt is over.
+        Event::Found(task) => {
+            (attempt.task, attempt.error, attempt.answered_at) = (Some(task.clone()), None, None);
+            known.declared = Some(Declared { what: Declaration::Found, at });
+        }
+        // One that is there already stays: it may be the only one that the service takes.
+        Event::AlsoNamed(alias) => {
+            if let Some(TaskNames { alias: none @ None, .. }) = &mut attempt.task {
+                *none = Some(alias.clone());
+            }
+        }
+        Event::Denied => known.declared = Some(Declared { what: Declaration::NeverCreated, at }),
+        Event::GivenUp => {
+            attempt.error = Some(Box::new(ServiceError::plain("a person gave its task up: it never ended", GIVEN_UP)));
+            known.declared = Some(Declared { what: Declaration::Lost, at });
+        }
+        // The first sighting says most about when generation began.
+        Event::Started { percent } => {
+            attempt.seen.get_or_insert(Sighting { at, percent: *percent });
+        }
+        Event::Left { polls } => attempt.polls = attempt.polls.saturating_add(*polls),
+        Event::Completed { video_url, ended_at, polls } => {
+            (attempt.video_url, attempt.ended_at) = (Some(video_url.clone()), Some(*ended_at));
+            attempt.polls = attempt.polls.saturating_add(*polls);
+        }
+        Event::Failed { error, ended_at, polls } | Event::Disowned { error, ended_at, polls } => {
+            (attempt.error, attempt.ended_at) = (Some(Box::new(error.clone())), Some(*ended_at));
+            attempt.polls = attempt.polls.saturating_add(*polls);
+        }
+        Event::Billed { is_charged, source } => {
+            known.billed = Some(Box::new(Billed { is_charged: *is_charged, source: source.clone(), at }));
+        }
+        Event::Relinked { video_url } => attempt.video_url = Some(video_url.clone()),
+        Event::Fetched(file) => {
+            attempt.file = Some(Box::new(file.clone()));
+            attempt.fetched_at.get_or_insert(at);
+            known.fetched_by = Some(machine.into());
+        }
+        Event::Executed { error, line } => {
+            known.executed = Some(Box::new(Executed { at, error: error.clone(), line: line.clone() }));
+        }
+        Event::Moved(path) => {
+            if let Some(file) = &mut attempt.file {
+                file.path = path.clone();
+            }
+        }
+    }
+    Ok(())
+}

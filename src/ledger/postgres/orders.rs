@@ -1,0 +1,305 @@
+//! What the writer is told to do. Answers that came in first are written first: they are what was paid for.
+
+use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::oneshot;
+use tokio_postgres::Transaction;
+use tokio_postgres::types::{ToSql, Type};
+
+use super::error::PostgresError;
+use super::record::{self, Happening};
+use super::rows::{Row, restored, storable};
+use super::runner::{Standing, bury, conclude, micros};
+use super::transaction::NOW;
+use super::writer::{AtWork, Writer};
+use super::{batches, intend, jobs};
+use crate::domain::{Account, AttemptId, BatchKey, JobId, Move, ServiceError, TaskNames};
+use crate::ledger::stored::error_text;
+use crate::ledger::{Event, Intent, Joining, LedgerError, Others};
+
+/// Where an answer goes. A caller that is gone needs none.
+pub(super) type Answer<T> = oneshot::Sender<Result<T, LedgerError>>;
+
+/// What the writer is told; a batch by the number that its holder gave it.
+pub(super) enum Order {
+    Hold(usize, BatchKey, Answer<usize>),
+    Join(usize, Box<Joining>, Answer<()>),
+    Intend(usize, Box<Intent>, Answer<AttemptId>),
+    Record(usize, AttemptId, Box<Event>, Answer<Option<TaskNames>>),
+    NoteUnsent(usize, JobId, String, Answer<()>),
+    Move(usize, Vec<Move>, Answer<()>),
+    Adopt(usize, Account, Answer<()>),
+    TakeOver(Vec<AttemptId>, Answer<HashSet<AttemptId>>),
+    Others(usize, Answer<Others>),
+    Pause(Account, Duration, Answer<()>),
+    FindAddress(AddressKey, Timestamp, Answer<Option<String>>),
+    KeepAddress(AddressKey, String, Answer<()>),
+    Leave(usize),
+}
+
+/// A picture, and who gave it an address.
+pub(super) struct AddressKey {
+    pub(super) sha256: String,
+    pub(super) command: String,
+}
+
+/// What is written down of an intent that nobody waits for any more.
+pub(super) fn unanswered() -> String {
+    let message = "the run ended between sending and the answer".to_owned();
+    error_text(&ServiceError { message, ..ServiceError::default() })
+}
+
+type ToRecord = (usize, AttemptId, Box<Event>, Answer<Option<TaskNames>>);
+type ToIntend = (usize, Box<Intent>, Answer<AttemptId>);
+
+/// Orders that came in together.
+#[derive(Default)]
+pub(super) struct Group {
+    records: Vec<ToRecord>,
+    intents: Vec<ToIntend>,
+    others: Vec<Order>,
+}
+
+impl Group {
+    pub(super) fn of(first: Order) -> Self {
+        let mut group = Self::default();
+        group.add(first);
+        group
+    }
+
+    pub(super) fn add(&mut self, order: Order) {
+        match order {
+            Order::Record(batch, attempt, event, answer) => self.records.push((batch, attempt, event, answer)),
+            Order::Intend(batch, intent, answer) => self.intents.push((batch, intent, answer)),
+            other => self.others.push(other),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.records.len() + self.intents.len() + self.others.len()
+    }
+
+    pub(super) async fn obey(self, writer: &mut Writer) {
+        if !self.records.is_empty() {
+            writer.record(self.records).await;
+        }
+        for other in self.others {
+            writer.obey(other).await;
+        }
+        if !self.intents.is_empty() {
+            writer.intend(self.intents).await;
+        }
+    }
+}
+
+impl Writer {
+    async fn record(&mut self, orders: Vec<ToRecord>) {
+        let happenings: Vec<Happening<'_>> =
+            orders.iter().map(|(_, attempt, event, _)| Happening { attempt: *attempt, event }).collect();
+        let times = self.times;
+        let recorded = self
+            .transact(async |transaction, runner, _| record::record(transaction, runner, &happenings, &times).await)
+            .await;
+        let recorded = match recorded {
+            Ok(recorded) => recorded,
+            // One that the database does not take must not keep the others from being written.
+            Err(error) if orders.len() > 1 && !matches!(error, PostgresError::Outage(_)) => {
+                drop(happenings);
+                for order in orders {
+                    Box::pin(self.record(vec![order])).await;
+                }
+                return;
+            }
+            Err(error) => {
+                let error = LedgerError::from(error);
+                for (.., answer) in orders {
+                    drop(answer.send(Err(error.clone())));
+                }
+                return;
+            }
+        };
+        for ((batch, .., answer), (told, row)) in orders.into_iter().zip(recorded) {
+            if let Some(row) = row {
+                self.memory.keep(batch, row);
+            }
+            drop(answer.send(told));
+        }
+    }
+
+    async fn intend(&mut self, mut orders: Vec<ToIntend>) {
+        // Whoever wanted it is gone, and sends nothing: it would be a doubt about nothing.
+        orders.retain(|(.., answer)| !answer.is_closed());
+        let times = self.times;
+        let asked: Vec<intend::Asked<'_>> = orders
+            .iter()
+            .filter_map(|(batch, intent, _)| Some(intend::Asked { batch: self.at_work.get(batch)?.number, intent }))
+            .collect();
+        let numbers: BTreeMap<usize, i64> = self.at_work.iter().map(|(own, work)| (*own, work.number)).collect();
+        let decided = self
+            .transact(async |transaction, runner, standing| {
+                if standing == Standing::Dead {
+                    return Ok(asked.iter().map(|_| Err(LedgerError::DeclaredDead)).collect());
+                }
+                intend::intend(transaction, runner, &asked, &times).await
+            })
+            .await;
+        drop(asked);
+        // Another server may have given the batch another number meanwhile: then these were written nowhere.
+        let is_same =
+            numbers.iter().all(|(own, number)| self.at_work.get(own).is_some_and(|work| work.number == *number));
+        match decided {
+            Ok(decided) if is_same => {
+                for ((batch, _, answer), decision) in orders.into_iter().zip(decided) {
+                    let told = decision.map(|row: Row| {
+                        let id = AttemptId(row.stored.id);
+                        self.memory.keep(batch, row);
+                        id
+                    });
+                    drop(answer.send(told));
+                }
+            }
+            Ok(_) => refuse(orders, &LedgerError::RolledBack),
+            Err(error) if orders.len() > 1 && !matches!(error, PostgresError::Outage(_)) => {
+                for order in orders {
+                    Box::pin(self.intend(vec![order])).await;
+                }
+            }
+            Err(error) => refuse(orders, &error.into()),
+        }
+    }
+
+    async fn obey(&mut self, order: Order) {
+        match order {
+            Order::Record(..) | Order::Intend(..) => {}
+            Order::Hold(own, key, answer) => {
+                let held = self.hold(own, key).await;
+                drop(answer.send(held.map_err(LedgerError::from)));
+            }
+            Order::Leave(own) => {
+                let Some(work) = self.at_work.remove(&own) else { return };
+                let left = self.transact(async |it, runner, _| batches::end(it, runner, work.number).await).await;
+                if let Err(error) = left {
+                    tracing::debug!("{} could not be given back: {error}", work.key);
+                }
+            }
+            Order::Join(own, joining, answer) => {
+                let joined =
+                    self.at(own, answer, async |it, runner, batch| batches::join(it, runner, batch, &joining).await);
+                if joined.await
+                    && let Some(work) = self.at_work.get_mut(&own)
+                {
+                    work.is_buying = true;
+                    self.runner.concurrency = joining.concurrency;
+                }
+            }
+            Order::NoteUnsent(own, job, reason, answer) => {
+                self.at(own, answer, async |it, _, batch| jobs::note_unsent(it, batch, &job, &reason).await.map(Ok))
+                    .await;
+            }
+            Order::Move(own, moves, answer) => {
+                self.at(own, answer, async |it, _, batch| jobs::move_all(it, batch, &moves).await).await;
+            }
+            Order::Adopt(own, account, answer) => {
+                self.at(own, answer, async |it, _, batch| jobs::adopt(it, batch, &account).await.map(Ok)).await;
+            }
+            Order::Others(own, answer) => {
+                self.at(own, answer, async |it, runner, batch| batches::others(it, runner, batch).await.map(Ok)).await;
+            }
+            Order::TakeOver(attempts, answer) => {
+                let taken = self.transact(async |it, runner, _| batches::take_over(it, runner, &attempts).await).await;
+                drop(answer.send(taken.map_err(LedgerError::from)));
+            }
+            Order::Pause(account, wait, answer) => {
+                let paused = self.transact(async |it, _, _| pause(it, &account, wait).await).await;
+                drop(answer.send(paused.map_err(LedgerError::from)));
+            }
+            Order::FindAddress(key, since, answer) => {
+                let found = self.transact(async |it, _, _| find_address(it, &key, since).await).await;
+                drop(answer.send(found.map_err(LedgerError::from)));
+            }
+            Order::KeepAddress(key, url, answer) => {
+                let kept = self.transact(async |it, _, _| keep_address(it, &key, &url).await).await;
+                drop(answer.send(kept.map_err(LedgerError::from)));
+            }
+        }
+    }
+
+    /// Does something with a batch that is held, tells what came of it, and says whether it was done.
+    async fn at<T: Clone>(
+        &mut self,
+        own: usize,
+        answer: Answer<T>,
+        work: impl AsyncFn(&Transaction<'_>, &super::runner::Runner, i64) -> Result<Result<T, LedgerError>, PostgresError>,
+    ) -> bool {
+        let Some(batch) = self.at_work.get(&own).map(|work| work.number) else {
+            drop(answer.send(Err(LedgerError::Closed)));
+            return false;
+        };
+        let done = self.transact(async |transaction, runner, _| work(transaction, runner, batch).await).await;
+        let done = done.map_err(LedgerError::from).and_then(|done| done);
+        let is_done = done.is_ok();
+        drop(answer.send(done));
+        is_done
+    }
+
+    async fn hold(&mut self, own: usize, key: BatchKey) -> Result<usize, PostgresError> {
+        let times = self.times;
+        let held = self
+            .transact(async |transaction, runner, _| {
+                let number = batches::ensure(transaction, &key).await?;
+                bury(transaction, &times).await?;
+                let work = AtWork { key: key.clone(), number, is_buying: false };
+                batches::begin(transaction, runner, &work).await?;
+                Ok((work, conclude(transaction, Some(number), &unanswered(), &times).await?))
+            })
+            .await;
+        let (work, concluded) = held?;
+        self.at_work.insert(own, work);
+        Ok(concluded)
+    }
+}
+
+fn refuse(orders: Vec<ToIntend>, error: &LedgerError) {
+    for (.., answer) in orders {
+        drop(answer.send(Err(error.clone())));
+    }
+}
+
+/// Lets nobody submit for an account for a while. A shorter wait never ends a longer one.
+async fn pause(transaction: &Transaction<'_>, account: &Account, wait: Duration) -> Result<(), PostgresError> {
+    let sql = format!(
+        "INSERT INTO account VALUES ($1, $2, {NOW} + $3)
+         ON CONFLICT (service, key) DO UPDATE SET paused_us = greatest(account.paused_us, excluded.paused_us)"
+    );
+    let values: [(&(dyn ToSql + Sync), Type); 3] =
+        [(&&*account.service, Type::TEXT), (&&*account.key, Type::TEXT), (&micros(wait), Type::INT8)];
+    transaction.execute_typed(&sql, &values).await?;
+    Ok(())
+}
+
+async fn find_address(
+    transaction: &Transaction<'_>,
+    key: &AddressKey,
+    since: Timestamp,
+) -> Result<Option<String>, PostgresError> {
+    let sql = "SELECT url FROM picture_address WHERE sha256 = $1 AND command = $2 AND at_us >= $3";
+    let (command, since) = (storable(&key.command), since.as_microsecond());
+    let values: [(&(dyn ToSql + Sync), Type); 3] =
+        [(&key.sha256, Type::TEXT), (&command, Type::TEXT), (&since, Type::INT8)];
+    let row = transaction.query_typed_opt(sql, &values).await?;
+    Ok(row.map(|row| row.try_get(0)).transpose()?.map(restored))
+}
+
+async fn keep_address(transaction: &Transaction<'_>, key: &AddressKey, url: &str) -> Result<(), PostgresError> {
+    let sql = format!(
+        "INSERT INTO picture_address VALUES ($1, $2, $3, {NOW})
+         ON CONFLICT (sha256, command) DO UPDATE SET url = excluded.url, at_us = excluded.at_us"
+    );
+    let (command, url) = (storable(&key.command), storable(url));
+    let values: [(&(dyn ToSql + Sync), Type); 3] =
+        [(&key.sha256, Type::TEXT), (&command, Type::TEXT), (&url, Type::TEXT)];
+    transaction.execute_typed(&sql, &values).await?;
+    Ok(())
+}

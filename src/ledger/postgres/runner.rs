@@ -1,0 +1,149 @@
+//! Who runs, and who lives.
+//!
+//! A runner is a process: it has a number of its own, which is random at each start, and its row is never taken over and never
+//! revived. Each of its writes counts one up in that row. So one number tells three things: whether a commit whose answer was
+//! lost was made; whether the database has forgotten a commit that it acknowledged; and, because the row also says who is dead,
+//! whether this runner may still buy.
+
+use tokio_postgres::Transaction;
+use tokio_postgres::types::Type;
+
+use super::error::PostgresError;
+use super::transaction::NOW;
+use crate::ledger::times::Times;
+
+/// A process that runs.
+#[derive(Clone, Debug)]
+pub(super) struct Runner {
+    /// Random, never taken twice.
+    pub(super) id: i64,
+    /// The machine that it runs on.
+    pub(super) machine: String,
+    /// How many writes of it were acknowledged.
+    pub(super) writes: i64,
+    /// Whether the next write may have been made already: the answer to its commit was lost.
+    pub(super) is_unsure: bool,
+    /// The most tasks that it wants at the service.
+    pub(super) concurrency: i32,
+}
+
+/// What a runner finds when it comes to write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Standing {
+    /// All is as it was left.
+    Sound,
+    /// The write whose answer was lost was made.
+    Written,
+    /// The database has forgotten what it acknowledged.
+    Forgotten,
+    /// It was declared dead: what it bought is its own to record, and it buys nothing more.
+    Dead,
+}
+
+impl Runner {
+    pub(super) fn new() -> Self {
+        // Never 0, and never negative: it is shown to people.
+        let id = i64::try_from(fastrand::u64(1..(1 << 62))).unwrap_or(1);
+        Self { id, machine: machine(), writes: 0, is_unsure: false, concurrency: 0 }
+    }
+
+    /// Writes itself down for the first time, or again after the database has forgotten it.
+    pub(super) async fn enrol(&self, transaction: &Transaction<'_>) -> Result<(), PostgresError> {
+        let sql = format!(
+            "INSERT INTO runner (id, name, since_us, beat_us, writes, concurrency) VALUES ($1, $2, {NOW}, {NOW}, $3, $4)
+             ON CONFLICT (id) DO UPDATE SET writes = $3, beat_us = {NOW}"
+        );
+        let name = format!("{} process {}", self.machine, std::process::id());
+        let values: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 4] =
+            [(&self.id, Type::INT8), (&name, Type::TEXT), (&self.writes, Type::INT8), (&self.concurrency, Type::INT4)];
+        transaction.execute_typed(&sql, &values).await?;
+        Ok(())
+    }
+
+    /// Counts the write of this transaction, gives a sign of life, and says what was found. From here on nobody can declare this runner dead
+    /// until the transaction has ended.
+    pub(super) async fn sign(&self, transaction: &Transaction<'_>) -> Result<Standing, PostgresError> {
+        let sql = format!(
+            "UPDATE runner SET writes = writes + 1, beat_us = {NOW} WHERE id = $1 AND writes = $2 RETURNING died_us IS NOT NULL"
+        );
+        let values: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 2] =
+            [(&self.id, Type::INT8), (&self.writes, Type::INT8)];
+        if let Some(row) = transaction.query_typed_opt(&sql, &values).await? {
+            return Ok(if row.try_get(0)? { Standing::Dead } else { Standing::Sound });
+        }
+        let sql = "SELECT writes FROM runner WHERE id = $1";
+        let found = transaction.query_typed_opt(sql, &[(&self.id, Type::INT8)]).await?;
+        match found.map(|row| row.try_get::<_, i64>(0)).transpose()? {
+            Some(writes) if writes == self.writes + 1 && self.is_unsure => Ok(Standing::Written),
+            Some(writes) if writes > self.writes => Err(PostgresError::Impersonated),
+            _ => Ok(Standing::Forgotten),
+        }
+    }
+}
+
+/// Declares dead who gave no sign of life for too long. Nobody waits for a row that its runner is just writing.
+pub(super) async fn bury(transaction: &Transaction<'_>, times: &Times) -> Result<(), PostgresError> {
+    let sql = format!(
+        "UPDATE runner SET died_us = {NOW} WHERE id IN (SELECT id FROM runner WHERE died_us IS NULL AND left_us IS NULL
+             AND beat_us < {NOW} - $1 ORDER BY id) AND died_us IS NULL AND beat_us < {NOW} - $1"
+    );
+    transaction.execute_typed(&sql, &[(&micros(times.dead), Type::INT8)]).await?;
+    Ok(())
+}
+
+/// Puts in doubt what nobody waits for any more: intents of runners that are not at the batch any more, and of those that have been dead for as
+/// long as an answer may take. Says how many there were in the batch.
+pub(super) async fn conclude(
+    transaction: &Transaction<'_>,
+    batch: Option<i64>,
+    error: &str,
+    times: &Times,
+) -> Result<usize, PostgresError> {
+    let sql = format!(
+        "UPDATE attempt SET state = 'in_doubt', error = $2, version = version + 1 WHERE state = 'intended' AND id IN
+             (SELECT attempt.id FROM attempt LEFT JOIN runner ON runner.id = attempt.runner
+                 LEFT JOIN at_work ON at_work.runner = attempt.runner AND at_work.batch = attempt.batch
+              WHERE state = 'intended' AND (at_work.runner IS NULL OR runner.left_us IS NOT NULL OR runner.died_us < {NOW} - $3)
+                 AND ($1 = 0 OR attempt.batch = $1) ORDER BY attempt.id)"
+    );
+    let values: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =
+        [(&batch.unwrap_or_default(), Type::INT8), (&error, Type::TEXT), (&micros(times.unanswered), Type::INT8)];
+    let concluded = transaction.execute_typed(&sql, &values).await?;
+    Ok(usize::try_from(concluded).unwrap_or(usize::MAX))
+}
+
+pub(super) fn micros(span: std::time::Duration) -> i64 {
+    i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
+}
+
+/// The name of this machine, for people.
+fn machine() -> String {
+    let name = std::env::var("SHOTLIST_MACHINE").ok().filter(|name| !name.trim().is_empty());
+    #[cfg(unix)]
+    let name = name.or_else(|| Some(rustix::system::uname().nodename().to_string_lossy().into_owned()));
+    #[cfg(not(unix))]
+    let name = name.or_else(|| std::env::var("COMPUTERNAME").ok());
+    name.unwrap_or_else(|| "unnamed".to_owned())
+}
+
+impl Runner {
+    /// Writes itself down once more after the database has forgotten some of its writes; this is one more.
+    pub(super) async fn enrol_again(&self, transaction: &Transaction<'_>) -> Result<(), PostgresError> {
+        Self { writes: self.writes + 1, ..self.clone() }.enrol(transaction).await
+    }
+
+    /// Writes down that it has ended.
+    pub(super) async fn leave(&self, transaction: &Transaction<'_>) -> Result<(), PostgresError> {
+        transaction.execute_typed("DELETE FROM at_work WHERE runner = $1", &[(&self.id, Type::INT8)]).await?;
+        let sql = format!("UPDATE runner SET left_us = {NOW}, is_waiting = false WHERE id = $1");
+        transaction.execute_typed(&sql, &[(&self.id, Type::INT8)]).await?;
+        Ok(())
+    }
+
+    /// How many runners live.
+    pub(super) async fn count_alive(&self, transaction: &Transaction<'_>) -> Result<u32, PostgresError> {
+        let sql = "SELECT count(*) FROM runner WHERE died_us IS NULL AND left_us IS NULL";
+        let alive: i64 = transaction.query_typed_one(sql, &[]).await?.try_get(0)?;
+        Ok(u32::try_from(alive).unwrap_or(u32::MAX))
+    }
+}

@@ -1,0 +1,271 @@
+//! The one task that writes, on a thread of its own: no stream that waits, and no future that is dropped, can leave a
+//! transaction half-way.
+//!
+//! What comes in while a commit is under way goes into the next one, as in a file. A connection that breaks is made anew, and
+//! what was under way is done again: the runner's own count of its writes says whether it was done already
+//! ([`runner`](super::runner)), so that every write may be repeated, and none is made twice.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, Transaction};
+
+use super::address::PostgresAddress;
+use super::connect::{check_that_it_lasts, connect};
+use super::error::PostgresError;
+use super::memory::Memory;
+use super::orders::{Group, Order};
+use super::runner::{Runner, Standing, bury, conclude};
+use super::schema::{Found, Kind, create, recognise};
+use super::transaction::Begin;
+use crate::domain::BatchKey;
+use crate::ledger::crash;
+use crate::ledger::times::Times;
+
+/// The most that one commit holds.
+const LARGEST_GROUP: usize = 512;
+/// How long a commit waits for more to come.
+const GATHERING: Duration = Duration::from_millis(2);
+/// The pauses between two tries to connect: the first, and the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(3);
+/// How often a transaction that others stood in the way of is tried again.
+const MOST_TRIES: u32 = 20;
+/// How long a run that ends waits for a database that can't be reached.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// What the writer and those who give it orders both know.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    /// Nobody gives orders any more.
+    pub(super) is_ending: AtomicBool,
+    /// How many runners live, this one included.
+    pub(super) alive: AtomicU32,
+}
+
+/// A batch that is held, by the number that orders name it with.
+#[derive(Clone, Debug)]
+pub(super) struct AtWork {
+    pub(super) key: BatchKey,
+    /// Its number in the database, which another server may give anew.
+    pub(super) number: i64,
+    pub(super) is_buying: bool,
+}
+
+/// The writer.
+pub(super) struct Writer {
+    address: PostgresAddress,
+    kind: Kind,
+    pub(super) times: Times,
+    client: Option<Client>,
+    is_enrolled: bool,
+    pub(super) runner: Runner,
+    pub(super) at_work: BTreeMap<usize, AtWork>,
+    pub(super) memory: Memory,
+    shared: Arc<Shared>,
+    last_sign: Instant,
+}
+
+impl Writer {
+    pub(super) fn new(address: PostgresAddress, kind: Kind, times: Times, shared: Arc<Shared>) -> Self {
+        Self {
+            address,
+            kind,
+            times,
+            client: None,
+            is_enrolled: false,
+            runner: Runner::new(),
+            at_work: BTreeMap::new(),
+            memory: Memory::default(),
+            shared,
+            last_sign: Instant::now(),
+        }
+    }
+
+    /// Obeys until nobody gives orders any more, and takes leave.
+    pub(super) async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Order>) {
+        loop {
+            let until_next = self.times.beat.saturating_sub(self.last_sign.elapsed());
+            let first = tokio::select! {
+                first = inbox.recv() => first,
+                () = tokio::time::sleep(until_next), if self.is_enrolled => {
+                    self.give_a_sign().await;
+                    continue;
+                }
+            };
+            let Some(first) = first else { break };
+            tokio::time::sleep(GATHERING).await;
+            let mut group = Group::of(first);
+            while group.len() < LARGEST_GROUP
+                && let Ok(order) = inbox.try_recv()
+            {
+                group.add(order);
+            }
+            group.obey(&mut self).await;
+        }
+        if self.is_enrolled {
+            self.take_leave().await;
+        }
+    }
+
+    /// A sign of life; who gave none for too long is declared dead, and what nobody waits for any more is in doubt.
+    async fn give_a_sign(&mut self) {
+        let times = self.times;
+        let signed = self
+            .transact(async |transaction, runner, _| {
+                bury(transaction, &times).await?;
+                conclude(transaction, None, &super::orders::unanswered(), &times).await?;
+                runner.count_alive(transaction).await
+            })
+            .await;
+        match signed {
+            Ok(alive) => self.shared.alive.store(alive, Ordering::Relaxed),
+            // The next one is tried all the same; whoever writes hears of it.
+            Err(error) => tracing::warn!("no sign of life could be given: {}", crate::domain::with_causes(&error)),
+        }
+        self.last_sign = Instant::now();
+    }
+
+    async fn take_leave(&mut self) {
+        let left = self.transact(async |transaction, runner, _| runner.leave(transaction).await).await;
+        if let Err(error) = left {
+            let why = crate::domain::with_causes(&error);
+            tracing::debug!("the ledger does not know that this runner has ended: {why}");
+        }
+    }
+
+    /// Does something in one transaction, and once: until its commit is acknowledged, or known to have been made.
+    pub(super) async fn transact<T: Clone>(
+        &mut self,
+        work: impl AsyncFn(&Transaction<'_>, &Runner, Standing) -> Result<T, PostgresError>,
+    ) -> Result<T, PostgresError> {
+        let (mut made, mut tries, mut pause) = (None, 0, FIRST_PAUSE);
+        let mut broken_since: Option<Instant> = None;
+        loop {
+            let error = match self.attempt(&work, &mut made).await {
+                Ok(Some(done)) => {
+                    if broken_since.is_some() {
+                        tracing::info!("the ledger is back");
+                    }
+                    self.last_sign = Instant::now();
+                    return Ok(done);
+                }
+                Ok(None) => continue,
+                Err(error) => error,
+            };
+            if is_in_the_way(&error) && tries < MOST_TRIES {
+                tries += 1;
+                tokio::time::sleep(Duration::from_millis(fastrand::u64(1..20))).await;
+                continue;
+            }
+            if !self.is_broken(&error) {
+                return Err(error);
+            }
+            self.client = None;
+            let since = *broken_since.get_or_insert_with(|| {
+                let why = crate::domain::with_causes(&error);
+                tracing::warn!("the connection to the ledger broke, and nothing is bought until it is back: {why}");
+                Instant::now()
+            });
+            let most = if self.shared.is_ending.load(Ordering::Relaxed) { FAREWELL } else { self.times.outage };
+            // Who was never connected waits for nobody.
+            if !self.is_enrolled {
+                return Err(error);
+            }
+            if since.elapsed() > most {
+                return Err(PostgresError::Outage(since.elapsed().as_secs()));
+            }
+            tokio::time::sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// One try. Nothing where the database was put right first, and it has to be tried again.
+    async fn attempt<T: Clone>(
+        &mut self,
+        work: &impl AsyncFn(&Transaction<'_>, &Runner, Standing) -> Result<T, PostgresError>,
+        made: &mut Option<T>,
+    ) -> Result<Option<T>, PostgresError> {
+        if self.client.as_ref().is_none_or(Client::is_closed) {
+            let mut client = connect(&self.address).await?;
+            check_that_it_lasts(&client).await?;
+            if recognise(&client, self.kind).await? == Found::Nothing {
+                create(&mut client, self.kind).await?;
+            }
+            self.client = Some(client);
+        }
+        let Some(client) = &mut self.client else { return Ok(None) };
+        let transaction = Begin::writing(client, self.kind).await?;
+        if !self.is_enrolled {
+            self.runner.enrol(&transaction).await?;
+        }
+        let standing = self.runner.sign(&transaction).await?;
+        match standing {
+            Standing::Written => {
+                transaction.rollback().await?;
+                (self.runner.writes, self.runner.is_unsure) = (self.runner.writes + 1, false);
+                return Ok(made.take());
+            }
+            Standing::Forgotten => {
+                let put_back = self.memory.put_back(&transaction, &self.runner, &mut self.at_work).await?;
+                transaction.commit().await?;
+                (self.runner.writes, self.runner.is_unsure) = (self.runner.writes + 1, false);
+                tracing::error!("{put_back}");
+                return Ok(None);
+            }
+            Standing::Sound | Standing::Dead => {}
+        }
+        let done = work(&transaction, &self.runner, standing).await?;
+        *made = Some(done.clone());
+        self.runner.is_unsure = true;
+        crash::point("before-commit");
+        let committed = transaction.commit().await;
+        crash::point("after-commit");
+        if let Err(error) = committed {
+            // What the server itself refused was certainly not made.
+            self.runner.is_unsure = error.code().is_none();
+            return Err(error.into());
+        }
+        (self.runner.writes, self.runner.is_unsure, self.is_enrolled) = (self.runner.writes + 1, false, true);
+        Ok(Some(done))
+    }
+
+    /// Whether an error is one of the connection, and not of what was asked.
+    fn is_broken(&self, error: &PostgresError) -> bool {
+        match error {
+            PostgresError::Connect { .. } => true,
+            // A primary that steps down is one for a while; whoever starts on a standby is told at once.
+            PostgresError::ReadOnly => self.is_enrolled,
+            PostgresError::Sql(error) => match error.code() {
+                None => error.is_closed() || self.client.as_ref().is_none_or(Client::is_closed),
+                Some(code) => {
+                    let class = &code.code()[..2];
+                    // Connection exceptions, a server that is going down or comes up, and too many connections.
+                    matches!(class, "08" | "57" | "53") && *code != SqlState::QUERY_CANCELED
+                        || *code == SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT
+                }
+            },
+            _ => false,
+        }
+    }
+}
+
+/// Whether another transaction stood in the way of this one.
+fn is_in_the_way(error: &PostgresError) -> bool {
+    let PostgresError::Sql(error) = error else { return false };
+    matches!(
+        error.code(),
+        Some(
+            &SqlState::T_R_SERIALIZATION_FAILURE
+            | &SqlState::T_R_DEADLOCK_DETECTED
+            | &SqlState::LOCK_NOT_AVAILABLE
+            // Seen by an index and not yet by a question: the next look sees it.
+            | &SqlState::UNIQUE_VIOLATION
+        )
+    )
+}

@@ -1,0 +1,56 @@
+//! What runners that share a ledger say to one another.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::domain::{AttemptState, BatchKey, Digest};
+
+/// A plan that a runner begins to buy by, so that all runners of a batch buy by the same.
+#[derive(Clone, Debug)]
+pub struct Joining {
+    /// What stands for all jobs of the manifest, each with its request and its price.
+    pub digest: Digest,
+    /// The same, a line for each job, which begins with its id and a space.
+    pub jobs: String,
+    /// The most tasks that this runner wants at the service.
+    pub concurrency: i32,
+}
+
+/// What the other runners have of a batch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Others {
+    /// How many of them live.
+    pub alive: u32,
+    /// Tasks that they look after, and intents whose answer they wait for.
+    pub theirs: u32,
+    /// Tasks that nobody alive looks after.
+    pub orphans: u32,
+    /// Intents without an answer, whoever sent them.
+    pub unanswered: u32,
+}
+
+impl Others {
+    /// Whether there is nothing that only time, or somebody else, can end.
+    #[must_use]
+    pub fn are_done(&self) -> bool {
+        self.theirs == 0 && self.orphans == 0
+    }
+}
+
+/// A runner, as the ledger knows it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RunnerSeen {
+    /// Its machine and process.
+    pub name: String,
+    /// When it began.
+    pub since: Timestamp,
+    /// How long ago it gave the last sign of life.
+    pub silent_for: Duration,
+    /// Whether it was declared dead.
+    pub is_dead: bool,
+    /// The batches that it is at.
+    pub batches: Vec<BatchKey>,
+    /// How many attempts of it are open, by their state.
+    pub open: Vec<(AttemptState, u32)>,
+}

@@ -1,0 +1,31 @@
+//! The owner's limits: what nobody's manifest can raise.
+
+use rusqlite::{Connection, params};
+
+use crate::domain::{Label, Usd};
+use crate::ledger::{OwnerLimit, Span};
+
+/// All of them.
+pub(super) fn read(connection: &Connection) -> rusqlite::Result<Vec<OwnerLimit>> {
+    let sql = "SELECT label, value, span, micros, zone FROM owner_limit ORDER BY label, value, span";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map([], |row| {
+        let (name, value): (String, String) = (row.get(0)?, row.get(1)?);
+        let label = (!name.is_empty()).then_some(Label { name, value });
+        let (span, usd, zone) = (row.get::<_, String>(2)?, Usd::from_micros(row.get(3)?), row.get(4)?);
+        Ok(Span::named(&span).map(|span| OwnerLimit { label, span, usd, zone }))
+    })?;
+    rows.filter_map(Result::transpose).collect()
+}
+
+/// Sets one in the place of an earlier one, or takes it away.
+pub(super) fn set(connection: &Connection, limit: &OwnerLimit, is_kept: bool) -> rusqlite::Result<()> {
+    let (name, value) = limit.label.as_ref().map_or(("", ""), |label| (&label.name, &label.value));
+    let key = params![name, value, limit.span.name()];
+    connection.execute("DELETE FROM owner_limit WHERE label = ?1 AND value = ?2 AND span = ?3", key)?;
+    if is_kept {
+        let values = params![name, value, limit.span.name(), limit.usd.micros(), limit.zone];
+        connection.execute("INSERT INTO owner_limit VALUES (?1, ?2, ?3, ?4, ?5)", values)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,64 @@
+//! How long runners that share a ledger wait for one another: the one place where these times stand.
+//!
+//! None of them carries safety; each decides only how soon the work of a runner that died goes on elsewhere. Tests shorten all of
+//! them by one factor, `SHOTLIST_HASTE`, which release builds do not know.
+
+use std::time::Duration;
+
+/// The time that is allowed for the answer to a submission, and a little: nobody waits longer (interface §2.2 gives none).
+const UNANSWERED: Duration = Duration::from_secs(190);
+
+/// The times of runners that share a ledger.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Times {
+    /// Between two signs of life.
+    pub(super) beat: Duration,
+    /// Without one for this long, a runner is declared dead.
+    pub(super) dead: Duration,
+    /// After its death, nobody can still wait for the answer to its submission.
+    pub(super) unanswered: Duration,
+    /// After an acknowledged intent, the first byte leaves within this time or never.
+    pub(super) send: Duration,
+    /// For how long a ledger that can't be reached is tried again before a write fails.
+    pub(super) outage: Duration,
+    /// After how long it is asked again for a place at the service.
+    pub(super) look_again: Duration,
+}
+
+impl Times {
+    /// What holds for everybody.
+    pub(super) fn usual() -> Self {
+        Self {
+            beat: Duration::from_secs(5),
+            dead: Duration::from_mins(1),
+            unanswered: UNANSWERED,
+            send: Duration::from_secs(10),
+            outage: Duration::from_mins(5),
+            look_again: Duration::from_millis(500),
+        }
+        .hastened(haste())
+    }
+
+    fn hastened(self, haste: f64) -> Self {
+        Self {
+            beat: self.beat.div_f64(haste),
+            dead: self.dead.div_f64(haste),
+            unanswered: self.unanswered.div_f64(haste),
+            send: self.send.div_f64(haste),
+            outage: self.outage.div_f64(haste),
+            look_again: self.look_again.div_f64(haste),
+        }
+    }
+}
+
+/// How many times shorter a test wants them.
+#[cfg(debug_assertions)]
+fn haste() -> f64 {
+    let haste = std::env::var("SHOTLIST_HASTE").ok().and_then(|haste| haste.parse().ok());
+    haste.filter(|haste: &f64| (1.0..=1000.0).contains(haste)).unwrap_or(1.0)
+}
+
+#[cfg(not(debug_assertions))]
+fn haste() -> f64 {
+    1.0
+}

@@ -1,0 +1,95 @@
+//! Until when a request may leave.
+//!
+//! A process can stand still between two instructions: a laptop is closed, a debugger or a hypervisor stops it. Where others go on
+//! without it, what it was about to send must not leave when it wakes up. So the time until then is measured on a clock that goes on
+//! while it stands still.
+
+use std::time::Duration;
+
+/// A moment after which not a byte may leave.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SendBy(Clock);
+
+impl SendBy {
+    /// So long from now.
+    #[must_use]
+    pub fn within(span: Duration) -> Self {
+        Self(Clock::now().plus(span))
+    }
+
+    /// Whether it is too late.
+    #[must_use]
+    pub fn is_over(self) -> bool {
+        self.0.is_past()
+    }
+}
+
+/// The time since the machine was started, with what it slept.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Clock(Duration);
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+impl Clock {
+    fn now() -> Self {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        Self(now.try_into().unwrap_or(Duration::MAX))
+    }
+
+    fn plus(self, span: Duration) -> Self {
+        Self(self.0.saturating_add(span))
+    }
+
+    fn is_past(self) -> bool {
+        Self::now().0 >= self.0
+    }
+}
+
+/// Where the system has no such clock: whichever of two clocks says that more time has passed. The one may stand still while the machine
+/// sleeps, and the other may be set.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Clock(std::time::Instant, std::time::SystemTime);
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+impl Clock {
+    fn now() -> Self {
+        Self(std::time::Instant::now(), std::time::SystemTime::now())
+    }
+
+    fn plus(self, span: Duration) -> Self {
+        Self(self.0 + span, self.1 + span)
+    }
+
+    fn is_past(self) -> bool {
+        let now = Self::now();
+        now.0 >= self.0 || now.1 >= self.1
+    }
+}
+
+tokio::task_local! {
+    /// Of the submission that this task is about to send.
+    static DEADLINE: SendBy;
+}
+
+/// Sends, if the connection stands before it is too late.
+pub(super) async fn before<T>(send_by: Option<SendBy>, send: impl Future<Output = T>) -> T {
+    match send_by {
+        Some(send_by) => DEADLINE.scope(send_by, send).await,
+        None => send.await,
+    }
+}
+
+/// The connection stands too late for what was to be sent on it.
+#[derive(Debug, thiserror::Error)]
+#[error("the connection stood too late: others may have gone on without this run")]
+struct TooLate;
+
+/// Lets a connection through that stands in time. Between this and the first byte nothing is waited for.
+pub(super) async fn in_time<C>(connection: C) -> Result<C, Box<dyn std::error::Error + Send + Sync>> {
+    if DEADLINE.try_with(|send_by| send_by.is_over()).unwrap_or(false) {
+        Err(Box::new(TooLate))
+    } else {
+        Ok(connection)
+    }
+}

@@ -1,0 +1,15 @@
+//! Several runners and one ledger, on a real PostgreSQL. A target of its own, because it needs that server: `cargo test --test postgres`.
+#![cfg(target_os = "linux")]
+#![expect(unreachable_pub, reason = "nothing of a test is reachable, and `pub` says what other files of it use")]
+
+#[expect(dead_code, unused_imports, reason = "the other tests use the rest")]
+#[path = "../integration/support/mod.rs"]
+mod support;
+
+mod cluster;
+mod ledger;
+
+/// The words of the suite.
+mod domain {
+    pub use shotlist::domain::*;
+}
