@@ -26,7 +26,7 @@ use crate::domain::Account;
 use crate::download::Downloads;
 use crate::hooks::AssetCommand;
 use crate::ledger::{Approval, HeldBatch, RunLimit, SpendLimit};
-use crate::plan::{Download, Plan};
+use crate::plan::{Download, Plan, Planned};
 use crate::service::VideoService;
 
 /// How often it is counted how many runners share the pace.
@@ -117,15 +117,22 @@ impl<S: VideoService, L: HeldBatch> Engine<'_, S, L> {
             // Tasks that are at the service already are looked after at once.
             let resumed = stream::iter(plan.outstanding())
                 .map(|attempt| (slots.of_resumed(), Work::Resume(Box::new(attempt.clone()))));
-            // Due jobs follow in manifest order, each when a slot is free; the stream ends when the run stops.
-            let due = stream::iter(plan.jobs.iter().filter(|planned| planned.action.buys()))
+            // Due jobs follow in manifest order, from where this runner begins; each when a slot is free; the stream ends when the run stops.
+            let mut due: Vec<&Planned> = plan.jobs.iter().filter(|planned| planned.action.buys()).collect();
+            let first = self.ledger.starting_place(due.len());
+            due.rotate_left(first);
+            let due = stream::iter(due)
                 .then(|planned| async {
+                    // What another runner has taken needs no slot.
+                    if self.ledger.is_taken(&planned.job.id) {
+                        return Some(None);
+                    }
                     let slot = self.stop.unless_stopping(slots.take()).await?;
                     let permit = self.stop.unless_stopping(submitter.trust.turn()).await?;
-                    Some((slot, Work::Submit(Arc::clone(&planned.job), permit)))
+                    Some(Some((slot, Work::Submit(Arc::clone(&planned.job), permit))))
                 })
                 .take_while(|next| std::future::ready(next.is_some()))
-                .filter_map(std::future::ready);
+                .filter_map(|next| std::future::ready(next.flatten()));
             resumed.chain(due).for_each_concurrent(None, |(slot, work)| runner.run(slot, work)).await;
         };
         // Videos that earlier runs could not fetch, or that are gone.

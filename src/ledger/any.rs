@@ -186,6 +186,14 @@ impl HeldBatch for AnyBatch {
         either!(self, it => it.is_shared())
     }
 
+    fn starting_place(&self, due: usize) -> usize {
+        either!(self, it => it.starting_place(due))
+    }
+
+    fn is_taken(&self, job: &JobId) -> bool {
+        either!(self, it => it.is_taken(job))
+    }
+
     fn sharing(&self) -> u32 {
         either!(self, it => it.sharing())
     }

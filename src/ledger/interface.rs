@@ -170,6 +170,16 @@ pub trait HeldBatch: Sync {
         false
     }
 
+    /// Where in a list of so many due jobs to begin: runners that all began with the first would get in one another's way.
+    fn starting_place(&self, _due: usize) -> usize {
+        0
+    }
+
+    /// Whether another runner of the batch is known to have taken a job meanwhile. Knows it late, and never too early.
+    fn is_taken(&self, _job: &JobId) -> bool {
+        false
+    }
+
     /// How many runners share the pace of the account, this one included, as far as it is known.
     fn sharing(&self) -> u32 {
         1

@@ -58,6 +58,7 @@ mod stored;
 #[cfg(test)]
 mod suite;
 mod times;
+mod transfer;
 mod views;
 
 pub use any::{AnyBatch, AnyLedger};
@@ -68,7 +69,8 @@ pub use intent::{Approval, Intent, RunLimit, SpendLimit};
 pub use interface::{HeldBatch, Ledger};
 pub use owner::{OwnerLimit, Span};
 pub use postgres::{AddressError, PostgresAddress, PostgresBatch, PostgresLedger};
-pub use sharing::{Joining, Others, RunnerSeen};
+pub use sharing::{Joining, Others, RunnerSeen, this_machine};
 pub(crate) use sqlite::OWN_FOLDER;
 pub use sqlite::{CheckError, Contents, SqliteBatch, SqliteLedger};
+pub use transfer::CopyError;
 pub use views::{BoughtElsewhere, OpenElsewhere, Spending};

@@ -38,6 +38,17 @@ impl Others {
     }
 }
 
+/// The name of this machine, for people: `SHOTLIST_MACHINE`, or what the system calls it.
+#[must_use]
+pub fn this_machine() -> String {
+    let name = std::env::var("SHOTLIST_MACHINE").ok().filter(|name| !name.trim().is_empty());
+    #[cfg(unix)]
+    let name = name.or_else(|| Some(rustix::system::uname().nodename().to_string_lossy().into_owned()));
+    #[cfg(not(unix))]
+    let name = name.or_else(|| std::env::var("COMPUTERNAME").ok());
+    name.unwrap_or_else(|| "unnamed".to_owned())
+}
+
 /// A runner, as the ledger knows it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunnerSeen {

@@ -42,8 +42,9 @@ pub struct PlanInput<'g> {
     pub few: Option<Few>,
     /// What the manifest was made of besides itself.
     pub inputs: Inputs,
-    /// Whether a video that was fetched once is still there, whole; nothing if videos stay at their addresses.
-    pub is_here: Option<&'g dyn Fn(&VideoFile) -> bool>,
+    /// Whether a video of an attempt that was fetched once is still there, whole, or on another machine; nothing if videos stay at their
+    /// addresses.
+    pub is_here: Option<&'g dyn Fn(&Attempt, &VideoFile) -> bool>,
 }
 
 /// What a run will do.

@@ -56,7 +56,8 @@ pub struct Download {
 
 impl DownloadPlan {
     /// What jobs and their earlier attempts ask for; `resume` and `collect` are the tasks at the service. `is_left_out` says
-    /// whether a job is in the manifest and was not selected, `is_here` whether a video that was fetched once is still there.
+    /// whether a job is in the manifest and was not selected, `is_here` whether a video that was fetched once is still there, or
+    /// on another machine where it is meant to be.
     ///
     /// The video of a job that is done is fetched again when it is missing. One that was paid for and that another took the
     /// place of, or whose job is gone, is fetched once: whoever removes it then does not want it.
@@ -65,7 +66,7 @@ impl DownloadPlan {
         history: &History,
         [resume, collect]: [&[Attempt]; 2],
         is_left_out: impl Fn(&JobId) -> bool,
-        is_here: impl Fn(&VideoFile) -> bool,
+        is_here: impl Fn(&Attempt, &VideoFile) -> bool,
     ) -> Self {
         let done = planned.iter().filter(|planned| planned.action == Action::Done);
         let done: HashSet<AttemptId> = done.filter_map(|planned| planned.attempt).collect();
@@ -79,7 +80,7 @@ impl DownloadPlan {
             Destination { folder: None, path, is_version }
         };
         let wanted = completed().filter(|attempt| match &attempt.file {
-            Some(file) => done.contains(&attempt.id) && !is_here(file),
+            Some(file) => done.contains(&attempt.id) && !is_here(attempt, file),
             None => !is_left_out(&attempt.job),
         });
         let missing = wanted.filter_map(|attempt| {

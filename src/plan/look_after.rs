@@ -15,6 +15,12 @@ impl Plan {
         own.filter(|attempt| planned.contains(&attempt.job)).map(|attempt| attempt.id).collect()
     }
 
+    /// Leaves everything but videos that are not here.
+    pub fn only_fetch(&mut self) {
+        self.jobs.retain(|planned| !planned.action.buys());
+        (self.resume, self.collect, self.repurchases) = (Vec::new(), Vec::new(), Vec::new());
+    }
+
     /// Looks after the tasks of another batch and fetches its videos, too. `other` is the plan of all that was bought of it; what that
     /// one would buy is left out.
     pub fn look_after(&mut self, other: Self, folder: &OtherFolder) {

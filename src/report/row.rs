@@ -149,6 +149,9 @@ pub struct Row {
     pub declared: Option<String>,
     /// What came of the program that was started for the video.
     pub exec: Option<Exec>,
+    /// The machine that fetched the video, where several share a ledger: the file is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runner: Option<String>,
     /// What only a page for people shows.
     #[serde(skip)]
     pub(super) detail: Detail,

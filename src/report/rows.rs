@@ -231,6 +231,7 @@ fn row(batch: &str, job: &Job, history: &History, folder: &Path) -> Row {
         at_risk_usd: at_risk,
         declared: declared.map(|declared| declared.to_string()),
         exec: shown.and_then(|attempt| attempt.particulars.executed.as_deref()).map(Exec::from),
+        runner: shown.and_then(|attempt| attempt.particulars.fetched_by.as_deref()).map(str::to_owned),
         detail,
     }
 }

@@ -114,7 +114,7 @@ impl<H> Elsewhere<H> {
     /// What is known of the batch, as a plan. Videos that were fetched once and are gone were not wanted.
     fn plan<L: Ledger>(&self, session: &Session<L>) -> Plan {
         let ids: HashSet<&JobId> = self.jobs.iter().map(|job| &job.id).collect();
-        let is_here = |_: &_| true;
+        let is_here = |_: &_, _: &_| true;
         let input = PlanInput {
             key: self.key.clone(),
             manifest_ids: &ids,

@@ -38,6 +38,8 @@ pub struct Options {
     pub collects: bool,
     /// Whether each video has a description beside it.
     pub sidecars: bool,
+    /// Whether nothing is done but to fetch every video that is not on this machine, also those that others have.
+    pub fetches_only: bool,
     /// Whether videos are fetched; otherwise they stay at their addresses, which expire.
     pub downloads: bool,
 }
@@ -67,6 +69,7 @@ impl Options {
             collects: true,
             sidecars: false,
             downloads: true,
+            fetches_only: false,
         }
     }
 }

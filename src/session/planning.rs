@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use super::refusal::Refusal;
 use super::start::Session;
 use super::{limits, purchases};
-use crate::domain::{History, JobId, VideoFile};
+use crate::domain::{Attempt, History, JobId, VideoFile};
 use crate::download::is_whole;
-use crate::ledger::{Ledger, OpenElsewhere};
+use crate::ledger::{Ledger, OpenElsewhere, this_machine};
 use crate::plan::{Elsewhere, Plan, PlanInput};
 
 impl<L: Ledger> Session<L> {
@@ -23,7 +23,12 @@ pub(super) async fn plan_against<L: Ledger>(session: &Session<L>, history: &Hist
     let Session { manifest, selected, options, .. } = session;
     let manifest_ids: HashSet<&JobId> = manifest.jobs.iter().map(|job| &job.id).chain(&manifest.unsound).collect();
     let limits = limits::with_what_is_used(session).await?;
-    let is_here = |file: &VideoFile| is_whole(&options.out, file);
+    // A video that another machine fetched belongs there, unless it is wanted here, too.
+    let is_theirs = |attempt: &Attempt| match &attempt.particulars.fetched_by {
+        Some(machine) => session.ledger.is_shared() && !options.fetches_only && **machine != *this_machine(),
+        None => false,
+    };
+    let is_here = |attempt: &Attempt, file: &VideoFile| is_theirs(attempt) || is_whole(&options.out, file);
     let mut plan = Plan::new(
         selected,
         PlanInput {
@@ -42,6 +47,9 @@ pub(super) async fn plan_against<L: Ledger>(session: &Session<L>, history: &Hist
             is_here: options.downloads.then_some(&is_here),
         },
     );
+    if options.fetches_only {
+        plan.only_fetch();
+    }
     let bought = purchases::bought_before(session, &plan, history).await?;
     plan.repurchases.extend(bought);
     let open = session.ledger.open_elsewhere(&manifest.key).await?;

@@ -93,7 +93,9 @@ impl<'s, L: Ledger> Ready<'s, L> {
         if !session.ledger.is_simulated() {
             consent.check(&plan)?;
         }
-        batch.join(together::joining(session)).await?;
+        if plan.jobs.iter().any(|planned| planned.action.buys()) {
+            batch.join(together::joining(session)).await?;
+        }
         if !session.manifest.moves.is_empty() {
             batch.move_jobs(&session.manifest.moves).await?;
         }
@@ -145,7 +147,7 @@ impl<'s, L: Ledger> Ready<'s, L> {
                     tell: &tell,
                 };
                 run = engine.run(&plan).await;
-                if session.ledger.is_shared() {
+                if session.ledger.is_shared() && !session.options.fetches_only {
                     together::stay(session, &engine, &mut run).await;
                 }
             }

@@ -97,8 +97,8 @@ impl Cluster {
 
     fn run(folder: &Path, port: u16, settings: &[&str]) -> Child {
         // Whoever holds the other end of the input may be killed; the server then ends at once.
-        let script = r#"server=$1; data=$2; shift 2; "$server" -D "$data" "$@" >"$data/../log" 2>&1 & pid=$!
-            (cat >/dev/null; kill -QUIT $pid 2>/dev/null) & wait $pid; exit 0"#;
+        let script = r#"exec 3<&0; server=$1; data=$2; shift 2; "$server" -D "$data" "$@" >"$data/../log" 2>&1 3<&- & pid=$!
+            (cat <&3 >/dev/null; kill -QUIT $pid 2>/dev/null) & wait $pid; exit 0"#;
         let mut command = as_postgres(Path::new("/bin/sh"));
         command.args(["-c", script, "sh"]).arg(program("postgres")).arg(folder.join("data"));
         command.args(["-p", &port.to_string(), "-k", "", "-h", "127.0.0.1"]);
@@ -127,6 +127,11 @@ impl Cluster {
         let name = format!("books{}", MADE.fetch_add(1, Ordering::Relaxed));
         self.sql("postgres", &format!("CREATE DATABASE {name}"));
         Database { port: self.port, name }
+    }
+
+    /// A database that is there.
+    pub fn named(&self, name: &str) -> Database {
+        Database { port: self.port, name: name.to_owned() }
     }
 
     pub fn data(&self) -> PathBuf {

@@ -6,8 +6,15 @@
 #[path = "../integration/support/mod.rs"]
 mod support;
 
+mod breaks;
 mod cluster;
+mod crowd;
+mod deaths;
+mod failover;
 mod ledger;
+mod proxy;
+mod refusals;
+mod team;
 
 /// The words of the suite.
 mod domain {

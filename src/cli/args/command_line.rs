@@ -9,6 +9,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use super::groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs, at_least_one};
+use super::owner::{FetchArgs, LimitArgs};
 use super::run::RunArgs;
 use crate::report::JobState;
 use crate::sandbox::Fault;
@@ -40,6 +41,10 @@ pub(crate) enum Command {
     Spend(SpendArgs),
     /// Hold the service's bill against the ledger
     Reconcile(ReconcileArgs),
+    /// Fetch the videos that are not on this machine; nothing is bought
+    Fetch(Box<FetchArgs>),
+    /// Set or show the owner's limits, which no manifest can raise
+    Limit(LimitArgs),
     /// Copy the ledger whole, or verify it
     Ledger(LedgerArgs),
     /// Write a commented starter manifest
@@ -189,7 +194,7 @@ pub(crate) struct SpendArgs {
     #[arg(long, value_name = "DATE", value_parser = day)]
     pub since: Option<jiff::civil::Date>,
     /// The ledger [default: .shotlist/ledger.db beside the manifest]
-    #[arg(long, env = "SHOTLIST_LEDGER", hide_env_values = true, value_name = "PATH")]
+    #[arg(long, env = "SHOTLIST_LEDGER", hide_env_values = true, value_name = "PATH|postgres://…")]
     pub ledger: Option<PathBuf>,
     /// The simulator's books
     #[arg(long, env = "SHOTLIST_SANDBOX", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
@@ -237,7 +242,7 @@ pub(crate) struct ReconcileArgs {
     #[arg(long)]
     pub apply: bool,
     /// The ledger [default: .shotlist/ledger.db beside the manifest]
-    #[arg(long, env = "SHOTLIST_LEDGER", hide_env_values = true, value_name = "PATH")]
+    #[arg(long, env = "SHOTLIST_LEDGER", hide_env_values = true, value_name = "PATH|postgres://…")]
     pub ledger: Option<PathBuf>,
 }
 
@@ -248,7 +253,7 @@ pub(crate) struct LedgerArgs {
     #[command(subcommand)]
     pub command: LedgerCommand,
     /// The ledger [default: .shotlist/ledger.db in the working folder, with --sandbox sandbox.db]
-    #[arg(long, global = true, env = "SHOTLIST_LEDGER", hide_env_values = true, value_name = "PATH")]
+    #[arg(long, global = true, env = "SHOTLIST_LEDGER", hide_env_values = true, value_name = "PATH|postgres://…")]
     pub ledger: Option<PathBuf>,
     /// It is one of the simulator
     #[arg(long, global = true, env = "SHOTLIST_SANDBOX", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
@@ -258,6 +263,15 @@ pub(crate) struct LedgerArgs {
 /// What can be done with a ledger.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LedgerCommand {
+    /// Carry all of a ledger into an empty one: from a file into a database, or back
+    Copy {
+        /// The ledger that is read
+        #[arg(value_name = "PATH|postgres://…")]
+        from: PathBuf,
+        /// The one that is written, which must be empty
+        #[arg(value_name = "PATH|postgres://…")]
+        to: PathBuf,
+    },
     /// Copy it whole to a new file, also while a run is at it
     Backup {
         /// The copy; an existing file is never replaced

@@ -25,8 +25,8 @@ pub(crate) struct ManifestArgs {
     /// A catalogue that adds models or changes prices
     #[arg(long, env = "SHOTLIST_CATALOG", hide_env_values = true, value_name = "FILE")]
     pub catalog: Option<PathBuf>,
-    /// The ledger [default: .shotlist/ledger.db beside the manifest]
-    #[arg(long, env = "SHOTLIST_LEDGER", hide_env_values = true, value_name = "PATH")]
+    /// The ledger, in a file or on PostgreSQL [default: .shotlist/ledger.db beside the manifest]
+    #[arg(long, env = "SHOTLIST_LEDGER", hide_env_values = true, value_name = "PATH|postgres://…")]
     pub ledger: Option<PathBuf>,
     /// Use the built-in simulator on loopback: no key, no money, a ledger and a folder of its own
     #[arg(long, env = "SHOTLIST_SANDBOX", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]

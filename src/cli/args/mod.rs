@@ -1,11 +1,12 @@
 //! What can be said on the command line.
 //!
-//! [`command_line`] has the commands and the options of each, [`run`] the many of `run`, [`programs`] those of what it starts, [`monitors`] those of who is told, and [`groups`] those that
+//! [`command_line`] has the commands and the options of each, [`run`] the many of `run`, [`programs`] those of what it starts, [`monitors`] those of who is told, [`owner`] those of limits and of several machines, and [`groups`] those that
 //! several commands share.
 
 mod command_line;
 mod groups;
 mod monitors;
+mod owner;
 mod programs;
 mod run;
 
@@ -15,5 +16,6 @@ pub(super) use command_line::{
     StatusFormat, TerminalArgs, Verdict, When,
 };
 pub(super) use groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs};
+pub(super) use owner::{Amount, FetchArgs, LimitArgs, LimitCommand, LimitSetArgs};
 pub(super) use programs::ProgramArgs;
 pub(super) use run::{AgainArgs, PlanFormat, RunArgs};

@@ -1,6 +1,8 @@
 //! Which command is which.
 
-use super::{completions, help, init, ledger, man, reconcile, report, resolve, run, sandbox, schema, spend, status};
+use super::{
+    completions, fetch, help, init, ledger, limit, man, reconcile, report, resolve, run, sandbox, schema, spend, status,
+};
 use crate::cli::args::Command;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
@@ -15,6 +17,8 @@ pub(crate) fn obey(command: Command, terminal: &Terminal) -> Result<Exit, Failur
         Command::Resolve(args) => resolve::resolve(&args, terminal),
         Command::Spend(args) => spend::spend(&args, terminal),
         Command::Reconcile(args) => reconcile::reconcile(&args, terminal),
+        Command::Fetch(args) => fetch::fetch(&args, terminal),
+        Command::Limit(args) => limit::limit(&args, terminal),
         Command::Ledger(args) => ledger::ledger(&args, terminal),
         Command::Init(args) => init::init(&args, terminal),
         Command::Sandbox(args) => sandbox::serve(&args, terminal),

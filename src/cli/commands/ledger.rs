@@ -1,4 +1,4 @@
-//! `shotlist ledger`: copies a ledger whole, and verifies one.
+//! `shotlist ledger`: copies a ledger whole, verifies one, and carries one from a file into a database or back.
 
 use std::path::Path;
 
@@ -7,33 +7,62 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::{paths, runtime};
 use crate::domain::with_causes;
-use crate::ledger::{AnyLedger, CheckError, Contents};
+use crate::ledger::{AnyLedger, CheckError, Contents, CopyError, SqliteLedger};
 use crate::ui::{Page, Terminal};
 
 /// Copies or verifies a ledger. Changes nothing in it.
 pub(super) fn ledger(args: &LedgerArgs, terminal: &Terminal) -> Result<Exit, Failure> {
-    let AnyLedger::File(ledger) = paths::ledger_of(args.ledger.as_deref(), Path::new(""), args.sandbox)? else {
-        let failure = Failure::plain(Exit::Usage, "this is about a ledger in a file");
-        return Err(failure.with_help("a database is backed up by its own tools, pg_dump for example"));
+    let file = || file(args);
+    let (what, contents) = match &args.command {
+        LedgerCommand::Backup { file: to } => {
+            let ledger = file()?;
+            let copied = runtime::block_on(async { ledger.backup(to).await.map_err(|error| refuse(&error)) })?;
+            (format!("{ledger} copied to {}", to.display()), copied)
+        }
+        LedgerCommand::Check => {
+            let ledger = file()?;
+            let checked = runtime::block_on(async { ledger.check().await.map_err(|error| refuse(&error)) })?;
+            (format!("{ledger} is whole"), checked)
+        }
+        LedgerCommand::Copy { from, to } => {
+            let (from, to) = (paths::named_ledger(from, args.sandbox)?, paths::named_ledger(to, args.sandbox)?);
+            let copied = runtime::block_on(async { from.copy_to(&to).await.map_err(|error| not_carried(&error)) })?;
+            (format!("{from} copied to {to}, which is to be used from now on"), copied)
+        }
     };
-    let (done, contents) = runtime::block_on(async {
-        Ok(match &args.command {
-            LedgerCommand::Backup { file } => (format!("copied to {}", file.display()), ledger.backup(file).await),
-            LedgerCommand::Check => ("is whole".to_owned(), ledger.check().await),
-        })
-    })?;
-    let Contents { batches, attempts, price } = contents.map_err(|error| refuse(&error))?;
     if !terminal.is_quiet {
+        let Contents { batches, attempts, price } = contents;
         let batches = if batches == 1 { "1 batch".to_owned() } else { format!("{batches} batches") };
         let attempts = if attempts == 1 { "1 attempt".to_owned() } else { format!("{attempts} attempts") };
         let mut page = Page::new();
-        page.line(format_args!("{ledger} {done}: {batches}, {attempts}, ${price} spent, at risk or unknown"));
+        page.line(format_args!("{what}: {batches}, {attempts}, ${price} spent, at risk or unknown"));
         terminal.result(&page);
     }
     Ok(Exit::Done)
 }
 
+/// The ledger in a file.
+fn file(args: &LedgerArgs) -> Result<SqliteLedger, Failure> {
+    match paths::ledger_of(args.ledger.as_deref(), Path::new(""), args.sandbox)? {
+        AnyLedger::File(file) => Ok(file),
+        AnyLedger::Server(server) => {
+            let failure = Failure::plain(Exit::Usage, "this is about a ledger in a file");
+            let copy = format!("`shotlist ledger copy {server} FILE` makes one; a database is backed up by pg_dump");
+            Err(failure.with_help(copy))
+        }
+    }
+}
+
 fn refuse(error: &CheckError) -> Failure {
     let exit = if matches!(error, CheckError::Missing(_)) { Exit::Usage } else { Exit::CannotWrite };
+    Failure::plain(exit, with_causes(error)).with_help(error.help())
+}
+
+fn not_carried(error: &CopyError) -> Failure {
+    let exit = match error {
+        CopyError::Unavailable(_) => Exit::CannotWrite,
+        CopyError::Busy(_) => Exit::Busy,
+        CopyError::Missing(_) | CopyError::NotEmpty(_) => Exit::Usage,
+    };
     Failure::plain(exit, with_causes(error)).with_help(error.help())
 }

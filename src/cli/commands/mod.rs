@@ -2,9 +2,11 @@
 
 mod completions;
 mod dispatch;
+mod fetch;
 mod help;
 mod init;
 mod ledger;
+mod limit;
 mod man;
 mod proposal;
 mod reconcile;

@@ -42,13 +42,13 @@ pub(super) async fn end(transaction: &Transaction<'_>, runner: &Runner, batch: i
     Ok(())
 }
 
-/// Begins to buy by a plan, with all who buy by the same. The first of them says which it is.
+/// Begins to buy by a plan, with all who buy by the same; says how many they are. The first of them says which plan it is.
 pub(super) async fn join(
     transaction: &Transaction<'_>,
     runner: &Runner,
     batch: i64,
     joining: &Joining,
-) -> Result<Result<(), LedgerError>, PostgresError> {
+) -> Result<Result<u32, LedgerError>, PostgresError> {
     let sql = "SELECT plan, plan_jobs FROM batch WHERE id = $1 FOR UPDATE";
     let agreed = transaction.query_typed_one(sql, &[(&batch, Type::INT8)]).await?;
     let sql = format!("SELECT count(*) FROM ({ALIVE} AND batch = $1 AND at_work.runner <> $2 AND is_buying) AS others");
@@ -71,7 +71,7 @@ pub(super) async fn join(
     transaction.execute_typed("UPDATE at_work SET is_buying = true WHERE batch = $1 AND runner = $2", &key).await?;
     let sql = "UPDATE runner SET concurrency = greatest(concurrency, $2) WHERE id = $1";
     transaction.execute_typed(sql, &[(&runner.id, Type::INT8), (&joining.concurrency, Type::INT4)]).await?;
-    Ok(Ok(()))
+    Ok(Ok(u32::try_from(others).unwrap_or(u32::MAX)))
 }
 
 /// What two plans differ in, a job to a line, each line beginning with its id.
@@ -109,12 +109,13 @@ pub(super) async fn take_over(
     rows.iter().map(|row| Ok(AttemptId(row.try_get(0)?))).collect()
 }
 
-/// What other runners have of a batch.
+/// What other runners have of a batch. Whoever asks has nothing to buy any more.
 pub(super) async fn others(
     transaction: &Transaction<'_>,
     runner: &Runner,
     batch: i64,
 ) -> Result<Others, PostgresError> {
+    runner.wait(transaction, false).await?;
     let sql = format!(
         "WITH alive AS ({ALIVE} AND batch = $1 AND at_work.runner <> $2)
          SELECT (SELECT count(*) FROM alive),

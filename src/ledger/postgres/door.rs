@@ -13,15 +13,21 @@ use tokio_postgres::{Client, Transaction};
 use super::address::PostgresAddress;
 use super::connect::{check_that_it_lasts, connect};
 use super::error::PostgresError;
+use super::error::is_lost;
 use super::held::{PostgresBatch, WriterHandle};
 use super::schema::{Found, Kind, create, recognise};
-use super::transaction::{Begin, NOW};
-use super::{books, limits, read, runners};
+use super::transaction::Begin;
+use super::{books, limits, read, runners, transfer};
 use crate::domain::{Attempt, AttemptState, BatchKey, Fingerprint, History, JobId, Label, TaskId, Usd};
+use crate::ledger::transfer::Books;
 use crate::ledger::{
-    BoughtElsewhere, HoldError, Ledger, LedgerError, OpenElsewhere, OwnerLimit, RunnerSeen, Spending, Unavailable,
+    BoughtElsewhere, CopyError, HoldError, Ledger, LedgerError, OpenElsewhere, OwnerLimit, RunnerSeen, Spending,
+    Unavailable,
 };
 
+/// How often a question is asked again whose connection broke, and after how long at first.
+const MOST_TRIES: u32 = 20;
+const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 /// For how long a runner that was declared dead is still shown.
 const STILL_TOLD: Duration = Duration::from_hours(24);
 
@@ -33,6 +39,28 @@ pub struct PostgresLedger {
     kind: Kind,
     reader: Arc<tokio::sync::Mutex<Option<Client>>>,
     writer: Arc<Mutex<Weak<WriterHandle>>>,
+}
+
+/// Asks something of one moment; the answer is `$nothing` if there is no ledger. A connection that breaks meanwhile is made anew: to ask
+/// twice costs nothing.
+macro_rules! ask {
+    ($self:ident, $nothing:expr, $look:ident => $question:expr) => {{
+        let mut tries = 0;
+        loop {
+            let asked = async {
+                let mut reader = $self.reader().await?;
+                let Some($look) = reader.begin().await? else { return Ok($nothing) };
+                $question.await
+            };
+            match asked.await {
+                Err(PostgresError::Sql(error)) if tries < MOST_TRIES && is_lost(&error) => {
+                    tries += 1;
+                    tokio::time::sleep(BETWEEN_TRIES * tries).await;
+                }
+                answered => break answered.map_err(Unavailable::from),
+            }
+        }
+    }};
 }
 
 impl PostgresLedger {
@@ -91,19 +119,39 @@ impl PostgresLedger {
 
     /// How many that are, if the owner said so, and why nobody may buy, if that is so.
     pub async fn rule(&self) -> Result<(Option<u32>, Option<String>), Unavailable> {
-        let mut reader = self.reader().await?;
-        let Some(look) = reader.begin().await? else { return Ok((None, None)) };
-        let row = look.query_typed_one("SELECT slots, stopped FROM ledger WHERE id = 1", &[]).await;
-        let row = row.map_err(PostgresError::from)?;
-        let slots: Option<i32> = row.try_get(0).map_err(PostgresError::from)?;
-        let stopped = row.try_get(1).map_err(PostgresError::from)?;
-        Ok((slots.and_then(|slots| u32::try_from(slots).ok()), stopped))
+        ask!(self, (None, None), look => limits::rule(&look))
     }
 
     /// Lets everybody buy again, after a person has looked.
     pub async fn lift_the_stop(&self) -> Result<(), Unavailable> {
         let sql = "UPDATE ledger SET stopped = NULL, moved_us = 0, quarantined_us = 0 WHERE id = 1";
         Ok(self.write(sql, &[]).await?)
+    }
+
+    /// Reads everything, if no runner is at it.
+    pub(in crate::ledger) async fn take_all(&self) -> Result<Books, CopyError> {
+        let unavailable = |error: PostgresError| CopyError::Unavailable(error.into());
+        let mut client = connect(&self.address).await.map_err(unavailable)?;
+        if recognise(&client, self.kind).await.map_err(unavailable)? == Found::Nothing {
+            return Err(CopyError::Missing(self.to_string()));
+        }
+        let transaction = Begin::writing(&mut client, self.kind).await.map_err(unavailable)?;
+        if let Some(runners) = transfer::at_it(&transaction).await.map_err(unavailable)? {
+            return Err(CopyError::Busy(runners));
+        }
+        transfer::take_all(&transaction).await.map_err(unavailable)
+    }
+
+    /// Writes everything into a ledger that is new or empty.
+    pub(in crate::ledger) async fn fill(&self, books: Books) -> Result<(), CopyError> {
+        let unavailable = |error: PostgresError| CopyError::Unavailable(error.into());
+        let mut client = self.writable().await.map_err(unavailable)?;
+        let transaction = Begin::writing(&mut client, self.kind).await.map_err(unavailable)?;
+        if !transfer::is_empty(&transaction).await.map_err(unavailable)? {
+            return Err(CopyError::NotEmpty(self.to_string()));
+        }
+        transfer::fill(&transaction, &books).await.map_err(unavailable)?;
+        transaction.commit().await.map_err(|error| unavailable(error.into()))
     }
 
     /// The writer of this process, which is started for the first batch that is held.
@@ -144,39 +192,27 @@ impl Ledger for PostgresLedger {
     }
 
     async fn history(&self, batch: &BatchKey) -> Result<History, Unavailable> {
-        let mut reader = self.reader().await?;
-        let Some(look) = reader.begin().await? else { return Ok(History::default()) };
-        Ok(read::history(&look, batch).await?)
+        ask!(self, History::default(), look => read::history(&look, batch))
     }
 
     async fn states(&self, batch: &BatchKey) -> Result<Vec<(JobId, AttemptState)>, Unavailable> {
-        let mut reader = self.reader().await?;
-        let Some(look) = reader.begin().await? else { return Ok(Vec::new()) };
-        Ok(read::states(&look, batch).await?)
+        ask!(self, Vec::new(), look => read::states(&look, batch))
     }
 
     async fn used_since(&self, since: Timestamp, label: Option<Label>) -> Result<Usd, Unavailable> {
-        let mut reader = self.reader().await?;
-        let Some(look) = reader.begin().await? else { return Ok(Usd::ZERO) };
-        Ok(books::used(&look, since, label.as_ref()).await?)
+        ask!(self, Usd::ZERO, look => books::used(&look, since, label.as_ref()))
     }
 
     async fn spending(&self, since: Timestamp) -> Result<Vec<Spending>, Unavailable> {
-        let mut reader = self.reader().await?;
-        let Some(look) = reader.begin().await? else { return Ok(Vec::new()) };
-        Ok(books::spending(&look, since).await?)
+        ask!(self, Vec::new(), look => books::spending(&look, since))
     }
 
     async fn submitted_since(&self, since: Timestamp) -> Result<Vec<(BatchKey, Attempt)>, Unavailable> {
-        let mut reader = self.reader().await?;
-        let Some(look) = reader.begin().await? else { return Ok(Vec::new()) };
-        Ok(read::submitted_since(&look, since).await?)
+        ask!(self, Vec::new(), look => read::submitted_since(&look, since))
     }
 
     async fn open_elsewhere(&self, batch: &BatchKey) -> Result<Vec<OpenElsewhere>, Unavailable> {
-        let mut reader = self.reader().await?;
-        let Some(look) = reader.begin().await? else { return Ok(Vec::new()) };
-        Ok(read::open_elsewhere(&look, batch).await?)
+        ask!(self, Vec::new(), look => read::open_elsewhere(&look, batch))
     }
 
     async fn bought_under_other_names(
@@ -184,35 +220,23 @@ impl Ledger for PostgresLedger {
         name: &str,
         requests: Vec<Fingerprint>,
     ) -> Result<Vec<BoughtElsewhere>, Unavailable> {
-        let mut reader = self.reader().await?;
-        let Some(look) = reader.begin().await? else { return Ok(Vec::new()) };
-        Ok(read::bought_under_other_names(&look, name, &requests).await?)
+        ask!(self, Vec::new(), look => read::bought_under_other_names(&look, name, &requests))
     }
 
     async fn known_tasks(&self, tasks: Vec<TaskId>) -> Result<HashSet<TaskId>, Unavailable> {
-        let mut reader = self.reader().await?;
-        let Some(look) = reader.begin().await? else { return Ok(HashSet::new()) };
-        Ok(read::known_tasks(&look, &tasks).await?)
+        ask!(self, HashSet::new(), look => read::known_tasks(&look, &tasks))
     }
 
     async fn owner(&self, task: &TaskId) -> Result<Option<(JobId, BatchKey)>, Unavailable> {
-        let mut reader = self.reader().await?;
-        let Some(look) = reader.begin().await? else { return Ok(None) };
-        Ok(read::owner(&look, task).await?)
+        ask!(self, None, look => read::owner(&look, task))
     }
 
     async fn now(&self) -> Result<Timestamp, Unavailable> {
-        let mut reader = self.reader().await?;
-        let Some(look) = reader.begin().await? else { return Ok(Timestamp::now()) };
-        let row = look.query_typed_one(&format!("SELECT {NOW}"), &[]).await.map_err(PostgresError::from)?;
-        let micros = row.try_get(0).map_err(PostgresError::from)?;
-        Ok(Timestamp::from_microsecond(micros).unwrap_or(Timestamp::MAX))
+        ask!(self, Timestamp::now(), look => read::now(&look))
     }
 
     async fn owner_limits(&self) -> Result<Vec<OwnerLimit>, Unavailable> {
-        let mut reader = self.reader().await?;
-        let Some(look) = reader.begin().await? else { return Ok(Vec::new()) };
-        Ok(limits::read(&look).await?)
+        ask!(self, Vec::new(), look => limits::read(&look))
     }
 
     async fn set_owner_limit(&self, limit: OwnerLimit, is_kept: bool) -> Result<(), Unavailable> {
@@ -223,9 +247,7 @@ impl Ledger for PostgresLedger {
     }
 
     async fn runners(&self) -> Result<Vec<RunnerSeen>, Unavailable> {
-        let mut reader = self.reader().await?;
-        let Some(look) = reader.begin().await? else { return Ok(Vec::new()) };
-        Ok(runners::seen(&look, STILL_TOLD).await?)
+        ask!(self, Vec::new(), look => runners::seen(&look, STILL_TOLD))
     }
 }
 

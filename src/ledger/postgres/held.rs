@@ -1,7 +1,7 @@
 //! A batch that is held: what it is told goes to the one writer of this process.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -17,6 +17,9 @@ use super::writer::{Shared, Writer};
 use crate::domain::{Account, AttemptId, BatchKey, JobId, Move, TaskNames};
 use crate::ledger::times::Times;
 use crate::ledger::{Event, HeldBatch, Intent, Joining, LedgerError, Others};
+
+/// Its multiples, without what is before the point, are spread as evenly as any numbers.
+const GOLDEN_RATIO: f64 = 0.618_033_988_749_895;
 
 /// The way to the writer of this process, which ends with the last batch that is held.
 #[derive(Debug)]
@@ -73,13 +76,15 @@ pub struct PostgresBatch {
     writer: Arc<WriterHandle>,
     own: usize,
     concluded: usize,
+    /// How many others bought of it when this one began to.
+    others_at_start: AtomicU32,
 }
 
 impl PostgresBatch {
     pub(super) async fn take(writer: Arc<WriterHandle>, batch: &BatchKey) -> Result<Self, LedgerError> {
         let own = writer.next.fetch_add(1, Ordering::Relaxed);
         // Made first: dropped half-way, it gives the batch back.
-        let mut held = Self { writer, own, concluded: 0 };
+        let mut held = Self { writer, own, concluded: 0, others_at_start: AtomicU32::new(0) };
         held.concluded = held.writer.order(|answer| Order::Hold(own, batch.clone(), answer)).await?;
         Ok(held)
     }
@@ -139,7 +144,9 @@ impl HeldBatch for PostgresBatch {
     }
 
     async fn join(&self, joining: Joining) -> Result<(), LedgerError> {
-        self.writer.order(|answer| Order::Join(self.own, Box::new(joining), answer)).await
+        let others = self.writer.order(|answer| Order::Join(self.own, Box::new(joining), answer)).await?;
+        self.others_at_start.store(others, Ordering::Relaxed);
+        Ok(())
     }
 
     async fn take_over(&self, attempts: Vec<AttemptId>) -> Result<HashSet<AttemptId>, LedgerError> {
@@ -159,6 +166,26 @@ impl HeldBatch for PostgresBatch {
 
     fn is_shared(&self) -> bool {
         true
+    }
+
+    fn starting_place(&self, due: usize) -> usize {
+        // Whoever is first begins with the first job. The places of the others are as far from one another as they can be,
+        // however many they become.
+        let others = self.others_at_start.load(Ordering::Relaxed);
+        let share = (f64::from(others) * GOLDEN_RATIO).fract();
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "a place in a list"
+        )]
+        let place = (share * due as f64) as usize;
+        place.min(due.saturating_sub(1))
+    }
+
+    fn is_taken(&self, job: &JobId) -> bool {
+        let taken = self.writer.shared.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        taken.get(&self.own).is_some_and(|jobs| jobs.contains(job.as_str()))
     }
 
     fn sharing(&self) -> u32 {

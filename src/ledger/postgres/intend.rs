@@ -94,8 +94,10 @@ pub(super) async fn intend(
     }
     let written: Vec<&Row> = answers.iter().filter_map(|answer| answer.as_ref().ok()).collect();
     let is_waiting = answers.iter().any(|answer| matches!(answer, Err(LedgerError::Later(_))));
-    let sql = "UPDATE runner SET is_waiting = $2 WHERE id = $1 AND is_waiting <> $2";
-    transaction.execute_typed(sql, &[(&runner.id, Type::INT8), (&is_waiting, Type::BOOL)]).await?;
+    // Whoever only came too late for some jobs waits for a place as before.
+    if is_waiting || !written.is_empty() {
+        runner.wait(transaction, is_waiting).await?;
+    }
     if !written.is_empty() {
         rows::insert(transaction, &written).await?;
         forget_why_unsent(transaction, &written).await?;
@@ -249,6 +251,39 @@ async fn claimed(
     ];
     let rows = transaction.query_typed(sql, &values).await?;
     rows.iter().map(|row| Ok(usize::try_from(row.try_get::<_, i64>(0)? - 1).unwrap_or_default())).collect()
+}
+
+/// A job that another runner has taken.
+#[derive(Clone, Debug)]
+pub(super) struct Taken {
+    pub(super) batch: i64,
+    pub(super) attempt: i64,
+    pub(super) job: String,
+}
+
+/// What other runners have taken of these batches since this one last looked; at first, since its plan was made.
+pub(super) async fn taken_by_others(
+    transaction: &Transaction<'_>,
+    runner: &Runner,
+    asked: &[Asked<'_>],
+    seen: &HashMap<i64, i64>,
+) -> Result<Vec<Taken>, PostgresError> {
+    let since: HashMap<i64, i64> = asked
+        .iter()
+        .map(|Asked { batch, intent }| {
+            let known = intent.known.map_or(0, |known| known.0);
+            (*batch, seen.get(batch).copied().unwrap_or_default().max(known))
+        })
+        .collect();
+    let (batches, since): (Vec<i64>, Vec<i64>) = since.into_iter().unzip();
+    let sql = "SELECT attempt.batch, id, job FROM unnest($1, $2) AS asked (its_batch, since)
+         JOIN attempt ON attempt.batch = its_batch AND id > since WHERE runner <> $3 AND state <> 'void'";
+    let values: [(&(dyn ToSql + Sync), Type); 3] =
+        [(&batches, Type::INT8_ARRAY), (&since, Type::INT8_ARRAY), (&runner.id, Type::INT8)];
+    let rows = transaction.query_typed(sql, &values).await?;
+    rows.iter()
+        .map(|row| Ok(Taken { batch: row.try_get(0)?, attempt: row.try_get(1)?, job: row.try_get(2)? }))
+        .collect()
 }
 
 /// How often each job was bought as a part of the plan that somebody approved.

@@ -35,6 +35,13 @@ pub(super) async fn set(transaction: &Transaction<'_>, limit: &OwnerLimit, is_ke
     Ok(())
 }
 
+/// How many tasks all runners together may have at the service, and why nobody may buy, if that is so.
+pub(super) async fn rule(transaction: &Transaction<'_>) -> Result<(Option<u32>, Option<String>), PostgresError> {
+    let row = transaction.query_typed_one("SELECT slots, stopped FROM ledger WHERE id = 1", &[]).await?;
+    let slots = row.try_get::<_, Option<i32>>(0)?.and_then(|slots| u32::try_from(slots).ok());
+    Ok((slots, row.try_get(1)?))
+}
+
 /// How many tasks all runners together may have at the service, if the owner said so.
 pub(super) async fn slots(transaction: &Transaction<'_>) -> Result<Option<i64>, PostgresError> {
     let row = transaction.query_typed_one("SELECT slots::bigint FROM ledger WHERE id = 1", &[]).await?;

@@ -24,7 +24,7 @@
 //! [`door`] is the way in. [`address`], [`connect`], [`schema`], [`transaction`] and [`error`] are about the database. [`writer`] is the one task that
 //! writes, which is given [`orders`] by [`held`] batches and remembers in [`memory`]. [`runner`] says who lives, [`runners`] tells others of
 //! it, [`batches`] who is at what. [`intend`] decides what is sent; [`record`] writes what became of it, as [`life`] has it. [`rows`] are attempts as rows, [`jobs`], [`limits`],
-//! [`books`] and [`read`] the rest.
+//! [`books`] and [`read`] the rest, and [`transfer`] all of it at once.
 
 mod address;
 mod batches;
@@ -46,6 +46,7 @@ mod runner;
 mod runners;
 mod schema;
 mod transaction;
+mod transfer;
 mod writer;
 
 pub use address::{AddressError, PostgresAddress};

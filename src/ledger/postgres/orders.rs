@@ -1,6 +1,7 @@
 //! What the writer is told to do. Answers that came in first are written first: they are what was paid for.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -16,6 +17,7 @@ use super::transaction::NOW;
 use super::writer::{AtWork, Writer};
 use super::{batches, intend, jobs};
 use crate::domain::{Account, AttemptId, BatchKey, JobId, Move, ServiceError, TaskNames};
+use crate::ledger::crash;
 use crate::ledger::stored::error_text;
 use crate::ledger::{Event, Intent, Joining, LedgerError, Others};
 
@@ -25,7 +27,7 @@ pub(super) type Answer<T> = oneshot::Sender<Result<T, LedgerError>>;
 /// What the writer is told; a batch by the number that its holder gave it.
 pub(super) enum Order {
     Hold(usize, BatchKey, Answer<usize>),
-    Join(usize, Box<Joining>, Answer<()>),
+    Join(usize, Box<Joining>, Answer<u32>),
     Intend(usize, Box<Intent>, Answer<AttemptId>),
     Record(usize, AttemptId, Box<Event>, Answer<Option<TaskNames>>),
     NoteUnsent(usize, JobId, String, Answer<()>),
@@ -136,21 +138,30 @@ impl Writer {
             .iter()
             .filter_map(|(batch, intent, _)| Some(intend::Asked { batch: self.at_work.get(batch)?.number, intent }))
             .collect();
+        let seen: HashMap<i64, i64> = self.at_work.values().map(|work| (work.number, work.seen)).collect();
         let numbers: BTreeMap<usize, i64> = self.at_work.iter().map(|(own, work)| (*own, work.number)).collect();
         let decided = self
             .transact(async |transaction, runner, standing| {
                 if standing == Standing::Dead {
-                    return Ok(asked.iter().map(|_| Err(LedgerError::DeclaredDead)).collect());
+                    return Ok((asked.iter().map(|_| Err(LedgerError::DeclaredDead)).collect(), Vec::new()));
                 }
-                intend::intend(transaction, runner, &asked, &times).await
+                let answers = intend::intend(transaction, runner, &asked, &times).await?;
+                Ok((answers, intend::taken_by_others(transaction, runner, &asked, &seen).await?))
             })
             .await;
+        let decided = decided.map(|(decided, taken)| {
+            self.note_taken(taken);
+            decided
+        });
         drop(asked);
         // Another server may have given the batch another number meanwhile: then these were written nowhere.
         let is_same =
             numbers.iter().all(|(own, number)| self.at_work.get(own).is_some_and(|work| work.number == *number));
         match decided {
             Ok(decided) if is_same => {
+                if decided.iter().any(Result::is_ok) {
+                    crash::point("after-intent");
+                }
                 for ((batch, _, answer), decision) in orders.into_iter().zip(decided) {
                     let told = decision.map(|row: Row| {
                         let id = AttemptId(row.stored.id);
@@ -167,6 +178,16 @@ impl Writer {
                 }
             }
             Err(error) => refuse(orders, &error.into()),
+        }
+    }
+
+    /// Keeps what others have taken, so that nobody asks for it again.
+    fn note_taken(&mut self, taken: Vec<intend::Taken>) {
+        let mut known = self.shared.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        for intend::Taken { batch, attempt, job } in taken {
+            let Some((own, work)) = self.at_work.iter_mut().find(|(_, work)| work.number == batch) else { continue };
+            work.seen = work.seen.max(attempt);
+            known.entry(*own).or_default().insert(job);
         }
     }
 
@@ -250,7 +271,7 @@ impl Writer {
             .transact(async |transaction, runner, _| {
                 let number = batches::ensure(transaction, &key).await?;
                 bury(transaction, &times).await?;
-                let work = AtWork { key: key.clone(), number, is_buying: false };
+                let work = AtWork { key: key.clone(), number, is_buying: false, seen: 0 };
                 batches::begin(transaction, runner, &work).await?;
                 Ok((work, conclude(transaction, Some(number), &unanswered(), &times).await?))
             })

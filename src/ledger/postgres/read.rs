@@ -8,6 +8,7 @@ use tokio_postgres::types::{ToSql, Type};
 
 use super::error::PostgresError;
 use super::rows::{read_row, restored, storable};
+use super::transaction::NOW;
 use crate::domain::{Attempt, AttemptState, BatchKey, Fingerprint, History, JobId, TaskId, Usd};
 use crate::ledger::stored::Unreadable;
 use crate::ledger::{BoughtElsewhere, OpenElsewhere};
@@ -21,6 +22,12 @@ fn key(batch: &BatchKey) -> [Value<'_>; 2] {
 
 fn job(text: &str) -> Result<JobId, PostgresError> {
     JobId::new(text).map_err(|_| PostgresError::Unreadable(Unreadable::sum("job", text)))
+}
+
+/// What time it is by the database's clock.
+pub(super) async fn now(transaction: &Transaction<'_>) -> Result<Timestamp, PostgresError> {
+    let micros = transaction.query_typed_one(&format!("SELECT {NOW}"), &[]).await?.try_get(0)?;
+    Ok(Timestamp::from_microsecond(micros).unwrap_or(Timestamp::MAX))
 }
 
 /// Every attempt of a batch, oldest first.

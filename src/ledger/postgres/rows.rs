@@ -34,6 +34,11 @@ impl Row {
         Self { stored: attempt.into(), batch, runner, keeper: runner, version: 1, was_forgotten: false }
     }
 
+    /// One of another ledger, which nobody here has sent.
+    pub(super) fn carried(stored: Stored, batch: i64) -> Self {
+        Self { stored, batch, runner: None, keeper: None, version: 1, was_forgotten: false }
+    }
+
     pub(super) fn attempt(&self) -> Result<Attempt, PostgresError> {
         Ok(self.stored.clone().try_into()?)
     }

@@ -10,6 +10,7 @@ use tokio_postgres::types::Type;
 
 use super::error::PostgresError;
 use super::transaction::NOW;
+use crate::ledger::this_machine;
 use crate::ledger::times::Times;
 
 /// A process that runs.
@@ -44,7 +45,7 @@ impl Runner {
     pub(super) fn new() -> Self {
         // Never 0, and never negative: it is shown to people.
         let id = i64::try_from(fastrand::u64(1..(1 << 62))).unwrap_or(1);
-        Self { id, machine: machine(), writes: 0, is_unsure: false, concurrency: 0 }
+        Self { id, machine: this_machine(), writes: 0, is_unsure: false, concurrency: 0 }
     }
 
     /// Writes itself down for the first time, or again after the database has forgotten it.
@@ -116,16 +117,6 @@ pub(super) fn micros(span: std::time::Duration) -> i64 {
     i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
 }
 
-/// The name of this machine, for people.
-fn machine() -> String {
-    let name = std::env::var("SHOTLIST_MACHINE").ok().filter(|name| !name.trim().is_empty());
-    #[cfg(unix)]
-    let name = name.or_else(|| Some(rustix::system::uname().nodename().to_string_lossy().into_owned()));
-    #[cfg(not(unix))]
-    let name = name.or_else(|| std::env::var("COMPUTERNAME").ok());
-    name.unwrap_or_else(|| "unnamed".to_owned())
-}
-
 impl Runner {
     /// Writes itself down once more after the database has forgotten some of its writes; this is one more.
     pub(super) async fn enrol_again(&self, transaction: &Transaction<'_>) -> Result<(), PostgresError> {
@@ -137,6 +128,13 @@ impl Runner {
         transaction.execute_typed("DELETE FROM at_work WHERE runner = $1", &[(&self.id, Type::INT8)]).await?;
         let sql = format!("UPDATE runner SET left_us = {NOW}, is_waiting = false WHERE id = $1");
         transaction.execute_typed(&sql, &[(&self.id, Type::INT8)]).await?;
+        Ok(())
+    }
+
+    /// Writes down whether it waits for a place at the service.
+    pub(super) async fn wait(&self, transaction: &Transaction<'_>, is_waiting: bool) -> Result<(), PostgresError> {
+        let sql = "UPDATE runner SET is_waiting = $2 WHERE id = $1 AND is_waiting <> $2";
+        transaction.execute_typed(sql, &[(&self.id, Type::INT8), (&is_waiting, Type::BOOL)]).await?;
         Ok(())
     }
 

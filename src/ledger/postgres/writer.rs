@@ -5,9 +5,9 @@
 //! what was under way is done again: the runner's own count of its writes says whether it was done already
 //! ([`runner`](super::runner)), so that every write may be repeated, and none is made twice.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -17,7 +17,7 @@ use tokio_postgres::{Client, Transaction};
 
 use super::address::PostgresAddress;
 use super::connect::{check_that_it_lasts, connect};
-use super::error::PostgresError;
+use super::error::{PostgresError, is_lost};
 use super::memory::Memory;
 use super::orders::{Group, Order};
 use super::runner::{Runner, Standing, bury, conclude};
@@ -46,6 +46,8 @@ pub(super) struct Shared {
     pub(super) is_ending: AtomicBool,
     /// How many runners live, this one included.
     pub(super) alive: AtomicU32,
+    /// Jobs that other runners took of each batch, as far as this one has seen.
+    pub(super) taken: Mutex<HashMap<usize, HashSet<String>>>,
 }
 
 /// A batch that is held, by the number that orders name it with.
@@ -55,6 +57,8 @@ pub(super) struct AtWork {
     /// Its number in the database, which another server may give anew.
     pub(super) number: i64,
     pub(super) is_buying: bool,
+    /// The newest attempt of which it is known who made it.
+    pub(super) seen: i64,
 }
 
 /// The writer.
@@ -67,7 +71,7 @@ pub(super) struct Writer {
     pub(super) runner: Runner,
     pub(super) at_work: BTreeMap<usize, AtWork>,
     pub(super) memory: Memory,
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     last_sign: Instant,
 }
 
@@ -173,8 +177,8 @@ impl Writer {
                 Instant::now()
             });
             let most = if self.shared.is_ending.load(Ordering::Relaxed) { FAREWELL } else { self.times.outage };
-            // Who was never connected waits for nobody.
-            if !self.is_enrolled {
+            // Whoever begins is told at once that there is no server; one that breaks off is asked again.
+            if !self.is_enrolled && !matches!(error, PostgresError::Sql(_)) {
                 return Err(error);
             }
             if since.elapsed() > most {
@@ -241,15 +245,9 @@ impl Writer {
             PostgresError::Connect { .. } => true,
             // A primary that steps down is one for a while; whoever starts on a standby is told at once.
             PostgresError::ReadOnly => self.is_enrolled,
-            PostgresError::Sql(error) => match error.code() {
-                None => error.is_closed() || self.client.as_ref().is_none_or(Client::is_closed),
-                Some(code) => {
-                    let class = &code.code()[..2];
-                    // Connection exceptions, a server that is going down or comes up, and too many connections.
-                    matches!(class, "08" | "57" | "53") && *code != SqlState::QUERY_CANCELED
-                        || *code == SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT
-                }
-            },
+            PostgresError::Sql(error) => {
+                is_lost(error) || error.code().is_none() && self.client.as_ref().is_none_or(Client::is_closed)
+            }
             _ => false,
         }
     }

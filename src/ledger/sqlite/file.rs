@@ -9,12 +9,14 @@ use rusqlite::Connection;
 
 use super::backup::{self, CheckError, Contents};
 use super::held::SqliteBatch;
+use super::lock::RunLock;
 use super::open::{OpenError, is_there, open, open_to_read, store_error};
 use super::schema::Kind;
-use super::{books, limits, purchases, read};
+use super::{books, limits, purchases, read, transfer};
 use crate::domain::{Attempt, AttemptState, BatchKey, Fingerprint, History, JobId, Label, TaskId, Usd};
 use crate::files::on_a_thread;
-use crate::ledger::{BoughtElsewhere, HoldError, Ledger, OpenElsewhere, OwnerLimit, Spending, Unavailable};
+use crate::ledger::transfer::Books;
+use crate::ledger::{BoughtElsewhere, CopyError, HoldError, Ledger, OpenElsewhere, OwnerLimit, Spending, Unavailable};
 
 /// A ledger in an SQLite file, which is made when a batch of it is held for the first time.
 #[derive(Clone, Debug)]
@@ -51,6 +53,18 @@ impl SqliteLedger {
     pub async fn backup(&self, to: &Path) -> Result<Contents, CheckError> {
         let (Self { path, kind }, to) = (self.clone(), to.to_owned());
         aside(move || backup::backup(&path, kind, &to)).await
+    }
+
+    /// Reads everything, and keeps all runs away for as long as the locks live.
+    pub(in crate::ledger) async fn take_all(&self) -> Result<(Books, Vec<RunLock>), CopyError> {
+        let Self { path, kind } = self.clone();
+        aside::<_, CopyError>(move || transfer::take_all(&path, kind)).await
+    }
+
+    /// Writes everything into a ledger that is new or empty.
+    pub(in crate::ledger) async fn fill(&self, books: Books) -> Result<(), CopyError> {
+        let Self { path, kind } = self.clone();
+        aside::<_, CopyError>(move || transfer::fill(&path, kind, &books)).await
     }
 
     /// Asks what may take a while; the answer is `nothing` if there is no ledger.

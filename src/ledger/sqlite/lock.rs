@@ -17,7 +17,7 @@ use crate::ledger::{HoldError, Unavailable};
 
 /// The right to run a batch, for as long as it lives.
 #[derive(Debug)]
-pub(super) struct RunLock {
+pub(in crate::ledger) struct RunLock {
     _file: File,
 }
 

@@ -4,7 +4,7 @@
 //! ours, [`schema`] makes and recognises the tables. [`write`](mod@write) and [`read`] are the SQL of one batch, with [`refused`] for what no write may do, [`limits`] the owner's limits, [`books`] that of sums over all of
 //! them, [`purchases`] that of who bought what. [`held`] is a batch that is held, and groups commits on a thread of its own, so that a
 //! slow disk never stalls the stream. [`lock`] lets one runner at a batch: the kernel drops it with the process. [`witness`] notices a ledger that went back in
-//! time. [`backup`] copies and verifies.
+//! time. [`backup`] copies and verifies, [`transfer`] carries all of it into another store and back.
 
 mod addresses;
 mod backup;
@@ -18,6 +18,7 @@ mod purchases;
 mod read;
 mod refused;
 mod schema;
+mod transfer;
 mod witness;
 mod write;
 

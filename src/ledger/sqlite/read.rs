@@ -167,7 +167,7 @@ mod tests {
     use crate::ledger::sqlite::open::open;
     use crate::ledger::sqlite::schema::Kind;
     use crate::ledger::sqlite::write::intend;
-    use crate::ledger::suite::intent_of;
+    use crate::ledger::suite::store::intent_of;
 
     /// A value that makes no sense is told with the column that it stands in, and with no other.
     #[test]

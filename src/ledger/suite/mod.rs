@@ -12,5 +12,5 @@ mod tasks;
 pub(in crate::ledger) use holding::*;
 pub(in crate::ledger) use lives::*;
 pub(in crate::ledger) use money::*;
-pub(in crate::ledger) use store::{Fresh, for_store, intent_of};
+pub(in crate::ledger) use store::{Fresh, for_store};
 pub(in crate::ledger) use tasks::*;

@@ -1,0 +1,109 @@
+//! Options of what the owner of the money says, and of what one machine wants of the others.
+
+use std::path::PathBuf;
+use std::str::FromStr as _;
+
+use clap::builder::BoolishValueParser;
+use clap::{ArgAction, Args, Subcommand};
+
+use super::groups::{ManifestArgs, SelectArgs, ServiceArgs, at_least_one};
+use crate::domain::{Label, Usd};
+
+/// Options of `limit`.
+#[derive(Debug, Args)]
+pub(crate) struct LimitArgs {
+    /// What to do
+    #[command(subcommand)]
+    pub command: LimitCommand,
+    /// The ledger [default: .shotlist/ledger.db in the working folder]
+    #[arg(long, global = true, env = "SHOTLIST_LEDGER", hide_env_values = true, value_name = "PATH|postgres://…")]
+    pub ledger: Option<PathBuf>,
+    /// It is one of the simulator
+    #[arg(long, global = true, env = "SHOTLIST_SANDBOX", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    pub sandbox: bool,
+}
+
+/// What can be done with the owner's limits.
+#[derive(Debug, Subcommand)]
+pub(crate) enum LimitCommand {
+    /// Set limits that no manifest can raise
+    Set(LimitSetArgs),
+    /// Show them, with what is left
+    Show,
+}
+
+/// Options of `limit set`.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("what").required(true).multiple(true).args(["day", "month", "slots", "resume"]))]
+pub(crate) struct LimitSetArgs {
+    /// The most that all batches of the ledger may cost in a day; `none` takes the limit away
+    #[arg(long, value_name = "USD|none", value_parser = amount)]
+    pub day: Option<Amount>,
+    /// The same in a month
+    #[arg(long, value_name = "USD|none", value_parser = amount)]
+    pub month: Option<Amount>,
+    /// They are about what has this label, and not about everything
+    #[arg(long, value_name = "NAME=VALUE", value_parser = label)]
+    pub label: Option<Label>,
+    /// The time zone whose days and months count, for example Europe/Berlin [default: this machine's]
+    #[arg(long, value_name = "ZONE", value_parser = zone)]
+    pub timezone: Option<String>,
+    /// How many tasks all runners together may have at the service; `none` for as many as the most that one of them was given. For a
+    /// ledger on PostgreSQL
+    #[arg(long, value_name = "N|none", value_parser = slots)]
+    pub slots: Option<Slots>,
+    /// Let everybody buy again after the database had forgotten something, once you have looked. For a ledger on PostgreSQL
+    #[arg(long)]
+    pub resume: bool,
+}
+
+/// An amount, or none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Amount(pub Option<Usd>);
+
+/// A number of places, or none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Slots(pub Option<u32>);
+
+/// Options of `fetch`.
+#[derive(Debug, Args)]
+pub(crate) struct FetchArgs {
+    #[command(flatten)]
+    pub manifest: ManifestArgs,
+    #[command(flatten)]
+    pub selection: SelectArgs,
+    /// The folder for the videos [default: as for `run`]
+    #[arg(long, env = "SHOTLIST_OUT", hide_env_values = true, value_name = "DIR", help_heading = "Files")]
+    pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub service: ServiceArgs,
+}
+
+fn amount(text: &str) -> Result<Amount, String> {
+    if text == "none" {
+        return Ok(Amount(None));
+    }
+    Usd::from_str(text).map(|usd| Amount(Some(usd))).map_err(|error| error.to_string())
+}
+
+fn slots(text: &str) -> Result<Slots, String> {
+    if text == "none" {
+        return Ok(Slots(None));
+    }
+    let count = at_least_one(text)?;
+    u32::try_from(count).map(|count| Slots(Some(count))).map_err(|_| "that is too many".to_owned())
+}
+
+fn label(text: &str) -> Result<Label, String> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE, for example client=acme")?;
+    if name.is_empty() {
+        return Err("the name before the = is empty".to_owned());
+    }
+    Ok(Label { name: name.to_owned(), value: value.to_owned() })
+}
+
+fn zone(text: &str) -> Result<String, String> {
+    jiff::tz::TimeZone::get(text)
+        .map_err(|_| "there is no such time zone; write one such as Europe/Berlin".to_owned())?;
+    Ok(text.to_owned())
+}

@@ -1,0 +1,53 @@
+//! `shotlist fetch`: brings the videos that are not on this machine. Nothing is bought.
+
+use crate::cli::args::FetchArgs;
+use crate::cli::connect::{address, connect};
+use crate::cli::exit::Exit;
+use crate::cli::failure::Failure;
+use crate::cli::manifest::{Wanted, load};
+use crate::cli::{paths, runtime, signals};
+use crate::session::{Consent, Options, Session, Stop};
+use crate::ui::{self, Progress, Terminal};
+
+/// Fetches what is missing here, also what other machines have.
+pub(super) fn fetch(args: &FetchArgs, terminal: &Terminal) -> Result<Exit, Failure> {
+    let wanted = Wanted { secret: args.service.api_key_file.as_deref(), ..Wanted::default() };
+    let chosen = load(&args.manifest, &args.selection, wanted, terminal)?;
+    let key = &chosen.manifest.key;
+    let again = paths::again(&args.manifest, key);
+    let options = Options {
+        selection: chosen.selection,
+        fetches_only: true,
+        collects: false,
+        ..paths::options(&args.manifest, args.out.as_deref(), key)?
+    };
+    let session = Session::new(chosen.manifest, paths::ledger(&args.manifest)?, options);
+    let ended = runtime::block_on(async {
+        let held = session.hold().await?;
+        let connection = if held.plan().needs_service() {
+            Some(connect(address(&args.manifest, &args.service)?, &args.manifest, &args.service, false).await?)
+        } else {
+            None
+        };
+        let ready = held.ready(connection)?;
+        let (stop, nothing) = (Stop::default(), Consent::default());
+        let progress = Progress::new(terminal, &again, ready.plan(), session.settings());
+        let tell = |event| progress.tell(&event);
+        let ended = tokio::select! {
+            outcome = ready.run(&nothing, &stop, &tell) => Ok(outcome),
+            signal = signals::watch(&stop, &tell) => Err(signal),
+            never = progress.keep_telling() => match never {},
+        };
+        progress.finish();
+        Ok(ended)
+    });
+    let outcome = match ended? {
+        Ok(outcome) => outcome?,
+        Err(signal) => return Ok(Exit::Signal(signal)),
+    };
+    let report = outcome.reported.map_err(crate::session::Refusal::from)?.report;
+    if !terminal.is_quiet {
+        terminal.result(&ui::summary_text(&report, None, &again, &session.written_reports()));
+    }
+    Ok(if outcome.run.unfetched > 0 { Exit::SomeFailed } else { Exit::Done })
+}

@@ -1,0 +1,83 @@
+//! `shotlist limit`: the owner's limits, which stand in the ledger.
+
+use std::path::Path;
+
+use jiff::tz::TimeZone;
+
+use crate::cli::args::{Amount, LimitArgs, LimitCommand, LimitSetArgs};
+use crate::cli::exit::Exit;
+use crate::cli::failure::Failure;
+use crate::cli::{paths, runtime};
+use crate::domain::Usd;
+use crate::ledger::{AnyLedger, Ledger as _, OwnerLimit, Span};
+use crate::ui::{Page, Terminal};
+
+/// Sets or shows the owner's limits.
+pub(super) fn limit(args: &LimitArgs, terminal: &Terminal) -> Result<Exit, Failure> {
+    let ledger = paths::ledger_of(args.ledger.as_deref(), Path::new(""), args.sandbox)?;
+    let done = runtime::block_on(async {
+        if let LimitCommand::Set(set) = &args.command {
+            change(&ledger, set).await?;
+            if terminal.is_quiet {
+                return Ok(());
+            }
+        }
+        terminal.result(&shown(&ledger).await?);
+        Ok(())
+    });
+    done.map_err(Failure::without_money)?;
+    Ok(Exit::Done)
+}
+
+async fn change(ledger: &AnyLedger, set: &LimitSetArgs) -> Result<(), Failure> {
+    let zone = match &set.timezone {
+        Some(zone) => zone.clone(),
+        // A machine whose zone has no name counts in UTC, and that is shown.
+        None => TimeZone::system().iana_name().unwrap_or("UTC").to_owned(),
+    };
+    for (span, amount) in [(Span::Day, set.day), (Span::Month, set.month)] {
+        let Some(Amount(amount)) = amount else { continue };
+        let usd = amount.unwrap_or(Usd::ZERO);
+        let limit = OwnerLimit { label: set.label.clone(), span, usd, zone: zone.clone() };
+        ledger.set_owner_limit(limit, amount.is_some()).await?;
+    }
+    if set.slots.is_none() && !set.resume {
+        return Ok(());
+    }
+    let AnyLedger::Server(server) = ledger else {
+        let failure =
+            Failure::plain(Exit::Usage, "--slots and --resume are about runners that share a ledger on PostgreSQL");
+        return Err(failure.with_help("on one machine, --concurrency says how many tasks a run may have"));
+    };
+    if let Some(slots) = set.slots {
+        server.set_slots(slots.0).await?;
+    }
+    if set.resume {
+        server.lift_the_stop().await?;
+    }
+    Ok(())
+}
+
+async fn shown(ledger: &AnyLedger) -> Result<Page, Failure> {
+    let (mut page, now) = (Page::new(), ledger.now().await?);
+    let limits = ledger.owner_limits().await?;
+    for limit in &limits {
+        let now_limit = limit.at(now);
+        let used = ledger.used_since(now_limit.since, now_limit.label.clone()).await?;
+        let (left, zone) = (limit.usd.saturating_sub(used), &limit.zone);
+        page.line(format_args!("{}: ${} ({zone}), ${used} used, ${left} left", limit.name(), limit.usd));
+    }
+    if limits.is_empty() {
+        page.line("no limit is set");
+    }
+    if let AnyLedger::Server(server) = ledger {
+        let (slots, stopped) = server.rule().await?;
+        if let Some(slots) = slots {
+            page.line(format_args!("tasks at the service: {slots} for all runners together"));
+        }
+        if let Some(why) = stopped {
+            page.line(format_args!("nobody buys: {why}; `shotlist limit set --resume` ends that"));
+        }
+    }
+    Ok(page)
+}

@@ -1,0 +1,83 @@
+//! All of a ledger in a database, read and written at once.
+
+use std::collections::HashMap;
+
+use tokio_postgres::Transaction;
+use tokio_postgres::types::{ToSql, Type};
+
+use super::error::PostgresError;
+use super::rows::{self, Row, read_row, restored, storable};
+use super::{batches, limits};
+use crate::domain::BatchKey;
+use crate::ledger::transfer::Books;
+
+/// How many attempts one statement writes.
+const AT_ONCE: usize = 500;
+
+/// The runners that live, if there are any.
+pub(super) async fn at_it(transaction: &Transaction<'_>) -> Result<Option<String>, PostgresError> {
+    // Nobody buys while this is held.
+    transaction.query_typed("SELECT id FROM ledger WHERE id = 1 FOR UPDATE", &[]).await?;
+    let sql = "SELECT string_agg(name, ', ') FROM runner WHERE died_us IS NULL AND left_us IS NULL";
+    Ok(transaction.query_typed_one(sql, &[]).await?.try_get(0)?)
+}
+
+/// Reads everything.
+pub(super) async fn take_all(transaction: &Transaction<'_>) -> Result<Books, PostgresError> {
+    let (mut places, mut keys) = (HashMap::new(), Vec::new());
+    for row in transaction.query_typed("SELECT id, name, batch FROM batch ORDER BY id", &[]).await? {
+        places.insert(row.try_get::<_, i64>(0)?, keys.len());
+        keys.push(BatchKey { name: row.try_get(1)?, batch: row.try_get(2)? });
+    }
+    let place = |id: i64| places.get(&id).copied().unwrap_or_default();
+    let mut attempts = Vec::new();
+    for row in transaction.query_typed("SELECT row_to_json(attempt)::text FROM attempt ORDER BY id", &[]).await? {
+        let row = read_row(row.try_get(0)?)?;
+        attempts.push((place(row.batch), row.stored));
+    }
+    let mut unsent = Vec::new();
+    for row in transaction.query_typed("SELECT batch, job, reason, at_us FROM unsent", &[]).await? {
+        unsent.push((place(row.try_get(0)?), row.try_get(1)?, restored(row.try_get(2)?), row.try_get(3)?));
+    }
+    let mut addresses = Vec::new();
+    for row in transaction.query_typed("SELECT sha256, command, url, at_us FROM picture_address", &[]).await? {
+        addresses.push((row.try_get(0)?, restored(row.try_get(1)?), restored(row.try_get(2)?), row.try_get(3)?));
+    }
+    Ok(Books { batches: keys, attempts, unsent, addresses, limits: limits::read(transaction).await? })
+}
+
+/// Whether nothing was ever written into it.
+pub(super) async fn is_empty(transaction: &Transaction<'_>) -> Result<bool, PostgresError> {
+    transaction.query_typed("SELECT id FROM ledger WHERE id = 1 FOR UPDATE", &[]).await?;
+    let sql = "SELECT NOT EXISTS (SELECT 1 FROM attempt) AND NOT EXISTS (SELECT 1 FROM owner_limit)
+         AND NOT EXISTS (SELECT 1 FROM unsent)";
+    Ok(transaction.query_typed_one(sql, &[]).await?.try_get(0)?)
+}
+
+/// Writes everything.
+pub(super) async fn fill(transaction: &Transaction<'_>, books: &Books) -> Result<(), PostgresError> {
+    let mut numbers = Vec::with_capacity(books.batches.len());
+    for key in &books.batches {
+        numbers.push(batches::ensure(transaction, key).await?);
+    }
+    for some in books.attempts.chunks(AT_ONCE) {
+        let new: Vec<Row> = some.iter().map(|(place, stored)| Row::carried(stored.clone(), numbers[*place])).collect();
+        rows::insert(transaction, &new.iter().collect::<Vec<_>>()).await?;
+    }
+    for (place, job, reason, at) in &books.unsent {
+        let reason = storable(reason);
+        let values: [(&(dyn ToSql + Sync), Type); 4] =
+            [(&numbers[*place], Type::INT8), (job, Type::TEXT), (&reason, Type::TEXT), (at, Type::INT8)];
+        transaction.execute_typed("INSERT INTO unsent VALUES ($1, $2, $3, $4)", &values).await?;
+    }
+    for (sha256, command, url, at) in &books.addresses {
+        let (command, url) = (storable(command), storable(url));
+        let values: [(&(dyn ToSql + Sync), Type); 4] =
+            [(sha256, Type::TEXT), (&command, Type::TEXT), (&url, Type::TEXT), (at, Type::INT8)];
+        transaction.execute_typed("INSERT INTO picture_address VALUES ($1, $2, $3, $4)", &values).await?;
+    }
+    for limit in &books.limits {
+        limits::set(transaction, limit, true).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,107 @@
+//! All of a ledger in a file, read and written at once.
+
+use std::path::Path;
+
+use rusqlite::types::Value as Cell;
+use rusqlite::{Connection, params, params_from_iter};
+
+use super::limits;
+use super::lock::RunLock;
+use super::open::{OpenError, open, open_to_read, store_error};
+use super::read::{ATTEMPT, attempt};
+use super::schema::Kind;
+use super::witness::{self, Witness};
+use crate::domain::BatchKey;
+use crate::ledger::stored::Stored;
+use crate::ledger::transfer::{Books, CopyError};
+
+impl From<OpenError> for CopyError {
+    fn from(error: OpenError) -> Self {
+        Self::Unavailable(error.into())
+    }
+}
+
+/// Reads everything, and keeps all runs away for as long as the locks live.
+pub(super) fn take_all(path: &Path, kind: Kind) -> Result<(Books, Vec<RunLock>), CopyError> {
+    let missing = || CopyError::Missing(path.display().to_string());
+    let connection = open_to_read(path, kind)?.ok_or_else(missing)?;
+    let store = |error| CopyError::from(store_error(path, error));
+    let batches = batches(&connection).map_err(store)?;
+    let locks = batches.iter().map(|(_, key)| RunLock::acquire(path, key)).collect::<Result<_, _>>()?;
+    // Read once more under the locks: what was written until then is in it.
+    let connection = open_to_read(path, kind)?.ok_or_else(missing)?;
+    let books = books(&connection, &batches).map_err(store)?;
+    Ok((books, locks))
+}
+
+fn batches(connection: &Connection) -> rusqlite::Result<Vec<(i64, BatchKey)>> {
+    let mut statement = connection.prepare("SELECT id, name, batch FROM batch ORDER BY id")?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, BatchKey { name: row.get(1)?, batch: row.get(2)? })))?;
+    rows.collect()
+}
+
+fn books(connection: &Connection, batches: &[(i64, BatchKey)]) -> rusqlite::Result<Books> {
+    let place = |id: i64| batches.iter().position(|(own, _)| *own == id).unwrap_or_default();
+    let mut statement = connection.prepare(&format!("SELECT {ATTEMPT}, batch AS of FROM attempt ORDER BY id"))?;
+    let attempts = statement.query_map([], |row| Ok((place(row.get("of")?), Stored::from(&attempt(row, None)?))))?;
+    let mut statement = connection.prepare("SELECT batch, job, reason, at_us FROM unsent")?;
+    let unsent = statement.query_map([], |row| Ok((place(row.get(0)?), row.get(1)?, row.get(2)?, row.get(3)?)))?;
+    let mut statement = connection.prepare("SELECT sha256, command, url, at_us FROM picture_address")?;
+    let addresses = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
+    Ok(Books {
+        batches: batches.iter().map(|(_, key)| key.clone()).collect(),
+        attempts: attempts.collect::<rusqlite::Result<_>>()?,
+        unsent: unsent.collect::<rusqlite::Result<_>>()?,
+        addresses: addresses.collect::<rusqlite::Result<_>>()?,
+        limits: limits::read(connection)?,
+    })
+}
+
+/// Writes everything into a ledger that is new or empty, in one transaction.
+pub(super) fn fill(path: &Path, kind: Kind, books: &Books) -> Result<(), CopyError> {
+    let mut connection = open(path, kind)?;
+    let store = |error| CopyError::from(store_error(path, error));
+    let transaction = connection.transaction().map_err(store)?;
+    let is_empty = "SELECT NOT EXISTS (SELECT 1 FROM batch) AND NOT EXISTS (SELECT 1 FROM owner_limit)";
+    if !transaction.query_row(is_empty, [], |row| row.get::<_, bool>(0)).map_err(store)? {
+        return Err(CopyError::NotEmpty(path.display().to_string()));
+    }
+    write(&transaction, books).map_err(store)?;
+    let commits = witness::count(&transaction).map_err(store)?;
+    transaction.commit().map_err(store)?;
+    let witness = Witness::open(path).map_err(|source| OpenError::Witness { path: path.to_owned(), source });
+    witness?.note(commits);
+    Ok(())
+}
+
+fn write(connection: &Connection, books: &Books) -> rusqlite::Result<()> {
+    let id = |place: usize| i64::try_from(place + 1).unwrap_or(i64::MAX);
+    for (place, key) in books.batches.iter().enumerate() {
+        connection.execute("INSERT INTO batch VALUES (?1, ?2, ?3)", params![id(place), key.name, key.batch])?;
+    }
+    for (place, stored) in &books.attempts {
+        let row =
+            serde_json::to_value(stored).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+        let cells = row.as_object().into_iter().flatten();
+        let (names, values): (Vec<&str>, Vec<Cell>) = cells.map(|(name, value)| (name.as_str(), cell(value))).unzip();
+        let holders = vec!["?"; names.len() + 1].join(", ");
+        let sql = format!("INSERT INTO attempt ({}, batch) VALUES ({holders})", names.join(", "));
+        let values = values.into_iter().chain([Cell::Integer(id(*place))]);
+        connection.prepare_cached(&sql)?.execute(params_from_iter(values))?;
+    }
+    for (place, job, reason, at) in &books.unsent {
+        connection.execute("INSERT INTO unsent VALUES (?1, ?2, ?3, ?4)", params![id(*place), job, reason, at])?;
+    }
+    for (sha256, command, url, at) in &books.addresses {
+        connection.execute("INSERT INTO picture_address VALUES (?1, ?2, ?3, ?4)", params![sha256, command, url, at])?;
+    }
+    books.limits.iter().try_for_each(|limit| limits::set(connection, limit, true))
+}
+
+fn cell(value: &serde_json::Value) -> Cell {
+    match value {
+        serde_json::Value::String(text) => Cell::Text(text.clone()),
+        serde_json::Value::Number(number) => number.as_i64().map_or(Cell::Null, Cell::Integer),
+        _ => Cell::Null,
+    }
+}

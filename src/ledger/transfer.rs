@@ -1,0 +1,90 @@
+//! All of a ledger, on its way from one store into another: whole or not at all.
+
+use super::any::AnyLedger;
+use super::owner::OwnerLimit;
+use super::stored::Stored;
+use super::{Contents, HoldError, Unavailable};
+use crate::domain::{AttemptState, BatchKey, Usd};
+
+/// Everything that a ledger knows. Attempts and jobs name their batch by its place in the list.
+pub(super) struct Books {
+    pub(super) batches: Vec<BatchKey>,
+    pub(super) attempts: Vec<(usize, Stored)>,
+    /// Why jobs were not sent: the batch, the job, the reason, and when, in microseconds.
+    pub(super) unsent: Vec<(usize, String, String, i64)>,
+    /// Addresses of pictures: the SHA-256, the command, the address, and when, in microseconds.
+    pub(super) addresses: Vec<(String, String, String, i64)>,
+    pub(super) limits: Vec<OwnerLimit>,
+}
+
+/// Why a ledger could not be carried into another. The other one is as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum CopyError {
+    /// One of the two can't be used.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+    /// A run is at the one that is read.
+    #[error("a run is at the ledger that is to be copied: {0}")]
+    Busy(String),
+    /// There is nothing to read.
+    #[error("there is no ledger at {0}")]
+    Missing(String),
+    /// The one that is to be written has attempts already.
+    #[error("{0} is not empty: two ledgers can't become one")]
+    NotEmpty(String),
+}
+
+impl CopyError {
+    /// How to mend it.
+    #[must_use]
+    pub fn help(&self) -> &'static str {
+        match self {
+            Self::Unavailable(error) => error.help(),
+            Self::Busy(_) => "wait until it has ended: what it buys meanwhile would be missing in the copy",
+            Self::Missing(_) => "name a ledger that is there; it lies in .shotlist beside the manifest",
+            Self::NotEmpty(_) => "name a new file, or a database without a ledger",
+        }
+    }
+}
+
+impl From<HoldError> for CopyError {
+    fn from(error: HoldError) -> Self {
+        match error {
+            HoldError::Unavailable(error) => Self::Unavailable(error),
+            busy @ HoldError::Busy { .. } => Self::Busy(busy.to_string()),
+        }
+    }
+}
+
+impl Books {
+    /// What it holds, in numbers.
+    pub(super) fn contents(&self) -> Contents {
+        let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+        let is_spent = |row: &&Stored| {
+            !AttemptState::named(&row.state).is_some_and(AttemptState::is_free) && row.billed.as_deref() != Some("none")
+        };
+        let spent = self.attempts.iter().map(|(_, row)| row).filter(is_spent);
+        Contents {
+            batches: count(self.batches.len()),
+            attempts: count(self.attempts.len()),
+            price: spent.map(|row| Usd::from_micros(row.price_micros)).sum(),
+        }
+    }
+}
+
+impl AnyLedger {
+    /// Carries everything into another ledger, which must be empty. Nobody may be at this one meanwhile.
+    pub async fn copy_to(&self, to: &Self) -> Result<Contents, CopyError> {
+        // Held until the copy is there.
+        let (books, _locks) = match self {
+            Self::File(file) => file.take_all().await?,
+            Self::Server(server) => (server.take_all().await?, Vec::new()),
+        };
+        let contents = books.contents();
+        match to {
+            Self::File(file) => file.fill(books).await?,
+            Self::Server(server) => server.fill(books).await?,
+        }
+        Ok(contents)
+    }
+}

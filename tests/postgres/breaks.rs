@@ -1,0 +1,101 @@
+//! Connections that break at any point, and a server that goes and comes: nobody pays twice, and nobody is left in doubt.
+
+use std::process::Child;
+use std::time::Duration;
+
+use crate::cluster::{Cluster, as_postgres, folder, free_port};
+use crate::proxy::Proxy;
+use crate::support::wait_until;
+use crate::team::{Team, all_end};
+
+fn is_running(children: &mut [Child]) -> bool {
+    children.iter_mut().any(|child| child.try_wait().expect("a status").is_none())
+}
+
+/// While they run, something is done to them again and again.
+fn troubled(team: &Team, mut trouble: impl FnMut()) {
+    let mut started = team.all_at_once(&[]);
+    while is_running(&mut started) {
+        trouble();
+    }
+    all_end(started, &[0]);
+}
+
+#[test]
+fn backends_that_are_terminated_at_random_leave_no_doubt() {
+    let team = Team::new(3, 300);
+    let mut terminated = 0;
+    troubled(&team, || {
+        std::thread::sleep(Duration::from_millis(fastrand::u64(20..150)));
+        let some = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+             WHERE application_name = 'shotlist' AND datname = current_database() AND random() < 0.6";
+        terminated += team.database.sql(some).parse::<usize>().expect("a number");
+    });
+    assert!(terminated > 10, "only {terminated} backends were terminated");
+    assert_eq!(team.agree(), (300, 0));
+}
+
+#[test]
+fn connections_that_are_cut_or_stall_anywhere_leave_no_doubt() {
+    let mut team = Team::new(3, 300);
+    let proxy = Proxy::to(Cluster::shared().port);
+    team.ledger = format!("postgres://postgres@127.0.0.1:{}/{}", proxy.port(), team.database.name);
+    troubled(&team, || {
+        std::thread::sleep(Duration::from_millis(fastrand::u64(10..120)));
+        if fastrand::u32(0..3) == 0 {
+            proxy.stall(true);
+            std::thread::sleep(Duration::from_millis(fastrand::u64(10..200)));
+            proxy.stall(false);
+        } else {
+            proxy.cut();
+        }
+    });
+    let cuts = proxy.cuts.load(std::sync::atomic::Ordering::Relaxed);
+    assert!(cuts > 10, "only {cuts} cuts");
+    assert_eq!(team.agree(), (300, 0));
+}
+
+#[test]
+fn a_server_that_crashes_and_comes_back_is_waited_for() {
+    let mut cluster = Cluster::start(&[]);
+    let team = Team::on(cluster.database(), 2, 300, &["--speed", "400"]);
+    let started = team.all_at_once(&[]);
+    for round in 1..=3 {
+        wait_until("some are bought", || {
+            team.database.sql("SELECT CASE WHEN to_regclass('shotlist.attempt') IS NULL THEN 0 ELSE 1 END") == "1"
+                && team.database.sql("SELECT count(*) FROM shotlist.attempt").parse::<u32>().expect("a number")
+                    > round * 50
+        });
+        cluster.crash_and_restart(&[]);
+    }
+    all_end(started, &[0]);
+    assert_eq!(team.agree(), (300, 0));
+}
+
+/// Behind a pooler, each transaction may meet another session.
+#[test]
+fn a_pooler_that_hands_out_transactions_changes_nothing() {
+    let mut team = Team::new(3, 300);
+    let (folder, port) = (folder(), free_port());
+    let settings = format!(
+        "[databases]\n* = user=postgres host=127.0.0.1 port={}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
+         unix_socket_dir =\nauth_type = any\npool_mode = transaction\ndefault_pool_size = 4\nmax_client_conn = 100\n\
+         ignore_startup_parameters = extra_float_digits\nlogfile = {}/log\npidfile = {}/pid\n",
+        Cluster::shared().port,
+        folder.path().display(),
+        folder.path().display(),
+    );
+    std::fs::write(folder.path().join("settings.ini"), settings).expect("a file");
+    let program =
+        ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"].into_iter().find(|path| std::path::Path::new(path).exists());
+    let program = program.expect("pgbouncer is here: apt install pgbouncer");
+    let mut pooler =
+        as_postgres(std::path::Path::new(program)).arg(folder.path().join("settings.ini")).spawn().expect("it starts");
+    wait_until("the pooler takes connections", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
+    team.ledger = format!("postgres://postgres@127.0.0.1:{port}/{}", team.database.name);
+    all_end(team.all_at_once(&[]), &[0]);
+    pooler.kill().expect("it ends");
+    pooler.wait().expect("it ended");
+    drop(std::process::Command::new("pkill").args(["-f", &folder.path().display().to_string()]).status());
+    assert_eq!(team.agree(), (300, 0));
+}

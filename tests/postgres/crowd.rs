@@ -1,0 +1,55 @@
+//! Many runners at once, and nothing goes wrong but that they are many.
+
+use crate::support::Ended;
+use crate::team::{Team, all_end};
+
+fn a_thousand_jobs(runners: usize) {
+    let team = Team::new(runners, 1000);
+    all_end(team.all_at_once(&[]), &[0]);
+    assert_eq!(team.agree(), (1000, 0));
+    assert_eq!(
+        team.database.sql("SELECT count(*), count(*) FILTER (WHERE state = 'completed') FROM shotlist.attempt"),
+        "1000|1000"
+    );
+    let at_work = team.database.sql("SELECT count(DISTINCT runner) FROM shotlist.attempt").parse::<usize>();
+    assert_eq!(at_work, Ok(runners), "each of them bought something");
+    assert_eq!(team.database.sql("SELECT count(*) FROM shotlist.runner WHERE left_us IS NULL"), "0");
+}
+
+#[test]
+fn two_runners_share_a_thousand_jobs() {
+    a_thousand_jobs(2);
+}
+
+#[test]
+fn four_runners_share_a_thousand_jobs() {
+    a_thousand_jobs(4);
+}
+
+#[test]
+fn eight_runners_share_a_thousand_jobs() {
+    a_thousand_jobs(8);
+}
+
+/// The places of the account and the limit of the month are those of all runners together.
+#[test]
+fn no_limit_is_passed_by_many_that_one_would_keep() {
+    let team = Team::new(4, 60);
+    for desk in &team.desks {
+        let manifest = std::fs::read_to_string(desk.path("m.yaml")).expect("the manifest");
+        desk.write("m.yaml", manifest.replace("jobs:\n", "budget: { month: 20.00 }\njobs:\n"));
+    }
+    let started = team.all_at_once(&["--concurrency", "8", "--sample", "20"]);
+    for ended in started.into_iter().map(Ended::of) {
+        // Whoever comes when the month is spent is refused, or stopped.
+        assert!(matches!(ended.code, Some(0 | 3)), "{:?} {}", ended.code, ended.stderr);
+    }
+    let (charges, doubts) = team.agree();
+    assert!(charges <= 22 && doubts == 0, "22 of $0.90 fit into $20: {charges}, {doubts}");
+    let most = team.database.sql(
+        "WITH changes AS (SELECT intended_us AS at, 1 AS by FROM shotlist.attempt
+             UNION ALL SELECT ended_us, -1 FROM shotlist.attempt WHERE ended_us IS NOT NULL)
+         SELECT max(open) FROM (SELECT sum(by) OVER (ORDER BY at, by) AS open FROM changes) AS so_far",
+    );
+    assert!(most.parse::<u32>().expect("a number") <= 8 + 1, "{most} at once");
+}

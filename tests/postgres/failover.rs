@@ -1,0 +1,106 @@
+//! A standby takes over that lacks the last commits: what the database has forgotten is put back, and nobody buys on before a person has
+//! looked.
+
+use std::path::Path;
+
+use crate::cluster::{Cluster, as_postgres, done, folder, program};
+use crate::proxy::Proxy;
+use crate::support::{Ended, wait_until};
+use crate::team::{Team, all_end};
+
+/// A copy of a cluster that follows it, not started yet.
+fn standby_of(primary: &Cluster) -> tempfile::TempDir {
+    let folder = folder();
+    let copy = as_postgres(&program("pg_basebackup"))
+        .args(["-h", "127.0.0.1", "-U", "postgres", "-R", "-X", "stream", "-c", "fast", "--no-sync", "-p"])
+        .arg(primary.port.to_string())
+        .arg("-D")
+        .arg(folder.path().join("data"))
+        .output()
+        .expect("pg_basebackup starts");
+    assert!(copy.status.success(), "{}", String::from_utf8_lossy(&copy.stderr));
+    folder
+}
+
+fn promote(data: &Path) {
+    done(as_postgres(&program("pg_ctl")).args(["promote", "-w", "-D"]).arg(data));
+}
+
+fn bought(team: &Team) -> u32 {
+    team.database.sql("SELECT count(*) FROM shotlist.attempt").parse().expect("a number")
+}
+
+#[test]
+fn what_a_lagging_standby_lacks_is_put_back_and_everybody_stops() {
+    let mut primary = Cluster::start(&["wal_level=replica", "max_wal_senders=4"]);
+    let mut team = Team::on(primary.database(), 2, 400, &["--speed", "40"]);
+    let proxy = Proxy::to(primary.port);
+    team.ledger = format!("postgres://postgres@127.0.0.1:{}/{}", proxy.port(), team.database.name);
+    // One job each, so that the ledger is there before it is copied.
+    team.run(0, &["--limit", "1"]).ends_with(0);
+    let started = team.all_at_once(&["--concurrency", "20"]);
+    wait_until("they are at it", || bought(&team) > 20);
+    // The standby has everything until here, and nothing that comes after.
+    let copy = standby_of(&primary);
+    let had = bought(&team);
+    wait_until("the primary knows more", || bought(&team) > had + 20);
+    proxy.close(true);
+    primary.stop();
+    let standby = Cluster::of_folder(copy, &[]);
+    promote(&standby.data());
+    team.database = standby.named(&team.database.name);
+    proxy.lead_to(standby.port);
+    proxy.close(false);
+    for ended in started.into_iter().map(Ended::of) {
+        assert_eq!(ended.code, Some(74), "{}", ended.stderr);
+        let is_told = ended.stderr.contains("forgotten") || ended.stderr.contains("another server has taken over");
+        assert!(is_told, "{}", ended.stderr);
+    }
+    // Everything that was charged is known again: the tasks' ids survived in the runners.
+    let (charges, _) = team.agree();
+    assert!(charges > had as usize, "{charges} of {had}");
+    assert!(
+        team.database
+            .sql("SELECT count(*) FROM shotlist.attempt WHERE was_forgotten")
+            .parse::<u32>()
+            .expect("a number")
+            > 0
+    );
+    // Nobody buys before a person has looked.
+    let before = bought(&team);
+    let refused = team.run(1, &[]).ends();
+    assert_eq!((refused.code, bought(&team)), (Some(74), before), "{}", refused.stderr);
+    assert!(refused.stderr.contains("shotlist limit set --resume"), "{}", refused.stderr);
+    team.command(0, &["limit", "set", "--resume"]).ends_with(0);
+    all_end(vec![team.run(0, &[]).starts(), team.run(1, &[]).starts()], &[0, 7]);
+    let (charges, doubts) = team.agree();
+    assert!(charges + doubts >= 400, "{charges} {doubts}");
+}
+
+/// Also when nobody who runs has lost anything: whoever was alive and stays silent may be the one who has.
+#[test]
+fn after_a_standby_took_over_nobody_buys_before_all_have_answered() {
+    let mut primary = Cluster::start(&["wal_level=replica", "max_wal_senders=4"]);
+    let mut team = Team::on(primary.database(), 2, 200, &["--speed", "40"]);
+    let proxy = Proxy::to(primary.port);
+    team.ledger = format!("postgres://postgres@127.0.0.1:{}/{}", proxy.port(), team.database.name);
+    let mut started = team.all_at_once(&["--concurrency", "4"]);
+    wait_until("they are at it", || {
+        team.database.sql("SELECT to_regclass('shotlist.attempt') IS NOT NULL") == "t" && bought(&team) > 8
+    });
+    let copy = standby_of(&primary);
+    proxy.close(true);
+    // It dies with the server, and with what only it knows.
+    crate::team::murdered(started.remove(0));
+    primary.stop();
+    let standby = Cluster::of_folder(copy, &[]);
+    promote(&standby.data());
+    team.database = standby.named(&team.database.name);
+    proxy.lead_to(standby.port);
+    proxy.close(false);
+    for ended in started.into_iter().map(Ended::of) {
+        assert_eq!(ended.code, Some(74), "{}", ended.stderr);
+    }
+    assert!(team.database.sql("SELECT stopped FROM shotlist.ledger").contains("desk-"), "it says whom nobody heard of");
+    team.agree();
+}

@@ -1,0 +1,132 @@
+//! Several runners with one ledger, each in a folder of its own as on another machine, and one simulator that keeps books of what
+//! it charged. Whatever happens to them, the two must agree.
+
+use std::collections::BTreeMap;
+use std::process::Child;
+
+use crate::cluster::{Cluster, Database};
+use crate::support::{Ended, Program, Simulator, Workspace, kill};
+
+/// How many times shorter runners wait for one another here: dead after two seconds.
+pub const HASTE: &str = "30";
+
+/// A team at work.
+pub struct Team {
+    pub database: Database,
+    pub simulator: Simulator,
+    pub desks: Vec<Workspace>,
+    /// Where the runners find the ledger.
+    pub ledger: String,
+    here: Workspace,
+}
+
+/// A manifest of this many jobs.
+pub fn jobs(count: usize) -> String {
+    let mut manifest = String::from("version: 1\ndefaults: { model: alpha-2 }\njobs:\n");
+    for number in 0..count {
+        manifest.push_str(&format!("  - {{ id: j{number}, prompt: number {number} }}\n"));
+    }
+    manifest
+}
+
+impl Team {
+    /// So many runners, with a manifest of so many jobs.
+    pub fn new(runners: usize, count: usize) -> Self {
+        Self::on(Cluster::shared().database(), runners, count, &["--speed", "400"])
+    }
+
+    pub fn on(database: Database, runners: usize, count: usize, simulator: &[&str]) -> Self {
+        let here = Workspace::new();
+        let simulator = Simulator::start(&here, simulator);
+        let desks = (0..runners).map(|_| Workspace::with_manifest(&jobs(count))).collect();
+        let ledger = database.url();
+        Self { database, simulator, desks, ledger, here }
+    }
+
+    /// A command at a desk.
+    pub fn command(&self, desk: usize, args: &[&str]) -> Program {
+        self.prepared(desk, self.desks[desk].shotlist(args))
+    }
+
+    fn prepared(&self, desk: usize, program: Program) -> Program {
+        let program = self.simulator.used_by(program).env("SHOTLIST_LEDGER", &self.ledger);
+        program.env("SHOTLIST_HASTE", HASTE).env("SHOTLIST_MACHINE", &format!("desk-{desk}"))
+    }
+
+    /// A run at a desk.
+    pub fn run(&self, desk: usize, args: &[&str]) -> Program {
+        self.command(desk, &quick(args))
+    }
+
+    /// Runs at all desks that wait for one another at the start.
+    pub fn all_at_once(&self, args: &[&str]) -> Vec<Child> {
+        let barrier = self.here.path("go");
+        let script = format!(
+            "while [ ! -e '{}' ]; do sleep 0.02; done; exec \"$0\" {}",
+            barrier.display(),
+            quick(args).join(" ")
+        );
+        let started = (0..self.desks.len())
+            .map(|desk| self.prepared(desk, Program::script(self.desks[desk].root(), &script)).starts())
+            .collect();
+        std::fs::write(barrier, "").expect("a file");
+        started
+    }
+
+    /// What the simulator charged, and what the ledger says of it: at most one charge for each attempt, nothing lost, nothing bought twice, and
+    /// sums that are right. Gives the number of charges, and of jobs in doubt.
+    #[track_caller]
+    pub fn agree(&self) -> (usize, usize) {
+        let charges = self.simulator.ledger()["charges"].as_array().expect("charges").clone();
+        let rows = self.database.sql(
+            "SELECT request::json ->> 'prompt', state, coalesce(task, ''), coalesce(alias, '') FROM shotlist.attempt ORDER BY id",
+        );
+        let rows: Vec<Vec<&str>> = rows.lines().map(|line| line.split('|').collect()).collect();
+        let mut charged: BTreeMap<String, usize> = BTreeMap::new();
+        for charge in &charges {
+            let (prompt, task) =
+                (charge["prompt"].as_str().expect("a prompt"), charge["task_id"].as_str().expect("an id"));
+            *charged.entry(prompt.to_owned()).or_default() += 1;
+            let known = rows.iter().filter(|row| row[2] == task || row[3] == task).count();
+            let is_doubted = rows.iter().any(|row| row[0] == prompt && matches!(row[1], "in_doubt" | "intended"));
+            assert!(
+                known == 1 || known == 0 && is_doubted,
+                "the task {task} of {prompt} is known {known} times: {rows:?}"
+            );
+        }
+        for (prompt, times) in &charged {
+            let bought = rows.iter().filter(|row| row[0] == prompt && !matches!(row[1], "void" | "rejected")).count();
+            assert!(*times <= bought, "{prompt} was charged {times} times, and the ledger knows of {bought}");
+            assert_eq!(*times, 1, "{prompt} was bought twice");
+        }
+        let kept =
+            "SELECT (SELECT coalesce(sum(micros), 0) FROM shotlist.spent) = (SELECT coalesce(sum(price_micros), 0)
+             FROM shotlist.attempt WHERE state NOT IN ('void', 'rejected'))";
+        assert_eq!(self.database.sql(kept), "t", "the sums are those of the attempts");
+        let doubts = rows.iter().filter(|row| matches!(row[1], "in_doubt" | "intended")).count();
+        (charges.len(), doubts)
+    }
+}
+
+/// A run that takes no longer than it must.
+fn quick<'a>(args: &[&'a str]) -> Vec<&'a str> {
+    let quick =
+        ["run", "m.yaml", "--yes", "--no-download", "--quiet", "--first-poll", "0s", "--poll-interval", "100ms"];
+    let many: &[&str] = if args.contains(&"--concurrency") { &[] } else { &["--concurrency", "50"] };
+    [&quick[..], &["--poll-floor", "20ms"], many, args].concat()
+}
+
+/// Waits for all of them; each must end with one of these codes.
+#[track_caller]
+pub fn all_end(started: Vec<Child>, codes: &[i32]) {
+    for ended in started.into_iter().map(Ended::of) {
+        let is_expected = ended.code.is_some_and(|code| codes.contains(&code));
+        assert!(is_expected, "{:?}\nstdout:\n{}\nstderr:\n{}", ended.code, ended.stdout, ended.stderr);
+    }
+}
+
+/// Kills a runner, and leaves nothing of it behind but what it wrote.
+pub fn murdered(child: Child) {
+    kill(&child, "-KILL");
+    drop(Ended::of(child));
+}
