@@ -9,8 +9,8 @@ use crate::ledger::{HoldError, LedgerError, Unavailable};
 use crate::session::{ConnectionError, OtherAccount, Refusal, ThroughALink};
 
 /// What to do once a database has forgotten something.
-pub(super) const LOOK_FIRST: &str = "look at `shotlist status` and at the service's own list of tasks whether something is missing; then let everybody \
-     buy again: shotlist limit set --resume";
+const LOOK_FIRST: &str =
+    "look at `shotlist status` and at the service's own list of tasks whether something is missing";
 const WRITABLE: &str = "check the path, the permissions of its folder and the free space";
 
 impl Failure {

@@ -104,7 +104,7 @@ pub enum LedgerError {
     #[error("the service has no place now")]
     Later(Duration),
     /// Nobody may buy before a person has looked; nothing was written.
-    #[error("nobody buys any more before a person has looked: {0}")]
+    #[error("nobody buys before a person has looked, and let all go on with `shotlist limit set --resume`: {0}")]
     Stopped(Arc<str>),
     /// This runner stood still, and others went on without it; nothing was written.
     #[error(

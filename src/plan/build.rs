@@ -16,6 +16,9 @@ use crate::domain::{
     Account, Attempt, AttemptId, BatchKey, Charge, Digest, Fingerprint, History, Inputs, Job, JobId, Usd, VideoFile,
 };
 
+/// Whether a video is where it is meant to be.
+pub type IsHere<'g> = &'g dyn Fn(&Attempt, &VideoFile) -> bool;
+
 /// What a plan is made of, besides the selected jobs.
 pub struct PlanInput<'g> {
     /// What the jobs belong to.
@@ -44,7 +47,7 @@ pub struct PlanInput<'g> {
     pub inputs: Inputs,
     /// Whether a video of an attempt that was fetched once is still there, whole, or on another machine; nothing if videos stay at their
     /// addresses.
-    pub is_here: Option<&'g dyn Fn(&Attempt, &VideoFile) -> bool>,
+    pub is_here: Option<IsHere<'g>>,
 }
 
 /// What a run will do.

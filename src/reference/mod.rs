@@ -7,6 +7,7 @@
 mod blocks;
 pub mod cron;
 pub mod exit_codes;
+pub mod machines;
 mod man;
 pub mod manifest;
 pub mod money;

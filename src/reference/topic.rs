@@ -13,12 +13,13 @@ pub struct Topic {
 }
 
 /// All topics, in the order in which they are best read.
-pub const TOPICS: [Topic; 8] = [
+pub const TOPICS: [Topic; 9] = [
     Topic { name: "manifest", section: '5', text: include_str!("manifest.md") },
     Topic { name: "money", section: '7', text: include_str!("money.md") },
     Topic { name: "exit-codes", section: '7', text: include_str!("exit-codes.md") },
     Topic { name: "reports", section: '7', text: include_str!("reports.md") },
     Topic { name: "cron", section: '7', text: include_str!("cron.md") },
+    Topic { name: "machines", section: '7', text: include_str!("machines.md") },
     Topic { name: "videos", section: '7', text: include_str!("videos.md") },
     Topic { name: "programs", section: '7', text: include_str!("programs.md") },
     Topic { name: "service", section: '7', text: include_str!("service.md") },

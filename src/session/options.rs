@@ -11,6 +11,7 @@ use crate::report::Writer;
 
 /// What is wanted of a run, besides its manifest.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a word of its own that a user gives, or does not")]
 pub struct Options {
     /// Where things are unless somebody says otherwise.
     pub home: Home,

@@ -57,7 +57,7 @@ pub(crate) enum Command {
     Man(ManArgs),
     /// Print completions for a shell
     Completions(CompletionsArgs),
-    /// Print the help of a command, or a topic: manifest, money, exit-codes, reports, cron, videos, programs, service
+    /// Print the help of a command, or a topic: manifest, money, exit-codes, reports, cron, machines, videos, programs, service
     Help(HelpArgs),
 }
 

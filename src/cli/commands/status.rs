@@ -22,8 +22,11 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
     let chosen = load(&args.manifest, &args.selection, wanted, terminal)?;
     let key = &chosen.manifest.key;
     let ledger = paths::ledger(&args.manifest)?;
-    let history = runtime::block_on(async { Ok(ledger.history(key).await?.moved(&chosen.manifest.moves)?) });
-    let history = history.map_err(Failure::without_money)?;
+    let asked = runtime::block_on(async {
+        let history = ledger.history(key).await?.moved(&chosen.manifest.moves)?;
+        Ok((history, ledger.runners().await?))
+    });
+    let (history, runners) = asked.map_err(Failure::without_money)?;
     let is_all = args.selection.select.is_empty() && args.selection.exclude.is_empty() && args.selection.tag.is_empty();
     let history = if is_all {
         history
@@ -60,6 +63,7 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
             terminal.width(),
             terminal.verbosity > 0,
         ));
+        terminal.result(&ui::runners_text(&runners, Timestamp::now()));
     }
     Ok(Exit::Done)
 }

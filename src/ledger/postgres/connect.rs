@@ -14,6 +14,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::address::PostgresAddress;
 use super::error::PostgresError;
+use crate::domain::with_causes;
 
 /// The encoding that can hold every prompt.
 const UTF8: &str = "UTF8";
@@ -26,7 +27,8 @@ pub(super) async fn connect(address: &PostgresAddress) -> Result<Client, Postgre
         Some(&SqlState::INVALID_PASSWORD | &SqlState::INVALID_AUTHORIZATION_SPECIFICATION) => {
             PostgresError::Password { address: address.to_string(), source }
         }
-        None if source.to_string().contains("password") => {
+        // The client has no code for it.
+        None if with_causes(&source).contains("password missing") => {
             PostgresError::Password { address: address.to_string(), source }
         }
         _ => PostgresError::Connect { address: address.to_string(), source },

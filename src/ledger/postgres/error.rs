@@ -75,7 +75,8 @@ impl PostgresError {
 /// Whether the connection is gone, or the server is going down, comes up, or has no connection to give.
 pub(super) fn is_lost(error: &tokio_postgres::Error) -> bool {
     let Some(code) = error.code() else {
-        return error.is_closed() || std::error::Error::source(error).is_some_and(|it| it.is::<std::io::Error>());
+        return error.is_closed()
+            || std::error::Error::source(error).is_some_and(<dyn std::error::Error>::is::<std::io::Error>);
     };
     let is_over = *code == SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT;
     is_over || matches!(&code.code()[..2], "08" | "57" | "53") && *code != SqlState::QUERY_CANCELED

@@ -156,7 +156,6 @@ impl Writer {
                     if broken_since.is_some() {
                         tracing::info!("the ledger is back");
                     }
-                    self.last_sign = Instant::now();
                     return Ok(done);
                 }
                 Ok(None) => continue,

@@ -36,7 +36,7 @@ const ROOMS: [Line; 18] = [
         ],
     ),
     ("monitor", &["domain", "files", "service", "report"]),
-    ("ui", &["domain", "manifest", "plan", "bill", "engine", "report"]),
+    ("ui", &["domain", "manifest", "plan", "bill", "ledger", "engine", "report"]),
     (
         "cli",
         &[

@@ -1,0 +1,62 @@
+//! The runners that share a ledger, for whoever looks while they run.
+
+use jiff::Timestamp;
+
+use super::lines::{count, span};
+use super::page::Page;
+use crate::ledger::RunnerSeen;
+
+/// Who runs, since when, and what each has.
+#[must_use]
+pub(crate) fn runners_text(runners: &[RunnerSeen], now: Timestamp) -> Page {
+    let mut page = Page::new();
+    let alive = runners.iter().filter(|runner| !runner.is_dead).count();
+    if runners.is_empty() {
+        return page;
+    }
+    page.line(format_args!("{}:", count(alive, "runner")));
+    for runner in runners {
+        let since = now.duration_since(runner.since).unsigned_abs();
+        let life = if runner.is_dead {
+            format!("dead, silent for {}", span(runner.silent_for))
+        } else {
+            format!("for {}, last heard of {} ago", span(since), span(runner.silent_for))
+        };
+        let open: Vec<String> =
+            runner.open.iter().map(|(state, number)| format!("{number} {}", state.name().replace('_', " "))).collect();
+        let has = if open.is_empty() { "nothing open".to_owned() } else { open.join(", ") };
+        let at: Vec<String> = runner.batches.iter().map(ToString::to_string).collect();
+        let at = if at.is_empty() { String::new() } else { format!(", at {}", at.join(" and ")) };
+        page.line(format_args!("  {}: {life}{at}: {has}", runner.name));
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::domain::{AttemptState, BatchKey};
+
+    #[test]
+    fn each_runner_is_told_with_what_it_has() {
+        let now: Timestamp = "2026-11-22T10:00:00Z".parse().expect("a time");
+        let runner = |name: &str, silent, is_dead, open: &[(AttemptState, u32)]| RunnerSeen {
+            name: name.to_owned(),
+            since: "2026-11-22T09:55:00Z".parse().expect("a time"),
+            silent_for: Duration::from_secs(silent),
+            is_dead,
+            batches: vec![BatchKey { name: "spring".into(), batch: "1".into() }],
+            open: open.to_vec(),
+        };
+        let told = runners_text(
+            &[
+                runner("desk-1 process 7", 2, false, &[(AttemptState::Queued, 3), (AttemptState::InProgress, 1)]),
+                runner("desk-2 process 9", 200, true, &[]),
+            ],
+            now,
+        );
+        insta::assert_snapshot!(told.as_str(), @"");
+    }
+}
