@@ -1,6 +1,5 @@
 //! All of a ledger, on its way from one store into another: whole or not at all.
 
-use super::any::AnyLedger;
 use super::owner::OwnerLimit;
 use super::stored::Stored;
 use super::{Contents, HoldError, Unavailable};
@@ -69,22 +68,5 @@ impl Books {
             attempts: count(self.attempts.len()),
             price: spent.map(|row| Usd::from_micros(row.price_micros)).sum(),
         }
-    }
-}
-
-impl AnyLedger {
-    /// Carries everything into another ledger, which must be empty. Nobody may be at this one meanwhile.
-    pub async fn copy_to(&self, to: &Self) -> Result<Contents, CopyError> {
-        // Held until the copy is there.
-        let (books, _locks) = match self {
-            Self::File(file) => file.take_all().await?,
-            Self::Server(server) => (server.take_all().await?, Vec::new()),
-        };
-        let contents = books.contents();
-        match to {
-            Self::File(file) => file.fill(books).await?,
-            Self::Server(server) => server.fill(books).await?,
-        }
-        Ok(contents)
     }
 }

@@ -83,10 +83,24 @@ pub struct Budget {
     pub all: SpanBudget,
     /// The most that they may spend for what has a label.
     pub labels: BTreeMap<Label, SpanBudget>,
-    /// When the day began, in the manifest's time zone.
+    /// The manifest's time zone, whose days and months count.
+    pub zone: TimeZone,
+    /// When the day began there.
     pub day_began: Timestamp,
-    /// When the month began, in the manifest's time zone.
+    /// When the month began there.
     pub month_began: Timestamp,
+}
+
+impl Budget {
+    /// The same at another moment: by the clock of a ledger that machines share, for example, whose day is the same for all.
+    #[must_use]
+    pub fn at(self, now: Timestamp) -> Self {
+        // A date at the very edge of what the calendar knows has no beginning in some zones; then everything counts.
+        let began = |date: Date| date.to_zoned(self.zone.clone()).map_or(Timestamp::MIN, |start| start.timestamp());
+        let today = now.to_zoned(self.zone.clone()).date();
+        let (day_began, month_began) = (began(today), began(today.first_of_month()));
+        Self { day_began, month_began, ..self }
+    }
 }
 
 /// What came of reading a manifest.
@@ -239,11 +253,9 @@ fn name(raw: &RawManifest, path: &Path, found: &mut Vec<Diagnostic>) -> String {
 }
 
 fn budget(raw: &RawManifest, now: &Zoned) -> Budget {
-    // A date at the very edge of what the calendar knows has no beginning in some zones; then everything counts.
-    let began = |date: Date| date.to_zoned(now.time_zone().clone()).map_or(Timestamp::MIN, |start| start.timestamp());
     let RawBudget { run, all, labels } = &raw.budget;
-    let (run, all, labels) = (*run, *all, labels.clone());
-    Budget { run, all, labels, day_began: began(now.date()), month_began: began(now.date().first_of_month()) }
+    let (day_began, month_began, zone) = (Timestamp::MIN, Timestamp::MIN, now.time_zone().clone());
+    Budget { run: *run, all: *all, labels: labels.clone(), zone, day_began, month_began }.at(now.timestamp())
 }
 
 /// A manifest from somewhere else must not be able to read the key: a prompt or an image address would carry it away.

@@ -18,7 +18,7 @@ mod select;
 mod view;
 
 pub use approval::Approved;
-pub use build::{Plan, PlanInput, Totals};
+pub use build::{IsHere, Plan, PlanInput, Totals};
 pub use decide::Action;
 pub use differences::Difference;
 pub use downloads::{Destination, Download, DownloadPlan};

@@ -1,7 +1,5 @@
 //! The limits on spending, from the options and the manifest.
 
-use jiff::Timestamp;
-
 use super::start::Session;
 use crate::domain::{Label, Usd};
 use crate::ledger::{Ledger, RunLimit, SpendLimit, Unavailable};
@@ -19,6 +17,12 @@ pub(super) fn of_the_run(max_cost: Option<Usd>, budget: &Budget) -> Option<Limit
 pub(super) fn of_all_runners<L: Ledger>(session: &Session<L>) -> Option<RunLimit> {
     let limit = of_the_run(session.options.max_cost, &session.manifest.budget)?;
     Some(RunLimit { name: limit.source, usd: limit.usd })
+}
+
+/// The manifest's limits, as they hold by the ledger's clock: a machine whose own is wrong spends no other day's money.
+pub(super) async fn of_now<L: Ledger>(session: &Session<L>) -> Result<Budget, Unavailable> {
+    let budget = session.manifest.budget.clone();
+    Ok(if session.ledger.is_shared() { budget.at(session.ledger.now().await?) } else { budget })
 }
 
 /// The limits over all batches of the ledger, as the ledger keeps them.
@@ -40,10 +44,9 @@ pub(super) fn over_all_batches(budget: &Budget) -> Vec<SpendLimit> {
 /// The same limits for the plan, with what is used of them.
 pub(super) async fn with_what_is_used<L: Ledger>(session: &Session<L>) -> Result<Vec<Limit>, Unavailable> {
     let mut limits = Vec::new();
-    let owners = session.ledger.owner_limits().await?;
-    let now = Timestamp::now();
+    let (owners, now) = (session.ledger.owner_limits().await?, session.ledger.now().await?);
     let owners = owners.iter().map(|owner| owner.at(now));
-    for SpendLimit { name, label, since, usd } in over_all_batches(&session.manifest.budget).into_iter().chain(owners) {
+    for SpendLimit { name, label, since, usd } in over_all_batches(&of_now(session).await?).into_iter().chain(owners) {
         let used = session.ledger.used_since(since, label.clone()).await?;
         limits.push(Limit { source: name, label, usd, used });
     }

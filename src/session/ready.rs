@@ -116,6 +116,7 @@ impl<'s, L: Ledger> Ready<'s, L> {
             elsewhere::mark(&others)?;
             together::leave_theirs(&batch, &mut plan).await?;
         }
+        let spend_limits = limits::over_all_batches(&limits::of_now(session).await?);
         let others = Others::new(others);
         let has_news = AtomicBool::new(false);
         let (fetched, coming) = unbounded();
@@ -136,7 +137,7 @@ impl<'s, L: Ledger> Ready<'s, L> {
                 let engine = Engine {
                     service: connection.service(),
                     account: connection.account(),
-                    limits: &limits::over_all_batches(&session.manifest.budget),
+                    limits: &spend_limits,
                     run_limit: run_limit.as_ref(),
                     approval: approval.as_ref(),
                     ledger: &batch,
@@ -148,7 +149,7 @@ impl<'s, L: Ledger> Ready<'s, L> {
                 };
                 run = engine.run(&plan).await;
                 if session.ledger.is_shared() && !session.options.fetches_only {
-                    together::stay(session, &engine, &mut run).await;
+                    together::stay(session, &engine, &plan, &mut run).await;
                 }
             }
             fetched.close_channel();

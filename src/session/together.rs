@@ -1,7 +1,7 @@
 //! A run that shares its batch with other runners: it stays until theirs is done, too, and goes on with what one of them left.
 //!
-//! So every runner ends with the same report of the whole batch, and the work of one that dies is never lost with it. Only
-//! tasks are taken over: what is due in the meantime is for the next run.
+//! So every runner ends with the same report of the whole batch, and the work of one that dies is never lost with it. What one of them was
+//! about to buy when it ended is bought by the others in the end; nothing is that was not due when this run began.
 
 use std::collections::HashSet;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::planning::plan_against;
 use super::refusal::Refusal;
 use super::start::Session;
-use crate::domain::{AttemptId, Digest, with_causes};
+use crate::domain::{Attempt, AttemptId, AttemptState, Digest, JobId, with_causes};
 use crate::engine::{self, Engine, RunEvent, StopReason};
 use crate::ledger::{HeldBatch, Joining, Ledger};
 use crate::plan::Plan;
@@ -36,17 +36,40 @@ pub(super) async fn leave_theirs(batch: &impl HeldBatch, plan: &mut Plan) -> Res
     Ok(own.len())
 }
 
-/// Waits until the other runners have done what they are at, and goes on with what nobody alive looks after. A ledger that can't be
-/// asked any more ends that: what this run bought is done.
+/// Waits until the other runners have done what they are at, goes on with what nobody alive looks after, and buys what is left of the plan
+/// after all: what another runner was about to buy when it ended. A ledger that can't be asked any more ends that: what this run bought is done.
 pub(super) async fn stay<L: Ledger, S: VideoService>(
     session: &Session<L>,
     engine: &Engine<'_, S, L::Held>,
+    plan: &Plan,
     run: &mut engine::Outcome,
 ) {
-    if let Err(refusal) = wait_for_others(session, engine, run).await {
+    if let Err(refusal) = go_on(session, engine, plan, run).await {
         let reason = StopReason::LedgerFailed;
         engine.stop.because(reason);
         (engine.tell)(RunEvent::Stopping { reason, message: with_causes(&refusal) });
+    }
+}
+
+async fn go_on<L: Ledger, S: VideoService>(
+    session: &Session<L>,
+    engine: &Engine<'_, S, L::Held>,
+    plan: &Plan,
+    run: &mut engine::Outcome,
+) -> Result<(), Refusal> {
+    // What was left once, and could not be bought then, is left for the next run.
+    let mut tried: HashSet<JobId> = HashSet::new();
+    loop {
+        wait_for_others(session, engine, run).await?;
+        if engine.stop.is_stopping() {
+            return Ok(());
+        }
+        let mut rest = left_of(session, plan).await?;
+        rest.jobs.retain(|planned| tried.insert(planned.job.id.clone()));
+        if rest.jobs.is_empty() {
+            return Ok(());
+        }
+        run.add(engine.run(&rest).await);
     }
 }
 
@@ -89,11 +112,30 @@ async fn wait_for_others<L: Ledger, S: VideoService>(
 /// The tasks of the batch, and nothing to buy.
 async fn orphans<L: Ledger>(session: &Session<L>) -> Result<Plan, Refusal> {
     let history = session.history().await?;
-    let mut plan = plan_against(session, &history).await?;
+    let mut plan = without_videos(plan_against(session, &history).await?);
     plan.jobs.retain(|planned| !planned.action.buys());
+    plan.retries = 0;
+    Ok(plan)
+}
+
+/// What is still due of a plan, because nobody has made an attempt of it since that may have bought something, or that the service
+/// refused for good.
+async fn left_of<L: Ledger>(session: &Session<L>, plan: &Plan) -> Result<Plan, Refusal> {
+    let due: HashSet<&JobId> =
+        plan.jobs.iter().filter(|planned| planned.action.buys()).map(|planned| &planned.job.id).collect();
+    let history = session.history().await?;
+    let mut left = without_videos(plan_against(session, &history).await?);
+    let is_new = |attempt: &Attempt| plan.newest.is_none_or(|newest| attempt.id > newest);
+    let was_tried = |job: &JobId| history.of(job).any(|attempt| is_new(attempt) && attempt.state != AttemptState::Void);
+    left.jobs.retain(|planned| planned.action.buys() && due.contains(&planned.job.id) && !was_tried(&planned.job.id));
+    (left.resume, left.collect) = (Vec::new(), Vec::new());
+    Ok(left)
+}
+
+/// The videos that were missing when the run began are fetched already, or were not to be had.
+fn without_videos(mut plan: Plan) -> Plan {
     if let Some(downloads) = &mut plan.downloads {
         downloads.missing.clear();
     }
-    plan.retries = 0;
-    Ok(plan)
+    plan
 }

@@ -57,6 +57,10 @@ mod tests {
             ],
             now,
         );
-        insta::assert_snapshot!(told.as_str(), @"");
+        insta::assert_snapshot!(told.as_str(), @r"
+        1 runner:
+          desk-1 process 7: for 5 min, last heard of 2 s ago, at spring / 1: 3 queued, 1 in progress
+          desk-2 process 9: dead, silent for 4 min, at spring / 1: nothing open
+        ");
     }
 }

@@ -21,6 +21,20 @@ fn what_a_killed_runner_bought_is_collected_by_the_others() {
     assert!(charges + doubts >= 200, "{charges} charged, {doubts} in doubt: every job was somebody's");
 }
 
+/// Whoever is told to end leaves what it was about to buy to the others, and none of it is forgotten.
+#[test]
+fn what_an_interrupted_runner_left_is_bought_by_the_others() {
+    let team = Team::new(3, 300);
+    let mut started = team.all_at_once(&["--concurrency", "20"]);
+    std::thread::sleep(Duration::from_millis(fastrand::u64(300..900)));
+    let leaves = started.remove(0);
+    kill(&leaves, "-TERM");
+    let ended = Ended::of(leaves);
+    assert!(matches!(ended.code, Some(143)), "{:?} {}", ended.code, ended.stderr);
+    all_end(started, &[0]);
+    assert_eq!(team.agree(), (300, 0));
+}
+
 /// One stands still for longer than everybody waits, and wakes up: what it was about to do is not its to do any more.
 #[test]
 fn a_runner_that_wakes_up_after_its_death_buys_nothing() {

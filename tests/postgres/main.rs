@@ -8,6 +8,7 @@ mod support;
 
 mod breaks;
 mod cluster;
+mod commands;
 mod crowd;
 mod deaths;
 mod failover;

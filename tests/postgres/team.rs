@@ -48,7 +48,7 @@ impl Team {
         self.prepared(desk, self.desks[desk].shotlist(args))
     }
 
-    fn prepared(&self, desk: usize, program: Program) -> Program {
+    pub fn prepared(&self, desk: usize, program: Program) -> Program {
         let program = self.simulator.used_by(program).env("SHOTLIST_LEDGER", &self.ledger);
         program.env("SHOTLIST_HASTE", HASTE).env("SHOTLIST_MACHINE", &format!("desk-{desk}"))
     }

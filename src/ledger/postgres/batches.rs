@@ -7,9 +7,19 @@ use tokio_postgres::types::{ToSql, Type};
 
 use super::error::PostgresError;
 use super::runner::Runner;
-use super::writer::AtWork;
 use crate::domain::{AttemptId, BatchKey};
 use crate::ledger::{Joining, LedgerError, Others};
+
+/// A batch that is held, by the number that orders name it with.
+#[derive(Clone, Debug)]
+pub(super) struct AtWork {
+    pub(super) key: BatchKey,
+    /// Its number in the database, which another server may give anew.
+    pub(super) number: i64,
+    pub(super) is_buying: bool,
+    /// The newest attempt of which it is known who made it.
+    pub(super) seen: i64,
+}
 
 /// The most differences between two plans that are told.
 const MOST_TOLD: usize = 5;

@@ -9,10 +9,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 
+use super::accounts::AddressKey;
 use super::address::PostgresAddress;
 use super::error::PostgresError;
-use super::orders::{AddressKey, Answer, Order};
-use super::schema::Kind;
+use super::kind::Kind;
+use super::orders::{Answer, Order};
 use super::writer::{Shared, Writer};
 use crate::domain::{Account, AttemptId, BatchKey, JobId, Move, TaskNames};
 use crate::ledger::times::Times;

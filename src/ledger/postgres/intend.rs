@@ -5,7 +5,6 @@
 //! ask again; nothing is written of it, and nothing is reserved for it.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -13,25 +12,20 @@ use tokio_postgres::Transaction;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::error::PostgresError;
+use super::gate::{Gate, gate};
+use super::limits;
+use super::room::{Room, room};
 use super::rows::{self, Row};
-use super::runner::{Runner, micros};
-use super::schema::TIMELINE;
-use super::transaction::NOW;
-use super::{books, limits};
-use crate::domain::{Account, Attempt, AttemptId, AttemptState, JobId, Label, Particulars, Usd};
+use super::runner::Runner;
+use super::spending::{Asked, Spending};
+use crate::domain::{Attempt, AttemptId, AttemptState, JobId, Particulars};
 use crate::ledger::times::Times;
-use crate::ledger::{Intent, LedgerError, OwnerLimit, SpendLimit};
+use crate::ledger::{Intent, LedgerError};
 
 /// When the numbers of attempts begin, in milliseconds since 1970: 2020-01-01.
 const FIRST_MS: i64 = 1_577_836_800_000;
 /// How many bits of a number are chance.
 const CHANCE_BITS: u32 = 22;
-
-/// An intent, and the number of its batch.
-pub(super) struct Asked<'a> {
-    pub(super) batch: i64,
-    pub(super) intent: &'a Intent,
-}
 
 /// What came of an intent.
 pub(super) type Answer = Result<Row, LedgerError>;
@@ -103,116 +97,6 @@ pub(super) async fn intend(
         forget_why_unsent(transaction, &written).await?;
     }
     Ok(answers)
-}
-
-/// Whether anybody may buy at all.
-enum Gate {
-    /// Yes; it is now, by the database's clock.
-    Open(i64),
-    /// In a while: another server has taken over, and everybody looks first whether it knows what they know.
-    Waits(Duration),
-    /// Not before a person has looked.
-    Stopped(Arc<str>),
-}
-
-/// Locks the ledger's row, and looks whether the database is the one that everybody wrote to.
-///
-/// A standby that took over may lack the last commits of any runner. Each finds that out when it next gives a sign of life. So nobody buys until
-/// all have had the time for it; who was alive and gave none may be the one whose purchases are missing.
-async fn gate(transaction: &Transaction<'_>, times: &Times) -> Result<Gate, PostgresError> {
-    let sql = format!(
-        "SELECT stopped, timeline <> {TIMELINE}, quarantined_us, moved_us, {NOW} FROM ledger WHERE id = 1 FOR UPDATE"
-    );
-    let row = transaction.query_typed_one(&sql, &[]).await?;
-    let (stopped, has_moved): (Option<String>, bool) = (row.try_get(0)?, row.try_get(1)?);
-    let (until, moved, now): (i64, i64, i64) = (row.try_get(2)?, row.try_get(3)?, row.try_get(4)?);
-    if let Some(why) = stopped {
-        return Ok(Gate::Stopped(why.into()));
-    }
-    if has_moved {
-        let sql = format!("UPDATE ledger SET timeline = {TIMELINE}, moved_us = $1, quarantined_us = $2 WHERE id = 1");
-        let until = now + micros(times.dead);
-        transaction.execute_typed(&sql, &[(&now, Type::INT8), (&until, Type::INT8)]).await?;
-        return Ok(Gate::Waits(times.look_again));
-    }
-    if until > now {
-        return Ok(Gate::Waits(times.look_again));
-    }
-    if moved == 0 {
-        return Ok(Gate::Open(now));
-    }
-    let sql = "SELECT string_agg(name, ', ' ORDER BY name) FROM runner WHERE left_us IS NULL AND beat_us < $1
-         AND (died_us IS NULL OR died_us > $1)";
-    let missing: Option<String> = transaction.query_typed_one(sql, &[(&moved, Type::INT8)]).await?.try_get(0)?;
-    if let Some(missing) = missing {
-        let why = format!("another server has taken over, and {missing} never said what it had bought before");
-        stop(transaction, &why).await?;
-        return Ok(Gate::Stopped(why.into()));
-    }
-    transaction.execute_typed("UPDATE ledger SET moved_us = 0 WHERE id = 1", &[]).await?;
-    Ok(Gate::Open(now))
-}
-
-/// Lets nobody buy any more until a person has looked. The first reason stays.
-pub(super) async fn stop(transaction: &Transaction<'_>, why: &str) -> Result<(), PostgresError> {
-    let sql = "UPDATE ledger SET stopped = coalesce(stopped, $1) WHERE id = 1";
-    transaction.execute_typed(sql, &[(&why, Type::TEXT)]).await?;
-    Ok(())
-}
-
-/// The places that the account has for this runner.
-enum Room {
-    Free(i64),
-    Paused(Duration),
-}
-
-/// All runners of an account share its places: as many as the most that one of them was given. Who has fewer than its share
-/// goes before who has more; nobody keeps a place that no other wants.
-async fn room(
-    transaction: &Transaction<'_>,
-    runner: &Runner,
-    account: &Account,
-    now: i64,
-    times: &Times,
-) -> Result<Room, PostgresError> {
-    let key: [(&(dyn ToSql + Sync), Type); 2] = [(&&*account.service, Type::TEXT), (&&*account.key, Type::TEXT)];
-    let paused = "SELECT paused_us FROM account WHERE service = $1 AND key = $2";
-    let paused = transaction.query_typed_opt(paused, &key).await?;
-    let paused: i64 = paused.map_or(Ok(0), |row| row.try_get(0))?;
-    if paused > now {
-        let wait = Duration::from_micros(u64::try_from(paused - now).unwrap_or_default());
-        return Ok(Room::Paused(wait.min(Duration::from_secs(5))));
-    }
-    let open = "SELECT coalesce(keeper, 0), count(*) FROM attempt WHERE service = $1 AND key = $2
-         AND state IN ('intended', 'queued', 'in_progress') GROUP BY 1";
-    let mut open_of: HashMap<i64, i64> = HashMap::new();
-    for row in transaction.query_typed(open, &key).await? {
-        open_of.insert(row.try_get(0)?, row.try_get(1)?);
-    }
-    let sql =
-        "SELECT id, concurrency, is_waiting FROM runner WHERE died_us IS NULL AND left_us IS NULL AND beat_us > $1";
-    let alive = transaction.query_typed(sql, &[(&(now - micros(times.dead)), Type::INT8)]).await?;
-    // Who never said how many it wants is not held back.
-    let wanted = if runner.concurrency == 0 { i64::MAX } else { runner.concurrency.into() };
-    let (mut slots, mut sharing, mut hungry) = (wanted, 1, Vec::new());
-    for row in alive {
-        let (id, concurrency, is_waiting): (i64, i32, bool) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
-        if id == runner.id {
-            continue;
-        }
-        slots = slots.max(concurrency.into());
-        let open = open_of.get(&id).copied().unwrap_or_default();
-        sharing += i64::from(is_waiting || open > 0);
-        if is_waiting {
-            hungry.push(open);
-        }
-    }
-    let slots = limits::slots(transaction).await?.unwrap_or(slots);
-    let share = (slots / sharing).max(1);
-    let free = (slots - open_of.values().sum::<i64>()).max(0);
-    let own = open_of.get(&runner.id).copied().unwrap_or_default();
-    let is_generous = hungry.iter().any(|open| *open < share);
-    Ok(Room::Free(if is_generous { free.min((share - own).max(0)) } else { free }))
 }
 
 /// A number that is higher than those before it in its batch, and that no runner has thought of: also a database that has forgotten an attempt never gives
@@ -307,66 +191,6 @@ async fn bought_as_approved<'a>(
     let counts = transaction.query_typed(sql, &values).await?;
     let keys = approved.iter().map(|(asked, _)| (asked.batch, &asked.intent.job));
     keys.zip(counts).map(|(key, row)| Ok((key, row.try_get(0)?))).collect()
-}
-
-/// What is spent already under each limit, and what this commit adds to it.
-struct Spending<'a> {
-    now: Timestamp,
-    owners: Vec<OwnerLimit>,
-    used: HashMap<(Option<Label>, i64), Usd>,
-    in_runs: HashMap<i64, Usd>,
-    /// What this commit buys.
-    taken: Vec<&'a Asked<'a>>,
-}
-
-impl<'a> Spending<'a> {
-    fn new(now: Timestamp, owners: Vec<OwnerLimit>) -> Self {
-        Self { now, owners, used: HashMap::new(), in_runs: HashMap::new(), taken: Vec::new() }
-    }
-
-    /// The limit that an intent would pass.
-    async fn passed(
-        &mut self,
-        transaction: &Transaction<'_>,
-        Asked { batch, intent }: &Asked<'_>,
-    ) -> Result<Option<LedgerError>, PostgresError> {
-        let owners: Vec<SpendLimit> = self.owners.iter().map(|owner| owner.at(self.now)).collect();
-        for limit in intent.limits.iter().chain(&owners).filter(|limit| limit.is_about(&intent.labels)) {
-            let key = (limit.label.clone(), limit.since.as_microsecond());
-            if !self.used.contains_key(&key) {
-                let before = books::used(transaction, limit.since, limit.label.as_ref()).await?;
-                let is_about = |taken: &&&Asked<'_>| limit.is_about(&taken.intent.labels);
-                let now = self.taken.iter().filter(is_about).map(|taken| taken.intent.price).sum::<Usd>();
-                self.used.insert(key.clone(), before + now);
-            }
-            let used = self.used[&key];
-            if used + intent.price > limit.usd {
-                return Ok(Some(LedgerError::OverLimit { name: Arc::clone(&limit.name), limit: limit.usd, used }));
-            }
-        }
-        let Some(run) = &intent.run_limit else { return Ok(None) };
-        if !self.in_runs.contains_key(batch) {
-            let before = books::used_by_the_run(transaction, *batch).await?;
-            let now =
-                self.taken.iter().filter(|taken| taken.batch == *batch).map(|taken| taken.intent.price).sum::<Usd>();
-            self.in_runs.insert(*batch, before + now);
-        }
-        let used = self.in_runs[batch];
-        let is_passed = used + intent.price > run.usd;
-        Ok(is_passed.then(|| LedgerError::OverLimit { name: Arc::clone(&run.name), limit: run.usd, used }))
-    }
-
-    /// Counts what is bought.
-    fn take(&mut self, asked: &'a Asked<'a>) {
-        let price = asked.intent.price;
-        for ((label, _), used) in &mut self.used {
-            if label.as_ref().is_none_or(|label| label.is_among(&asked.intent.labels)) {
-                *used += price;
-            }
-        }
-        self.in_runs.entry(asked.batch).and_modify(|used| *used += price);
-        self.taken.push(asked);
-    }
 }
 
 fn attempt(intent: &Intent, id: AttemptId, now: Timestamp) -> Attempt {

@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use tokio_postgres::Transaction;
 
+use super::batches::AtWork;
 use super::error::PostgresError;
 use super::rows::{self, Row};
 use super::runner::Runner;
-use super::writer::AtWork;
-use super::{batches, intend};
+use super::{batches, gate};
 use crate::domain::AttemptId;
 
 /// The newest state of every attempt that this runner wrote, with the batch by the number that orders use.
@@ -57,7 +57,7 @@ impl Memory {
         let told = format!(
             "the database has forgotten what it had acknowledged: {name} put {gone} attempts and {aged} newer states back"
         );
-        intend::stop(transaction, &told).await?;
+        gate::stop(transaction, &told).await?;
         Ok(told)
     }
 }

@@ -21,30 +21,37 @@
 //!
 //! # The rooms inside
 //!
-//! [`door`] is the way in. [`address`], [`connect`], [`schema`], [`transaction`] and [`error`] are about the database. [`writer`] is the one task that
-//! writes, which is given [`orders`] by [`held`] batches and remembers in [`memory`]. [`runner`] says who lives, [`runners`] tells others of
-//! it, [`batches`] who is at what. [`intend`] decides what is sent; [`record`] writes what became of it, as [`life`] has it. [`rows`] are attempts as rows, [`jobs`], [`limits`],
-//! [`books`] and [`read`] the rest, and [`transfer`] all of it at once.
+//! [`door`] is the way in. [`address`], [`connect`], [`kind`], [`schema`], [`transaction`] and [`error`] are about the database. [`writer`] is the one task
+//! that writes; [`held`] batches give it [`orders`], which it does as [`obey`] says, and it remembers in [`memory`]. [`runner`] says who lives, [`runners`] tells
+//! others of it, [`batches`] who is at what. [`intend`] decides what is sent: through the [`gate`], if there is [`room`] and no limit on [`spending`] is passed. [`record`] writes what
+//! became of it, as [`life`] has it. [`rows`] are attempts as rows, [`accounts`], [`jobs`], [`limits`], [`books`] and [`read`] the rest, and [`transfer`] all
+//! of it at once.
 
+mod accounts;
 mod address;
 mod batches;
 mod books;
 mod connect;
 mod door;
 mod error;
+mod gate;
 mod held;
 mod intend;
 mod jobs;
+mod kind;
 mod life;
 mod limits;
 mod memory;
+mod obey;
 mod orders;
 mod read;
 mod record;
+mod room;
 mod rows;
 mod runner;
 mod runners;
 mod schema;
+mod spending;
 mod transaction;
 mod transfer;
 mod writer;

@@ -10,6 +10,8 @@ use tokio_postgres::types::Type;
 
 use super::error::PostgresError;
 use super::transaction::NOW;
+use crate::domain::ServiceError;
+use crate::ledger::stored::error_text;
 use crate::ledger::this_machine;
 use crate::ledger::times::Times;
 
@@ -97,7 +99,6 @@ pub(super) async fn bury(transaction: &Transaction<'_>, times: &Times) -> Result
 pub(super) async fn conclude(
     transaction: &Transaction<'_>,
     batch: Option<i64>,
-    error: &str,
     times: &Times,
 ) -> Result<usize, PostgresError> {
     let sql = format!(
@@ -107,6 +108,8 @@ pub(super) async fn conclude(
               WHERE state = 'intended' AND (at_work.runner IS NULL OR runner.left_us IS NOT NULL OR runner.died_us < {NOW} - $3)
                  AND ($1 = 0 OR attempt.batch = $1) ORDER BY attempt.id)"
     );
+    let message = "the run ended between sending and the answer".to_owned();
+    let error = error_text(&ServiceError { message, ..ServiceError::default() });
     let values: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =
         [(&batch.unwrap_or_default(), Type::INT8), (&error, Type::TEXT), (&micros(times.unanswered), Type::INT8)];
     let concluded = transaction.execute_typed(&sql, &values).await?;

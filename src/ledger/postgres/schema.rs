@@ -7,29 +7,11 @@ use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
 use super::error::PostgresError;
+use super::kind::Kind;
 use super::transaction::Begin;
 
 /// The version of the tables below. A newer one is refused, never guessed at.
 const VERSION: i32 = 1;
-
-/// What a ledger is about. The two never mix: a rehearsal must not look like a purchase.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
-    /// Real tasks and real money.
-    Real,
-    /// The simulator's.
-    Simulated,
-}
-
-impl Kind {
-    /// The schema that its tables are in.
-    pub(super) fn schema(self) -> &'static str {
-        match self {
-            Self::Real => "shotlist",
-            Self::Simulated => "shotlist_sandbox",
-        }
-    }
-}
 
 /// One open attempt for a job is the index `attempt_sent_once`, and one for each request of it `attempt_at_the_service`. A fact
 /// that came too late is kept all the same: what a person found, and what was put back after the database had forgotten it.

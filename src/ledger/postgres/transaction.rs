@@ -4,7 +4,7 @@
 use tokio_postgres::{Client, IsolationLevel, Transaction};
 
 use super::error::PostgresError;
-use super::schema::Kind;
+use super::kind::Kind;
 
 /// How long a statement may take, how long it may wait for another transaction, and how long a transaction may stand still, in
 /// milliseconds. A runner that stands still must not keep the others waiting.

@@ -10,27 +10,22 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Transaction};
 
 use super::address::PostgresAddress;
+use super::batches::AtWork;
 use super::connect::{check_that_it_lasts, connect};
 use super::error::{PostgresError, is_lost};
+use super::kind::Kind;
 use super::memory::Memory;
-use super::orders::{Group, Order};
-use super::runner::{Runner, Standing, bury, conclude};
-use super::schema::{Found, Kind, create, recognise};
+use super::runner::{Runner, Standing};
+use super::schema::{Found, create, recognise};
 use super::transaction::Begin;
-use crate::domain::BatchKey;
 use crate::ledger::crash;
 use crate::ledger::times::Times;
 
-/// The most that one commit holds.
-const LARGEST_GROUP: usize = 512;
-/// How long a commit waits for more to come.
-const GATHERING: Duration = Duration::from_millis(2);
 /// The pauses between two tries to connect: the first, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(3);
@@ -50,29 +45,18 @@ pub(super) struct Shared {
     pub(super) taken: Mutex<HashMap<usize, HashSet<String>>>,
 }
 
-/// A batch that is held, by the number that orders name it with.
-#[derive(Clone, Debug)]
-pub(super) struct AtWork {
-    pub(super) key: BatchKey,
-    /// Its number in the database, which another server may give anew.
-    pub(super) number: i64,
-    pub(super) is_buying: bool,
-    /// The newest attempt of which it is known who made it.
-    pub(super) seen: i64,
-}
-
 /// The writer.
 pub(super) struct Writer {
     address: PostgresAddress,
     kind: Kind,
     pub(super) times: Times,
     client: Option<Client>,
-    is_enrolled: bool,
+    pub(super) is_enrolled: bool,
     pub(super) runner: Runner,
     pub(super) at_work: BTreeMap<usize, AtWork>,
     pub(super) memory: Memory,
     pub(super) shared: Arc<Shared>,
-    last_sign: Instant,
+    pub(super) last_sign: Instant,
 }
 
 impl Writer {
@@ -88,58 +72,6 @@ impl Writer {
             memory: Memory::default(),
             shared,
             last_sign: Instant::now(),
-        }
-    }
-
-    /// Obeys until nobody gives orders any more, and takes leave.
-    pub(super) async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Order>) {
-        loop {
-            let until_next = self.times.beat.saturating_sub(self.last_sign.elapsed());
-            let first = tokio::select! {
-                first = inbox.recv() => first,
-                () = tokio::time::sleep(until_next), if self.is_enrolled => {
-                    self.give_a_sign().await;
-                    continue;
-                }
-            };
-            let Some(first) = first else { break };
-            tokio::time::sleep(GATHERING).await;
-            let mut group = Group::of(first);
-            while group.len() < LARGEST_GROUP
-                && let Ok(order) = inbox.try_recv()
-            {
-                group.add(order);
-            }
-            group.obey(&mut self).await;
-        }
-        if self.is_enrolled {
-            self.take_leave().await;
-        }
-    }
-
-    /// A sign of life; who gave none for too long is declared dead, and what nobody waits for any more is in doubt.
-    async fn give_a_sign(&mut self) {
-        let times = self.times;
-        let signed = self
-            .transact(async |transaction, runner, _| {
-                bury(transaction, &times).await?;
-                conclude(transaction, None, &super::orders::unanswered(), &times).await?;
-                runner.count_alive(transaction).await
-            })
-            .await;
-        match signed {
-            Ok(alive) => self.shared.alive.store(alive, Ordering::Relaxed),
-            // The next one is tried all the same; whoever writes hears of it.
-            Err(error) => tracing::warn!("no sign of life could be given: {}", crate::domain::with_causes(&error)),
-        }
-        self.last_sign = Instant::now();
-    }
-
-    async fn take_leave(&mut self) {
-        let left = self.transact(async |transaction, runner, _| runner.leave(transaction).await).await;
-        if let Err(error) = left {
-            let why = crate::domain::with_causes(&error);
-            tracing::debug!("the ledger does not know that this runner has ended: {why}");
         }
     }
 
@@ -215,7 +147,10 @@ impl Writer {
                 return Ok(made.take());
             }
             Standing::Forgotten => {
+                // Whatever was under way is to be done anew, behind the facts that are put back.
+                *made = None;
                 let put_back = self.memory.put_back(&transaction, &self.runner, &mut self.at_work).await?;
+                self.runner.is_unsure = true;
                 transaction.commit().await?;
                 (self.runner.writes, self.runner.is_unsure) = (self.runner.writes + 1, false);
                 tracing::error!("{put_back}");

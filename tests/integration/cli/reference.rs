@@ -2,12 +2,13 @@
 
 use crate::support::{Program, Workspace};
 
-const TOPICS: [(&str, &str); 8] = [
+const TOPICS: [(&str, &str); 9] = [
     ("manifest", "5"),
     ("money", "7"),
     ("exit-codes", "7"),
     ("reports", "7"),
     ("cron", "7"),
+    ("machines", "7"),
     ("videos", "7"),
     ("programs", "7"),
     ("service", "7"),

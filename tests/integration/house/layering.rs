@@ -73,23 +73,26 @@ const INNER: [(&str, &[Line]); 5] = [
         ],
     ),
     // A store knows what goes through the door; behind the door, nobody knows a store.
-    ("ledger", &[(".", &[]), ("suite", &["."]), ("sqlite", &[".", "suite"])]),
+    ("ledger", &[(".", &[]), ("suite", &["."]), ("sqlite", &[".", "suite"]), ("postgres", &["."]), ("any", &["."])]),
     ("engine", &[("cadence", &["."]), (".", &["cadence"])]),
     ("report", &[("html", &["."]), (".", &["html"])]),
     ("cli", &[("args", &[]), ("commands", &[".", "args"]), (".", &["args", "commands"])]),
 ];
 
 /// Where the code knows the operating system, and for what.
-const OF_THE_SYSTEM: [(&str, &str); 9] = [
+const OF_THE_SYSTEM: [(&str, &str); 12] = [
     ("cli/service.rs", "the mode of the key's file"),
     ("cli/signals.rs", "signals"),
     ("files/folder.rs", "folders that are synced"),
     ("files/open.rs", "flags for opening, which no link and no pipe survive"),
     ("files/replace.rs", "the mode of a file that is replaced"),
     ("hooks/program.rs", "groups of processes"),
+    ("ledger/postgres/address.rs", "sockets of this machine, and the mode of the password file"),
+    ("ledger/sharing.rs", "what this machine is called"),
     ("ledger/sqlite/open.rs", "the mode of a ledger, and its names"),
     ("manifest/source/text.rs", "which file a name leads to"),
     ("monitor/own_file.rs", "the mode of a file that another user reads"),
+    ("service/send_by.rs", "a clock that goes on while the machine sleeps"),
 ];
 
 fn src() -> PathBuf {

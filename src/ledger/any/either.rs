@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{
-    BoughtElsewhere, Event, HeldBatch, HoldError, Intent, Joining, Ledger, LedgerError, OpenElsewhere, Others,
-    OwnerLimit, PostgresBatch, PostgresLedger, RunnerSeen, Spending, SqliteBatch, SqliteLedger, Unavailable,
-};
 use crate::domain::{
     Account, Attempt, AttemptId, AttemptState, BatchKey, Fingerprint, History, JobId, Label, Move, TaskId, TaskNames,
     Usd,
+};
+use crate::ledger::{
+    BoughtElsewhere, Event, HeldBatch, HoldError, Intent, Joining, Ledger, LedgerError, OpenElsewhere, Others,
+    OwnerLimit, PostgresBatch, PostgresLedger, RunnerSeen, Spending, SqliteBatch, SqliteLedger, Unavailable,
 };
 
 /// A ledger in a file of this machine, or in a database.

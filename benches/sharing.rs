@@ -1,0 +1,166 @@
+//! Several runners and one ledger on PostgreSQL: what more of them bring, what one job costs the client and the database, how the
+//! claim behaves where all want the same jobs, and how the tables grow. A cluster of its own on loopback, the simulator without
+//! waiting times; ratios explain themselves, absolute figures only explain them. Linux tells the processor time.
+//!
+//! `cargo bench --bench sharing`
+#![expect(clippy::cast_precision_loss, clippy::float_cmp, reason = "figures for people, and counts of jobs")]
+#![expect(unreachable_pub, reason = "nothing of a test is reachable, and `pub` says what other files of it use")]
+
+#[path = "../tests/postgres/cluster.rs"]
+#[expect(dead_code, reason = "the tests use the rest")]
+mod cluster;
+#[path = "support/process.rs"]
+mod process;
+#[path = "../tests/integration/support/mod.rs"]
+#[expect(dead_code, unused_imports, reason = "the tests use the rest")]
+mod support;
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use cluster::{Cluster, Database};
+use process::cost_of;
+use shotlist::domain::{Account, AttemptId, BatchKey, Charging, Fingerprint, JobId, Labels, TaskId, Usd};
+use shotlist::ledger::{Event, HeldBatch as _, Intent, Ledger as _, PostgresLedger};
+use support::{Simulator, Workspace, numbered_jobs};
+
+/// Jobs of a run, and attempts of the tables that grow.
+const JOBS: usize = 1000;
+const ATTEMPTS: usize = 100_000;
+/// How many callers wait at once where tables grow.
+const AT_ONCE: usize = 1000;
+
+fn main() {
+    let cluster = Cluster::start(&["shared_preload_libraries=pg_stat_statements", "pg_stat_statements.track=top"]);
+    report("runners   jobs/s   of one   client CPU ms a job   statements a job   commits a job   intents refused");
+    let mut one = None;
+    for runners in [1, 2, 4, 8] {
+        share(&cluster, runners, &mut one);
+    }
+    grow(&cluster);
+}
+
+/// So many runners share the jobs.
+fn share(cluster: &Cluster, runners: usize, one: &mut Option<f64>) {
+    let database = cluster.database();
+    database.sql("CREATE EXTENSION pg_stat_statements");
+    let here = Workspace::new();
+    let simulator = Simulator::start(&here, &["--speed", "1000000"]);
+    let desks: Vec<Workspace> = (0..runners).map(|_| Workspace::with_manifest(&numbered_jobs(JOBS))).collect();
+    database.sql("SELECT pg_stat_statements_reset()");
+    let before = commits(&database);
+    let start = Instant::now();
+    let started: Vec<_> = desks
+        .iter()
+        .map(|desk| {
+            Command::new(env!("CARGO_BIN_EXE_shotlist"))
+                .args(["run", "m.yaml", "--yes", "-q", "--no-download", "--first-poll", "0s", "--concurrency", "200"])
+                .current_dir(desk.root())
+                .env("SHOTLIST_BASE_URL", simulator.url())
+                .env("SHOTLIST_API_KEY", "k")
+                .env("SHOTLIST_LEDGER", database.url())
+                .stdout(Stdio::null())
+                .spawn()
+                .expect("the program starts")
+        })
+        .collect();
+    let costs: Vec<_> = started.into_iter().map(cost_of).collect();
+    let seconds = start.elapsed().as_secs_f64();
+    assert!(costs.iter().all(|(status, _)| status.success()));
+    let jobs = JOBS as f64;
+    let cpu_ms = costs.iter().map(|(_, cost)| cost.cpu_ticks).sum::<u64>() as f64 * 10.0 / jobs;
+    let statements: f64 =
+        number(&database, "SELECT sum(calls) FROM pg_stat_statements WHERE query NOT LIKE '%pg_stat%'");
+    let attempts = number(&database, "SELECT count(*) FROM shotlist.attempt");
+    assert!(
+        attempts >= jobs
+            && number(&database, "SELECT count(*) FROM shotlist.attempt WHERE state = 'completed'") == jobs
+    );
+    let rate = jobs / seconds;
+    let of_one = rate / *one.get_or_insert(rate);
+    report(&format!(
+        "{runners:>7} {rate:>8.0} {of_one:>8.2} {cpu_ms:>21.2} {:>18.1} {:>15.2} {:>17.0}",
+        statements / jobs,
+        (commits(&database) - before) / jobs,
+        attempts - jobs,
+    ));
+}
+
+fn commits(database: &Database) -> f64 {
+    number(database, "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()")
+}
+
+fn number(database: &Database, sql: &str) -> f64 {
+    database.sql(sql).parse().expect("a number")
+}
+
+/// Whole lives of attempts, through the door of the ledger: what is left behind of them in the tables.
+fn grow(cluster: &Cluster) {
+    let database = cluster.database();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let start = Instant::now();
+    runtime.block_on(async {
+        let ledger = PostgresLedger::real(database.address());
+        let key = BatchKey { name: "n".into(), batch: String::new() };
+        let held = ledger.hold(&key).await.expect("the batch");
+        for first in (0..ATTEMPTS).step_by(AT_ONCE) {
+            let lives = (first..first + AT_ONCE).map(async |number| {
+                let attempt: AttemptId = held.intend(intent(number)).await.expect("an intent");
+                let task = TaskId::new(format!("task_{number:032}")).expect("an id");
+                held.accept(attempt, task.into()).await.expect("written");
+                held.record(attempt, Event::Started { percent: Some(10) }).await.expect("recorded");
+                let (video_url, ended_at) = (format!("https://v.example/{number}.mp4"), jiff::Timestamp::now());
+                held.record(attempt, Event::Completed { video_url, ended_at, polls: 5 }).await.expect("recorded");
+            });
+            futures::future::join_all(lives).await;
+        }
+    });
+    let seconds = start.elapsed().as_secs_f64();
+    let writes = ATTEMPTS as f64 * 4.0;
+    report(&format!("\n{ATTEMPTS} attempts, four writes each: {:.0} writes/s", writes / seconds));
+    for vacuumed in [false, true] {
+        if vacuumed {
+            database.sql("VACUUM shotlist.attempt");
+        }
+        let sizes = database.sql(
+            "SELECT pg_relation_size('shotlist.attempt'), pg_indexes_size('shotlist.attempt'), n_dead_tup, n_tup_upd, n_tup_hot_upd
+             FROM pg_stat_user_tables WHERE schemaname = 'shotlist' AND relname = 'attempt'",
+        );
+        let sizes: Vec<f64> = sizes.split('|').map(|text| text.parse().expect("a number")).collect();
+        report(&format!(
+            "{}: table {:.0} bytes an attempt, indexes {:.0}; {:.2} dead rows for each; {:.0} % of the updates touched no index",
+            if vacuumed { "after vacuum" } else { "as they were left" },
+            sizes[0] / ATTEMPTS as f64,
+            sizes[1] / ATTEMPTS as f64,
+            sizes[2] / ATTEMPTS as f64,
+            100.0 * sizes[4] / sizes[3],
+        ));
+    }
+}
+
+fn intent(number: usize) -> Intent {
+    Intent {
+        job: JobId::new(format!("j{number}")).expect("an id"),
+        fingerprint: Fingerprint::stored(format!("{number:064x}")),
+        request: format!(
+            "{{\"model\":\"alpha-2\",\"prompt\":\"number {number}, in as many words as a prompt has {number:0200}\"}}"
+        ),
+        model: "alpha-2".into(),
+        price: Usd::from_micros(900_000),
+        charging: Charging::AtSubmission,
+        typical_s: (60, 180),
+        account: Account { service: "https://video.example.com".into(), key: "k".into() },
+        known: None,
+        limits: Vec::new(),
+        labels: Labels::new(),
+        output: None,
+        approval: None,
+        picture: None,
+        run_limit: None,
+    }
+}
+
+fn report(line: &str) {
+    writeln!(std::io::stdout(), "{line}").expect("stdout");
+}

@@ -1,0 +1,172 @@
+//! The commands beside `run`, on a ledger that machines share.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::{Ended, Workspace, wait_until};
+use crate::team::{Team, all_end, jobs};
+
+fn runners_of(team: &Team, desk: usize) -> Vec<Value> {
+    let report: Value = team.desks[desk].json("shotlist-out/m/report.json");
+    report["jobs"].as_array().expect("jobs").iter().map(|job| job["runner"].clone()).collect()
+}
+
+fn videos(here: &Workspace) -> usize {
+    std::fs::read_dir(here.path("shotlist-out/m"))
+        .map_or(0, |files| files.flatten().filter(|file| file.path().extension().is_some_and(|it| it == "mp4")).count())
+}
+
+/// A second person looks while the first one's run is on.
+#[test]
+fn status_shows_who_runs_and_what_they_have() {
+    let team = Team::new(2, 2);
+    let told = team.command(1, &["status", "m.yaml"]).ends_with(0).stdout;
+    assert!(!told.contains("runner"), "{told}");
+    let flag = team.desks[0].path("halted");
+    let run = team.run(0, &["--concurrency", "1"]).env("SHOTLIST_HALT_AT", "after-intent:1");
+    let child = run.env("SHOTLIST_HALT_FILE", &flag.to_string_lossy()).starts();
+    wait_until("it stands still", || flag.exists());
+    let told = team.command(1, &["status", "m.yaml"]).ends_with(0).stdout;
+    assert!(told.contains("1 runner:") && told.contains("desk-0 process"), "{told}");
+    assert!(told.contains("at m: 1 intended"), "{told}");
+    std::fs::remove_file(&flag).expect("it goes on");
+    assert_eq!(Ended::of(child).code, Some(0));
+    for command in [&["spend", "m.yaml"][..], &["report", "m.yaml"], &["status", "m.yaml"]] {
+        let told = team.command(1, command).ends_with(0).stdout;
+        assert!(told.contains("1.80"), "{command:?}: {told}");
+    }
+    // The password is in no command that is shown, and in no report.
+    let with = team.database.url().replace("postgres@", "postgres:secret@");
+    let shown = team.command(1, &["run", "m.yaml", "--plan"]).env("SHOTLIST_LEDGER", &with).ends_with(0);
+    assert!(!shown.stdout.contains("secret") && !shown.stderr.contains("secret"), "{}{}", shown.stdout, shown.stderr);
+}
+
+/// Each has its own, and brings the others' where it wants them.
+#[test]
+fn a_video_belongs_to_the_machine_that_fetched_it() {
+    let mut team = Team::new(2, 2);
+    let here = Workspace::new();
+    team.simulator = crate::support::Simulator::start(&here, &["--speed", "400"]);
+    let run = [
+        "run",
+        "m.yaml",
+        "--yes",
+        "--first-poll",
+        "0s",
+        "--poll-interval",
+        "100ms",
+        "--allow-private-hosts",
+        "--allow-http",
+    ];
+    team.command(0, &run).ends_with(0);
+    assert_eq!((videos(&team.desks[0]), runners_of(&team, 0)), (2, vec!["desk-0".into(), "desk-0".into()]));
+    let second = team.command(1, &run).ends_with(0);
+    assert_eq!(videos(&team.desks[1]), 0, "they are where they are: {}", second.stdout);
+    let fetched = team.command(1, &["fetch", "m.yaml", "--select", "j0"]).ends_with(0);
+    assert_eq!(videos(&team.desks[1]), 1, "{}", fetched.stdout);
+    team.command(1, &["fetch", "m.yaml"]).ends_with(0);
+    assert_eq!((videos(&team.desks[1]), runners_of(&team, 1)), (2, vec!["desk-1".into(), "desk-1".into()]));
+    // Nobody's videos are gone because somebody else has them, too.
+    team.command(0, &["fetch", "m.yaml"]).ends_with(0);
+    team.command(0, &run).ends_with(0);
+    assert_eq!((videos(&team.desks[0]), team.agree()), (2, (2, 0)));
+}
+
+#[test]
+fn a_ledger_moves_from_a_file_into_the_database_and_back() {
+    let team = Team::new(2, 3);
+    let in_a_file = |args: &[&str]| team.command(0, args).without_env("SHOTLIST_LEDGER");
+    let quick = ["--yes", "--no-download", "--first-poll", "0s", "--poll-interval", "100ms"];
+    in_a_file(&[&["run", "m.yaml", "--select", "j0"], &quick[..]].concat()).ends_with(0);
+    in_a_file(&["limit", "set", "--month", "50", "--timezone", "Europe/Berlin"]).ends_with(0);
+    let (file, url) = (".shotlist/ledger.db", team.database.url());
+    let copied = in_a_file(&["ledger", "copy", file, &url]).ends_with(0).stdout;
+    assert!(copied.contains("1 batch, 1 attempt, $0.90"), "{copied}");
+    in_a_file(&["ledger", "copy", file, &url]).ends_with(2);
+    assert_eq!(team.database.sql("SELECT count(*) FROM shotlist.attempt"), "1", "whole, or not at all");
+    // What was bought there is known here, and not bought again.
+    let plan = team.command(1, &["run", "m.yaml", "--plan"]).ends_with(0).stdout;
+    assert!(plan.contains("2 jobs to submit"), "{plan}");
+    let shown = team.command(1, &["limit", "show"]).ends_with(0).stdout;
+    assert!(shown.contains("owner.month: $50.00 (Europe/Berlin), $0.90 used, $49.10 left"), "{shown}");
+    let flag = team.desks[0].path("halted");
+    let run = team.run(0, &["--concurrency", "1"]).env("SHOTLIST_HALT_AT", "after-intent:1");
+    let child = run.env("SHOTLIST_HALT_FILE", &flag.to_string_lossy()).starts();
+    wait_until("it stands still", || flag.exists());
+    team.command(1, &["ledger", "copy", &url, "back.db"]).ends_with(75);
+    assert!(!team.desks[1].path("back.db").exists());
+    std::fs::remove_file(&flag).expect("it goes on");
+    assert_eq!(Ended::of(child).code, Some(0));
+    let back = team.command(1, &["ledger", "copy", &url, "back.db"]).ends_with(0).stdout;
+    let bought = team.database.sql("SELECT count(*) FROM shotlist.attempt");
+    assert!(back.contains(&format!("{bought} attempts, $2.70")), "{back}");
+    let on_the_file = |args: &[&str]| team.command(1, &[args, &["--ledger", "back.db"]].concat()).ends_with(0).stdout;
+    assert!(on_the_file(&["ledger", "check"]).contains("is whole"));
+    assert!(
+        on_the_file(&["run", "m.yaml", "--plan"]).contains("nothing to submit"),
+        "{}",
+        on_the_file(&["run", "m.yaml", "--plan"])
+    );
+    let books = |ledger: &str| {
+        let told = team.command(1, &["spend", "--ledger", ledger, "--format", "json"]).ends_with(0).stdout;
+        serde_json::from_str::<Value>(&told).expect("JSON")["totals"].clone()
+    };
+    assert_eq!(books("back.db"), books(&url));
+}
+
+/// Days and months are the database's: a machine whose clock is wrong spends no other month's money.
+#[test]
+fn clocks_that_differ_by_an_hour_change_nothing() {
+    let faketime = Command::new("faketime").arg("--version").output();
+    assert!(faketime.is_ok(), "faketime is here: apt install faketime");
+    let team = Team::new(3, 150);
+    let started = ["+0h", "+1h", "-1h"].into_iter().enumerate().map(|(desk, shift)| {
+        let script = format!(
+            "exec faketime -f '{shift}' \"$0\" run m.yaml --yes --no-download --quiet --first-poll 0s --poll-interval 100ms \
+             --poll-floor 20ms --concurrency 20"
+        );
+        let program = crate::support::Program::script(team.desks[desk].root(), &script);
+        team.prepared(desk, program).env("FAKETIME_DONT_FAKE_MONOTONIC", "1").starts()
+    });
+    let started = started.collect();
+    all_end(started, &[0]);
+    assert_eq!(team.agree(), (150, 0));
+    let spread = "SELECT (max(intended_us) - min(intended_us)) / 60000000 < 10 FROM shotlist.attempt";
+    assert_eq!(team.database.sql(spread), "t", "all times are by one clock");
+    assert_eq!(team.database.sql("SELECT count(DISTINCT runner) FROM shotlist.attempt"), "3");
+}
+
+/// A day's limit is spent by the ledger's day, also where somebody's calendar is a day ahead.
+#[test]
+fn whose_calendar_is_ahead_spends_no_other_day() {
+    let team = Team::new(2, 2);
+    let manifest = jobs(2).replace("jobs:\n", "timezone: UTC\nbudget: { day: 0.90 }\njobs:\n");
+    for desk in &team.desks {
+        desk.write("m.yaml", &manifest);
+    }
+    let args = "run m.yaml --yes --no-download --quiet --first-poll 0s --poll-interval 100ms --limit 1";
+    for (desk, shift, code) in [(0, "+0h", 0), (1, "+25h", 3)] {
+        let script = format!("exec faketime -f '{shift}' \"$0\" {args}");
+        let program = crate::support::Program::script(team.desks[desk].root(), &script);
+        let ended = team.prepared(desk, program).env("FAKETIME_DONT_FAKE_MONOTONIC", "1").ends_with(code);
+        assert!(code == 0 || ended.stderr.contains("budget.day"), "{}", ended.stderr);
+    }
+    assert_eq!(team.agree(), (1, 0));
+}
+
+/// Whoever comes with another version of the manifest is told what differs, and buys nothing.
+#[test]
+fn another_manifest_is_refused_while_others_run() {
+    let team = Team::new(2, 3);
+    team.desks[1].write("m.yaml", jobs(3).replace("number 2", "another two"));
+    let flag = team.desks[0].path("halted");
+    let run = team.run(0, &["--concurrency", "1"]).env("SHOTLIST_HALT_AT", "after-intent:1");
+    let child = run.env("SHOTLIST_HALT_FILE", &flag.to_string_lossy()).starts();
+    wait_until("it stands still", || flag.exists());
+    let refused = team.run(1, &[]).ends_with(75).stderr;
+    assert!(refused.contains("j2 asks for something else"), "{refused}");
+    std::fs::remove_file(&flag).expect("it goes on");
+    assert_eq!(Ended::of(child).code, Some(0));
+    assert_eq!(team.agree(), (3, 0));
+}
