@@ -41,10 +41,11 @@ fn systemd_finds_nothing_wrong_with_the_units() {
     let here = Workspace::new();
     let mut verify = Command::new("systemd-analyze");
     verify.args(["verify", "--recursive-errors=yes", "--man=no"]);
-    for name in ["shotlist.service", "shotlist.timer", "shotlist-failed.service"] {
+    for name in ["shotlist.service", "shotlist.timer", "shotlist-failed.service", "../machines/shotlist@.service"] {
         // The program is where the test built it.
-        here.write(name, unit(name).replace(INSTALLED, env!("CARGO_BIN_EXE_shotlist")));
-        verify.arg(here.path(name));
+        let file = name.rsplit('/').next().expect("a name");
+        here.write(file, unit(name).replace(INSTALLED, env!("CARGO_BIN_EXE_shotlist")));
+        verify.arg(here.path(file));
     }
     let child = verify.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("systemd-analyze is there");
     let output = output_of(child);

@@ -73,22 +73,28 @@ impl Team {
         started
     }
 
+    /// The prompt and the task of each charge.
+    pub fn charges(&self) -> Vec<(String, String)> {
+        let books = self.simulator.ledger();
+        let text = |charge: &serde_json::Value, name: &str| charge[name].as_str().expect("a text").to_owned();
+        let charges = books["charges"].as_array().expect("charges");
+        charges.iter().map(|charge| (text(charge, "prompt"), text(charge, "task_id"))).collect()
+    }
+
     /// What the simulator charged, and what the ledger says of it: at most one charge for each attempt, nothing lost, nothing bought twice, and
     /// sums that are right. Gives the number of charges, and of jobs in doubt.
     #[track_caller]
     pub fn agree(&self) -> (usize, usize) {
-        let charges = self.simulator.ledger()["charges"].as_array().expect("charges").clone();
+        let charges = self.charges();
         let rows = self.database.sql(
             "SELECT request::json ->> 'prompt', state, coalesce(task, ''), coalesce(alias, '') FROM shotlist.attempt ORDER BY id",
         );
         let rows: Vec<Vec<&str>> = rows.lines().map(|line| line.split('|').collect()).collect();
         let mut charged: BTreeMap<String, usize> = BTreeMap::new();
-        for charge in &charges {
-            let (prompt, task) =
-                (charge["prompt"].as_str().expect("a prompt"), charge["task_id"].as_str().expect("an id"));
-            *charged.entry(prompt.to_owned()).or_default() += 1;
-            let known = rows.iter().filter(|row| row[2] == task || row[3] == task).count();
-            let is_doubted = rows.iter().any(|row| row[0] == prompt && matches!(row[1], "in_doubt" | "intended"));
+        for (prompt, task) in &charges {
+            *charged.entry(prompt.clone()).or_default() += 1;
+            let known = rows.iter().filter(|row| row[2] == *task || row[3] == *task).count();
+            let is_doubted = rows.iter().any(|row| row[0] == *prompt && matches!(row[1], "in_doubt" | "intended"));
             assert!(
                 known == 1 || known == 0 && is_doubted,
                 "the task {task} of {prompt} is known {known} times: {rows:?}"

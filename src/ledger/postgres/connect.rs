@@ -1,6 +1,7 @@
 //! A connection, encrypted where it leaves this machine, to a database that keeps what it is told.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
@@ -16,13 +17,26 @@ use super::address::PostgresAddress;
 use super::error::PostgresError;
 use crate::domain::with_causes;
 
+/// How often a connection that breaks while it is made is made anew, and the pause between two tries.
+const HANDSHAKES: u32 = 10;
+const BETWEEN_HANDSHAKES: Duration = Duration::from_millis(50);
 /// The encoding that can hold every prompt.
 const UTF8: &str = "UTF8";
 
 /// Connects. The connection lives on the runtime that is current, for as long as the client does.
 pub(super) async fn connect(address: &PostgresAddress) -> Result<Client, PostgresError> {
     let tls = MakeRustlsConnect::new(tls(address)?);
-    let connected = address.config.connect(tls).await;
+    let mut tries = 0;
+    let connected = loop {
+        match address.config.connect(tls.clone()).await {
+            // Nobody refused it: it broke while it was made.
+            Err(error) if tries < HANDSHAKES && error.code().is_none() && error.is_closed() => {
+                tries += 1;
+                tokio::time::sleep(BETWEEN_HANDSHAKES).await;
+            }
+            connected => break connected,
+        }
+    };
     let (client, connection) = connected.map_err(|source| match source.code() {
         Some(&SqlState::INVALID_PASSWORD | &SqlState::INVALID_AUTHORIZATION_SPECIFICATION) => {
             PostgresError::Password { address: address.to_string(), source }

@@ -83,34 +83,63 @@ fn documented() -> BTreeMap<u8, String> {
     rows.collect()
 }
 
-#[test]
-fn a_cluster_does_about_each_exit_code_what_the_table_says() {
-    let job: serde_yaml::Value = serde_yaml::from_str(&example("cron/kubernetes.yml")).expect("YAML");
-    let rules = job["spec"]["jobTemplate"]["spec"]["podFailurePolicy"]["rules"].as_sequence().expect("rules").clone();
+/// What a job for a cluster does about each exit code.
+fn actions(spec: &serde_yaml::Value) -> BTreeMap<u8, String> {
+    let rules = spec["podFailurePolicy"]["rules"].as_sequence().expect("rules").clone();
     let mut actions = BTreeMap::new();
     for rule in rules.iter().filter(|rule| rule["onExitCodes"].is_mapping()) {
         assert_eq!(rule["onExitCodes"]["operator"], "In");
         for code in rule["onExitCodes"]["values"].as_sequence().expect("codes") {
             let code = u8::try_from(code.as_u64().expect("a number")).expect("a code");
-            assert!(
-                actions.insert(code, rule["action"].as_str().expect("an action").to_owned()).is_none(),
-                "{code} twice"
-            );
+            let action = rule["action"].as_str().expect("an action").to_owned();
+            assert!(actions.insert(code, action).is_none(), "{code} twice");
         }
     }
-    let expected = documented().into_iter().filter(|(code, _)| *code != 0).map(|(code, what)| {
-        let action = match what.split(':').next() {
-            Some("retry") => "Count",
-            Some("ignore") if code > 128 => "Ignore",
-            // Another start would change nothing: a person has to do something, or nobody.
-            Some("alarm" | "ignore") => "FailJob",
-            other => panic!("{code}: {other:?}"),
-        };
-        (code, action.to_owned())
-    });
-    assert_eq!(actions, expected.collect());
+    actions
+}
+
+#[test]
+fn a_cluster_does_about_each_exit_code_what_the_table_says() {
+    let yaml = |name: &str| serde_yaml::from_str::<serde_yaml::Value>(&example(name)).expect("YAML");
+    let one = yaml("cron/kubernetes.yml")["spec"]["jobTemplate"]["spec"].clone();
+    let several = yaml("machines/kubernetes.yml")["spec"].clone();
+    for (spec, fails) in [(one, "FailJob"), (several, "FailIndex")] {
+        let expected = documented().into_iter().filter(|(code, _)| *code != 0).map(|(code, what)| {
+            let action = match what.split(':').next() {
+                Some("retry") => "Count",
+                Some("ignore") if code > 128 => "Ignore",
+                // Another start would change nothing: a person has to do something, or nobody.
+                Some("alarm" | "ignore") => fails,
+                other => panic!("{code}: {other:?}"),
+            };
+            (code, action.to_owned())
+        });
+        assert_eq!(actions(&spec), expected.collect());
+    }
     let codes: Vec<u8> = documented().into_keys().collect();
     assert_eq!(codes, [0, 1, 2, 3, 4, 5, 6, 7, 74, 75, 129, 130, 143]);
+}
+
+/// The words of the examples for several machines are those of the program: each plans.
+#[test]
+fn what_several_machines_start_is_a_command() {
+    let words = |list: &serde_yaml::Value| -> Vec<String> {
+        list.as_sequence().expect("a list").iter().map(|word| word.as_str().expect("a word").to_owned()).collect()
+    };
+    let yaml = |name: &str| serde_yaml::from_str::<serde_yaml::Value>(&example(name)).expect("YAML");
+    let job = yaml("machines/kubernetes.yml");
+    assert_eq!((&job["spec"]["completions"], &job["spec"]["completionMode"]), (&3.into(), &"Indexed".into()));
+    let in_a_cluster = words(&job["spec"]["template"]["spec"]["containers"][0]["command"]);
+    let composed = words(&yaml("machines/compose.yaml")["services"]["runner"]["command"]);
+    let unit = example("machines/shotlist@.service").replace("%i", "daily");
+    let unit =
+        unit.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/local/bin/shotlist ")).expect("a command");
+    let unit = unit.split(' ').map(str::to_owned).collect();
+    for command in [in_a_cluster[1..].to_vec(), composed, unit] {
+        let here = Workspace::new().file("daily.yaml", example("daily.yaml"));
+        let words: Vec<&str> = command.iter().map(String::as_str).chain(["--plan"]).collect();
+        here.shotlist(&words).ends_with(0);
+    }
 }
 
 #[test]

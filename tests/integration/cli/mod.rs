@@ -3,6 +3,7 @@
 mod cron;
 mod documents;
 mod habits;
+mod limits;
 mod monitors;
 mod output;
 mod reference;

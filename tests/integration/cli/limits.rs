@@ -1,0 +1,62 @@
+//! The owner's limits, in a ledger of one machine.
+
+use crate::support::{Service, TWO_JOBS, Workspace};
+
+#[test]
+fn what_the_owner_allows_is_all_that_is_bought() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    let shown = here.shotlist(&["limit", "show"]).ends_with(0).stdout;
+    assert_eq!(shown, "no limit is set\n");
+    let set =
+        here.shotlist(&["limit", "set", "--month", "5", "--day", "20", "--timezone", "Europe/Berlin"]).ends_with(0);
+    assert_eq!(
+        set.stdout,
+        "owner.day: $20.00 (Europe/Berlin), $0.00 used, $20.00 left\n\
+         owner.month: $5.00 (Europe/Berlin), $0.00 used, $5.00 left\n"
+    );
+    let refused = here.run(&service, &[]).ends_with(3).stderr;
+    assert!(refused.contains("the limit is $5.00 (owner.month)"), "{refused}");
+    // No manifest raises it, and one may tighten it.
+    here.write("m.yaml", TWO_JOBS.replace("jobs:", "budget: { month: 100.00 }\njobs:"));
+    here.run(&service, &[]).ends_with(3);
+    assert!(service.posts().is_empty());
+    here.shotlist(&["limit", "set", "--month", "none"]).ends_with(0);
+    here.write("m.yaml", TWO_JOBS);
+    here.run(&service, &[]).ends_with(0);
+    let shown = here.shotlist(&["limit", "show"]).ends_with(0).stdout;
+    assert_eq!(shown, "owner.day: $20.00 (Europe/Berlin), $11.25 used, $8.75 left\n");
+}
+
+#[test]
+fn what_makes_no_limit_is_told() {
+    let here = Workspace::new();
+    for (words, told) in [
+        (&["limit", "set"][..], "--day"),
+        (&["limit", "set", "--month", "lots"], "lots"),
+        (&["limit", "set", "--month", "5", "--label", "acme"], "NAME=VALUE"),
+        (&["limit", "set", "--month", "5", "--timezone", "Mars"], "Europe/Berlin"),
+        (&["limit", "set", "--slots", "0"], "from 1"),
+        (&["limit", "set", "--slots", "5"], "PostgreSQL"),
+        (&["limit", "set", "--resume"], "PostgreSQL"),
+    ] {
+        let stderr = here.shotlist(words).ends_with(2).stderr;
+        assert!(stderr.contains(told), "{words:?}: {stderr}");
+    }
+    assert!(here.files().is_empty(), "{:?}", here.files());
+}
+
+/// On one machine nothing is elsewhere: what is missing is fetched, and nothing is bought.
+#[test]
+fn videos_that_are_missing_are_fetched_without_a_purchase() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    here.run(&service, &["--select", "one"]).ends_with(0);
+    let videos = || here.files().into_iter().filter(|file| file.ends_with(".mp4")).count();
+    assert_eq!((videos(), service.posts().len()), (1, 1));
+    std::fs::remove_file(here.path("shotlist-out/m/one.mp4")).expect("it was there");
+    let fetch =
+        || here.shotlist(&["fetch", "m.yaml"]).env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k");
+    fetch().ends_with(0);
+    assert_eq!((videos(), service.posts().len()), (1, 1), "what is due stays due");
+    // With nothing missing, nobody is asked.
+    here.shotlist(&["fetch", "m.yaml"]).ends_with(0);
+}
