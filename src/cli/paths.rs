@@ -26,6 +26,12 @@ pub(super) fn ledger_of(given: Option<&Path>, manifest: &Path, sandbox: bool) ->
 
 /// The ledger in a file, or in a database.
 pub(super) fn named_ledger(given: &Path, sandbox: bool) -> Result<AnyLedger, Failure> {
+    let text = given.to_string_lossy();
+    if PostgresAddress::is_nearly_one(&text) {
+        let message = "the ledger's name looks like an address, and is none of a PostgreSQL database";
+        let help = "write postgres://USER@HOST:PORT/DATABASE, or ./NAME for a file of that name";
+        return Err(Failure::before_sending(Exit::Usage, message).with_help(help));
+    }
     let Some(address) = given.to_str().filter(|text| PostgresAddress::is_one(text)) else {
         return Ok(AnyLedger::File(if sandbox { SqliteLedger::simulated(given) } else { SqliteLedger::real(given) }));
     };

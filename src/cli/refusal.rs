@@ -27,6 +27,9 @@ impl Failure {
             LedgerError::OtherPlan { .. } => refused(Exit::Busy).with_help(
                 "run the same manifest everywhere, or wait until the others have ended; prices and jobs must be the same",
             ),
+            LedgerError::LookedAfter { .. } => {
+                refused(Exit::Busy).with_help("end that run first, or wait for it: it will say what became of the task")
+            }
             LedgerError::SenderMayLive { .. } => refused(Exit::Busy)
                 .with_help("wait until it has ended, or until `shotlist status` calls it dead for some minutes"),
             LedgerError::Stopped(_) => refused(Exit::CannotWrite).with_help(LOOK_FIRST),

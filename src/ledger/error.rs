@@ -125,6 +125,14 @@ pub enum LedgerError {
         /// The runner.
         runner: String,
     },
+    /// Another runner asks about the task; nothing was written.
+    #[error("the runner {runner} looks after the task of {job}, and lives")]
+    LookedAfter {
+        /// The job.
+        job: String,
+        /// The runner.
+        runner: String,
+    },
     /// The ledger can't be used.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),

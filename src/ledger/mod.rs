@@ -36,13 +36,14 @@
 //!
 //! Whoever reads asks a [`Ledger`], in the words of the domain. Whoever buys needs a [`HeldBatch`], a value that exists only
 //! while the batch is held: it alone can write an [`Intent`], and to hold a batch is to conclude what a crash left of it. No path, no
-//! SQL and no type of a store crosses this door, because a second store for runners on several machines is to come.
+//! SQL and no type of a store crosses this door: there is one in a file of this machine, and one that machines share.
 //! What every store has to keep is a suite of tests against that door alone.
 //!
 //! # The rooms inside
 //!
-//! [`interface`] is the door; [`intent`], [`views`] and [`error`] are what goes through it. [`mod@event`] is the life of an attempt as
-//! a pure state machine. [`sqlite`] is the store in a file of this machine.
+//! [`interface`] is the door; [`intent`], [`views`], [`owner`], [`sharing`] and [`error`] are what goes through it. [`mod@event`] is the life of an attempt as
+//! a pure state machine, [`stored`] an attempt as a row, [`mod@transfer`] a whole ledger on its way. [`sqlite`] is the store in a file of this machine, [`postgres`] the one
+//! in a database, [`any`] either of them. [`mod@times`] says how long runners wait for one another, [`mod@crash`] holds the places at which the tests kill.
 
 mod any;
 mod crash;

@@ -26,16 +26,6 @@ pub struct Others {
     pub theirs: u32,
     /// Tasks that nobody alive looks after.
     pub orphans: u32,
-    /// Intents without an answer, whoever sent them.
-    pub unanswered: u32,
-}
-
-impl Others {
-    /// Whether there is nothing that only time, or somebody else, can end.
-    #[must_use]
-    pub fn are_done(&self) -> bool {
-        self.theirs == 0 && self.orphans == 0
-    }
 }
 
 /// The name of this machine, for people: `SHOTLIST_MACHINE`, or what the system calls it.

@@ -1,6 +1,7 @@
 //! How long runners that share a ledger wait for one another: the one place where these times stand.
 //!
-//! None of them carries safety; each decides only how soon the work of a runner that died goes on elsewhere. Tests shorten all of
+//! No purchase is safe only because of them. They decide how soon the work of a runner that died goes on elsewhere, from when on a person is believed who says
+//! that a submission never arrived, and how long all wait after a change of server. Tests shorten all of
 //! them by one factor, `SHOTLIST_HASTE`, which release builds do not know.
 
 use std::time::Duration;
@@ -19,6 +20,11 @@ pub(super) struct Times {
     pub(super) unanswered: Duration,
     /// After an acknowledged intent, the first byte leaves within this time or never.
     pub(super) send: Duration,
+    /// How long one transaction may take before its connection counts as broken.
+    pub(super) answer: Duration,
+    /// How long a transaction may wait for another, and how long it may stand still: a runner that does must not keep the others waiting.
+    pub(super) lock: Duration,
+    pub(super) standstill: Duration,
     /// For how long a ledger that can't be reached is tried again before a write fails.
     pub(super) outage: Duration,
     /// After how long it is asked again for a place at the service.
@@ -33,6 +39,9 @@ impl Times {
             dead: Duration::from_mins(1),
             unanswered: UNANSWERED,
             send: Duration::from_secs(10),
+            answer: Duration::from_mins(1),
+            lock: Duration::from_secs(30),
+            standstill: Duration::from_secs(15),
             outage: Duration::from_mins(5),
             look_again: Duration::from_millis(500),
         }
@@ -45,6 +54,9 @@ impl Times {
             dead: self.dead.div_f64(haste),
             unanswered: self.unanswered.div_f64(haste),
             send: self.send.div_f64(haste),
+            answer: self.answer.div_f64(haste),
+            lock: self.lock.div_f64(haste),
+            standstill: self.standstill.div_f64(haste),
             outage: self.outage.div_f64(haste),
             look_again: self.look_again.div_f64(haste),
         }

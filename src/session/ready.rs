@@ -2,8 +2,10 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use futures::channel::mpsc::unbounded;
+use tokio_util::sync::CancellationToken;
 
 use super::connection::Connection;
 use super::consent::Consent;
@@ -128,6 +130,7 @@ impl<'s, L: Ledger> Ready<'s, L> {
             }
             tell(event);
         };
+        let began = Instant::now();
         let runs = async {
             let mut run = engine::Outcome::default();
             if let Some((connection, downloader)) = &service {
@@ -147,9 +150,19 @@ impl<'s, L: Ledger> Ready<'s, L> {
                     assets: session.options.assets.as_ref(),
                     tell: &tell,
                 };
-                run = engine.run(&plan).await;
                 if session.ledger.is_shared() && !session.options.fetches_only {
-                    together::stay(session, &engine, &plan, &mut run).await;
+                    let is_over = CancellationToken::new();
+                    let own = async {
+                        let run = engine.run(&plan).await;
+                        is_over.cancel();
+                        run
+                    };
+                    let (own, adopted) = futures::join!(own, together::adopt(session, &engine, &is_over));
+                    run = own;
+                    run.add(adopted);
+                    together::stay(session, &engine, &plan, began, &mut run).await;
+                } else {
+                    run = engine.run(&plan).await;
                 }
             }
             fetched.close_channel();

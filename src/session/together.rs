@@ -4,7 +4,10 @@
 //! about to buy when it ended is bought by the others in the end; nothing is that was not due when this run began.
 
 use std::collections::HashSet;
+use std::convert::Infallible;
 use std::time::Instant;
+
+use tokio_util::sync::CancellationToken;
 
 use super::planning::plan_against;
 use super::refusal::Refusal;
@@ -14,6 +17,9 @@ use crate::engine::{self, Engine, RunEvent, StopReason};
 use crate::ledger::{HeldBatch, Joining, Ledger};
 use crate::plan::Plan;
 use crate::service::VideoService;
+
+/// How many times longer than at first the pause between two looks becomes.
+const MOST_RARELY: u32 = 10;
 
 /// What all runners of a batch have to agree on: every job of the manifest, with its request and its price.
 pub(super) fn joining<L: Ledger>(session: &Session<L>) -> Joining {
@@ -36,19 +42,63 @@ pub(super) async fn leave_theirs(batch: &impl HeldBatch, plan: &mut Plan) -> Res
     Ok(own.len())
 }
 
+/// Looks after what runners leave that die while this one has its own to do. Returns once that is over, and what was taken over, too.
+pub(super) async fn adopt<L: Ledger, S: VideoService>(
+    session: &Session<L>,
+    engine: &Engine<'_, S, L::Held>,
+    is_over: &CancellationToken,
+) -> engine::Outcome {
+    let mut run = engine::Outcome::default();
+    loop {
+        tokio::select! {
+            () = is_over.cancelled() => return run,
+            () = engine.stop.stopping() => return run,
+            () = tokio::time::sleep(engine.ledger.look_again() * MOST_RARELY) => {}
+        }
+        // What can't be asked now is asked again, and told in the end.
+        let Ok(others) = engine.ledger.others().await else { continue };
+        if others.orphans > 0
+            && let Ok(mut plan) = orphans(session).await
+            && leave_theirs(engine.ledger, &mut plan).await.is_ok_and(|taken| taken > 0)
+        {
+            run.add(engine.run(&plan).await);
+        }
+    }
+}
+
 /// Waits until the other runners have done what they are at, goes on with what nobody alive looks after, and buys what is left of the plan
 /// after all: what another runner was about to buy when it ended. A ledger that can't be asked any more ends that: what this run bought is done.
 pub(super) async fn stay<L: Ledger, S: VideoService>(
     session: &Session<L>,
     engine: &Engine<'_, S, L::Held>,
     plan: &Plan,
+    began: Instant,
     run: &mut engine::Outcome,
 ) {
-    if let Err(refusal) = go_on(session, engine, plan, run).await {
+    let ended = tokio::select! {
+        ended = go_on(session, engine, plan, run) => ended,
+        never = end_the_time_box(session, engine, began) => match never {},
+    };
+    if let Err(refusal) = ended {
         let reason = StopReason::LedgerFailed;
         engine.stop.because(reason);
         (engine.tell)(RunEvent::Stopping { reason, message: with_causes(&refusal) });
     }
+}
+
+/// One time box holds for all that a run does, also where it goes on with what others have left. Never returns: what is stopped ends by itself.
+async fn end_the_time_box<L: Ledger, S: VideoService>(
+    session: &Session<L>,
+    engine: &Engine<'_, S, L::Held>,
+    began: Instant,
+) -> Infallible {
+    if let Some(most) = session.options.settings.max_duration {
+        tokio::time::sleep(most.saturating_sub(began.elapsed())).await;
+        engine.stop.because(StopReason::TimeBox);
+        let message = "what is not done is left for the next run".to_owned();
+        (engine.tell)(RunEvent::Stopping { reason: StopReason::TimeBox, message });
+    }
+    std::future::pending().await
 }
 
 async fn go_on<L: Ledger, S: VideoService>(
@@ -78,12 +128,11 @@ async fn wait_for_others<L: Ledger, S: VideoService>(
     engine: &Engine<'_, S, L::Held>,
     run: &mut engine::Outcome,
 ) -> Result<(), Refusal> {
-    let (batch, began) = (engine.ledger, Instant::now());
-    let mut told = None;
+    let batch = engine.ledger;
+    let (mut told, mut pause) = (None, batch.look_again());
     // What could not be taken over once can't be later, either: it is of another account, for example.
     let mut tried: HashSet<AttemptId> = HashSet::new();
-    while !engine.stop.is_stopping() && session.options.settings.max_duration.is_none_or(|most| began.elapsed() < most)
-    {
+    while !engine.stop.is_stopping() {
         let others = batch.others().await?;
         if others.orphans > 0 {
             let mut plan = orphans(session).await?;
@@ -100,11 +149,12 @@ async fn wait_for_others<L: Ledger, S: VideoService>(
             break;
         }
         if told != Some(others.theirs) {
-            told = Some(others.theirs);
+            (told, pause) = (Some(others.theirs), batch.look_again());
             (engine.tell)(RunEvent::Others { open: others.theirs, alive: others.alive });
         }
-        let look_again = batch.look_again();
-        engine.stop.unless_stopping(tokio::time::sleep(look_again)).await;
+        // Whoever waits for minutes asks less and less often.
+        engine.stop.unless_stopping(tokio::time::sleep(pause)).await;
+        pause = (pause * 2).min(batch.look_again() * MOST_RARELY);
     }
     Ok(())
 }

@@ -2,19 +2,19 @@
 
 use jiff::Timestamp;
 
-use super::lines::{count, span};
+use super::lines::span;
 use super::page::Page;
+use crate::domain::AttemptState;
 use crate::ledger::RunnerSeen;
 
 /// Who runs, since when, and what each has.
 #[must_use]
 pub(crate) fn runners_text(runners: &[RunnerSeen], now: Timestamp) -> Page {
     let mut page = Page::new();
-    let alive = runners.iter().filter(|runner| !runner.is_dead).count();
     if runners.is_empty() {
         return page;
     }
-    page.line(format_args!("{}:", count(alive, "runner")));
+    page.line("runners:");
     for runner in runners {
         let since = now.duration_since(runner.since).unsigned_abs();
         let life = if runner.is_dead {
@@ -23,7 +23,7 @@ pub(crate) fn runners_text(runners: &[RunnerSeen], now: Timestamp) -> Page {
             format!("for {}, last heard of {} ago", span(since), span(runner.silent_for))
         };
         let open: Vec<String> =
-            runner.open.iter().map(|(state, number)| format!("{number} {}", state.name().replace('_', " "))).collect();
+            runner.open.iter().map(|(state, number)| format!("{number} {}", word(*state))).collect();
         let has = if open.is_empty() { "nothing open".to_owned() } else { open.join(", ") };
         let at: Vec<String> = runner.batches.iter().map(ToString::to_string).collect();
         let at = if at.is_empty() { String::new() } else { format!(", at {}", at.join(" and ")) };
@@ -32,12 +32,19 @@ pub(crate) fn runners_text(runners: &[RunnerSeen], now: Timestamp) -> Page {
     page
 }
 
+fn word(state: AttemptState) -> String {
+    match state {
+        AttemptState::Intended => "being sent".to_owned(),
+        other => other.name().replace('_', " "),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::domain::{AttemptState, BatchKey};
+    use crate::domain::BatchKey;
 
     #[test]
     fn each_runner_is_told_with_what_it_has() {
@@ -58,7 +65,7 @@ mod tests {
             now,
         );
         insta::assert_snapshot!(told.as_str(), @r"
-        1 runner:
+        runners:
           desk-1 process 7: for 5 min, last heard of 2 s ago, at spring / 1: 3 queued, 1 in progress
           desk-2 process 9: dead, silent for 4 min, at spring / 1: nothing open
         ");

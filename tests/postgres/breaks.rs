@@ -55,6 +55,28 @@ fn connections_that_are_cut_or_stall_anywhere_leave_no_doubt() {
     assert_eq!(team.agree(), (300, 0));
 }
 
+/// A connection that is silent for longer than anybody waits is broken, whatever the system says of it.
+#[test]
+fn a_connection_that_falls_silent_is_made_anew() {
+    let mut team = Team::new(2, 100);
+    let proxy = Proxy::to(Cluster::shared().port);
+    team.ledger = format!("postgres://postgres@127.0.0.1:{}/{}", proxy.port(), team.database.name);
+    let started = team.all_at_once(&["--concurrency", "10"]);
+    std::thread::sleep(Duration::from_millis(500));
+    proxy.stall(true);
+    // A transaction may take a thirtieth of a minute here.
+    std::thread::sleep(Duration::from_secs(4));
+    // Those that hang stay cut off; new ones get through.
+    proxy.cut();
+    proxy.stall(false);
+    // Whoever was cut off for longer was called dead, and buys no more.
+    all_end(started, &[0, 7, 74]);
+    team.agree();
+    team.run(0, &[]).ends();
+    let (charges, doubts) = team.agree();
+    assert!(charges + doubts >= 100, "{charges} {doubts}");
+}
+
 #[test]
 fn a_server_that_crashes_and_comes_back_is_waited_for() {
     let mut cluster = Cluster::start(&[]);
@@ -72,7 +94,8 @@ fn a_server_that_crashes_and_comes_back_is_waited_for() {
     assert_eq!(team.agree(), (300, 0));
 }
 
-/// Behind a pooler, each transaction may meet another session.
+/// Behind a pooler, each transaction may meet another session; and where a session dies, it is the pooler that answers, which does not know
+/// whether the commit was made.
 #[test]
 fn a_pooler_that_hands_out_transactions_changes_nothing() {
     let mut team = Team::new(3, 300);
@@ -80,7 +103,7 @@ fn a_pooler_that_hands_out_transactions_changes_nothing() {
     let settings = format!(
         "[databases]\n* = user=postgres host=127.0.0.1 port={}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
          unix_socket_dir =\nauth_type = any\npool_mode = transaction\ndefault_pool_size = 4\nmax_client_conn = 100\n\
-         ignore_startup_parameters = extra_float_digits\nlogfile = {}/log\npidfile = {}/pid\n",
+         ignore_startup_parameters = extra_float_digits\nserver_login_retry = 0\nlogfile = {}/log\npidfile = {}/pid\n",
         Cluster::shared().port,
         folder.path().display(),
         folder.path().display(),
@@ -93,7 +116,14 @@ fn a_pooler_that_hands_out_transactions_changes_nothing() {
         as_postgres(std::path::Path::new(program)).arg(folder.path().join("settings.ini")).spawn().expect("it starts");
     wait_until("the pooler takes connections", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
     team.ledger = format!("postgres://postgres@127.0.0.1:{port}/{}", team.database.name);
-    all_end(team.all_at_once(&[]), &[0]);
+    let mut terminated = 0;
+    troubled(&team, || {
+        std::thread::sleep(Duration::from_millis(fastrand::u64(20..150)));
+        let some = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+             WHERE datname = current_database() AND pid <> pg_backend_pid() AND random() < 0.6";
+        terminated += team.database.sql(some).parse::<usize>().expect("a number");
+    });
+    assert!(terminated > 5, "only {terminated} sessions died");
     pooler.kill().expect("it ends");
     pooler.wait().expect("it ended");
     drop(std::process::Command::new("pkill").args(["-f", &folder.path().display().to_string()]).status());

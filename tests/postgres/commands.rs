@@ -28,8 +28,8 @@ fn status_shows_who_runs_and_what_they_have() {
     let child = run.env("SHOTLIST_HALT_FILE", &flag.to_string_lossy()).starts();
     wait_until("it stands still", || flag.exists());
     let told = team.command(1, &["status", "m.yaml"]).ends_with(0).stdout;
-    assert!(told.contains("1 runner:") && told.contains("desk-0 process"), "{told}");
-    assert!(told.contains("at m: 1 intended"), "{told}");
+    assert!(told.contains("runners:") && told.contains("desk-0 process"), "{told}");
+    assert!(told.contains("at m: 1 being sent"), "{told}");
     std::fs::remove_file(&flag).expect("it goes on");
     assert_eq!(Ended::of(child).code, Some(0));
     for command in [&["spend", "m.yaml"][..], &["report", "m.yaml"], &["status", "m.yaml"]] {

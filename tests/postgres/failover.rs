@@ -77,9 +77,9 @@ fn what_a_lagging_standby_lacks_is_put_back_and_everybody_stops() {
     assert!(charges + doubts >= 400, "{charges} {doubts}");
 }
 
-/// Also when nobody who runs has lost anything: whoever was alive and stays silent may be the one who has.
-#[test]
-fn after_a_standby_took_over_nobody_buys_before_all_have_answered() {
+/// Also when nobody who runs has lost anything: whoever was alive and stays silent may be the one who has, and that it is called dead by now is no proof
+/// of the contrary.
+fn silent_after_a_change_of_server(is_dead_by_then: bool) {
     let mut primary = Cluster::start(&["wal_level=replica", "max_wal_senders=4"]);
     let mut team = Team::on(primary.database(), 2, 200, &["--speed", "40"]);
     let proxy = Proxy::to(primary.port);
@@ -92,12 +92,19 @@ fn after_a_standby_took_over_nobody_buys_before_all_have_answered() {
     proxy.close(true);
     // It dies with the server, and with what only it knows.
     crate::team::murdered(started.remove(0));
+    if is_dead_by_then {
+        started.drain(..).for_each(crate::team::murdered);
+        std::thread::sleep(std::time::Duration::from_secs(3));
+    }
     primary.stop();
     let standby = Cluster::of_folder(copy, &[]);
     promote(&standby.data());
     team.database = standby.named(&team.database.name);
     proxy.lead_to(standby.port);
     proxy.close(false);
+    if is_dead_by_then {
+        started.push(team.run(1, &["--concurrency", "4"]).starts());
+    }
     for ended in started.into_iter().map(Ended::of) {
         assert_eq!(ended.code, Some(74), "{}", ended.stderr);
     }
@@ -108,4 +115,14 @@ fn after_a_standby_took_over_nobody_buys_before_all_have_answered() {
     prompts.sort();
     prompts.dedup();
     assert_eq!(prompts.len(), bought, "nothing was bought twice");
+}
+
+#[test]
+fn after_a_standby_took_over_nobody_buys_before_all_have_answered() {
+    silent_after_a_change_of_server(false);
+}
+
+#[test]
+fn who_died_before_a_standby_took_over_is_not_forgotten() {
+    silent_after_a_change_of_server(true);
 }

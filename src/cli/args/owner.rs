@@ -34,7 +34,7 @@ pub(crate) enum LimitCommand {
 
 /// Options of `limit set`.
 #[derive(Debug, Args)]
-#[command(group = clap::ArgGroup::new("what").required(true).multiple(true).args(["day", "month", "slots", "resume"]))]
+#[command(group = clap::ArgGroup::new("what").required(true).multiple(true).args(["day", "month", "slots", "stop", "resume"]))]
 pub(crate) struct LimitSetArgs {
     /// The most that all batches of the ledger may cost in a day; `none` takes the limit away
     #[arg(long, value_name = "USD|none", value_parser = amount)]
@@ -52,7 +52,10 @@ pub(crate) struct LimitSetArgs {
     /// ledger on PostgreSQL
     #[arg(long, value_name = "N|none", value_parser = slots)]
     pub slots: Option<Slots>,
-    /// Let everybody buy again after the database had forgotten something, once you have looked. For a ledger on PostgreSQL
+    /// Let nobody buy with this ledger: before a backup of it is brought back, for example
+    #[arg(long, conflicts_with = "resume")]
+    pub stop: bool,
+    /// Let everybody buy again: after --stop, after it was copied, or after a database had forgotten something and you have looked
     #[arg(long)]
     pub resume: bool,
 }

@@ -5,7 +5,7 @@ use crate::cli::connect::{address, connect};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::manifest::{Wanted, load};
-use crate::cli::{paths, runtime, signals};
+use crate::cli::{ending, paths, runtime, signals};
 use crate::session::{Consent, Options, Session, Stop};
 use crate::ui::{self, Progress, Terminal};
 
@@ -49,5 +49,7 @@ pub(super) fn fetch(args: &FetchArgs, terminal: &Terminal) -> Result<Exit, Failu
     if !terminal.is_quiet {
         terminal.result(&ui::summary_text(&report, None, &again, &session.written_reports()));
     }
-    Ok(if outcome.run.unfetched > 0 { Exit::SomeFailed } else { Exit::Done })
+    // What is due stays due, and is no concern of this.
+    let exit = ending::exit(std::iter::empty(), &report, &outcome.run);
+    Ok(if outcome.run.unfetched > 0 { exit.max(Exit::SomeFailed) } else { exit })
 }

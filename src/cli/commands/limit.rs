@@ -41,21 +41,19 @@ async fn change(ledger: &AnyLedger, set: &LimitSetArgs) -> Result<(), Failure> {
         let limit = OwnerLimit { label: set.label.clone(), span, usd, zone: zone.clone() };
         ledger.set_owner_limit(limit, amount.is_some()).await?;
     }
-    if set.slots.is_none() && !set.resume {
-        return Ok(());
+    if set.stop || set.resume {
+        let why = set.stop.then_some("its owner said so");
+        match ledger {
+            AnyLedger::File(file) => file.set_stop(why).await?,
+            AnyLedger::Server(server) => server.set_stop(why).await?,
+        }
     }
+    let Some(slots) = set.slots else { return Ok(()) };
     let AnyLedger::Server(server) = ledger else {
-        let failure =
-            Failure::plain(Exit::Usage, "--slots and --resume are about runners that share a ledger on PostgreSQL");
+        let failure = Failure::plain(Exit::Usage, "--slots is about runners that share a ledger on PostgreSQL");
         return Err(failure.with_help("on one machine, --concurrency says how many tasks a run may have"));
     };
-    if let Some(slots) = set.slots {
-        server.set_slots(slots.0).await?;
-    }
-    if set.resume {
-        server.lift_the_stop().await?;
-    }
-    Ok(())
+    Ok(server.set_slots(slots.0).await?)
 }
 
 async fn shown(ledger: &AnyLedger) -> Result<Page, Failure> {

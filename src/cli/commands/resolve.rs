@@ -124,6 +124,11 @@ fn doubtful(history: &History, job: &str, meant: &IdGlobs, also_denied: bool) ->
     if let Some(denied) = of_job().filter(is_denied).last().filter(|_| also_denied) {
         return Ok(vec![denied.clone()]);
     }
+    if of_job().any(|attempt| attempt.state == AttemptState::Intended) {
+        let message = format!("the runner that sent {job} may still wait for the answer");
+        let help = "wait until it has ended; `shotlist status` says which it is, and three minutes after it is called dead this can be settled";
+        return Err(Failure::before_sending(Exit::Busy, message).with_help(help));
+    }
     let failure = nothing_to_settle(job, "the ledger knows no doubt about it");
     let is_waiting = of_job().any(|attempt| attempt.state.is_outstanding());
     Err(if is_waiting {

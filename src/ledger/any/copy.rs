@@ -4,7 +4,8 @@ use super::either::AnyLedger;
 use crate::ledger::{Contents, CopyError};
 
 impl AnyLedger {
-    /// Carries everything into another ledger, which must be empty. Nobody may be at this one meanwhile.
+    /// Carries everything into another ledger, which must be empty. Nobody may be at this one meanwhile, and nobody buys with it any more before a
+    /// person says so.
     pub async fn copy_to(&self, to: &Self) -> Result<Contents, CopyError> {
         // Held until the copy is there.
         let (books, _locks) = match self {
@@ -12,9 +13,15 @@ impl AnyLedger {
             Self::Server(server) => (server.take_all().await?, Vec::new()),
         };
         let contents = books.contents();
+        let moved = format!("it was copied to {to}");
         match to {
             Self::File(file) => file.fill(books).await?,
             Self::Server(server) => server.fill(books).await?,
+        }
+        // Two ledgers in use would buy twice.
+        match self {
+            Self::File(file) => file.set_stop(Some(&moved)).await?,
+            Self::Server(server) => server.set_stop(Some(&moved)).await?,
         }
         Ok(contents)
     }

@@ -46,18 +46,36 @@ impl PostgresAddress {
     /// Whether a text is meant as such an address.
     #[must_use]
     pub fn is_one(text: &str) -> bool {
-        ["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme))
+        let scheme = text.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+        scheme.is_some_and(|scheme| matches!(&*scheme, "postgres" | "postgresql"))
+    }
+
+    /// Whether a text is rather meant as an address of some kind than as the name of a file: whoever mistypes one must not begin to buy with
+    /// an empty ledger.
+    #[must_use]
+    pub fn is_nearly_one(text: &str) -> bool {
+        let has_scheme = text.split_once(":/").is_some_and(|(scheme, _)| {
+            // One letter is a disk of Windows.
+            scheme.len() > 1 && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+        });
+        let is_a_list = ["host=", "hostaddr=", "dbname=", "user=", "service="].iter().any(|key| text.contains(key));
+        !Self::is_one(text) && (has_scheme || is_a_list)
     }
 
     /// Reads an address, and finds its password. `environment` gives the value of a variable.
     pub fn new(text: &str, environment: &dyn Fn(&str) -> Option<OsString>) -> Result<Self, AddressError> {
         let (plain, options) = without_own_options(text);
+        // The client knows the scheme in small letters.
+        let plain = plain.split_once("://").map_or_else(String::new, |(_, rest)| format!("postgres://{rest}"));
         let config: Result<Config, _> = plain.parse();
         let mut config = config.map_err(|error: tokio_postgres::Error| {
             // What is under it says which part of the address is meant, and never quotes a password.
             let why = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
             AddressError::NotOne(why)
         })?;
+        if config.get_hosts().iter().any(|host| host_name(host).contains('@')) {
+            return Err(AddressError::NotOne("write an @ in a password as %40, and a / as %2F".to_owned()));
+        }
         let is_from_environment = environment("SHOTLIST_LEDGER").is_some_and(|given| given == text);
         if config.get_password().is_some() && !is_from_environment {
             return Err(AddressError::HasPassword);
@@ -65,19 +83,22 @@ impl PostgresAddress {
         if config.get_hosts().is_empty() {
             return Err(AddressError::NotOne("it names no host".to_owned()));
         }
+        if config.get_dbname().is_none() {
+            return Err(AddressError::NotOne("it names no database".to_owned()));
+        }
         if config.get_user().is_none() {
             let user = ["PGUSER", "USER"].iter().find_map(|name| environment(name));
             config.user(user.unwrap_or_else(|| "postgres".into()).to_string_lossy());
-        }
-        if config.get_dbname().is_none() {
-            let name = config.get_user().unwrap_or_default().to_owned();
-            config.dbname(name);
         }
         let is_near = config.get_hosts().iter().all(is_near);
         config.ssl_mode(match options.sslmode.as_deref() {
             Some("disable") => SslMode::Disable,
             None if is_near => SslMode::Disable,
-            _ => SslMode::Require,
+            None | Some("require" | "verify-ca" | "verify-full") => SslMode::Require,
+            Some(_) => {
+                let known = "sslmode is disable, require, verify-ca or verify-full, and each but the first verifies";
+                return Err(AddressError::NotOne(known.to_owned()));
+            }
         });
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT_TIMEOUT);
@@ -242,14 +263,31 @@ mod tests {
     fn what_leaves_this_machine_is_encrypted_and_verified() {
         let mode = |text: &str| read(text, &[]).map(|address| address.config.get_ssl_mode());
         assert_eq!(mode("postgres://ann@db.example/books"), Ok(SslMode::Require));
-        assert_eq!(mode("postgres://ann@db.example/books?sslmode=prefer"), Ok(SslMode::Require), "never perhaps");
+        assert_eq!(mode("postgres://ann@db.example/books?sslmode=require"), Ok(SslMode::Require));
         assert_eq!(mode("postgres://ann@db.example/books?sslmode=disable"), Ok(SslMode::Disable), "as it was said");
         assert_eq!(mode("postgres://ann@127.0.0.1:6000/books"), Ok(SslMode::Disable));
         assert_eq!(mode("postgres://ann@[::1]/books?sslmode=verify-full"), Ok(SslMode::Require));
         assert_eq!(mode("postgresql://ann@/books?host=/run/postgresql"), Ok(SslMode::Disable));
         let own = read("postgres://ann@db/books?sslrootcert=/etc/ca.pem&connect_timeout=3", &[]).expect("an address");
         assert_eq!(own.root_cert.as_deref(), Some(Path::new("/etc/ca.pem")));
-        for wrong in ["postgres://", "postgres://ann@h:port/x", "postgres:///books"] {
+        assert_eq!(
+            read("POSTGRES://ann@db/books", &[]).map(|it| it.to_string()),
+            Ok("postgres://ann@db/books".to_owned())
+        );
+        for near in ["postgres:/typo", "postgress://x/y", "host=db dbname=books", "http://db/books"] {
+            assert!(PostgresAddress::is_nearly_one(near), "{near}");
+        }
+        for file in [".shotlist/ledger.db", "C:/books/ledger.db", "/tmp/a:b", "postgres://db/books"] {
+            assert!(!PostgresAddress::is_nearly_one(file), "{file}");
+        }
+        for wrong in [
+            "postgres://",
+            "postgres://ann@h:port/x",
+            "postgres:///books",
+            "postgres://ann@db",
+            "postgres://ann@db/x?sslmode=prefer",
+            "postgres://ann:a@b@db/x",
+        ] {
             assert!(matches!(read(wrong, &[]), Err(AddressError::NotOne(_))), "{wrong}");
         }
     }

@@ -72,7 +72,7 @@ pub(super) async fn join(
             return Ok(Err(LedgerError::OtherPlan { differences: differences(&theirs, &joining.jobs) }));
         }
     } else {
-        let sql = "UPDATE batch SET plan = $2, plan_jobs = $3,
+        let sql = "UPDATE batch SET plan = $2, plan_jobs = $3, run_micros = 0,
              began = coalesce((SELECT max(id) FROM attempt WHERE attempt.batch = $1), 0) WHERE id = $1";
         let values: [(&(dyn ToSql + Sync), Type); 3] =
             [(&batch, Type::INT8), (&own, Type::TEXT), (&joining.jobs, Type::TEXT)];
@@ -103,7 +103,7 @@ fn differences(theirs: &str, own: &str) -> String {
     if more > 0 { format!("{told}; and {more} more") } else { told }
 }
 
-/// Takes over tasks that nobody alive looks after, and says which of these are this runner's now.
+/// Takes over tasks that nobody alive looks after, and says which of these are this runner's from now on.
 pub(super) async fn take_over(
     transaction: &Transaction<'_>,
     runner: &Runner,
@@ -112,32 +112,30 @@ pub(super) async fn take_over(
     let sql = format!(
         "UPDATE attempt SET keeper = $1, version = version + 1 WHERE id IN (SELECT id FROM attempt WHERE id = ANY($2) ORDER BY id FOR UPDATE)
              AND state IN ('queued', 'in_progress')
-             AND (keeper IS NULL OR keeper = $1 OR keeper NOT IN ({ALIVE} AND at_work.batch = attempt.batch)) RETURNING id"
+             AND (keeper IS NULL OR keeper <> $1 AND keeper NOT IN ({ALIVE} AND at_work.batch = attempt.batch)) RETURNING id"
     );
     let ids: Vec<i64> = attempts.iter().map(|id| id.0).collect();
     let rows = transaction.query_typed(&sql, &[(&runner.id, Type::INT8), (&ids, Type::INT8_ARRAY)]).await?;
     rows.iter().map(|row| Ok(AttemptId(row.try_get(0)?))).collect()
 }
 
-/// What other runners have of a batch. Whoever asks has nothing to buy any more.
+/// What other runners have of a batch.
 pub(super) async fn others(
     transaction: &Transaction<'_>,
     runner: &Runner,
     batch: i64,
 ) -> Result<Others, PostgresError> {
-    runner.wait(transaction, false).await?;
     let sql = format!(
         "WITH alive AS ({ALIVE} AND batch = $1 AND at_work.runner <> $2)
          SELECT (SELECT count(*) FROM alive),
              count(*) FILTER (WHERE keeper IN (SELECT runner FROM alive)),
              count(*) FILTER (WHERE state <> 'intended' AND coalesce(keeper, 0) <> $2
-                 AND NOT EXISTS (SELECT 1 FROM alive WHERE alive.runner = keeper)),
-             count(*) FILTER (WHERE state = 'intended' AND coalesce(runner, 0) <> $2)
+                 AND NOT EXISTS (SELECT 1 FROM alive WHERE alive.runner = keeper))
          FROM attempt WHERE batch = $1 AND state IN ('intended', 'queued', 'in_progress')"
     );
     let row = transaction.query_typed_one(&sql, &[(&batch, Type::INT8), (&runner.id, Type::INT8)]).await?;
     let count = |place| Ok::<_, PostgresError>(u32::try_from(row.try_get::<_, i64>(place)?).unwrap_or(u32::MAX));
-    Ok(Others { alive: count(0)?, theirs: count(1)?, orphans: count(2)?, unanswered: count(3)? })
+    Ok(Others { alive: count(0)?, theirs: count(1)?, orphans: count(2)? })
 }
 
 #[cfg(test)]

@@ -48,8 +48,7 @@ pub(super) async fn used(
 
 /// What the runners of a batch have bought of it since the first of them began.
 pub(super) async fn used_by_the_run(transaction: &Transaction<'_>, batch: i64) -> Result<Usd, PostgresError> {
-    let sql = "SELECT coalesce(sum(price_micros), 0)::bigint FROM attempt WHERE batch = $1 AND is_spent(state, billed)
-         AND id > (SELECT began FROM batch WHERE id = $1)";
+    let sql = "SELECT run_micros FROM batch WHERE id = $1";
     Ok(Usd::from_micros(transaction.query_typed_one(sql, &[(&batch, Type::INT8)]).await?.try_get(0)?))
 }
 

@@ -38,6 +38,7 @@ pub(super) async fn connect(address: &PostgresAddress) -> Result<Client, Postgre
         }
     };
     let (client, connection) = connected.map_err(|source| match source.code() {
+        Some(&SqlState::INVALID_CATALOG_NAME) => PostgresError::NoDatabase { source },
         Some(&SqlState::INVALID_PASSWORD | &SqlState::INVALID_AUTHORIZATION_SPECIFICATION) => {
             PostgresError::Password { address: address.to_string(), source }
         }
@@ -45,6 +46,7 @@ pub(super) async fn connect(address: &PostgresAddress) -> Result<Client, Postgre
         None if with_causes(&source).contains("password missing") => {
             PostgresError::Password { address: address.to_string(), source }
         }
+        None if with_causes(&source).contains("TLS") => PostgresError::Tls { address: address.to_string(), source },
         _ => PostgresError::Connect { address: address.to_string(), source },
     })?;
     tokio::spawn(async move {

@@ -28,6 +28,8 @@ use crate::ledger::{
 
 /// How often a question is asked again whose connection broke, and after how long at first.
 const MOST_TRIES: u32 = 20;
+/// How long a question may take.
+const MOST_PATIENCE: Duration = Duration::from_mins(2);
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 /// For how long a runner that was declared dead is still shown.
 const STILL_TOLD: Duration = Duration::from_hours(24);
@@ -53,7 +55,8 @@ macro_rules! ask {
                 let Some($look) = reader.begin().await? else { return Ok($nothing) };
                 $question.await
             };
-            match asked.await {
+            let asked = tokio::time::timeout(MOST_PATIENCE, asked).await;
+            match asked.unwrap_or(Err(PostgresError::Silent)) {
                 Err(PostgresError::Sql(error)) if tries < MOST_TRIES && is_lost(&error) => {
                     tries += 1;
                     tokio::time::sleep(BETWEEN_TRIES * tries).await;
@@ -123,10 +126,16 @@ impl PostgresLedger {
         ask!(self, (None, None), look => limits::rule(&look))
     }
 
-    /// Lets everybody buy again, after a person has looked.
-    pub async fn lift_the_stop(&self) -> Result<(), Unavailable> {
-        let sql = "UPDATE ledger SET stopped = NULL, moved_us = 0, quarantined_us = 0 WHERE id = 1";
-        Ok(self.write(sql, &[]).await?)
+    /// Lets nobody buy with it, for this reason, or everybody again: after a person has looked, all that runners may have bought is known.
+    pub async fn set_stop(&self, why: Option<&str>) -> Result<(), Unavailable> {
+        let sql = "WITH all_are_known AS (UPDATE runner SET is_missing = false WHERE is_missing AND $1 IS NULL)
+             UPDATE ledger SET stopped = $1, quarantined_us = CASE WHEN $1 IS NULL THEN 0 ELSE quarantined_us END WHERE id = 1";
+        Ok(self.write(sql, &[(&why, Type::TEXT)]).await?)
+    }
+
+    /// Whether there is a ledger in the database.
+    pub async fn exists(&self) -> Result<bool, Unavailable> {
+        Ok(self.reader().await?.client.is_some())
     }
 
     /// Reads everything, if no runner is at it.

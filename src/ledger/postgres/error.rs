@@ -12,6 +12,10 @@ pub(super) enum PostgresError {
     Connect { address: String, source: tokio_postgres::Error },
     #[error("the ledger {address} refuses the user or the password")]
     Password { address: String, source: tokio_postgres::Error },
+    #[error("there is no such database for the ledger")]
+    NoDatabase { source: tokio_postgres::Error },
+    #[error("there is no encrypted connection to the ledger {address}")]
+    Tls { address: String, source: tokio_postgres::Error },
     #[error("the certificates for the connection to the ledger can't be read: {0}")]
     Certificates(String),
     #[error("the ledger is of version {found}, and this shotlist knows none after {known}")]
@@ -26,6 +30,8 @@ pub(super) enum PostgresError {
     Encoding(String),
     #[error("the ledger could not be reached for {0} s")]
     Outage(u64),
+    #[error("the ledger does not answer")]
+    Silent,
     #[error("the ledger can't be used")]
     Sql(#[from] tokio_postgres::Error),
     #[error(transparent)]
@@ -39,11 +45,15 @@ pub(super) enum PostgresError {
 impl PostgresError {
     fn help(&self) -> &'static str {
         match self {
-            Self::Connect { .. } | Self::Outage(_) => {
+            Self::Connect { .. } | Self::Outage(_) | Self::Silent => {
                 "is the address right, does the server run, and is there a network? nothing is lost: the next run goes on"
             }
             Self::Password { .. } => {
                 "give the password in PGPASSWORD or in the file that PGPASSFILE names, and the user in the address"
+            }
+            Self::NoDatabase { .. } => "is its name right? `createdb NAME` makes one",
+            Self::Tls { .. } => {
+                "?sslrootcert=FILE names the authority of the server's certificate; ?sslmode=disable goes without, for a network that is your own"
             }
             Self::Certificates(_) => "name the authority of the server's certificate: ?sslrootcert=FILE",
             Self::Newer { .. } => "use the version of shotlist that the others use",
@@ -57,7 +67,7 @@ impl PostgresError {
                 "if it says that a right is missing, let the owner grant it; otherwise look into the server's log"
             }
             Self::Unreadable(_) | Self::Impersonated => {
-                "somebody else has changed the ledger: bring back its last backup"
+                "somebody else has changed the ledger: find out who, and let nobody buy until then (shotlist limit set --stop)"
             }
             Self::Thread(_) => "the system gives no thread: close other programs",
         }
@@ -65,9 +75,14 @@ impl PostgresError {
 
     /// What an error of the client means while a transaction was under way.
     pub(super) fn of_statement(error: tokio_postgres::Error) -> Self {
-        match error.code() {
-            Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => Self::ReadOnly,
-            _ => Self::Sql(error),
+        Self::Sql(error).in_general()
+    }
+
+    /// The same in our own words, where there are some.
+    pub(super) fn in_general(self) -> Self {
+        match self {
+            Self::Sql(error) if error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => Self::ReadOnly,
+            other => other,
         }
     }
 }

@@ -27,36 +27,37 @@ pub(super) enum Gate {
 /// A standby that took over may lack the last commits of any runner. Each finds that out when it next gives a sign of life. So nobody buys until
 /// all have had the time for it; who was alive and gave none may be the one whose purchases are missing.
 pub(super) async fn gate(transaction: &Transaction<'_>, times: &Times) -> Result<Gate, PostgresError> {
-    let sql = format!(
-        "SELECT stopped, timeline <> {TIMELINE}, quarantined_us, moved_us, {NOW} FROM ledger WHERE id = 1 FOR UPDATE"
-    );
+    let sql =
+        format!("SELECT stopped, timeline <> {TIMELINE}, quarantined_us, {NOW} FROM ledger WHERE id = 1 FOR UPDATE");
     let row = transaction.query_typed_one(&sql, &[]).await?;
     let (stopped, has_moved): (Option<String>, bool) = (row.try_get(0)?, row.try_get(1)?);
-    let (until, moved, now): (i64, i64, i64) = (row.try_get(2)?, row.try_get(3)?, row.try_get(4)?);
+    let (until, now): (i64, i64) = (row.try_get(2)?, row.try_get(3)?);
     if let Some(why) = stopped {
         return Ok(Gate::Stopped(why.into()));
     }
     if has_moved {
-        let sql = format!("UPDATE ledger SET timeline = {TIMELINE}, moved_us = $1, quarantined_us = $2 WHERE id = 1");
-        let until = now + micros(times.dead);
-        transaction.execute_typed(&sql, &[(&now, Type::INT8), (&until, Type::INT8)]).await?;
+        let missing = format!(
+            "UPDATE runner SET is_missing = true WHERE died_us IS NULL AND left_us IS NULL AND timeline <> {TIMELINE}"
+        );
+        transaction.execute_typed(&missing, &[]).await?;
+        let sql = format!("UPDATE ledger SET timeline = {TIMELINE}, quarantined_us = $1 WHERE id = 1");
+        transaction.execute_typed(&sql, &[(&(now + micros(times.dead)), Type::INT8)]).await?;
         return Ok(Gate::Waits(times.look_again));
     }
     if until > now {
         return Ok(Gate::Waits(times.look_again));
     }
-    if moved == 0 {
+    if until == 0 {
         return Ok(Gate::Open(now));
     }
-    let sql = "SELECT string_agg(name, ', ' ORDER BY name) FROM runner WHERE left_us IS NULL AND beat_us < $1
-         AND (died_us IS NULL OR died_us > $1)";
-    let missing: Option<String> = transaction.query_typed_one(sql, &[(&moved, Type::INT8)]).await?.try_get(0)?;
+    let sql = "SELECT string_agg(name, ', ' ORDER BY name) FROM runner WHERE left_us IS NULL AND is_missing";
+    let missing: Option<String> = transaction.query_typed_one(sql, &[]).await?.try_get(0)?;
     if let Some(missing) = missing {
         let why = format!("another server has taken over, and {missing} never said what it had bought before");
         stop(transaction, &why).await?;
         return Ok(Gate::Stopped(why.into()));
     }
-    transaction.execute_typed("UPDATE ledger SET moved_us = 0 WHERE id = 1", &[]).await?;
+    transaction.execute_typed("UPDATE ledger SET quarantined_us = 0 WHERE id = 1", &[]).await?;
     Ok(Gate::Open(now))
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
@@ -21,6 +21,9 @@ use crate::ledger::{Event, HeldBatch, Intent, Joining, LedgerError, Others};
 
 /// Its multiples, without what is before the point, are spread as evenly as any numbers.
 const GOLDEN_RATIO: f64 = 0.618_033_988_749_895;
+
+/// How long the end of a run waits for a ledger that does not answer.
+const FAREWELL: Duration = Duration::from_secs(10);
 
 /// The way to the writer of this process, which ends with the last batch that is held.
 #[derive(Debug)]
@@ -64,8 +67,15 @@ impl Drop for WriterHandle {
     fn drop(&mut self) {
         self.shared.is_ending.store(true, Ordering::Relaxed);
         drop(self.orders.lock().unwrap_or_else(PoisonError::into_inner).take());
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if thread.is_some_and(|thread| thread.join().is_err()) {
+        let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+        let until = Instant::now() + FAREWELL;
+        while !thread.is_finished() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        if !thread.is_finished() {
+            // It ends with the process; the others find out that this runner is gone.
+            tracing::warn!("the ledger does not answer, and is not told that this run has ended");
+        } else if thread.join().is_err() {
             tracing::error!("the ledger's writer panicked");
         }
     }

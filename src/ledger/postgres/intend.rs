@@ -87,10 +87,8 @@ pub(super) async fn intend(
         }));
     }
     let written: Vec<&Row> = answers.iter().filter_map(|answer| answer.as_ref().ok()).collect();
-    let is_waiting = answers.iter().any(|answer| matches!(answer, Err(LedgerError::Later(_))));
-    // Whoever only came too late for some jobs waits for a place as before.
-    if is_waiting || !written.is_empty() {
-        runner.wait(transaction, is_waiting).await?;
+    if answers.iter().any(|answer| matches!(answer, Err(LedgerError::Later(_)))) {
+        runner.wait(transaction).await?;
     }
     if !written.is_empty() {
         rows::insert(transaction, &written).await?;
@@ -121,7 +119,8 @@ async fn claimed(
              WHERE attempt.batch = its_batch AND job = its_job
              AND (state IN ('intended', 'in_doubt') OR state IN ('queued', 'in_progress') AND fingerprint = its_request
                   OR attempt.id > known AND state NOT IN ('void', 'rejected')
-                  OR (attempt.id > known OR attempt.id > began) AND runner <> $1 AND state <> 'void'))";
+                  OR (attempt.id > known OR attempt.id > began) AND runner <> $1 AND state <> 'void'
+                     AND NOT (attempt.id = known AND keeper = $1)))";
     let batches: Vec<i64> = asked.iter().map(|asked| asked.batch).collect();
     let jobs: Vec<&str> = asked.iter().map(|asked| asked.intent.job.as_str()).collect();
     let requests: Vec<&str> = asked.iter().map(|asked| asked.intent.fingerprint.as_str()).collect();

@@ -12,18 +12,18 @@ use super::error::PostgresError;
 use super::rows::{self, Row};
 use super::runner::Runner;
 use super::{batches, gate};
-use crate::domain::AttemptId;
+use crate::domain::{AttemptId, AttemptState, BatchKey};
 
-/// The newest state of every attempt that this runner wrote, with the batch by the number that orders use.
+/// The newest state of every attempt that this runner wrote, with its batch.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    rows: HashMap<AttemptId, (usize, Row)>,
+    rows: HashMap<AttemptId, (BatchKey, Row)>,
 }
 
 impl Memory {
     /// Remembers what a commit that was acknowledged has written.
-    pub(super) fn keep(&mut self, batch: usize, row: Row) {
-        self.rows.insert(AttemptId(row.stored.id), (batch, row));
+    pub(super) fn keep(&mut self, batch: &BatchKey, row: Row) {
+        self.rows.insert(AttemptId(row.stored.id), (batch.clone(), row));
     }
 
     /// Puts back what the database has forgotten, stops everybody, and says how much it was.
@@ -34,6 +34,12 @@ impl Memory {
         at_work: &mut BTreeMap<usize, AtWork>,
     ) -> Result<String, PostgresError> {
         runner.enrol_again(transaction).await?;
+        let mut numbers: HashMap<&BatchKey, i64> = HashMap::new();
+        for (key, _) in self.rows.values() {
+            if !numbers.contains_key(key) {
+                numbers.insert(key, batches::ensure(transaction, key).await?);
+            }
+        }
         for work in at_work.values_mut() {
             work.number = batches::ensure(transaction, &work.key).await?;
             batches::begin(transaction, runner, work).await?;
@@ -41,12 +47,15 @@ impl Memory {
         let ids: Vec<AttemptId> = self.rows.keys().copied().collect();
         let there = rows::locked(transaction, &ids).await?;
         let (mut missing, mut older) = (Vec::new(), Vec::new());
-        for (id, (batch, known)) in &self.rows {
-            let number = at_work.get(batch).map_or(known.batch, |work| work.number);
+        for (id, (key, known)) in &self.rows {
+            let number = numbers.get(key).copied().unwrap_or(known.batch);
             let known = Row { batch: number, was_forgotten: true, ..known.clone() };
             match there.get(id) {
                 None => missing.push(known),
-                Some(found) if found.version < known.version => older.push(known),
+                Some(found) if knows_more(&known, found) => {
+                    let version = known.version.max(found.version) + 1;
+                    older.push(Row { version, ..known });
+                }
                 Some(_) => {}
             }
         }
@@ -60,4 +69,13 @@ impl Memory {
         gate::stop(transaction, &told).await?;
         Ok(told)
     }
+}
+
+/// Whether this runner knows more of an attempt than the database does. Others may have written of it since: a final word of theirs stays, and a task that
+/// only this runner knows is never lost for it.
+fn knows_more(known: &Row, found: &Row) -> bool {
+    let is_final =
+        matches!(AttemptState::named(&found.stored.state), Some(AttemptState::Completed | AttemptState::Failed));
+    let has_the_task = known.stored.task.is_some() && found.stored.task.is_none();
+    !is_final && (has_the_task || known.version > found.version)
 }

@@ -149,7 +149,7 @@ impl Writer {
         };
         for ((batch, .., answer), (told, row)) in orders.into_iter().zip(recorded) {
             if let Some(row) = row {
-                self.memory.keep(batch, row);
+                self.remember(batch, row);
             }
             drop(answer.send(told));
         }
@@ -190,7 +190,7 @@ impl Writer {
                 for ((batch, _, answer), decision) in orders.into_iter().zip(decided) {
                     let told = decision.map(|row: Row| {
                         let id = AttemptId(row.stored.id);
-                        self.memory.keep(batch, row);
+                        self.remember(batch, row);
                         id
                     });
                     drop(answer.send(told));
@@ -203,6 +203,13 @@ impl Writer {
                 }
             }
             Err(error) => refuse(orders, &error.into()),
+        }
+    }
+
+    fn remember(&mut self, own: usize, row: Row) {
+        // Of a batch that was given back meanwhile, nobody asks any more.
+        if let Some(work) = self.at_work.get(&own) {
+            self.memory.keep(&work.key, row);
         }
     }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use jiff::Timestamp;
 use tokio_postgres::Transaction;
-use tokio_postgres::types::Type;
+use tokio_postgres::types::{ToSql, Type};
 
 use super::error::PostgresError;
 use super::life::happen;
@@ -58,6 +58,12 @@ pub(super) async fn record(
             recorded.push((Err(error), None));
             continue;
         }
+        if matches!(event, Event::GivenUp)
+            && let Some(error) = keeper_lives(transaction, row, runner).await?
+        {
+            recorded.push((Err(error), None));
+            continue;
+        }
         let before = row.attempt()?;
         let told = write_into(row, before, event, runner, now, &mut names);
         if told.is_ok() {
@@ -96,6 +102,8 @@ fn write_into(
     }
     let mut claimed = None;
     let event = match event {
+        // Said before, and written: its answer was lost.
+        Event::Accepted(task) if row.stored.task.as_deref() == Some(task.id.as_str()) => return Ok(attempt.task),
         Event::Accepted(task) | Event::Found(task) => {
             // Before anything is written: a state that takes no task has none.
             event.after(attempt.state)?;
@@ -149,11 +157,26 @@ async fn sender_may_live(
          WHERE id = $1 AND left_us IS NULL AND (died_us IS NULL OR died_us > {NOW} - $3)"
     );
     let unanswered = micros(times.unanswered);
-    let values: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =
+    let values: [(&(dyn ToSql + Sync), Type); 3] =
         [(&row.runner, Type::INT8), (&row.batch, Type::INT8), (&unanswered, Type::INT8)];
     let alive = transaction.query_typed_opt(&sql, &values).await?;
     let name = alive.map(|row| row.try_get::<_, String>(0)).transpose()?;
     Ok(name.map(|runner| LedgerError::SenderMayLive { job: row.stored.job.clone(), runner }))
+}
+
+/// Why nobody can give up a task: another runner that lives asks about it.
+async fn keeper_lives(
+    transaction: &Transaction<'_>,
+    row: &Row,
+    runner: &Runner,
+) -> Result<Option<LedgerError>, PostgresError> {
+    let sql = "SELECT name FROM runner JOIN at_work ON at_work.runner = runner.id AND at_work.batch = $2
+         WHERE id = $1 AND id <> $3 AND left_us IS NULL AND died_us IS NULL";
+    let values: [(&(dyn ToSql + Sync), Type); 3] =
+        [(&row.keeper, Type::INT8), (&row.batch, Type::INT8), (&runner.id, Type::INT8)];
+    let alive = transaction.query_typed_opt(sql, &values).await?;
+    let name = alive.map(|row| row.try_get::<_, String>(0)).transpose()?;
+    Ok(name.map(|runner| LedgerError::LookedAfter { job: row.stored.job.clone(), runner }))
 }
 
 /// Who has which name of a task.

@@ -12,6 +12,13 @@ use super::runner::{Runner, micros};
 use crate::domain::Account;
 use crate::ledger::times::Times;
 
+/// For how long a task that nobody looks after counts as being at the service: several times what any takes (interface §4). Whoever runs its batch
+/// learns what became of it.
+const ABANDONED: Duration = Duration::from_hours(1);
+
+/// How many times as long as the pause between two tries somebody is thought to wait for a place.
+const WAITS: u32 = 4;
+
 /// The places that the account has for this runner.
 pub(super) enum Room {
     Free(i64),
@@ -36,14 +43,19 @@ pub(super) async fn room(
         return Ok(Room::Paused(wait.min(Duration::from_secs(5))));
     }
     let open = "SELECT coalesce(keeper, 0), count(*) FROM attempt WHERE service = $1 AND key = $2
-         AND state IN ('intended', 'queued', 'in_progress') GROUP BY 1";
+         AND state IN ('intended', 'queued', 'in_progress') AND (intended_us > $3 OR EXISTS (SELECT 1 FROM runner
+             WHERE runner.id = keeper AND died_us IS NULL AND left_us IS NULL)) GROUP BY 1";
     let mut open_of: HashMap<i64, i64> = HashMap::new();
-    for row in transaction.query_typed(open, &key).await? {
+    let since = now - micros(ABANDONED);
+    let [service, name] = key;
+    for row in transaction.query_typed(open, &[service, name, (&since, Type::INT8)]).await? {
         open_of.insert(row.try_get(0)?, row.try_get(1)?);
     }
     let sql =
-        "SELECT id, concurrency, is_waiting FROM runner WHERE died_us IS NULL AND left_us IS NULL AND beat_us > $1";
-    let alive = transaction.query_typed(sql, &[(&(now - micros(times.dead)), Type::INT8)]).await?;
+        "SELECT id, concurrency, waited_us > $2 FROM runner WHERE died_us IS NULL AND left_us IS NULL AND beat_us > $1";
+    // Whoever was refused a place a moment ago asks again, and waits until then.
+    let (alive, waits) = (now - micros(times.dead), now - micros(times.look_again * WAITS));
+    let alive = transaction.query_typed(sql, &[(&alive, Type::INT8), (&waits, Type::INT8)]).await?;
     // Who never said how many it wants is not held back.
     let wanted = if runner.concurrency == 0 { i64::MAX } else { runner.concurrency.into() };
     let (mut slots, mut sharing, mut hungry) = (wanted, 1, Vec::new());

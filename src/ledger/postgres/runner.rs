@@ -5,10 +5,13 @@
 //! lost was made; whether the database has forgotten a commit that it acknowledged; and, because the row also says who is dead,
 //! whether this runner may still buy.
 
+use std::hash::{BuildHasher as _, RandomState};
+
 use tokio_postgres::Transaction;
 use tokio_postgres::types::Type;
 
 use super::error::PostgresError;
+use super::schema::TIMELINE;
 use super::transaction::NOW;
 use crate::domain::ServiceError;
 use crate::ledger::stored::error_text;
@@ -45,16 +48,16 @@ pub(super) enum Standing {
 
 impl Runner {
     pub(super) fn new() -> Self {
-        // Never 0, and never negative: it is shown to people.
-        let id = i64::try_from(fastrand::u64(1..(1 << 62))).unwrap_or(1);
+        // Each state of this hasher has keys of the system's own randomness. Never negative, so that nothing is lost on the way.
+        let id = (RandomState::new().hash_one(std::process::id()) >> 2).cast_signed();
         Self { id, machine: this_machine(), writes: 0, is_unsure: false, concurrency: 0 }
     }
 
     /// Writes itself down for the first time, or again after the database has forgotten it.
     pub(super) async fn enrol(&self, transaction: &Transaction<'_>) -> Result<(), PostgresError> {
         let sql = format!(
-            "INSERT INTO runner (id, name, since_us, beat_us, writes, concurrency) VALUES ($1, $2, {NOW}, {NOW}, $3, $4)
-             ON CONFLICT (id) DO UPDATE SET writes = $3, beat_us = {NOW}"
+            "INSERT INTO runner (id, name, since_us, beat_us, writes, concurrency, timeline)
+             VALUES ($1, $2, {NOW}, {NOW}, $3, $4, {TIMELINE}) ON CONFLICT (id) DO UPDATE SET writes = $3, beat_us = {NOW}"
         );
         let name = format!("{} process {}", self.machine, std::process::id());
         let values: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 4] =
@@ -67,7 +70,8 @@ impl Runner {
     /// until the transaction has ended.
     pub(super) async fn sign(&self, transaction: &Transaction<'_>) -> Result<Standing, PostgresError> {
         let sql = format!(
-            "UPDATE runner SET writes = writes + 1, beat_us = {NOW} WHERE id = $1 AND writes = $2 RETURNING died_us IS NOT NULL"
+            "UPDATE runner SET writes = writes + 1, beat_us = {NOW}, timeline = {TIMELINE}, is_missing = false
+             WHERE id = $1 AND writes = $2 RETURNING died_us IS NOT NULL"
         );
         let values: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 2] =
             [(&self.id, Type::INT8), (&self.writes, Type::INT8)];
@@ -84,11 +88,13 @@ impl Runner {
     }
 }
 
-/// Declares dead who gave no sign of life for too long. Nobody waits for a row that its runner is just writing.
+/// Declares dead who gave no sign of life for too long. After a change of server nobody is, before everybody is waited for ([`gate`](super::gate)):
+/// who is silent then may know what the database does not.
 pub(super) async fn bury(transaction: &Transaction<'_>, times: &Times) -> Result<(), PostgresError> {
     let sql = format!(
         "UPDATE runner SET died_us = {NOW} WHERE id IN (SELECT id FROM runner WHERE died_us IS NULL AND left_us IS NULL
-             AND beat_us < {NOW} - $1 ORDER BY id) AND died_us IS NULL AND beat_us < {NOW} - $1"
+             AND beat_us < {NOW} - $1 ORDER BY id) AND died_us IS NULL AND beat_us < {NOW} - $1
+             AND (SELECT timeline = {TIMELINE} FROM ledger WHERE id = 1)"
     );
     transaction.execute_typed(&sql, &[(&micros(times.dead), Type::INT8)]).await?;
     Ok(())
@@ -129,15 +135,15 @@ impl Runner {
     /// Writes down that it has ended.
     pub(super) async fn leave(&self, transaction: &Transaction<'_>) -> Result<(), PostgresError> {
         transaction.execute_typed("DELETE FROM at_work WHERE runner = $1", &[(&self.id, Type::INT8)]).await?;
-        let sql = format!("UPDATE runner SET left_us = {NOW}, is_waiting = false WHERE id = $1");
+        let sql = format!("UPDATE runner SET left_us = {NOW} WHERE id = $1");
         transaction.execute_typed(&sql, &[(&self.id, Type::INT8)]).await?;
         Ok(())
     }
 
-    /// Writes down whether it waits for a place at the service.
-    pub(super) async fn wait(&self, transaction: &Transaction<'_>, is_waiting: bool) -> Result<(), PostgresError> {
-        let sql = "UPDATE runner SET is_waiting = $2 WHERE id = $1 AND is_waiting <> $2";
-        transaction.execute_typed(sql, &[(&self.id, Type::INT8), (&is_waiting, Type::BOOL)]).await?;
+    /// Writes down that it waits for a place at the service.
+    pub(super) async fn wait(&self, transaction: &Transaction<'_>) -> Result<(), PostgresError> {
+        let sql = format!("UPDATE runner SET waited_us = {NOW} WHERE id = $1");
+        transaction.execute_typed(&sql, &[(&self.id, Type::INT8)]).await?;
         Ok(())
     }
 

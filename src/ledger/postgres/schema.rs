@@ -23,7 +23,6 @@ CREATE TABLE ledger (
     version        INTEGER NOT NULL,
     timeline       TEXT NOT NULL,
     quarantined_us BIGINT NOT NULL DEFAULT 0,
-    moved_us       BIGINT NOT NULL DEFAULT 0,
     stopped        TEXT,
     slots          INTEGER
 );
@@ -32,6 +31,7 @@ CREATE TABLE batch (
     name       TEXT NOT NULL,
     batch      TEXT NOT NULL,
     began      BIGINT NOT NULL DEFAULT 9223372036854775807,
+    run_micros BIGINT NOT NULL DEFAULT 0,
     plan       TEXT,
     plan_jobs  TEXT,
     UNIQUE (name, batch)
@@ -45,7 +45,9 @@ CREATE TABLE runner (
     died_us     BIGINT,
     left_us     BIGINT,
     concurrency INTEGER NOT NULL DEFAULT 0,
-    is_waiting  BOOLEAN NOT NULL DEFAULT false
+    waited_us   BIGINT NOT NULL DEFAULT 0,
+    timeline    TEXT NOT NULL,
+    is_missing  BOOLEAN NOT NULL DEFAULT false
 );
 CREATE INDEX runner_alive ON runner (id) WHERE died_us IS NULL AND left_us IS NULL;
 CREATE TABLE at_work (
@@ -159,6 +161,9 @@ CREATE FUNCTION spent_when_inserted() RETURNS trigger LANGUAGE plpgsql AS $$ BEG
     INSERT INTO spent_for SELECT label.key, label.value, intended_us / 3600000000, sum(price_micros)
         FROM added, json_each_text(added.labels::json) AS label WHERE is_spent(state, billed) AND added.labels IS NOT NULL
         GROUP BY 1, 2, 3 ORDER BY 1, 2, 3 ON CONFLICT (label, value, hour) DO UPDATE SET micros = spent_for.micros + excluded.micros;
+    UPDATE batch SET run_micros = run_micros + bought.micros FROM (SELECT added.batch AS id, sum(price_micros) AS micros
+            FROM added JOIN batch AS its ON its.id = added.batch WHERE is_spent(state, billed) AND added.id > began GROUP BY 1) AS bought
+        WHERE batch.id = bought.id;
     RETURN NULL;
 END $$;
 CREATE TRIGGER spent_when_inserted AFTER INSERT ON attempt REFERENCING NEW TABLE AS added
@@ -168,6 +173,7 @@ DECLARE change BIGINT := CASE WHEN is_spent(NEW.state, NEW.billed) THEN NEW.pric
 BEGIN
     INSERT INTO spent VALUES (NEW.intended_us / 3600000000, change)
         ON CONFLICT (hour) DO UPDATE SET micros = spent.micros + excluded.micros;
+    UPDATE batch SET run_micros = run_micros + change WHERE id = NEW.batch AND NEW.id > began;
     IF NEW.labels IS NOT NULL THEN
         INSERT INTO spent_for SELECT label.key, label.value, NEW.intended_us / 3600000000, change
             FROM json_each_text(NEW.labels::json) AS label ORDER BY 1, 2
@@ -232,5 +238,6 @@ pub(super) async fn create(client: &mut Client, kind: Kind) -> Result<(), Postgr
     Ok(())
 }
 
-/// Which history of the server is written on: another one after a standby took over, or a backup was brought back.
+/// Which history of the server is written on: another one after a standby took over, or the server was brought back to a moment of its log. A
+/// dump or a copy of its disk that is brought back has the same: nothing shows that but what those who run know.
 pub(super) const TIMELINE: &str = "substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)";

@@ -5,12 +5,7 @@ use tokio_postgres::{Client, IsolationLevel, Transaction};
 
 use super::error::PostgresError;
 use super::kind::Kind;
-
-/// How long a statement may take, how long it may wait for another transaction, and how long a transaction may stand still, in
-/// milliseconds. A runner that stands still must not keep the others waiting.
-const STATEMENT_MS: u32 = 60_000;
-const LOCK_MS: u32 = 20_000;
-const STANDSTILL_MS: u32 = 15_000;
+use crate::ledger::times::Times;
 
 /// Begins transactions.
 pub(super) struct Begin;
@@ -18,8 +13,9 @@ pub(super) struct Begin;
 impl Begin {
     /// One that writes, and whose commit is on the disk before it is acknowledged.
     pub(super) async fn writing(client: &mut Client, kind: Kind) -> Result<Transaction<'_>, PostgresError> {
-        let transaction = client.transaction().await?;
-        transaction.batch_execute(&settings(kind, "on")).await?;
+        // Whatever the server's own default is: each statement sees what was committed before it, behind the lock that it waits for.
+        let transaction = client.build_transaction().isolation_level(IsolationLevel::ReadCommitted).start().await?;
+        transaction.batch_execute(&settings(kind)).await?;
         Ok(transaction)
     }
 
@@ -27,16 +23,18 @@ impl Begin {
     pub(super) async fn reading(client: &mut Client, kind: Kind) -> Result<Transaction<'_>, PostgresError> {
         let one_moment = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
         let transaction = one_moment.start().await?;
-        transaction.batch_execute(&settings(kind, "on")).await?;
+        transaction.batch_execute(&settings(kind)).await?;
         Ok(transaction)
     }
 }
 
-fn settings(kind: Kind, synchronous: &str) -> String {
+fn settings(kind: Kind) -> String {
+    let Times { answer, lock, standstill, .. } = Times::usual();
+    let (statement_ms, lock_ms, standstill_ms) = (answer.as_millis(), lock.as_millis(), standstill.as_millis());
     format!(
-        "SET LOCAL search_path = {}, pg_catalog; SET LOCAL synchronous_commit = {synchronous}; \
-         SET LOCAL statement_timeout = {STATEMENT_MS}; SET LOCAL lock_timeout = {LOCK_MS}; \
-         SET LOCAL idle_in_transaction_session_timeout = {STANDSTILL_MS}; SET LOCAL timezone = 'UTC'",
+        "SET LOCAL search_path = {}, pg_catalog; SET LOCAL synchronous_commit = on; \
+         SET LOCAL statement_timeout = {statement_ms}; SET LOCAL lock_timeout = {lock_ms}; \
+         SET LOCAL idle_in_transaction_session_timeout = {standstill_ms}; SET LOCAL timezone = 'UTC'",
         kind.schema()
     )
 }

@@ -83,7 +83,8 @@ impl Writer {
         let (mut made, mut tries, mut pause) = (None, 0, FIRST_PAUSE);
         let mut broken_since: Option<Instant> = None;
         loop {
-            let error = match self.attempt(&work, &mut made).await {
+            let answered = tokio::time::timeout(self.times.answer, self.attempt(&work, &mut made)).await;
+            let error = match answered.unwrap_or(Err(PostgresError::Silent)) {
                 Ok(Some(done)) => {
                     if broken_since.is_some() {
                         tracing::info!("the ledger is back");
@@ -91,7 +92,7 @@ impl Writer {
                     return Ok(done);
                 }
                 Ok(None) => continue,
-                Err(error) => error,
+                Err(error) => error.in_general(),
             };
             if is_in_the_way(&error) && tries < MOST_TRIES {
                 tries += 1;
@@ -164,11 +165,8 @@ impl Writer {
         crash::point("before-commit");
         let committed = transaction.commit().await;
         crash::point("after-commit");
-        if let Err(error) = committed {
-            // What the server itself refused was certainly not made.
-            self.runner.is_unsure = error.code().is_none();
-            return Err(error.into());
-        }
+        // Whoever answers may be a pooler that does not know, either: the count of writes says it in any case.
+        committed?;
         (self.runner.writes, self.runner.is_unsure, self.is_enrolled) = (self.runner.writes + 1, false, true);
         Ok(Some(done))
     }
@@ -176,13 +174,15 @@ impl Writer {
     /// Whether an error is one of the connection, and not of what was asked.
     fn is_broken(&self, error: &PostgresError) -> bool {
         match error {
-            PostgresError::Connect { .. } => true,
+            PostgresError::Silent | PostgresError::Connect { .. } | PostgresError::Tls { .. } => true,
             // A primary that steps down is one for a while; whoever starts on a standby is told at once.
             PostgresError::ReadOnly => self.is_enrolled,
             PostgresError::Sql(error) => {
-                is_lost(error) || error.code().is_none() && self.client.as_ref().is_none_or(Client::is_closed)
+                let is_gone = error.code().is_none() && self.client.as_ref().is_none_or(Client::is_closed);
+                is_lost(error) || is_gone || self.client.is_none() && self.is_enrolled
             }
-            _ => false,
+            // Whoever was let in once waits until the others have mended what they are just changing.
+            _ => self.client.is_none() && self.is_enrolled,
         }
     }
 }

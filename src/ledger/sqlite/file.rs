@@ -61,6 +61,16 @@ impl SqliteLedger {
         aside::<_, CopyError>(move || transfer::take_all(&path, kind)).await
     }
 
+    /// Lets nobody buy with it, for this reason, or everybody again.
+    pub async fn set_stop(&self, why: Option<&str>) -> Result<(), Unavailable> {
+        let (Self { path, kind }, why) = (self.clone(), why.map(str::to_owned));
+        let set = aside(move || {
+            let connection = open(&path, kind)?;
+            limits::stop(&connection, why.as_deref()).map_err(|error| store_error(&path, error))
+        });
+        set.await.map_err(|error: OpenError| error.into())
+    }
+
     /// Writes everything into a ledger that is new or empty.
     pub(in crate::ledger) async fn fill(&self, books: Books) -> Result<(), CopyError> {
         let Self { path, kind } = self.clone();

@@ -18,6 +18,17 @@ pub(super) fn read(connection: &Connection) -> rusqlite::Result<Vec<OwnerLimit>>
     rows.filter_map(Result::transpose).collect()
 }
 
+/// Why nobody may buy, if that is so.
+pub(super) fn stopped(connection: &Connection) -> rusqlite::Result<Option<String>> {
+    connection.prepare_cached("SELECT stopped FROM ledger")?.query_row([], |row| row.get(0))
+}
+
+/// Lets nobody buy, or everybody again.
+pub(super) fn stop(connection: &Connection, why: Option<&str>) -> rusqlite::Result<()> {
+    connection.execute("UPDATE ledger SET stopped = ?1", [why])?;
+    Ok(())
+}
+
 /// Sets one in the place of an earlier one, or takes it away.
 pub(super) fn set(connection: &Connection, limit: &OwnerLimit, is_kept: bool) -> rusqlite::Result<()> {
     let (name, value) = limit.label.as_ref().map_or(("", ""), |label| (&label.name, &label.value));

@@ -184,9 +184,10 @@ CREATE TABLE unsent (
 ) WITHOUT ROWID;
 ";
 
-/// What a ledger of version 7 lacks: the owner's limits, and who fetched a video where several machines share a ledger.
+/// What a ledger of version 7 lacks: the owner's limits, why nobody may buy with it, and who fetched a video where several machines share a ledger.
 const FROM_7_TO_8: &str = "
 ALTER TABLE attempt ADD COLUMN fetched_by TEXT;
+ALTER TABLE ledger ADD COLUMN stopped TEXT;
 CREATE TABLE owner_limit (
     label  TEXT NOT NULL,
     value  TEXT NOT NULL,

@@ -22,6 +22,9 @@ pub(super) fn intend(
     intent: &Intent,
     now: Timestamp,
 ) -> Result<AttemptId, Refused> {
+    if let Some(why) = limits::stopped(connection)? {
+        return Err(LedgerError::Stopped(why.into()).into());
+    }
     let owners: Vec<SpendLimit> = limits::read(connection)?.iter().map(|owner| owner.at(now)).collect();
     for limit in intent.limits.iter().chain(&owners).filter(|limit| limit.is_about(&intent.labels)) {
         let used = books::used(connection, limit.since, limit.label.as_ref())?;
