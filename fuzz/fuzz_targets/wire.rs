@@ -42,6 +42,7 @@ fuzz_target!(|bytes: &[u8]| {
         output: None,
         approval: None,
         picture: None,
+        run_limit: None,
     };
     let held = runtime.block_on(ledger.hold(&batch)).expect("the batch");
     let attempt = runtime.block_on(held.intend(intent)).expect("an intent");
