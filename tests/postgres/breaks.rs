@@ -112,8 +112,11 @@ fn a_pooler_that_hands_out_transactions_changes_nothing() {
     let program =
         ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"].into_iter().find(|path| std::path::Path::new(path).exists());
     let program = program.expect("pgbouncer is here: apt install pgbouncer");
-    let mut pooler =
-        as_postgres(std::path::Path::new(program)).arg(folder.path().join("settings.ini")).spawn().expect("it starts");
+    let mut pooler = as_postgres(std::path::Path::new(program))
+        .arg("-q")
+        .arg(folder.path().join("settings.ini"))
+        .spawn()
+        .expect("it starts");
     wait_until("the pooler takes connections", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
     team.ledger = format!("postgres://postgres@127.0.0.1:{port}/{}", team.database.name);
     let mut terminated = 0;

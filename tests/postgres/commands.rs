@@ -84,6 +84,9 @@ fn a_ledger_moves_from_a_file_into_the_database_and_back() {
     let copied = in_a_file(&["ledger", "copy", file, &url]).ends_with(0).stdout;
     assert!(copied.contains("1 batch, 1 attempt, $0.90"), "{copied}");
     in_a_file(&["ledger", "copy", file, &url]).ends_with(2);
+    // Two ledgers in use would buy twice.
+    let refused = in_a_file(&[&["run", "m.yaml", "--select", "j1"], &quick[..]].concat()).ends_with(74).stderr;
+    assert!(refused.contains("it was copied to postgres://"), "{refused}");
     assert_eq!(team.database.sql("SELECT count(*) FROM shotlist.attempt"), "1", "whole, or not at all");
     // What was bought there is known here, and not bought again.
     let plan = team.command(1, &["run", "m.yaml", "--plan"]).ends_with(0).stdout;

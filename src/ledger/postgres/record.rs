@@ -70,7 +70,7 @@ pub(super) async fn record(
             changed.insert(*id);
         }
         recorded.push(match told {
-            Err(LedgerError::Illegal(_)) if is_another_word(row, event, runner) => {
+            Err(LedgerError::Illegal(_)) if is_another_word(row, event) => {
                 let lost = RACES_LOST.fetch_add(1, Ordering::Relaxed) + 1;
                 tracing::debug!("another runner wrote {event:?} before: {lost} times so far");
                 (Ok(None), None)
@@ -126,8 +126,8 @@ fn write_into(
     Ok(claimed)
 }
 
-/// Whether an event that does not fit is only late: another runner looks after the task, and was told the same before.
-fn is_another_word(row: &Row, event: &Event, runner: &Runner) -> bool {
+/// Whether an event that does not fit is only late: another runner asked about the task, too, before it was taken over or since, and was told first.
+fn is_another_word(row: &Row, event: &Event) -> bool {
     let is_over = AttemptState::named(&row.stored.state)
         .is_some_and(|state| matches!(state, AttemptState::Completed | AttemptState::Failed));
     let is_about_a_task = matches!(
@@ -139,7 +139,7 @@ fn is_another_word(row: &Row, event: &Event, runner: &Runner) -> bool {
             | Event::Failed { .. }
             | Event::Disowned { .. }
     );
-    is_over && is_about_a_task && row.keeper != Some(runner.id)
+    is_over && is_about_a_task
 }
 
 /// Why nobody can say yet that an attempt made no task: its sender may still live, and wait for the answer. What the sender itself put in
