@@ -12,6 +12,9 @@ fn is_running(children: &mut [Child]) -> bool {
     children.iter_mut().any(|child| child.try_wait().expect("a status").is_none())
 }
 
+/// What breaks for a moment is no death: nobody is called dead here within twelve seconds.
+const PATIENT: &str = "5";
+
 /// While they run, something is done to them again and again.
 fn troubled(team: &Team, mut trouble: impl FnMut()) {
     let mut started = team.all_at_once(&[]);
@@ -23,7 +26,7 @@ fn troubled(team: &Team, mut trouble: impl FnMut()) {
 
 #[test]
 fn backends_that_are_terminated_at_random_leave_no_doubt() {
-    let team = Team::new(3, 300);
+    let team = Team { haste: PATIENT, ..Team::new(3, 300) };
     let mut terminated = 0;
     troubled(&team, || {
         std::thread::sleep(Duration::from_millis(fastrand::u64(20..150)));
@@ -37,7 +40,7 @@ fn backends_that_are_terminated_at_random_leave_no_doubt() {
 
 #[test]
 fn connections_that_are_cut_or_stall_anywhere_leave_no_doubt() {
-    let mut team = Team::new(3, 300);
+    let mut team = Team { haste: PATIENT, ..Team::new(3, 300) };
     let proxy = Proxy::to(Cluster::shared().port);
     team.ledger = format!("postgres://postgres@127.0.0.1:{}/{}", proxy.port(), team.database.name);
     troubled(&team, || {
@@ -80,7 +83,7 @@ fn a_connection_that_falls_silent_is_made_anew() {
 #[test]
 fn a_server_that_crashes_and_comes_back_is_waited_for() {
     let mut cluster = Cluster::start(&[]);
-    let team = Team::on(cluster.database(), 2, 300, &["--speed", "400"]);
+    let team = Team { haste: PATIENT, ..Team::on(cluster.database(), 2, 300, &["--speed", "400"]) };
     let started = team.all_at_once(&[]);
     for round in 1..=3 {
         wait_until("some are bought", || {
@@ -98,7 +101,7 @@ fn a_server_that_crashes_and_comes_back_is_waited_for() {
 /// whether the commit was made.
 #[test]
 fn a_pooler_that_hands_out_transactions_changes_nothing() {
-    let mut team = Team::new(3, 300);
+    let mut team = Team { haste: PATIENT, ..Team::new(3, 300) };
     let (folder, port) = (folder(), free_port());
     let settings = format!(
         "[databases]\n* = user=postgres host=127.0.0.1 port={}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\

@@ -17,7 +17,9 @@ pub struct Team {
     pub desks: Vec<Workspace>,
     /// Where the runners find the ledger.
     pub ledger: String,
-    here: Workspace,
+    /// How many times shorter they wait for one another.
+    pub haste: &'static str,
+    pub here: Workspace,
 }
 
 /// A manifest of this many jobs.
@@ -40,7 +42,7 @@ impl Team {
         let simulator = Simulator::start(&here, simulator);
         let desks = (0..runners).map(|_| Workspace::with_manifest(&jobs(count))).collect();
         let ledger = database.url();
-        Self { database, simulator, desks, ledger, here }
+        Self { database, simulator, desks, ledger, haste: HASTE, here }
     }
 
     /// A command at a desk.
@@ -50,7 +52,7 @@ impl Team {
 
     pub fn prepared(&self, desk: usize, program: Program) -> Program {
         let program = self.simulator.used_by(program).env("SHOTLIST_LEDGER", &self.ledger);
-        program.env("SHOTLIST_HASTE", HASTE).env("SHOTLIST_MACHINE", &format!("desk-{desk}"))
+        program.env("SHOTLIST_HASTE", self.haste).env("SHOTLIST_MACHINE", &format!("desk-{desk}"))
     }
 
     /// A run at a desk.
