@@ -21,8 +21,10 @@ use std::time::Instant;
 
 use cluster::{Cluster, Database};
 use process::cost_of;
-use shotlist::domain::{Account, AttemptId, BatchKey, Charging, Fingerprint, JobId, Labels, TaskId, Usd};
+use shotlist::catalog::Catalog;
+use shotlist::domain::{Account, AttemptId, BatchKey, Fingerprint, JobId, TaskId};
 use shotlist::ledger::{Event, HeldBatch as _, Intent, Ledger as _, PostgresLedger};
+use shotlist::manifest::{Options, load};
 use support::{Simulator, Workspace, numbered_jobs};
 
 /// Jobs of a run, and attempts of the tables that grow.
@@ -104,9 +106,13 @@ fn grow(cluster: &Cluster) {
         let ledger = PostgresLedger::real(database.address());
         let key = BatchKey { name: "n".into(), batch: String::new() };
         let held = ledger.hold(&key).await.expect("the batch");
+        let template = template();
         for first in (0..ATTEMPTS).step_by(AT_ONCE) {
             let lives = (first..first + AT_ONCE).map(async |number| {
-                let attempt: AttemptId = held.intend(intent(number)).await.expect("an intent");
+                let job = JobId::new(format!("j{number}")).expect("an id");
+                let fingerprint = Fingerprint::stored(format!("{number:064x}"));
+                let intent = Intent { job, fingerprint, ..template.clone() };
+                let attempt: AttemptId = held.intend(intent).await.expect("an intent");
                 let task = TaskId::new(format!("task_{number:032}")).expect("an id");
                 held.accept(attempt, task.into()).await.expect("written");
                 held.record(attempt, Event::Started { percent: Some(10) }).await.expect("recorded");
@@ -139,26 +145,14 @@ fn grow(cluster: &Cluster) {
     }
 }
 
-fn intent(number: usize) -> Intent {
-    Intent {
-        job: JobId::new(format!("j{number}")).expect("an id"),
-        fingerprint: Fingerprint::stored(format!("{number:064x}")),
-        request: format!(
-            "{{\"model\":\"alpha-2\",\"prompt\":\"number {number}, in as many words as a prompt has {number:0200}\"}}"
-        ),
-        model: "alpha-2".into(),
-        price: Usd::from_micros(900_000),
-        charging: Charging::AtSubmission,
-        typical_s: (60, 180),
-        account: Account { service: "https://video.example.com".into(), key: "k".into() },
-        known: None,
-        limits: Vec::new(),
-        labels: Labels::new(),
-        output: None,
-        approval: None,
-        picture: None,
-        run_limit: None,
-    }
+/// A job of a manifest, with a prompt of a usual length.
+fn template() -> Intent {
+    let here = Workspace::with_manifest(&format!(
+        "version: 1\njobs:\n  - {{ id: a, model: alpha-2, prompt: \"{:0200}, in as many words as a prompt has\" }}\n",
+        0
+    ));
+    let manifest = load(&Options::of(&here.root().join("m.yaml")), Catalog::embedded()).sound().expect("a manifest");
+    Intent::new(&manifest.jobs[0], Account { service: "https://video.example.com".into(), key: "k".into() })
 }
 
 fn report(line: &str) {

@@ -7,8 +7,10 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use libfuzzer_sys::fuzz_target;
-use shotlist::domain::{Account, AttemptState, BatchKey, Charging, Fingerprint, JobId, Labels, Usd};
+use shotlist::catalog::Catalog;
+use shotlist::domain::{Account, AttemptState, BatchKey};
 use shotlist::ledger::{Event, HeldBatch as _, Intent, Ledger as _, LedgerError, SqliteLedger};
+use shotlist::manifest::{Options, load};
 use tokio::runtime::Runtime;
 use shotlist::service::{Answer, FinalWords, Submission, submission};
 
@@ -19,6 +21,12 @@ static LEDGER: LazyLock<(tempfile::TempDir, SqliteLedger, Runtime)> = LazyLock::
     let ledger = SqliteLedger::real(folder.path().join("ledger.db"));
     (folder, ledger, Runtime::new().expect("a runtime"))
 });
+static INTENT: LazyLock<Intent> = LazyLock::new(|| {
+    let path = LEDGER.0.path().join("m.yaml");
+    std::fs::write(&path, "version: 1\njobs: [{ id: a, model: alpha-2, prompt: A crane }]\n").expect("a manifest");
+    let manifest = load(&Options::of(&path), Catalog::embedded()).sound().expect("a sound manifest");
+    Intent::new(&manifest.jobs[0], Account { service: "s".into(), key: "k".into() })
+});
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 
 fuzz_target!(|bytes: &[u8]| {
@@ -27,25 +35,8 @@ fuzz_target!(|bytes: &[u8]| {
     let (_folder, ledger, runtime) = &*LEDGER;
     // A batch of its own, so that a ledger of a million answers is read as quickly as an empty one.
     let batch = BatchKey { name: "fuzz".into(), batch: NEXT.fetch_add(1, Ordering::Relaxed).to_string() };
-    let intent = Intent {
-        job: JobId::new("a").expect("an id"),
-        fingerprint: Fingerprint::stored("f".into()),
-        request: "{}".into(),
-        model: "alpha-2".into(),
-        price: Usd::from_micros(900_000),
-        charging: Charging::AtSubmission,
-        typical_s: (60, 180),
-        account: Account { service: "s".into(), key: "k".into() },
-        known: None,
-        limits: Vec::new(),
-        labels: Labels::new(),
-        output: None,
-        approval: None,
-        picture: None,
-        run_limit: None,
-    };
     let held = runtime.block_on(ledger.hold(&batch)).expect("the batch");
-    let attempt = runtime.block_on(held.intend(intent)).expect("an intent");
+    let attempt = runtime.block_on(held.intend(INTENT.clone())).expect("an intent");
     let (event, expected) = match submission(&answer, false, jiff::Timestamp::UNIX_EPOCH) {
         Submission::Accepted(task, _) => (Event::Accepted(task), AttemptState::Queued),
         Submission::Rejected(error) | Submission::Unpaid(error) | Submission::Astray(error) => (Event::Refused(error), AttemptState::Rejected),

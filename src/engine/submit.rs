@@ -265,21 +265,11 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
 
     fn intent(&self, job: &Job, known: Option<AttemptId>) -> Intent {
         Intent {
-            job: job.id.clone(),
-            fingerprint: job.request.fingerprint().clone(),
-            request: job.request.body().to_owned(),
-            model: job.spec.model.clone(),
-            price: job.price,
-            charging: job.charging,
-            typical_s: job.typical_s,
-            account: self.account.clone(),
             known,
             limits: self.limits.to_vec(),
-            labels: job.labels.clone(),
-            output: job.file.clone(),
             approval: self.approval.cloned(),
-            picture: job.spec.picture.as_ref().map(|picture| picture.sha256.clone()),
             run_limit: self.run_limit.cloned(),
+            ..Intent::new(job, self.account.clone())
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::domain::{Account, AttemptId, Charging, Digest, Fingerprint, JobId, Label, Labels, OutputPath, Usd};
+use crate::domain::{Account, AttemptId, Charging, Digest, Fingerprint, Job, JobId, Label, Labels, OutputPath, Usd};
 
 /// What is about to be submitted.
 #[derive(Clone, Debug)]
@@ -39,6 +39,30 @@ pub struct Intent {
     pub picture: Option<String>,
     /// The most that all runners of this batch may newly spend together.
     pub run_limit: Option<RunLimit>,
+}
+
+impl Intent {
+    /// To submit this job once, under no limit and as a part of no approved plan, where no attempt of it is known.
+    #[must_use]
+    pub fn new(job: &Job, account: Account) -> Self {
+        Self {
+            job: job.id.clone(),
+            fingerprint: job.request.fingerprint().clone(),
+            request: job.request.body().to_owned(),
+            model: job.spec.model.clone(),
+            price: job.price,
+            charging: job.charging,
+            typical_s: job.typical_s,
+            account,
+            known: None,
+            limits: Vec::new(),
+            labels: job.labels.clone(),
+            output: job.file.clone(),
+            approval: None,
+            picture: job.spec.picture.as_ref().map(|picture| picture.sha256.clone()),
+            run_limit: None,
+        }
+    }
 }
 
 /// A limit on what one run may newly spend, by all of its runners.

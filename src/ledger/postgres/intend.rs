@@ -97,8 +97,8 @@ pub(super) async fn intend(
     Ok(answers)
 }
 
-/// A number that is higher than those before it in its batch, and that no runner has thought of: also a database that has forgotten an attempt never gives
-/// its number to another.
+/// A number that is higher than those before it in its batch, and that hardly another runner has thought of: the clock and chance make it, so that
+/// a database that has forgotten an attempt does not give its number to the next. The primary key refuses one that is there.
 async fn next_id(transaction: &Transaction<'_>, batches: &[i64], now: i64) -> Result<i64, PostgresError> {
     let sql = "SELECT coalesce(max(newest), 0) FROM unnest($1) AS of
          CROSS JOIN LATERAL (SELECT max(id) AS newest FROM attempt WHERE batch = of) AS attempts";

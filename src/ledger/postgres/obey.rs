@@ -158,6 +158,10 @@ impl Writer {
     async fn intend(&mut self, mut orders: Vec<ToIntend>) {
         // Whoever wanted it is gone, and sends nothing: it would be a doubt about nothing.
         orders.retain(|(.., answer)| !answer.is_closed());
+        // Answers go by their places: an order that is not asked about must not be among those that are answered.
+        let (orders, given_back): (Vec<_>, Vec<_>) =
+            orders.into_iter().partition(|(batch, ..)| self.at_work.contains_key(batch));
+        refuse(given_back, &LedgerError::Closed);
         let times = self.times;
         let asked: Vec<Asked<'_>> = orders
             .iter()

@@ -10,7 +10,8 @@ use super::error::PostgresError;
 use crate::domain::{Attempt, AttemptId};
 use crate::ledger::stored::Stored;
 
-/// PostgreSQL keeps no NUL in a text. What stands for one is a code point that no text has: a noncharacter.
+/// PostgreSQL keeps no NUL in a text. What stands for one is a noncharacter, which Unicode keeps out of texts that are exchanged; one that
+/// comes all the same is read back as a NUL.
 const NUL: char = '\u{10FFFE}';
 
 /// A row with what several runners need besides.
