@@ -95,6 +95,9 @@ impl Patterns {
             return Err(failure
                 .with_help("save the choices on the page of this batch, or say which batch is meant with --batch"));
         }
+        if self.named.is_empty() {
+            return Ok(());
+        }
         let known: HashSet<&JobId> = jobs.iter().map(|job| &job.id).collect();
         if let Some((file, id)) = self.named.iter().find(|(_, id)| !known.contains(id)) {
             let failure = refused(format!("@{file}: no job has the id {id}"));

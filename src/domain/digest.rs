@@ -1,6 +1,7 @@
 //! What stands for a whole plan where somebody approves it.
 
 use std::fmt;
+use std::io::{self, Write};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,6 +21,13 @@ impl Digest {
         Self(hex(&Sha256::digest(text.as_bytes())))
     }
 
+    /// The digest of a value as JSON, which is never whole in memory.
+    pub fn of_json(value: &impl Serialize) -> Result<Self, serde_json::Error> {
+        let mut hasher = Hasher(Sha256::new());
+        serde_json::to_writer(&mut hasher, value)?;
+        Ok(Self(hex(&hasher.0.finalize())))
+    }
+
     /// A digest that the ledger stored earlier.
     #[must_use]
     pub fn stored(hex: String) -> Self {
@@ -30,6 +38,20 @@ impl Digest {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+/// Hashes what is written to it.
+struct Hasher(Sha256);
+
+impl Write for Hasher {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

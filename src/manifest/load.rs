@@ -14,9 +14,10 @@ use super::expand::moves::moves;
 use super::expand::pictures::Pictures;
 use super::expand::prompt_files::PromptFiles;
 use super::raw::budget::{RawBudget, SpanBudget};
+use super::raw::decode::Decoded;
 use super::raw::job_field::is_reserved;
 use super::raw::mirror::RawManifest;
-use super::raw::stream;
+use super::raw::{split, stream};
 use super::source::bounds;
 use super::source::diagnostic::{Diagnostic, Severity, Sources, unreadable};
 use super::source::location::{Location, Pointer};
@@ -26,7 +27,7 @@ use super::source::suggest;
 use super::source::surrogates;
 use super::source::syntax;
 use super::source::text::{FileAccess, TextError};
-use super::template::engine::{Scope, Templates};
+use super::template::engine::Templates;
 use crate::catalog::Catalog;
 use crate::domain::{BatchKey, Inputs, Job, JobId, Label, Move, Rule, Usd};
 
@@ -170,25 +171,45 @@ pub fn load(options: &Options<'_>, catalog: &Catalog) -> Loaded {
     if let Some(finding) = bounds::precheck(&text) {
         return Loaded { manifest: None, findings: vec![finding], sources: Sources::new(options.path, text) };
     }
-    let mut findings = Vec::new();
-    let raw = decode(&text, &mut findings);
-    findings.extend(slips::cut_by_comments(&text));
+    let read = read(&text, options, catalog);
+    let cut = slips::cut_by_comments(&text);
     let sources = Sources::new(options.path, text);
-    let raw = raw.unwrap_or_else(|error| {
-        findings.extend(syntax::findings(&error, &sources));
-        None
-    });
-    let manifest = raw.map(|raw| build(&raw, options, catalog, &mut findings));
+    let (manifest, mut findings) = read.unwrap_or_else(|error| (None, syntax::findings(&error, &sources)));
+    findings.extend(cut);
     sources.sort(&mut findings);
     Loaded { manifest, findings, sources }
 }
 
-/// The manifest as it was written; nothing of it if it is none, which is told.
-fn decode(text: &str, found: &mut Vec<Diagnostic>) -> Result<Option<RawManifest>, serde_yaml::Error> {
-    if let Some((rest, jobs, of_jobs)) = stream::read(text) {
-        found.extend(of_jobs);
-        return Ok(RawManifest::with_jobs(rest, jobs, found));
+/// What a text means, and what is wrong with it.
+type Read = (Option<Manifest>, Vec<Diagnostic>);
+
+/// Reads a text in the quickest way that its form allows: in pieces, entry by entry, or as a whole. What it means is the same.
+fn read(text: &str, options: &Options<'_>, catalog: &Catalog) -> Result<Read, serde_yaml::Error> {
+    let build = |raw: &RawManifest, jobs: &mut dyn Iterator<Item = Decoded>, mut found: Vec<Diagnostic>| {
+        (Some(build(raw, jobs, options, catalog, &mut found)), found)
+    };
+    let build_rest = |rest: Mapping, jobs: &mut dyn Iterator<Item = Decoded>| {
+        let mut found = Vec::new();
+        match RawManifest::decode_rest(rest, &mut found) {
+            Some(raw) => build(&raw, jobs, found),
+            None => (None, found),
+        }
+    };
+    if let Some(read) = split::read(text, build_rest) {
+        return Ok(read);
     }
+    if let Some((rest, jobs)) = stream::read(text) {
+        return Ok(build_rest(rest, &mut jobs.into_iter()));
+    }
+    let mut found = Vec::new();
+    Ok(match RawManifest::decode(values(text)?, &mut found) {
+        Some((raw, jobs)) => build(&raw, &mut jobs.into_iter(), found),
+        None => (None, found),
+    })
+}
+
+/// A text as a tree of values.
+fn values(text: &str) -> Result<Value, serde_yaml::Error> {
     let mut value: Value = serde_yaml::from_str(text).or_else(|error| match surrogates::joined(text) {
         // JSON writes letters beyond the first 65,536 in two halves, which YAML does not know. In YAML itself, texts in other
         // quotes hold the same letters as they are.
@@ -203,10 +224,16 @@ fn decode(text: &str, found: &mut Vec<Diagnostic>) -> Result<Option<RawManifest>
     if text.contains("<<") {
         value.apply_merge()?;
     }
-    Ok(RawManifest::decode(value, found))
+    Ok(value)
 }
 
-fn build(raw: &RawManifest, options: &Options<'_>, catalog: &Catalog, found: &mut Vec<Diagnostic>) -> Manifest {
+fn build(
+    raw: &RawManifest,
+    entries: &mut dyn Iterator<Item = Decoded>,
+    options: &Options<'_>,
+    catalog: &Catalog,
+    found: &mut Vec<Diagnostic>,
+) -> Manifest {
     let now = options.now.to_zoned(zone(raw, found));
     let today = now.date().to_string();
     let vars = vars(raw, options, found);
@@ -215,10 +242,10 @@ fn build(raw: &RawManifest, options: &Options<'_>, catalog: &Catalog, found: &mu
     let templates = Templates::new(vars, &today, env);
     let batch = options.batch.map_or_else(|| batch(raw, &templates, found), str::to_owned);
     let access = FileAccess::new(&origin::folder(options.path), options.root, options.secret);
-    let prompts = PromptFiles::read(raw, &access);
+    let prompts = PromptFiles::new(&access);
     let pictures = Pictures::new(&access);
     let expander = Expander { templates: &templates, catalog, access: &access, prompts: &prompts, pictures: &pictures };
-    let jobs = expander.expand(raw, found);
+    let jobs = expander.expand(raw, entries, found);
     for label in raw.budget.labels.keys() {
         let place = Pointer::top().key("budget").key("labels").key(&label.name).key(&label.value).named();
         found.extend(slips::limit_of_nobody(label, &jobs, place));
@@ -286,7 +313,7 @@ fn zone(raw: &RawManifest, found: &mut Vec<Diagnostic>) -> TimeZone {
 
 fn batch(raw: &RawManifest, templates: &Templates, found: &mut Vec<Diagnostic>) -> String {
     let Some(source) = &raw.batch else { return String::new() };
-    let filled = templates.compile(source).and_then(|text| templates.render(&text, &Scope::default()));
+    let filled = templates.compile(source).and_then(|text| templates.render(&text, &Arc::default()));
     filled.unwrap_or_else(|error| {
         let part = error.part();
         let mut finding =

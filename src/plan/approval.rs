@@ -101,5 +101,5 @@ pub(super) fn digest<'j>(
         })
         .collect();
     jobs.sort_unstable();
-    Digest::of(&serde_json::json!(["shotlist plan 1", key.name, key.batch, retries, jobs]).to_string())
+    Digest::of_json(&("shotlist plan 1", &key.name, &key.batch, retries, jobs)).expect("texts and numbers are JSON")
 }

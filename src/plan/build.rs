@@ -279,7 +279,7 @@ fn fetch_what_is_missing(jobs: &mut [Planned], downloads: &DownloadPlan) {
     let done = jobs.iter_mut().filter(|planned| planned.action == Action::Done);
     for planned in done.filter(|planned| planned.attempt.is_some_and(|attempt| missing.contains(&attempt))) {
         planned.action = Action::Fetch;
-        "is completed, and its video is not here".clone_into(&mut planned.reason);
+        planned.reason = "is completed, and its video is not here".into();
     }
 }
 

@@ -3,6 +3,8 @@
 //! The rule that money hangs on: [`Action::buys`] is never true while an attempt of the job is doubtful, or while a task
 //! for the same request is at the service or completed. A property test walks through every history.
 
+use std::borrow::Cow;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -47,14 +49,14 @@ pub(super) struct Decision {
     /// What is done.
     pub action: Action,
     /// Why, for a person.
-    pub reason: String,
+    pub reason: Cow<'static, str>,
     /// The attempt that the action is about: the one to poll, the one that is done, the one in doubt.
     pub attempt: Option<AttemptId>,
 }
 
 impl Decision {
-    fn about(attempt: &Attempt, action: Action, reason: String) -> Self {
-        Self { action, reason, attempt: Some(attempt.id) }
+    fn about(attempt: &Attempt, action: Action, reason: impl Into<Cow<'static, str>>) -> Self {
+        Self { action, reason: reason.into(), attempt: Some(attempt.id) }
     }
 }
 
@@ -77,7 +79,7 @@ pub(super) fn decide<'a>(
     match &job.review {
         Some(review) if decision.action.buys() => {
             let FaceReview { face, .. } = review;
-            let reason = format!("waits for the review of `{face}`");
+            let reason = format!("waits for the review of `{face}`").into();
             Decision { action: Action::Hold, reason, ..decision }
         }
         _ => decision,
@@ -101,13 +103,13 @@ fn regardless_of_review<'a>(
         |wanted: fn(AttemptState) -> bool| attempts.clone().rev().filter(same).find(|attempt| wanted(attempt.state));
     // What is at the service comes before what is completed: the task of a retake that was interrupted is gone on with.
     if let Some(outstanding) = in_state(AttemptState::is_outstanding) {
-        return Decision::about(outstanding, Action::Resume, "is at the service".to_owned());
+        return Decision::about(outstanding, Action::Resume, "is at the service");
     }
     if let Some(completed) = in_state(|state| state == AttemptState::Completed) {
         return if redo.retake {
-            Decision::about(completed, Action::Retry, "is completed, and taken again: costs again".to_owned())
+            Decision::about(completed, Action::Retry, "is completed, and taken again: costs again")
         } else {
-            Decision::about(completed, Action::Done, "is completed".to_owned())
+            Decision::about(completed, Action::Done, "is completed")
         };
     }
     if let Some(failed) = in_state(|state| state == AttemptState::Failed) {
@@ -136,12 +138,12 @@ fn regardless_of_review<'a>(
     }
     let reason = match attempts.next_back().map(|attempt| (attempt.state, &attempt.error, attempt.particulars.declared))
     {
-        Some((AttemptState::Rejected, ..)) => "was rejected by the service, without a charge".to_owned(),
-        Some((_, _, Some(declared))) => declared.to_string(),
+        Some((AttemptState::Rejected, ..)) => "was rejected by the service, without a charge".into(),
+        Some((_, _, Some(declared))) => declared.to_string().into(),
         // A ledger of an older version kept the story of the doubt, and not when a person settled it.
-        Some((_, Some(_), None)) => "declared never created".to_owned(),
-        Some(_) => "was not bought so far, and nothing was charged".to_owned(),
-        None => "is new".to_owned(),
+        Some((_, Some(_), None)) => "declared never created".into(),
+        Some(_) => "was not bought so far, and nothing was charged".into(),
+        None => "is new".into(),
     };
     Decision { action: Action::Submit, reason, attempt: None }
 }

@@ -59,7 +59,7 @@ fn differences(approved: &SavedPlan, plan: &Plan) -> Vec<Difference> {
         match now.get(saved.id.as_str()) {
             None => found.push(Difference::Gone(saved.id.clone())),
             Some(planned) if planned.is_to_be_approved => {}
-            Some(planned) => found.push(Difference::NotDue(saved.id.clone(), planned.reason.clone())),
+            Some(planned) => found.push(Difference::NotDue(saved.id.clone(), planned.reason.to_string())),
         }
     }
     found

@@ -1,5 +1,6 @@
 //! One job of a plan, and one limit on it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::decide::Action;
@@ -13,7 +14,7 @@ pub struct Planned {
     /// What is done.
     pub action: Action,
     /// Why.
-    pub reason: String,
+    pub reason: Cow<'static, str>,
     /// The attempt that the action is about.
     pub attempt: Option<AttemptId>,
     /// What the action costs: the job's price if it buys, and otherwise nothing.

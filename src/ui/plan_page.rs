@@ -69,7 +69,7 @@ fn card(planned: &Planned, warnings: Vec<String>) -> ProposalCard {
         action: action_name(*action),
         label: action_name(*action),
         colour: colour(*action),
-        reason: reason.clone(),
+        reason: reason.to_string(),
         model: spec.model.clone(),
         price: if money.is_empty() { "costs nothing now".to_owned() } else { money },
         duration: spec.duration,

@@ -137,7 +137,7 @@ fn cells(group: &[&Planned]) -> Vec<String> {
         spec.model.clone(),
         spec.duration.map(|seconds| format!("{seconds} s")).unwrap_or_default(),
         cost(first.action, group),
-        first.reason.clone(),
+        first.reason.to_string(),
     ]
 }
 

@@ -8,6 +8,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode as SqliteCode, OpenFlags};
 
 use super::schema::{COUNTS_SINCE, Found, Kind, VERSION, create_or_upgrade, read_as_current, recognise};
@@ -22,6 +23,8 @@ pub(super) const WRITABLE: &str = "check the path, the permissions of its folder
 const READ_ONLY: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY.union(OpenFlags::SQLITE_OPEN_URI);
 /// The page cache of a connection that only reads; negative, as SQLite has it, for KiB.
 const READERS_CACHE: i32 = -256;
+/// How many statements stay prepared: more than a run has.
+const STATEMENTS: usize = 64;
 /// How long to wait for another run's commit before giving up.
 const BUSY: Duration = Duration::from_secs(30);
 /// The pause between two tries at what SQLite itself does not wait for.
@@ -216,6 +219,9 @@ pub(super) fn open_to_read(path: &Path, kind: Kind) -> Result<Option<Connection>
 fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    // Without it, a statement whose value an index might depend on is prepared anew for each value.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(connection)
 }
 

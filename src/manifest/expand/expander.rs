@@ -1,28 +1,32 @@
 //! From the entries of a manifest to its jobs: one for each row, combination and take.
 
 use std::collections::{BTreeMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::fields::Fields;
 use super::finisher::{Finisher, Origin};
 use super::lists::undocumented;
-use super::maker::{Entry, render};
-use super::names_in_use::NamesInUse;
+use super::maker::{Entry, Rendered, render};
 use super::pictures::Pictures;
 use super::prompt_files::PromptFiles;
 use crate::catalog::Catalog;
 use crate::domain::{Field, Job, Labels, Rule};
+use crate::manifest::parallel::in_order;
+use crate::manifest::raw::decode::Decoded;
 use crate::manifest::raw::job_field::{JobField, JobField as F, is_reserved};
 use crate::manifest::raw::matrix::{Combination, RawMatrix};
 use crate::manifest::raw::mirror::{RawFields, RawJob, RawManifest};
 use crate::manifest::source::bounds::Room;
 use crate::manifest::source::diagnostic::Diagnostic;
 use crate::manifest::source::location::Pointer;
-use crate::manifest::source::slips::Same;
 use crate::manifest::source::text::FileAccess;
 use crate::manifest::tables::row::Row;
 use crate::manifest::tables::rows;
 use crate::manifest::template::engine::Templates;
+
+/// How many jobs of an entry are filled in before it is looked how much room they take. Fewer cost more turns of the threads.
+const AT_A_TIME: usize = 64;
 
 /// Everything that expansion needs besides the entries.
 pub(crate) struct Expander<'e> {
@@ -33,32 +37,43 @@ pub(crate) struct Expander<'e> {
     /// What CSV files may be read.
     pub access: &'e FileAccess,
     /// The prompts that stand in files.
-    pub prompts: &'e PromptFiles,
+    pub prompts: &'e PromptFiles<'e>,
     /// The pictures on this machine.
     pub pictures: &'e Pictures,
 }
 
 impl Expander<'_> {
-    /// All jobs in file order. Those with a mistake are told and left out.
-    pub(crate) fn expand(&self, raw: &RawManifest, found: &mut Vec<Diagnostic>) -> Vec<Arc<Job>> {
+    /// All jobs in file order. Those with a mistake are told and left out. An entry is gone when its jobs are made: of a long list, not
+    /// all are here at once.
+    pub(crate) fn expand(
+        &self,
+        raw: &RawManifest,
+        entries: &mut dyn Iterator<Item = Decoded>,
+        found: &mut Vec<Diagnostic>,
+    ) -> Vec<Arc<Job>> {
         let at = Pointer::top().key("defaults");
         warn_of_extras(&raw.defaults, &at, found);
-        let defaults = Fields::compile(self.templates, self.prompts, &raw.defaults, at, found);
-        // Ids are unique, so files are only where one is named by hand.
-        let names_files = raw.jobs.iter().map(|job| &job.fields).chain([&raw.defaults]).any(|job| job.file.is_some());
-        let mut finisher = Finisher {
-            faces: &raw.faces,
-            names_files,
-            names: NamesInUse::of(raw.jobs.len()),
-            same: Same::default(),
-            jobs: Vec::with_capacity(raw.jobs.len()),
-        };
+        let prompt = self.prompts.named_by(&raw.defaults);
+        let defaults = Fields::compile(self.templates, prompt.as_deref(), &raw.defaults, at, found);
+        let mut finisher = Finisher::new(&raw.faces);
+        if raw.defaults.file.is_some() {
+            finisher.name_files();
+        }
         let mut passed_over: BTreeMap<(Field, String), usize> = BTreeMap::new();
         let mut room = Room::new();
-        'entries: for (number, raw_job) in raw.jobs.iter().enumerate().filter(|(_, job)| job.id.is_some()) {
+        for (number, (raw_job, findings)) in entries.enumerate() {
+            found.extend(findings);
+            if raw_job.id.is_none() {
+                continue;
+            }
+            let raw_job = &raw_job;
+            if raw_job.fields.file.is_some() {
+                finisher.name_files();
+            }
             let at = Pointer::top().key("jobs").index(number);
             let before = found.len();
-            let own = Fields::of_job(self.templates, self.prompts, raw_job, at.clone(), found);
+            let prompt = self.prompts.named_by(&raw_job.fields);
+            let own = Fields::of_job(self.templates, prompt.as_deref(), raw_job, at.clone(), found);
             refuse_twice(raw_job, &own, found);
             if found.len() > before {
                 continue;
@@ -75,22 +90,31 @@ impl Expander<'_> {
                 break;
             }
             let matrices: Vec<Option<Arc<Labels>>> = combinations.iter().map(values_of).collect();
-            for row in rows {
-                for (combination, matrix) in combinations.iter().zip(&matrices) {
-                    let rendered = render(entry, row.as_ref(), combination);
+            // One job for each row and combination.
+            let of = |job: usize| (rows[job / combinations.len()].as_ref(), job % combinations.len());
+            let render_all = |jobs: &Range<usize>| -> Vec<Rendered<'_>> {
+                jobs.clone().map(of).map(|(row, combination)| render(entry, row, &combinations[combination])).collect()
+            };
+            let is_full = in_order(&batches(rows.len() * combinations.len()), render_all, |rendered| {
+                for (job, rendered) in rendered.flatten().enumerate() {
                     for &field in &rendered.passed_over {
                         *passed_over.entry((field, rendered.spec.model.clone())).or_default() += 1;
                     }
-                    let place = row.as_ref().and_then(|row| row.place.as_ref());
+                    let (row, combination) = of(job);
+                    let (place, cells) = (row.and_then(|row| row.place.as_ref()), row.map(|row| &row.cells));
+                    let (combination, matrix) = (&combinations[combination], matrices[combination].as_ref());
                     let before = finisher.jobs.len();
-                    let (cells, matrix) = (row.as_ref().map(|row| &row.cells), matrix.as_ref());
                     let origin = Origin { number, raw_job, entry, combination, row: place, cells, matrix };
                     finisher.finish(rendered, &origin, found);
                     if let Some(finding) = room.take(finisher.jobs[before..].iter().map(Arc::as_ref), &at) {
                         found.push(finding);
-                        break 'entries;
+                        return true;
                     }
                 }
+                false
+            });
+            if is_full {
+                break;
             }
         }
         for ((field, model), count) in passed_over {
@@ -106,6 +130,11 @@ impl Expander<'_> {
             Some(from) => rows::read(from, self.access, &at.key("for_each"), found).into_iter().map(Some).collect(),
         }
     }
+}
+
+/// So many jobs, some at a time.
+fn batches(jobs: usize) -> Vec<Range<usize>> {
+    (0..jobs).step_by(AT_A_TIME).map(|first| first..jobs.min(first + AT_A_TIME)).collect()
 }
 
 /// The values of a combination by name, as they were written; nothing of a job without a matrix.

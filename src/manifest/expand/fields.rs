@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_yaml::Mapping;
 
-use super::prompt_files::PromptFiles;
+use super::prompt_files::PromptText;
 use crate::domain::Rule;
 use crate::manifest::raw::job_field::JobField;
 use crate::manifest::raw::job_field::JobField as F;
@@ -29,15 +29,15 @@ pub(super) struct Fields<'t> {
 }
 
 impl<'t> Fields<'t> {
-    /// Compiles the fields of one entry, with its id.
+    /// Compiles the fields of one entry, with its id. The prompt is that of the file which it names without a template.
     pub(super) fn of_job(
         templates: &'t Templates,
-        prompts: &'t PromptFiles,
+        prompt_in_file: Option<&'t PromptText>,
         job: &'t RawJob,
         at: Pointer,
         found: &mut Vec<Diagnostic>,
     ) -> Self {
-        let mut fields = Self::compile(templates, prompts, &job.fields, at, found);
+        let mut fields = Self::compile(templates, prompt_in_file, &job.fields, at, found);
         if let Some(id) = &job.id {
             fields.add(templates, F::Id, id, found);
         }
@@ -47,7 +47,7 @@ impl<'t> Fields<'t> {
     /// Compiles the fields of an entry or of the defaults.
     pub(super) fn compile(
         templates: &'t Templates,
-        prompts: &'t PromptFiles,
+        prompt_in_file: Option<&'t PromptText>,
         raw: &'t RawFields,
         at: Pointer,
         found: &mut Vec<Diagnostic>,
@@ -79,7 +79,7 @@ impl<'t> Fields<'t> {
                 None => {}
             }
         }
-        fields.read_prompt(templates, prompts, raw, found);
+        fields.read_prompt(templates, prompt_in_file, raw, found);
         if raw.image.is_some() && raw.image_file.is_some() {
             found.push(fields.twice(Rule::ImageTwice, F::Image, F::ImageFile));
         }
@@ -97,7 +97,7 @@ impl<'t> Fields<'t> {
     fn read_prompt(
         &mut self,
         templates: &'t Templates,
-        prompts: &'t PromptFiles,
+        prompt_in_file: Option<&'t PromptText>,
         raw: &'t RawFields,
         found: &mut Vec<Diagnostic>,
     ) {
@@ -107,7 +107,7 @@ impl<'t> Fields<'t> {
             found.push(self.twice(Rule::PromptTwice, F::Prompt, F::PromptFile));
             return;
         }
-        match prompts.known(path) {
+        match prompt_in_file {
             None => {}
             Some(Err(error)) => found.push(unreadable("the prompt file", Path::new(path), error, at.value())),
             Some(Ok(text)) => match templates.compile(text) {

@@ -37,18 +37,37 @@ pub(super) struct Origin<'o> {
 /// Makes jobs, and knows which ids and files are taken.
 pub(super) struct Finisher<'f> {
     /// The declared faces.
-    pub faces: &'f Faces,
-    /// Whether any job's file is named by hand.
-    pub names_files: bool,
+    faces: &'f Faces,
+    /// Whether a job's file was named by hand.
+    names_files: bool,
     /// What is taken.
-    pub names: NamesInUse,
+    names: NamesInUse,
     /// What was asked for.
-    pub same: Same,
+    same: Same,
     /// The sound jobs so far.
     pub jobs: Vec<Arc<Job>>,
 }
 
-impl Finisher<'_> {
+impl<'f> Finisher<'f> {
+    /// No jobs yet.
+    pub(super) fn new(faces: &'f Faces) -> Self {
+        let (names, same) = (NamesInUse::default(), Same::default());
+        Self { faces, names_files: false, names, same, jobs: Vec::new() }
+    }
+
+    /// From here on files are named by hand. Ids are unique, so until then files need not be looked at.
+    pub(super) fn name_files(&mut self) {
+        if std::mem::replace(&mut self.names_files, true) {
+            return;
+        }
+        for job in self.jobs.iter_mut().filter_map(Arc::get_mut) {
+            let file = job.output();
+            // After ids that differ, nothing can stand in the way of another.
+            let _free = self.names.file(&job.id, &file, Location::File);
+            job.file = Some(file);
+        }
+    }
+
     /// Checks what was rendered and adds its jobs. One with a mistake is told and left out.
     pub(super) fn finish(&mut self, rendered: Rendered<'_>, origin: &Origin<'_>, found: &mut Vec<Diagnostic>) {
         let Rendered { id, mut spec, model, tags, labels, takes, files, found: mut list, .. } = rendered;

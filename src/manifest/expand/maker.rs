@@ -1,5 +1,7 @@
 //! One entry of `jobs` with one row: chooses between the job's own fields and the defaults, and fills the templates in.
 
+use std::sync::Arc;
+
 use minijinja::Value;
 use minijinja::value::Serde;
 
@@ -63,7 +65,7 @@ pub(super) struct Entry<'r, 't, 'c> {
     /// The families.
     pub catalog: &'c Catalog,
     /// The files of prompts.
-    pub prompts: &'r PromptFiles,
+    pub prompts: &'r PromptFiles<'r>,
     /// The pictures on this machine.
     pub pictures: &'r Pictures,
     /// The entry's own fields.
@@ -75,14 +77,14 @@ pub(super) struct Entry<'r, 't, 'c> {
 pub(super) struct Maker<'r, 't, 'c> {
     templates: &'r Templates,
     pub(super) catalog: &'c Catalog,
-    pub(super) prompts: &'r PromptFiles,
+    pub(super) prompts: &'r PromptFiles<'r>,
     pub(super) pictures: &'r Pictures,
     pub(super) own: &'r Fields<'t>,
     pub(super) defaults: &'r Fields<'t>,
     pub(super) combination: &'r [Cell],
     /// How far each field is.
     pub(super) states: [State; JobField::COUNT],
-    pub(super) scope: Scope,
+    pub(super) scope: Arc<Scope>,
     pub(super) model: Option<Model<'c>>,
     pub(super) passed_over: Vec<Field>,
     pub(super) found: Vec<Diagnostic>,
@@ -92,12 +94,12 @@ pub(super) struct Maker<'r, 't, 'c> {
 pub(super) fn render<'c>(entry: Entry<'_, '_, 'c>, row: Option<&Row>, combination: &[Cell]) -> Rendered<'c> {
     let Entry { templates, catalog, prompts, pictures, own, defaults } = entry;
     let other = combination.iter().filter(|cell| !JobField::named(&cell.name).is_some_and(JobField::is_plain));
-    let scope = Scope {
+    let scope = Arc::new(Scope {
         row: row.map(|row| row.value.clone()),
         row_number: row.map(|row| row.number),
         fields: Vec::with_capacity(JobField::PLAIN.len()),
         matrix: other.map(|cell| (cell.name.clone(), Value::from(Serde(cell.value.clone())))).collect(),
-    };
+    });
     let mut maker = Maker {
         templates,
         catalog,

@@ -9,13 +9,14 @@ use crate::manifest::source::location::{Location, Part, Pointer};
 /// Where a name was given, for a message about giving it twice.
 #[derive(Debug)]
 struct Given {
-    name: String,
+    /// As it was written, where that differs.
+    name: Option<Box<str>>,
     entry: usize,
     row: Option<RowLocation>,
 }
 
 /// The ids and files of the jobs so far.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct NamesInUse {
     ids: HashMap<String, Given>,
     /// By path: the job whose video goes there.
@@ -23,24 +24,18 @@ pub(super) struct NamesInUse {
 }
 
 impl NamesInUse {
-    /// Nothing yet, with room for about so many jobs.
-    pub(super) fn of(jobs: usize) -> Self {
-        Self { ids: HashMap::with_capacity(jobs), files: HashMap::new() }
-    }
-
     /// Notes that an id is taken, or tells that it already was.
     pub(super) fn id(&mut self, id: &str, entry: usize, row: Option<&RowLocation>) -> Option<Diagnostic> {
         let folded = id.to_ascii_lowercase();
         let Some(first) = self.ids.get(&folded) else {
-            self.ids.insert(folded, Given { name: id.to_owned(), entry, row: row.cloned() });
+            let name = (folded != id).then(|| id.into());
+            self.ids.insert(folded, Given { name, entry, row: row.cloned() });
             return None;
         };
-        let message = match (&first.row, first.name == id) {
+        let name = first.name.as_deref().unwrap_or(&folded);
+        let message = match (&first.row, name == id) {
             (_, false) => {
-                format!(
-                    "the ids `{id}` and `{}` differ only in letter case, and files are named after them",
-                    first.name
-                )
+                format!("the ids `{id}` and `{name}` differ only in letter case, and files are named after them")
             }
             (Some(row), true) => format!("the id `{id}` is taken: {} line {} gives it too", row.file, row.line),
             (None, true) => format!("the id `{id}` is taken"),

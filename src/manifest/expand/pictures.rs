@@ -1,8 +1,7 @@
 //! `image_file`: pictures on this machine. Each is read once, because what is in it is a part of what its jobs ask for.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::domain::Picture;
 use crate::manifest::source::text::{FileAccess, TextError};
@@ -10,7 +9,7 @@ use crate::manifest::source::text::{FileAccess, TextError};
 /// The pictures that were read.
 pub(crate) struct Pictures {
     access: FileAccess,
-    read: RefCell<HashMap<String, Rc<Result<Picture, Unusable>>>>,
+    read: Mutex<HashMap<String, Arc<Result<Picture, Unusable>>>>,
 }
 
 /// Why a file can't be a picture.
@@ -24,17 +23,13 @@ pub(super) enum Unusable {
 impl Pictures {
     /// Of the files that a manifest may read.
     pub(crate) fn new(access: &FileAccess) -> Self {
-        Self { access: access.clone(), read: RefCell::default() }
+        Self { access: access.clone(), read: Mutex::default() }
     }
 
     /// The picture of this name.
-    pub(super) fn read(&self, name: &str) -> Rc<Result<Picture, Unusable>> {
-        if let Some(known) = self.read.borrow().get(name) {
-            return Rc::clone(known);
-        }
-        let picture = Rc::new(self.read_one(name));
-        self.read.borrow_mut().insert(name.to_owned(), Rc::clone(&picture));
-        picture
+    pub(super) fn read(&self, name: &str) -> Arc<Result<Picture, Unusable>> {
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(read.entry(name.to_owned()).or_insert_with(|| Arc::new(self.read_one(name))))
     }
 
     fn read_one(&self, name: &str) -> Result<Picture, Unusable> {

@@ -1,6 +1,7 @@
 //! The plain fields of a job, which may use each other: each is made when it is first needed.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use minijinja::Value;
 
@@ -24,7 +25,7 @@ impl<'r, 't> Maker<'r, 't, '_> {
         self.states[field as usize] = State::Busy;
         self.states[field as usize] = match self.value_of(field) {
             Ok(value) => {
-                self.scope.fields.extend(value.map(|value| (field.name(), value)));
+                Arc::make_mut(&mut self.scope).fields.extend(value.map(|value| (field.name(), value)));
                 State::Made
             }
             Err(Reported) => State::Broken,

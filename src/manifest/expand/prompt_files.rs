@@ -1,36 +1,38 @@
 //! `prompt_file`: prompts that stand in files of their own.
 
-use crate::manifest::raw::mirror::RawManifest;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::manifest::raw::mirror::RawFields;
 use crate::manifest::source::text::{FileAccess, TextError};
 use crate::manifest::template::engine::is_template;
-use std::collections::HashMap;
 
 /// The largest file of a prompt, in bytes: many times what any family takes.
 const LARGEST: u64 = 256 * 1024;
 
+/// What came of reading a file.
+pub(crate) type PromptText = Result<String, TextError>;
+
 /// The prompts that the manifest names without a template, each read once.
-pub(crate) struct PromptFiles {
-    access: FileAccess,
-    texts: HashMap<String, Result<String, TextError>>,
+pub(crate) struct PromptFiles<'a> {
+    access: &'a FileAccess,
+    texts: Mutex<HashMap<String, Arc<PromptText>>>,
 }
 
-impl PromptFiles {
-    /// Reads every file that the manifest names as it is. Paths are relative to the manifest's folder, and stay in it.
-    pub(crate) fn read(raw: &RawManifest, access: &FileAccess) -> Self {
-        let mut files = Self { access: access.clone(), texts: HashMap::new() };
-        let named = raw.jobs.iter().map(|job| &job.fields).chain([&raw.defaults]);
-        for path in named.filter_map(|fields| fields.prompt_file.as_deref()).filter(|path| !is_template(path)) {
-            if !files.texts.contains_key(path) {
-                let text = files.read_one(path);
-                files.texts.insert(path.to_owned(), text);
-            }
-        }
-        files
+impl<'a> PromptFiles<'a> {
+    /// None yet. Paths are relative to the manifest's folder, and stay in it.
+    pub(crate) fn new(access: &'a FileAccess) -> Self {
+        Self { access, texts: Mutex::default() }
     }
 
-    /// The prompt of a file that was read already; nothing if it was not.
-    pub(crate) fn known(&self, path: &str) -> Option<&Result<String, TextError>> {
-        self.texts.get(path)
+    /// The prompt of the file that an entry names as it is.
+    pub(super) fn named_by(&self, fields: &RawFields) -> Option<Arc<PromptText>> {
+        let path = fields.prompt_file.as_deref().filter(|path| !is_template(path))?;
+        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        if !texts.contains_key(path) {
+            texts.insert(path.to_owned(), Arc::new(self.read_one(path)));
+        }
+        texts.get(path).cloned()
     }
 
     /// Reads the prompt of a file, without the line break that editors end a file with.

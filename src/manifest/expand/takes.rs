@@ -1,5 +1,7 @@
 //! How many takes a job has, and where each one's video goes.
 
+use std::sync::Arc;
+
 use super::maker::{Maker, Reported};
 use crate::domain::Rule;
 use crate::manifest::raw::job_field::JobField as F;
@@ -34,11 +36,12 @@ impl Maker<'_, '_, '_> {
     pub(super) fn files(&mut self, id: &str, takes: u32) -> Option<Vec<String>> {
         let source = if self.own.says(F::File) { self.own } else { self.defaults };
         let (text, at) = (source.text(F::File)?, source.at(F::File));
-        let usual = self.scope.clone();
+        let usual = Arc::clone(&self.scope);
         let mut files = Vec::new();
         for take in 1..=takes {
-            self.scope.fields.retain(|(name, _)| *name != "id" && *name != "take");
-            self.scope.fields.extend([("id", take_id(id, take).into()), ("take", take.into())]);
+            let fields = &mut Arc::make_mut(&mut self.scope).fields;
+            fields.retain(|(name, _)| *name != "id" && *name != "take");
+            fields.extend([("id", take_id(id, take).into()), ("take", take.into())]);
             files.extend(self.fill(text, at.clone()));
         }
         self.scope = usual;

@@ -26,8 +26,8 @@ fn field_keys() -> [&'static str; F::SHARED.len()] {
 }
 
 impl RawManifest {
-    /// Decodes a whole file. What is wrong is told; what is right is still there.
-    pub(crate) fn decode(value: Value, found: &mut Vec<Diagnostic>) -> Option<Self> {
+    /// Decodes a whole file, and its jobs. What is wrong is told; what is right is still there.
+    pub(crate) fn decode(value: Value, found: &mut Vec<Diagnostic>) -> Option<(Self, Vec<Decoded>)> {
         let top = Pointer::top();
         if value.is_null() {
             let finding = Diagnostic::error(Rule::Empty, "the manifest is empty", Location::File);
@@ -36,15 +36,15 @@ impl RawManifest {
         }
         let mut table = Table::open(value, top, "a manifest", found)?;
         let jobs = decode_jobs(&mut table);
-        Some(Self::decode_rest(table, jobs))
+        Some((Self::decode_table(table), jobs))
     }
 
-    /// Decodes what stands beside the jobs, which were read one by one.
-    pub(crate) fn with_jobs(rest: Mapping, jobs: Vec<RawJob>, found: &mut Vec<Diagnostic>) -> Option<Self> {
-        Some(Self::decode_rest(Table::open(Value::Mapping(rest), Pointer::top(), "a manifest", found)?, jobs))
+    /// Decodes what stands beside the jobs.
+    pub(crate) fn decode_rest(rest: Mapping, found: &mut Vec<Diagnostic>) -> Option<Self> {
+        Some(Self::decode_table(Table::open(Value::Mapping(rest), Pointer::top(), "a manifest", found)?))
     }
 
-    fn decode_rest(mut table: Table<'_>, jobs: Vec<RawJob>) -> Self {
+    fn decode_table(mut table: Table<'_>) -> Self {
         decode_version(&mut table);
         let raw = Self {
             version: (),
@@ -56,7 +56,7 @@ impl RawManifest {
             env: table.texts("env").unwrap_or_default(),
             faces: decode_faces(&mut table),
             defaults: decode_defaults(&mut table),
-            jobs,
+            jobs: (),
             moved: moved::decode(&mut table),
         };
         table.close(&TOP_KEYS);
@@ -105,7 +105,7 @@ fn decode_defaults(table: &mut Table<'_>) -> RawFields {
     fields
 }
 
-fn decode_jobs(table: &mut Table<'_>) -> Vec<RawJob> {
+fn decode_jobs(table: &mut Table<'_>) -> Vec<Decoded> {
     let at = table.at("jobs");
     let jobs = match table.take("jobs") {
         Some(Value::Sequence(jobs)) if !jobs.is_empty() => jobs,
@@ -120,20 +120,23 @@ fn decode_jobs(table: &mut Table<'_>) -> Vec<RawJob> {
             return Vec::new();
         }
     };
-    jobs.into_iter().enumerate().map(|(index, value)| decode_job(value, &at.index(index), table.found())).collect()
+    jobs.into_iter().enumerate().map(|(index, value)| decode_job(value, &at.index(index))).collect()
 }
 
-/// Decodes one entry of `jobs`. What is wrong with it is told, and it is damaged then.
-pub(crate) fn decode_job(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> RawJob {
+/// An entry of `jobs`, and what is wrong with it.
+pub(crate) type Decoded = (RawJob, Vec<Diagnostic>);
+
+/// Decodes one entry of `jobs`. With whatever is wrong, it is damaged.
+pub(crate) fn decode_job(value: Value, at: &Pointer) -> Decoded {
     let nothing = || RawJob { id: None, for_each: None, matrix: None, fields: RawFields::default(), is_damaged: true };
-    decode_entry(value, at, found).unwrap_or_else(nothing)
+    let mut found = Vec::new();
+    (decode_entry(value, at, &mut found).unwrap_or_else(nothing), found)
 }
 
 fn decode_entry(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Option<RawJob> {
     let mut table = Table::open(value, at.clone(), "a job", found)?;
-    let before = table.found().len();
     let id = table.field(F::Id);
-    if id.is_none() && table.found().len() == before {
+    if id.is_none() && table.found().is_empty() {
         let finding = Diagnostic::error(Rule::IdMissing, "this job has no `id`", at.clone().value());
         table.tell(finding.with_help("give it a name that stays the same between runs: what was paid is known by it"));
     }
@@ -142,8 +145,8 @@ fn decode_entry(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Opti
     let matrix = table.take("matrix").map(|value| matrix::decode(value, &matrix_at, table.found()));
     let fields = decode_fields(&mut table);
     table.close(&[ENTRY_KEYS.as_slice(), &field_keys()].concat());
-    let is_damaged = found.len() > before;
-    label(&mut found[before..], id.as_deref(), &fields);
+    let is_damaged = !found.is_empty();
+    label(found, id.as_deref(), &fields);
     Some(RawJob { id, for_each, matrix, fields, is_damaged })
 }
 

@@ -51,7 +51,9 @@ pub(crate) struct RawManifest {
     #[schemars(default)]
     pub defaults: RawFields,
     /// The jobs, in the order in which they are submitted.
-    pub jobs: Vec<RawJob>,
+    #[schemars(with = "Vec<RawJob>")]
+    #[expect(dead_code, reason = "it stands here for the schema; jobs are decoded one by one")]
+    pub jobs: (),
     /// Jobs that have a new id: what was bought under the old one belongs to the new one, and costs nothing.
     #[schemars(schema_with = "moved_schema", default)]
     pub moved: Vec<RawMove>,

@@ -9,26 +9,22 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_yaml::{Mapping, Value};
 
-use super::decode::decode_job;
-use super::mirror::RawJob;
-use crate::manifest::source::diagnostic::Diagnostic;
+use super::decode::{Decoded, decode_job};
 use crate::manifest::source::location::Pointer;
 
-/// The manifest without its jobs, the jobs, and what is wrong with them. Nothing if the file has another form.
-pub(crate) fn read(text: &str) -> Option<(Mapping, Vec<RawJob>, Vec<Diagnostic>)> {
+/// The manifest without its jobs, and the jobs. Nothing if the file has another form.
+pub(crate) fn read(text: &str) -> Option<(Mapping, Vec<Decoded>)> {
     // Merge keys need the whole tree.
     if text.contains("<<") {
         return None;
     }
-    let mut found = Vec::new();
-    let (rest, jobs) = serde_yaml::Deserializer::from_str(text).deserialize_map(Top(&mut found)).ok()?;
-    Some((rest, jobs, found))
+    serde_yaml::Deserializer::from_str(text).deserialize_map(Top).ok()
 }
 
-struct Top<'f>(&'f mut Vec<Diagnostic>);
+struct Top;
 
-impl<'de> Visitor<'de> for Top<'_> {
-    type Value = (Mapping, Vec<RawJob>);
+impl<'de> Visitor<'de> for Top {
+    type Value = (Mapping, Vec<Decoded>);
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a manifest")
@@ -41,7 +37,7 @@ impl<'de> Visitor<'de> for Top<'_> {
                 if !jobs.is_empty() {
                     return Err(A::Error::custom("jobs stand twice"));
                 }
-                jobs = map.next_value_seed(Jobs(self.0))?;
+                jobs = map.next_value_seed(Jobs)?;
             } else if rest.insert(key, map.next_value()?).is_some() {
                 return Err(A::Error::custom("a key stands twice"));
             }
@@ -53,18 +49,18 @@ impl<'de> Visitor<'de> for Top<'_> {
     }
 }
 
-struct Jobs<'f>(&'f mut Vec<Diagnostic>);
+struct Jobs;
 
-impl<'de> DeserializeSeed<'de> for Jobs<'_> {
-    type Value = Vec<RawJob>;
+impl<'de> DeserializeSeed<'de> for Jobs {
+    type Value = Vec<Decoded>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_seq(self)
     }
 }
 
-impl<'de> Visitor<'de> for Jobs<'_> {
-    type Value = Vec<RawJob>;
+impl<'de> Visitor<'de> for Jobs {
+    type Value = Vec<Decoded>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list of jobs")
@@ -74,7 +70,7 @@ impl<'de> Visitor<'de> for Jobs<'_> {
         let (mut jobs, at) = (Vec::new(), Pointer::top().key("jobs"));
         while let Some(value) = list.next_element::<Value>()? {
             let at = at.index(jobs.len());
-            jobs.push(decode_job(value, &at, self.0));
+            jobs.push(decode_job(value, &at));
         }
         Ok(jobs)
     }

@@ -38,7 +38,7 @@ pub(crate) fn home(path: &Path) -> PathBuf {
 /// The manifest's text.
 pub(crate) fn read(path: &Path) -> Result<String, TextError> {
     if path == Path::new(STANDARD_INPUT) {
-        text::read_all(io::stdin().lock(), LARGEST)
+        text::read_all(io::stdin().lock(), 0, LARGEST)
     } else {
         text::read_at_most(path, LARGEST)
     }

@@ -1,11 +1,10 @@
 //! Reads a text file within bounds.
 
-use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The most that is read of a manifest or of a CSV file, in bytes: three times what a hundred thousand jobs need.
 pub(crate) const LARGEST: u64 = 64 * 1024 * 1024;
@@ -68,7 +67,7 @@ pub(crate) struct FileAccess {
     top: PathBuf,
     secret: Option<Identity>,
     /// The names that were read.
-    read: Rc<RefCell<BTreeSet<String>>>,
+    read: Arc<Mutex<BTreeSet<String>>>,
 }
 
 /// What tells a file from any other, whatever it is called: two names of one file have one.
@@ -114,13 +113,13 @@ impl FileAccess {
             folder: folder.to_owned(),
             top: root.unwrap_or(here).to_owned(),
             secret: secret.and_then(|path| Identity::of(path).ok()),
-            read: Rc::default(),
+            read: Arc::default(),
         }
     }
 
     /// The names of all files that were read, in alphabetic order.
     pub(crate) fn names(&self) -> Vec<String> {
-        self.read.borrow().iter().cloned().collect()
+        self.read.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
     /// Where a name is.
@@ -146,7 +145,7 @@ impl FileAccess {
         if !path.starts_with(self.top.canonicalize()?) {
             return Err(TextError::Outside);
         }
-        self.read.borrow_mut().insert(name.to_owned());
+        self.read.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
         Ok(path)
     }
 
@@ -170,12 +169,14 @@ impl FileAccess {
 
 /// The text of a file that holds at most so many bytes, without a byte order mark.
 pub(crate) fn read_at_most(path: &Path, largest: u64) -> Result<String, TextError> {
-    read_all(File::open(path)?, largest)
+    let file = File::open(path)?;
+    let length = file.metadata()?.len().min(largest);
+    read_all(file, usize::try_from(length).unwrap_or_default() + 1, largest)
 }
 
-/// All of a text of at most so many bytes, without a byte order mark.
-pub(crate) fn read_all(source: impl Read, largest: u64) -> Result<String, TextError> {
-    let mut bytes = Vec::new();
+/// All of a text of at most so many bytes, without a byte order mark. There is room for as many as are expected.
+pub(crate) fn read_all(source: impl Read, expected: usize, largest: u64) -> Result<String, TextError> {
+    let mut bytes = Vec::with_capacity(expected);
     // The bound holds for devices and pipes too, whose length nobody knows beforehand.
     let read = source.take(largest + 1).read_to_end(&mut bytes);
     read.map_err(|error| if error.kind() == ErrorKind::IsADirectory { TextError::Folder } else { error.into() })?;

@@ -149,12 +149,12 @@ impl Templates {
     }
 
     /// Fills a text in.
-    pub(crate) fn render(&self, text: &Text<'_>, scope: &Scope) -> Result<String, TemplateError> {
+    pub(crate) fn render(&self, text: &Text<'_>, scope: &Arc<Scope>) -> Result<String, TemplateError> {
         match text {
             Text::Plain(source) => Ok((*source).to_owned()),
             Text::Template(template, _) => {
                 let mut text = Bounded(Vec::new());
-                match template.render_captured_to(Value::from_object(scope.clone()), &mut text) {
+                match template.render_captured_to(Value::from_dyn_object(Arc::clone(scope)), &mut text) {
                     Ok(_) => Ok(String::from_utf8(text.0).unwrap_or_default()),
                     Err(error) => Err(self.explain(&error, template.source(), scope)),
                 }

@@ -63,11 +63,12 @@ const INNER: [(&str, &[Line]); 5] = [
     (
         "manifest",
         &[
+            ("parallel", &[]),
             ("source", &[]),
             ("template", &["source"]),
-            ("raw", &["source", "template"]),
+            ("raw", &["parallel", "source", "template"]),
             ("tables", &["source", "raw"]),
-            ("expand", &["source", "template", "raw", "tables"]),
+            ("expand", &["parallel", "source", "template", "raw", "tables"]),
             ("draft", &["source", "template", "raw", "tables"]),
             (".", &["source", "template", "raw", "tables", "expand", "draft"]),
         ],
