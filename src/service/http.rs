@@ -1,8 +1,8 @@
 //! The service over HTTP.
 //!
-//! Two clients. Submissions get one without any retry of its own, without redirects and without idle connections: a
-//! request on a pooled connection that the server is just closing would be lost half-way, and nobody could know
-//! whether it was read. Polls share a pool, because they are safe to repeat.
+//! Three clients. Submissions get two without any retry of their own and without redirects: one that makes a connection for each,
+//! and one that uses those again that were just heard of; [`kept`](super::kept) says when that is as safe. Polls share a pool, because
+//! they are safe to repeat.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
 use reqwest::{Client, ClientBuilder, RequestBuilder, Response, Url, redirect};
-use tower::util::AndThenLayer;
+use tower::util::{AndThenLayer, MapResponseLayer};
 
 use super::classify::{self, Answer};
 use super::endpoint::is_loopback;
+use super::kept::{self, KeptConnections};
 use super::{Credentials, Endpoint, FinalWords, PollAnswer, SendBy, Submission, VideoService, mask, send_by};
 use crate::domain::{Request, ServiceError, TaskId, causes};
 
@@ -40,6 +41,8 @@ pub struct HttpService {
     endpoint: Endpoint,
     credentials: Credentials,
     submit: Client,
+    submit_again: Client,
+    kept: Arc<KeptConnections>,
     poll: Client,
     submit_timeout: Duration,
     free_server_errors: bool,
@@ -47,7 +50,7 @@ pub struct HttpService {
 }
 
 impl HttpService {
-    /// Sets up both clients. Connects to nothing yet.
+    /// Sets up the clients. Connects to nothing yet.
     ///
     /// With `free_server_errors` the user vouches that the service charges nothing for a submission that it answers with
     /// 500, 502, 503 or 504.
@@ -59,11 +62,22 @@ impl HttpService {
         let credentials = credentials.into();
         let headers = headers(&credentials);
         let base = || base(endpoint.is_loopback()).default_headers(headers.clone());
+        let once = || base().retry(reqwest::retry::never());
+        let kept = Arc::new(KeptConnections::new());
         Ok(Self {
             submit: build(|| {
                 let in_time = AndThenLayer::new(send_by::in_time);
-                base().retry(reqwest::retry::never()).pool_max_idle_per_host(0).connector_layer(in_time)
+                once().pool_max_idle_per_host(0).connector_layer(in_time)
             })?,
+            submit_again: build(|| {
+                let kept = Arc::clone(&kept);
+                let counted = MapResponseLayer::new(move |connection| {
+                    kept.note_made();
+                    connection
+                });
+                once().pool_idle_timeout(kept::IDLE).connector_layer(counted)
+            })?,
+            kept,
             poll: build(|| base().timeout(POLL_TIMEOUT))?,
             credentials,
             endpoint,
@@ -158,8 +172,24 @@ impl VideoService for HttpService {
 
 impl HttpService {
     async fn post(&self, request: &Request, send_by: Option<SendBy>) -> Submission {
+        // Where there is a deadline, it is looked at when the connection stands.
+        let passage = if send_by.is_none() { self.kept.passage() } else { None };
+        let client = if passage.is_some() { &self.submit_again } else { &self.submit };
+        let submission = self.post_by(client, request, send_by).await;
+        if let Some(passage) = passage {
+            match &submission {
+                Submission::Unknown(_) => passage.was_lost(),
+                // Whatever hindered this one has not harmed a connection that stood.
+                Submission::NotSent(_) | Submission::Untrusted(_) => {}
+                _ => passage.was_answered(),
+            }
+        }
+        submission
+    }
+
+    async fn post_by(&self, client: &Client, request: &Request, send_by: Option<SendBy>) -> Submission {
         let url = self.endpoint.at(&["v1", "videos"]);
-        let post = self.submit.post(url.clone()).timeout(self.submit_timeout);
+        let post = client.post(url.clone()).timeout(self.submit_timeout);
         let post = post.header(CONTENT_TYPE, "application/json").body(request.body().to_owned());
         let sent = logged("POST", &url, send_by::before(send_by, post.send())).await;
         let response = match sent {

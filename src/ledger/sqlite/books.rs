@@ -72,7 +72,7 @@ pub(super) fn spending(connection: &Connection, since: Timestamp) -> rusqlite::R
             at: at.map_err(|error| unreadable(row, "quarter", error))?,
             batch: BatchKey { name: row.get("name")?, batch: row.get("batch")? },
             model: row.get("model")?,
-            labels: labels(row)?,
+            labels: labels(row, "labels")?,
             charge: Charge::of(state, charging, billed),
             is_doubtful: state.is_doubtful(),
             attempts: row.get("attempts")?,

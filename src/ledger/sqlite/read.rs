@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use rusqlite::types::Type;
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, RowIndex, params};
 
 use crate::domain::{
     Account, Attempt, AttemptId, AttemptState, BatchKey, Billed, Declaration, Declared, Digest, Executed, Fingerprint,
@@ -17,6 +17,38 @@ pub(super) const ATTEMPT: &str = "attempt.id, job, fingerprint, request, model, 
     typical_max_s, service, key, state, task, video_url, error, polls, intended_us, answered_us, seen_us, seen_percent,
     ended_us, file, sha256, bytes, fetched_us, alias, labels, output, approval, bought_as, declared, declared_us, billed,
     billed_source, billed_us, picture, exec_us, exec_error, exec_line, fetched_by";
+
+/// Where a column stands among those of [`ATTEMPT`]. To look it up by its name, SQLite compares it with all before it, for each row.
+const fn place(name: &str) -> usize {
+    let (list, name) = (ATTEMPT.as_bytes(), name.as_bytes());
+    let (mut place, mut start) = (0, "attempt.".len());
+    loop {
+        let mut end = start;
+        while end < list.len() && list[end] != b',' {
+            end += 1;
+        }
+        let (mut at, mut same) = (0, end - start == name.len());
+        while same && at < name.len() {
+            same = list[start + at] == name[at];
+            at += 1;
+        }
+        if same {
+            return place;
+        }
+        place += 1;
+        start = end + 1;
+        while list[start] == b' ' || list[start] == b'\n' {
+            start += 1;
+        }
+    }
+}
+
+/// The place of a column, found when this is compiled; a name that is none is not compiled.
+macro_rules! at {
+    ($name:literal) => {
+        const { place($name) }
+    };
+}
 
 /// Every attempt of a batch, oldest first.
 pub(super) fn history(connection: &Connection, batch: &BatchKey) -> rusqlite::Result<History> {
@@ -64,100 +96,103 @@ fn unsent(connection: &Connection, batch: i64) -> rusqlite::Result<BTreeMap<JobI
 
 /// One attempt. Most belong to the account of the one before, and share its name.
 pub(super) fn attempt(row: &Row<'_>, before: Option<&Account>) -> rusqlite::Result<Attempt> {
-    let state: String = row.get("state")?;
-    let charging: String = row.get("charging")?;
-    let time =
-        |column: &str, micros: i64| Timestamp::from_microsecond(micros).map_err(|error| unreadable(row, column, error));
+    let state: String = row.get(at!("state"))?;
+    let charging: String = row.get(at!("charging"))?;
+    let time = |column: usize, micros: i64| {
+        Timestamp::from_microsecond(micros).map_err(|error| unreadable(row, column, error))
+    };
     let optional_time =
-        |column: &str| row.get::<_, Option<i64>>(column)?.map(|micros| time(column, micros)).transpose();
-    let error: Option<String> = row.get("error")?;
-    let (service, key) = (row.get_ref("service")?.as_str()?, row.get_ref("key")?.as_str()?);
+        |column: usize| row.get::<_, Option<i64>>(column)?.map(|micros| time(column, micros)).transpose();
+    let error: Option<String> = row.get(at!("error"))?;
+    let (service, key) = (row.get_ref(at!("service"))?.as_str()?, row.get_ref(at!("key"))?.as_str()?);
     let account = match before {
         Some(before) if &*before.service == service && &*before.key == key => before.clone(),
         _ => Account { service: service.into(), key: key.into() },
     };
     Ok(Attempt {
-        id: AttemptId(row.get("id")?),
-        job: JobId::new(row.get::<_, String>("job")?).map_err(|error| unreadable(row, "job", error))?,
-        fingerprint: Fingerprint::stored(row.get("fingerprint")?),
-        request: row.get("request")?,
-        model: row.get("model")?,
-        price: Usd::from_micros(row.get("price_micros")?),
+        id: AttemptId(row.get(at!("id"))?),
+        job: JobId::new(row.get::<_, String>(at!("job"))?).map_err(|error| unreadable(row, at!("job"), error))?,
+        fingerprint: Fingerprint::stored(row.get(at!("fingerprint"))?),
+        request: row.get(at!("request"))?,
+        model: row.get(at!("model"))?,
+        price: Usd::from_micros(row.get(at!("price_micros"))?),
         charging: charging_named(&charging)
-            .ok_or_else(|| unreadable(row, "charging", format!("unknown charging {charging}")))?,
-        typical_s: (row.get("typical_min_s")?, row.get("typical_max_s")?),
+            .ok_or_else(|| unreadable(row, at!("charging"), format!("unknown charging {charging}")))?,
+        typical_s: (row.get(at!("typical_min_s"))?, row.get(at!("typical_max_s"))?),
         account,
-        state: AttemptState::named(&state).ok_or_else(|| unreadable(row, "state", format!("unknown state {state}")))?,
+        state: AttemptState::named(&state)
+            .ok_or_else(|| unreadable(row, at!("state"), format!("unknown state {state}")))?,
         task: task_names(row)?,
-        video_url: row.get("video_url")?,
+        video_url: row.get(at!("video_url"))?,
         error: error.map(|text| Box::new(error_of(text))),
-        polls: row.get("polls")?,
-        intended_at: time("intended_us", row.get("intended_us")?)?,
-        answered_at: optional_time("answered_us")?,
-        seen: match optional_time("seen_us")? {
-            Some(at) => Some(Sighting { at, percent: row.get("seen_percent")? }),
+        polls: row.get(at!("polls"))?,
+        intended_at: time(at!("intended_us"), row.get(at!("intended_us"))?)?,
+        answered_at: optional_time(at!("answered_us"))?,
+        seen: match optional_time(at!("seen_us"))? {
+            Some(at) => Some(Sighting { at, percent: row.get(at!("seen_percent"))? }),
             None => None,
         },
-        ended_at: optional_time("ended_us")?,
-        file: video_file(row.get("file")?, row.get("sha256")?, row.get("bytes")?).map(Box::new),
-        fetched_at: optional_time("fetched_us")?,
+        ended_at: optional_time(at!("ended_us"))?,
+        file: video_file(row.get(at!("file"))?, row.get(at!("sha256"))?, row.get(at!("bytes"))?).map(Box::new),
+        fetched_at: optional_time(at!("fetched_us"))?,
         particulars: particulars(row)?,
     })
 }
 
 /// What is known besides; of most attempts, nothing is.
 fn particulars(row: &Row<'_>) -> rusqlite::Result<Particulars> {
-    let time = |column: &str| {
+    let time = |column: usize| {
         let micros = row.get::<_, Option<i64>>(column)?;
         micros.map(|at| Timestamp::from_microsecond(at).map_err(|error| unreadable(row, column, error))).transpose()
     };
-    let text = |column: &str| row.get::<_, Option<String>>(column);
-    let declared = text("declared")?.map(|name| {
-        Declaration::named(&name).ok_or_else(|| unreadable(row, "declared", format!("unknown declaration {name}")))
+    let text = |column: usize| row.get::<_, Option<String>>(column);
+    let declared = text(at!("declared"))?.map(|name| {
+        Declaration::named(&name).ok_or_else(|| unreadable(row, at!("declared"), format!("unknown declaration {name}")))
     });
-    let billed = text("billed")?.map(|name| {
-        billed_named(&name).ok_or_else(|| unreadable(row, "billed", format!("unknown word of a bill {name}")))
+    let billed = text(at!("billed"))?.map(|name| {
+        billed_named(&name).ok_or_else(|| unreadable(row, at!("billed"), format!("unknown word of a bill {name}")))
     });
-    let bought_as = text("bought_as")?.map(|id| JobId::new(id).map_err(|error| unreadable(row, "bought_as", error)));
+    let bought_as =
+        text(at!("bought_as"))?.map(|id| JobId::new(id).map_err(|error| unreadable(row, at!("bought_as"), error)));
     Ok(Particulars {
-        labels: labels(row)?,
+        labels: labels(row, at!("labels"))?,
         // Where it makes no sense, the video goes where it goes without it.
-        output: text("output")?.and_then(|path| OutputPath::stored(&path).ok()).map(Box::new),
-        approval: text("approval")?.map(|hex| Box::new(Digest::stored(hex))),
+        output: text(at!("output"))?.and_then(|path| OutputPath::stored(&path).ok()).map(Box::new),
+        approval: text(at!("approval"))?.map(|hex| Box::new(Digest::stored(hex))),
         bought_as: bought_as.transpose()?.map(Box::new),
-        declared: declared.transpose()?.zip(time("declared_us")?).map(|(what, at)| Declared { what, at }),
-        picture: text("picture")?.map(String::into_boxed_str),
-        executed: match time("exec_us")? {
-            Some(at) => Some(Box::new(Executed { at, error: text("exec_error")?, line: text("exec_line")? })),
+        declared: declared.transpose()?.zip(time(at!("declared_us"))?).map(|(what, at)| Declared { what, at }),
+        picture: text(at!("picture"))?.map(String::into_boxed_str),
+        executed: match time(at!("exec_us"))? {
+            Some(at) => Some(Box::new(Executed { at, error: text(at!("exec_error"))?, line: text(at!("exec_line"))? })),
             None => None,
         },
-        billed: match (billed.transpose()?, text("billed_source")?, time("billed_us")?) {
+        billed: match (billed.transpose()?, text(at!("billed_source"))?, time(at!("billed_us"))?) {
             (Some(is_charged), Some(source), Some(at)) => Some(Box::new(Billed { is_charged, source, at })),
             _ => None,
         },
-        fetched_by: text("fetched_by")?.map(String::into_boxed_str),
+        fetched_by: text(at!("fetched_by"))?.map(String::into_boxed_str),
     })
 }
 
 /// The labels of an attempt.
-pub(super) fn labels(row: &Row<'_>) -> rusqlite::Result<Labels> {
-    let Some(text) = row.get_ref("labels")?.as_str_or_null()? else { return Ok(Labels::new()) };
-    serde_json::from_str(text).map_err(|error| unreadable(row, "labels", error))
+pub(super) fn labels(row: &Row<'_>, column: impl RowIndex) -> rusqlite::Result<Labels> {
+    let Some(text) = row.get_ref(column)?.as_str_or_null()? else { return Ok(Labels::new()) };
+    serde_json::from_str(text).map_err(|error| unreadable(row, column, error))
 }
 
 fn task_names(row: &Row<'_>) -> rusqlite::Result<Option<TaskNames>> {
-    let name = |column: &str| Ok::<_, rusqlite::Error>(row.get::<_, Option<String>>(column)?.and_then(TaskId::new));
-    let (id, alias) = (name("task")?, name("alias")?);
+    let name = |column: usize| Ok::<_, rusqlite::Error>(row.get::<_, Option<String>>(column)?.and_then(TaskId::new));
+    let (id, alias) = (name(at!("task"))?, name(at!("alias"))?);
     Ok(id.map(|id| TaskNames { id, alias }))
 }
 
 /// A value of our own that makes no sense: the file was changed by somebody else, and guessing would cost money.
 pub(super) fn unreadable(
     row: &Row<'_>,
-    column: &str,
+    column: impl RowIndex,
     error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
 ) -> rusqlite::Error {
-    let index = row.as_ref().column_index(column).unwrap_or_default();
+    let index = column.idx(row.as_ref()).unwrap_or_default();
     rusqlite::Error::FromSqlConversionFailure(index, Type::Text, error.into())
 }
 

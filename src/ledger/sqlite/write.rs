@@ -137,8 +137,8 @@ pub(super) fn accept(
 
 fn state_of(connection: &Connection, attempt: AttemptId) -> rusqlite::Result<AttemptState> {
     connection.prepare_cached("SELECT state FROM attempt WHERE id = ?1")?.query_row([attempt.0], |row| {
-        let name: String = row.get("state")?;
-        AttemptState::named(&name).ok_or_else(|| unreadable(row, "state", format!("unknown state {name}")))
+        let name: String = row.get(0)?;
+        AttemptState::named(&name).ok_or_else(|| unreadable(row, 0, format!("unknown state {name}")))
     })
 }
 

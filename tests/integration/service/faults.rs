@@ -1,5 +1,6 @@
 //! `run` when the service is not well: what is sent again, what never is, and what the user is told.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
@@ -217,20 +218,17 @@ fn a_task_past_its_deadline_is_left_and_picked_up_by_the_next_run() {
 }
 
 #[test]
-fn every_submission_has_a_connection_of_its_own() {
+fn no_submission_goes_over_a_connection_of_polls() {
     // The service keeps every connection open, and offers it for more.
     let manifest = numbered_jobs(12);
     let (service, here) = (Service::well(), Workspace::with_manifest(&manifest));
     here.run(&service, &["--concurrency", "2"]).ends_with(0);
-    let asked = service.asked();
-    let posts: Vec<usize> = asked.iter().filter(|asked| is_post(asked)).map(|asked| asked.connection).collect();
-    for connection in &posts {
-        let shared = asked.iter().filter(|asked| asked.connection == *connection).count();
-        assert_eq!(shared, 1, "a submission shared the connection {connection}");
-    }
-    // Polls do share theirs.
-    let polls = asked.iter().filter(|asked| !is_post(asked));
-    assert!(polls.map(|asked| asked.connection).collect::<std::collections::HashSet<_>>().len() < 12);
+    let of = |of_posts: bool| -> HashSet<usize> {
+        service.asked().iter().filter(|asked| is_post(asked) == of_posts).map(|asked| asked.connection).collect()
+    };
+    // Those may have been silent for longer, and nobody may know.
+    assert_eq!(of(true).intersection(&of(false)).count(), 0);
+    assert!(of(false).len() < 12, "polls share theirs");
 }
 
 #[test]

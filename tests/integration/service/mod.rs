@@ -1,5 +1,6 @@
 //! The service in all its dialects, on bad days, behind gateways and TLS.
 
+mod closings;
 mod dialect;
 mod dialects_of_polls;
 mod dialects_of_submissions;

@@ -1,0 +1,170 @@
+//! Connections that are kept for the next submission.
+//!
+//! A connection for each submission costs a hand-shake each: over TLS that is more than all else that a run does (`cargo bench --bench numbers`).
+//! So one that a submission has gone over takes another one, within a second.
+//!
+//! # What that means for the money
+//!
+//! **Nothing is sent twice.** A submission that is lost on a connection that was kept is in doubt, as on a new one. What the client sends
+//! again by itself never reached a connection: it found the connection closed before it had written a byte.
+//!
+//! **Doubts hardly grow.** What is new is one moment: a server may close a connection on which nothing is open, while a submission is on its
+//! way to it. A server that is about to close says so with its last answer (RFC 9112 §9.6), and then the connection is not used again; and
+//! nothing waits for less than a second for another request before it closes. What is left is a server that is shut down or
+//! that breaks the rule. So:
+//!
+//! - Only a connection that was heard of less than a second ago is used again ([`IDLE`]).
+//! - One submission at a time goes this way until [`PROOFS`] were answered on connections that were kept.
+//! - After the first one that is lost, none goes this way any more in this run.
+//! - A machine that slept may have slept while the server closed: from then on, none goes this way either.
+//!
+//! **Where a moment decides, nothing is kept.** Runners of one ledger may not send after a deadline, and that is looked at when a connection
+//! stands ([`send_by`](super::send_by)): theirs are all new.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use super::SendBy;
+
+/// How long a connection may have been silent. Servers wait for some seconds at least: nginx for 75, Node.js and uvicorn for 5.
+pub(super) const IDLE: Duration = Duration::from_secs(1);
+/// How many answers on connections that were kept show that the server keeps them, too.
+const PROOFS: u64 = 16;
+
+/// What is known of keeping connections, in this run.
+#[derive(Debug)]
+pub(super) struct KeptConnections {
+    /// Connections that were made to be kept, and submissions that were answered on them.
+    made: AtomicU64,
+    answered: AtomicU64,
+    /// A submission was lost, or the machine slept.
+    is_over: AtomicBool,
+    /// Whoever tries whether they are kept.
+    trial: Semaphore,
+    /// When one of them was last heard of, by the clock that stands still while the machine sleeps, and how long that counts by the one
+    /// that does not.
+    heard: Mutex<Option<(Instant, SendBy)>>,
+}
+
+/// Leave to submit over a connection that was kept, and what came of it.
+#[derive(Debug)]
+pub(super) struct Passage<'k> {
+    kept: &'k KeptConnections,
+    /// It is the only one as long as nothing is proved.
+    _trial: Option<SemaphorePermit<'k>>,
+}
+
+impl KeptConnections {
+    /// Nothing is known yet.
+    pub(super) fn new() -> Self {
+        Self {
+            made: AtomicU64::new(0),
+            answered: AtomicU64::new(0),
+            is_over: AtomicBool::new(false),
+            trial: Semaphore::new(1),
+            heard: Mutex::new(None),
+        }
+    }
+
+    /// A connection was made to be kept.
+    pub(super) fn note_made(&self) {
+        self.made.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Leave to submit this way, if there is any.
+    pub(super) fn passage(&self) -> Option<Passage<'_>> {
+        if self.has_slept() {
+            self.end();
+        }
+        if self.is_over.load(Ordering::Relaxed) {
+            return None;
+        }
+        let proofs = self.answered.load(Ordering::Relaxed).saturating_sub(self.made.load(Ordering::Relaxed));
+        if proofs >= PROOFS {
+            return Some(Passage { kept: self, _trial: None });
+        }
+        let trial = self.trial.try_acquire().ok()?;
+        Some(Passage { kept: self, _trial: Some(trial) })
+    }
+
+    /// Whether less time went by for this process than for the world, so that what seems to be fresh is not.
+    fn has_slept(&self) -> bool {
+        let heard = *self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        heard.is_some_and(|(at, fresh)| at.elapsed() < IDLE && fresh.is_over())
+    }
+
+    fn end(&self) {
+        if !self.is_over.swap(true, Ordering::Relaxed) {
+            tracing::debug!("connections are not kept for submissions any more");
+        }
+    }
+}
+
+impl Passage<'_> {
+    /// The submission was answered, and its connection may be kept.
+    pub(super) fn was_answered(&self) {
+        // Others may be older than this one.
+        if self.kept.has_slept() {
+            self.kept.end();
+        }
+        self.kept.answered.fetch_add(1, Ordering::Relaxed);
+        let heard = Some((Instant::now(), SendBy::within(IDLE)));
+        *self.kept.heard.lock().unwrap_or_else(PoisonError::into_inner) = heard;
+    }
+
+    /// The submission was lost on its way.
+    pub(super) fn was_lost(&self) {
+        self.kept.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_at_a_time_until_it_is_proved_that_the_server_keeps_them() {
+        let kept = KeptConnections::new();
+        kept.note_made();
+        for proved in 0..=PROOFS {
+            let alone = kept.passage().expect("a passage");
+            assert!(kept.passage().is_none(), "a second one after {proved} answers");
+            alone.was_answered();
+        }
+        let (one, other) = (kept.passage(), kept.passage());
+        assert!(one.is_some() && other.is_some(), "it is proved");
+    }
+
+    #[test]
+    fn connections_that_had_to_be_made_prove_nothing() {
+        let kept = KeptConnections::new();
+        for _ in 0..10 * PROOFS {
+            kept.note_made();
+            let alone = kept.passage().expect("a passage");
+            assert!(kept.passage().is_none());
+            alone.was_answered();
+        }
+    }
+
+    #[test]
+    fn none_is_kept_after_one_was_lost() {
+        let kept = KeptConnections::new();
+        kept.passage().expect("a passage").was_lost();
+        assert!(kept.passage().is_none());
+    }
+
+    #[test]
+    fn none_is_kept_after_the_machine_slept() {
+        let kept = KeptConnections::new();
+        kept.passage().expect("a passage").was_answered();
+        assert!(kept.passage().is_some());
+        // The clock that goes on says that the second is over, and the other one that it has just begun.
+        *kept.heard.lock().expect("no panic") = Some((Instant::now(), SendBy::within(Duration::ZERO)));
+        assert!(kept.passage().is_none());
+        *kept.heard.lock().expect("no panic") = None;
+        assert!(kept.passage().is_none(), "what was kept before is older still");
+    }
+}
