@@ -5,18 +5,19 @@
 //! `cargo bench --bench ledger`
 #![expect(unreachable_pub, reason = "nothing of a test is reachable, and `pub` says what other files of it use")]
 
+#[path = "support/books.rs"]
+mod books;
 #[path = "../tests/integration/support/mod.rs"]
 #[expect(dead_code, unused_imports, reason = "the tests use the rest")]
 mod support;
 
 use std::time::Instant;
 
+use books::with_books;
 use support::{Service, Workspace, numbered_jobs};
 
 /// Counted runs of each, taken in turn; the median is told.
 const RUNS: usize = 5;
-/// What a month holds, in microseconds.
-const MONTH_US: i64 = 30 * 24 * 3_600_000_000;
 
 fn main() {
     report(&format!("{:<58} {:>10} {:>10}", "", "median ms", "limit"));
@@ -64,29 +65,6 @@ fn questions() {
             .collect();
         report(&format!("{what:<58} {:>10.0} {:>10}", median(&mut times), "100"));
     }
-}
-
-/// A workspace whose ledger has so many completed attempts in so many batches: over a month, or over a year if there are several.
-fn with_books(manifest: &str, attempts: i64, batches: i64) -> Workspace {
-    let here = Workspace::with_manifest(manifest);
-    // The program makes the file; a run of nothing is enough.
-    here.run(&Service::well(), &["-q", "--no-download", "--select", "j0", "--batch", "first"]).ends_with(0);
-    let mut ledger = rusqlite::Connection::open(here.path(".shotlist/ledger.db")).expect("the ledger");
-    let transaction = ledger.transaction().expect("a transaction");
-    for batch in 0..batches {
-        transaction.execute("INSERT INTO batch (name, batch) VALUES ('m', 'b' || ?1)", [batch]).expect("a batch");
-    }
-    let span = if batches > 1 { 12 * MONTH_US } else { MONTH_US };
-    let insert = "INSERT INTO attempt (batch, job, fingerprint, request, model, price_micros, charging, typical_min_s, typical_max_s,
-            service, key, state, task, video_url, intended_us, answered_us, ended_us)
-        WITH RECURSIVE n (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM n WHERE n < ?1 - 1)
-        SELECT 2 + n * ?2 / ?1, 'j' || n % 1000, lower(hex(zeroblob(28))) || printf('%08x', n), '{\"prompt\":\"' || hex(zeroblob(100)) || '\"}',
-            'alpha-2', 900000, 'at-submission', 60, 180, 's', 'k', 'completed', 'task' || n, 'https://v.example/' || n,
-            ?3 - ?4 + n * (?4 / ?1), 0, 0 FROM n";
-    let now = jiff::Timestamp::now().as_microsecond();
-    transaction.execute(insert, [attempts, batches, now, span]).expect("attempts");
-    transaction.commit().expect("a commit");
-    here
 }
 
 fn median(times: &mut [f64]) -> f64 {

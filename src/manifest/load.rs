@@ -14,7 +14,7 @@ use super::expand::moves::moves;
 use super::expand::pictures::Pictures;
 use super::expand::prompt_files::PromptFiles;
 use super::raw::budget::{RawBudget, SpanBudget};
-use super::raw::decode::Decoded;
+use super::raw::entries::Entries;
 use super::raw::job_field::is_reserved;
 use super::raw::mirror::RawManifest;
 use super::raw::{split, stream};
@@ -185,27 +185,26 @@ type Read = (Option<Manifest>, Vec<Diagnostic>);
 
 /// Reads a text in the quickest way that its form allows: in pieces, entry by entry, or as a whole. What it means is the same.
 fn read(text: &str, options: &Options<'_>, catalog: &Catalog) -> Result<Read, serde_yaml::Error> {
-    let build = |raw: &RawManifest, jobs: &mut dyn Iterator<Item = Decoded>, mut found: Vec<Diagnostic>| {
-        (Some(build(raw, jobs, options, catalog, &mut found)), found)
-    };
-    let build_rest = |rest: Mapping, jobs: &mut dyn Iterator<Item = Decoded>| {
+    let build_rest = |rest: Mapping, entries: Entries<'_>| -> Option<Read> {
         let mut found = Vec::new();
         match RawManifest::decode_rest(rest, &mut found) {
-            Some(raw) => build(&raw, jobs, found),
-            None => (None, found),
+            Some(raw) => build(&raw, entries, options, catalog, found),
+            None => Some((None, found)),
         }
     };
-    if let Some(read) = split::read(text, build_rest) {
+    let in_pieces = split::read(text).and_then(|(rest, pieces)| build_rest(rest, Entries::Pieces(pieces)));
+    let read = in_pieces.or_else(|| {
+        let (rest, jobs) = stream::read(text)?;
+        build_rest(rest, Entries::Decoded(jobs))
+    });
+    if let Some(read) = read {
         return Ok(read);
     }
-    if let Some((rest, jobs)) = stream::read(text) {
-        return Ok(build_rest(rest, &mut jobs.into_iter()));
-    }
     let mut found = Vec::new();
-    Ok(match RawManifest::decode(values(text)?, &mut found) {
-        Some((raw, jobs)) => build(&raw, &mut jobs.into_iter(), found),
-        None => (None, found),
-    })
+    let decoded = RawManifest::decode(values(text)?, &mut found);
+    let Some((raw, jobs)) = decoded else { return Ok((None, found)) };
+    // What is decoded is what it seemed.
+    Ok(build(&raw, Entries::Decoded(jobs), options, catalog, found).unwrap_or_default())
 }
 
 /// A text as a tree of values.
@@ -227,13 +226,15 @@ fn values(text: &str) -> Result<Value, serde_yaml::Error> {
     Ok(value)
 }
 
+/// Makes the manifest; nothing if the entries are other ones than they seemed.
 fn build(
     raw: &RawManifest,
-    entries: &mut dyn Iterator<Item = Decoded>,
+    entries: Entries<'_>,
     options: &Options<'_>,
     catalog: &Catalog,
-    found: &mut Vec<Diagnostic>,
-) -> Manifest {
+    mut told: Vec<Diagnostic>,
+) -> Option<Read> {
+    let found = &mut told;
     let now = options.now.to_zoned(zone(raw, found));
     let today = now.date().to_string();
     let vars = vars(raw, options, found);
@@ -245,7 +246,7 @@ fn build(
     let prompts = PromptFiles::new(&access);
     let pictures = Pictures::new(&access);
     let expander = Expander { templates: &templates, catalog, access: &access, prompts: &prompts, pictures: &pictures };
-    let jobs = expander.expand(raw, entries, found);
+    let jobs = expander.expand(raw, entries, found)?;
     for label in raw.budget.labels.keys() {
         let place = Pointer::top().key("budget").key("labels").key(&label.name).key(&label.value).named();
         found.extend(slips::limit_of_nobody(label, &jobs, place));
@@ -254,14 +255,15 @@ fn build(
     let ids = jobs.iter().map(|job| &job.id).chain(&unsound).collect();
     let is_complete = found.iter().all(|finding| finding.severity == Severity::Warning);
     let moves = moves(&raw.moved, &ids, is_complete, found);
-    Manifest {
+    let manifest = Manifest {
         key: BatchKey { name: name(raw, options.path, found), batch },
         jobs,
         budget: budget(raw, &now),
         unsound,
         inputs: Inputs { files: access.names(), variables: raw.env.clone() },
         moves,
-    }
+    };
+    Some((Some(manifest), told))
 }
 
 /// The manifest's name, or its file's. A stream may have another name the next time, or the same as another manifest's;

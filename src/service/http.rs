@@ -178,10 +178,10 @@ impl HttpService {
         let submission = self.post_by(client, request, send_by).await;
         if let Some(passage) = passage {
             match &submission {
-                Submission::Unknown(_) => passage.was_lost(),
-                // Whatever hindered this one has not harmed a connection that stood.
+                Submission::Accepted(..) => passage.was_taken(),
+                // There was no connection.
                 Submission::NotSent(_) | Submission::Untrusted(_) => {}
-                _ => passage.was_answered(),
+                _ => passage.was_not_taken(),
             }
         }
         submission

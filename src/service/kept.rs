@@ -8,15 +8,20 @@
 //! **Nothing is sent twice.** A submission that is lost on a connection that was kept is in doubt, as on a new one. What the client sends
 //! again by itself never reached a connection: it found the connection closed before it had written a byte.
 //!
-//! **Doubts hardly grow.** What is new is one moment: a server may close a connection on which nothing is open, while a submission is on its
-//! way to it. A server that is about to close says so with its last answer (RFC 9112 §9.6), and then the connection is not used again; and
-//! nothing waits for less than a second for another request before it closes. What is left is a server that is shut down or
-//! that breaks the rule. So:
+//! **No answer is taken for another's.** Something in between may refuse a request before it has read it, and then take its body for
+//! another request and refuse that, too: on a connection that is used again, the second refusal would seem to be the next submission's.
+//! So only a submission that made a task leaves a connection behind it that is used again: after any other answer, this way is over.
+//!
+//! **Doubts hardly grow.** A server may close a connection on which nothing is open, while a submission is on its way to it. One that is about
+//! to close says so with its last answer (RFC 9112 §9.6), and then the connection is not used again; and nothing waits for less than a
+//! second for another request before it closes. What is left is a server that is shut down or that breaks the rule. So:
 //!
 //! - Only a connection that was heard of less than a second ago is used again ([`IDLE`]).
-//! - One submission at a time goes this way until [`PROOFS`] were answered on connections that were kept.
+//! - One submission at a time goes this way until [`PROOFS`] made a task on connections that were kept, and then [`MOST`]: what one moment can
+//!   put in doubt.
 //! - After the first one that is lost, none goes this way any more in this run.
-//! - A machine that slept may have slept while the server closed: from then on, none goes this way either.
+//! - A machine that slept may have slept while the server closed: from then on, none goes this way either. A virtual machine that is
+//!   stopped and goes on does not know of it; then up to [`MOST`] submissions can be in doubt.
 //!
 //! **Where a moment decides, nothing is kept.** Runners of one ledger may not send after a deadline, and that is looked at when a connection
 //! stands ([`send_by`](super::send_by)): theirs are all new.
@@ -31,19 +36,24 @@ use super::SendBy;
 
 /// How long a connection may have been silent. Servers wait for some seconds at least: nginx for 75, Node.js and uvicorn for 5.
 pub(super) const IDLE: Duration = Duration::from_secs(1);
-/// How many answers on connections that were kept show that the server keeps them, too.
+/// How many tasks that were made over connections that were kept show that the server keeps them, too.
 const PROOFS: u64 = 16;
+/// The most submissions that go this way at once.
+const MOST: usize = 16;
+/// By how much two clocks may differ that were not read at once.
+const MARGIN: Duration = Duration::from_millis(100);
 
 /// What is known of keeping connections, in this run.
 #[derive(Debug)]
 pub(super) struct KeptConnections {
-    /// Connections that were made to be kept, and submissions that were answered on them.
+    /// Connections that were made to be kept, and submissions that were taken on them.
     made: AtomicU64,
-    answered: AtomicU64,
-    /// A submission was lost, or the machine slept.
+    taken: AtomicU64,
+    /// A submission was lost or not taken, or the machine slept.
     is_over: AtomicBool,
-    /// Whoever tries whether they are kept.
+    /// Whoever tries whether they are kept, and whoever goes this way once that is proved.
     trial: Semaphore,
+    proved: Semaphore,
     /// When one of them was last heard of, by the clock that stands still while the machine sleeps, and how long that counts by the one
     /// that does not.
     heard: Mutex<Option<(Instant, SendBy)>>,
@@ -53,8 +63,7 @@ pub(super) struct KeptConnections {
 #[derive(Debug)]
 pub(super) struct Passage<'k> {
     kept: &'k KeptConnections,
-    /// It is the only one as long as nothing is proved.
-    _trial: Option<SemaphorePermit<'k>>,
+    _permit: SemaphorePermit<'k>,
 }
 
 impl KeptConnections {
@@ -62,16 +71,27 @@ impl KeptConnections {
     pub(super) fn new() -> Self {
         Self {
             made: AtomicU64::new(0),
-            answered: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
             is_over: AtomicBool::new(false),
             trial: Semaphore::new(1),
+            proved: Semaphore::new(MOST),
             heard: Mutex::new(None),
         }
     }
 
     /// A connection was made to be kept.
     pub(super) fn note_made(&self) {
+        self.note_heard();
         self.made.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// One of them was heard of. Others may be older than this one.
+    fn note_heard(&self) {
+        if self.has_slept() {
+            self.end();
+        }
+        let heard = Some((Instant::now(), SendBy::within(IDLE + MARGIN)));
+        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = heard;
     }
 
     /// Leave to submit this way, if there is any.
@@ -82,18 +102,15 @@ impl KeptConnections {
         if self.is_over.load(Ordering::Relaxed) {
             return None;
         }
-        let proofs = self.answered.load(Ordering::Relaxed).saturating_sub(self.made.load(Ordering::Relaxed));
-        if proofs >= PROOFS {
-            return Some(Passage { kept: self, _trial: None });
-        }
-        let trial = self.trial.try_acquire().ok()?;
-        Some(Passage { kept: self, _trial: Some(trial) })
+        let proofs = self.taken.load(Ordering::Relaxed).saturating_sub(self.made.load(Ordering::Relaxed));
+        let permits = if proofs >= PROOFS { &self.proved } else { &self.trial };
+        Some(Passage { kept: self, _permit: permits.try_acquire().ok()? })
     }
 
     /// Whether less time went by for this process than for the world, so that what seems to be fresh is not.
     fn has_slept(&self) -> bool {
         let heard = *self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        heard.is_some_and(|(at, fresh)| at.elapsed() < IDLE && fresh.is_over())
+        heard.is_some_and(|(at, fresh)| fresh.is_over() && at.elapsed() < IDLE)
     }
 
     fn end(&self) {
@@ -104,19 +121,14 @@ impl KeptConnections {
 }
 
 impl Passage<'_> {
-    /// The submission was answered, and its connection may be kept.
-    pub(super) fn was_answered(&self) {
-        // Others may be older than this one.
-        if self.kept.has_slept() {
-            self.kept.end();
-        }
-        self.kept.answered.fetch_add(1, Ordering::Relaxed);
-        let heard = Some((Instant::now(), SendBy::within(IDLE)));
-        *self.kept.heard.lock().unwrap_or_else(PoisonError::into_inner) = heard;
+    /// The submission made a task: its connection may be kept.
+    pub(super) fn was_taken(&self) {
+        self.kept.note_heard();
+        self.kept.taken.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The submission was lost on its way.
-    pub(super) fn was_lost(&self) {
+    /// The submission was lost on its way, or answered in another way.
+    pub(super) fn was_not_taken(&self) {
         self.kept.end();
     }
 }
@@ -132,10 +144,10 @@ mod tests {
         for proved in 0..=PROOFS {
             let alone = kept.passage().expect("a passage");
             assert!(kept.passage().is_none(), "a second one after {proved} answers");
-            alone.was_answered();
+            alone.was_taken();
         }
-        let (one, other) = (kept.passage(), kept.passage());
-        assert!(one.is_some() && other.is_some(), "it is proved");
+        let proved: Vec<_> = std::iter::from_fn(|| kept.passage()).collect();
+        assert_eq!(proved.len(), MOST, "it is proved");
     }
 
     #[test]
@@ -145,21 +157,21 @@ mod tests {
             kept.note_made();
             let alone = kept.passage().expect("a passage");
             assert!(kept.passage().is_none());
-            alone.was_answered();
+            alone.was_taken();
         }
     }
 
     #[test]
-    fn none_is_kept_after_one_was_lost() {
+    fn none_is_kept_after_one_that_was_not_taken() {
         let kept = KeptConnections::new();
-        kept.passage().expect("a passage").was_lost();
+        kept.passage().expect("a passage").was_not_taken();
         assert!(kept.passage().is_none());
     }
 
     #[test]
     fn none_is_kept_after_the_machine_slept() {
         let kept = KeptConnections::new();
-        kept.passage().expect("a passage").was_answered();
+        kept.passage().expect("a passage").was_taken();
         assert!(kept.passage().is_some());
         // The clock that goes on says that the second is over, and the other one that it has just begun.
         *kept.heard.lock().expect("no panic") = Some((Instant::now(), SendBy::within(Duration::ZERO)));

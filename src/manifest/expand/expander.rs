@@ -4,16 +4,19 @@ use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::checked::{Checked, Origin, check};
 use super::fields::Fields;
-use super::finisher::{Finisher, Origin};
+use super::finisher::Finisher;
 use super::lists::undocumented;
-use super::maker::{Entry, Rendered, render};
+use super::maker::{Entry, render};
 use super::pictures::Pictures;
-use super::prompt_files::PromptFiles;
+use super::prompt_files::{PromptFiles, PromptText};
 use crate::catalog::Catalog;
 use crate::domain::{Field, Job, Labels, Rule};
 use crate::manifest::parallel::in_order;
 use crate::manifest::raw::decode::Decoded;
+use crate::manifest::raw::entries::Entries;
+use crate::manifest::raw::faces::Faces;
 use crate::manifest::raw::job_field::{JobField, JobField as F, is_reserved};
 use crate::manifest::raw::matrix::{Combination, RawMatrix};
 use crate::manifest::raw::mirror::{RawFields, RawJob, RawManifest};
@@ -42,86 +45,165 @@ pub(crate) struct Expander<'e> {
     pub pictures: &'e Pictures,
 }
 
+/// What was made of an entry, aside.
+enum Made {
+    /// Nothing, which is told.
+    Nothing(Vec<Diagnostic>),
+    /// One job: its entry has neither rows nor a matrix.
+    One { checked: Box<Checked>, names_file: bool, takes: usize, found: Vec<Diagnostic> },
+    /// Nothing yet: an entry with rows or a matrix is as long as a manifest.
+    Later(Box<Decoded>),
+}
+
+impl Made {
+    /// What is wrong with the entry.
+    fn findings(self) -> Vec<Diagnostic> {
+        match self {
+            Self::Nothing(found) | Self::One { found, .. } => found,
+            Self::Later(decoded) => decoded.1,
+        }
+    }
+}
+
+/// What is taken in so far, and how much more may be.
+struct Taken<'f> {
+    finisher: Finisher,
+    room: Room,
+    passed_over: BTreeMap<(Field, String), usize>,
+    found: &'f mut Vec<Diagnostic>,
+}
+
 impl Expander<'_> {
-    /// All jobs in file order. Those with a mistake are told and left out. An entry is gone when its jobs are made: of a long list, not
-    /// all are here at once.
+    /// All jobs in file order. Those with a mistake are told and left out. Many entries are worked on at once, and one is gone when its
+    /// jobs are made: of a long list, not all are here at once. Nothing if the entries are other ones than they seemed.
     pub(crate) fn expand(
         &self,
         raw: &RawManifest,
-        entries: &mut dyn Iterator<Item = Decoded>,
+        entries: Entries<'_>,
         found: &mut Vec<Diagnostic>,
-    ) -> Vec<Arc<Job>> {
+    ) -> Option<Vec<Arc<Job>>> {
         let at = Pointer::top().key("defaults");
         warn_of_extras(&raw.defaults, &at, found);
         let prompt = self.prompts.named_by(&raw.defaults);
         let defaults = Fields::compile(self.templates, prompt.as_deref(), &raw.defaults, at, found);
-        let mut finisher = Finisher::new(&raw.faces);
+        let (finisher, passed_over) = (Finisher::default(), BTreeMap::new());
+        let mut taken = Taken { finisher, room: Room::new(), passed_over, found };
         if raw.defaults.file.is_some() {
-            finisher.name_files();
+            taken.finisher.name_files();
         }
-        let mut passed_over: BTreeMap<(Field, String), usize> = BTreeMap::new();
-        let mut room = Room::new();
-        for (number, (raw_job, findings)) in entries.enumerate() {
-            found.extend(findings);
-            if raw_job.id.is_none() {
-                continue;
-            }
-            let raw_job = &raw_job;
-            if raw_job.fields.file.is_some() {
-                finisher.name_files();
-            }
-            let at = Pointer::top().key("jobs").index(number);
-            let before = found.len();
-            let prompt = self.prompts.named_by(&raw_job.fields);
-            let own = Fields::of_job(self.templates, prompt.as_deref(), raw_job, at.clone(), found);
-            refuse_twice(raw_job, &own, found);
-            if found.len() > before {
-                continue;
-            }
-            warn_of_extras(&raw_job.fields, &at, found);
-            let Self { templates, catalog, prompts, pictures, .. } = *self;
-            let entry = Entry { templates, catalog, prompts, pictures, own: &own, defaults: &defaults };
-            let combinations = combinations_of(raw_job, &at, found);
-            let rows = self.rows_of(raw_job, &at, found);
-            let takes = own.whole(F::Takes).and_then(|takes| usize::try_from(takes).ok()).unwrap_or(1);
-            let asked_for = rows.len().saturating_mul(combinations.len()).saturating_mul(takes);
-            if let Some(finding) = room.expect(asked_for, &at) {
-                found.push(finding);
-                break;
-            }
-            let matrices: Vec<Option<Arc<Labels>>> = combinations.iter().map(values_of).collect();
-            // One job for each row and combination.
-            let of = |job: usize| (rows[job / combinations.len()].as_ref(), job % combinations.len());
-            let render_all = |jobs: &Range<usize>| -> Vec<Rendered<'_>> {
-                jobs.clone().map(of).map(|(row, combination)| render(entry, row, &combinations[combination])).collect()
-            };
-            let is_full = in_order(&batches(rows.len() * combinations.len()), render_all, |rendered| {
-                for (job, rendered) in rendered.flatten().enumerate() {
-                    for &field in &rendered.passed_over {
-                        *passed_over.entry((field, rendered.spec.model.clone())).or_default() += 1;
-                    }
-                    let (row, combination) = of(job);
-                    let (place, cells) = (row.and_then(|row| row.place.as_ref()), row.map(|row| &row.cells));
-                    let (combination, matrix) = (&combinations[combination], matrices[combination].as_ref());
-                    let before = finisher.jobs.len();
-                    let origin = Origin { number, raw_job, entry, combination, row: place, cells, matrix };
-                    finisher.finish(rendered, &origin, found);
-                    if let Some(finding) = room.take(finisher.jobs[before..].iter().map(Arc::as_ref), &at) {
-                        found.push(finding);
-                        return true;
-                    }
+        let make = |number: usize, decoded: Decoded| self.make(number, decoded, &defaults, &raw.faces);
+        entries.in_order(make, |made| {
+            let mut has_room = true;
+            for (number, made) in made.enumerate() {
+                // What is wrong with the rest is told all the same.
+                if !has_room {
+                    taken.found.extend(made.findings());
+                    continue;
                 }
-                false
-            });
-            if is_full {
-                break;
+                has_room = match made {
+                    Made::Nothing(found) => {
+                        taken.found.extend(found);
+                        true
+                    }
+                    Made::One { checked, names_file, takes, found } => {
+                        taken.found.extend(found);
+                        if names_file {
+                            taken.finisher.name_files();
+                        }
+                        let at = Pointer::top().key("jobs").index(number);
+                        taken.expect(takes, &at) && taken.admit(*checked, &at)
+                    }
+                    Made::Later(decoded) => self.make_all(number, *decoded, &defaults, &raw.faces, &mut taken),
+                };
             }
-        }
-        for ((field, model), count) in passed_over {
+        })?;
+        for ((field, model), count) in taken.passed_over {
             let count = if count == 1 { "1 job".to_owned() } else { format!("{count} jobs") };
             tracing::info!("the default `{field}` is passed over for {count} of {model}, which has no choice there");
         }
-        finisher.jobs
+        Some(taken.finisher.jobs)
+    }
+
+    /// Makes the job of an entry that has neither rows nor a matrix.
+    fn make(&self, number: usize, decoded: Decoded, defaults: &Fields<'_>, faces: &Faces) -> Made {
+        if decoded.0.for_each.is_some() || decoded.0.matrix.is_some() {
+            return Made::Later(Box::new(decoded));
+        }
+        let (raw_job, mut found) = decoded;
+        let prompt = self.prompts.named_by(&raw_job.fields);
+        let at = Pointer::top().key("jobs").index(number);
+        let Some(own) = self.compile(&raw_job, prompt.as_deref(), &at, &mut found) else {
+            return Made::Nothing(found);
+        };
+        let entry = self.entry(&own, defaults);
+        let is_damaged = raw_job.is_damaged;
+        let origin =
+            Origin { number, is_damaged, entry, faces, combination: &[], row: None, cells: None, matrix: None };
+        let checked = Box::new(check(render(entry, None, &[]), &origin));
+        Made::One { checked, names_file: raw_job.fields.file.is_some(), takes: takes_of(&own), found }
+    }
+
+    /// Makes the jobs of an entry with rows or a matrix; false if there is no room for them.
+    fn make_all(
+        &self,
+        number: usize,
+        (raw_job, mut found): Decoded,
+        defaults: &Fields<'_>,
+        faces: &Faces,
+        taken: &mut Taken<'_>,
+    ) -> bool {
+        let (raw_job, at) = (&raw_job, Pointer::top().key("jobs").index(number));
+        if raw_job.fields.file.is_some() {
+            taken.finisher.name_files();
+        }
+        let prompt = self.prompts.named_by(&raw_job.fields);
+        let own = self.compile(raw_job, prompt.as_deref(), &at, &mut found);
+        taken.found.append(&mut found);
+        let Some(own) = own else { return true };
+        let entry = self.entry(&own, defaults);
+        let combinations = combinations_of(raw_job, &at, taken.found);
+        let rows = self.rows_of(raw_job, &at, taken.found);
+        if !taken.expect(rows.len().saturating_mul(combinations.len()).saturating_mul(takes_of(&own)), &at) {
+            return false;
+        }
+        let matrices: Vec<Option<Arc<Labels>>> = combinations.iter().map(values_of).collect();
+        // One job for each row and combination.
+        let make = |job: usize| {
+            let (row, nth) = (rows[job / combinations.len()].as_ref(), job % combinations.len());
+            let (place, cells) = (row.and_then(|row| row.place.as_ref()), row.map(|row| &row.cells));
+            let (combination, matrix) = (&combinations[nth], matrices[nth].as_ref());
+            let is_damaged = raw_job.is_damaged;
+            let origin = Origin { number, is_damaged, entry, faces, combination, row: place, cells, matrix };
+            check(render(entry, row, combination), &origin)
+        };
+        let make_some = |jobs: &Range<usize>| -> Vec<Checked> { jobs.clone().map(make).collect() };
+        in_order(&batches(rows.len() * combinations.len()), make_some, |checked| {
+            checked.flatten().all(|checked| taken.admit(checked, &at))
+        })
+    }
+
+    /// The fields of an entry, unless they can't be filled in, which is told.
+    fn compile<'t>(
+        &'t self,
+        raw_job: &'t RawJob,
+        prompt: Option<&'t PromptText>,
+        at: &Pointer,
+        found: &mut Vec<Diagnostic>,
+    ) -> Option<Fields<'t>> {
+        raw_job.id.as_ref()?;
+        let before = found.len();
+        let own = Fields::of_job(self.templates, prompt, raw_job, at.clone(), found);
+        refuse_twice(raw_job, &own, found);
+        if found.len() > before {
+            return None;
+        }
+        warn_of_extras(&raw_job.fields, at, found);
+        Some(own)
+    }
+
+    fn entry<'r, 't>(&'r self, own: &'r Fields<'t>, defaults: &'r Fields<'t>) -> Entry<'r, 't, 'r> {
+        let Self { templates, catalog, prompts, pictures, .. } = *self;
+        Entry { templates, catalog, prompts, pictures, own, defaults }
     }
 
     fn rows_of(&self, job: &RawJob, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Option<Row>> {
@@ -130,6 +212,34 @@ impl Expander<'_> {
             Some(from) => rows::read(from, self.access, &at.key("for_each"), found).into_iter().map(Some).collect(),
         }
     }
+}
+
+impl Taken<'_> {
+    /// Whether there is room for so many more jobs of the entry at this place; if not, that is told.
+    fn expect(&mut self, jobs: usize, at: &Pointer) -> bool {
+        let finding = self.room.expect(jobs, at);
+        let has_room = finding.is_none();
+        self.found.extend(finding);
+        has_room
+    }
+
+    /// Takes a job in; false if there is no room for more, which is told.
+    fn admit(&mut self, mut checked: Checked, at: &Pointer) -> bool {
+        for passed_over in checked.passed_over.drain(..) {
+            *self.passed_over.entry(passed_over).or_default() += 1;
+        }
+        let before = self.finisher.jobs.len();
+        self.finisher.admit(checked, self.found);
+        let finding = self.room.take(self.finisher.jobs[before..].iter().map(Arc::as_ref), at);
+        let has_room = finding.is_none();
+        self.found.extend(finding);
+        has_room
+    }
+}
+
+/// How many takes an entry says that each of its jobs has, as far as that is known before it is filled in.
+fn takes_of(own: &Fields<'_>) -> usize {
+    own.whole(F::Takes).and_then(|takes| usize::try_from(takes).ok()).unwrap_or(1)
 }
 
 /// So many jobs, some at a time.

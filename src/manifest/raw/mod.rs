@@ -2,10 +2,11 @@
 //!
 //! [`job_field`] is the one table of what may be said about a job. [`mirror`] has the types, from which [`schema`] makes the JSON Schema for
 //! editors; [`decode`](mod@decode) fills them from values, key by key with a [`table`], so that one pass finds every mistake. [`budget`], [`faces`],
-//! [`labels`], [`matrix`] and [`moved`] are some of the values; [`split`] parses a long list of jobs in pieces, and [`stream`] one by one.
+//! [`labels`], [`matrix`] and [`moved`] are some of the values; [`split`] parses a long list of jobs in pieces, and [`stream`] one by one; [`entries`] are both.
 
 pub(in crate::manifest) mod budget;
 pub(in crate::manifest) mod decode;
+pub(in crate::manifest) mod entries;
 pub(in crate::manifest) mod faces;
 pub(in crate::manifest) mod job_field;
 mod labels;

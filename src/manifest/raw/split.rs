@@ -21,18 +21,14 @@ use crate::manifest::source::location::Pointer;
 /// How long a piece is at least, in bytes. Longer ones leave the caches, and shorter ones gain nothing: see `cargo bench --bench plan`.
 const PIECE: usize = 32 * 1024;
 
-/// Makes something of a manifest without its jobs, and of the jobs, which are parsed meanwhile. Nothing if the file has another form.
-pub(crate) fn read<T>(text: &str, make: impl FnOnce(Mapping, &mut dyn Iterator<Item = Decoded>) -> T) -> Option<T> {
-    read_in_pieces(text, PIECE, make)
+/// The manifest without its jobs, and the jobs, of which none is parsed yet. Nothing if the file has another form.
+pub(crate) fn read(text: &str) -> Option<(Mapping, Pieces<'_>)> {
+    read_in_pieces(text, PIECE)
 }
 
-fn read_in_pieces<T>(
-    text: &str,
-    length: usize,
-    make: impl FnOnce(Mapping, &mut dyn Iterator<Item = Decoded>) -> T,
-) -> Option<T> {
+fn read_in_pieces(text: &str, length: usize) -> Option<(Mapping, Pieces<'_>)> {
     // Merge keys need the whole tree. A byte order mark in the midst of a text counts as a column, or not.
-    if text.contains("<<") || text.contains('\u{feff}') {
+    if text.contains("<<") || text.contains('\u{feff}') || has_odd_breaks(text) {
         return None;
     }
     let form = Form::of(text, length)?;
@@ -42,22 +38,41 @@ fn read_in_pieces<T>(
             return None;
         }
     }
-    if rest.contains_key("jobs") {
-        return None;
-    }
-    let mut is_sound = true;
-    let made = in_order(
-        &form.pieces,
-        |piece| parse(text, piece),
-        |parsed| {
-            let sound = parsed.map_while(|piece| {
+    (!rest.contains_key("jobs")).then_some((rest, Pieces { text, pieces: form.pieces }))
+}
+
+/// A list of jobs in pieces.
+pub(crate) struct Pieces<'t> {
+    text: &'t str,
+    pieces: Vec<Piece>,
+}
+
+impl Pieces<'_> {
+    /// Parses the jobs and works on each, with its place in the list, on all processors; what comes of them is taken in their order. Nothing
+    /// if one of the pieces is not what it seemed, whatever was made of the others.
+    pub(super) fn in_order<U: Send, R>(
+        &self,
+        work: impl Fn(usize, Decoded) -> U + Sync,
+        take: impl FnOnce(&mut dyn Iterator<Item = U>) -> R,
+    ) -> Option<R> {
+        let work_on = |piece: &Piece| -> Option<Vec<U>> {
+            let jobs = (piece.first..).zip(parse(self.text, piece)?);
+            Some(jobs.map(|(number, job)| work(number, job)).collect())
+        };
+        let mut is_sound = true;
+        let taken = in_order(&self.pieces, work_on, |worked| {
+            let sound = worked.map_while(|piece| {
                 is_sound = piece.is_some();
                 piece
             });
-            make(rest, &mut sound.flatten())
-        },
-    );
-    is_sound.then_some(made)
+            let mut sound = sound.flatten();
+            let taken = take(&mut sound);
+            // Whoever takes no more has not seen whether the rest is what it seemed.
+            sound.for_each(drop);
+            taken
+        });
+        is_sound.then_some(taken)
+    }
 }
 
 /// A run of jobs in the text, and the first one's place in the list.
@@ -144,18 +159,22 @@ fn says_something(line: &str) -> bool {
 
 /// Whether a line may begin or end a document, or say something to the parser.
 fn has_marker(text: &str) -> bool {
-    let mut lines = text.split(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']);
-    lines.any(|line| ["---", "...", "%"].iter().any(|marker| line.starts_with(marker)))
+    text.lines().any(|line| ["---", "...", "%"].iter().any(|marker| line.starts_with(marker)))
 }
 
-/// The mapping that a part is by itself, if it stands where the whole one does: at the very left.
+/// Whether something breaks lines for the parser that breaks none here.
+fn has_odd_breaks(text: &str) -> bool {
+    let is_alone = |(at, _): (usize, &str)| text.as_bytes().get(at + 1) != Some(&b'\n');
+    text.match_indices('\r').any(is_alone) || ['\u{85}', '\u{2028}', '\u{2029}'].iter().any(|&odd| text.contains(odd))
+}
+
+/// The mapping that a part is by itself, if it stands where the whole one does, at the very left, and is written as that is: line by line.
 fn mapping(text: &str) -> Option<Mapping> {
-    let is_indented = |line: &str| says_something(line) && line.starts_with([' ', '\t']);
-    if text.lines().find(|line| says_something(line)).is_some_and(is_indented) {
+    let Some(first) = text.lines().find(|line| says_something(line)) else { return Some(Mapping::new()) };
+    if !first.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '_') {
         return None;
     }
     match serde_yaml::from_str(text).ok()? {
-        Value::Null => Some(Mapping::new()),
         Value::Mapping(mapping) => Some(mapping),
         _ => None,
     }
@@ -194,7 +213,8 @@ mod tests {
     }
 
     fn in_pieces(text: &str, length: usize) -> Option<Seen> {
-        read_in_pieces(text, length, |rest, jobs| seen(rest, jobs))
+        let (rest, pieces) = read_in_pieces(text, length)?;
+        pieces.in_order(|_, job| job, |jobs| seen(rest, jobs))
     }
 
     #[test]
@@ -232,6 +252,10 @@ mod tests {
             "jobs:\n  - id: a\n    prompt: \"x\n  - id: b\"\n",
             "jobs:\n  - id: a\n    image: [x,\n  - y]\n",
             "jobs:\n  - &a { id: a }\n  - *a\n",
+            "{ version: 1 }\njobs:\n  - id: a\n",
+            "null\njobs:\n  - id: a\nversion: 1\n",
+            "version: 1\njobs:\n  - id: a\n{ batch: x }\n",
+            "jobs:\n- id: a\r...\n- id: b\n",
         ];
         for text in forms {
             assert_eq!(in_pieces(text, 1), None, "{text}");
@@ -278,6 +302,13 @@ mod tests {
             "? k",
             ": v",
             "batch: x",
+            "{ a: 1 }",
+            "null",
+            "~",
+            "[]",
+            "!!map",
+            "- id: i\r...",
+            "x\u{2028}...",
             "vars:",
             "a: 1",
             "\t- id: t",

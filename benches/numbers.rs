@@ -1,0 +1,225 @@
+//! All numbers that shotlist is held to, each beside its bar and beside what a user would use instead, as one table. Whole processes, taken
+//! in turn with those of the peers (`benches/peers`), medians of five where a peer is measured: ratios of one run, on whatever machine it is. The
+//! makespan is that of one run; what looking every 8 s would take is reckoned from the same tasks.
+//!
+//! `cargo bench --bench numbers`; needs Python, Node.js and their registries, and Debian's `nginx-light` and `openssl`.
+#![expect(clippy::cast_precision_loss, reason = "figures for people")]
+#![expect(unreachable_pub, reason = "nothing of a test is reachable, and `pub` says what other files of it use")]
+
+#[path = "support/books.rs"]
+mod books;
+#[path = "support/peers.rs"]
+mod peers;
+#[path = "support/process.rs"]
+mod process;
+#[path = "../tests/integration/support/mod.rs"]
+#[expect(dead_code, unused_imports, reason = "the tests use the rest")]
+mod support;
+#[path = "support/tls.rs"]
+mod tls;
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use books::with_books;
+use peers::Peers;
+use process::{Cost, cost_of};
+use support::schedule::scheduled;
+use support::{Simulator, Workspace, numbered_jobs};
+use tls::Tls;
+
+/// Counted runs of each.
+const RUNS: usize = 5;
+const ALL_MODELS: &str = "alpha-2,beta-2.0-lite,beta-2.0-lite-fast";
+/// Tasks at once where the processor time of a client is measured, for shotlist and its peer.
+const OUTSTANDING: usize = 200;
+
+fn main() {
+    row("", "shotlist", "peer", "ratio", "bar");
+    let peers = Peers::ready();
+    plans(&peers);
+    client("CPU ms a job, 10,000 jobs", 10_000, &peers, false);
+    client("the same over TLS, 3,000 jobs", 3_000, &peers, true);
+    makespan();
+    start_up();
+    questions();
+}
+
+/// `--plan` of 100,000 jobs, as YAML and as rows, beside Node.js with the YAML.
+fn plans(peers: &Peers) {
+    let here = Workspace::new();
+    let yaml = here.path("m.yaml");
+    peers.write_jobs(100_000, "yaml", ALL_MODELS, &yaml);
+    rows(&yaml, &here);
+    let plan = |manifest: &str| {
+        let mut command = shotlist(&here);
+        command.args(["run", manifest, "--plan"]);
+        command
+    };
+    let mut costs = [Vec::new(), Vec::new(), Vec::new()];
+    for _ in 0..=RUNS {
+        costs[0].push(cost(plan("m.yaml")));
+        costs[1].push(cost(plan("rows.yaml")));
+        costs[2].push(cost(peers.node(&yaml)));
+    }
+    let [yaml, csv, node] = costs.map(|costs| median(&costs, |cost| cost.wall.as_secs_f64() * 1000.0));
+    compared("plan of 100,000 jobs, YAML: ms (Node.js)", &yaml, &node, "0.8");
+    compared("the same jobs as CSV: ms (Node.js, of the YAML)", &csv, &node, "0.4");
+    let (ours, theirs) = (yaml.peak_kib / 1024, node.peak_kib / 1024);
+    row("    YAML: peak MB", &ours.to_string(), &theirs.to_string(), "-", "200 MB");
+}
+
+/// The jobs of a manifest as the rows of a table, and a manifest of it.
+fn rows(yaml: &Path, here: &Workspace) {
+    let text = fs::read_to_string(yaml).expect("a manifest");
+    let fields = ["id", "model", "prompt", "aspect_ratio", "size", "duration"];
+    let mut csv = fields.join(",");
+    for job in text.split("\n  - ").skip(1) {
+        let cells = fields.map(|field| {
+            let said = job.lines().find_map(|line| line.trim_start().strip_prefix(field)?.strip_prefix(": "));
+            format!("\"{}\"", said.unwrap_or_default().trim_matches('"'))
+        });
+        csv.push_str(&format!("\n{}", cells.join(",")));
+    }
+    here.write("rows.csv", csv);
+    let filled: String = fields.map(|field| format!("    {field}: \"{{{{ row.{field} }}}}\"\n")).concat();
+    here.write("rows.yaml", format!("version: 1\njobs:\n  - for_each: rows.csv\n{filled}"));
+}
+
+/// The processor time of a client for one job that is ready at once, beside aiohttp with uvloop, which keeps no ledger.
+fn client(what: &str, jobs: usize, peers: &Peers, with_tls: bool) {
+    let here = Workspace::new();
+    let (yaml, lines) = (here.path("m.yaml"), here.path("jobs.jsonl"));
+    peers.write_jobs(jobs, "yaml", "alpha-2", &yaml);
+    peers.write_jobs(jobs, "jsonl", "alpha-2", &lines);
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for turn in 0..=RUNS {
+        // One for each: the simulator remembers every task.
+        let simulators = [(); 2].map(|()| Simulator::start(&here, &["--speed", "1000000", "-q"]));
+        let tls = simulators.each_ref().map(|simulator| with_tls.then(|| Tls::before(simulator.url())));
+        let url = |which: usize| tls[which].as_ref().map_or_else(|| simulators[which].url().to_owned(), Tls::url);
+        let trusting = |mut command: Command, which: usize| {
+            if let Some(tls) = &tls[which] {
+                command.env("SSL_CERT_FILE", tls.authority());
+            }
+            command
+        };
+        let mut run = shotlist(&here);
+        run.args(["run", "m.yaml", "--yes", "-q", "--no-download", "--batch", &turn.to_string()]);
+        run.args(["--first-poll", "0s", "--poll-interval", "20ms", "--poll-floor", "1ms"]);
+        run.args(["--concurrency", &OUTSTANDING.to_string()]);
+        run.env("SHOTLIST_BASE_URL", url(0)).env("SHOTLIST_API_KEY", "k");
+        ours.push(cost(trusting(run, 0)));
+        theirs.push(cost(trusting(peers.aiohttp(&url(1), &lines, OUTSTANDING), 1)));
+    }
+    let a_job = |cost: &Cost| cost.cpu_ticks as f64 * 10.0 / jobs as f64;
+    compared(what, &median(&ours, a_job), &median(&theirs, a_job), "0.5");
+}
+
+/// A run of 200 tasks with 50 slots, fifteen times as fast as the real thing, over the best that can be; beside looking every 8 s.
+fn makespan() {
+    let here = Workspace::with_manifest(&numbered_jobs(200));
+    let mut run = shotlist(&here);
+    run.args(["run", "m.yaml", "--sandbox", "-q", "--concurrency", "50"]);
+    let cost = cost(run);
+    let report = here.json("shotlist-sandbox/m/report.json");
+    let jobs = report["jobs"].as_array().expect("jobs");
+    let takes: Vec<f64> = jobs.iter().map(|job| life_s(job["task_id"].as_str().expect("a task"))).collect();
+    let mean = takes.iter().sum::<f64>() / takes.len() as f64;
+    // A task takes 120 s on average.
+    let pause = mean / 120.0 * 8.0;
+    let seen: Vec<f64> = takes.iter().map(|takes| (takes / pause).ceil() * pause).collect();
+    let ideal = scheduled(&takes, 50);
+    let over = |wall: f64| format!("{:.3}", wall / ideal);
+    row(
+        "wall over ideal, 200 tasks, 50 slots (every 8 s)",
+        &over(cost.wall.as_secs_f64()),
+        &over(scheduled(&seen, 50)),
+        "-",
+        "1.005",
+    );
+    let polls: f64 = jobs.iter().filter_map(|job| job["polls"].as_f64()).sum::<f64>() / takes.len() as f64;
+    let theirs: f64 = takes.iter().map(|takes| (takes / pause).ceil()).sum::<f64>() / takes.len() as f64;
+    row("    polls a task", &format!("{polls:.1}"), &format!("{theirs:.1}"), "-", "5");
+}
+
+/// How long a task of the simulator takes, in seconds: its id says so.
+fn life_s(task: &str) -> f64 {
+    let millis = u32::from_str_radix(&task["task_".len() + 16..][..8], 16).expect("a task of the simulator");
+    f64::from(millis) / 1000.0
+}
+
+/// How long it takes until a command that does nothing is through, beside Node.js that does nothing.
+fn start_up() {
+    let here = Workspace::new();
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for _ in 0..=4 * RUNS {
+        let mut help = shotlist(&here);
+        help.arg("--help");
+        ours.push(cost(help));
+        let mut node = Command::new("node");
+        node.args(["--eval", "0"]).stdout(Stdio::null());
+        theirs.push(cost(node));
+    }
+    let ms = |cost: &Cost| cost.wall.as_secs_f64() * 1000.0;
+    let (ours, theirs) = (median(&ours, ms), median(&theirs, ms));
+    row("start-up: ms (Node.js)", &format!("{:.1}", ours.value), &format!("{:.1}", theirs.value), "-", "5 ms");
+}
+
+/// Questions about a ledger of a year: a thousand batches of a thousand jobs.
+fn questions() {
+    let here = with_books(&numbered_jobs(1000), 1_000_000, 1000);
+    let since = (jiff::Zoned::now().date() - jiff::Span::new().days(30)).to_string();
+    for (what, args) in [
+        ("status of a batch, 1,000,000 attempts: ms", ["status", "m.yaml", "--batch", "b7"]),
+        ("spend of a month, 1,000,000 attempts: ms", ["spend", "--since", &since, "--format=json"]),
+    ] {
+        let asked: Vec<Cost> = (0..=RUNS)
+            .map(|_| {
+                let mut command = shotlist(&here);
+                command.args(args);
+                cost(command)
+            })
+            .collect();
+        let asked = median(&asked, |cost| cost.wall.as_secs_f64() * 1000.0);
+        row(what, &format!("{:.0}", asked.value), "-", "-", "100 ms");
+    }
+}
+
+fn shotlist(here: &Workspace) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_shotlist"));
+    command.current_dir(here.root()).stdout(Stdio::null());
+    command
+}
+
+fn cost(mut command: Command) -> Cost {
+    let (status, cost) = cost_of(command.spawn().expect("the program starts"));
+    assert!(status.success(), "{command:?} ended with {status}");
+    cost
+}
+
+/// The middle one of several figures.
+struct Median {
+    value: f64,
+    /// The most memory that any run took.
+    peak_kib: u64,
+}
+
+/// The median of a figure, without the first run.
+fn median(costs: &[Cost], figure: impl Fn(&Cost) -> f64) -> Median {
+    let mut values: Vec<f64> = costs.iter().skip(1).map(figure).collect();
+    values.sort_by(f64::total_cmp);
+    Median { value: values[values.len() / 2], peak_kib: costs.iter().map(|cost| cost.peak_kib).max().unwrap_or(0) }
+}
+
+fn compared(what: &str, ours: &Median, theirs: &Median, bar: &str) {
+    let digits = if ours.value < 10.0 { 3 } else { 0 };
+    let ratio = format!("{:.2}", ours.value / theirs.value);
+    row(what, &format!("{:.digits$}", ours.value), &format!("{:.digits$}", theirs.value), &ratio, bar);
+}
+
+fn row(what: &str, ours: &str, theirs: &str, ratio: &str, bar: &str) {
+    writeln!(std::io::stdout(), "{what:<50} {ours:>9} {theirs:>9} {ratio:>7} {bar:>8}").expect("stdout");
+}

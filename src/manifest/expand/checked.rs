@@ -1,0 +1,151 @@
+//! From what an entry became to a job, checked and priced. Nothing here depends on other entries, so many are checked at once.
+
+use std::sync::Arc;
+
+use super::maker::{Entry, Rendered, location_of};
+use super::takes::take_id;
+use crate::catalog::{Model, Violation};
+use crate::domain::{Cells, FaceReview, Field, Job, JobId, Labels, Request, Rule, Spec};
+use crate::manifest::raw::faces::{Faces, Review};
+use crate::manifest::raw::job_field::{JobField, JobField as F};
+use crate::manifest::raw::matrix::Cell;
+use crate::manifest::source::diagnostic::{Diagnostic, RowLocation, Severity};
+use crate::manifest::source::location::Location;
+use crate::manifest::source::slips;
+use crate::manifest::source::suggest;
+
+/// Where a rendered entry came from.
+pub(super) struct Origin<'o> {
+    /// Which entry of `jobs`.
+    pub number: usize,
+    /// Whether something was wrong with the entry itself, and told.
+    pub is_damaged: bool,
+    /// The entry, compiled.
+    pub entry: Entry<'o, 'o, 'o>,
+    /// The declared faces.
+    pub faces: &'o Faces,
+    /// The combination of its matrix.
+    pub combination: &'o [Cell],
+    /// The line of its CSV file.
+    pub row: Option<&'o RowLocation>,
+    /// The cells of its row.
+    pub cells: Option<&'o Arc<Cells>>,
+    /// The values of its combination, by name.
+    pub matrix: Option<&'o Arc<Labels>>,
+}
+
+/// A job that is checked, and not yet held against the others.
+pub(super) struct Checked {
+    /// Which entry of `jobs` it is of.
+    pub number: usize,
+    /// Whether something was wrong with the entry itself, and told.
+    pub is_damaged: bool,
+    /// Its id as it was made, and that of each take, as far as they are ids.
+    pub id: Option<String>,
+    pub ids: Vec<JobId>,
+    /// Its first take, unless a mistake keeps it from being one.
+    pub job: Option<Job>,
+    /// The words that it is selected by.
+    pub tags: Vec<String>,
+    /// Where each take's video goes, and where that was said.
+    pub files: Option<Vec<String>>,
+    pub files_at: Option<Location>,
+    /// The line of its CSV file.
+    pub row: Option<RowLocation>,
+    /// Defaults that the family of its model does not take.
+    pub passed_over: Vec<(Field, String)>,
+    /// What is wrong with it.
+    pub found: Vec<Diagnostic>,
+}
+
+/// Checks what was rendered.
+pub(super) fn check(rendered: Rendered<'_>, origin: &Origin<'_>) -> Checked {
+    let Rendered { id, mut spec, model, tags, labels, takes, files, passed_over, mut found } = rendered;
+    let passed_over = passed_over.into_iter().map(|field| (field, spec.model.clone())).collect();
+    let ids = id.iter().flat_map(|id| (1..=takes).map(move |take| take_id(id, take)));
+    let ids: Vec<JobId> = ids.filter_map(|id| valid(&id, origin, &mut found)).collect();
+    let mut checked = None;
+    // What could not be filled in is told already; a second message that it is missing would only confuse.
+    let is_told = |finding: &Diagnostic| finding.severity == Severity::Warning || finding.rule == Rule::IdInvalid;
+    if let (Some(model), true) = (model, found.iter().all(is_told)) {
+        model.fill_defaults(&mut spec);
+        found.extend(model.check(&spec).into_iter().map(|violation| locate(violation, origin)));
+        found.extend(slips::page_for_image(&spec, || location(origin, F::Image)));
+        let review = review(&spec, model, origin, &mut found);
+        let seconds = spec.duration.and_then(|seconds| u32::try_from(seconds).ok());
+        if let (Some(seconds), Some(first)) = (seconds, ids.first()) {
+            checked = Some(Job {
+                id: first.clone(),
+                request: Request::new(&spec),
+                price: model.price(seconds),
+                charging: model.family.charging,
+                typical_s: model.family.typical_s(),
+                take: 1,
+                tags: tags.clone(),
+                labels,
+                file: None,
+                row: origin.cells.cloned(),
+                matrix: origin.matrix.cloned(),
+                review,
+                spec,
+            });
+        }
+    }
+    let says_files = origin.entry.own.says(F::File) || origin.entry.defaults.says(F::File);
+    Checked {
+        number: origin.number,
+        is_damaged: origin.is_damaged,
+        id,
+        ids,
+        job: checked,
+        tags,
+        files,
+        files_at: says_files.then(|| location(origin, F::File)),
+        row: origin.row.cloned(),
+        passed_over,
+        found,
+    }
+}
+
+/// The id, if it is one.
+fn valid(id: &str, origin: &Origin<'_>, found: &mut Vec<Diagnostic>) -> Option<JobId> {
+    JobId::new(id)
+        .map_err(|error| {
+            let place = origin.entry.own.at(F::Id).value();
+            let finding = Diagnostic::error(Rule::IdInvalid, format!("{error}: `{id}`"), place);
+            found.push(finding.with_help("use letters, digits, dots, dashes and underscores"));
+        })
+        .ok()
+}
+
+/// The review that the job waits for. A face that is not declared is an error.
+fn review(spec: &Spec, model: Model<'_>, origin: &Origin<'_>, found: &mut Vec<Diagnostic>) -> Option<FaceReview> {
+    let (face, rule) = (spec.face.as_ref()?, model.family.fields.face.as_ref()?);
+    match origin.faces.get(face) {
+        Some(Review::Approved) => None,
+        Some(Review::Pending) => Some(FaceReview { face: face.clone(), fee: rule.review_usd }),
+        None => {
+            let names: Vec<&str> = origin.faces.keys().map(String::as_str).collect();
+            let message = format!("the face `{face}` is not declared");
+            let finding = Diagnostic::error(Rule::FaceUnknown, message, location(origin, F::Face));
+            found.push(finding.with_help(if names.is_empty() {
+                format!("declare it at the top of the manifest: `faces: {{ {face}: {{ review: pending }} }}`")
+            } else {
+                suggest::help(face, "faces", &names)
+            }));
+            None
+        }
+    }
+}
+
+fn location(origin: &Origin<'_>, field: JobField) -> Location {
+    location_of(field, origin.entry.own, origin.entry.defaults, origin.combination)
+}
+
+fn locate(violation: Violation, origin: &Origin<'_>) -> Diagnostic {
+    let mut finding =
+        Diagnostic::error(violation.rule, violation.message, location(origin, JobField::of(violation.field)));
+    finding.severity = violation.severity;
+    finding.help = violation.help;
+    finding
+}
