@@ -1,7 +1,7 @@
 //! The service over HTTP.
 //!
 //! Three clients. Submissions get two without any retry of their own and without redirects: one that makes a connection for each,
-//! and one that uses those again that were just heard of; [`kept`](super::kept) says when that is as safe. Polls share a pool, because
+//! and one that uses those again that were just heard of; [`kept`] says when that is as safe. Polls share a pool, because
 //! they are safe to repeat.
 
 use std::sync::Arc;
