@@ -1,7 +1,7 @@
 //! Reads the usual form of a manifest in pieces, several at once: `jobs:` at the top, and under it a list with a dash for each job.
 //!
 //! The parser keeps all events of a text until it is through. Of a hundred thousand jobs that is more memory than all else together, and
-//! with it time; and it uses one processor. A piece of some thousand jobs fits into a cache.
+//! with it time; and it uses one processor. A piece of some hundred jobs fits into a cache.
 //!
 //! **Why pieces mean what the whole means.** A piece ends where a line begins with the dash of the list, in its column. Such a line is
 //! another job, unless it stands inside a quoted text or inside brackets, where columns mean nothing: then the piece before it

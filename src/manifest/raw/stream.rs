@@ -1,4 +1,4 @@
-//! Reads the usual form of a manifest job by job: a mapping with a list of jobs.
+//! Reads a manifest job by job, however its mapping and its list are written: in brackets, as JSON, for example.
 //!
 //! A hundred thousand entries as one tree of values take more memory, and with it time, than all else together. Here each
 //! entry is a value only until it is decoded. Whatever has another form is left to the parser of the whole tree, which has
