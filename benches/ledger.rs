@@ -1,6 +1,5 @@
-//! What old books cost: a limit of a day and a month in a ledger of 100,000 attempts, and the questions `spend` and `status` in one
-//! of 1,000,000. Whole processes, as a user has them; each figure beside its limit, or beside what the same costs without the
-//! books.
+//! What old books cost a run: a limit of a day and a month in a ledger of 100,000 attempts. Whole processes, as a user has them, beside what
+//! the same costs without the books.
 //!
 //! `cargo bench --bench ledger`
 #![expect(unreachable_pub, reason = "nothing of a test is reachable, and `pub` says what other files of it use")]
@@ -22,7 +21,6 @@ const RUNS: usize = 5;
 fn main() {
     report(&format!("{:<58} {:>10} {:>10}", "", "median ms", "limit"));
     limits();
-    questions();
 }
 
 /// A run of 1,000 jobs with both limits, in an old ledger and in a new one.
@@ -45,26 +43,6 @@ fn limits() {
     report(&format!("{:<58} {new:>10.0} {:>10}", "1,000 jobs, limits of day and month, new ledger", "-"));
     report(&format!("{:<58} {old:>10.0} {:>10}", "the same, 100,000 attempts this month", "-"));
     report(&format!("{:<58} {:>10.2} {:>10}", "ratio", old / new, "1.2"));
-}
-
-/// Questions about one batch and one month, of a year of a thousand batches.
-fn questions() {
-    let here = with_books(&numbered_jobs(1000), 1_000_000, 1000);
-    let since = (jiff::Zoned::now().date() - jiff::Span::new().days(30)).to_string();
-    for (what, args) in [
-        ("status of one batch of 1,000 jobs, 1,000,000 attempts", ["status", "m.yaml", "--batch", "b7"]),
-        ("spend of a month, 1,000,000 attempts in twelve", ["spend", "--since", &since, "--format=json"]),
-    ] {
-        let mut times: Vec<f64> = (0..=RUNS)
-            .map(|_| {
-                let start = Instant::now();
-                here.shotlist(&args).ends_with(0);
-                start.elapsed().as_secs_f64() * 1000.0
-            })
-            .skip(1)
-            .collect();
-        report(&format!("{what:<58} {:>10.0} {:>10}", median(&mut times), "100"));
-    }
 }
 
 fn median(times: &mut [f64]) -> f64 {

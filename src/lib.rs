@@ -67,7 +67,7 @@
 //!
 //! # How far it goes
 //!
-//! Measured on two shared cores with `cargo bench --bench numbers` and `ledger`, and a run against `shotlist sandbox`; what was only reckoned says so.
+//! Measured on two shared cores with `cargo bench --bench numbers` and `sharing`, and a run against `shotlist sandbox`; what was only reckoned says so.
 //!
 //! | what | so many | what it takes | what comes first beyond it, and what it would take |
 //! |---|---|---|---|

@@ -184,7 +184,7 @@ impl State {
         let mut reader = BufReader::new(stream.try_clone()?);
         let mut writer = stream;
         let connection = self.connections.fetch_add(1, Ordering::SeqCst);
-        while let Some(asked) = self.read(connection, &mut reader)? {
+        while let Some(mut asked) = read(connection, &mut reader)? {
             if self.gives_videos && asked.path.starts_with("/videos/") {
                 let video = video(&asked.path);
                 write!(writer, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", video.len())?;
@@ -192,7 +192,13 @@ impl State {
                 self.fetched.lock().expect("no panic").push(asked.path);
                 continue;
             }
-            self.asked.lock().expect("no panic").push(asked.clone());
+            {
+                // At once, or two that come together would both be the first.
+                let mut all = self.asked.lock().expect("no panic");
+                let is_same = |other: &&Asked| other.method == asked.method && other.path == asked.path;
+                asked.earlier = all.iter().filter(is_same).count();
+                all.push(asked.clone());
+            }
             match (self.script)(&asked) {
                 Answer::Hangup => return Ok(()),
                 Answer::Bytes(bytes) => return writer.write_all(&bytes),
@@ -207,30 +213,6 @@ impl State {
         Ok(())
     }
 
-    fn read(&self, connection: usize, reader: &mut BufReader<TcpStream>) -> std::io::Result<Option<Asked>> {
-        let mut line = String::new();
-        if reader.read_line(&mut line)? == 0 {
-            return Ok(None);
-        }
-        let mut words = line.split_whitespace().map(str::to_owned);
-        let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-        let mut headers = HashMap::new();
-        loop {
-            let mut header = String::new();
-            reader.read_line(&mut header)?;
-            let Some((name, value)) = header.trim_end().split_once(':') else { break };
-            headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
-        }
-        let length = headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
-        let mut body = vec![0; length];
-        reader.read_exact(&mut body)?;
-        let body = String::from_utf8(body).expect("UTF-8");
-        let all = self.asked.lock().expect("no panic");
-        let earlier = all.iter().filter(|asked| asked.method == method && asked.path == path).count();
-        drop(all);
-        Ok(Some(Asked { method, path, headers, body, earlier, connection }))
-    }
-
     fn well(&self, asked: &Asked) -> Value {
         if asked.method == "POST" {
             let id = format!("t{}", self.tasks.fetch_add(1, Ordering::SeqCst));
@@ -239,4 +221,26 @@ impl State {
         let id = asked.path.rsplit('/').next().unwrap_or_default();
         value!({ "id": id, "status": "completed", "progress": 100, "video_url": format!("{}/videos/{id}.mp4", self.url) })
     }
+}
+
+/// The next request of a connection.
+fn read(connection: usize, reader: &mut BufReader<TcpStream>) -> std::io::Result<Option<Asked>> {
+    let mut line = String::new();
+    if reader.read_line(&mut line)? == 0 {
+        return Ok(None);
+    }
+    let mut words = line.split_whitespace().map(str::to_owned);
+    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let mut headers = HashMap::new();
+    loop {
+        let mut header = String::new();
+        reader.read_line(&mut header)?;
+        let Some((name, value)) = header.trim_end().split_once(':') else { break };
+        headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
+    }
+    let length = headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    let body = String::from_utf8(body).expect("UTF-8");
+    Ok(Some(Asked { method, path, headers, body, earlier: 0, connection }))
 }
