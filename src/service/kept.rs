@@ -10,7 +10,9 @@
 //!
 //! **No answer is taken for another's.** Something in between may refuse a request before it has read it, and then take its body for
 //! another request and refuse that, too: on a connection that is used again, the second refusal would seem to be the next submission's.
-//! So only a submission that made a task leaves a connection behind it that is used again: after any other answer, this way is over.
+//! So after any answer that made no task this way is over, and no submission that begins then uses a connection again.
+//! What stays open: one that was already waiting for a connection when the refusal came may be given that connection. It needs something in
+//! between that answers one request twice, and the second time after the next was written.
 //!
 //! **Doubts hardly grow.** A server may close a connection on which nothing is open, while a submission is on its way to it. One that is about
 //! to close says so with its last answer (RFC 9112 §9.6), and then the connection is not used again; and nothing waits for less than a
