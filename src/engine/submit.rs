@@ -10,7 +10,11 @@
 //! A service that is full is asked again when it may have a place ([`slots`](super::slots)). One that can't be reached
 //! ends the run only if it never answered; if it did, the network is down, and the run goes on when it returns.
 
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
+
+use futures::poll;
 
 use super::event::RunEvent;
 use super::gateway::Gateway;
@@ -111,7 +115,8 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
     ) -> Submitted {
         let (mut turn, mut unsent) = (self.slots.turn(), 0);
         loop {
-            // Held until the answer is written down: a process that dies leaves no more doubts than there are permits.
+            // Held until the answer is in the ledger, or on its way there ahead of all that follow: a process that dies leaves no more
+            // doubts than there are permits.
             let Some(permit) = self.may_send(&mut turn).await else { return Submitted::Nothing };
             // Reserved when it is its turn and not before: the first one without money ends all that still wait.
             *is_reserved = *is_reserved || self.spend_guard.reserve(job);
@@ -169,7 +174,7 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
                         self.gateway.slow_down("the service refused what it takes now");
                     }
                     turn.is_over();
-                    return self.write_answer(job, attempt, answer, &permit).await;
+                    return self.write_answer(job, attempt, answer, permit).await;
                 }
             }
         }
@@ -273,12 +278,12 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
         }
     }
 
-    async fn write_answer(&self, job: &Job, attempt: AttemptId, answer: Submission, permit: &Permit<'_>) -> Submitted {
+    async fn write_answer(&self, job: &Job, attempt: AttemptId, answer: Submission, permit: Permit<'_>) -> Submitted {
         let id = job.id.clone();
         match answer {
-            Submission::Accepted(task, echo) => match self.write_task(job, attempt, &task).await {
+            Submission::Accepted(task, echo) => match self.write_task(job, attempt, &task, permit).await {
                 Ok(task) => {
-                    permit.was_taken();
+                    self.trust.was_taken();
                     self.gateway.compare(job.request.body(), &echo);
                     (self.gateway.tell)(RunEvent::Submitted { job: id, task: task.clone(), price: job.price });
                     Submitted::Task(attempt, task)
@@ -289,7 +294,7 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
                         code: None,
                         raw: task.to_string().into(),
                     };
-                    self.doubt(job, attempt, error, permit).await
+                    self.doubt(job, attempt, error).await
                 }
                 Err(error) => {
                     self.ledger_failed(&error);
@@ -306,32 +311,32 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
                 self.write(attempt, Event::Withdrawn).await;
                 Submitted::Nothing
             }
-            Submission::Astray(error) if !permit.has_taken() => {
+            Submission::Astray(error) if !self.trust.has_taken() => {
                 self.gateway.stop_because(StopReason::Unreachable, error.message);
                 self.write(attempt, Event::Withdrawn).await;
                 Submitted::Nothing
             }
             Submission::Rejected(error) | Submission::Astray(error) => {
-                let hopeless = permit.was_rejected().map(|rejected| {
+                let hopeless = self.trust.was_rejected().map(|rejected| {
                     let said = &error.message;
                     format!("{rejected} submissions in a row were refused, and nothing was taken; the last one: {said}")
                 });
                 self.reject(id, attempt, error, hopeless).await
             }
             Submission::Unpaid(error) => {
-                let hopeless = permit.was_unpaid().map(|_| {
+                let hopeless = self.trust.was_unpaid().map(|_| {
                     let said = &error.message;
                     format!("by the word of {}, there is no money on the account: {said}", self.account.service)
                 });
                 self.reject(id, attempt, error, hopeless).await
             }
             Submission::Page(error) => {
-                if !permit.has_taken() {
+                if !self.trust.has_taken() {
                     self.gateway.stop_because(StopReason::TooManyDoubts, error.message.clone());
                 }
-                self.doubt(job, attempt, error, permit).await
+                self.doubt(job, attempt, error).await
             }
-            Submission::Unknown(error) => self.doubt(job, attempt, error, permit).await,
+            Submission::Unknown(error) => self.doubt(job, attempt, error).await,
             // Answered where they are met: no request follows them under this intent.
             Submission::NotSent(_) | Submission::Wait(..) => Submitted::Nothing,
         }
@@ -349,11 +354,11 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
     }
 
     /// Nobody knows what came of it. Too many of these in a row end submitting.
-    async fn doubt(&self, job: &Job, attempt: AttemptId, error: ServiceError, permit: &Permit<'_>) -> Submitted {
+    async fn doubt(&self, job: &Job, attempt: AttemptId, error: ServiceError) -> Submitted {
         let message = error.message.clone();
         self.write(attempt, Event::Doubted(error)).await;
         (self.gateway.tell)(RunEvent::InDoubt { job: job.id.clone(), message, price: job.price });
-        if let Some(doubts) = permit.was_doubted() {
+        if let Some(doubts) = self.trust.was_doubted() {
             let doubts = if doubts == 1 { "1 doubt".to_owned() } else { format!("{doubts} doubts in a row") };
             let message = format!(
                 "{doubts}, and nothing was taken in between. What is at the service is still collected; look the doubts up there \
@@ -364,9 +369,23 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
         Submitted::Doubt
     }
 
-    /// Writes a task id. If that fails it is told at once, before anything else can happen, and tried again for a while.
-    async fn write_task(&self, job: &Job, attempt: AttemptId, task: &TaskNames) -> Result<TaskNames, LedgerError> {
-        let mut written = self.ledger.accept(attempt, task.clone()).await;
+    /// Writes a task id. If that fails it is told at once, before anything else can happen, and tried again for a while. Where the ledger
+    /// keeps the order, the next submission need not wait for that: its intent comes with this task, or not at all.
+    async fn write_task(
+        &self,
+        job: &Job,
+        attempt: AttemptId,
+        task: &TaskNames,
+        permit: Permit<'_>,
+    ) -> Result<TaskNames, LedgerError> {
+        let mut writing = pin!(self.ledger.accept(attempt, task.clone()));
+        // The first look tells the ledger.
+        let told = poll!(writing.as_mut());
+        let _until_written = (!self.ledger.keeps_order()).then_some(permit);
+        let mut written = match told {
+            Poll::Ready(written) => written,
+            Poll::Pending => writing.await,
+        };
         if matches!(written, Err(LedgerError::TaskTaken { .. })) {
             // It is written down already, with another attempt.
             return written;

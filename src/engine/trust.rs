@@ -1,6 +1,7 @@
 //! How many submissions may be open at once: the most that one bad moment can put in doubt.
 //!
-//! An open submission is one whose intent is durable and whose answer is not. A crash, a cut cable or a service that
+//! An open submission is one whose intent is durable and whose answer is not. Where the ledger writes first what it was told first, a task
+//! that it was told is as good as written for the one that comes next: its intent is never durable without that task. A crash, a cut cable or a service that
 //! fails turns each of them into a doubt that only a person can settle. So trust has to be earned: one submission is open
 //! at a time until the service has taken one in this run; then each one that it takes allows three more, which makes four
 //! times as many in the time of an answer, up to a sixteenth of the slots and at least four. A doubt takes the trust away again,
@@ -47,7 +48,7 @@ struct State {
     has_taken: bool,
 }
 
-/// Leave to have one submission open, from before its intent until its answer is written down.
+/// Leave to have one submission open, from before its intent until its answer is written down, or told to a ledger that keeps the order.
 #[derive(Debug)]
 pub(super) struct Permit<'t>(&'t Trust);
 
@@ -87,38 +88,32 @@ impl Trust {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Permit<'_> {
-    /// The service took it: there is a task.
+    /// The service took one, and the ledger has the task.
     pub(super) fn was_taken(&self) {
-        let mut state = self.0.lock();
+        let mut state = self.lock();
         (state.doubts, state.rejected, state.unpaid, state.has_taken) = (0, 0, 0, true);
-        state.allowed = (state.allowed + GROWTH).min(self.0.most);
+        state.allowed = (state.allowed + GROWTH).min(self.most);
         drop(state);
-        self.0.changed.notify_waiters();
+        self.changed.notify_waiters();
     }
 
     /// The service refused it for good. Returns how many it refused, once so many were and nothing at all was taken: then it is
     /// not the jobs that are wrong. After the first that was taken, it is.
     pub(super) fn was_rejected(&self) -> Option<usize> {
-        let mut state = self.0.lock();
+        let mut state = self.lock();
         state.rejected += 1;
         (state.rejected >= MOST_REJECTED && !state.has_taken).then_some(state.rejected)
     }
 
     /// Whether the service took anything yet in this run.
     pub(super) fn has_taken(&self) -> bool {
-        self.0.lock().has_taken
+        self.lock().has_taken
     }
 
     /// The service refused it for want of money. Returns how often in a row, once that will not change any more: at once where
     /// nothing was taken before, and otherwise after a few, because a cheaper job may still be paid for.
     pub(super) fn was_unpaid(&self) -> Option<usize> {
-        let mut state = self.0.lock();
+        let mut state = self.lock();
         // Others will fare alike: one at a time, until something is taken again.
         state.allowed = 1;
         state.unpaid += 1;
@@ -127,10 +122,14 @@ impl Permit<'_> {
 
     /// Nobody knows what came of it. Returns how many doubts there are in a row, once they are too many.
     pub(super) fn was_doubted(&self) -> Option<usize> {
-        let mut state = self.0.lock();
+        let mut state = self.lock();
         state.allowed = 1;
         state.doubts += 1;
-        (state.doubts >= self.0.most_doubts).then_some(state.doubts)
+        (state.doubts >= self.most_doubts).then_some(state.doubts)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -153,7 +152,7 @@ mod tests {
     use super::*;
 
     /// The most submissions that are open in each second, each of which takes a second and ends so.
-    async fn open_by_second(slots: usize, submissions: usize, end: impl Fn(&Permit<'_>, usize)) -> Vec<usize> {
+    async fn open_by_second(slots: usize, submissions: usize, end: impl Fn(&Trust, usize)) -> Vec<usize> {
         let (trust, start, open) = (Trust::new(slots, 3), Instant::now(), Cell::new(0));
         let all: FuturesUnordered<_> = (0..submissions)
             .map(|number| {
@@ -164,7 +163,7 @@ mod tests {
                     let second = start.elapsed().as_secs();
                     let now_open = open.get();
                     sleep(Duration::from_secs(1)).await;
-                    end(&permit, number);
+                    end(trust, number);
                     open.set(open.get() - 1);
                     drop(permit);
                     (second, now_open)
@@ -182,7 +181,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn trust_begins_with_one_and_grows_fourfold_up_to_its_bound() {
-        let taken = |permit: &Permit<'_>, _| permit.was_taken();
+        let taken = |trust: &Trust, _| trust.was_taken();
         assert_eq!(open_by_second(1000, 200, taken).await[..4], [1, 4, 16, 62]);
         assert_eq!(open_by_second(8, 30, taken).await[..4], [1, 4, 4, 4]);
     }
@@ -191,11 +190,11 @@ mod tests {
     async fn what_is_refused_earns_nothing_and_a_doubt_takes_it_all_away() {
         assert_eq!(open_by_second(1000, 5, |_, _| {}).await, [1; 5]);
         let doubted_at = |bad: usize| {
-            move |permit: &Permit<'_>, number: usize| {
+            move |trust: &Trust, number: usize| {
                 if number == bad {
-                    permit.was_doubted();
+                    trust.was_doubted();
                 } else {
-                    permit.was_taken();
+                    trust.was_taken();
                 }
             }
         };
@@ -206,10 +205,8 @@ mod tests {
     #[test]
     fn doubts_count_until_something_is_taken() {
         let trust = Trust::new(8, 3);
-        let permit = Permit(&trust);
-        assert_eq!([permit.was_doubted(), permit.was_doubted()], [None, None]);
-        permit.was_taken();
-        assert_eq!([permit.was_doubted(), permit.was_doubted(), permit.was_doubted()], [None, None, Some(3)]);
-        std::mem::forget(permit);
+        assert_eq!([trust.was_doubted(), trust.was_doubted()], [None, None]);
+        trust.was_taken();
+        assert_eq!([trust.was_doubted(), trust.was_doubted(), trust.was_doubted()], [None, None, Some(3)]);
     }
 }

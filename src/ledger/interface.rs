@@ -170,6 +170,12 @@ pub trait HeldBatch: Sync {
         false
     }
 
+    /// Whether what is told first is written first: a task that was told before an intent is durable before it, or with it. While one could
+    /// not be written, every intent is refused.
+    fn keeps_order(&self) -> bool {
+        false
+    }
+
     /// Where in a list of so many due jobs to begin: runners that all began with the first would get in one another's way.
     fn starting_place(&self, _due: usize) -> usize {
         0

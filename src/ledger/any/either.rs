@@ -186,6 +186,10 @@ impl HeldBatch for AnyBatch {
         either!(self, it => it.is_shared())
     }
 
+    fn keeps_order(&self) -> bool {
+        either!(self, it => it.keeps_order())
+    }
+
     fn starting_place(&self, due: usize) -> usize {
         either!(self, it => it.starting_place(due))
     }

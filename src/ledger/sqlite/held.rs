@@ -3,7 +3,11 @@
 //! A commit that is synced to the disk takes milliseconds, whether it holds one attempt or a hundred. So the writer waits
 //! a moment for company before each one, each caller waits for about one commit, and a thousand callers do not wait for a
 //! thousand.
+//!
+//! What is told first is written first. So a task and the intent of the submission that follows it are one commit, and the intent is
+//! never there without the task. A task that could not be written is told again; until it is written, no intent is.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
@@ -42,6 +46,13 @@ enum Order {
     Adopt(Account, Answer<()>),
     FindAddress(AddressKey, Timestamp, Answer<Option<String>>),
     KeepAddress(AddressKey, String, Answer<()>),
+}
+
+impl Order {
+    /// The attempt whose task it is about to write.
+    fn accepted(&self) -> Option<AttemptId> {
+        if let Self::Accept(attempt, ..) = self { Some(*attempt) } else { None }
+    }
 }
 
 /// A batch of an SQLite file that is held.
@@ -115,6 +126,10 @@ impl HeldBatch for SqliteBatch {
         self.order(|answer| Order::Intend(Box::new(intent), answer)).await
     }
 
+    fn keeps_order(&self) -> bool {
+        true
+    }
+
     async fn accept(&self, attempt: AttemptId, task: TaskNames) -> Result<TaskNames, LedgerError> {
         self.order(|answer| Order::Accept(attempt, task, answer)).await
     }
@@ -153,11 +168,16 @@ impl HeldBatch for SqliteBatch {
 type Pending = Vec<Box<dyn FnOnce(Result<(), LedgerError>) + Send>>;
 
 fn write(mut connection: Connection, mut witness: Witness, batch: &BatchKey, inbox: &mpsc::Receiver<Order>) {
+    let mut unwritten = HashSet::new();
     while let Ok(first) = inbox.recv() {
         std::thread::sleep(GATHERING);
-        let group = std::iter::once(first).chain(inbox.try_iter()).take(LARGEST_GROUP).collect();
+        let group: Vec<Order> = std::iter::once(first).chain(inbox.try_iter()).take(LARGEST_GROUP).collect();
+        let accepted: Vec<AttemptId> = group.iter().filter_map(Order::accepted).collect();
         let mut pending = Pending::new();
-        let committed = commit(&mut connection, batch, group, &mut pending);
+        let committed = commit(&mut connection, batch, group, &mut unwritten, &mut pending);
+        if committed.is_err() {
+            unwritten.extend(accepted);
+        }
         // Before anybody goes on: what was bought on the strength of this commit must not outlive it unseen.
         let committed = committed.map(|commits| witness.note(commits));
         for answer in pending {
@@ -166,10 +186,12 @@ fn write(mut connection: Connection, mut witness: Witness, batch: &BatchKey, inb
     }
 }
 
+/// Writes a group. `unwritten` are the attempts whose tasks could not be written: while there are any, nothing is intended.
 fn commit(
     connection: &mut Connection,
     batch: &BatchKey,
     group: Vec<Order>,
+    unwritten: &mut HashSet<AttemptId>,
     pending: &mut Pending,
 ) -> Result<i64, LedgerError> {
     let now = Timestamp::now();
@@ -193,9 +215,16 @@ fn commit(
         pending.push(match order {
             // Whoever wanted it is gone, and sends nothing: it would be a doubt about nothing.
             Order::Intend(_, answer) if answer.is_closed() => continue,
+            Order::Intend(..) if !unwritten.is_empty() => refuse(order, LedgerError::RolledBack),
             Order::Intend(intent, answer) => answer_with(answer, write::intend(&transaction, batch, &intent, now)),
             Order::Accept(attempt, task, answer) => {
-                answer_with(answer, write::accept(&transaction, attempt, task, now))
+                let written = write::accept(&transaction, attempt, task, now);
+                if matches!(written, Err(Refused::Sql(_))) {
+                    unwritten.insert(attempt);
+                } else {
+                    unwritten.remove(&attempt);
+                }
+                answer_with(answer, written)
             }
             Order::Record(attempt, event, answer) => {
                 answer_with(answer, write::record(&transaction, attempt, &event, now))
@@ -243,5 +272,33 @@ fn refuse(order: Order, error: LedgerError) -> Box<dyn FnOnce(Result<(), LedgerE
         | Order::KeepAddress(_, _, answer) => answer_with(answer, Err(error.into())),
         Order::FindAddress(_, _, answer) => answer_with(answer, Err(error.into())),
         Order::Conclude(answer) => answer_with(answer, Err(error.into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::suite::store::{batch, intent_of, task};
+
+    #[tokio::test]
+    async fn no_intent_is_written_before_the_task_that_was_told_first() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("ledger.db");
+        let held = SqliteBatch::take_without_a_lock(&path, Kind::Real, batch(""));
+        let sent = held.intend(intent_of("sent")).await.expect("an intent");
+        let disk = Connection::open(&path).expect("the file");
+        let full = "CREATE TRIGGER full BEFORE UPDATE OF task ON attempt BEGIN SELECT RAISE(ROLLBACK, 'full'); END";
+        disk.execute_batch(full).expect("a trigger");
+
+        // In one commit, and in two.
+        let (told, next) = futures::join!(held.accept(sent, task("t")), held.intend(intent_of("next")));
+        assert!(told.is_err() && next.is_err(), "{told:?}, {next:?}");
+        disk.execute_batch("DROP TRIGGER full").expect("room");
+        let next = held.intend(intent_of("next")).await;
+        assert!(matches!(next, Err(LedgerError::RolledBack)), "{next:?}");
+
+        let (told, next) = futures::join!(held.accept(sent, task("t")), held.intend(intent_of("next")));
+        told.expect("written");
+        next.expect("behind it");
     }
 }
