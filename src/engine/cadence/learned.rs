@@ -17,32 +17,70 @@ const SLOWER: (f64, f64) = (0.1, 3.0);
 /// What progress is thought to be worth before anything is known: tasks end between these shares of what it promises.
 /// Most services count from the moment they begin, not from the submission, so that less than promised is likelier.
 const PROMISE: (f64, f64) = (0.85, 1.03);
+/// The same for progress that was seen to grow.
+const LINE: (f64, f64) = (0.99, 1.01);
+/// How far such an outcome speaks for others, as a share of what was promised.
+const RATIO: f64 = 0.002;
+/// How far progress has to grow between two sightings until a line through them says more than the last one alone.
+const LEAST_GROWTH: f64 = 0.1;
 /// Marks for good and bad predictions are halved when there are more than this, so that old ones fade.
 const MOST_MARKS: f64 = 32.0;
 
-/// What progress promised at some poll.
+/// Progress that was seen at some poll.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Promise {
+pub(super) struct Sighting {
     /// The age at the poll, in seconds.
     pub age: f64,
     /// The progress, 1 to 99.
     pub percent: u8,
 }
 
+impl Sighting {
+    /// The share that is done: the service rounds down, so the middle of what it may mean counts.
+    fn share(self) -> f64 {
+        (f64::from(self.percent) + 0.5) / 100.0
+    }
+}
+
+/// What progress promised at some poll.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Promise {
+    /// The age at the poll, in seconds.
+    pub age: f64,
+    /// How long the task takes altogether by it, in seconds.
+    total: f64,
+    /// How far off that may be by rounding alone, as a share.
+    rounding: f64,
+    /// What it was reckoned from, and the quarter in which progress stood: promises of one kind err alike.
+    kind: Kind,
+    quarter: usize,
+}
+
+/// What a promise was reckoned from.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Kind {
+    /// Progress that grows evenly from the submission on.
+    Origin,
+    /// Progress that grows evenly from where it was first seen: a task that waits in a queue counts from when it is begun.
+    Line,
+}
+
 impl Promise {
-    /// How long the task takes altogether if progress grows evenly from the submission on, in seconds. The service
-    /// rounds down, so the middle of what it may mean counts.
-    fn total(self) -> f64 {
-        self.age * 100.0 / (f64::from(self.percent) + 0.5)
-    }
-
-    /// How far off the promise may be by rounding alone, as a share.
-    fn rounding(self) -> f64 {
-        0.5 / f64::from(self.percent) + 0.002
-    }
-
-    fn quarter(self) -> usize {
-        usize::from(self.percent.min(99) / 25)
+    /// The promise of what was seen last, and of what was seen first if progress grew far enough since.
+    pub(super) fn of(first: Sighting, last: Sighting) -> Self {
+        let quarter = usize::from(last.percent.min(99) / 25);
+        let grown = last.share() - first.share();
+        let left = 1.0 - last.share();
+        if grown < LEAST_GROWTH || last.age <= first.age {
+            let rounding = 0.5 / f64::from(last.percent) + 0.002;
+            return Self { age: last.age, total: last.age / last.share(), rounding, kind: Kind::Origin, quarter };
+        }
+        // How long it takes for all of it at this pace, without what came before it began to count.
+        let whole = (last.age - first.age) / grown;
+        let total = last.age + left * whole;
+        // The last one may be off by half a percent, and so may both for what is left.
+        let rounding = 0.005 * (1.0 + left / grown) * whole / total + 0.0005;
+        Self { age: last.age, total, rounding, kind: Kind::Line, quarter }
     }
 }
 
@@ -52,6 +90,13 @@ pub(super) struct Learned {
     typical: (f64, f64),
     /// Between which ages tasks ended, the newest last.
     ended: VecDeque<(f64, f64)>,
+    /// What came of promises, by what they were reckoned from.
+    kept: [Kept; 2],
+}
+
+/// What came of promises of one kind.
+#[derive(Clone, Debug)]
+struct Kept {
     /// How long tasks took as a share of what progress had promised, by the quarter that it stood in.
     ratios: [VecDeque<f64>; 4],
     /// How often progress foretold the end better than the class did, and how often worse.
@@ -59,10 +104,29 @@ pub(super) struct Learned {
     worse: f64,
 }
 
+impl Kept {
+    fn new() -> Self {
+        Self { ratios: Default::default(), better: 1.0, worse: 1.0 }
+    }
+
+    /// How much progress counts, 0 to 1.
+    fn trust(&self) -> f64 {
+        self.better / (self.better + self.worse)
+    }
+
+    fn mark(&mut self, is_better: bool) {
+        *(if is_better { &mut self.better } else { &mut self.worse }) += 1.0;
+        if self.better + self.worse > MOST_MARKS {
+            self.better /= 2.0;
+            self.worse /= 2.0;
+        }
+    }
+}
+
 impl Learned {
     /// Nothing but what the document says: shortest and longest typical time in seconds.
     pub(super) fn new(typical: (f64, f64)) -> Self {
-        Self { typical, ended: VecDeque::new(), ratios: Default::default(), better: 1.0, worse: 1.0 }
+        Self { typical, ended: VecDeque::new(), kept: [Kept::new(), Kept::new()] }
     }
 
     /// The mean time that a task of this class takes, in seconds.
@@ -93,7 +157,7 @@ impl Learned {
             return mixture;
         };
         // The shares hold at the moment of the promise; what was survived since then moves them.
-        let trust = self.trust();
+        let trust = self.kept[promise.kind as usize].trust();
         if !mixture.add(self.promised(promise), promise.age, trust)
             || !mixture.add(self.class(), promise.age, 1.0 - trust)
         {
@@ -113,25 +177,14 @@ impl Learned {
                 mixture.add(blocks.iter().copied(), promise.age, 1.0);
                 mixture.density(took)
             };
-            if likely(&mut self.promised(*promise)) > likely(&mut self.class()) {
-                self.better += 1.0;
-            } else {
-                self.worse += 1.0;
-            }
-        }
-        if self.better + self.worse > MOST_MARKS {
-            self.better /= 2.0;
-            self.worse /= 2.0;
+            let is_better = likely(&mut self.promised(*promise)) > likely(&mut self.class());
+            self.kept[promise.kind as usize].mark(is_better);
         }
         for promise in promises {
-            keep(&mut self.ratios[promise.quarter()], took / promise.total(), REMEMBERED_RATIOS);
+            let ratios = &mut self.kept[promise.kind as usize].ratios[promise.quarter];
+            keep(ratios, took / promise.total, REMEMBERED_RATIOS);
         }
         keep(&mut self.ended, ended, REMEMBERED);
-    }
-
-    /// How much progress counts, 0 to 1.
-    fn trust(&self) -> f64 {
-        self.better / (self.better + self.worse)
     }
 
     /// When tasks of this class end: as the document says, somewhat later, or as those that ended.
@@ -149,14 +202,18 @@ impl Learned {
 
     /// When a task ends that has promised this, by what came of such promises.
     fn promised(&self, promise: Promise) -> impl Iterator<Item = Block> + Clone + '_ {
-        let (total, rounding) = (promise.total(), promise.rounding());
-        let ratios = &self.ratios[promise.quarter()];
+        let Promise { total, rounding, .. } = promise;
+        let ratios = &self.kept[promise.kind as usize].ratios[promise.quarter];
         #[expect(clippy::cast_precision_loss, reason = "a few")]
         let unknown = 1.0 / (1.0 + ratios.len() as f64 / 2.0);
-        let unknown = Block::new(total * (PROMISE.0 - rounding), total * (PROMISE.1 + rounding), unknown);
+        let (least, most) = match promise.kind {
+            Kind::Origin => PROMISE,
+            Kind::Line => LINE,
+        };
+        let unknown = Block::new(total * (least - rounding), total * (most + rounding), unknown);
         let known = ratios
             .iter()
-            .map(move |ratio| Block::new(total * (ratio - rounding - 0.005), total * (ratio + rounding + 0.005), 1.0));
+            .map(move |ratio| Block::new(total * (ratio - rounding - RATIO), total * (ratio + rounding + RATIO), 1.0));
         std::iter::once(unknown).chain(known)
     }
 }

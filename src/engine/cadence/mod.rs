@@ -20,8 +20,9 @@
 //! - the typical time of the document (interface §4) and a tail behind it, which fade as tasks finish;
 //! - the time of each task of the class that finished in this run, give or take some percent: between the last poll that
 //!   saw it unfinished and the one that saw it finished, or as the service itself says;
-//! - what progress promises: the age over the share that is done. What came of earlier promises, by quarter of progress,
-//!   corrects a service that starts late or slows down at the end. The promise and the class share the probability by how
+//! - what progress promises: the age over the share that is done; or, once it was seen to grow, the line through the first and the last that was
+//!   seen, because a task that waits in a queue counts from when it is begun. What came of earlier promises of the same kind, by quarter of
+//!   progress, corrects a service that starts late or slows down at the end. The promise and the class share the probability by how
 //!   often each foretold an end better, so progress that lies loses its say. A promise counts only if progress grew: a
 //!   task that stalls outlives its promise, and the class takes over.
 //!

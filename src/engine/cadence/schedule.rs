@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use super::learned::{Learned, Promise};
+use super::learned::{Learned, Promise, Sighting};
 use crate::engine::settings::Settings;
 
 /// What a poll is worth, as a share of the mean time that a task of its class takes.
-const POLL_WORTH: f64 = 0.005;
+const POLL_WORTH: f64 = 0.006;
 /// A task may be ready once the probability that it ends soon is this high.
 const READY: f64 = 0.05;
 /// What is soon, as a share of the mean time that a task of its class takes: some ten seconds of two minutes.
@@ -45,6 +45,8 @@ pub(crate) struct Sight {
     /// What its progress promises now.
     promise: Option<Promise>,
     promises: Vec<Promise>,
+    /// The first progress of the task.
+    first: Option<Sighting>,
     highest: u8,
 }
 
@@ -56,7 +58,8 @@ impl Sight {
             self.promise = None;
         }
         if percent > self.highest {
-            let promise = Promise { age: age.as_secs_f64().max(0.001), percent };
+            let seen = Sighting { age: age.as_secs_f64().max(0.001), percent };
+            let promise = Promise::of(*self.first.get_or_insert(seen), seen);
             (self.highest, self.promise) = (percent, Some(promise));
             if self.promises.len() < MOST_PROMISES {
                 self.promises.push(promise);

@@ -1,8 +1,9 @@
 //! What the cadence promises, held on a paused clock: few polls, found soon, and no time lost.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use shotlist::domain::History;
+use shotlist::domain::{History, Job};
 use shotlist::engine::{Settings, Stop};
 use tokio::time::Instant;
 
@@ -30,8 +31,16 @@ fn percent(share: f64) -> u8 {
     (share * 100.0).clamp(0.0, 99.0) as u8
 }
 
-#[expect(clippy::cast_precision_loss, reason = "small numbers")]
 async fn measure(
+    takes: impl Fn(usize) -> f64 + Send + Sync + Clone + 'static,
+    progress: impl Fn(usize, f64) -> Option<u8> + Send + Sync + 'static,
+) -> Figures {
+    measure_jobs(&jobs(JOBS), takes, progress).await
+}
+
+#[expect(clippy::cast_precision_loss, reason = "small numbers")]
+async fn measure_jobs(
+    jobs: &[Arc<Job>],
     takes: impl Fn(usize) -> f64 + Send + Sync + Clone + 'static,
     progress: impl Fn(usize, f64) -> Option<u8> + Send + Sync + 'static,
 ) -> Figures {
@@ -39,7 +48,7 @@ async fn measure(
     let mut service = FakeService::taking(move |number| Duration::from_secs_f64(takes(number)));
     service.progress = Box::new(progress);
     fastrand::seed(7);
-    let (plan, start) = (plan_of(&jobs(JOBS), &History::default()), Instant::now());
+    let (plan, start) = (plan_of(jobs, &History::default()), Instant::now());
     run(&service, &MemoryLedger::default(), &Settings::default(), &Stop::default(), &plan).await;
     let wall = start.elapsed().as_secs_f64();
     let lags: f64 = service.lags.lock().expect("no panic").values().map(Duration::as_secs_f64).sum();
@@ -66,6 +75,21 @@ async fn half_the_polls_of_a_fixed_cadence_less_lag_and_two_percent_over_the_ide
     assert!(figures.polls <= polls / 2.0, "{} polls, fixed: {polls}", figures.polls);
     assert!(figures.lag_s <= lag_s, "{} s, fixed: {lag_s} s", figures.lag_s);
     assert!(figures.over_ideal <= 1.02, "{}", figures.over_ideal);
+}
+
+/// Progress stays at zero for up to a third of a task's life, differently long for each, and grows evenly from then on.
+#[tokio::test(start_paused = true)]
+async fn a_queue_before_progress_counts_costs_no_more_than_five_polls_and_no_time() {
+    let minutes = |job: Arc<Job>| Arc::new(Job { typical_s: (60, 180), ..Arc::unwrap_or_clone(job) });
+    let jobs: Vec<Arc<Job>> = jobs(JOBS).into_iter().map(minutes).collect();
+    let late = |number: usize, share: f64| {
+        let waits = spread(7 * number + 3) / 3.0;
+        Some(percent((share - waits) / (1.0 - waits)))
+    };
+    let figures = measure_jobs(&jobs, |number| 60.0 + 120.0 * spread(number), late).await;
+    assert!(figures.polls <= 5.0, "{} polls", figures.polls);
+    assert!(figures.lag_s <= 0.9, "{} s", figures.lag_s);
+    assert!(figures.over_ideal <= 1.01, "{}", figures.over_ideal);
 }
 
 #[tokio::test(start_paused = true)]
