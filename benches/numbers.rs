@@ -1,6 +1,8 @@
 //! All numbers that shotlist is held to, each beside its bar and beside what a user would use instead, as one table. Whole processes, taken
-//! in turn with those of the peers (`benches/peers`), medians of five where a peer is measured: ratios of one run, on whatever machine it is. The
-//! makespan is that of one run; what looking every 8 s would take is reckoned from the same tasks.
+//! in turn with those of the peers (`benches/peers`), medians of five where a peer is measured: ratios of one run, on whatever machine it is.
+//!
+//! A makespan is that of one run on the real clock, nine minutes that go on beside all else and do hardly anything; what looking every 8 s would
+//! take is reckoned from the same tasks.
 //!
 //! `cargo bench --bench numbers`; needs Python, Node.js and their registries, and Debian's `nginx-light` and `openssl`.
 #![expect(clippy::cast_precision_loss, reason = "figures for people")]
@@ -8,6 +10,8 @@
 
 #[path = "support/books.rs"]
 mod books;
+#[path = "support/late.rs"]
+mod late;
 #[path = "support/peers.rs"]
 mod peers;
 #[path = "support/process.rs"]
@@ -21,9 +25,11 @@ mod tls;
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use books::with_books;
+use late::late;
 use peers::Peers;
 use process::{Cost, cost_of};
 use support::schedule::scheduled;
@@ -33,18 +39,26 @@ use tls::Tls;
 /// Counted runs of each.
 const RUNS: usize = 5;
 const ALL_MODELS: &str = "alpha-2,beta-2.0-lite,beta-2.0-lite-fast";
-/// Tasks at once where the processor time of a client is measured, for shotlist and its peer.
-const OUTSTANDING: usize = 200;
+/// Tasks at once where the processor time of a client is measured, for shotlist and its peer: what suits the peer, and five times as many.
+const OUTSTANDING: [usize; 2] = [200, 1000];
+/// The tasks and the slots of a makespan, and how long a request takes on a way that is long.
+const TASKS: usize = 200;
+const SLOTS: usize = 50;
+const LONG_WAY: Duration = Duration::from_secs(1);
 
 fn main() {
     row("", "shotlist", "peer", "ratio", "bar");
+    let (near, far) = (Makespan::start(Duration::ZERO), Makespan::start(LONG_WAY));
     let peers = Peers::ready();
     plans(&peers);
-    client("CPU ms a job, 10,000 jobs", 10_000, &peers, false);
-    client("the same over TLS, 3,000 jobs", 3_000, &peers, true);
-    makespan();
+    for outstanding in OUTSTANDING {
+        client(&format!("CPU ms a job, 10,000 jobs, {outstanding} at once"), 10_000, outstanding, &peers, false);
+    }
+    client("the same over TLS, 3,000 jobs, 200 at once", 3_000, OUTSTANDING[0], &peers, true);
     start_up();
     questions();
+    near.end("wall over ideal, 200 tasks, 50 slots (every 8 s)");
+    far.end("the same over TLS, each request takes 1 s");
 }
 
 /// `--plan` of 100,000 jobs, as YAML and as rows, beside Node.js with the YAML.
@@ -89,7 +103,7 @@ fn rows(yaml: &Path, here: &Workspace) {
 }
 
 /// The processor time of a client for one job that is ready at once, beside aiohttp with uvloop, which keeps no ledger.
-fn client(what: &str, jobs: usize, peers: &Peers, with_tls: bool) {
+fn client(what: &str, jobs: usize, outstanding: usize, peers: &Peers, with_tls: bool) {
     let here = Workspace::new();
     let (yaml, lines) = (here.path("m.yaml"), here.path("jobs.jsonl"));
     peers.write_jobs(jobs, "yaml", "alpha-2", &yaml);
@@ -109,40 +123,63 @@ fn client(what: &str, jobs: usize, peers: &Peers, with_tls: bool) {
         let mut run = shotlist(&here);
         run.args(["run", "m.yaml", "--yes", "-q", "--no-download", "--batch", &turn.to_string()]);
         run.args(["--first-poll", "0s", "--poll-interval", "20ms", "--poll-floor", "1ms"]);
-        run.args(["--concurrency", &OUTSTANDING.to_string()]);
+        run.args(["--concurrency", &outstanding.to_string()]);
         run.env("SHOTLIST_BASE_URL", url(0)).env("SHOTLIST_API_KEY", "k");
         ours.push(cost(trusting(run, 0)));
-        theirs.push(cost(trusting(peers.aiohttp(&url(1), &lines, OUTSTANDING), 1)));
+        theirs.push(cost(trusting(peers.aiohttp(&url(1), &lines, outstanding), 1)));
     }
     let a_job = |cost: &Cost| cost.cpu_ticks as f64 * 10.0 / jobs as f64;
     compared(what, &median(&ours, a_job), &median(&theirs, a_job), "0.5");
 }
 
-/// A run of 200 tasks with 50 slots, fifteen times as fast as the real thing, over the best that can be; beside looking every 8 s.
-fn makespan() {
-    let here = Workspace::with_manifest(&numbered_jobs(200));
-    let mut run = shotlist(&here);
-    run.args(["run", "m.yaml", "--sandbox", "-q", "--concurrency", "50"]);
-    let cost = cost(run);
-    let report = here.json("shotlist-sandbox/m/report.json");
-    let jobs = report["jobs"].as_array().expect("jobs");
-    let takes: Vec<f64> = jobs.iter().map(|job| life_s(job["task_id"].as_str().expect("a task"))).collect();
-    let mean = takes.iter().sum::<f64>() / takes.len() as f64;
-    // A task takes 120 s on average.
-    let pause = mean / 120.0 * 8.0;
-    let seen: Vec<f64> = takes.iter().map(|takes| (takes / pause).ceil() * pause).collect();
-    let ideal = scheduled(&takes, 50);
-    let over = |wall: f64| format!("{:.3}", wall / ideal);
-    row(
-        "wall over ideal, 200 tasks, 50 slots (every 8 s)",
-        &over(cost.wall.as_secs_f64()),
-        &over(scheduled(&seen, 50)),
-        "-",
-        "1.005",
-    );
-    let polls: f64 = jobs.iter().filter_map(|job| job["polls"].as_f64()).sum::<f64>() / takes.len() as f64;
-    let theirs: f64 = takes.iter().map(|takes| (takes / pause).ceil()).sum::<f64>() / takes.len() as f64;
-    row("    polls a task", &format!("{polls:.1}"), &format!("{theirs:.1}"), "-", "5");
+/// A run on the real clock: its wall time over the best that can be, beside looking every 8 s.
+struct Makespan {
+    run: Child,
+    start: Instant,
+    here: Workspace,
+    delay: Duration,
+    _service: (Simulator, Option<Tls>),
+}
+
+impl Makespan {
+    /// Begins one; with a delay on each request, it goes over TLS, too.
+    fn start(delay: Duration) -> Self {
+        let here = Workspace::with_manifest(&numbered_jobs(TASKS));
+        let simulator = Simulator::start(&here, &["-q"]);
+        let tls = (!delay.is_zero()).then(|| Tls::before(&late(simulator.url(), delay)));
+        let mut run = shotlist(&here);
+        run.args(["run", "m.yaml", "--yes", "-q", "--no-download", "--concurrency", &SLOTS.to_string()]);
+        run.env("SHOTLIST_BASE_URL", tls.as_ref().map_or_else(|| simulator.url().to_owned(), Tls::url));
+        run.env("SHOTLIST_API_KEY", "k");
+        if let Some(tls) = &tls {
+            run.env("SSL_CERT_FILE", tls.authority());
+        }
+        let start = Instant::now();
+        Self { run: run.spawn().expect("the program starts"), start, here, delay, _service: (simulator, tls) }
+    }
+
+    /// Waits for its end, and shows what it took and how often it asked. The best that can be is each slot filled again the moment that its
+    /// task ends, by a submission that takes as long as its way does.
+    fn end(mut self, what: &str) {
+        // Ended while the others were measured, it is found by its last report.
+        let status = self.run.wait().expect("a status");
+        assert!(status.success(), "the run ended with {status}");
+        let report = self.here.json("shotlist-out/m/report.json");
+        let written = report["written_at"].as_str().and_then(|time| time.parse::<jiff::Timestamp>().ok());
+        let since = jiff::Timestamp::now().duration_since(written.expect("a time"));
+        let wall = self.start.elapsed().as_secs_f64() - since.as_secs_f64();
+        let jobs = report["jobs"].as_array().expect("jobs");
+        let life =
+            |job: &serde_json::Value| life_s(job["task_id"].as_str().expect("a task")) + self.delay.as_secs_f64();
+        let takes: Vec<f64> = jobs.iter().map(life).collect();
+        let seen: Vec<f64> = takes.iter().map(|takes| (takes / 8.0).ceil() * 8.0).collect();
+        let ideal = scheduled(&takes, SLOTS);
+        let over = |wall: f64| format!("{:.4}", wall / ideal);
+        row(what, &over(wall), &over(scheduled(&seen, SLOTS)), "-", "1.005");
+        let polls = jobs.iter().filter_map(|job| job["polls"].as_f64()).sum::<f64>() / takes.len() as f64;
+        let theirs = takes.iter().map(|takes| (takes / 8.0).ceil()).sum::<f64>() / takes.len() as f64;
+        row("    polls a task", &format!("{polls:.1}"), &format!("{theirs:.1}"), "-", "5");
+    }
 }
 
 /// How long a task of the simulator takes, in seconds: its id says so.
