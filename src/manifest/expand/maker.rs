@@ -152,8 +152,8 @@ pub(super) fn render<'c>(entry: Entry<'_, '_, 'c>, row: Option<&Row>, combinatio
 
 impl Maker<'_, '_, '_> {
     pub(super) fn fill(&mut self, text: &Text<'_>, at: Pointer) -> Result<String, Reported> {
-        if let Text::Template(_, names) = text {
-            let is_used = |field: &JobField| names.iter().any(|name| name == field.name());
+        if let Text::Template(template) = text {
+            let is_used = |field: &JobField| template.names.iter().any(|name| name == field.name());
             for field in JobField::PLAIN.into_iter().filter(is_used) {
                 if self.make(field) {
                     continue;

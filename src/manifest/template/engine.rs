@@ -11,6 +11,7 @@ use minijinja::{Environment, ErrorKind, Output, State, Template, UndefinedBehavi
 
 use super::bounds;
 use super::error::{Fragment, TemplateError};
+use super::named::Named;
 use crate::manifest::source::suggest;
 
 /// The most steps of the template engine for one text; a prompt with a loop over a few dozen words needs some hundreds.
@@ -47,8 +48,17 @@ pub(crate) struct Templates {
 pub(crate) enum Text<'t> {
     /// Nothing to fill in.
     Plain(&'t str),
-    /// A compiled template, with the names that it uses.
-    Template(Template<'t, 't>, Vec<String>),
+    /// Something to fill in.
+    Template(Compiled<'t>),
+}
+
+/// A compiled template.
+pub(crate) struct Compiled<'t> {
+    template: Template<'t, 't>,
+    /// The names that it uses.
+    pub names: Vec<String>,
+    /// Its words and names, if there is nothing else in it.
+    pub(super) named: Option<Named<'t>>,
 }
 
 /// What is in scope for one job.
@@ -83,10 +93,17 @@ impl std::io::Write for &mut Bounded {
 
 impl Object for Scope {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
-        self.get_value_by_str(key.as_str()?)
+        self.value(key.as_str()?)
     }
 
     fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Value> {
+        self.value(key)
+    }
+}
+
+impl Scope {
+    /// What a name is for this job, if it is anything.
+    pub(super) fn value(&self, key: &str) -> Option<Value> {
         if key == "row" {
             return self.row.clone();
         }
@@ -145,14 +162,18 @@ impl Templates {
         }
         let template = self.engine.template_from_str(source).map_err(|error| explain_syntax(&error, source))?;
         let names = template.undeclared_variables(false).into_iter().collect();
-        Ok(Text::Template(template, names))
+        Ok(Text::Template(Compiled { template, names, named: Named::of(source) }))
     }
 
     /// Fills a text in.
     pub(crate) fn render(&self, text: &Text<'_>, scope: &Arc<Scope>) -> Result<String, TemplateError> {
         match text {
             Text::Plain(source) => Ok((*source).to_owned()),
-            Text::Template(template, _) => {
+            Text::Template(Compiled { template, named, .. }) => {
+                let filled = named.as_ref().and_then(|named| named.fill(|name| scope.value(name), scope.row.as_ref()));
+                if let Some(text) = filled {
+                    return Ok(text);
+                }
                 let mut text = Bounded(Vec::new());
                 match template.render_captured_to(Value::from_dyn_object(Arc::clone(scope)), &mut text) {
                     Ok(_) => Ok(String::from_utf8(text.0).unwrap_or_default()),
