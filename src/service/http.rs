@@ -1,25 +1,24 @@
 //! The service over HTTP.
 //!
-//! Three clients. Submissions get two without any retry of their own and without redirects: one that makes a connection for each,
-//! and one that uses those again that were just heard of; [`kept`] says when that is as safe. Polls share a pool, because
-//! they are safe to repeat.
+//! Submissions get clients without any retry of their own and without redirects: one that makes a connection for each, and
+//! those of [`kept`], which use the one that they have again, where that is as safe. Polls share a pool, because they are safe to
+//! repeat.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
-use reqwest::{Client, ClientBuilder, RequestBuilder, Response, Url, redirect};
+use reqwest::{Client, RequestBuilder, Response, Url};
 use tower::util::{AndThenLayer, MapResponseLayer};
 
 use super::classify::{self, Answer};
+use super::clients::{ClientError, Trusted, build};
 use super::endpoint::is_loopback;
-use super::kept::{self, KeptConnections};
+use super::kept::{IDLE, KeptConnections, Passage};
 use super::{Credentials, Endpoint, FinalWords, PollAnswer, SendBy, Submission, VideoService, mask, send_by};
 use crate::domain::{Request, ServiceError, TaskId, causes};
 
-/// How long to wait for a connection. Nothing is written before it stands, so running out of it costs nothing.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long to wait for the answer to a submission. Generous: when it runs out, the job is in doubt.
 const SUBMIT_TIMEOUT: Duration = Duration::from_mins(3);
 /// How long to wait for the answer to a poll.
@@ -30,18 +29,13 @@ const LARGEST_ANSWER: usize = 1024 * 1024;
 /// The most that is kept of an answer that broke off, in characters.
 const MOST_KEPT: usize = 2000;
 
-/// Why there is no client.
-#[derive(Debug, thiserror::Error)]
-#[error("the HTTP client can't be set up")]
-pub struct ClientError(#[source] reqwest::Error);
-
 /// The service at an address, with what its requests carry.
 #[derive(Clone, Debug)]
 pub struct HttpService {
     endpoint: Endpoint,
     credentials: Credentials,
+    trusted: Trusted,
     submit: Client,
-    submit_again: Client,
     kept: Arc<KeptConnections>,
     poll: Client,
     submit_timeout: Duration,
@@ -61,24 +55,23 @@ impl HttpService {
     ) -> Result<Self, ClientError> {
         let credentials = credentials.into();
         let headers = headers(&credentials);
-        let base = || base(endpoint.is_loopback()).default_headers(headers.clone());
-        let once = || base().retry(reqwest::retry::never());
-        let kept = Arc::new(KeptConnections::new());
+        let trusted = Trusted::by_this_machine();
+        let (is_near, common) = (endpoint.is_loopback(), trusted.clone());
+        let base = move || common.client(is_near).default_headers(headers.clone());
+        let poll = build(base().timeout(POLL_TIMEOUT))?;
+        let once = move || base().retry(reqwest::retry::never());
+        let in_time = AndThenLayer::new(send_by::in_time);
         Ok(Self {
-            submit: build(|| {
-                let in_time = AndThenLayer::new(send_by::in_time);
-                once().pool_max_idle_per_host(0).connector_layer(in_time)
-            })?,
-            submit_again: build(|| {
-                let kept = Arc::clone(&kept);
+            submit: build(once().pool_max_idle_per_host(0).connector_layer(in_time))?,
+            poll,
+            kept: Arc::new(KeptConnections::new(move |seen| {
                 let counted = MapResponseLayer::new(move |connection| {
-                    kept.note_made();
+                    seen.note_made();
                     connection
                 });
-                once().pool_idle_timeout(kept::IDLE).connector_layer(counted)
-            })?,
-            kept,
-            poll: build(|| base().timeout(POLL_TIMEOUT))?,
+                build(once().pool_idle_timeout(IDLE).pool_max_idle_per_host(1).connector_layer(counted)).ok()
+            })),
+            trusted,
             credentials,
             endpoint,
             submit_timeout: SUBMIT_TIMEOUT,
@@ -94,7 +87,7 @@ impl HttpService {
         &self,
         resolver: &R,
     ) -> Result<impl Fn(&Url) -> RequestBuilder + Send + Sync + use<R>, ClientError> {
-        let anonymous_client = |is_near| build(|| base(is_near).dns_resolver(resolver.clone()));
+        let anonymous_client = |is_near| build(self.trusted.client(is_near).dns_resolver(resolver.clone()));
         let (far, near) = (anonymous_client(false)?, anonymous_client(true)?);
         let (endpoint, credentials) = (self.endpoint.clone(), self.credentials.clone());
         Ok(move |url: &Url| {
@@ -124,30 +117,6 @@ impl HttpService {
     }
 }
 
-fn base(is_near: bool) -> ClientBuilder {
-    let builder = Client::builder()
-        .user_agent(concat!("shotlist/", env!("CARGO_PKG_VERSION")))
-        .connect_timeout(CONNECT_TIMEOUT)
-        .redirect(redirect::Policy::none());
-    if is_near { builder.no_proxy() } else { builder }
-}
-
-/// Builds a client. Where the machine has no certificate store, Mozilla's roots are merged in.
-fn build(builder: impl Fn() -> ClientBuilder) -> Result<Client, ClientError> {
-    // Fails only if a provider is installed already, which is just as well.
-    let _already_installed = rustls::crypto::ring::default_provider().install_default();
-    builder().build().or_else(|_| {
-        let roots = webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter();
-        let roots = roots.filter_map(|der| reqwest::Certificate::from_der(der).ok());
-        builder().tls_certs_merge(roots).build().map_err(ClientError)
-    })
-}
-
-/// A client without a key, for whoever is not the service: it waits so long, and follows no redirect.
-pub(crate) fn anonymous_client(url: &Url, timeout: Duration) -> Result<Client, ClientError> {
-    build(|| base(is_loopback(url)).timeout(timeout))
-}
-
 fn headers(credentials: &Credentials) -> HeaderMap {
     let mut headers = credentials.headers();
     headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
@@ -174,7 +143,7 @@ impl HttpService {
     async fn post(&self, request: &Request, send_by: Option<SendBy>) -> Submission {
         // Where there is a deadline, it is looked at when the connection stands.
         let passage = if send_by.is_none() { self.kept.passage() } else { None };
-        let client = if passage.is_some() { &self.submit_again } else { &self.submit };
+        let client = passage.as_ref().map_or(&self.submit, Passage::client);
         let submission = self.post_by(client, request, send_by).await;
         if let Some(passage) = passage {
             match &submission {

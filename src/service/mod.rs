@@ -4,10 +4,12 @@
 //! have one of their own. What an answer means is decided in [`classify`], a pure function with a test for each line
 //! of the table "Which POST failures are safe to send again". However much the service says, [`bounds`] holds it to what a
 //! ledger and a person can keep, and [`mask`] takes the key itself out of it if it is echoed. [`send_by`] keeps
-//! what wakes up late from being sent, and [`kept`] says which connections are used again.
+//! what wakes up late from being sent, [`kept`] says which connections are used again, and [`clients`]
+//! whom all of them trust.
 
 mod bounds;
 mod classify;
+mod clients;
 mod credentials;
 mod endpoint;
 mod http;
@@ -20,10 +22,11 @@ mod send_by;
 mod wire;
 
 pub use classify::{Answer, submission};
+pub use clients::ClientError;
+pub(crate) use clients::anonymous_client;
 pub use credentials::{Credentials, GatewayHeader, InvalidHeader};
 pub use endpoint::{Endpoint, InvalidEndpoint};
-pub(crate) use http::anonymous_client;
-pub use http::{ClientError, HttpService};
+pub use http::HttpService;
 pub use interface::{PollAnswer, Submission, VideoService};
 pub use key::{ApiKey, InvalidKey};
 pub use send_by::SendBy;

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
@@ -50,6 +51,8 @@ struct Books {
     made: HashMap<String, usize>,
     /// How many submissions were cut off.
     cut: usize,
+    /// How many had come when one was refused, that one included.
+    refused: Option<usize>,
 }
 
 /// A server that decides when it closes: by which submission it is on its connection, and among all.
@@ -117,6 +120,9 @@ fn serve(
                 *here += 1;
                 let moment = when(*here, all + 1);
                 books.cut += usize::from(moment.cuts());
+                if moment == Moment::Refusing {
+                    books.refused = Some(books.order.len());
+                }
                 moment
             };
             let mut body = vec![0; if moment == Moment::Reading { length / 2 } else { length }];
@@ -252,6 +258,23 @@ fn after_a_refusal_no_connection_is_used_again() {
     let once = after.iter().all(|connection| after.iter().filter(|other| *other == connection).count() == 1);
     assert!(once, "a connection was used again");
     assert!(books.came.values().any(|came| *came > 10), "no connection was used again before that");
+}
+
+/// Also of those that wait for a connection at that moment.
+#[test]
+fn nothing_comes_on_a_connection_after_a_refusal_on_it() {
+    for _ in 0..5 {
+        let is_refused = AtomicBool::new(false);
+        let closer = Closer::start(move |here, all| {
+            let refuses = all > 200 && here > 3 && !is_refused.swap(true, Ordering::Relaxed);
+            if refuses { Moment::Refusing } else { Moment::Never }
+        });
+        closer.run_with(400, &["--concurrency", "1000"]);
+        let books = closer.books();
+        let refused_at = books.refused.expect("one was refused on a connection that was kept");
+        let (before, after) = books.order.split_at(refused_at);
+        assert!(!after.contains(&before[refused_at - 1]), "{after:?}");
+    }
 }
 
 #[tokio::test]

@@ -1,0 +1,58 @@
+//! What every HTTP client here has in common: whom it trusts, how long it waits for a connection, and that it follows no redirect.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::{Client, ClientBuilder, Url, redirect};
+use rustls::{ClientConfig, RootCertStore};
+use rustls_platform_verifier::ConfigVerifierExt as _;
+
+use super::endpoint::is_loopback;
+
+/// How long to wait for a connection. Nothing is written before it stands, so running out of it costs nothing.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Why there is no client.
+#[derive(Debug, thiserror::Error)]
+#[error("the HTTP client can't be set up")]
+pub struct ClientError(#[source] reqwest::Error);
+
+/// Whom clients trust: what this machine trusts, or Mozilla's roots where it has no certificate store. Read from the disk once for all of them.
+#[derive(Clone, Debug)]
+pub(super) struct Trusted(Arc<ClientConfig>);
+
+impl Trusted {
+    /// Reads the certificates.
+    pub(super) fn by_this_machine() -> Self {
+        // Fails only if a provider is installed already, which is just as well.
+        let _already_installed = rustls::crypto::ring::default_provider().install_default();
+        let mut config = ClientConfig::with_platform_verifier().unwrap_or_else(|_| {
+            let mut roots = RootCertStore::empty();
+            roots.add_parsable_certificates(webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().cloned());
+            ClientConfig::builder().with_root_certificates(roots).with_no_client_auth()
+        });
+        // Spoken here is HTTP/1.1 alone.
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Self(Arc::new(config))
+    }
+
+    /// Begins a client. One for this machine itself goes past the proxies of the environment.
+    pub(super) fn client(&self, is_near: bool) -> ClientBuilder {
+        let builder = Client::builder()
+            .user_agent(concat!("shotlist/", env!("CARGO_PKG_VERSION")))
+            .tls_backend_preconfigured(ClientConfig::clone(&self.0))
+            .connect_timeout(CONNECT_TIMEOUT)
+            .redirect(redirect::Policy::none());
+        if is_near { builder.no_proxy() } else { builder }
+    }
+}
+
+/// Builds a client.
+pub(super) fn build(builder: ClientBuilder) -> Result<Client, ClientError> {
+    builder.build().map_err(ClientError)
+}
+
+/// A client without a key, for whoever is not the service: it waits so long, and follows no redirect.
+pub(crate) fn anonymous_client(url: &Url, timeout: Duration) -> Result<Client, ClientError> {
+    build(Trusted::by_this_machine().client(is_loopback(url)).timeout(timeout))
+}
