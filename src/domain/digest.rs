@@ -1,13 +1,16 @@
 //! What stands for a whole plan where somebody approves it.
 
 use std::fmt;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
 use super::hex;
+
+/// How much is hashed at once, in bytes.
+const PIECE: usize = 32 * 1024;
 
 /// SHA-256 of all that a plan would buy, as 64 hexadecimal digits.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
@@ -23,8 +26,10 @@ impl Digest {
 
     /// The digest of a value as JSON, which is never whole in memory.
     pub fn of_json(value: &impl Serialize) -> Result<Self, serde_json::Error> {
-        let mut hasher = Hasher(Sha256::new());
+        // In pieces: JSON is written a few bytes at a time.
+        let mut hasher = BufWriter::with_capacity(PIECE, Hasher(Sha256::new()));
         serde_json::to_writer(&mut hasher, value)?;
+        let hasher = hasher.into_inner().map_err(|error| serde_json::Error::io(error.into_error()))?;
         Ok(Self(hex(&hasher.0.finalize())))
     }
 

@@ -40,7 +40,8 @@ pub(super) fn intend(
     forget_why_unsent(connection, batch, &intent.job)?;
     let insert = "INSERT INTO attempt (batch, job, fingerprint, request, model, price_micros, charging,
              typical_min_s, typical_max_s, service, key, state, intended_us, labels, output, approval, picture)
-         SELECT id, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18 FROM batch WHERE name = ?1 AND batch = ?2";
+         VALUES ((SELECT id FROM batch WHERE name = ?1 AND batch = ?2), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,
+             ?17, ?18)";
     connection.prepare_cached(insert)?.execute(params![
         batch.name,
         batch.batch,
