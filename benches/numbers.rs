@@ -1,8 +1,8 @@
 //! All numbers that shotlist is held to, each beside its bar and beside what a user would use instead, as one table. Whole processes, taken
 //! in turn with those of the peers (`benches/peers`), medians of five where a peer is measured: ratios of one run, on whatever machine it is.
 //!
-//! A makespan is that of one run on the real clock, nine minutes that go on beside all else and do hardly anything; what looking every 8 s would
-//! take is reckoned from the same tasks.
+//! A makespan is that of one run on the real clock, without downloads: nine minutes that go on beside all else and do hardly anything. What looking
+//! every 8 s would take is reckoned from the same tasks.
 //!
 //! `cargo bench --bench numbers`; needs Python, Node.js and their registries, and Debian's `nginx-light` and `openssl`.
 #![expect(clippy::cast_precision_loss, reason = "figures for people")]
@@ -41,14 +41,14 @@ const RUNS: usize = 5;
 const ALL_MODELS: &str = "alpha-2,beta-2.0-lite,beta-2.0-lite-fast";
 /// Tasks at once where the processor time of a client is measured, for shotlist and its peer: what suits the peer, and five times as many.
 const OUTSTANDING: [usize; 2] = [200, 1000];
-/// The tasks and the slots of a makespan, and how long a request takes on a way that is long.
+/// The tasks and the slots of a makespan, and how long an answer takes from a service that is slow.
 const TASKS: usize = 200;
 const SLOTS: usize = 50;
-const LONG_WAY: Duration = Duration::from_secs(1);
+const SLOW: Duration = Duration::from_secs(1);
 
 fn main() {
     row("", "shotlist", "peer", "ratio", "bar");
-    let (near, far) = (Makespan::start(Duration::ZERO), Makespan::start(LONG_WAY));
+    let (near, far) = (Makespan::start(Duration::ZERO), Makespan::start(SLOW));
     let peers = Peers::ready();
     plans(&peers);
     for outstanding in OUTSTANDING {
@@ -58,7 +58,7 @@ fn main() {
     start_up();
     questions();
     near.end("wall over ideal, 200 tasks, 50 slots (every 8 s)");
-    far.end("the same over TLS, each request takes 1 s");
+    far.end("the same over TLS, answers take 1 s");
 }
 
 /// `--plan` of 100,000 jobs, as YAML and as rows, beside Node.js with the YAML.
@@ -179,6 +179,13 @@ impl Makespan {
         let polls = jobs.iter().filter_map(|job| job["polls"].as_f64()).sum::<f64>() / takes.len() as f64;
         let theirs = takes.iter().map(|takes| (takes / 8.0).ceil()).sum::<f64>() / takes.len() as f64;
         row("    polls a task", &format!("{polls:.1}"), &format!("{theirs:.1}"), "-", "5");
+    }
+}
+
+impl Drop for Makespan {
+    fn drop(&mut self) {
+        let _already_gone = self.run.kill();
+        let _reaped = self.run.wait();
     }
 }
 

@@ -355,10 +355,10 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
 
     /// Nobody knows what came of it. Too many of these in a row end submitting.
     async fn doubt(&self, job: &Job, attempt: AttemptId, error: ServiceError) -> Submitted {
-        let message = error.message.clone();
+        let (message, too_many) = (error.message.clone(), self.trust.was_doubted());
         self.write(attempt, Event::Doubted(error)).await;
         (self.gateway.tell)(RunEvent::InDoubt { job: job.id.clone(), message, price: job.price });
-        if let Some(doubts) = self.trust.was_doubted() {
+        if let Some(doubts) = too_many {
             let doubts = if doubts == 1 { "1 doubt".to_owned() } else { format!("{doubts} doubts in a row") };
             let message = format!(
                 "{doubts}, and nothing was taken in between. What is at the service is still collected; look the doubts up there \
@@ -381,11 +381,11 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
         let mut writing = pin!(self.ledger.accept(attempt, task.clone()));
         // The first look tells the ledger.
         let told = poll!(writing.as_mut());
-        let _until_written = (!self.ledger.keeps_order()).then_some(permit);
-        let mut written = match told {
-            Poll::Ready(written) => written,
-            Poll::Pending => writing.await,
-        };
+        let mut permit = Some(permit);
+        if self.ledger.keeps_order() {
+            permit = None;
+        }
+        let mut written = if let Poll::Ready(written) = told { written } else { writing.await };
         if matches!(written, Err(LedgerError::TaskTaken { .. })) {
             // It is written down already, with another attempt.
             return written;
@@ -400,6 +400,7 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
             tokio::time::sleep(WRITE_PAUSE).await;
             written = self.ledger.accept(attempt, task.clone()).await;
         }
+        drop(permit);
         written
     }
 

@@ -100,8 +100,9 @@ pub enum LedgerError {
     /// Another write of the same commit failed so badly that the whole commit was undone.
     #[error("the ledger can't be written: the commit was rolled back")]
     RolledBack,
-    /// There is no place at the service now, or it asked to wait; nothing was written. It may be asked again after this long.
-    #[error("the service has no place now")]
+    /// There is no place at the service now, or it asked to wait, or something else has to be written first; nothing was written. It may be
+    /// asked again after this long.
+    #[error("it is not the time to submit now")]
     Later(Duration),
     /// Nobody may buy before a person has looked; nothing was written.
     #[error("nobody buys before a person has looked, and let all go on with `shotlist limit set --resume`: {0}")]

@@ -170,8 +170,9 @@ pub trait HeldBatch: Sync {
         false
     }
 
-    /// Whether what is told first is written first: a task that was told before an intent is durable before it, or with it. While one could
-    /// not be written, every intent is refused.
+    /// Whether what is told first is written first: of a task that was told before an intent, something is durable before it, or with it.
+    /// [`accept`](Self::accept) tells it when it is polled for the first time. As long as nothing of a task can be written, every intent is
+    /// for [`later`](LedgerError::Later).
     fn keeps_order(&self) -> bool {
         false
     }

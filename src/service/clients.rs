@@ -17,7 +17,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 #[error("the HTTP client can't be set up")]
 pub struct ClientError(#[source] reqwest::Error);
 
-/// Whom clients trust: what this machine trusts, or Mozilla's roots where it has no certificate store. Read from the disk once for all of them.
+/// Whom clients trust: what this machine trusts, or Mozilla's roots where it has no certificate store. Read from the disk once for all that are made
+/// of it.
 #[derive(Clone, Debug)]
 pub(super) struct Trusted(Arc<ClientConfig>);
 

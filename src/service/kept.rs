@@ -155,7 +155,9 @@ impl Passage<'_> {
     pub(super) fn was_taken(self) {
         self.kept.seen.note_heard();
         self.kept.seen.taken.fetch_add(1, Ordering::Relaxed);
-        self.kept.free.lock().unwrap_or_else(PoisonError::into_inner).push(self.client);
+        if !self.kept.seen.is_over.load(Ordering::Relaxed) {
+            self.kept.free.lock().unwrap_or_else(PoisonError::into_inner).push(self.client);
+        }
     }
 
     /// The submission was lost on its way, or answered in another way.

@@ -19,7 +19,7 @@ const SLOWER: (f64, f64) = (0.1, 3.0);
 const PROMISE: (f64, f64) = (0.85, 1.03);
 /// The same for progress that was seen to grow.
 const LINE: (f64, f64) = (0.99, 1.01);
-/// How far such an outcome speaks for others, as a share of what was promised.
+/// How far what came of one promise speaks for the next, as a share of it.
 const RATIO: f64 = 0.002;
 /// How far progress has to grow between two sightings until a line through them says more than the last one alone.
 const LEAST_GROWTH: f64 = 0.1;

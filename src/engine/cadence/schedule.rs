@@ -55,7 +55,8 @@ impl Sight {
     pub(crate) fn see(&mut self, age: Duration, percent: Option<u8>) {
         let Some(percent @ 1..=99) = percent else { return };
         if percent < self.highest {
-            self.promise = None;
+            // It was begun anew.
+            (self.promise, self.first) = (None, None);
         }
         if percent > self.highest {
             let seen = Sighting { age: age.as_secs_f64().max(0.001), percent };

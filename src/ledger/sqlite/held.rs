@@ -5,7 +5,8 @@
 //! thousand.
 //!
 //! What is told first is written first. So a task and the intent of the submission that follows it are one commit, and the intent is
-//! never there without the task. A task that could not be written is told again; until it is written, no intent is.
+//! never there without the task. A task that could not be written is told again, or is put in doubt because it is another's; until one of
+//! both is written, no intent is, and whoever wants one is told to come again.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -34,6 +35,9 @@ const LARGEST_GROUP: usize = 512;
 /// minutes of a job.
 const GATHERING: Duration = Duration::from_millis(2);
 
+/// When an intent may be wanted again that stood behind a task which could not be written.
+const COME_AGAIN: Duration = Duration::from_millis(200);
+
 type Answer<T> = oneshot::Sender<Result<T, LedgerError>>;
 
 enum Order {
@@ -49,8 +53,8 @@ enum Order {
 }
 
 impl Order {
-    /// The attempt whose task it is about to write.
-    fn accepted(&self) -> Option<AttemptId> {
+    /// The attempt whose task it tells.
+    fn told(&self) -> Option<AttemptId> {
         if let Self::Accept(attempt, ..) = self { Some(*attempt) } else { None }
     }
 }
@@ -168,15 +172,17 @@ impl HeldBatch for SqliteBatch {
 type Pending = Vec<Box<dyn FnOnce(Result<(), LedgerError>) + Send>>;
 
 fn write(mut connection: Connection, mut witness: Witness, batch: &BatchKey, inbox: &mpsc::Receiver<Order>) {
-    let mut unwritten = HashSet::new();
+    let mut unsettled = HashSet::new();
     while let Ok(first) = inbox.recv() {
         std::thread::sleep(GATHERING);
         let group: Vec<Order> = std::iter::once(first).chain(inbox.try_iter()).take(LARGEST_GROUP).collect();
-        let accepted: Vec<AttemptId> = group.iter().filter_map(Order::accepted).collect();
+        let mut if_it_fails = unsettled.clone();
+        if_it_fails.extend(group.iter().filter_map(Order::told));
         let mut pending = Pending::new();
-        let committed = commit(&mut connection, batch, group, &mut unwritten, &mut pending);
+        let committed = commit(&mut connection, batch, group, &mut unsettled, &mut pending);
         if committed.is_err() {
-            unwritten.extend(accepted);
+            // Nothing of the group is written, neither tasks nor doubts.
+            unsettled = if_it_fails;
         }
         // Before anybody goes on: what was bought on the strength of this commit must not outlive it unseen.
         let committed = committed.map(|commits| witness.note(commits));
@@ -186,22 +192,23 @@ fn write(mut connection: Connection, mut witness: Witness, batch: &BatchKey, inb
     }
 }
 
-/// Writes a group. `unwritten` are the attempts whose tasks could not be written: while there are any, nothing is intended.
+/// Writes a group. `unsettled` are attempts of which a task was told and nothing is written: while there are any, nothing is intended.
 fn commit(
     connection: &mut Connection,
     batch: &BatchKey,
     group: Vec<Order>,
-    unwritten: &mut HashSet<AttemptId>,
+    unsettled: &mut HashSet<AttemptId>,
     pending: &mut Pending,
 ) -> Result<i64, LedgerError> {
     let now = Timestamp::now();
+    let is_behind_a_task = !unsettled.is_empty() || group.iter().any(|order| order.told().is_some());
     // Dropped without a commit, a transaction is rolled back.
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate);
     let transaction = match transaction {
         Ok(transaction) => transaction,
         Err(error) => {
             let error = LedgerError::from(Refused::from(error));
-            pending.extend(group.into_iter().map(|order| refuse(order, error.clone())));
+            pending.extend(group.into_iter().map(|order| refuse(order, error.clone(), is_behind_a_task)));
             return Err(error);
         }
     };
@@ -209,25 +216,28 @@ fn commit(
         // After some errors, a full disk among them, SQLite has rolled the whole transaction back. What came next would
         // then be committed one by one, outside of it, and the final commit would deny it all.
         if transaction.is_autocommit() {
-            pending.push(refuse(order, LedgerError::RolledBack));
+            pending.push(refuse(order, LedgerError::RolledBack, is_behind_a_task));
             continue;
         }
         pending.push(match order {
             // Whoever wanted it is gone, and sends nothing: it would be a doubt about nothing.
             Order::Intend(_, answer) if answer.is_closed() => continue,
-            Order::Intend(..) if !unwritten.is_empty() => refuse(order, LedgerError::RolledBack),
-            Order::Intend(intent, answer) => answer_with(answer, write::intend(&transaction, batch, &intent, now)),
+            Order::Intend(_, answer) if !unsettled.is_empty() => come_again(answer),
+            Order::Intend(intent, answer) => {
+                let intended = write::intend(&transaction, batch, &intent, now);
+                if is_behind_a_task { answer_behind_a_task(answer, intended) } else { answer_with(answer, intended) }
+            }
             Order::Accept(attempt, task, answer) => {
                 let written = write::accept(&transaction, attempt, task, now);
-                if matches!(written, Err(Refused::Sql(_))) {
-                    unwritten.insert(attempt);
-                } else {
-                    unwritten.remove(&attempt);
-                }
+                settle(unsettled, attempt, written.is_ok());
                 answer_with(answer, written)
             }
             Order::Record(attempt, event, answer) => {
-                answer_with(answer, write::record(&transaction, attempt, &event, now))
+                let written = write::record(&transaction, attempt, &event, now);
+                if written.is_ok() {
+                    settle(unsettled, attempt, true);
+                }
+                answer_with(answer, written)
             }
             Order::NoteUnsent(job, reason, answer) => {
                 answer_with(answer, write::note_unsent(&transaction, batch, &job, &reason, now))
@@ -261,8 +271,33 @@ fn answer_with<T: Send + 'static>(
     })
 }
 
-fn refuse(order: Order, error: LedgerError) -> Box<dyn FnOnce(Result<(), LedgerError>) + Send> {
+/// The same for an intent that shares a commit with a task: if that fails, the task is told again first.
+fn answer_behind_a_task(
+    answer: Answer<AttemptId>,
+    done: Result<AttemptId, Refused>,
+) -> Box<dyn FnOnce(Result<(), LedgerError>) + Send> {
+    Box::new(move |committed| match committed {
+        Ok(()) => answer_with(answer, done)(Ok(())),
+        Err(error) => come_again(answer)(Err(error)),
+    })
+}
+
+fn come_again(answer: Answer<AttemptId>) -> Box<dyn FnOnce(Result<(), LedgerError>) + Send> {
+    answer_with(answer, Err(LedgerError::Later(COME_AGAIN).into()))
+}
+
+/// Notes whether anything of an attempt's task is written.
+fn settle(unsettled: &mut HashSet<AttemptId>, attempt: AttemptId, is_written: bool) {
+    if is_written {
+        unsettled.remove(&attempt);
+    } else {
+        unsettled.insert(attempt);
+    }
+}
+
+fn refuse(order: Order, error: LedgerError, is_behind_a_task: bool) -> Box<dyn FnOnce(Result<(), LedgerError>) + Send> {
     match order {
+        Order::Intend(_, answer) if is_behind_a_task => come_again(answer),
         Order::Intend(_, answer) => answer_with(answer, Err(error.into())),
         Order::Accept(_, _, answer) => answer_with(answer, Err(error.into())),
         Order::Record(_, _, answer)
@@ -292,13 +327,33 @@ mod tests {
 
         // In one commit, and in two.
         let (told, next) = futures::join!(held.accept(sent, task("t")), held.intend(intent_of("next")));
-        assert!(told.is_err() && next.is_err(), "{told:?}, {next:?}");
+        assert!(told.is_err() && comes_again(&next), "{told:?}, {next:?}");
         disk.execute_batch("DROP TRIGGER full").expect("room");
         let next = held.intend(intent_of("next")).await;
-        assert!(matches!(next, Err(LedgerError::RolledBack)), "{next:?}");
+        assert!(comes_again(&next), "{next:?}");
 
         let (told, next) = futures::join!(held.accept(sent, task("t")), held.intend(intent_of("next")));
         told.expect("written");
         next.expect("behind it");
+    }
+
+    #[tokio::test]
+    async fn no_intent_is_written_behind_a_task_of_another_before_the_doubt_is() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let held = SqliteBatch::take_without_a_lock(&folder.path().join("ledger.db"), Kind::Real, batch(""));
+        let (first, second) = futures::join!(held.intend(intent_of("a")), held.intend(intent_of("b")));
+        let second = second.expect("an intent");
+        held.accept(first.expect("an intent"), task("t")).await.expect("written");
+
+        let (told, next) = futures::join!(held.accept(second, task("t")), held.intend(intent_of("next")));
+        assert!(matches!(told, Err(LedgerError::TaskTaken { .. })) && comes_again(&next), "{told:?}, {next:?}");
+        let doubt = Event::Doubted(crate::domain::ServiceError::default());
+        let (doubted, next) = futures::join!(held.record(second, doubt), held.intend(intent_of("next")));
+        doubted.expect("written");
+        next.expect("behind it");
+    }
+
+    fn comes_again(intended: &Result<AttemptId, LedgerError>) -> bool {
+        matches!(intended, Err(LedgerError::Later(_)))
     }
 }

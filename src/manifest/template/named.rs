@@ -5,8 +5,6 @@ use minijinja::Value;
 
 use super::bounds;
 
-/// The most parts; the engine counts the steps of longer ones.
-const MOST_PARTS: usize = 1000;
 /// Names that are values by themselves in Jinja.
 const CONSTANTS: [&str; 6] = ["true", "True", "false", "False", "none", "None"];
 
@@ -34,7 +32,7 @@ impl<'t> Named<'t> {
             let name = name.trim_ascii();
             let part = name.strip_prefix("row.").map_or(Part::Name(name), Part::Column);
             let (Part::Name(name) | Part::Column(name)) = part else { return None };
-            if !is_name(name) || CONSTANTS.contains(&name) || parts.len() >= MOST_PARTS {
+            if !is_name(name) || CONSTANTS.contains(&name) {
                 return None;
             }
             parts.extend([Part::Words(words), part]);
@@ -48,17 +46,24 @@ impl<'t> Named<'t> {
     pub(super) fn fill(&self, name: impl Fn(&str) -> Option<Value>, row: Option<&Value>) -> Option<String> {
         let mut text = String::new();
         for part in &self.0 {
-            let value = match part {
-                Part::Words(words) => {
-                    text.push_str(words);
-                    continue;
+            let value;
+            let words = match part {
+                Part::Words(words) => words,
+                Part::Name(of) => {
+                    value = name(of)?;
+                    value.as_str()?
                 }
-                Part::Name(of) => name(of)?,
-                Part::Column(column) => row?.get_attr(column).ok()?,
+                Part::Column(column) => {
+                    value = row?.get_attr(column).ok()?;
+                    value.as_str()?
+                }
             };
-            text.push_str(value.as_str()?);
+            if text.len() + words.len() > bounds::LONGEST {
+                return None;
+            }
+            text.push_str(words);
         }
-        (text.len() <= bounds::LONGEST).then_some(text)
+        Some(text)
     }
 }
 

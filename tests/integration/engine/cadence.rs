@@ -126,6 +126,9 @@ async fn progress_that_is_of_no_use_does_no_harm() {
         |_, share: f64| Some(percent(1.0 - share)),
         |_, share: f64| Some(percent(share * 3.0)),
         |_, share: f64| if share < 0.9 { Some(10) } else { Some(95) },
+        // It counts in large steps.
+        |_, share: f64| Some(percent(share) / 10 * 10),
+        |_, share: f64| Some(percent(share) / 25 * 25),
     ] {
         let figures = measure(as_documented, progress).await;
         assert!(figures.polls <= polls * 1.05, "{} polls, fixed: {polls}", figures.polls);

@@ -133,3 +133,20 @@ fn one_task_for_several_jobs_is_believed_once() {
     let report = here.report();
     assert_eq!((&report["totals"]["spent_usd"], &report["totals"]["at_risk_usd"]), (&json!("0.90"), &json!("1.80")));
 }
+
+/// The next intent comes with the task that was told before it, and not with one that is another's.
+#[test]
+fn one_task_for_many_jobs_puts_no_more_in_doubt_than_are_open() {
+    let taken = Arc::new(AtomicUsize::new(0));
+    let service = Service::scripted(move |asked| match asked.method.as_str() {
+        "POST" if taken.fetch_add(1, Ordering::SeqCst) >= 30 => {
+            crate::support::json(200, &json!({ "id": "same", "status": "queued" }))
+        }
+        _ => Answer::Well,
+    });
+    let here = Workspace::with_manifest(&numbered_jobs(300));
+    let ended = here.run(&service, &["--concurrency", "160"]).ends_with(7);
+    let doubts = here.states().iter().filter(|state| *state == "in_doubt").count();
+    // A sixteenth of the slots.
+    assert!((3..=10).contains(&doubts), "{doubts} doubts\n{}", ended.stderr);
+}

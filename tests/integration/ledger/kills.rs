@@ -265,6 +265,8 @@ fn random_kills(jobs: usize, kills: usize) {
         }
         kill(&child, "-KILL");
         happened += usize::from(Ended::of(child).code.is_none());
+        let unanswered = here.ledger_if_any("SELECT job FROM attempt WHERE state = 'intended'");
+        assert!(unanswered.len() <= 4, "one kill left {} doubts", unanswered.len());
     }
     assert!(happened >= kills / 2, "only {happened} of {kills} kills happened");
     // A page as the first answer of all ends a run, because another server may be behind it.

@@ -179,6 +179,10 @@ impl HeldBatch for MemoryLedger {
         0
     }
 
+    fn keeps_order(&self) -> bool {
+        true
+    }
+
     async fn intend(&self, intent: Intent) -> Result<AttemptId, LedgerError> {
         self.write()?;
         let mut attempts = self.attempts.lock().expect("no panic");
