@@ -1,7 +1,7 @@
 //! The service over HTTP.
 //!
 //! Submissions get clients without any retry of their own and without redirects: one that makes a connection for each, and
-//! those of [`kept`], which use the one that they have again, where that is as safe. Polls share a pool, because they are safe to
+//! those of [`kept`](super::kept), which use the one that they have again, where that is as safe. Polls share a pool, because they are safe to
 //! repeat.
 
 use std::sync::Arc;
