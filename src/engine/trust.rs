@@ -1,12 +1,12 @@
 //! How many submissions may be open at once: the most that one bad moment can put in doubt.
 //!
-//! An open submission is one whose intent is durable and whose answer is not. Where the ledger writes first what it was told first, a task
-//! that it was told is as good as written for the one that comes next: its intent is never durable before something of that task is. A crash, a cut cable or a service that
-//! fails turns each of them into a doubt that only a person can settle. So trust has to be earned: one submission is open
-//! at a time until the service has taken one in this run; then each one that it takes allows three more, which makes four
-//! times as many in the time of an answer, up to a sixteenth of the slots and at least four. A doubt takes the trust away again,
-//! and so many of them in a row, with nothing taken in between, end submitting: something systematic is wrong, and each
-//! further try would cost.
+//! An open submission is one whose intent is durable and whose answer is not. Where the ledger writes first what it was told
+//! first, a task that it was told is as good as written for the one that comes next: its intent is never durable before
+//! something of that task is. A crash, a cut cable or a service that fails turns each of them into a doubt that only a
+//! person can settle. So trust has to be earned: one submission is open at a time until the service has taken one in this
+//! run; then each one that it takes allows three more, which makes four times as many in the time of an answer, up to a
+//! sixteenth of the slots and at least four. A doubt takes the trust away again, and so many of them in a row, with nothing
+//! taken in between, end submitting: something systematic is wrong, and each further try would cost.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
