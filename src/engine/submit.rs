@@ -386,15 +386,13 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
             permit = None;
         }
         let mut written = if let Poll::Ready(written) = told { written } else { writing.await };
-        if matches!(written, Err(LedgerError::TaskTaken { .. })) {
-            // It is written down already, with another attempt.
-            return written;
-        }
-        if written.is_err() {
+        // One that is another's is written down already, with that one.
+        let is_known = |written: &Result<_, _>| matches!(written, Ok(_) | Err(LedgerError::TaskTaken { .. }));
+        if !is_known(&written) {
             (self.gateway.tell)(RunEvent::Rescue { job: job.id.clone(), task: task.clone() });
         }
         for _ in 1..WRITE_TRIES {
-            if written.is_ok() {
+            if is_known(&written) {
                 break;
             }
             tokio::time::sleep(WRITE_PAUSE).await;
