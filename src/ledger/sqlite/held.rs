@@ -212,11 +212,12 @@ fn commit(
             return Err(error);
         }
     };
+    let mut cause = LedgerError::RolledBack;
     for order in group {
         // After some errors, a full disk among them, SQLite has rolled the whole transaction back. What came next would
         // then be committed one by one, outside of it, and the final commit would deny it all.
         if transaction.is_autocommit() {
-            pending.push(refuse(order, LedgerError::RolledBack, is_behind_a_task));
+            pending.push(refuse(order, cause.clone(), is_behind_a_task));
             continue;
         }
         pending.push(match order {
@@ -224,7 +225,14 @@ fn commit(
             Order::Intend(_, answer) if answer.is_closed() => continue,
             Order::Intend(_, answer) if !unsettled.is_empty() => come_again(answer),
             Order::Intend(intent, answer) => {
-                let intended = write::intend(&transaction, batch, &intent, now);
+                let intended = write::intend(&transaction, batch, &intent, now).map_err(LedgerError::from);
+                if let Err(error) = &intended
+                    && transaction.is_autocommit()
+                {
+                    // It is asked to come again, and the task tells why.
+                    cause = error.clone();
+                }
+                let intended = intended.map_err(Refused::By);
                 if is_behind_a_task { answer_behind_a_task(answer, intended) } else { answer_with(answer, intended) }
             }
             Order::Accept(attempt, task, answer) => {
@@ -250,7 +258,7 @@ fn commit(
         });
     }
     if transaction.is_autocommit() {
-        return Err(LedgerError::RolledBack);
+        return Err(cause);
     }
     let commits = witness::count(&transaction).map_err(Refused::from)?;
     crash::point("before-commit");
@@ -335,6 +343,19 @@ mod tests {
         let (told, next) = futures::join!(held.accept(sent, task("t")), held.intend(intent_of("next")));
         told.expect("written");
         next.expect("behind it");
+    }
+
+    #[tokio::test]
+    async fn a_task_whose_commit_an_intent_undid_says_why() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("ledger.db");
+        let held = SqliteBatch::take_without_a_lock(&path, Kind::Real, batch(""));
+        let sent = held.intend(intent_of("sent")).await.expect("an intent");
+        let full = "CREATE TRIGGER full BEFORE INSERT ON attempt BEGIN SELECT RAISE(ROLLBACK, 'disk is full'); END";
+        Connection::open(&path).and_then(|disk| disk.execute_batch(full)).expect("a trigger");
+        let (told, next) = futures::join!(held.accept(sent, task("t")), held.intend(intent_of("next")));
+        let why = crate::domain::with_causes(&told.expect_err("undone"));
+        assert!(why.contains("disk is full") && comes_again(&next), "{why}, {next:?}");
     }
 
     #[tokio::test]
