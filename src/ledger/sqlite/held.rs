@@ -19,6 +19,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
 use super::addresses::{self, AddressKey};
+use super::limits::{self, OwnersWord};
 use super::lock::RunLock;
 use super::open::{OpenError, WRITABLE, open};
 use super::refused::Refused;
@@ -213,6 +214,8 @@ fn commit(
         }
     };
     let mut cause = LedgerError::RolledBack;
+    // Read for the first intent; nobody can change it before the commit.
+    let mut owner = None;
     for order in group {
         // After some errors, a full disk among them, SQLite has rolled the whole transaction back. What came next would
         // then be committed one by one, outside of it, and the final commit would deny it all.
@@ -225,7 +228,9 @@ fn commit(
             Order::Intend(_, answer) if answer.is_closed() => continue,
             Order::Intend(_, answer) if !unsettled.is_empty() => come_again(answer),
             Order::Intend(intent, answer) => {
-                let intended = write::intend(&transaction, batch, &intent, now).map_err(LedgerError::from);
+                let intended = owners_word(&mut owner, &transaction, now)
+                    .and_then(|owner| write::intend(&transaction, batch, &intent, owner, now))
+                    .map_err(LedgerError::from);
                 if let Err(error) = &intended
                     && transaction.is_autocommit()
                 {
@@ -266,6 +271,17 @@ fn commit(
     crash::point("after-commit");
     committed.map_err(Refused::from)?;
     Ok(commits)
+}
+
+fn owners_word<'o>(
+    read: &'o mut Option<OwnersWord>,
+    transaction: &Connection,
+    now: Timestamp,
+) -> Result<&'o OwnersWord, Refused> {
+    match read {
+        Some(owner) => Ok(owner),
+        unread => Ok(unread.insert(limits::owners_word(transaction, now)?)),
+    }
 }
 
 /// An answer that says what was done once it is durable. A caller that is gone needs none.

@@ -1,9 +1,24 @@
 //! The owner's limits: what nobody's manifest can raise.
 
+use jiff::Timestamp;
 use rusqlite::{Connection, params};
 
 use crate::domain::{Label, Usd};
-use crate::ledger::{OwnerLimit, Span};
+use crate::ledger::{OwnerLimit, Span, SpendLimit};
+
+/// The owner's word as it stands in one transaction, in which it can't change.
+pub(super) struct OwnersWord {
+    /// Why nobody may buy, if that is so.
+    pub stopped: Option<String>,
+    /// The limits, as they hold now.
+    pub limits: Vec<SpendLimit>,
+}
+
+/// What the owner says at a moment.
+pub(super) fn owners_word(connection: &Connection, now: Timestamp) -> rusqlite::Result<OwnersWord> {
+    let limits = read(connection)?.iter().map(|owner| owner.at(now)).collect();
+    Ok(OwnersWord { stopped: stopped(connection)?, limits })
+}
 
 /// All of them.
 pub(super) fn read(connection: &Connection) -> rusqlite::Result<Vec<OwnerLimit>> {

@@ -199,6 +199,7 @@ pub(super) fn unreadable(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ledger::sqlite::limits::owners_word;
     use crate::ledger::sqlite::open::open;
     use crate::ledger::sqlite::schema::Kind;
     use crate::ledger::sqlite::write::intend;
@@ -210,7 +211,9 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let mut connection = open(&folder.path().join("ledger.db"), Kind::Real).expect("a ledger");
         let batch = BatchKey { name: "n".into(), batch: String::new() };
-        intend(&connection, &batch, &intent_of("a"), Timestamp::UNIX_EPOCH).expect("an intent");
+        let now = Timestamp::UNIX_EPOCH;
+        let owner = owners_word(&connection, now).expect("the owner's word");
+        intend(&connection, &batch, &intent_of("a"), &owner, now).expect("an intent");
         for column in [
             "job",
             "charging",

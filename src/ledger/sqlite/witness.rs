@@ -65,13 +65,14 @@ pub(super) fn read(ledger: &Path) -> Option<i64> {
 
 /// How many commits a ledger knows of itself.
 pub(super) fn commits(connection: &Connection) -> rusqlite::Result<i64> {
-    connection.query_row("SELECT commits FROM ledger", [], |row| row.get(0))
+    connection.prepare_cached("SELECT commits FROM ledger")?.query_row([], |row| row.get(0))
 }
 
 /// Counts one more commit, in the transaction that makes it.
 pub(super) fn count(connection: &Connection) -> rusqlite::Result<i64> {
-    let sql = "UPDATE ledger SET commits = commits + 1 RETURNING commits";
-    connection.prepare_cached(sql)?.query_row([], |row| row.get(0))
+    // Two statements: one with RETURNING makes a table of its own for its only row each time.
+    connection.prepare_cached("UPDATE ledger SET commits = commits + 1")?.execute([])?;
+    commits(connection)
 }
 
 fn beside(ledger: &Path) -> PathBuf {

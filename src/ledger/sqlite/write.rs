@@ -5,28 +5,29 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use rusqlite::{Connection, params};
 
+use super::limits::OwnersWord;
 use super::read::unreadable;
 use super::refused::Refused;
-use super::{books, limits, purchases};
+use super::{books, purchases};
 use crate::domain::{
     Account, AttemptId, AttemptState, BatchKey, Declaration, JobId, Move, OutputPath, ServiceError, TaskId, TaskNames,
     VideoFile, new_ids,
 };
 use crate::ledger::stored::{billed_name, charging_name, error_text, labels_text};
-use crate::ledger::{Approval, Event, GIVEN_UP, Intent, LedgerError, SpendLimit};
+use crate::ledger::{Approval, Event, GIVEN_UP, Intent, LedgerError};
 
 /// Writes an intent, if no limit forbids it and no other attempt of the job is open.
 pub(super) fn intend(
     connection: &Connection,
     batch: &BatchKey,
     intent: &Intent,
+    owner: &OwnersWord,
     now: Timestamp,
 ) -> Result<AttemptId, Refused> {
-    if let Some(why) = limits::stopped(connection)? {
-        return Err(LedgerError::Stopped(why.into()).into());
+    if let Some(why) = &owner.stopped {
+        return Err(LedgerError::Stopped(why.as_str().into()).into());
     }
-    let owners: Vec<SpendLimit> = limits::read(connection)?.iter().map(|owner| owner.at(now)).collect();
-    for limit in intent.limits.iter().chain(&owners).filter(|limit| limit.is_about(&intent.labels)) {
+    for limit in intent.limits.iter().chain(&owner.limits).filter(|limit| limit.is_about(&intent.labels)) {
         let used = books::used(connection, limit.since, limit.label.as_ref())?;
         if used + intent.price > limit.usd {
             return Err(LedgerError::OverLimit { name: Arc::clone(&limit.name), limit: limit.usd, used }.into());
