@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use super::args::AgainArgs;
 use super::exit::Exit;
-use crate::domain::Job;
+use crate::domain::{Job, JobId};
 use crate::report::{JobState, Report};
 use crate::session::{EngineOutcome, StopReason};
 use crate::ui::Terminal;
 
 /// The exit code: the worst of what the selected jobs and the run itself say.
 pub(super) fn exit<'j>(selected: impl Iterator<Item = &'j Arc<Job>>, report: &Report, run: &EngineOutcome) -> Exit {
-    let selected: HashSet<&str> = selected.map(|job| job.id.as_str()).collect();
-    let jobs = report.rows().filter(|row| selected.contains(row.id.as_str())).map(|row| match row.state {
+    let selected: HashSet<&JobId> = selected.map(|job| &job.id).collect();
+    let jobs = report.states().filter(|(job, _)| selected.contains(&job.id)).map(|(_, state)| match state {
         JobState::Completed => Exit::Done,
         JobState::Held => Exit::Held,
         JobState::InDoubt => Exit::InDoubt,

@@ -1,6 +1,7 @@
 //! Everything that the ledger knows of one batch, as a value.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use super::{Attempt, Charge, JobId, Usd};
 
@@ -59,9 +60,22 @@ impl History {
     /// The attempts of one job, oldest first.
     #[must_use]
     pub fn of(&self, job: &JobId) -> impl DoubleEndedIterator<Item = &Attempt> {
+        self.at(self.places(job))
+    }
+
+    /// Where the attempts of one job are, for whoever asks for them again.
+    #[must_use]
+    pub fn places(&self, job: &JobId) -> Range<usize> {
         let start = self.by_job.partition_point(|&place| self.attempts[place as usize].job < *job);
-        let own = self.by_job[start..].partition_point(|&place| self.attempts[place as usize].job == *job);
-        self.by_job[start..start + own].iter().map(|&place| &self.attempts[place as usize])
+        // Few.
+        let own = self.by_job[start..].iter().take_while(|&&place| self.attempts[place as usize].job == *job);
+        start..start + own.count()
+    }
+
+    /// The attempts at such places.
+    #[must_use]
+    pub fn at(&self, places: Range<usize>) -> impl DoubleEndedIterator<Item = &Attempt> {
+        self.by_job[places].iter().map(|&place| &self.attempts[place as usize])
     }
 
     /// What was certainly charged for the batch.

@@ -1,6 +1,8 @@
 //! Texts that did not come from this program, as a person may see them: the one rule that terminal, log, table and page
 //! share about what must never be passed on as it is.
 
+use std::borrow::Cow;
+
 /// Whether a character steers what shows it instead of being shown: control characters (escape sequences begin with one), and
 /// those that turn the direction of what follows them (Unicode Bidirectional Algorithm §2). Marks of direction that letters
 /// carry with them are none.
@@ -22,8 +24,12 @@ pub(crate) fn one_line(text: &str) -> String {
 
 /// A text with the lines and tabs that it has.
 #[must_use]
-pub(crate) fn lines(text: &str) -> String {
-    text.chars().map(|c| if steers(c) && !matches!(c, '\n' | '\t') { '\u{fffd}' } else { c }).collect()
+pub(crate) fn lines(text: &str) -> Cow<'_, str> {
+    let is_meant = |c: char| !steers(c) || matches!(c, '\n' | '\t');
+    if text.chars().all(is_meant) {
+        return Cow::Borrowed(text);
+    }
+    text.chars().map(|c| if is_meant(c) { c } else { '\u{fffd}' }).collect()
 }
 
 /// JSON in which every character that steers is written as its number: the same value, and nothing happens to who looks.
@@ -51,7 +57,7 @@ mod tests {
         assert_eq!(one_line(text), "a\u{fffd}b\u{fffd}[31mc\u{fffd}d\u{fffd}e f g\u{fffd}h");
         assert_eq!(lines("a\u{1b}b\nc\td"), "a\u{fffd}b\nc\td");
         for text in ["שלום \u{200f}!", "مرحبا", "Zoë 🎬", "<script>"] {
-            assert_eq!((one_line(text), lines(text)), (text.to_owned(), text.to_owned()));
+            assert_eq!((one_line(text), lines(text)), (text.to_owned(), text.into()));
         }
     }
 

@@ -19,11 +19,13 @@ fn looks_like_a_time(text: &str) -> bool {
 /// steers: some readers drop such a character, and with it what stood before a formula.
 #[must_use]
 pub(crate) fn cell(text: &str) -> Cow<'_, str> {
-    let is_risky = |c: char| FORMULA.contains(&c) || ENDS.contains(&c) || printable::steers(c);
+    // Elsewhere than at the beginning of a cell, what begins a formula is a letter like any other.
+    let is_formula = text.starts_with(FORMULA);
+    let is_risky = |c: char| ENDS.contains(&c) || printable::steers(c);
     if looks_like_a_time(text) {
         return format!("'{text}").into();
     }
-    if !text.contains(is_risky) {
+    if !is_formula && !text.contains(is_risky) {
         return text.into();
     }
     let mut safe = String::with_capacity(text.len() + 2);

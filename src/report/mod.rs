@@ -1,6 +1,6 @@
 //! Reports: views of the ledger that a person, a spreadsheet and a script can each read.
 //!
-//! [`row`] is the one model of a report: a row for each job of the manifest, in manifest order, and [`rows`] makes them. [`csv`],
+//! [`row`] is the one model of a report: a row for each job of the manifest, in manifest order, and [`rows`] makes them of what was [`found`] of each. [`csv`],
 //! [`json`], [`html`] and [`xlsx`] turn them into bytes. [`commands`] are what a page offers to copy. [`writer`] owns the destinations, and replaces each file at once, so that a reader
 //! never sees half of one and a run that is killed leaves a true one behind. [`earlier`] reads one back, for the day on which its
 //! ledger is not there.
@@ -9,6 +9,7 @@ mod commands;
 mod csv;
 mod destinations;
 mod earlier;
+mod found;
 mod html;
 mod json;
 mod relative_path;

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use indexmap::IndexSet;
 use jiff::Timestamp;
 
+use super::found::{Found, file_of, poster_of, state};
 use super::relative_path::relative_path;
 use super::row::{Detail, Exec, JobState, Row, Superseded, Totals};
 use super::times::Times;
-use crate::domain::{Attempt, AttemptId, AttemptState, BatchKey, Charge, Columns, History, Job, Usd, VideoFile};
-use crate::download::is_whole;
+use crate::domain::{Attempt, AttemptId, AttemptState, BatchKey, Charge, Columns, History, Job, Usd};
 
 /// The names of labels, of columns and of the axes of matrices.
 #[derive(Default)]
@@ -36,6 +36,8 @@ pub struct Report {
     /// Jobs whose turn it was and that were not sent, with the reason in their rows.
     pub(super) unsent: usize,
     jobs: Arc<[Arc<Job>]>,
+    /// What there is of each of them.
+    found: Arc<[Found]>,
     history: History,
     /// Where the videos are.
     folder: PathBuf,
@@ -49,8 +51,9 @@ impl Report {
         let (mut shown, mut videos) = (HashSet::with_capacity(jobs.len()), 0);
         let (mut exec_failed, mut exec_owed, mut unsent) = (0, 0, 0);
         let (mut to_submit_usd, mut held_usd) = (Usd::ZERO, Usd::ZERO);
-        for job in &*jobs {
-            let (attempt, state) = standing(job, &attempts_of(job, &history));
+        let found: Arc<[Found]> = jobs.iter().map(|job| Found::new(job, &history, folder)).collect();
+        for (job, found) in jobs.iter().zip(&*found) {
+            let (attempt, state) = (found.shown(&history), found.state);
             shown.extend(attempt.map(|attempt| attempt.id));
             match attempt.and_then(|attempt| attempt.particulars.executed.as_deref()) {
                 Some(executed) if executed.is_owed() => exec_owed += 1,
@@ -58,7 +61,7 @@ impl Report {
                 _ => {}
             }
             unsent += usize::from(state == JobState::Pending && history.why_unsent(&job.id).is_some());
-            videos += usize::from(attempt.is_some_and(|attempt| file_of(attempt, folder).is_some()));
+            videos += usize::from(found.has_file);
             match state {
                 JobState::Held => held_usd += job.price,
                 state if state.is_unbought() => to_submit_usd += job.price,
@@ -80,12 +83,42 @@ impl Report {
             exec_owed,
         };
         let superseded = superseded(&shown, &history, folder);
-        Self { key: key.clone(), simulated, superseded, totals, unsent, jobs, history, folder: folder.to_owned() }
+        Self {
+            key: key.clone(),
+            simulated,
+            superseded,
+            totals,
+            unsent,
+            jobs,
+            found,
+            history,
+            folder: folder.to_owned(),
+        }
     }
 
     /// The jobs, in manifest order, with paths of videos in their folder.
     pub fn rows(&self) -> impl Iterator<Item = Row> {
-        self.jobs.iter().map(|job| row(&self.key.batch, job, &self.history, &self.folder))
+        self.rows_in(|_| true)
+    }
+
+    /// The jobs in some states, in manifest order.
+    pub fn rows_in(&self, is_meant: impl Fn(JobState) -> bool) -> impl Iterator<Item = Row> {
+        let meant = self.each().filter(move |(_, found)| is_meant(found.state));
+        meant.map(|(job, found)| row(&self.key.batch, job, found, &self.history, &self.folder))
+    }
+
+    /// Each job and where it stands, in manifest order.
+    pub fn states(&self) -> impl Iterator<Item = (&Job, JobState)> {
+        self.each().map(|(job, found)| (job, found.state))
+    }
+
+    /// Each job, where it stands, and the attempt that stands for it, in manifest order.
+    pub(super) fn shown(&self) -> impl Iterator<Item = (&Job, JobState, Option<&Attempt>)> {
+        self.each().map(|(job, found)| (job, found.state, found.shown(&self.history)))
+    }
+
+    fn each(&self) -> impl Iterator<Item = (&Job, &Found)> {
+        self.jobs.iter().map(Arc::as_ref).zip(&*self.found)
     }
 
     /// What the jobs were made of, each set of names in the order in which they first appear.
@@ -144,25 +177,11 @@ impl Report {
     }
 }
 
-/// The attempts of a job that may have reached the service, oldest first.
-fn attempts_of<'h>(job: &Job, history: &'h History) -> Vec<&'h Attempt> {
-    history.of(&job.id).filter(|attempt| attempt.state != AttemptState::Void).collect()
-}
-
-/// The attempt that stands for a job, and where the job stands.
-fn standing<'h>(job: &Job, attempts: &[&'h Attempt]) -> (Option<&'h Attempt>, JobState) {
-    let shown = representative(job, attempts);
-    let state = match shown {
-        Some(attempt) => state(attempt),
-        None if job.review.is_some() => JobState::Held,
-        None => JobState::Pending,
-    };
-    (shown, state)
-}
-
-fn row(batch: &str, job: &Job, history: &History, folder: &Path) -> Row {
-    let attempts = attempts_of(job, history);
-    let (shown, state) = standing(job, &attempts);
+fn row(batch: &str, job: &Job, found: &Found, history: &History, folder: &Path) -> Row {
+    // Those that may have reached the service.
+    let attempts: Vec<&Attempt> =
+        found.attempts(history).filter(|attempt| attempt.state != AttemptState::Void).collect();
+    let (shown, state) = (found.shown(history), found.state);
     let charge = attempts.iter().map(|attempt| attempt.charge()).max().unwrap_or(Charge::None);
     let sum = |wanted: Charge| -> Usd {
         attempts.iter().filter(|attempt| attempt.charge() == wanted).map(|attempt| attempt.price).sum()
@@ -175,18 +194,17 @@ fn row(batch: &str, job: &Job, history: &History, folder: &Path) -> Row {
     });
     let at_risk: Usd = attempts.iter().filter(|attempt| attempt.state.is_doubtful()).map(|attempt| attempt.price).sum();
     // Of a job that is due again, what was said of its last submission; of any other, what was said of the one that counts.
-    let told = shown.or_else(|| history.of(&job.id).next_back());
+    let told = shown.or_else(|| found.attempts(history).next_back());
     let was_last_refused = matches!(state, JobState::Pending | JobState::Rejected | JobState::Failed);
     let unsent = history.why_unsent(&job.id).filter(|_| was_last_refused).map(not_sent);
     // It is newer than any answer, because an intent makes it void: the code and the body of that one are no part of it.
     let error = error.filter(|_| unsent.is_none());
     let declared = told.and_then(|attempt| attempt.particulars.declared);
     let ended_at = shown.and_then(|attempt| attempt.ended_at);
-    let file = shown.and_then(|attempt| file_of(attempt, folder));
+    let file = shown.and_then(|attempt| attempt.file.as_deref()).filter(|_| found.has_file);
     let others = attempts.iter().filter(|attempt| shown.is_none_or(|shown| shown.id != attempt.id));
-    let poster = file.map(|file| format!("{}.jpg", file.path.as_str().trim_end_matches(".mp4")));
     let detail = Detail {
-        poster: poster.zip(file).filter(|(poster, file)| is_picture_of(folder, poster, file)).map(|(poster, _)| poster),
+        poster: file.filter(|_| found.has_poster).map(poster_of),
         spent,
         unknown: perhaps.saturating_sub(at_risk),
         times: shown.map(Times::of),
@@ -241,17 +259,6 @@ fn not_sent(reason: &str) -> String {
     format!("not sent: {reason}")
 }
 
-/// Whether a picture lies beside a video that was not made of the one before it.
-fn is_picture_of(folder: &Path, poster: &str, video: &VideoFile) -> bool {
-    let changed = |path: &str| folder.join(path).metadata().ok().filter(std::fs::Metadata::is_file)?.modified().ok();
-    changed(poster).zip(changed(video.path.as_str())).is_some_and(|(poster, video)| poster >= video)
-}
-
-/// The video of an attempt, while it is here.
-fn file_of<'a>(attempt: &'a Attempt, folder: &Path) -> Option<&'a VideoFile> {
-    attempt.file.as_deref().filter(|file| is_whole(folder, file))
-}
-
 fn superseded(shown: &HashSet<AttemptId>, history: &History, folder: &Path) -> Vec<Superseded> {
     let others = history.attempts().filter(|attempt| !shown.contains(&attempt.id) && attempt.charge() != Charge::None);
     others
@@ -267,32 +274,6 @@ fn superseded(shown: &HashSet<AttemptId>, history: &History, folder: &Path) -> V
             request: serde_json::from_str(&attempt.request).unwrap_or_default(),
         })
         .collect()
-}
-
-/// The attempt that stands for a job: one in doubt before all, else the completed one, else the latest of this wording.
-fn representative<'a>(job: &Job, attempts: &[&'a Attempt]) -> Option<&'a Attempt> {
-    let same = || {
-        let same = attempts.iter().rev().filter(|attempt| attempt.fingerprint == *job.request.fingerprint());
-        same.filter(|attempt| attempt.state != AttemptState::Void)
-    };
-    attempts
-        .iter()
-        .find(|attempt| attempt.state.is_doubtful())
-        .or_else(|| same().find(|attempt| attempt.state == AttemptState::Completed))
-        .or_else(|| same().next())
-        .copied()
-}
-
-fn state(attempt: &Attempt) -> JobState {
-    match attempt.state {
-        AttemptState::Intended | AttemptState::InDoubt => JobState::InDoubt,
-        AttemptState::Void => JobState::Pending,
-        AttemptState::Rejected => JobState::Rejected,
-        AttemptState::Queued => JobState::Queued,
-        AttemptState::InProgress => JobState::InProgress,
-        AttemptState::Completed => JobState::Completed,
-        AttemptState::Failed => JobState::Failed,
-    }
 }
 
 /// Seconds between two times, to the millisecond; unknown if the clock was set back between them.

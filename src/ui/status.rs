@@ -27,7 +27,7 @@ pub(crate) fn status_text(report: &Report, again: &Again, width: u16, all: bool)
     page.line(format_args!("{}: {}", report.key, count(report.totals.jobs, "job")));
     page.line("");
     let lists_completed = all || report.totals.jobs <= LISTED;
-    let rows: Vec<Row> = report.rows().filter(|row| lists_completed || row.state != JobState::Completed).collect();
+    let rows: Vec<Row> = report.rows_in(|state| lists_completed || state != JobState::Completed).collect();
     let most = if all { usize::MAX } else { LISTED };
     let columns = [
         Column::word("  state"),
@@ -110,7 +110,8 @@ pub(crate) fn summary_text(report: &Report, reserved: Option<Usd>, again: &Again
 /// Which jobs another run goes on with, and how: a template of today gives another batch tomorrow, so the command says which.
 fn not_done(report: &Report, again: &Again) -> Option<String> {
     let is_open = |state| matches!(state, JobState::Pending | JobState::Queued | JobState::InProgress);
-    let jobs = first_few(report.rows().filter(|row| is_open(row.state)).map(|row| row.id), NAMED)?;
+    let jobs =
+        first_few(report.states().filter(|(_, state)| is_open(*state)).map(|(job, _)| job.id.to_string()), NAMED)?;
     // Only shown: on another day, `{{ today }}` in a prompt asks for another video, and a person has to see that before it is bought.
     let plan = again.command("run", &["--plan"]);
     Some(format!("not done: {jobs}; the next run collects what is at the service, and `{plan}` shows the rest"))

@@ -66,7 +66,7 @@ pub(crate) fn summary_markdown(told: &Told<'_>) -> String {
     put("| state | job | model | cost | detail |\n|---|---|---|---:|---|".to_owned());
     let mut left_out = report.totals.jobs;
     'rows: for state in ORDER {
-        for row in report.rows().filter(|row| row.state == state) {
+        for row in report.rows_in(|of| of == state) {
             let line = line(&row);
             if text.len() + line.len() + LAST_LINE > MOST {
                 break 'rows;
@@ -100,7 +100,7 @@ pub(crate) fn short_summary(told: &Told<'_>) -> String {
     let sums = format!("spent ${spent_usd}, at risk ${at_risk_usd}, unknown ${unknown_usd}");
     let _infallible = writeln!(text, "{}\n{sums}", states(&report.totals));
     for state in [JobState::InDoubt, JobState::Failed, JobState::Rejected, JobState::Pending] {
-        let jobs = report.rows().filter(|row| row.state == state).map(|row| row.id);
+        let jobs = report.states().filter(|(_, of)| *of == state).map(|(job, _)| job.id.to_string());
         if let Some(jobs) = first_few(jobs, NAMED) {
             let _infallible = writeln!(text, "{}: {jobs}", state.label());
         }

@@ -41,9 +41,9 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
         of(&chosen.selected, history)
     } else {
         let all = of(&chosen.selected, history.clone());
-        let meant = all.rows().filter(|row| args.state.contains(&row.state)).map(|row| row.id);
-        let meant: HashSet<String> = meant.collect();
-        let jobs: Vec<_> = chosen.selected.iter().filter(|job| meant.contains(job.id.as_str())).cloned().collect();
+        let meant = all.states().filter(|(_, state)| args.state.contains(state)).map(|(job, _)| &job.id);
+        let meant: HashSet<&JobId> = meant.collect();
+        let jobs: Vec<_> = chosen.selected.iter().filter(|job| meant.contains(&job.id)).cloned().collect();
         if jobs.is_empty() && !as_json {
             let states: Vec<String> = args.state.iter().map(|state| state.label()).collect();
             let mut page = Page::new();
@@ -51,7 +51,7 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
             terminal.result(&page);
             return Ok(Exit::Done);
         }
-        of(&jobs, history.about(|job| meant.contains(job.as_str())))
+        of(&jobs, history.about(|job| meant.contains(job)))
     };
     if as_json {
         let json = Page::json(&ReportView::new(&report, &out, Timestamp::now()));

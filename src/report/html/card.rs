@@ -1,7 +1,9 @@
 //! One job on the contact sheet, and several takes of one side by side.
 
+use std::borrow::Cow;
+
+use askama::Template;
 use jiff::Timestamp;
-use serde::Serialize;
 
 use super::problems::{EXEC, UNSENT};
 use super::standing::Standing;
@@ -11,52 +13,53 @@ use crate::report::Commands;
 use crate::report::row::{Detail, ExecOutcome, JobState, Row};
 
 /// The takes of one job, in their order.
-#[derive(Serialize)]
-pub(super) struct Group {
-    id: String,
-    cards: Vec<Card>,
+#[derive(Template)]
+#[template(path = "group.html")]
+pub(super) struct Group<'r> {
+    id: &'r str,
+    cards: Vec<Card<'r>>,
     /// Videos of earlier attempts that are still here.
-    earlier: Vec<Earlier>,
+    earlier: Vec<Earlier<'r>>,
     /// What it is, where it is more than one card.
     told: Option<String>,
 }
 
 /// A card, in words.
-#[derive(Serialize)]
-struct Card {
-    id: String,
+#[derive(Template)]
+#[template(path = "card.html")]
+struct Card<'r> {
+    id: &'r str,
     state: &'static str,
     label: String,
     standing: Option<Standing>,
-    model: String,
+    model: Cow<'r, str>,
     price: String,
     duration: Option<i64>,
-    shape: Option<String>,
+    shape: Option<Cow<'r, str>>,
     is_upright: bool,
     take: u32,
-    face: Option<String>,
-    tags: Vec<String>,
+    face: Option<Cow<'r, str>>,
+    tags: Vec<Cow<'r, str>>,
     labels: Vec<String>,
-    declared: Option<String>,
-    exec: Option<String>,
+    declared: Option<&'r str>,
+    exec: Option<Cow<'r, str>>,
     /// What else it is shown for than its state.
     also: Option<&'static str>,
     tag_list: String,
     took: Option<String>,
     completed_at: Option<Timestamp>,
     attempts: usize,
-    prompt: Option<String>,
-    task: Option<String>,
-    file: Option<String>,
+    prompt: Option<Cow<'r, str>>,
+    task: Option<Cow<'r, str>>,
+    file: Option<Cow<'r, str>>,
     file_link: Option<String>,
     poster: Option<String>,
-    url_link: Option<String>,
+    url_link: Option<&'r str>,
 }
 
 /// An earlier video of a job.
-#[derive(Serialize)]
-struct Earlier {
-    name: String,
+struct Earlier<'r> {
+    name: Cow<'r, str>,
     link: String,
     is_upright: bool,
 }
@@ -67,10 +70,10 @@ pub(super) fn base_of(row: &Row) -> &str {
     if row.take > 1 { row.id.strip_suffix(&number).unwrap_or(&row.id) } else { &row.id }
 }
 
-impl Group {
+impl<'r> Group<'r> {
     /// Of the rows of all takes of one job.
-    pub(super) fn new(rows: &[Row], is_simulated: bool, commands: Option<&Commands>) -> Self {
-        let id = rows.first().map(base_of).unwrap_or_default().to_owned();
+    pub(super) fn new(rows: &'r [Row], is_simulated: bool, commands: Option<&Commands>) -> Self {
+        let id = rows.first().map(base_of).unwrap_or_default();
         let cards: Vec<Card> = rows.iter().map(|row| Card::new(row, is_simulated, commands)).collect();
         let earlier = rows.iter().flat_map(|row| row.detail.versions.iter().map(|path| Earlier::new(path, row)));
         let earlier: Vec<Earlier> = earlier.collect();
@@ -87,14 +90,14 @@ impl Group {
     }
 }
 
-impl Card {
-    fn new(row: &Row, is_simulated: bool, commands: Option<&Commands>) -> Self {
-        let text = |text: &Option<String>| text.as_deref().map(plain);
-        let tags: Vec<String> = row.tags.iter().map(|tag| plain(tag)).collect();
+impl<'r> Card<'r> {
+    fn new(row: &'r Row, is_simulated: bool, commands: Option<&Commands>) -> Self {
+        let text = |text: &'r Option<String>| text.as_deref().map(plain);
+        let tags: Vec<Cow<'_, str>> = row.tags.iter().map(|tag| plain(tag)).collect();
         // What a simulator gave led to this machine, and leads nowhere by now.
         let url = row.video_url.as_deref().filter(|_| !is_simulated);
         Self {
-            id: row.id.clone(),
+            id: &row.id,
             state: row.state.name(),
             label: row.state.label(),
             standing: Standing::of(row, commands),
@@ -107,8 +110,8 @@ impl Card {
             face: text(&row.face),
             tag_list: tags.join("\n"),
             tags,
-            labels: row.labels.iter().map(|(name, value)| plain(&format!("{name} {value}"))).collect(),
-            declared: row.declared.clone(),
+            labels: row.labels.iter().map(|(name, value)| plain(&format!("{name} {value}")).into_owned()).collect(),
+            declared: row.declared.as_deref(),
             also: also(row),
             exec: row.exec.as_ref().and_then(|exec| exec.error.as_deref()).map(plain),
             took: row.generation_s.map(|took| took_text(row.state, took)),
@@ -119,7 +122,7 @@ impl Card {
             file: text(&row.file),
             file_link: row.file.as_deref().map(path_as_link),
             poster: row.detail.poster.as_deref().map(path_as_link),
-            url_link: url.and_then(web_link).map(str::to_owned),
+            url_link: url.and_then(web_link),
         }
     }
 }
@@ -132,8 +135,8 @@ fn also(row: &Row) -> Option<&'static str> {
     (row.state == JobState::Pending && row.error_message.is_some()).then_some(UNSENT)
 }
 
-impl Earlier {
-    fn new(path: &str, row: &Row) -> Self {
+impl<'r> Earlier<'r> {
+    fn new(path: &'r str, row: &Row) -> Self {
         let name = plain(path.rsplit('/').next().unwrap_or(path));
         let is_upright = is_upright(row.aspect_ratio.as_deref(), row.size.as_deref());
         Self { name, link: path_as_link(path), is_upright }

@@ -2,31 +2,27 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
-
 use super::text::plain;
-use crate::domain::{Attempt, Charge, Usd};
-use crate::report::row::{JobState, Row, Totals};
+use crate::domain::{Attempt, Charge, Job, Usd};
+use crate::report::row::{JobState, Totals};
 
 /// One state's part of the bar.
-#[derive(Serialize)]
 pub(super) struct StateBar {
-    name: &'static str,
-    label: String,
-    count: usize,
-    x: f64,
-    width: f64,
+    pub name: &'static str,
+    pub label: String,
+    pub count: usize,
+    pub x: f64,
+    pub width: f64,
 }
 
 /// One model's bar.
-#[derive(Serialize)]
 pub(super) struct ModelBar {
-    model: String,
+    pub model: String,
     /// Beside the name.
-    spent: String,
+    pub spent: String,
     /// What is known of the rest, in words.
-    rest: String,
-    parts: Vec<Part>,
+    pub rest: String,
+    pub parts: Vec<Part>,
 }
 
 /// The states that any job is in, the good ones first.
@@ -42,13 +38,12 @@ pub(super) fn state_bars(totals: &Totals) -> Vec<StateBar> {
 }
 
 /// One word for money, and its part of a bar.
-#[derive(Serialize)]
-struct Part {
-    class: &'static str,
-    word: &'static str,
-    usd: String,
-    x: f64,
-    width: f64,
+pub(super) struct Part {
+    pub class: &'static str,
+    pub word: &'static str,
+    pub usd: String,
+    pub x: f64,
+    pub width: f64,
 }
 
 /// What each model costs.
@@ -76,16 +71,20 @@ impl Sum {
 }
 
 impl Sums {
+    fn of(&mut self, model: &str) -> &mut Sum {
+        self.0.entry(plain(model).into_owned()).or_default()
+    }
+
     /// Adds what a job is still to cost, if it is.
-    pub(super) fn add_open(&mut self, row: &Row) {
-        if row.state.is_unbought() {
-            self.0.entry(plain(&row.model)).or_default().to_submit += row.price_usd;
+    pub(super) fn add_open(&mut self, job: &Job, state: JobState) {
+        if state.is_unbought() {
+            self.of(&job.spec.model).to_submit += job.price;
         }
     }
 
     /// Adds what an attempt cost, under the model that made it.
     pub(super) fn add(&mut self, attempt: &Attempt) {
-        let sum = self.0.entry(plain(&attempt.model)).or_default();
+        let sum = self.of(&attempt.model);
         match attempt.charge() {
             Charge::Charged => sum.spent += attempt.price,
             Charge::Unknown if attempt.state.is_doubtful() => sum.at_risk += attempt.price,

@@ -1,14 +1,17 @@
 //! The contact sheet: one file that a person opens in a browser, from the disk and without a network.
 //!
-//! Everything in it that comes from outside, a manifest or a service, is escaped by the template engine, and the page's own
+//! Everything in it that comes from outside, a manifest or a service, is escaped by the templates, and the page's own
 //! policy lets nothing run but the script that it carries: should an escape ever fail, it still would not run. Videos come
 //! from beside the page or from the addresses that the service gave, and from nowhere else.
 //!
-//! [`card`] is one job, [`standing`] what it says in the place of a picture, and [`problems`] what stands above all cards. [`proposal`] is the same for a plan. [`charts`] and [`timeline`] turn sums and times into the geometry of the drawings, which the template
-//! writes as SVG. Cards are written one by one, so that ten thousand of them need no more memory than one.
+//! [`frame`] is what every page has around its cards. [`card`] is one job, [`standing`] what it says in the place of a picture, and [`problems`]
+//! what stands above all cards. [`proposal`] is the same for a plan. [`charts`] and [`timeline`] turn sums and times into the geometry of the
+//! drawings, which the template writes as SVG. Templates are compiled with the program, and cards are written one by one: ten thousand of them
+//! need no more memory than one.
 
 mod card;
 mod charts;
+mod frame;
 mod page;
 mod policy;
 mod problems;

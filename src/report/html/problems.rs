@@ -1,19 +1,16 @@
 //! What went wrong, above the videos: a line for each reason to look at some of them.
 
-use serde::Serialize;
-
 use super::text::plain;
 use crate::report::row::{JobState, Totals};
 use crate::report::{Commands, Report};
 
 /// Jobs that ask for somebody, for one reason.
-#[derive(Serialize)]
 pub(super) struct Problem {
     /// What a click shows: a state, or what cards say besides.
-    shows: &'static str,
-    colour: &'static str,
-    told: String,
-    command: Option<String>,
+    pub shows: &'static str,
+    pub colour: &'static str,
+    pub told: String,
+    pub command: Option<String>,
 }
 
 /// The most of a reason that stands above the cards, in characters: the card has all of it.
@@ -71,9 +68,9 @@ pub(super) fn problems(report: &Report, commands: Option<&Commands>) -> Vec<Prob
 
 /// Why jobs were not sent, in the words of the first one.
 fn why_unsent(report: &Report) -> String {
-    let mut reasons = report.rows().filter(|row| row.state == JobState::Pending).filter_map(|row| row.error_message);
+    let mut reasons = report.rows_in(|state| state == JobState::Pending).filter_map(|row| row.error_message);
     let first = reasons.next().unwrap_or_default();
-    let line = plain(first.trim_start_matches("not sent: "));
+    let line = plain(first.trim_start_matches("not sent: ")).into_owned();
     let short: String = line.chars().take(LONGEST_REASON).collect();
     if short == line { line } else { format!("{short}…") }
 }

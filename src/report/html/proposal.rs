@@ -4,18 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use minijinja::value::Serde;
-use serde::Serialize;
+use askama::Template;
 
-use super::page::{SCRIPT, STYLE, engine};
-use super::policy::Policy;
+use super::frame::{Chip, Foot, Head, Tools};
 use super::text::{plain, web_link};
 
 /// The most jobs that are drawn: more than a browser shows smoothly, and than anybody looks at.
 const MOST: usize = 5000;
 
 /// A plan, as a page shows it. Texts may be anything; nothing in them can run.
-#[derive(Serialize)]
 pub(crate) struct Proposal {
     /// The manifest's name, and its batch value.
     pub name: String,
@@ -34,7 +31,8 @@ pub(crate) struct Proposal {
 }
 
 /// One job of a plan.
-#[derive(Serialize)]
+#[derive(Template)]
+#[template(path = "proposal_card.html")]
 pub(crate) struct ProposalCard {
     pub id: String,
     /// What is done, for scripts and for people, and the state whose colour it has.
@@ -57,87 +55,59 @@ pub(crate) struct ProposalCard {
     pub picture: Option<String>,
 }
 
-/// What stands above the cards besides.
-#[derive(Serialize)]
+/// What stands above the cards.
+#[derive(Template)]
+#[template(path = "proposal.html")]
 struct Above<'p> {
-    policy: String,
-    version: &'static str,
-    style: &'static str,
-    what: &'static str,
-    is_plan: bool,
+    head: Head,
+    tools: Tools<'p>,
+    figures: &'p [[String; 3]],
+    told: &'p [String],
+    warnings: &'p [String],
+    command: Option<&'p str>,
     left_out: usize,
-    states: Vec<Chip>,
-    models: Vec<Model<'p>>,
-    tags: Vec<&'p str>,
-    #[serde(flatten)]
-    plan: &'p Proposal,
-}
-
-#[derive(Serialize)]
-struct Chip {
-    name: &'static str,
-    label: &'static str,
-    class: &'static str,
-    count: usize,
-}
-
-#[derive(Serialize)]
-struct Model<'p> {
-    model: &'p str,
-}
-
-#[derive(Serialize)]
-struct Below<'p> {
-    script: &'static str,
-    pictures: Option<&'p BTreeMap<String, String>>,
 }
 
 /// Writes the page.
 pub(crate) fn write(mut plan: Proposal, to: &mut impl Write) -> io::Result<()> {
-    let mut policy = Policy::new(STYLE, SCRIPT);
+    let mut policy = Head::policy();
     for card in &mut plan.cards {
         card.image = card.image.take().filter(|url| web_link(url).is_some());
         policy.allow_pictures_of(card.image.as_deref());
         for text in [&mut card.reason, &mut card.model, &mut card.prompt].into_iter().chain(&mut card.tags) {
-            *text = plain(text);
+            *text = plain(text).into_owned();
         }
         for text in card.warnings.iter_mut().chain(&mut card.more).chain(&mut card.shape) {
-            *text = plain(text);
+            *text = plain(text).into_owned();
         }
     }
     for text in plan.told.iter_mut().chain(&mut plan.warnings).chain([&mut plan.name, &mut plan.batch]) {
-        *text = plain(text);
+        *text = plain(text).into_owned();
     }
-    let left_out = plan.cards.len().saturating_sub(MOST);
-    let cards = std::mem::take(&mut plan.cards);
-    let (mut chips, mut models, mut tags) = (BTreeMap::<_, Chip>::new(), BTreeSet::new(), BTreeSet::new());
+    let Proposal { name, batch, figures, told, warnings, command, cards, pictures } = plan;
+    let (mut chips, mut models, mut tags) = (BTreeMap::<_, Chip<'_>>::new(), BTreeSet::new(), BTreeSet::new());
     for ProposalCard { action, label, colour, model, tags: own, .. } in &cards {
         let chip = Chip { name: action, label, class: colour, count: 0 };
         chips.entry(*action).or_insert(chip).count += 1;
         models.insert(model.as_str());
         tags.extend(own.iter().map(String::as_str));
     }
-    let engine = engine().map_err(io::Error::other)?;
-    let mut render = |name: &str, context: minijinja::Value| {
-        let template = engine.get_template(name).map_err(io::Error::other)?;
-        template.render_captured_to(context, &mut *to).map(drop).map_err(io::Error::other)
-    };
     let above = Above {
-        policy: policy.to_string(),
-        version: env!("CARGO_PKG_VERSION"),
-        style: STYLE,
-        what: "plan",
-        is_plan: true,
-        left_out,
-        states: chips.into_values().collect(),
-        models: models.into_iter().map(|model| Model { model }).collect(),
-        tags: tags.into_iter().collect(),
-        plan: &plan,
+        head: Head::new("plan", policy, name, batch),
+        tools: Tools {
+            states: chips.into_values().collect(),
+            models: models.into_iter().collect(),
+            tags: tags.into_iter().collect(),
+        },
+        figures: &figures,
+        told: &told,
+        warnings: &warnings,
+        command: command.as_deref(),
+        left_out: cards.len().saturating_sub(MOST),
     };
-    render("proposal.html", Serde(above).into())?;
+    above.write_into(to)?;
     for card in cards.iter().take(MOST) {
-        render("proposal_card.html", Serde(card).into())?;
+        card.write_into(to)?;
     }
-    let pictures = (!plan.pictures.is_empty()).then_some(&plan.pictures);
-    render("foot.html", Serde(Below { script: SCRIPT, pictures }).into())
+    Foot::new(&pictures).write_into(to)
 }

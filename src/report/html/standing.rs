@@ -1,23 +1,20 @@
 //! What stands in the place of a picture that is not there: why not, what that means for the money, and what to do next.
 
-use jiff::Timestamp;
-use serde::Serialize;
-
 use super::text::plain;
 use crate::report::Commands;
 use crate::report::row::{JobState, Row};
+use jiff::Timestamp;
 
 /// Why a job has no video, in words.
-#[derive(Serialize)]
 pub(super) struct Standing {
     /// What happened, in the service's words where it said some.
-    cause: Option<String>,
+    pub cause: Option<String>,
     /// Since when, if it was sent.
-    since: Option<Timestamp>,
+    pub since: Option<Timestamp>,
     /// What it means, and what to do.
-    next: String,
+    pub next: String,
     /// What to type.
-    command: Option<String>,
+    pub command: Option<String>,
 }
 
 impl Standing {
@@ -54,6 +51,9 @@ impl Standing {
 
 /// What went wrong, with the service's code.
 fn cause(row: &Row) -> Option<String> {
-    let message = row.error_message.as_deref().map(plain)?;
-    Some(row.error_code.as_deref().map_or_else(|| message.clone(), |code| format!("{message} ({})", plain(code))))
+    let message = plain(row.error_message.as_deref()?);
+    Some(match row.error_code.as_deref() {
+        Some(code) => format!("{message} ({})", plain(code)),
+        None => message.into_owned(),
+    })
 }

@@ -1,9 +1,11 @@
 //! Outside text on a page: what no page can hold or what would turn its direction is shown, not done.
 
+use std::borrow::Cow;
+
 use crate::domain::printable;
 
 /// The text without what steers; the template escapes what means something in HTML.
-pub(super) fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> Cow<'_, str> {
     printable::lines(text)
 }
 

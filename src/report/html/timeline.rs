@@ -2,7 +2,6 @@
 //! which nothing was.
 
 use jiff::{SignedDuration, Timestamp};
-use serde::Serialize;
 
 use super::charts::rounded;
 use super::text::span;
@@ -31,7 +30,7 @@ impl Tasks {
     /// One more, or one that is only counted: the first ones are drawn.
     pub(super) fn add(&mut self, job: &str, times: Times) {
         if self.drawn.len() < MOST {
-            self.drawn.push((job.to_owned(), times));
+            self.drawn.push((job.to_string(), times));
         } else {
             self.left_out += 1;
         }
@@ -39,36 +38,35 @@ impl Tasks {
 }
 
 /// A time line as a drawing.
-#[derive(Serialize)]
 pub(super) struct Timeline {
-    height: usize,
-    bars: Vec<Bar>,
+    pub height: usize,
+    pub bars: Vec<Bar>,
     /// Where pauses were cut out.
-    gaps: Vec<f64>,
-    from: Timestamp,
-    to: Timestamp,
-    from_told: String,
-    to_told: String,
+    pub gaps: Vec<f64>,
+    pub from: Timestamp,
+    pub to: Timestamp,
+    pub from_told: String,
+    pub to_told: String,
     /// What a task took in the middle.
-    typical: Option<String>,
+    pub typical: Option<String>,
     /// Whether the start of any generation is reckoned from progress.
-    estimated: bool,
-    left_out: usize,
+    pub estimated: bool,
+    pub left_out: usize,
 }
 
-#[derive(Serialize)]
-struct Bar {
-    job: String,
-    told: String,
-    y: usize,
-    parts: Vec<Part>,
+/// One task.
+pub(super) struct Bar {
+    pub job: String,
+    pub told: String,
+    pub y: usize,
+    pub parts: Vec<Part>,
 }
 
-#[derive(Serialize)]
-struct Part {
-    phase: &'static str,
-    x: f64,
-    width: f64,
+/// One phase of it.
+pub(super) struct Part {
+    pub phase: &'static str,
+    pub x: f64,
+    pub width: f64,
 }
 
 impl Timeline {
