@@ -5,6 +5,12 @@
 //! of the jobs, their tags, labels and files are no part of it. What was bought under an approval is written down with it, so that a run that died half-way
 //! may go on with the same one: such submissions did not come before it.
 
+use std::fmt;
+use std::ops::Deref;
+use std::panic::resume_unwind;
+use std::sync::{Arc, LazyLock};
+use std::thread;
+
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -87,19 +93,94 @@ impl SavedJob {
     }
 }
 
-/// What stands for all that is bought.
-pub(super) fn digest<'j>(
-    key: &BatchKey,
-    retries: u32,
-    bought: impl Iterator<Item = (&'j Job, Vec<&'j Attempt>)>,
-) -> Digest {
-    let mut jobs: Vec<(&str, &str, i64, Vec<i64>)> = bought
-        .map(|(job, before)| {
-            let before = before.iter().map(|attempt| attempt.intended_at.as_microsecond()).collect();
-            // What is sent, and not what identifies it: a stand-in for an image is no image.
-            (job.id.as_str(), job.request.body(), job.price.micros(), before)
-        })
+/// From so many jobs on, the digest of a plan is made aside.
+const MANY: usize = 1000;
+
+/// What stands for all that a plan would buy. Of many jobs it takes a while, so it is made aside, and waited for where it is looked at.
+#[derive(Clone)]
+pub(super) struct PlanDigest(Arc<LazyLock<Digest, Box<dyn FnOnce() -> Digest + Send>>>);
+
+impl PlanDigest {
+    /// Of each job that is bought, with the times of the submissions that came before, in microseconds.
+    pub(super) fn of(key: BatchKey, retries: u32, bought: Vec<Bought>) -> Self {
+        let is_made_aside = bought.len() >= MANY;
+        let whole = Arc::new((key, retries, bought));
+        let aside = is_made_aside.then(|| {
+            let whole = Arc::clone(&whole);
+            thread::Builder::new().name("digest".to_owned()).spawn(move || digest(&whole))
+        });
+        let made = move || match aside {
+            Some(Ok(aside)) => aside.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            // Where no thread can be had, it takes its time here.
+            Some(Err(_)) | None => digest(&whole),
+        };
+        Self(Arc::new(LazyLock::new(Box::new(made))))
+    }
+}
+
+impl Deref for PlanDigest {
+    type Target = Digest;
+
+    fn deref(&self) -> &Digest {
+        &self.0
+    }
+}
+
+impl fmt::Debug for PlanDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+/// A job, and what of it came before.
+pub(super) type Bought = (Arc<Job>, Vec<i64>);
+
+fn digest((key, retries, bought): &(BatchKey, u32, Vec<Bought>)) -> Digest {
+    let mut jobs: Vec<(&str, &str, i64, &[i64])> = bought
+        .iter()
+        // What is sent, and not what identifies it: a stand-in for an image is no image.
+        .map(|(job, before)| (job.id.as_str(), job.request.body(), job.price.micros(), &**before))
         .collect();
     jobs.sort_unstable();
     Digest::of_json(&("shotlist plan 1", &key.name, &key.batch, retries, jobs)).expect("texts and numbers are JSON")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{Charging, JobId, Labels, Request, Spec};
+
+    fn job(number: usize) -> Arc<Job> {
+        let spec = Spec { prompt: Some(format!("{number}")), ..Spec::default() };
+        Arc::new(Job {
+            id: JobId::new(format!("j{number}")).expect("an id"),
+            request: Request::new(&spec),
+            spec,
+            price: Usd::ZERO,
+            charging: Charging::Undocumented,
+            typical_s: (1, 2),
+            take: 1,
+            tags: Vec::new(),
+            labels: Labels::new(),
+            file: None,
+            row: None,
+            matrix: None,
+            review: None,
+        })
+    }
+
+    #[test]
+    fn a_digest_that_is_made_aside_is_the_one_that_is_made_here() {
+        let key = BatchKey { name: "n".into(), batch: String::new() };
+        let mut digests = Vec::new();
+        for count in [MANY - 1, MANY, MANY + 1] {
+            let bought: Vec<Bought> = (0..count).map(|number| (job(number), vec![1, 2])).collect();
+            let here = digest(&(key.clone(), 0, bought.clone()));
+            let aside = PlanDigest::of(key.clone(), 0, bought);
+            assert_eq!((&*aside.clone(), &*aside), (&here, &here), "{count} jobs");
+            digests.push(here);
+        }
+        digests.dedup();
+        assert_eq!(digests.len(), 3);
+    }
 }

@@ -1,9 +1,10 @@
 //! The plan of a run: every selected job with its action, its reason and its price.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::approval::{self, Approved};
+use super::approval::{Approved, PlanDigest};
 use super::decide::{Action, Redo, decide};
 use super::downloads::DownloadPlan;
 use super::elsewhere::Elsewhere;
@@ -23,8 +24,8 @@ pub type IsHere<'g> = &'g dyn Fn(&Attempt, &VideoFile) -> bool;
 pub struct PlanInput<'g> {
     /// What the jobs belong to.
     pub key: BatchKey,
-    /// The ids of all jobs of the manifest, selected or not: tasks of unselected jobs are left alone.
-    pub manifest_ids: &'g HashSet<&'g JobId>,
+    /// Whether a job of this id is in the manifest, selected or not: tasks of unselected jobs are left alone.
+    pub is_in_manifest: &'g dyn Fn(&JobId) -> bool,
     /// What the ledger knows of the batch.
     pub history: &'g History,
     /// The limit on what this run may newly spend.
@@ -79,8 +80,7 @@ pub struct Plan {
     pub downloads: Option<DownloadPlan>,
     /// What the manifest was made of besides itself.
     pub inputs: Inputs,
-    /// What stands for all that is bought, where somebody approves it.
-    pub digest: Digest,
+    digest: PlanDigest,
     /// What other batches of the same name have open.
     pub elsewhere: Vec<Elsewhere>,
     /// Due jobs that are left for another run.
@@ -127,8 +127,9 @@ impl Plan {
             .filter(|planned| planned.action == Action::Resume)
             .filter_map(|planned| planned.attempt)
             .collect();
-        let chosen: HashSet<&JobId> = selected.iter().map(|job| &job.id).collect();
-        let ours = |attempt: &&Attempt| chosen.contains(&attempt.job) || !given.manifest_ids.contains(&attempt.job);
+        // Of many jobs, most of which nothing was ever bought for, nobody asks.
+        let chosen = LazyCell::new(|| selected.iter().map(|job| &job.id).collect::<HashSet<&JobId>>());
+        let ours = |attempt: &&Attempt| chosen.contains(&attempt.job) || !(given.is_in_manifest)(&attempt.job);
         let (resume, collect): (Vec<Attempt>, Vec<Attempt>) = given
             .history
             .attempts()
@@ -138,16 +139,16 @@ impl Plan {
             .partition(|attempt| resumed.contains(&attempt.id));
         let due: Vec<(u32, u32)> =
             jobs.iter().filter(|planned| planned.action.buys()).map(|planned| planned.job.typical_s).collect();
+        let digest = digest(&jobs, &given);
         let estimate = Estimate::of(&due, resume.len() + collect.len(), given.concurrency);
         let repurchases = renamed(&jobs, &given);
-        let is_left_out = |id: &JobId| given.manifest_ids.contains(id) && !chosen.contains(id);
+        let is_left_out = |id: &JobId| (given.is_in_manifest)(id) && !chosen.contains(id);
         let downloads = given
             .is_here
             .map(|is_here| DownloadPlan::new(&jobs, given.history, [&resume, &collect], is_left_out, is_here));
         if let Some(downloads) = &downloads {
             fetch_what_is_missing(&mut jobs, downloads);
         }
-        let digest = digest(&jobs, &given);
         let newest = given.history.attempts().map(|attempt| attempt.id).max();
         let PlanInput { key, run_limit, limits, retries, inputs, .. } = given;
         Self {
@@ -168,6 +169,12 @@ impl Plan {
             others: HashSet::new(),
             left_out,
         }
+    }
+
+    /// What stands for all that is bought, where somebody approves it.
+    #[must_use]
+    pub fn digest(&self) -> &Digest {
+        &self.digest
     }
 
     /// Counts and sums.
@@ -314,23 +321,25 @@ fn before_approval<'h>(attempts: &[&'h Attempt], approved: Option<&Approved>) ->
 }
 
 /// What stands for all that is bought.
-fn digest(jobs: &[Planned], given: &PlanInput<'_>) -> Digest {
+fn digest(jobs: &[Planned], given: &PlanInput<'_>) -> PlanDigest {
     let bought = jobs.iter().filter(|planned| planned.is_to_be_approved).map(|planned| {
         let attempts: Vec<&Attempt> = given.history.of(&planned.job.id).collect();
-        let mut before = before_approval(&attempts, given.approved);
-        before.retain(|attempt| !attempt.state.is_free());
-        (&*planned.job, before)
+        let before = before_approval(&attempts, given.approved).into_iter().filter(|attempt| !attempt.state.is_free());
+        (Arc::clone(&planned.job), before.map(|attempt| attempt.intended_at.as_microsecond()).collect())
     });
-    approval::digest(&given.key, given.retries, bought)
+    PlanDigest::of(given.key.clone(), given.retries, bought.collect())
 }
 
 /// New jobs that ask for what a job did that is gone from the manifest, and that was paid for.
 fn renamed(jobs: &[Planned], given: &PlanInput<'_>) -> Vec<Repurchase> {
-    let gone = given.history.attempts().filter(|attempt| !given.manifest_ids.contains(&attempt.job));
+    let gone = given.history.attempts().filter(|attempt| !(given.is_in_manifest)(&attempt.job));
     // Each id once, by its newest attempt, in the order of the ids: takes of one request are told take by take.
     let mut paid: HashMap<&Fingerprint, BTreeMap<&JobId, &Attempt>> = HashMap::new();
     for attempt in gone.filter(|attempt| attempt.charge() != Charge::None) {
         paid.entry(&attempt.fingerprint).or_default().insert(&attempt.job, attempt);
+    }
+    if paid.is_empty() {
+        return Vec::new();
     }
     let new = jobs.iter().filter(|planned| planned.action == Action::Submit);
     new.filter_map(|planned| {

@@ -192,7 +192,7 @@ impl<'p> PlanView<'p> {
             batch: &plan.key.batch,
             jobs: jobs.collect::<Result<_, serde_json::Error>>()?,
             by_model: by_model(plan),
-            digest: &plan.digest,
+            digest: plan.digest(),
             retries: plan.retries,
             totals: TotalsView {
                 jobs: totals.jobs,

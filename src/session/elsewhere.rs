@@ -117,7 +117,7 @@ impl<H> Elsewhere<H> {
         let is_here = |_: &_, _: &_| true;
         let input = PlanInput {
             key: self.key.clone(),
-            manifest_ids: &ids,
+            is_in_manifest: &|id| ids.contains(id),
             history: &self.history,
             run_limit: None,
             limits: Vec::new(),

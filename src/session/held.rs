@@ -55,7 +55,7 @@ impl<L: Ledger> Held<'_, L> {
     /// Refuses a plan that is another one than was approved.
     pub fn check_approval(&self) -> Result<(), Refusal> {
         match &self.session.options.approved {
-            Some(approved) if !approved.is(&self.plan.digest) => {
+            Some(approved) if !approved.is(self.plan.digest()) => {
                 Err(Refusal::NotApproved { approved: approved.digits().to_owned() })
             }
             _ => Ok(()),

@@ -1,5 +1,6 @@
 //! The plan of a session, from everything that it depends on.
 
+use std::cell::LazyCell;
 use std::collections::HashSet;
 
 use super::refusal::Refusal;
@@ -21,7 +22,9 @@ impl<L: Ledger> Session<L> {
 /// What is due by this history, what it costs, and what of it seems to have been bought before.
 pub(super) async fn plan_against<L: Ledger>(session: &Session<L>, history: &History) -> Result<Plan, Refusal> {
     let Session { manifest, selected, options, .. } = session;
-    let manifest_ids: HashSet<&JobId> = manifest.jobs.iter().map(|job| &job.id).chain(&manifest.unsound).collect();
+    let ids = || manifest.jobs.iter().map(|job| &job.id).chain(&manifest.unsound).collect();
+    let ids: LazyCell<HashSet<&JobId>, _> = LazyCell::new(ids);
+    let is_in_manifest = |id: &JobId| ids.contains(id);
     let limits = limits::with_what_is_used(session).await?;
     // A video that another machine fetched belongs there, unless it is wanted here, too.
     let is_theirs = |attempt: &Attempt| match &attempt.particulars.fetched_by {
@@ -33,7 +36,7 @@ pub(super) async fn plan_against<L: Ledger>(session: &Session<L>, history: &Hist
         selected,
         PlanInput {
             key: manifest.key.clone(),
-            manifest_ids: &manifest_ids,
+            is_in_manifest: &is_in_manifest,
             history,
             run_limit: limits::of_the_run(options.max_cost, &manifest.budget),
             limits,

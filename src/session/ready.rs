@@ -135,7 +135,7 @@ impl<'s, L: Ledger> Ready<'s, L> {
             let mut run = engine::Outcome::default();
             if let Some((connection, downloader)) = &service {
                 let approval = session.options.approved.is_some();
-                let approval = approval.then(|| Approval { digest: plan.digest.clone(), most: 1 + plan.retries });
+                let approval = approval.then(|| Approval { digest: plan.digest().clone(), most: 1 + plan.retries });
                 let run_limit = limits::of_all_runners(session);
                 let engine = Engine {
                     service: connection.service(),

@@ -15,7 +15,7 @@ const LISTED: usize = 20;
 pub(crate) fn to_approve(plan: &Plan, again: &Again) -> Page {
     let mut page = Page::new();
     if can_be_approved(plan) {
-        page.line(format_args!("digest: {}", plan.digest));
+        page.line(format_args!("digest: {}", plan.digest()));
         page.line(format_args!("to buy exactly this: {}", approve(plan, again)));
     }
     page
@@ -30,7 +30,7 @@ pub(super) fn can_be_approved(plan: &Plan) -> bool {
 /// The command that buys a plan and nothing else.
 #[must_use]
 pub(super) fn approve(plan: &Plan, again: &Again) -> String {
-    again.command("run", &["--approved", plan.digest.as_str().get(..DIGITS).unwrap_or_default()])
+    again.command("run", &["--approved", plan.digest().as_str().get(..DIGITS).unwrap_or_default()])
 }
 
 /// In what a plan differs from the one that was approved, a line each.

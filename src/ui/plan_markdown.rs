@@ -70,7 +70,7 @@ pub(crate) fn plan_markdown(plan: &Plan, again: &Again) -> Page {
         }
     }
     if can_be_approved(plan) {
-        put(format!("\nDigest `{}`. To buy exactly this:\n\n    {}", plan.digest, approve(plan, again)));
+        put(format!("\nDigest `{}`. To buy exactly this:\n\n    {}", plan.digest(), approve(plan, again)));
     }
     put(String::new());
     let models = by_model(plan);

@@ -47,7 +47,7 @@ impl Run<'_> {
             }
         };
         self.terminal.result(&page);
-        let approved = self.approved().is_none_or(|approved| approved.is(&plan.digest));
+        let approved = self.approved().is_none_or(|approved| approved.is(plan.digest()));
         if !approved {
             self.tell_differences(plan);
         }

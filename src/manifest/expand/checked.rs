@@ -43,8 +43,8 @@ pub(super) struct Checked {
     /// Its id as it was made, and that of each take, as far as they are ids.
     pub id: Option<String>,
     pub ids: Vec<JobId>,
-    /// Its first take, unless a mistake keeps it from being one.
-    pub job: Option<Job>,
+    /// Its first take, unless a mistake keeps it from being one. Where it is checked it gets its place, too: whoever takes it in moves none of it.
+    pub job: Option<Arc<Job>>,
     /// The words that it is selected by.
     pub tags: Vec<String>,
     /// Where each take's video goes, and where that was said.
@@ -74,7 +74,7 @@ pub(super) fn check(rendered: Rendered<'_>, origin: &Origin<'_>) -> Checked {
         let review = review(&spec, model, origin, &mut found);
         let seconds = spec.duration.and_then(|seconds| u32::try_from(seconds).ok());
         if let (Some(seconds), Some(first)) = (seconds, ids.first()) {
-            checked = Some(Job {
+            checked = Some(Arc::new(Job {
                 id: first.clone(),
                 request: Request::new(&spec),
                 price: model.price(seconds),
@@ -88,7 +88,7 @@ pub(super) fn check(rendered: Rendered<'_>, origin: &Origin<'_>) -> Checked {
                 matrix: origin.matrix.cloned(),
                 review,
                 spec,
-            });
+            }));
         }
     }
     let says_files = origin.entry.own.says(F::File) || origin.entry.defaults.says(F::File);

@@ -163,9 +163,11 @@ impl Expander<'_> {
         let entry = self.entry(&own, defaults);
         let combinations = combinations_of(raw_job, &at, taken.found);
         let rows = self.rows_of(raw_job, &at, taken.found);
-        if !taken.expect(rows.len().saturating_mul(combinations.len()).saturating_mul(takes_of(&own)), &at) {
+        let jobs = rows.len().saturating_mul(combinations.len()).saturating_mul(takes_of(&own));
+        if !taken.expect(jobs, &at) {
             return false;
         }
+        taken.finisher.expect(jobs);
         let matrices: Vec<Option<Arc<Labels>>> = combinations.iter().map(values_of).collect();
         // One job for each row and combination.
         let make = |job: usize| {

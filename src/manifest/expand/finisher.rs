@@ -23,14 +23,25 @@ pub(super) struct Finisher {
     pub jobs: Vec<Arc<Job>>,
 }
 
+fn own(job: &mut Arc<Job>) -> &mut Job {
+    Arc::get_mut(job).expect("nobody else has a job before all are made")
+}
+
 impl Finisher {
+    /// So many more jobs are to come, if nothing is wrong with them.
+    pub(super) fn expect(&mut self, jobs: usize) {
+        self.jobs.reserve(jobs);
+        self.names.expect(jobs);
+        self.same.expect(jobs);
+    }
+
     /// From here on files are named by hand. Ids are unique, so until then files need not be looked at.
     pub(super) fn name_files(&mut self) {
         if std::mem::replace(&mut self.names_files, true) {
             return;
         }
         for job in &mut self.jobs {
-            let job = Arc::get_mut(job).expect("nobody else has a job before all are made");
+            let job = own(job);
             let file = job.output();
             // After ids that differ, nothing can stand in the way of another.
             let _free = self.names.file(&job.id, &file, Location::File);
@@ -46,9 +57,10 @@ impl Finisher {
         let mut jobs = Vec::new();
         if let Some(job) = job {
             list.extend(self.same.note(&self.jobs, &job, id_at));
-            // The last of them is the job itself, and no copy of it.
-            let takes = std::iter::repeat_n(job, ids.len()).zip(1..).zip(ids);
-            jobs = takes.map(|((job, take), id)| Job { id, take, ..job }).collect();
+            // The first one is the job itself.
+            let others = ids.into_iter().zip(1..).skip(1);
+            jobs = others.map(|(id, take)| Arc::new(Job { id, take, ..Job::clone(&job) })).collect();
+            jobs.insert(0, job);
         }
         self.place_files(&mut jobs, files, || files_at.clone().unwrap_or_else(id_at), &mut list);
         // In an entry with an unknown or mistyped key, that is what is missing.
@@ -59,14 +71,14 @@ impl Finisher {
             found.extend(list.into_iter().map(|finding| finding.with_job(label.clone(), row.clone())));
         }
         if sound {
-            self.jobs.extend(jobs.into_iter().map(Arc::new));
+            self.jobs.append(&mut jobs);
         }
     }
 
     /// Gives each take its file, where files are named by hand.
     fn place_files(
         &mut self,
-        jobs: &mut [Job],
+        jobs: &mut [Arc<Job>],
         files: Option<Vec<String>>,
         place: impl Fn() -> Location,
         list: &mut Vec<Diagnostic>,
@@ -78,7 +90,7 @@ impl Finisher {
         // A template that gives nothing, as for an empty cell, means "as usual".
         let said = files.into_iter().flatten().map(|file| Some(file.trim().to_owned()).filter(|file| !file.is_empty()));
         let files = said.chain(std::iter::repeat(None));
-        for (job, file) in jobs.iter_mut().zip(files) {
+        for (job, file) in jobs.iter_mut().map(own).zip(files) {
             let path = file.unwrap_or_else(|| job.output().as_str().to_owned());
             match OutputPath::new(&path) {
                 Ok(path) if path.is_version() => {

@@ -27,12 +27,12 @@ impl<'t> Maker<'_, 't, '_> {
     }
 
     fn images_in(&mut self, source: &Fields<'t>) -> (Vec<String>, Option<Picture>) {
-        (self.fill_list(source.image.as_deref(), &source.at(F::Image)), self.picture_in(source))
+        (self.fill_list(source.image.as_deref(), || source.at(F::Image)), self.picture_in(source))
     }
 
     fn picture_in(&mut self, source: &Fields<'t>) -> Option<Picture> {
         let (text, at) = (source.text(F::ImageFile)?, source.at(F::ImageFile));
-        let name = self.fill(text, at.clone()).ok()?;
+        let name = self.fill(text, || at.clone()).ok()?;
         let name = name.trim();
         if name.is_empty() {
             // A row may well have none; who writes nothing at all has forgotten something.
@@ -79,12 +79,12 @@ impl<'t> Maker<'_, 't, '_> {
         if urls.is_empty() {
             return None;
         }
-        self.fill(text, at).ok().map(|key| key.trim().to_owned()).filter(|key| !key.is_empty())
+        self.fill(text, || at).ok().map(|key| key.trim().to_owned()).filter(|key| !key.is_empty())
     }
 
     pub(super) fn tags(&mut self) -> Vec<String> {
         let source = if self.own.tags.is_some() { self.own } else { self.defaults };
-        let filled = self.fill_list(source.tags.as_deref(), &source.at(F::Tags));
+        let filled = self.fill_list(source.tags.as_deref(), || source.at(F::Tags));
         filled.iter().flat_map(|tag| tags_of(tag)).collect()
     }
 
@@ -93,14 +93,14 @@ impl<'t> Maker<'_, 't, '_> {
         let mut labels = Labels::new();
         for source in [self.defaults, self.own] {
             for (name, value) in &source.labels {
-                let at = source.at(F::Labels).key(name);
-                let Ok(value) = self.fill(value, at.clone()) else { continue };
+                let at = || source.at(F::Labels).key(name);
+                let Ok(value) = self.fill(value, at) else { continue };
                 let value = value.trim();
                 if value.chars().count() > LONGEST_LABEL || value.contains(char::is_control) {
                     let message = format!(
                         "the label `{name}` is longer than {LONGEST_LABEL} characters, or has more than one line"
                     );
-                    self.found.push(Diagnostic::error(Rule::LabelInvalid, message, at.value()));
+                    self.found.push(Diagnostic::error(Rule::LabelInvalid, message, at().value()));
                 } else if value.is_empty() {
                     labels.shift_remove(*name);
                 } else {
@@ -111,9 +111,10 @@ impl<'t> Maker<'_, 't, '_> {
         labels
     }
 
-    fn fill_list(&mut self, list: Option<&[Text<'_>]>, at: &Pointer) -> Vec<String> {
+    fn fill_list(&mut self, list: Option<&[Text<'_>]>, at: impl Fn() -> Pointer) -> Vec<String> {
         let texts = list.unwrap_or_default().iter().enumerate();
-        let filled: Vec<String> = texts.filter_map(|(index, text)| self.fill(text, at.index(index)).ok()).collect();
+        let filled = texts.filter_map(|(index, text)| self.fill(text, || at().index(index)).ok());
+        let filled: Vec<String> = filled.collect();
         filled.into_iter().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()).collect()
     }
 
@@ -121,14 +122,10 @@ impl<'t> Maker<'_, 't, '_> {
     pub(super) fn extra(&mut self) -> serde_json::Map<String, serde_json::Value> {
         let mut merged = serde_json::Map::new();
         for source in [self.defaults, self.own] {
-            let at = source.at(F::Extra);
             for (key, value) in source.extra.into_iter().flatten() {
+                let at = source.at(F::Extra);
                 let Some(name) = key.as_str() else {
-                    self.found.push(Diagnostic::error(
-                        Rule::KeyNotText,
-                        "a field's name must be a text",
-                        at.clone().value(),
-                    ));
+                    self.found.push(Diagnostic::error(Rule::KeyNotText, "a field's name must be a text", at.value()));
                     continue;
                 };
                 if let Some(value) = self.extra_value(name, value, at.key(name)) {
@@ -169,7 +166,9 @@ impl<'t> Maker<'_, 't, '_> {
     fn fill_json(&mut self, value: serde_json::Value, at: &Pointer) -> Option<serde_json::Value> {
         use serde_json::Value as Json;
         Some(match value {
-            Json::String(source) if is_template(&source) => Json::String(self.fill_source(&source, at.clone()).ok()?),
+            Json::String(source) if is_template(&source) => {
+                Json::String(self.fill_source(&source, || at.clone()).ok()?)
+            }
             Json::Array(items) => Json::Array(items.into_iter().filter_map(|item| self.fill_json(item, at)).collect()),
             Json::Object(fields) => Json::Object(
                 fields.into_iter().filter_map(|(key, value)| Some((key, self.fill_json(value, at)?))).collect(),

@@ -151,7 +151,8 @@ pub(super) fn render<'c>(entry: Entry<'_, '_, 'c>, row: Option<&Row>, combinatio
 }
 
 impl Maker<'_, '_, '_> {
-    pub(super) fn fill(&mut self, text: &Text<'_>, at: Pointer) -> Result<String, Reported> {
+    /// Fills a text in. Where it stands is asked only if something is to be told of it.
+    pub(super) fn fill(&mut self, text: &Text<'_>, at: impl FnOnce() -> Pointer) -> Result<String, Reported> {
         if let Text::Template(template) = text {
             let is_used = |field: &JobField| template.names.iter().any(|name| name == field.name());
             for field in JobField::PLAIN.into_iter().filter(is_used) {
@@ -160,34 +161,39 @@ impl Maker<'_, '_, '_> {
                 }
                 if self.states[field as usize] == State::Busy {
                     let message = format!("`{}` is used to make itself", field.name());
-                    let place = Location::Value(at, Part::Fragment(field.name().to_owned(), 0));
+                    let place = Location::Value(at(), Part::Fragment(field.name().to_owned(), 0));
                     self.found.push(Diagnostic::error(Rule::TemplateCircle, message, place));
                 }
                 return Err(Reported);
             }
         }
         self.templates.render(text, &self.scope).map_err(|error| {
-            self.found.push(template_finding(error, at));
+            self.found.push(template_finding(error, at()));
             Reported
         })
     }
 
     /// Compiles and fills in a text that is met only now.
-    pub(super) fn fill_source(&mut self, source: &str, at: Pointer) -> Result<String, Reported> {
+    pub(super) fn fill_source(&mut self, source: &str, at: impl FnOnce() -> Pointer) -> Result<String, Reported> {
         let templates = self.templates;
         match templates.compile(source) {
             Ok(text) => self.fill(&text, at),
             Err(error) => {
-                self.found.push(template_finding(error, at));
+                self.found.push(template_finding(error, at()));
                 Err(Reported)
             }
         }
     }
 
-    pub(super) fn whole(&mut self, field: JobField, filled: &str, at: Pointer) -> Result<i64, Reported> {
+    pub(super) fn whole(
+        &mut self,
+        field: JobField,
+        filled: &str,
+        at: impl FnOnce() -> Pointer,
+    ) -> Result<i64, Reported> {
         whole_in(filled).ok_or_else(|| {
             let message = format!("`{}` must be a whole number, and this gives `{}`", field.name(), filled.trim());
-            let finding = Diagnostic::error(Rule::WrongType, message, at.value());
+            let finding = Diagnostic::error(Rule::WrongType, message, at().value());
             self.found.push(finding.with_help(help_with_whole(filled)));
             Reported
         })

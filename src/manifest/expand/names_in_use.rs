@@ -1,6 +1,7 @@
 //! Which ids and which files are taken, also where only letter case differs: file names follow ids.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use crate::domain::{JobId, OutputPath, Rule};
 use crate::manifest::source::diagnostic::{Diagnostic, RowLocation};
@@ -24,15 +25,25 @@ pub(super) struct NamesInUse {
 }
 
 impl NamesInUse {
+    /// So many more jobs are to come.
+    pub(super) fn expect(&mut self, jobs: usize) {
+        self.ids.reserve(jobs);
+    }
+
     /// Notes that an id is taken, or tells that it already was.
     pub(super) fn id(&mut self, id: &str, entry: usize, row: Option<&RowLocation>) -> Option<Diagnostic> {
         let folded = id.to_ascii_lowercase();
-        let Some(first) = self.ids.get(&folded) else {
-            let name = (folded != id).then(|| id.into());
-            self.ids.insert(folded, Given { name, entry, row: row.cloned() });
-            return None;
+        let name = (folded != id).then(|| id.into());
+        let given = Given { name, entry, row: row.cloned() };
+        let first = match self.ids.entry(folded) {
+            Entry::Vacant(free) => {
+                free.insert(given);
+                return None;
+            }
+            Entry::Occupied(first) => first,
         };
-        let name = first.name.as_deref().unwrap_or(&folded);
+        let (folded, first) = (first.key(), first.get());
+        let name = first.name.as_deref().unwrap_or(folded);
         let message = match (&first.row, name == id) {
             (_, false) => {
                 format!("the ids `{id}` and `{name}` differ only in letter case, and files are named after them")

@@ -67,9 +67,10 @@ impl<'r, 't> Maker<'r, 't, '_> {
                 return Err(Reported);
             }
         };
-        let filled = self.fill_source(&source, cell.at.clone())?;
+        let at = || cell.at.clone();
+        let filled = self.fill_source(&source, at)?;
         if field == F::Duration {
-            return self.whole(field, &filled, cell.at.clone()).map(|seconds| Some(seconds.into()));
+            return self.whole(field, &filled, at).map(|seconds| Some(seconds.into()));
         }
         Ok(Some(filled.into()))
     }
@@ -83,12 +84,11 @@ impl<'r, 't> Maker<'r, 't, '_> {
             return self.prompt_of_file(source).map(|prompt| prompt.map(Value::from));
         }
         let Some(text) = source.text(field) else { return Ok(None) };
-        // Most texts are plain, and need no place to be told at.
         if let Text::Plain(plain) = text {
             return Ok(Some((*plain).into()));
         }
-        let at = source.at(field);
-        let filled = self.fill(text, at.clone())?;
+        let at = || source.at(field);
+        let filled = self.fill(text, at)?;
         let is_empty = filled.trim().is_empty();
         match field {
             // A blank prompt is told where it stands, unless an image makes it needless; a blank id always is.
@@ -151,17 +151,17 @@ impl<'r, 't> Maker<'r, 't, '_> {
 
     /// The prompt of a file, which is named as it is or by a template.
     fn prompt_of_file(&mut self, source: &'r Fields<'t>) -> Result<Option<String>, Reported> {
-        let at = source.at(F::PromptFile);
+        let at = || source.at(F::PromptFile);
         if let Some(text) = &source.prompt_in_file {
             return self.fill(text, at).map(Some);
         }
         let Some(path) = source.text(F::PromptFile) else { return Ok(None) };
-        let path = self.fill(path, at.clone())?;
+        let path = self.fill(path, at)?;
         if path.trim().is_empty() {
             return Ok(None);
         }
         let text = self.prompts.read_one(path.trim()).map_err(|error| {
-            self.found.push(unreadable("the prompt file", Path::new(path.trim()), &error, at.clone().value()));
+            self.found.push(unreadable("the prompt file", Path::new(path.trim()), &error, at().value()));
             Reported
         })?;
         self.fill_source(&text, at).map(Some)

@@ -14,19 +14,19 @@ impl Maker<'_, '_, '_> {
     /// How many takes there are: the job's own word, or the default's, or one.
     pub(super) fn takes(&mut self) -> u32 {
         let source = if self.own.says(F::Takes) { self.own } else { self.defaults };
-        let at = source.at(F::Takes);
+        let at = || source.at(F::Takes);
         let takes = match (source.whole(F::Takes), source.text(F::Takes)) {
             (Some(takes), _) => takes,
-            (None, Some(text)) => match self.fill(text, at.clone()) {
+            (None, Some(text)) => match self.fill(text, at) {
                 Ok(filled) if filled.trim().is_empty() => 1,
-                Ok(filled) => self.whole(F::Takes, &filled, at.clone()).unwrap_or(1),
+                Ok(filled) => self.whole(F::Takes, &filled, at).unwrap_or(1),
                 Err(Reported) => 1,
             },
             (None, None) => 1,
         };
         u32::try_from(takes).ok().filter(|_| (1..=MOST_TAKES).contains(&takes)).unwrap_or_else(|| {
             let message = format!("`takes` is from 1 to {MOST_TAKES}, and this is {takes}");
-            let finding = Diagnostic::error(Rule::TakesOutOfRange, message, at.value());
+            let finding = Diagnostic::error(Rule::TakesOutOfRange, message, at().value());
             self.found.push(finding.with_help("each take is paid for"));
             1
         })
@@ -35,14 +35,14 @@ impl Maker<'_, '_, '_> {
     /// Where each take's video goes, if the job or the defaults say so. A template has the take's own id and number.
     pub(super) fn files(&mut self, id: &str, takes: u32) -> Option<Vec<String>> {
         let source = if self.own.says(F::File) { self.own } else { self.defaults };
-        let (text, at) = (source.text(F::File)?, source.at(F::File));
+        let text = source.text(F::File)?;
         let usual = Arc::clone(&self.scope);
         let mut files = Vec::new();
         for take in 1..=takes {
             let fields = &mut Arc::make_mut(&mut self.scope).fields;
             fields.retain(|(name, _)| *name != "id" && *name != "take");
             fields.extend([("id", take_id(id, take).into()), ("take", take.into())]);
-            files.extend(self.fill(text, at.clone()));
+            files.extend(self.fill(text, || source.at(F::File)));
         }
         self.scope = usual;
         (files.len() == takes as usize).then_some(files)

@@ -29,9 +29,9 @@ pub(crate) fn leftover(
     place: impl FnOnce() -> Location,
 ) -> Option<Diagnostic> {
     let trimmed = prompt.trim();
-    let left = if NOTHING.contains(&trimmed.to_lowercase().as_str()) {
+    let left = if NOTHING.iter().any(|nothing| trimmed.eq_ignore_ascii_case(nothing)) {
         Some(trimmed.to_owned())
-    } else if prompt.contains(['{', '[', '#', '<', '%', '$']) {
+    } else if prompt.bytes().any(|byte| b"{[#<%$".contains(&byte)) {
         let of_spreadsheets =
             OF_SPREADSHEETS.iter().find(|error| prompt.contains(**error)).map(|&error| error.to_owned());
         let braces = || ["{{", "{%"].iter().find(|braces| prompt.contains(**braces)).map(|&braces| braces.to_owned());
@@ -119,6 +119,11 @@ pub(crate) fn no_mp4(path: &OutputPath, place: Location) -> Option<Diagnostic> {
 pub(crate) struct Same(HashMap<u64, usize>);
 
 impl Same {
+    /// So many more jobs are to come.
+    pub(crate) fn expect(&mut self, jobs: usize) {
+        self.0.reserve(jobs);
+    }
+
     /// Tells a job that asks for what one of those before it asked for; takes of one job are meant to.
     pub(crate) fn note(
         &mut self,

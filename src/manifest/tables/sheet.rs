@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use csv::StringRecord;
 
+use super::pieces::{PIECE, Piece, pieces};
 use super::row::Row;
 use crate::domain::{Cells, Columns, Rule};
+use crate::manifest::parallel::in_order;
 use crate::manifest::source::bounds::MOST_JOBS;
 use crate::manifest::source::diagnostic::{Diagnostic, RowLocation};
 use crate::manifest::source::location::{Location, Pointer};
@@ -41,49 +43,93 @@ pub(super) fn parse(csv: &str, file: &str, at: &Pointer, found: &mut Vec<Diagnos
         );
         return Vec::new();
     }
-    if let Some(line) = open_quote(csv, separator) {
-        let finding =
-            Diagnostic::error(Rule::CsvOpenQuote, "a quote is never closed, and swallows all that follows", place());
-        let row = RowLocation { file, line: line + above };
-        found.push(
-            finding.with_job(None, Some(row)).with_help("close the quote; a quote inside a cell is written twice"),
-        );
-        return Vec::new();
-    }
+    let behind_header = usize::try_from(reader.position().byte()).unwrap_or(usize::MAX);
+    let pieces = match pieces(csv, separator, behind_header, PIECE) {
+        Ok(pieces) => pieces,
+        Err(line) => {
+            let finding = Diagnostic::error(
+                Rule::CsvOpenQuote,
+                "a quote is never closed, and swallows all that follows",
+                place(),
+            );
+            let row = RowLocation { file, line: line + above };
+            found.push(
+                finding.with_job(None, Some(row)).with_help("close the quote; a quote inside a cell is written twice"),
+            );
+            return Vec::new();
+        }
+    };
+    let table = Table { header, separator, above, file: Arc::clone(&file), at };
     let mut rows = Vec::new();
-    for record in reader.into_records() {
-        let cells = match record {
-            Ok(cells) => cells,
-            Err(error) => {
-                found.push(Diagnostic::error(Rule::CsvMalformed, format!("{file}: {error}"), place()));
-                break;
+    in_order(
+        &pieces,
+        |piece| table.rows(piece),
+        |read| {
+            for row in read.flatten() {
+                match row {
+                    Ok(row) if rows.len() >= MOST_JOBS => {
+                        let message = format!("{file} has more than {MOST_JOBS} rows");
+                        let finding = Diagnostic::error(Rule::CsvTooLong, message, place()).with_job(None, row.place);
+                        found.push(finding.with_help("split it, and give each part an entry or a manifest of its own"));
+                        break;
+                    }
+                    Ok(row) => rows.push(row),
+                    Err(finding) => found.push(*finding),
+                }
             }
-        };
-        // Spreadsheets leave rows of empty cells behind when content was deleted.
-        if cells.iter().all(|cell| cell.trim().is_empty()) {
-            continue;
-        }
-        let line = line_of(csv, &cells) + above;
-        let row = RowLocation { file: Arc::clone(&file), line };
-        if cells.len() != header.names().len() {
-            let message =
-                format!("a row has {} and the header {}", counted(cells.len()), counted(header.names().len()));
-            let finding = Diagnostic::error(Rule::CsvRagged, message, place()).with_job(None, Some(row));
-            found.push(finding.with_help("put cells that contain the separator or a quote into double quotes"));
-            continue;
-        }
-        if rows.len() >= MOST_JOBS {
-            let message = format!("{file} has more than {MOST_JOBS} rows");
-            let finding = Diagnostic::error(Rule::CsvTooLong, message, place()).with_job(None, Some(row));
-            found.push(finding.with_help("split it, and give each part an entry or a manifest of its own"));
-            break;
-        }
-        rows.push(Row::of_cells(Cells::new(Arc::clone(&header), &cells), Some(row)));
-    }
+        },
+    );
     if rows.is_empty() && found.len() == before {
         found.push(Diagnostic::error(Rule::CsvNoRows, format!("{file} has a header and no rows"), place()));
     }
     rows
+}
+
+/// What is known of a table before its rows are read.
+struct Table<'t> {
+    header: Arc<Columns>,
+    separator: u8,
+    /// How many lines stand above it.
+    above: u64,
+    file: Arc<str>,
+    /// Where the manifest names it.
+    at: &'t Pointer,
+}
+
+impl Table<'_> {
+    /// The rows of a piece, and what is wrong with others of it.
+    fn rows(&self, piece: &Piece<'_>) -> Vec<Result<Row, Box<Diagnostic>>> {
+        let Self { header, separator, file, at, .. } = self;
+        let wrong = |rule, message| Diagnostic::error(rule, message, (*at).clone().value());
+        let mut reader = csv::ReaderBuilder::new();
+        let reader = reader.delimiter(*separator).flexible(true).has_headers(piece.above == 0);
+        let mut rows = Vec::new();
+        for record in reader.from_reader(piece.text.as_bytes()).into_records() {
+            let cells = match record {
+                Ok(cells) => cells,
+                Err(error) => {
+                    rows.push(Err(Box::new(wrong(Rule::CsvMalformed, format!("{file}: {error}")))));
+                    break;
+                }
+            };
+            // Spreadsheets leave rows of empty cells behind when content was deleted.
+            if cells.iter().all(|cell| cell.trim().is_empty()) {
+                continue;
+            }
+            let line = line_of(piece.text, &cells) + piece.above + self.above;
+            let row = RowLocation { file: Arc::clone(file), line };
+            if cells.len() == header.names().len() {
+                rows.push(Ok(Row::of_cells(Cells::new(Arc::clone(header), &cells), Some(row))));
+                continue;
+            }
+            let message =
+                format!("a row has {} and the header {}", counted(cells.len()), counted(header.names().len()));
+            let finding = wrong(Rule::CsvRagged, message).with_job(None, Some(row));
+            let finding = finding.with_help("put cells that contain the separator or a quote into double quotes");
+            rows.push(Err(Box::new(finding)));
+        }
+        rows
+    }
 }
 
 fn counted(cells: usize) -> String {
@@ -97,26 +143,6 @@ fn line_of(csv: &str, cells: &StringRecord) -> u64 {
     let start = usize::try_from(position.byte()).unwrap_or(usize::MAX);
     let blank = csv.get(start..).unwrap_or_default().bytes().take_while(|byte| matches!(byte, b'\n' | b'\r'));
     position.line() + blank.filter(|&byte| byte == b'\n').count() as u64
-}
-
-/// The line of a quote that opens a cell and is never closed. A reader takes all that follows for that cell, and the rows
-/// in it would be one long prompt.
-fn open_quote(csv: &str, separator: u8) -> Option<u64> {
-    let (mut line, mut opened, mut at_start) = (1, None, true);
-    let mut bytes = csv.bytes().peekable();
-    while let Some(byte) = bytes.next() {
-        line += u64::from(byte == b'\n');
-        match (opened, byte) {
-            (None, b'"') if at_start => opened = Some(line),
-            (Some(_), b'"') if bytes.peek() == Some(&b'"') => {
-                bytes.next();
-            }
-            (Some(_), b'"') => opened = None,
-            _ => {}
-        }
-        at_start = opened.is_none() && (byte == separator || byte == b'\n' || byte == b'\r');
-    }
-    opened
 }
 
 /// The table, what separates its cells, and how many lines stand above it: Excel may say `sep=;` in a first line of its own.
@@ -168,7 +194,6 @@ mod tests {
 
     #[test]
     fn reads_what_spreadsheets_write() {
-        assert_eq!(open_quote("a,b\n1,5\" wide\n2,\"say \"\"hi\"\"\"\n", b','), None);
         for csv in [
             "sep=;\r\na;b\r\n1;\"x, y\"\r\n",
             "\"sep=,\"\na,b\n1,\"x, y\"\n",
@@ -193,6 +218,26 @@ mod tests {
         let (below, _) = parsed("sep=;\na;b\n1;2\n");
         assert_eq!(below[0].place.as_ref().map(|place| place.line), Some(3));
         assert_eq!(cell(&rows[0], "b"), "two\nlines");
+    }
+
+    #[test]
+    fn a_long_table_is_read_in_pieces_and_is_one_table() {
+        let row = |number: usize| match number {
+            3000 => "ragged\n".to_owned(),
+            _ => format!("{number},\"two\nlines of {}\"\n", "text ".repeat(20)),
+        };
+        let csv: String = std::iter::once("a,b\n".to_owned()).chain((0..5000).map(row)).collect();
+        assert!(csv.len() > 5 * PIECE);
+        let mut found = Vec::new();
+        let rows = parse(&csv, "x.csv", &Pointer::top(), &mut found);
+        let numbers: Vec<String> = rows.iter().map(|row| cell(row, "a")).collect();
+        let expected: Vec<String> =
+            (0..5000).filter(|number| *number != 3000).map(|number| number.to_string()).collect();
+        assert_eq!(numbers, expected);
+        assert_eq!(rows.last().and_then(|row| row.place.as_ref()).map(|place| place.line), Some(2 * 4998 + 3));
+        let [ragged] = &found[..] else { panic!("{found:?}") };
+        let line = ragged.row.as_ref().map(|row| row.line);
+        assert_eq!((ragged.rule.code(), line), ("csv-ragged", Some(2 * 3000 + 2)));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use shotlist::domain::{AttemptState, History, OutputPath, VideoFile};
 use shotlist::download::{Destination, Downloads, FetchError, Link, Stored};
 use shotlist::engine::{Outcome, RunEvent, Settings, Stop};
-use shotlist::plan::{DownloadPlan, Plan};
+use shotlist::plan::DownloadPlan;
 use tokio::time::Instant;
 
 use crate::support::fake::{FakeService, MemoryLedger, jobs, run_fetching};
@@ -49,7 +49,8 @@ async fn a_download_never_holds_a_slot_and_few_go_on_at_once() {
     let (service, videos) = (FakeService::taking(|_| 60 * SECOND), Hours::default());
     let settings = Settings { concurrency: 2, ..Settings::default() };
     let (ledger, stop, start) = (MemoryLedger::default(), Stop::default(), Instant::now());
-    let plan = Plan { downloads: Some(DownloadPlan::default()), ..plan(&jobs(12), &History::default(), None) };
+    let mut plan = plan(&jobs(12), &History::default(), None);
+    plan.downloads = Some(DownloadPlan::default());
     let (outcome, events) = run_fetching(&service, &ledger, &settings, &stop, &plan, Some(&videos)).await;
     let last = service.submissions().last().expect("a submission").0;
     assert!(last - start < 3600 * SECOND, "the last of twelve was submitted after {:?}", last - start);
@@ -64,7 +65,8 @@ async fn whoever_wants_the_end_now_does_not_wait_for_a_download() {
     let (service, videos) = (FakeService::taking(|_| 60 * SECOND), Hours::default());
     let settings = Settings { max_duration: Some(600 * SECOND), ..Settings::default() };
     let (ledger, stop, start) = (MemoryLedger::default(), Stop::default(), Instant::now());
-    let plan = Plan { downloads: Some(DownloadPlan::default()), ..plan(&jobs(2), &History::default(), None) };
+    let mut plan = plan(&jobs(2), &History::default(), None);
+    plan.downloads = Some(DownloadPlan::default());
     let (outcome, _) = run_fetching(&service, &ledger, &settings, &stop, &plan, Some(&videos)).await;
     assert_eq!((start.elapsed(), outcome.unfetched), (600 * SECOND, 0));
     assert_eq!(ledger.states(), [AttemptState::Completed; 2]);

@@ -2,7 +2,6 @@
 
 use shotlist::domain::{AttemptState, History, ServiceError};
 use shotlist::engine::{Outcome, RunEvent, Settings, Stop, StopReason};
-use shotlist::plan::Plan;
 use shotlist::service::{PollAnswer, Status, Submission, TaskReport};
 use tokio::time::Instant;
 
@@ -70,7 +69,11 @@ async fn a_failure_is_paid_for_again_whatever_its_code_and_a_denied_task_is_not(
     };
     let mut service = FakeService::taking(|_| SECOND);
     service.denies = Box::new(move |number| (number == 0).then(failed));
-    let plan_of = || Plan { retries: 1, ..plan(&jobs(1), &History::default(), None) };
+    let plan_of = || {
+        let mut plan = plan(&jobs(1), &History::default(), None);
+        plan.retries = 1;
+        plan
+    };
     let ledger = MemoryLedger::default();
     run(&service, &ledger, &Settings::default(), &Stop::default(), &plan_of()).await;
     assert_eq!(ledger.states(), [AttemptState::Failed, AttemptState::Completed]);

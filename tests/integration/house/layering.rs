@@ -67,7 +67,7 @@ const INNER: [(&str, &[Line]); 5] = [
             ("source", &[]),
             ("template", &["source"]),
             ("raw", &["parallel", "source", "template"]),
-            ("tables", &["source", "raw"]),
+            ("tables", &["parallel", "source", "raw"]),
             ("expand", &["parallel", "source", "template", "raw", "tables"]),
             ("draft", &["source", "template", "raw", "tables"]),
             (".", &["source", "template", "raw", "tables", "expand", "draft"]),

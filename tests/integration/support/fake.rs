@@ -247,10 +247,9 @@ pub fn account() -> Account {
 
 /// The plan of jobs in the light of a history, with no limit and no wish.
 pub fn plan_of(jobs: &[Arc<Job>], history: &History) -> Plan {
-    let ids = jobs.iter().map(|job| &job.id).collect();
     let input = PlanInput {
         key: key(),
-        manifest_ids: &ids,
+        is_in_manifest: &|id| jobs.iter().any(|job| job.id == *id),
         history,
         run_limit: None,
         limits: Vec::new(),

@@ -19,7 +19,9 @@ pub fn limit(usd: &str) -> Limit {
 
 /// The plan of jobs in the light of a history, within a limit.
 pub fn plan(jobs: &[Arc<Job>], history: &History, limit: Option<&str>) -> Plan {
-    Plan { run_limit: limit.map(self::limit), ..plan_of(jobs, history) }
+    let mut plan = plan_of(jobs, history);
+    plan.run_limit = limit.map(self::limit);
+    plan
 }
 
 /// A task of an earlier run that is at the service since then.
