@@ -3,6 +3,7 @@
 
 mod browser;
 mod looks;
+mod many;
 mod plan;
 mod sheet;
 #[expect(dead_code, unused_imports, reason = "the other tests use the rest")]

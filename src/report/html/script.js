@@ -53,14 +53,53 @@
   const playable = (card) => { const frame = $(".frame", card), { file, url } = frame.dataset; return !$(".none:not(.gone)", frame) && (Boolean(file || url) || card.dataset.state === "completed"); };
   // While a page is being printed, what is far is there, too.
   let printing = false;
-  const seen = new IntersectionObserver((entries) => {
-    for (const { target, isIntersecting } of entries) {
-      const frame = $(".frame", target), video = $("video", frame);
-      if (isIntersecting && !video && playable(target)) fill(frame);
-      else if (!isIntersecting && video?.paused && !printing) { const picture = still(video); video.removeAttribute("src"); video.load(); frame.replaceChildren(...picture); }
+  function come(card) { const frame = $(".frame", card); if (!$("video", frame) && playable(card)) fill(frame); }
+  function go(card) {
+    const frame = $(".frame", card), video = $("video", frame);
+    if (video?.paused && !printing) { const picture = still(video); video.removeAttribute("src"); video.load(); frame.replaceChildren(...picture); }
+  }
+  const seen = new IntersectionObserver((entries) => { for (const { target, isIntersecting } of entries) (isIntersecting ? come : go)(target); }, { rootMargin: "60% 0px" });
+
+  // A browser looks at each card again in every frame in which somebody scrolls, and places all of a grid again where one of its cards has
+  // another height than was thought. So many cards stand in blocks of a few rows, of which a browser sees the near ones alone. A block
+  // ends where a row does: it looks as if there were none.
+  const MANY = 300, ROWS = 4;
+  const sheet = $("#sheet"), items = [...sheet.children];
+  const near = new IntersectionObserver((entries) => {
+    for (const { target, isIntersecting } of entries) for (const card of $$(".card", target)) {
+      if (isIntersecting) seen.observe(card);
+      else { seen.unobserve(card); go(card); }
     }
-  }, { rootMargin: "60% 0px" });
-  cards.forEach((card) => seen.observe(card));
+  }, { rootMargin: "120% 0px" });
+  let blocks = [];
+  function blocksOf(room, span) {
+    const all = [[]];
+    let used = 0, rows = 1;
+    for (const item of items) {
+      const wide = item.hidden ? 0 : span(item);
+      if (used + wide > room) {
+        used = 0;
+        rows += 1;
+        if (rows > ROWS) { all.push([]); rows = 1; }
+      }
+      used += wide;
+      all.at(-1).push(item);
+    }
+    return all;
+  }
+  function standInBlocks(room, span) {
+    const all = blocksOf(room, span);
+    if (all.length === blocks.length && all.every((block, number) => block.length === blocks[number].length)) return;
+    const focus = document.activeElement;
+    blocks = all;
+    near.disconnect();
+    seen.disconnect();
+    sheet.classList.add("blocks");
+    sheet.replaceChildren(...all.map((block) => { const element = Object.assign(document.createElement("div"), { className: "block" }); element.append(...block); return element; }));
+    for (const block of sheet.children) near.observe(block);
+    if (focus !== document.activeElement) focus.focus({ preventScroll: true });
+  }
+  if (cards.length < MANY) cards.forEach((card) => seen.observe(card));
 
   const size = $("#size");
 
@@ -108,17 +147,20 @@
   // As many columns as there is room for; pairs of them unless every video stands. Takes of one job stand in a row of their own, or
   // beside others where there is room for all of them.
   function place() {
-    const sheet = $("#sheet"), { columnGap, paddingLeft, paddingRight } = getComputedStyle(sheet), gap = parseFloat(columnGap);
+    const { columnGap, paddingLeft, paddingRight } = getComputedStyle(sheet), gap = parseFloat(columnGap);
     const width = sheet.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight);
     const fits = Math.max(2, Math.floor((width + gap) / (Number(size.value) + gap)));
     const room = shown().every((card) => card.matches(".upright")) ? fits : fits - (fits % 2);
-    sheet.style.gridTemplateColumns = `repeat(${room}, minmax(0, 1fr))`;
+    sheet.style.setProperty("--columns", `repeat(${room}, minmax(0, 1fr))`);
+    const columns = (card) => (card.matches(".upright") ? 1 : 2);
+    const wantedBy = (group) => $$(".card", group).reduce((sum, card) => sum + columns(card), 0);
     for (const group of takes) {
-      const wanted = $$(".card", group).reduce((sum, card) => sum + (card.matches(".upright") ? 1 : 2), 0);
+      const wanted = wantedBy(group);
       group.style.gridColumn = wanted <= room ? `span ${wanted}` : "1 / -1";
       // All of them in one row, whatever their number.
       group.style.gridTemplateColumns = `repeat(${wanted}, minmax(7rem, 1fr))`;
     }
+    if (cards.length >= MANY) standInBlocks(room, (item) => (item.matches(".takes") ? Math.min(wantedBy(item), room) : columns(item)));
   }
   const resize = () => { store.set("size", size.value); place(); };
   size.value = store.get("size") ?? size.value;
@@ -282,12 +324,17 @@
   function moveRow(by) {
     const from = document.activeElement?.closest?.(".card");
     if (!from) return move(by);
+    // Of a block that it does not draw, a browser may not know where anything stands: those of the next rows are drawn while it is asked.
+    const all = shown(), at = all.indexOf(from), most = 2 * getComputedStyle(sheet).getPropertyValue("--columns").match(/\d+/)[0];
+    const around = all.slice(Math.max(0, at - most), at + most + 1), drawn = new Set(around.map((card) => card.closest(".block")).filter(Boolean));
+    for (const block of drawn) block.style.contentVisibility = "visible";
     const { left, top } = from.getBoundingClientRect();
-    const others = shown().map((card) => ({ card, box: card.getBoundingClientRect() })).filter(({ box }) => (box.top - top) * by > 8);
+    const others = around.map((card) => ({ card, box: card.getBoundingClientRect() })).filter(({ box }) => (box.top - top) * by > 8);
     const row = Math.min(...others.map(({ box }) => (box.top - top) * by));
-    const near = others.filter(({ box }) => (box.top - top) * by < row + 60).sort((a, b) => Math.abs(a.box.left - left) - Math.abs(b.box.left - left));
-    near[0]?.card.focus({ preventScroll: true });
-    near[0]?.card.scrollIntoView({ block: "nearest" });
+    const next = others.filter(({ box }) => (box.top - top) * by < row + 60).sort((a, b) => Math.abs(a.box.left - left) - Math.abs(b.box.left - left));
+    next[0]?.card.focus({ preventScroll: true });
+    next[0]?.card.scrollIntoView({ block: "nearest" });
+    for (const block of drawn) block.style.contentVisibility = "";
   }
   document.addEventListener("keydown", (event) => {
     if ((event.ctrlKey || event.metaKey) && event.key === "p") { event.preventDefault(); printAll(); return; }
