@@ -5,6 +5,7 @@
 //! flags, because another order is another fingerprint, and another fingerprint pays again. So it is written here.
 
 use std::fmt;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -23,7 +24,7 @@ pub struct Request {
 /// SHA-256 of the canonical request body, as 64 hexadecimal digits.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
 #[serde(transparent)]
-pub struct Fingerprint(String);
+pub struct Fingerprint(Arc<str>);
 
 impl Request {
     /// The request for a checked job. Every effective value is sent, also where it is the service's default: what a job
@@ -115,13 +116,13 @@ fn image_value(urls: &[String]) -> Option<Value> {
 
 impl Fingerprint {
     fn of(body: &str) -> Self {
-        Self(hex(&Sha256::digest(body.as_bytes())))
+        Self(hex(&Sha256::digest(body.as_bytes())).into())
     }
 
     /// A fingerprint that the ledger stored earlier.
     #[must_use]
     pub fn stored(hex: String) -> Self {
-        Self(hex)
+        Self(hex.into())
     }
 
     /// The 64 hexadecimal digits.

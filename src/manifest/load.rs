@@ -252,9 +252,13 @@ fn build(
         found.extend(slips::limit_of_nobody(label, &jobs, place));
     }
     let unsound = unsound(found);
-    let ids = jobs.iter().map(|job| &job.id).chain(&unsound).collect();
-    let is_complete = found.iter().all(|finding| finding.severity == Severity::Warning);
-    let moves = moves(&raw.moved, &ids, is_complete, found);
+    let moves = if raw.moved.is_empty() {
+        Vec::new()
+    } else {
+        let ids = jobs.iter().map(|job| &job.id).chain(&unsound).collect();
+        let is_complete = found.iter().all(|finding| finding.severity == Severity::Warning);
+        moves(&raw.moved, &ids, is_complete, found)
+    };
     let manifest = Manifest {
         key: BatchKey { name: name(raw, options.path, found), batch },
         jobs,

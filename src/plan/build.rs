@@ -192,7 +192,9 @@ impl Plan {
                 Action::InDoubt => &mut totals.in_doubt,
             } += 1;
             totals.cost += planned.cost;
-            totals.at_risk += planned.at_risk;
+            if !planned.at_risk.is_zero() {
+                totals.at_risk += planned.at_risk;
+            }
         }
         totals.fetch = self.downloads.as_ref().map_or(0, |downloads| downloads.missing.len());
         let held = self.jobs.iter().filter(|planned| planned.action == Action::Hold);

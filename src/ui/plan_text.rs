@@ -175,7 +175,7 @@ pub(super) fn told(plan: &Plan) -> Vec<String> {
             totals.at_risk
         ));
     }
-    if plan.worst_case() > totals.cost {
+    if plan.retries > 0 && plan.worst_case() > totals.cost {
         let stop = if plan.most() < plan.worst_case() { ": they stop at the limit" } else { "" };
         lines.push(format!("at most ${} with every paid retry{stop}", plan.most()));
     }

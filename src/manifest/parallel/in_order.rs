@@ -7,7 +7,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 
 /// How many results of each thread may wait to be taken.
-const AHEAD: usize = 2;
+const AHEAD: usize = 8;
 
 /// Works on each thing, and hands what comes of them to `take` in their order. What it does not take may not be worked on.
 pub(in crate::manifest) fn in_order<T: Sync, U: Send, R>(
