@@ -102,6 +102,7 @@ impl Table<'_> {
         let Self { header, separator, file, at, .. } = self;
         let wrong = |rule, message| Diagnostic::error(rule, message, (*at).clone().value());
         let mut reader = csv::ReaderBuilder::new();
+        // A piece ends with a line, so the first one alone has none above it.
         let reader = reader.delimiter(*separator).flexible(true).has_headers(piece.above == 0);
         let mut rows = Vec::new();
         for record in reader.from_reader(piece.text.as_bytes()).into_records() {
@@ -238,6 +239,26 @@ mod tests {
         let [ragged] = &found[..] else { panic!("{found:?}") };
         let line = ragged.row.as_ref().map(|row| row.line);
         assert_eq!((ragged.rule.code(), line), ("csv-ragged", Some(2 * 3000 + 2)));
+    }
+
+    #[test]
+    fn a_mark_in_the_midst_of_a_table_is_a_part_of_its_cell_wherever_it_is_read_in_pieces() {
+        let row = |number: usize| format!("\u{feff}\"row {number} {}\n", "text ".repeat(40));
+        let csv: String = std::iter::once("a\n".to_owned()).chain((0..2000).map(row)).collect();
+        let (rows, found) = parsed(&csv);
+        assert_eq!((rows.len(), found), (2000, Vec::new()));
+        assert!(
+            rows.iter()
+                .enumerate()
+                .all(|(number, row)| cell(row, "a").starts_with(&format!("\u{feff}\"row {number} ")))
+        );
+    }
+
+    #[test]
+    fn of_too_many_rows_one_thing_is_told() {
+        let csv = format!("a\n{}", "1\n".repeat(MOST_JOBS + 100_000));
+        let (rows, found) = parsed(&csv);
+        assert_eq!((rows.len(), found), (MOST_JOBS, vec!["csv-too-long"]));
     }
 
     #[test]
