@@ -57,10 +57,11 @@ impl Finisher {
         let mut jobs = Vec::new();
         if let Some(job) = job {
             list.extend(self.same.note(&self.jobs, &job, id_at));
-            // The first one is the job itself.
             let others = ids.into_iter().zip(1..).skip(1);
-            jobs = others.map(|(id, take)| Arc::new(Job { id, take, ..Job::clone(&job) })).collect();
-            jobs.insert(0, job);
+            let others: Vec<Arc<Job>> =
+                others.map(|(id, take)| Arc::new(Job { id, take, ..Job::clone(&job) })).collect();
+            // The first one is the job itself.
+            jobs = std::iter::once(job).chain(others).collect();
         }
         self.place_files(&mut jobs, files, || files_at.clone().unwrap_or_else(id_at), &mut list);
         // In an entry with an unknown or mistyped key, that is what is missing.

@@ -1,9 +1,10 @@
 //! What stands in the place of a picture that is not there: why not, what that means for the money, and what to do next.
 
+use jiff::Timestamp;
+
 use super::text::plain;
 use crate::report::Commands;
 use crate::report::row::{JobState, Row};
-use jiff::Timestamp;
 
 /// Why a job has no video, in words.
 pub(super) struct Standing {
@@ -51,7 +52,7 @@ impl Standing {
 
 /// What went wrong, with the service's code.
 fn cause(row: &Row) -> Option<String> {
-    let message = plain(row.error_message.as_deref()?);
+    let message = plain(row.error_message.as_deref().filter(|message| !message.is_empty())?);
     Some(match row.error_code.as_deref() {
         Some(code) => format!("{message} ({})", plain(code)),
         None => message.into_owned(),

@@ -30,7 +30,7 @@ impl Tasks {
     /// One more, or one that is only counted: the first ones are drawn.
     pub(super) fn add(&mut self, job: &str, times: Times) {
         if self.drawn.len() < MOST {
-            self.drawn.push((job.to_string(), times));
+            self.drawn.push((job.to_owned(), times));
         } else {
             self.left_out += 1;
         }
