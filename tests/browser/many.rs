@@ -23,7 +23,7 @@ fn scrolled(page: &mut Browser) -> f64 {
     };
     let before = worked(page);
     page.eval(
-        "new Promise((done) => { let frames = 0;
+        "new Promise((done) => { let frames = 0; scrollTo(0, 0);
             const step = () => { scrollBy(0, 150); if (++frames < 100) requestAnimationFrame(step); else done(); };
             requestAnimationFrame(step); })",
     );
@@ -63,12 +63,16 @@ const ELSEWHERE: &str = "(() => {
 fn cards_in_blocks_stand_where_they_would_without() {
     let job = |number: usize| {
         let upright = if number.is_multiple_of(7) { ", aspect_ratio: '9:16'" } else { "" };
-        let takes = if number.is_multiple_of(50) { ", takes: 3" } else { "" };
+        let takes = match number {
+            150 => ", takes: 9",
+            number if number.is_multiple_of(50) => ", takes: 3",
+            _ => "",
+        };
         format!("  - {{ id: j{number}, prompt: number {number}{upright}{takes} }}\n")
     };
     let jobs: String = (0..600).map(job).collect();
     let manifest = format!("version: 1\ndefaults: {{ model: alpha-2 }}\njobs:\n{jobs}");
-    assert_eq!(opened(&manifest).eval(ELSEWHERE), json!([true, 0, 624]));
+    assert_eq!(opened(&manifest).eval(ELSEWHERE), json!([true, 0, 630]));
 
     let mut page = opened(&manifest);
     page.eval(
@@ -80,6 +84,38 @@ fn cards_in_blocks_stand_where_they_would_without() {
     let kept = page.eval("document.activeElement.id");
     let found = page.eval(ELSEWHERE);
     assert_eq!((kept, &found[0], &found[1]), (json!("text"), &json!(true), &json!(0)), "{found}");
+}
+
+#[test]
+fn blocks_are_made_again_around_what_somebody_reads() {
+    let mut page = opened(&numbered_jobs(2000));
+    page.eval("document.querySelector('#job-j900').scrollIntoView({ block: 'center' })");
+    page.wait_for("document.querySelector('#job-j900').getBoundingClientRect().top > 0");
+    page.click("#job-j900 .pick");
+    let first = "(() => { const bar = document.querySelector('.tools').getBoundingClientRect().bottom;
+        return [20, 60, 100].map((below) => document.elementFromPoint(300, bar + below)?.closest('.card')?.dataset.id).find(Boolean) ?? null; })()";
+    page.wait_for(&format!("{first} !== null"));
+    let before = page.eval(first);
+    let resized =
+        "{ const size = document.querySelector('#size'); size.value = 300; size.dispatchEvent(new Event('input')); }";
+    page.eval(resized);
+    page.eval("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))");
+    let place = format!("document.querySelector('#job-{}').getBoundingClientRect()", before.as_str().expect("a card"));
+    let is_seen = format!("{place}.bottom > 0 && {place}.top < innerHeight");
+    assert_eq!(page.eval(&is_seen), true, "{before} is at {}", page.eval(&format!("{place}.top")));
+    assert_eq!(page.eval("document.activeElement.closest('.card')?.dataset.id ?? null"), "j900", "the focus");
+}
+
+#[test]
+fn an_arrow_leaves_a_row_of_many_takes() {
+    let mut page = opened(
+        "version: 1\ndefaults: { model: alpha-2 }\njobs:\n  - { id: a, prompt: a, takes: 40 }\n  - { id: b, prompt: b }\n",
+    );
+    page.press("j");
+    page.press("ArrowDown");
+    assert_eq!(page.eval("document.activeElement.dataset.id"), "b");
+    page.press("ArrowUp");
+    assert_eq!(page.eval("document.activeElement.dataset.id"), "a");
 }
 
 #[test]

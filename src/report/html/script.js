@@ -44,8 +44,8 @@
     play.setAttribute("aria-label", "Play");
     video.controls = false;
     video.addEventListener("play", () => { video.controls = true; });
-    frame.addEventListener("pointerenter", () => { if (matchMedia("(hover: hover)").matches) video.controls = true; });
-    frame.addEventListener("pointerleave", () => { if (video.paused) video.controls = false; });
+    frame.onpointerenter = () => { if (matchMedia("(hover: hover)").matches) video.controls = true; };
+    frame.onpointerleave = () => { if (video.paused) video.controls = false; };
     play.addEventListener("click", () => video.play());
     video.addEventListener("error", () => { if (!video.isConnected) play.remove(); });
     frame.replaceChildren(video, play);
@@ -56,7 +56,7 @@
   function come(card) { const frame = $(".frame", card); if (!$("video", frame) && playable(card)) fill(frame); }
   function go(card) {
     const frame = $(".frame", card), video = $("video", frame);
-    if (video?.paused && !printing) { const picture = still(video); video.removeAttribute("src"); video.load(); frame.replaceChildren(...picture); }
+    if (video?.paused && !printing && video !== document.fullscreenElement) { const picture = still(video); video.removeAttribute("src"); video.load(); frame.replaceChildren(...picture); }
   }
   const seen = new IntersectionObserver((entries) => { for (const { target, isIntersecting } of entries) (isIntersecting ? come : go)(target); }, { rootMargin: "60% 0px" });
 
@@ -87,7 +87,9 @@
     }
     return all;
   }
-  function standInBlocks(room, span) {
+  function standInBlocks(room, span, sight) {
+    // A video that is taken out, even for a moment, leaves the full screen.
+    if (document.fullscreenElement) return;
     const all = blocksOf(room, span);
     if (all.length === blocks.length && all.every((block, number) => block.length === blocks[number].length)) return;
     const focus = document.activeElement;
@@ -95,9 +97,29 @@
     near.disconnect();
     seen.disconnect();
     sheet.classList.add("blocks");
-    sheet.replaceChildren(...all.map((block) => { const element = Object.assign(document.createElement("div"), { className: "block" }); element.append(...block); return element; }));
+    const old = $$(":scope > .block", sheet);
+    for (const block of all) {
+      const element = Object.assign(document.createElement("div"), { className: "block" });
+      sheet.append(element);
+      // Moved where a browser can do that, and not taken out for a moment: what plays plays on.
+      for (const item of block) { if (element.moveBefore) element.moveBefore(item, null); else element.append(item); }
+    }
+    for (const block of old) block.remove();
+    // A block that was never drawn is taken to be as tall as the first one.
+    const first = sheet.firstElementChild;
+    first.style.contentVisibility = "visible";
+    sheet.style.setProperty("--tall", `${first.clientHeight - 8}px`);
+    first.style.contentVisibility = "";
     for (const block of sheet.children) near.observe(block);
     if (focus !== document.activeElement) focus.focus({ preventScroll: true });
+    if (sight?.card.checkVisibility()) scrollBy(0, sight.card.getBoundingClientRect().top - sight.top);
+  }
+  // A card that is read now: it stays where it is when blocks are made again.
+  function inSight() {
+    const bar = $(".tools").getBoundingClientRect().bottom;
+    const points = [10, 60, 110].flatMap((below) => [0.3, 0.4, 0.6].map((across) => [innerWidth * across, bar + below]));
+    const card = scrollY ? points.map(([x, y]) => document.elementFromPoint(x, y)?.closest(".card")).find(Boolean) : null;
+    return card ? { card, top: card.getBoundingClientRect().top } : null;
   }
   if (cards.length < MANY) cards.forEach((card) => seen.observe(card));
 
@@ -147,6 +169,7 @@
   // As many columns as there is room for; pairs of them unless every video stands. Takes of one job stand in a row of their own, or
   // beside others where there is room for all of them.
   function place() {
+    const sight = cards.length >= MANY ? inSight() : null;
     const { columnGap, paddingLeft, paddingRight } = getComputedStyle(sheet), gap = parseFloat(columnGap);
     const width = sheet.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight);
     const fits = Math.max(2, Math.floor((width + gap) / (Number(size.value) + gap)));
@@ -160,12 +183,13 @@
       // All of them in one row, whatever their number.
       group.style.gridTemplateColumns = `repeat(${wanted}, minmax(7rem, 1fr))`;
     }
-    if (cards.length >= MANY) standInBlocks(room, (item) => (item.matches(".takes") ? Math.min(wantedBy(item), room) : columns(item)));
+    if (cards.length >= MANY) standInBlocks(room, (item) => (item.matches(".takes") ? Math.min(wantedBy(item), room) : columns(item)), sight);
   }
   const resize = () => { store.set("size", size.value); place(); };
   size.value = store.get("size") ?? size.value;
   size.addEventListener("input", resize);
   addEventListener("resize", place);
+  document.addEventListener("fullscreenchange", place);
   resize();
   for (const button of $$("[data-show]")) button.addEventListener("click", () => set({ text: "", model: "", tag: "", states: filter.states.includes(button.dataset.show) ? [] : [button.dataset.show] }));
 
@@ -325,13 +349,15 @@
     const from = document.activeElement?.closest?.(".card");
     if (!from) return move(by);
     // Of a block that it does not draw, a browser may not know where anything stands: those of the next rows are drawn while it is asked.
-    const all = shown(), at = all.indexOf(from), most = 2 * getComputedStyle(sheet).getPropertyValue("--columns").match(/\d+/)[0];
+    // The takes of one job are one row, however many they are.
+    const row = Math.max(getComputedStyle(sheet).getPropertyValue("--columns").match(/\d+/)[0], ...takes.map((group) => $$(".card", group).length));
+    const all = shown(), at = all.indexOf(from), most = 2 * row;
     const around = all.slice(Math.max(0, at - most), at + most + 1), drawn = new Set(around.map((card) => card.closest(".block")).filter(Boolean));
     for (const block of drawn) block.style.contentVisibility = "visible";
     const { left, top } = from.getBoundingClientRect();
     const others = around.map((card) => ({ card, box: card.getBoundingClientRect() })).filter(({ box }) => (box.top - top) * by > 8);
-    const row = Math.min(...others.map(({ box }) => (box.top - top) * by));
-    const next = others.filter(({ box }) => (box.top - top) * by < row + 60).sort((a, b) => Math.abs(a.box.left - left) - Math.abs(b.box.left - left));
+    const distance = Math.min(...others.map(({ box }) => (box.top - top) * by));
+    const next = others.filter(({ box }) => (box.top - top) * by < distance + 60).sort((a, b) => Math.abs(a.box.left - left) - Math.abs(b.box.left - left));
     next[0]?.card.focus({ preventScroll: true });
     next[0]?.card.scrollIntoView({ block: "nearest" });
     for (const block of drawn) block.style.contentVisibility = "";

@@ -1,5 +1,7 @@
 //! What stands in the place of a picture that is not there: why not, what that means for the money, and what to do next.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 
 use super::text::plain;
@@ -52,9 +54,9 @@ impl Standing {
 
 /// What went wrong, with the service's code.
 fn cause(row: &Row) -> Option<String> {
-    let message = plain(row.error_message.as_deref().filter(|message| !message.is_empty())?);
-    Some(match row.error_code.as_deref() {
-        Some(code) => format!("{message} ({})", plain(code)),
-        None => message.into_owned(),
-    })
+    let message = row.error_message.as_deref().filter(|message| !message.is_empty()).map(plain);
+    match (message, row.error_code.as_deref().map(plain)) {
+        (Some(message), Some(code)) => Some(format!("{message} ({code})")),
+        (one, other) => one.or(other).map(Cow::into_owned),
+    }
 }
