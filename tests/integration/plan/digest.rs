@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use proptest::prelude::*;
-use shotlist::domain::{Attempt, AttemptState, History, Job, JobId, OutputPath, Request, Spec, Usd};
+use shotlist::domain::{Attempt, AttemptState, Digest, History, Job, JobId, OutputPath, Request, Spec, Usd};
 use shotlist::plan::Plan;
 
 use crate::support::fake::{jobs, plan_of};
@@ -82,5 +82,20 @@ proptest! {
         let other = if is_same { one.clone() } else { other };
         let digests = [plan(&one, &around_one).digest().clone(), plan(&other, &around_other).digest().clone()];
         prop_assert_eq!(digests[0] == digests[1], one == other);
+    }
+}
+
+/// What was approved once is approved by every later version, and from a thousand jobs on the digest is made aside.
+#[test]
+fn the_digest_is_over_this_form_of_a_plan_however_long_it_is() {
+    for count in [1, 999, 1000, 1001] {
+        let many = jobs(count);
+        let plan = plan_of(&many, &History::default());
+        let mut bought: Vec<(&str, &str, i64, [i64; 0])> =
+            many.iter().map(|job| (job.id.as_str(), job.request.body(), job.price.micros(), [])).collect();
+        bought.sort_unstable();
+        let form = ("shotlist plan 1", &plan.key.name, &plan.key.batch, 0, bought);
+        let text = serde_json::to_string(&form).expect("JSON");
+        assert_eq!((plan.clone().digest(), plan.digest()), (&Digest::of(&text), &Digest::of(&text)), "{count} jobs");
     }
 }
