@@ -6,12 +6,23 @@
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::service::Echo;
 
 /// The least that a length differs by, in seconds: some services measure what they made.
 const SHORTEST: f64 = 0.5;
+
+/// What a request asks for of all that a service may echo, of whatever type it is.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Asked {
+    model: Value,
+    duration: Value,
+    size: Value,
+    aspect_ratio: Value,
+}
 
 /// What was found to differ, by model and field: each is told once.
 #[derive(Debug, Default)]
@@ -23,9 +34,9 @@ impl Echoes {
         if echo.is_empty() {
             return None;
         }
-        let asked: Value = serde_json::from_str(request).ok()?;
+        let asked: Asked = serde_json::from_str(request).ok()?;
         let differing = differences(&asked, echo);
-        let model = asked["model"].as_str()?;
+        let model = asked.model.as_str()?;
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let news: Vec<String> = differing
             .into_iter()
@@ -41,15 +52,16 @@ impl Echoes {
     }
 }
 
-fn differences(asked: &Value, echo: &Echo) -> Vec<(&'static str, String)> {
+fn differences(asked: &Asked, echo: &Echo) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
-    if let (Some(asked), Some(made)) = (asked["duration"].as_f64(), echo.duration_s)
+    if let (Some(asked), Some(made)) = (asked.duration.as_f64(), echo.duration_s)
         && (asked - made).abs() >= SHORTEST
     {
         found.push(("duration", format!("{made} s where {asked} s were asked for")));
     }
-    for (field, made) in [("size", &echo.size), ("aspect_ratio", &echo.aspect_ratio)] {
-        if let (Some(asked), Some(made)) = (asked[field].as_str(), made)
+    let texts = [("size", &asked.size, &echo.size), ("aspect_ratio", &asked.aspect_ratio, &echo.aspect_ratio)];
+    for (field, asked, made) in texts {
+        if let (Some(asked), Some(made)) = (asked.as_str(), made)
             && plain(asked) != plain(made)
         {
             found.push((field, format!("`{field}` {made} where {asked} was asked for")));

@@ -12,6 +12,9 @@ const TEMPORARY: &str = ".shotlist-";
 /// A file that is on its way for longer than this belongs to a process that is dead.
 const LONGEST_WAY: Duration = Duration::from_hours(1);
 
+/// How many bytes are written at once: a page of thousands of cards is megabytes.
+const PIECE: usize = 1 << 16;
+
 /// Replaces a file: a reader sees the old one or the new one, whole, also after the power was lost in between. A link of
 /// that name is replaced, and what it leads to stays as it is.
 pub(crate) fn replace(
@@ -28,7 +31,7 @@ pub(crate) fn replace(
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
     let file = builder.tempfile_in(folder)?;
-    let mut buffer = BufWriter::new(file.as_file());
+    let mut buffer = BufWriter::with_capacity(PIECE, file.as_file());
     write(folder, &mut buffer)?;
     buffer.flush()?;
     drop(buffer);

@@ -4,6 +4,7 @@
 //! over it. Unknown is an empty cell. A cell that a spreadsheet would run as a formula gets an apostrophe in front;
 //! the byte-exact text is in the JSON report.
 
+use std::borrow::Cow;
 use std::io::Write;
 use std::path::Path;
 
@@ -51,9 +52,11 @@ pub(super) fn write(report: &Report, folder: &Path, to: &mut impl Write) -> std:
     let sheet = report.sheet();
     writer.write_record(heads(&sheet))?;
     for row in report.rows_seen_from(folder) {
-        let cells = cells(&row);
-        let all = cells.iter().map(String::as_str).chain(of_sheet(&row, &sheet));
-        writer.write_record(all.map(|text| cell(text).into_owned()))?;
+        let own = cells(&row);
+        for text in own.iter().map(AsRef::as_ref).chain(of_sheet(&row, &sheet)) {
+            writer.write_field(cell(text).as_bytes())?;
+        }
+        writer.write_record(None::<&[u8]>)?;
     }
     writer.flush()
 }
@@ -77,48 +80,50 @@ pub(super) fn of_sheet<'r>(row: &'r Row, sheet: &'r Sheet<'r>) -> impl Iterator<
 }
 
 /// The cells of a row under [`COLUMNS`].
-pub(super) fn cells(row: &Row) -> [String; COLUMNS.len()] {
-    let text = |value: &Option<String>| value.clone().unwrap_or_default();
+pub(super) fn cells(row: &Row) -> [Cow<'_, str>; COLUMNS.len()] {
     [
-        row.id.clone(),
-        row.batch.clone(),
-        row.model.clone(),
-        row.state.name().to_owned(),
-        charge_name(row),
+        row.id.as_str().into(),
+        row.batch.as_str().into(),
+        row.model.as_str().into(),
+        row.state.name().into(),
+        charge_name(row).into(),
         shown(row.cost_usd),
-        text(&row.task_id),
-        text(&row.video_url),
-        text(&row.file),
-        text(&row.sha256),
+        text(row.task_id.as_deref()),
+        text(row.video_url.as_deref()),
+        text(row.file.as_deref()),
+        text(row.sha256.as_deref()),
         shown(row.bytes),
-        text(&row.size),
-        text(&row.aspect_ratio),
+        text(row.size.as_deref()),
+        text(row.aspect_ratio.as_deref()),
         shown(row.duration_s),
-        row.take.to_string(),
-        row.tags.join(", "),
-        text(&row.face),
-        row.attempts.to_string(),
-        row.polls.to_string(),
+        row.take.to_string().into(),
+        row.tags.join(", ").into(),
+        text(row.face.as_deref()),
+        row.attempts.to_string().into(),
+        row.polls.to_string().into(),
         shown(row.submitted_at.map(moment)),
         shown(row.completed_at.map(moment)),
         shown(row.generation_s),
-        text(&row.error_code),
-        row.error_message.clone().or_else(|| row.declared.clone()).unwrap_or_default(),
-        text(&row.prompt),
-        row.price_usd.to_string(),
-        row.at_risk_usd.to_string(),
+        text(row.error_code.as_deref()),
+        row.error_message.as_deref().or(row.declared.as_deref()).unwrap_or_default().into(),
+        text(row.prompt.as_deref()),
+        row.price_usd.to_string().into(),
+        row.at_risk_usd.to_string().into(),
     ]
 }
 
-fn shown(value: Option<impl ToString>) -> String {
-    value.map(|value| value.to_string()).unwrap_or_default()
+fn text(value: Option<&str>) -> Cow<'_, str> {
+    value.unwrap_or_default().into()
 }
 
-fn charge_name(row: &Row) -> String {
+fn shown(value: Option<impl ToString>) -> Cow<'static, str> {
+    value.map(|value| value.to_string().into()).unwrap_or_default()
+}
+
+fn charge_name(row: &Row) -> &'static str {
     match row.charge {
         crate::domain::Charge::None => "none",
         crate::domain::Charge::Charged => "charged",
         crate::domain::Charge::Unknown => "unknown",
     }
-    .to_owned()
 }

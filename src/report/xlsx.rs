@@ -67,7 +67,7 @@ fn fill(sheet: &mut Worksheet, report: &Report, folder: &Path) -> Result<(), Xls
     for row in report.rows_seen_from(folder) {
         line += 1;
         let own = cells(&row);
-        let texts = own.iter().map(String::as_str).chain(of_sheet(&row, &names));
+        let texts = own.iter().map(AsRef::as_ref).chain(of_sheet(&row, &names));
         for ((column, head), text) in (0..).zip(&heads).zip(texts).filter(|(_, text)| !text.is_empty()) {
             put(sheet, line, column, head, text, &row, &forms, &mut links)?;
         }
