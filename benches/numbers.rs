@@ -10,6 +10,8 @@
 
 #[path = "support/books.rs"]
 mod books;
+#[path = "support/few_open.rs"]
+mod few_open;
 #[path = "support/late.rs"]
 mod late;
 #[path = "support/peers.rs"]
@@ -29,6 +31,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use books::with_books;
+use few_open::scheduled_with_few_open;
 use late::late;
 use peers::Peers;
 use process::{Cost, cost_of};
@@ -45,6 +48,8 @@ const OUTSTANDING: [usize; 2] = [200, 1000];
 const TASKS: usize = 200;
 const SLOTS: usize = 50;
 const SLOW: Duration = Duration::from_secs(1);
+/// How many submissions may be open with so many slots (`shotlist money`, what a crash can put in doubt).
+const OPEN: usize = 4;
 
 fn main() {
     row("", "shotlist", "peer", "ratio", "bar");
@@ -176,6 +181,10 @@ impl Makespan {
         let ideal = scheduled(&takes, SLOTS);
         let over = |wall: f64| format!("{:.4}", wall / ideal);
         row(what, &over(wall), &over(scheduled(&seen, SLOTS)), "-", "1.005");
+        if !self.delay.is_zero() {
+            let least = scheduled_with_few_open(&takes, SLOTS, OPEN, self.delay.as_secs_f64());
+            row("    over the least with 4 submissions open", &format!("{:.4}", wall / least), "-", "-", "-");
+        }
         let polls = jobs.iter().filter_map(|job| job["polls"].as_f64()).sum::<f64>() / takes.len() as f64;
         let theirs = takes.iter().map(|takes| (takes / 8.0).ceil()).sum::<f64>() / takes.len() as f64;
         row("    polls a task", &format!("{polls:.1}"), &format!("{theirs:.1}"), "-", "5");

@@ -1,7 +1,8 @@
 //! What the brake costs when all is well: the engine on a simulated clock, with a second of latency on each submission and tasks
 //! that take as long as documented. Few submissions are open at once (spec: one until something was taken, then at most a
 //! sixteenth of the slots and at least four), so that a bad moment puts few in doubt; the wall time is held against that of slots
-//! which are all refilled the moment that a task ends, submissions of a second included.
+//! which are all refilled the moment that a task ends, submissions of a second included, and against the least that so few
+//! open submissions allow.
 //!
 //! `cargo bench --bench trust`
 #![expect(unreachable_pub, reason = "nothing of a test is reachable, and `pub` says what other files of it use")]
@@ -9,6 +10,8 @@
 #[expect(dead_code, reason = "the tests use more of it")]
 #[path = "../tests/integration/support/fake.rs"]
 mod fake;
+#[path = "support/few_open.rs"]
+mod few_open;
 #[path = "../tests/integration/support/schedule.rs"]
 mod schedule;
 
@@ -17,6 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fake::{FakeService, MemoryLedger, jobs, plan_of, run};
+use few_open::scheduled_with_few_open;
 use schedule::scheduled;
 use shotlist::domain::{History, Job};
 use shotlist::engine::{Settings, Stop};
@@ -29,19 +33,27 @@ const WAVES: usize = 10;
 const TYPICAL_S: [(u32, u32); 2] = [(60, 180), (30, 120)];
 
 fn main() {
-    print(&format!("{:<24} {:>8} {:>12} {:>12} {:>9}", "", "jobs", "wall s", "ideal s", "of ideal"));
+    print(&format!("{:<24} {:>8} {:>12} {:>12} {:>9} {:>9}", "", "jobs", "wall s", "ideal s", "of ideal", "of least"));
     for slots in [8, 50, 1000] {
         for typical_s in TYPICAL_S {
-            let (wall, ideal, jobs) = measured(slots, typical_s);
+            let Measured { wall, ideal, least, jobs } = measured(slots, typical_s);
             let what = format!("{slots} slots, {} to {} s", typical_s.0, typical_s.1);
-            print(&format!("{what:<24} {jobs:>8} {wall:>12.0} {ideal:>12.0} {:>9.3}", wall / ideal));
+            let (of_ideal, of_least) = (wall / ideal, wall / least);
+            print(&format!("{what:<24} {jobs:>8} {wall:>12.0} {ideal:>12.0} {of_ideal:>9.3} {of_least:>9.3}"));
         }
     }
     print("\nLimit: 1.02 of ideal.");
 }
 
-/// The wall time, the ideal one, and the number of jobs.
-fn measured(slots: usize, typical_s: (u32, u32)) -> (f64, f64, usize) {
+/// A run's wall time, in seconds, beside what it could be.
+struct Measured {
+    wall: f64,
+    ideal: f64,
+    least: f64,
+    jobs: usize,
+}
+
+fn measured(slots: usize, typical_s: (u32, u32)) -> Measured {
     let count = (slots * WAVES).max(400);
     let mut random = fastrand::Rng::with_seed(7);
     let (min, max) = (f64::from(typical_s.0), f64::from(typical_s.1));
@@ -69,7 +81,8 @@ fn measured(slots: usize, typical_s: (u32, u32)) -> (f64, f64, usize) {
         start.elapsed().as_secs_f64()
     });
     let whole: Vec<f64> = takes.iter().map(|takes| takes + LATENCY.as_secs_f64()).collect();
-    (wall, scheduled(&whole, slots), count)
+    let least = scheduled_with_few_open(&whole, slots, (slots / 16).max(4), LATENCY.as_secs_f64());
+    Measured { wall, ideal: scheduled(&whole, slots), least, jobs: count }
 }
 
 fn print(line: &str) {
