@@ -78,6 +78,7 @@ rules! {
     NoRows "no-rows" "`for_each` lists no rows."
     NotMoney "not-money" "An amount is none of dollars."
     PromptBlank "prompt-blank" "A prompt is blank."
+    PromptHole "prompt-hole" "A cell is empty that a prompt has in the midst of its words."
     PromptLeftover "prompt-leftover" "A prompt looks as if a template in it was not filled in."
     PromptMissing "prompt-missing" "A job has no prompt."
     PromptTooLong "prompt-too-long" "A prompt is longer than the family takes."

@@ -11,6 +11,8 @@ use crate::domain::{Field, Rule};
 use crate::manifest::raw::job_field::{JobField, JobField as F};
 use crate::manifest::raw::table::wrong_type;
 use crate::manifest::source::diagnostic::{Diagnostic, unreadable};
+use crate::manifest::source::location::Pointer;
+use crate::manifest::source::slips;
 use crate::manifest::source::suggest;
 use crate::manifest::template::engine::Text;
 
@@ -88,7 +90,7 @@ impl<'r, 't> Maker<'r, 't, '_> {
             return Ok(Some((*plain).into()));
         }
         let at = || source.at(field);
-        let filled = self.fill(text, at)?;
+        let filled = if field == F::Prompt { self.fill_prompt(text, at)? } else { self.fill(text, at)? };
         let is_empty = filled.trim().is_empty();
         match field {
             // A blank prompt is told where it stands, unless an image makes it needless; a blank id always is.
@@ -149,11 +151,19 @@ impl<'r, 't> Maker<'r, 't, '_> {
         }
     }
 
+    /// Fills a prompt in, and tells of a cell that is empty among its words: what is left may say something else.
+    fn fill_prompt(&mut self, text: &Text<'_>, at: impl Fn() -> Pointer) -> Result<String, Reported> {
+        let filled = self.fill(text, &at)?;
+        let hole = text.empty_column(self.scope.row.as_ref());
+        self.found.extend(hole.map(|column| slips::hole(column, at())));
+        Ok(filled)
+    }
+
     /// The prompt of a file, which is named as it is or by a template.
     fn prompt_of_file(&mut self, source: &'r Fields<'t>) -> Result<Option<String>, Reported> {
         let at = || source.at(F::PromptFile);
         if let Some(text) = &source.prompt_in_file {
-            return self.fill(text, at).map(Some);
+            return self.fill_prompt(text, at).map(Some);
         }
         let Some(path) = source.text(F::PromptFile) else { return Ok(None) };
         let path = self.fill(path, at)?;

@@ -56,6 +56,16 @@ pub(crate) fn leftover(
     })
 }
 
+/// A cell that is empty where a prompt has it among its words.
+pub(crate) fn hole(column: &str, prompt: Pointer) -> Diagnostic {
+    let place = Location::Value(prompt, Part::Fragment(format!("row.{column}"), 0));
+    let message = format!("`row.{column}` is empty, and the prompt has a hole where it should stand");
+    let help = format!(
+        "fill the cell in, or say what stands there without it, as {{% if row.{column} %}}{{{{ row.{column} }}}} {{% endif %}}"
+    );
+    warning(Rule::PromptHole, message, place, &help)
+}
+
 /// A name in the brackets of other tools, or in half of our own: `{brand}`, `{ brand }`, `${brand}`, `[BRAND]`, `<brand>`,
 /// `%brand%`, `$brand`.
 fn named(prompt: &str, names: &[String]) -> Option<String> {

@@ -52,6 +52,14 @@ pub(crate) enum Text<'t> {
     Template(Compiled<'t>),
 }
 
+impl<'t> Text<'t> {
+    /// The first column that stands among words and is empty in a row, as far as there is nothing but words and names.
+    pub(crate) fn empty_column(&self, row: Option<&Value>) -> Option<&'t str> {
+        let Self::Template(Compiled { named: Some(named), .. }) = self else { return None };
+        named.empty_column(row?)
+    }
+}
+
 /// A compiled template.
 pub(crate) struct Compiled<'t> {
     template: Template<'t, 't>,

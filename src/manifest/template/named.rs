@@ -65,6 +65,17 @@ impl<'t> Named<'t> {
         }
         Some(text)
     }
+
+    /// The first column that stands among words and is empty in a row.
+    pub(super) fn empty_column(&self, row: &Value) -> Option<&'t str> {
+        let has_words = self.0.iter().any(|part| matches!(part, Part::Words(words) if !words.trim().is_empty()));
+        let is_empty = |column: &str| {
+            row.get_attr(column).is_ok_and(|cell| cell.as_str().is_some_and(|text| text.trim().is_empty()))
+        };
+        let columns =
+            self.0.iter().filter_map(|part| if let Part::Column(column) = part { Some(*column) } else { None });
+        columns.filter(|_| has_words).find(|column| is_empty(column))
+    }
 }
 
 fn is_name(text: &str) -> bool {
@@ -127,6 +138,17 @@ mod tests {
             let Some(filled) = named.fill(|name| scope.value(name), scope.row.as_ref()) else { return Ok(()) };
             let by_engine = templates.render(&Text::Template(compiled), &scope).map_err(|error| error.message);
             prop_assert_eq!(by_engine, Ok(filled), "{}", source);
+        }
+    }
+
+    #[test]
+    fn a_hole_is_an_empty_cell_among_words() {
+        let row = Value::from_pairs([("a", Value::from("x")), ("b", Value::from(" ")), ("n", Value::from(0))]);
+        let hole = |source| Named::of(source).expect("words and names").empty_column(&row);
+        assert_eq!([hole("a {{ row.b }} mug"), hole("{{ row.a }} of {{row.b}}")], [Some("b"); 2]);
+        for whole in ["{{ row.b }}", "{{ row.a }}{{ row.b }}", "a {{ row.a }} mug", "{{ row.n }} mugs", "a {{ b }} mug"]
+        {
+            assert_eq!(hole(whole), None, "{whole}");
         }
     }
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::support::Workspace;
 
 /// Each mistake by its name, with the manifest that has it.
-const MISTAKES: [(&str, &str); 50] = [
+const MISTAKES: [(&str, &str); 52] = [
     ("a workbook", "jobs: [{ id: \"{{ row.id }}\", for_each: book.xlsx, prompt: x }]"),
     (
         "a sheet's link",
@@ -51,6 +51,14 @@ const MISTAKES: [(&str, &str); 50] = [
     ("a text that a comment cuts", "jobs:\n  - id: a\n    prompt: A poster saying #1 in town"),
     ("a placeholder of another tool", "vars: { brand: x }\njobs: [{ id: a, prompt: \"a {brand} mug\" }]"),
     ("templates in cells", "jobs: [{ id: \"{{ row.id }}\", for_each: cells.csv, prompt: \"{{ row.p }}\" }]"),
+    (
+        "an empty cell in a prompt",
+        "jobs: [{ id: \"{{ row.id }}\", for_each: holes.csv, prompt: \"a {{ row.colour }} {{ row.thing }}\" }]",
+    ),
+    (
+        "an empty cell that a prompt goes without",
+        "jobs: [{ id: \"{{ row.id }}\", for_each: holes.csv, prompt: \"a {% if row.colour %}{{ row.colour }} {% endif %}mug, {{ row.id }}\" }]",
+    ),
     ("the same twice", "jobs: [{ id: a, prompt: same }, { id: b, prompt: same }]"),
     ("another ending", "jobs: [{ id: a, prompt: x, file: a.mov }]"),
     ("a page for an image", "jobs: [{ id: a, prompt: x, image: \"https://drive.google.com/file/d/1/view\" }]"),
@@ -103,6 +111,7 @@ fn folder() -> Workspace {
         .file("bad.jsonl", "{\"id\": \"a\"}\nnot JSON\n")
         .file("numbers.csv", "id;d\na;\"7,5\"\nb;5.0\nc;five\n")
         .file("blank.csv", "id,Prompt Text\na,x\n")
+        .file("holes.csv", "id,colour,thing\na,red,mug\nb,,mug\nc,blue,\nd, ,tray\n")
         .file("cells.csv", "id,p\na,{{ brand }} mug\nb,#REF!\nc,n/a\n")
 }
 
