@@ -318,8 +318,8 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
             }
             Submission::Rejected(error) | Submission::Astray(error) => {
                 let hopeless = self.trust.was_rejected().map(|rejected| {
-                    let said = &error.message;
-                    format!("{rejected} submissions in a row were refused, and nothing was taken; the last one: {said}")
+                    let (service, said) = (&self.account.service, &error.message);
+                    format!("{rejected} submissions in a row were refused by {service}, and nothing was taken; the last one: {said}")
                 });
                 self.reject(id, attempt, error, hopeless).await
             }

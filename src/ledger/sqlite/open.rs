@@ -109,12 +109,13 @@ pub(super) enum OpenError {
     #[error("the ledger's thread can't be had")]
     Thread(#[source] std::io::Error),
     /// The store refused.
-    #[error("{} can't be opened", path.display())]
+    // As one sentence: what is under the store's error says the same once more, by a number.
+    #[error("{} can't be opened: {why}", path.display())]
     Store {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: rusqlite::Error,
+        why: rusqlite::Error,
     },
 }
 
@@ -364,7 +365,7 @@ pub(super) fn store_error(path: &Path, source: rusqlite::Error) -> OpenError {
     let path = path.to_owned();
     match source.sqlite_error_code() {
         Some(SqliteCode::NotADatabase | SqliteCode::DatabaseCorrupt) => OpenError::Damaged(path),
-        _ => OpenError::Store { path, source },
+        _ => OpenError::Store { path, why: source },
     }
 }
 
@@ -388,6 +389,16 @@ fn uri(path: &Path, immutable: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::with_causes;
+
+    #[test]
+    fn what_the_store_says_is_said_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let opened = Connection::open(folder.path()).expect_err("a folder is no database");
+        let told = with_causes(&store_error(Path::new("l.db"), opened));
+        let why = told.strip_prefix("l.db can't be opened: ").expect("where and what");
+        assert!(why.starts_with("unable to open database file") && !why.contains("rror code"), "{why}");
+    }
 
     #[test]
     fn refuses_what_is_not_its_own() {

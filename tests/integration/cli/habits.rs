@@ -240,7 +240,8 @@ fn a_service_that_refuses_everything_is_not_asked_for_everything() {
         let ended = here.run(&service, &[]).ends_with(1);
         assert!(service.posts().len() <= most, "{status} from {from}: {} submissions", service.posts().len());
         assert_eq!(here.states().contains(&"pending".to_owned()), left, "{status} from {from}");
-        let told = if status == 402 { "there is no money on the account" } else { "submissions in a row were refused" };
+        let refused = format!("submissions in a row were refused by {},", service.url());
+        let told = if status == 402 { "there is no money on the account" } else { &refused };
         assert_eq!(ended.stderr.contains(told), left, "{}", ended.stderr);
     }
 }
