@@ -3,6 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use memchr::memchr3;
+
 use super::diagnostic::Diagnostic;
 use super::location::{Location, Part, Pointer};
 use super::marks::Marks;
@@ -11,6 +13,8 @@ use crate::domain::{Job, Label, OutputPath, Rule, Spec};
 
 /// What spreadsheets write into a cell that they can't compute.
 const OF_SPREADSHEETS: [&str; 7] = ["#REF!", "#N/A", "#VALUE!", "#NAME?", "#DIV/0!", "#NULL!", "#NUM!"];
+/// What everything has in it that was to be filled in, three at a time as they are looked for.
+const MARKS: [&[u8; 3]; 2] = [b"{[#", b"<%$"];
 /// What stands for nothing in tables.
 const NOTHING: [&str; 6] = ["n/a", "na", "none", "null", "tbd", "todo"];
 /// Where an address leads to a page about a file, and not to the file.
@@ -31,7 +35,7 @@ pub(crate) fn leftover(
     let trimmed = prompt.trim();
     let left = if NOTHING.iter().any(|nothing| trimmed.eq_ignore_ascii_case(nothing)) {
         Some(trimmed.to_owned())
-    } else if prompt.bytes().any(|byte| b"{[#<%$".contains(&byte)) {
+    } else if MARKS.iter().any(|[a, b, c]| memchr3(*a, *b, *c, prompt.as_bytes()).is_some()) {
         let of_spreadsheets =
             OF_SPREADSHEETS.iter().find(|error| prompt.contains(**error)).map(|&error| error.to_owned());
         let braces = || ["{{", "{%"].iter().find(|braces| prompt.contains(**braces)).map(|&braces| braces.to_owned());
