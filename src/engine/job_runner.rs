@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use futures::channel::mpsc::unbounded;
+use futures::channel::mpsc::{UnboundedReceiver, unbounded};
+use futures::future::Either;
 use futures::stream::StreamExt as _;
 use jiff::Timestamp;
 use tokio::sync::{SemaphorePermit, mpsc};
@@ -32,22 +33,26 @@ pub(super) enum Work<'r> {
     Resume(Box<Attempt>),
 }
 
-/// Whether the service itself said that generation failed. A task that it merely denies may be there all the same, and
-/// is not paid for again without a person.
-fn has_failed(word: &TaskUpdate) -> bool {
-    matches!(word, TaskUpdate::Final(Event::Failed { .. }))
+/// What a last word means for its job.
+struct Ended {
+    /// Whether the service itself said that generation failed. A task that it merely denies may be there all the same, and
+    /// is not paid for again without a person.
+    has_failed: bool,
+    /// Whether no video comes of it, by the service's word or by its silence.
+    has_no_video: bool,
+    /// Where the video is, if there is one.
+    video_url: Option<String>,
 }
 
-/// Whether no video comes of it, by the service's word or by its silence.
-fn has_no_video(word: &TaskUpdate) -> bool {
-    matches!(word, TaskUpdate::Final(Event::Failed { .. } | Event::Disowned { .. }))
-}
-
-/// Where the video is, if this is the word that there is one.
-fn video_url(word: &TaskUpdate) -> Option<String> {
-    match word {
-        TaskUpdate::Final(Event::Completed { video_url, .. }) => Some(video_url.clone()),
-        _ => None,
+impl Ended {
+    fn by(word: &TaskUpdate) -> Self {
+        let has_failed = matches!(word, TaskUpdate::Final(Event::Failed { .. }));
+        let is_disowned = matches!(word, TaskUpdate::Final(Event::Disowned { .. }));
+        let video_url = match word {
+            TaskUpdate::Final(Event::Completed { video_url, .. }) => Some(video_url.clone()),
+            _ => None,
+        };
+        Self { has_failed, has_no_video: has_failed || is_disowned, video_url }
     }
 }
 
@@ -72,30 +77,36 @@ pub(super) struct JobRunner<'r, S, L> {
 
 impl<'r, S: VideoService, L: HeldBatch> JobRunner<'r, S, L> {
     /// Takes a job from the intent to the final word.
-    pub(super) async fn run(&self, slot: Slot<'r>, work: Work<'_>) {
+    pub(super) fn run<'w>(&'w self, slot: Slot<'r>, work: Work<'w>) -> impl Future<Output = ()> + use<'w, 'r, S, L> {
         match work {
-            Work::Submit(job, permit) => self.buy(slot, &job, permit).await,
-            Work::Resume(attempt) => {
-                let Some(mut task) = attempt.task.clone() else { return };
-                let since = attempt.answered_at.unwrap_or(attempt.intended_at);
-                let age = Duration::try_from(Timestamp::now().duration_since(since)).unwrap_or_default();
-                let (job, request, class) = (&attempt.job, attempt.request.as_str(), class_of_attempt(&attempt));
-                let bought = Bought { job, request, attempt: attempt.id, age, class };
-                let word = self.await_task(slot, bought, &mut task).await;
-                let (failed, video_url) = (has_no_video(&word), video_url(&word));
-                Box::pin(self.finish(&attempt.job, attempt.id, word)).await;
-                self.tally.note_end(failed && !self.superseded.contains(&attempt.id));
-                // A bad night of another batch is no reason to buy less today.
-                self.count_failure(failed && !self.others.contains(&attempt.id));
-                let destination = || self.fetcher.map(|fetcher| fetcher.plan().destination_of(&attempt));
-                Box::pin(self.fetch_video(&attempt.job, attempt.id, task, video_url, destination)).await;
-            }
+            Work::Submit(job, permit) => Either::Left(self.buy(slot, job, permit)),
+            Work::Resume(attempt) => Either::Right(self.resume(slot, attempt)),
         }
     }
 
+    /// A task that is at the service already.
+    async fn resume(&self, slot: Slot<'r>, attempt: Box<Attempt>) {
+        let Some(mut task) = attempt.task.clone() else { return };
+        let since = attempt.answered_at.unwrap_or(attempt.intended_at);
+        let age = Duration::try_from(Timestamp::now().duration_since(since)).unwrap_or_default();
+        let (job, request, class) = (&attempt.job, attempt.request.as_str(), class_of_attempt(&attempt));
+        let bought = Bought { job, request, attempt: attempt.id, age, class };
+        let (ended, written) = {
+            let word = self.await_task(slot, bought, &mut task).await;
+            (Ended::by(&word), Box::pin(self.finish(job, attempt.id, word)))
+        };
+        written.await;
+        let failed = ended.has_no_video;
+        self.tally.note_end(failed && !self.superseded.contains(&attempt.id));
+        // A bad night of another batch is no reason to buy less today.
+        self.count_failure(failed && !self.others.contains(&attempt.id));
+        let destination = || self.fetcher.map(|fetcher| fetcher.plan().destination_of(&attempt));
+        Box::pin(self.fetch_video(job, attempt.id, task, ended.video_url, destination)).await;
+    }
+
     /// A submission, and as many more as were agreed to while its tasks fail.
-    async fn buy(&self, mut slot: Slot<'r>, job: &Arc<Job>, permit: Option<SemaphorePermit<'_>>) {
-        let Some(job) = Box::pin(self.with_picture(job)).await else { return };
+    async fn buy(&self, mut slot: Slot<'r>, job: Arc<Job>, permit: Option<SemaphorePermit<'_>>) {
+        let Some(job) = Box::pin(self.with_picture(&job)).await else { return };
         let job = &*job;
         // Boxed, like all that is over sooner than a task: ten thousand jobs wait here, and each would keep room for it.
         let mut submitted = Box::pin(self.submitter.submit(job, self.known, &mut slot)).await;
@@ -108,14 +119,20 @@ impl<'r, S: VideoService, L: HeldBatch> JobRunner<'r, S, L> {
             };
             let (id, request, class) = (&job.id, job.request.body(), class_of_job(job));
             let bought = Bought { job: id, request, attempt, age: Duration::ZERO, class };
-            let word = self.await_task(slot, bought, &mut task).await;
-            let video_url = video_url(&word);
-            failed = has_no_video(&word);
-            let pays_again = has_failed(&word) && retries > 0;
-            Box::pin(self.finish(&job.id, attempt, word)).await;
+            // A word that lived on would take its room in each of ten thousand jobs that wait here.
+            let (ended, written) = {
+                let word = self.await_task(slot, bought, &mut task).await;
+                (Ended::by(&word), Box::pin(self.finish(id, attempt, word)))
+            };
+            written.await;
+            failed = ended.has_no_video;
             let own = || Some(Destination { folder: None, path: job.output(), is_version: false });
-            Box::pin(self.fetch_video(&job.id, attempt, task, video_url, own)).await;
-            let next = if pays_again { self.gateway.stop.unless_stopping(self.slots.take()).await } else { None };
+            Box::pin(self.fetch_video(id, attempt, task, ended.video_url, own)).await;
+            let next = if ended.has_failed && retries > 0 {
+                Box::pin(self.gateway.stop.unless_stopping(self.slots.take())).await
+            } else {
+                None
+            };
             let Some(next) = next else { break Submitted::Nothing };
             (retries, slot) = (retries - 1, next);
             submitted = Box::pin(self.submitter.submit_again(job, attempt, &mut slot)).await;
@@ -168,32 +185,52 @@ impl<'r, S: VideoService, L: HeldBatch> JobRunner<'r, S, L> {
         }
     }
 
-    /// Hands a task to the poller, notes its progress and its names, and returns its last word. The poller gives the slot back.
-    async fn await_task(&self, slot: Slot<'r>, bought: Bought<'_>, task: &mut TaskNames) -> TaskUpdate {
+    /// Hands a task to the poller, which gives the slot back, and returns its last word.
+    fn await_task<'t>(
+        &'t self,
+        slot: Slot<'r>,
+        bought: Bought<'t>,
+        task: &'t mut TaskNames,
+    ) -> impl Future<Output = TaskUpdate> + use<'t, 'r, S, L> {
         let Bought { job, request, attempt, age, class } = bought;
-        let (updates, mut heard) = unbounded();
-        let mut started = false;
+        let (updates, heard) = unbounded();
         // If the poller is gone, the run is being left. The refused watch must go at once, with its end of the channel:
-        // the closed channel is the word that the job hears below.
+        // the closed channel is the word that the job hears.
         drop(self.watch.send(Watch { attempt, task: task.clone(), age, class, slot, updates }));
+        self.hear(heard, job, request, attempt, task)
+    }
+
+    /// Notes what the poller says of a task, its progress and its names, up to its last word. Ten thousand jobs wait here.
+    async fn hear(
+        &self,
+        mut heard: UnboundedReceiver<TaskUpdate>,
+        job: &JobId,
+        request: &str,
+        attempt: AttemptId,
+        task: &mut TaskNames,
+    ) -> TaskUpdate {
+        let mut started = false;
         loop {
-            match heard.next().await {
-                Some(TaskUpdate::Progress(percent)) => {
-                    if !std::mem::replace(&mut started, true) {
-                        Box::pin(self.write(attempt, Event::Started { percent })).await;
-                    }
-                    (self.gateway.tell)(RunEvent::Progressed { job: job.clone(), percent });
+            let percent = match heard.next().await {
+                Some(TaskUpdate::Progress(percent)) => percent,
+                Some(TaskUpdate::Made(echo)) => {
+                    self.gateway.compare(request, &echo);
+                    continue;
                 }
-                Some(TaskUpdate::Made(echo)) => self.gateway.compare(request, &echo),
                 Some(TaskUpdate::Named(names)) => {
                     task.clone_from(&names);
                     (self.gateway.tell)(RunEvent::Named { job: job.clone(), task: names });
+                    continue;
                 }
                 Some(last) => return last,
                 None => {
                     return TaskUpdate::Left { why: LeaveReason::Interrupted, polls: 0, said: None, is_endless: false };
                 }
+            };
+            if !std::mem::replace(&mut started, true) {
+                Box::pin(self.write(attempt, Event::Started { percent })).await;
             }
+            (self.gateway.tell)(RunEvent::Progressed { job: job.clone(), percent });
         }
     }
 
