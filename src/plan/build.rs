@@ -332,23 +332,32 @@ fn digest(jobs: &[Planned], given: &PlanInput<'_>) -> PlanDigest {
     PlanDigest::of(given.key.clone(), given.retries, bought.collect())
 }
 
-/// New jobs that ask for what a job did that is gone from the manifest, and that was paid for.
+/// Due jobs that ask for what was paid for under another id, which is gone from the manifest or asks for something else by now.
 fn renamed(jobs: &[Planned], given: &PlanInput<'_>) -> Vec<Repurchase> {
-    let gone = given.history.attempts().filter(|attempt| !(given.is_in_manifest)(&attempt.job));
+    // Of a job that is not selected nobody knows here what it asks for.
+    let asked: LazyCell<HashMap<&JobId, &Fingerprint>, _> =
+        LazyCell::new(|| jobs.iter().map(|planned| (&planned.job.id, planned.job.request.fingerprint())).collect());
+    let asks_for_another = |attempt: &Attempt| match asked.get(&attempt.job) {
+        Some(now) => **now != attempt.fingerprint,
+        None => !(given.is_in_manifest)(&attempt.job),
+    };
     // Each id once, by its newest attempt, in the order of the ids: takes of one request are told take by take.
     let mut paid: HashMap<&Fingerprint, BTreeMap<&JobId, &Attempt>> = HashMap::new();
-    for attempt in gone.filter(|attempt| attempt.charge() != Charge::None) {
-        paid.entry(&attempt.fingerprint).or_default().insert(&attempt.job, attempt);
+    for attempt in given.history.attempts().filter(|attempt| attempt.charge() != Charge::None) {
+        if asks_for_another(attempt) {
+            paid.entry(&attempt.fingerprint).or_default().insert(&attempt.job, attempt);
+        }
     }
     if paid.is_empty() {
         return Vec::new();
     }
-    let new = jobs.iter().filter(|planned| planned.action == Action::Submit);
-    new.filter_map(|planned| {
+    let due = jobs.iter().filter(|planned| matches!(planned.action, Action::Submit | Action::Changed));
+    due.filter_map(|planned| {
         let (_, old) = paid.get_mut(planned.job.request.fingerprint())?.pop_first()?;
+        let before = if asked.contains_key(&old.job) { Before::Changed } else { Before::Gone };
         Some(Repurchase {
             job: planned.job.id.clone(),
-            before: Before::Gone(old.job.clone()),
+            before: before(old.job.clone()),
             state: old.state.name().to_owned(),
             price: Some(old.price),
             task: old.task.as_ref().map(|task| task.id.clone()),

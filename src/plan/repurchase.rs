@@ -1,8 +1,8 @@
 //! Jobs that are due although something says that the same was bought before.
 //!
 //! The ledger knows a job by its name, its batch and its id. Whoever renames a manifest, gives it a name, renames a job, or
-//! leaves the ledger behind, has bought something that the plan would buy again. No rule can tell that from the wish to
-//! buy again; so it is told, job by job, and wants a word of its own.
+//! leaves the ledger behind, has bought something that the plan would buy again; and so has whoever inserts a row in a table
+//! whose ids count its rows. No rule can tell that from the wish to buy again; so it is told, job by job, and wants a word of its own.
 
 use std::path::PathBuf;
 
@@ -30,6 +30,8 @@ pub struct Repurchase {
 pub enum Before {
     /// The ledger has it in the same batch under an id that is gone from the manifest.
     Gone(JobId),
+    /// The ledger has it in the same batch under an id that asks for something else by now.
+    Changed(JobId),
     /// The ledger has the same request under another name.
     OtherName(BatchKey, JobId),
     /// A report in the output folder has it, and the ledger does not.

@@ -68,6 +68,10 @@ fn told(asking: &str, repurchase: &Repurchase) -> String {
             "{job} asks for the same as {old}, which was submitted and is gone ({state}, {price}{video}): if it is the same \
              job, write `- {{ from: {old}, to: {job} }}` under `moved`"
         ),
+        Before::Changed(old) => format!(
+            "{job} asks for what {old} asked for, which asks for something else now ({state}, {price}{video}): if rows have \
+             moved, give each an id of its own that stays, and write under `moved` which of them {old} was"
+        ),
         Before::OtherName(batch, old) => format!(
             "{asking} for the same as {old} of `{batch}` ({state}, {price}{video}): if the manifest was renamed, write \
              `name: {}` in it",

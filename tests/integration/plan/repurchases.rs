@@ -52,6 +52,37 @@ fn a_renamed_manifest_buys_nothing_again_by_itself() {
     assert_eq!(service.posts().len(), 4);
 }
 
+/// Ids that count rows: the row that is put before all others gives each its neighbour's prompt.
+#[test]
+fn rows_that_move_under_ids_that_count_them_buy_nothing_again_by_themselves() {
+    let manifest = "version: 1\njobs: [{ for_each: rows.csv, id: \"s-{{ row_number }}\", model: alpha-2, prompt: \"{{ row.p }}\" }]\n";
+    let (service, here) = (Service::well(), Workspace::with_manifest(manifest).file("rows.csv", "n,p\na,One\nb,Two\n"));
+    here.run(&service, &[]).ends_with(0);
+    here.write("rows.csv", "n,p\nz,New\na,One\nb,Two\n");
+    let ended = here.run(&service, &[]).ends_with(3);
+    for told in [
+        "2 jobs were bought before; with --buy-again they are bought again, for $1.80",
+        "s-2 asks for what s-1 asked for, which asks for something else now (completed, $0.90; its video: s-1.mp4)",
+        "s-3 asks for what s-2 asked for",
+    ] {
+        assert!(ended.stderr.contains(told), "{told}: {}", ended.stderr);
+    }
+    let before = &plan(&here, "m.yaml")["bought_before"];
+    assert_eq!((&before[0]["known_from"], &before[0]["id"]), (&json!("changed"), &json!("s-1")));
+    // Of a selection, too, as far as it says what became of the other id.
+    here.run(&service, &["--select", "s-3", "--select", "s-2"]).ends_with(3);
+    assert_eq!(service.posts().len(), 2);
+    // What it says helps: ids that stay, and which of them was which.
+    let lasting = manifest.replace("s-{{ row_number }}", "{{ row.n }}");
+    here.write("m.yaml", format!("{lasting}moved: [{{ from: s-1, to: a }}, {{ from: s-2, to: b }}]\n"));
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!(service.posts().len(), 3);
+    // A prompt that was really changed is no purchase of another.
+    here.write("rows.csv", "n,p\nz,New\na,One more\nb,Two\n");
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!(service.posts().len(), 4);
+}
+
 #[test]
 fn of_many_takes_as_many_were_bought_before_as_were_bought() {
     let manifest =
