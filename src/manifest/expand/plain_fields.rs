@@ -154,8 +154,8 @@ impl<'r, 't> Maker<'r, 't, '_> {
     /// Fills a prompt in, and tells of a cell that is empty among its words: what is left may say something else.
     fn fill_prompt(&mut self, text: &Text<'_>, at: impl Fn() -> Pointer) -> Result<String, Reported> {
         let filled = self.fill(text, &at)?;
-        let hole = text.empty_column(self.scope.row.as_ref());
-        self.found.extend(hole.map(|column| slips::hole(column, at())));
+        let holes = text.holes(self.scope.row.as_ref());
+        self.found.extend(holes.into_iter().map(|column| slips::hole(column, at())));
         Ok(filled)
     }
 

@@ -65,7 +65,8 @@ pub(crate) fn hole(column: &str, prompt: Pointer) -> Diagnostic {
     let place = Location::Value(prompt, Part::Fragment(format!("row.{column}"), 0));
     let message = format!("`row.{column}` is empty, and the prompt has a hole where it should stand");
     let help = format!(
-        "fill the cell in, or say what stands there without it, as {{% if row.{column} %}}{{{{ row.{column} }}}} {{% endif %}}"
+        "fill the cell in, or put it under a condition with the words and blanks that go with it: \
+         {{% if row.{column} %}} of {{{{ row.{column} }}}}{{% endif %}}"
     );
     warning(Rule::PromptHole, message, place, &help)
 }

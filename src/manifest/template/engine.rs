@@ -53,10 +53,10 @@ pub(crate) enum Text<'t> {
 }
 
 impl<'t> Text<'t> {
-    /// The first column that stands among words and is empty in a row, as far as there is nothing but words and names.
-    pub(crate) fn empty_column(&self, row: Option<&Value>) -> Option<&'t str> {
-        let Self::Template(Compiled { named: Some(named), .. }) = self else { return None };
-        named.empty_column(row?)
+    /// The columns that stand among words and are empty in a row, of a text with nothing but words and names.
+    pub(crate) fn holes(&self, row: Option<&Value>) -> Vec<&'t str> {
+        let Self::Template(Compiled { named: Some(named), .. }) = self else { return Vec::new() };
+        row.map(|row| named.holes(row)).unwrap_or_default()
     }
 }
 

@@ -66,15 +66,34 @@ impl<'t> Named<'t> {
         Some(text)
     }
 
-    /// The first column that stands among words and is empty in a row.
-    pub(super) fn empty_column(&self, row: &Value) -> Option<&'t str> {
+    /// The columns that stand among words and are empty in a row.
+    pub(super) fn holes(&self, row: &Value) -> Vec<&'t str> {
         let has_words = self.0.iter().any(|part| matches!(part, Part::Words(words) if !words.trim().is_empty()));
         let is_empty = |column: &str| {
             row.get_attr(column).is_ok_and(|cell| cell.as_str().is_some_and(|text| text.trim().is_empty()))
         };
-        let columns =
-            self.0.iter().filter_map(|part| if let Part::Column(column) = part { Some(*column) } else { None });
-        columns.filter(|_| has_words).find(|column| is_empty(column))
+        let mut holes = Vec::new();
+        for (at, part) in self.0.iter().enumerate().filter(|_| has_words) {
+            if let Part::Column(column) = part
+                && is_empty(column)
+                && !self.stands_apart(at)
+                && !holes.contains(column)
+            {
+                holes.push(*column);
+            }
+        }
+        holes
+    }
+
+    /// Whether a name is a sentence or a line of its own, which nothing around it misses.
+    fn stands_apart(&self, at: usize) -> bool {
+        // Before and behind each name are words, be they none.
+        let words =
+            |at: usize| if let Some(Part::Words(words)) = self.0.get(at) { words.trim_matches(' ') } else { "" };
+        let (before, behind) = (words(at - 1), words(at + 1));
+        let begins = before.ends_with(['.', '!', '?', '\n']) || (before.is_empty() && at == 1);
+        let ends = behind.starts_with('\n') || (behind.is_empty() && at + 2 == self.0.len());
+        begins && ends
     }
 }
 
@@ -143,12 +162,32 @@ mod tests {
 
     #[test]
     fn a_hole_is_an_empty_cell_among_words() {
-        let row = Value::from_pairs([("a", Value::from("x")), ("b", Value::from(" ")), ("n", Value::from(0))]);
-        let hole = |source| Named::of(source).expect("words and names").empty_column(&row);
-        assert_eq!([hole("a {{ row.b }} mug"), hole("{{ row.a }} of {{row.b}}")], [Some("b"); 2]);
-        for whole in ["{{ row.b }}", "{{ row.a }}{{ row.b }}", "a {{ row.a }} mug", "{{ row.n }} mugs", "a {{ b }} mug"]
-        {
-            assert_eq!(hole(whole), None, "{whole}");
+        let row = Value::from_pairs([
+            ("a", Value::from("x")),
+            ("b", Value::from(" ")),
+            ("c", Value::from("")),
+            ("n", Value::from(0)),
+        ]);
+        let holes = |source| Named::of(source).expect("words and names").holes(&row);
+        for hole in [
+            "a {{ row.b }} mug",
+            "{{ row.a }} of {{row.b}}",
+            "{{ row.b }}: a mug, {{ row.b }}",
+            "A mug. {{ row.b }} at dawn",
+        ] {
+            assert_eq!(holes(hole), ["b"], "{hole}");
+        }
+        assert_eq!(holes("a {{ row.c }} mug of {{ row.b }} and {{ row.a }}"), ["c", "b"]);
+        for whole in [
+            "{{ row.b }}",
+            "{{ row.a }}{{ row.b }}",
+            "a {{ row.a }} mug",
+            "{{ row.n }} mugs",
+            "a {{ b }} mug",
+            "A mug. {{ row.b }}",
+            "A mug\n{{ row.b }}\nat dawn",
+        ] {
+            assert!(holes(whole).is_empty(), "{whole}");
         }
     }
 
