@@ -46,14 +46,41 @@ pub(super) struct Column {
 }
 
 // Names as people write them, without blanks and signs, the likelier ones first.
-const IDS: [&str; 16] = [
-    "id", "jobid", "sku", "slug", "key", "code", "ref", "handle", "shot", "name", "title", "product", "produkt",
-    "number", "no", "nr",
+const IDS: [&str; 26] = [
+    "id",
+    "jobid",
+    "sku",
+    "variantsku",
+    "slug",
+    "key",
+    "code",
+    "productcode",
+    "productid",
+    "articlenumber",
+    "artikelnummer",
+    "artikelnr",
+    "itemnumber",
+    "itemno",
+    "ean",
+    "gtin",
+    "ref",
+    "handle",
+    "shot",
+    "name",
+    "title",
+    "product",
+    "produkt",
+    "number",
+    "no",
+    "nr",
 ];
 /// How many of these are no words for a prompt.
-const CODES: usize = 9;
-const PROMPTS: [&str; 14] = [
+const CODES: usize = 19;
+/// What can be nothing but a prompt, however short.
+const SURE_PROMPTS: [&str; 2] = ["prompt", "prompts"];
+const PROMPTS: [&str; 15] = [
     "prompt",
+    "prompts",
     "description",
     "beschreibung",
     "text",
@@ -149,7 +176,7 @@ impl Column {
         // A number of a shot is no description of it.
         let is_text = said.iter().any(|cell| cell.contains(' '));
         let as_prompt = PROMPTS.iter().position(|known| has_word(&[*known]));
-        let as_prompt = as_prompt.filter(|_| is_text).or(is_wordy.then_some(PROMPTS.len()));
+        let as_prompt = as_prompt.filter(|_| is_text || is_named(&SURE_PROMPTS)).or(is_wordy.then_some(PROMPTS.len()));
         // A price or a day tells rows apart, too, until it changes.
         let is_name = all(&|cell| cell.chars().filter(|c| c.is_alphabetic()).count() > 1);
         let as_id = place(&IDS).or(is_name.then_some(IDS.len()));

@@ -193,6 +193,20 @@ fn lengths_of_things_and_running_numbers_are_neither_seconds_nor_ids() {
 }
 
 #[test]
+fn a_prompt_of_one_word_is_one_and_a_number_of_an_article_is_an_id() {
+    for (head, first, second, id) in [
+        ("sku", "m1", "m2", "row.sku"),
+        ("Article number", "A 1", "A 2", "row['Article number'] | slug"),
+        ("EAN", "4006381", "4006382", "row.EAN"),
+    ] {
+        let (here, text) = drafted(&format!("{head},Prompt\n{first},Sunrise\n{second},Waterfall\n"));
+        assert!(text.contains(&format!("id: \"{{{{ {id} }}}}\"")), "{text}");
+        assert!(text.contains("prompt: \"{{ row.Prompt }}\""), "{text}");
+        here.shotlist(&["run", "sheet.yaml", "--plan", "--strict"]).ends_with(0);
+    }
+}
+
+#[test]
 fn a_sheet_of_a_workbook_is_named() {
     let here = Workspace::new().file("p.xlsx", include_bytes!("../../../examples/spring/products.xlsx"));
     here.shotlist(&["init", "--from", "p.xlsx", "--sheet", "Spring", "--model", "alpha-2"]).ends_with(0);
