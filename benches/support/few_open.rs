@@ -1,6 +1,6 @@
 //! The best that can be while few submissions may be open.
 
-/// How long tasks take altogether if each begins, in order, on the slot that is free first, where a submission is answered after so many
+/// How long tasks take altogether, at least and in this order, if each begins, in order, on the slot that is free first, where a submission is answered after so many
 /// seconds and few may be open at once: one until the first was answered, and so many from then on. In seconds, as what tasks take.
 pub fn scheduled_with_few_open(takes: &[f64], slots: usize, open: usize, answered_after: f64) -> f64 {
     let (mut slots, mut permits) = (vec![0.0_f64; slots], vec![answered_after; open]);

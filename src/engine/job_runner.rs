@@ -91,11 +91,11 @@ impl<'r, S: VideoService, L: HeldBatch> JobRunner<'r, S, L> {
         let age = Duration::try_from(Timestamp::now().duration_since(since)).unwrap_or_default();
         let (job, request, class) = (&attempt.job, attempt.request.as_str(), class_of_attempt(&attempt));
         let bought = Bought { job, request, attempt: attempt.id, age, class };
-        let (ended, written) = {
+        let (ended, writing) = {
             let word = self.await_task(slot, bought, &mut task).await;
             (Ended::by(&word), Box::pin(self.finish(job, attempt.id, word)))
         };
-        written.await;
+        writing.await;
         let failed = ended.has_no_video;
         self.tally.note_end(failed && !self.superseded.contains(&attempt.id));
         // A bad night of another batch is no reason to buy less today.
@@ -120,11 +120,11 @@ impl<'r, S: VideoService, L: HeldBatch> JobRunner<'r, S, L> {
             let (id, request, class) = (&job.id, job.request.body(), class_of_job(job));
             let bought = Bought { job: id, request, attempt, age: Duration::ZERO, class };
             // A word that lived on would take its room in each of ten thousand jobs that wait here.
-            let (ended, written) = {
+            let (ended, writing) = {
                 let word = self.await_task(slot, bought, &mut task).await;
                 (Ended::by(&word), Box::pin(self.finish(id, attempt, word)))
             };
-            written.await;
+            writing.await;
             failed = ended.has_no_video;
             let own = || Some(Destination { folder: None, path: job.output(), is_version: false });
             Box::pin(self.fetch_video(id, attempt, task, ended.video_url, own)).await;
@@ -185,7 +185,7 @@ impl<'r, S: VideoService, L: HeldBatch> JobRunner<'r, S, L> {
         }
     }
 
-    /// Hands a task to the poller, which gives the slot back, and returns its last word.
+    /// Hands a task to the poller at once, which gives the slot back; the future is its last word.
     fn await_task<'t>(
         &'t self,
         slot: Slot<'r>,
@@ -200,7 +200,8 @@ impl<'r, S: VideoService, L: HeldBatch> JobRunner<'r, S, L> {
         self.hear(heard, job, request, attempt, task)
     }
 
-    /// Notes what the poller says of a task, its progress and its names, up to its last word. Ten thousand jobs wait here.
+    /// Notes what the poller says of a task, its progress and its names, up to its last word. Ten thousand jobs wait here:
+    /// whatever is kept over this wait is kept so often.
     async fn hear(
         &self,
         mut heard: UnboundedReceiver<TaskUpdate>,

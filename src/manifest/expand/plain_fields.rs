@@ -155,7 +155,7 @@ impl<'r, 't> Maker<'r, 't, '_> {
     fn fill_prompt(&mut self, text: &Text<'_>, at: impl Fn() -> Pointer) -> Result<String, Reported> {
         let filled = self.fill(text, &at)?;
         let holes = text.holes(self.scope.row.as_ref());
-        self.found.extend(holes.into_iter().map(|column| slips::hole(column, at())));
+        self.found.extend(holes.into_iter().map(|(column, earlier)| slips::hole(column, at(), earlier)));
         Ok(filled)
     }
 

@@ -13,7 +13,7 @@ use crate::domain::{Job, Label, OutputPath, Rule, Spec};
 
 /// What spreadsheets write into a cell that they can't compute.
 const OF_SPREADSHEETS: [&str; 7] = ["#REF!", "#N/A", "#VALUE!", "#NAME?", "#DIV/0!", "#NULL!", "#NUM!"];
-/// What everything has in it that was to be filled in, three at a time as they are looked for.
+/// Without one of these bytes nothing was left to be filled in. Looked for three at a time.
 const MARKS: [&[u8; 3]; 2] = [b"{[#", b"<%$"];
 /// What stands for nothing in tables.
 const NOTHING: [&str; 6] = ["n/a", "na", "none", "null", "tbd", "todo"];
@@ -60,13 +60,14 @@ pub(crate) fn leftover(
     })
 }
 
-/// A cell that is empty where a prompt has it among its words.
-pub(crate) fn hole(column: &str, prompt: Pointer) -> Diagnostic {
-    let place = Location::Value(prompt, Part::Fragment(format!("row.{column}"), 0));
+/// A cell that is empty where a prompt has it among its words; `earlier` says how often its name stands there before.
+pub(crate) fn hole(column: &str, prompt: Pointer, earlier: usize) -> Diagnostic {
+    let place = Location::Value(prompt, Part::Fragment(format!("row.{column}"), earlier));
     let message = format!("`row.{column}` is empty, and the prompt has a hole where it should stand");
+    // Of rows that have the cell, the prompt stays what it was: one that changes by a blank would be bought again.
     let help = format!(
-        "fill the cell in, or put it under a condition with the words and blanks that go with it: \
-         {{% if row.{column} %}} of {{{{ row.{column} }}}}{{% endif %}}"
+        "fill the cell in, or write {{% if row.{column} | trim %}}{{{{ row.{column} }}}}{{% endif %}} in its place, with the words that go \
+         with it inside; where the prompt changes, by a blank even, a job that is paid is bought again"
     );
     warning(Rule::PromptHole, message, place, &help)
 }

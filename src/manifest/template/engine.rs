@@ -53,8 +53,9 @@ pub(crate) enum Text<'t> {
 }
 
 impl<'t> Text<'t> {
-    /// The columns that stand among words and are empty in a row, of a text with nothing but words and names.
-    pub(crate) fn holes(&self, row: Option<&Value>) -> Vec<&'t str> {
+    /// The columns that stand among words and are empty in a row, of a text with nothing but words and names, each with how often
+    /// its name begins a column before it.
+    pub(crate) fn holes(&self, row: Option<&Value>) -> Vec<(&'t str, usize)> {
         let Self::Template(Compiled { named: Some(named), .. }) = self else { return Vec::new() };
         row.map(|row| named.holes(row)).unwrap_or_default()
     }

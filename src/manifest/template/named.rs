@@ -66,34 +66,30 @@ impl<'t> Named<'t> {
         Some(text)
     }
 
-    /// The columns that stand among words and are empty in a row.
-    pub(super) fn holes(&self, row: &Value) -> Vec<&'t str> {
+    /// The columns that stand among words and are empty in a row, each with how often its name begins a column before it.
+    pub(super) fn holes(&self, row: &Value) -> Vec<(&'t str, usize)> {
         let has_words = self.0.iter().any(|part| matches!(part, Part::Words(words) if !words.trim().is_empty()));
         let is_empty = |column: &str| {
             row.get_attr(column).is_ok_and(|cell| cell.as_str().is_some_and(|text| text.trim().is_empty()))
         };
-        let mut holes = Vec::new();
+        let (mut holes, mut before): (Vec<(&str, usize)>, Vec<&str>) = (Vec::new(), Vec::new());
         for (at, part) in self.0.iter().enumerate().filter(|_| has_words) {
-            if let Part::Column(column) = part
-                && is_empty(column)
-                && !self.stands_apart(at)
-                && !holes.contains(column)
-            {
-                holes.push(*column);
+            let Part::Column(column) = part else { continue };
+            let is_told = holes.iter().any(|(told, _)| told == column);
+            if is_empty(column) && !is_told && !self.stands_apart(at) {
+                holes.push((*column, before.iter().filter(|earlier| earlier.starts_with(*column)).count()));
             }
+            before.push(*column);
         }
         holes
     }
 
-    /// Whether a name is a sentence or a line of its own, which nothing around it misses.
+    /// Whether a name comes last, behind a sentence that has ended: what it adds may be left out.
     fn stands_apart(&self, at: usize) -> bool {
         // Before and behind each name are words, be they none.
         let words =
             |at: usize| if let Some(Part::Words(words)) = self.0.get(at) { words.trim_matches(' ') } else { "" };
-        let (before, behind) = (words(at - 1), words(at + 1));
-        let begins = before.ends_with(['.', '!', '?', '\n']) || (before.is_empty() && at == 1);
-        let ends = behind.starts_with('\n') || (behind.is_empty() && at + 2 == self.0.len());
-        begins && ends
+        words(at - 1).ends_with(['.', '!', '?', '…', '。']) && words(at + 1).is_empty() && at + 2 == self.0.len()
     }
 }
 
@@ -175,9 +171,11 @@ mod tests {
             "{{ row.b }}: a mug, {{ row.b }}",
             "A mug. {{ row.b }} at dawn",
         ] {
-            assert_eq!(holes(hole), ["b"], "{hole}");
+            assert_eq!(holes(hole), [("b", 0)], "{hole}");
         }
-        assert_eq!(holes("a {{ row.c }} mug of {{ row.b }} and {{ row.a }}"), ["c", "b"]);
+        assert_eq!(holes("a {{ row.c }} mug of {{ row.b }} and {{ row.a }}"), [("c", 0), ("b", 0)]);
+        assert_eq!(holes("{{ row.both }} and {{ row.b }} as {{ row.b }}"), [("b", 1)]);
+        assert_eq!(holes("Turns slowly.\n{{ row.b }}\nat dawn"), [("b", 0)], "it may be what turns");
         for whole in [
             "{{ row.b }}",
             "{{ row.a }}{{ row.b }}",
@@ -185,7 +183,6 @@ mod tests {
             "{{ row.n }} mugs",
             "a {{ b }} mug",
             "A mug. {{ row.b }}",
-            "A mug\n{{ row.b }}\nat dawn",
         ] {
             assert!(holes(whole).is_empty(), "{whole}");
         }
