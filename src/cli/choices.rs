@@ -1,6 +1,6 @@
 //! `@FILE`: ids from a file, of the choices that the page saves or one a line.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,7 +8,8 @@ use serde::Deserialize;
 
 use super::exit::Exit;
 use super::failure::Failure;
-use crate::domain::{BatchKey, Job, JobId};
+use crate::domain::{BatchKey, Job, JobId, TaskId};
+use crate::plan::{InvalidGlob, Retakes};
 
 /// What of a file of choices is meant.
 #[derive(Clone, Copy)]
@@ -29,6 +30,9 @@ struct Choices {
     keep: Vec<String>,
     #[serde(default)]
     again: Vec<String>,
+    /// Of which task the video was that somebody looked at; pages of earlier versions did not say.
+    #[serde(default)]
+    tasks: HashMap<String, String>,
 }
 
 /// Patterns of ids, and the files that some of them came from.
@@ -39,12 +43,14 @@ pub(super) struct Patterns {
     about: Vec<(String, BatchKey)>,
     /// The ids that stand in files, each with its file.
     named: Vec<(String, JobId)>,
+    /// What is asked for again of one video, and of no other.
+    chosen: Vec<(JobId, TaskId)>,
 }
 
 impl Patterns {
     /// Takes patterns as they are, and what stands in a file for each `@FILE`.
     pub(super) fn read(words: &[String], meant: Chosen) -> Result<Self, Failure> {
-        let mut patterns = Self { globs: Vec::new(), about: Vec::new(), named: Vec::new() };
+        let mut patterns = Self { globs: Vec::new(), about: Vec::new(), named: Vec::new(), chosen: Vec::new() };
         for word in words {
             match word.strip_prefix('@') {
                 None => patterns.globs.push(word.clone()),
@@ -59,13 +65,17 @@ impl Patterns {
         let text =
             std::fs::read_to_string(Path::new(file)).map_err(|error| refused(format!("it can't be read: {error}")))?;
         let text = text.trim_start_matches('\u{feff}');
+        let mut tasks = HashMap::new();
         let ids = if text.trim_start().starts_with('{') {
             let choices: Choices =
                 serde_json::from_str(text).map_err(|error| refused(format!("it holds no choices: {error}")))?;
             self.about.push((file.to_owned(), BatchKey { name: choices.name, batch: choices.batch }));
             match meant {
                 Chosen::Keep => choices.keep,
-                Chosen::Again => choices.again,
+                Chosen::Again => {
+                    tasks = choices.tasks;
+                    choices.again
+                }
             }
         } else {
             text.lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect()
@@ -79,12 +89,26 @@ impl Patterns {
             return Err(refused(format!("it names {what}")));
         }
         for id in ids {
-            // An id has no character that means something else in a pattern.
+            let task = tasks.remove(&id).and_then(TaskId::new);
             let id = JobId::new(id).map_err(|error| refused(error.to_string()))?;
-            self.globs.push(id.to_string());
+            match task {
+                Some(task) => self.chosen.push((id.clone(), task)),
+                // An id has no character that means something else in a pattern.
+                None => self.globs.push(id.to_string()),
+            }
             self.named.push((file.to_owned(), id));
         }
         Ok(())
+    }
+
+    /// Each pattern, and each id that is chosen of one video.
+    pub(super) fn each(&self) -> impl Iterator<Item = &str> {
+        self.globs.iter().map(String::as_str).chain(self.chosen.iter().map(|(id, _)| id.as_str()))
+    }
+
+    /// What all of them ask to be taken again.
+    pub(super) fn retakes(&self) -> Result<Retakes, InvalidGlob> {
+        Retakes::new(&self.globs, self.chosen.iter().cloned())
     }
 
     /// Refuses choices that were made about something else, and ids that no job has: what somebody chose is not quietly left out.

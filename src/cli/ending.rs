@@ -1,14 +1,47 @@
-//! How a run ended: its exit code, and what no later run makes up for.
+//! How a run ended: what it bought, its exit code, and what no later run makes up for.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::args::AgainArgs;
 use super::exit::Exit;
-use crate::domain::{Job, JobId};
+use crate::domain::{Job, JobId, Usd};
+use crate::plan::{Action, Plan};
 use crate::report::{JobState, Report};
-use crate::session::{EngineOutcome, StopReason};
-use crate::ui::Terminal;
+use crate::session::{EngineOutcome, RunEvent, StopReason};
+use crate::ui::{Again, Terminal};
+
+/// The most jobs that are named where none was bought: then the same words ask for the same.
+const NAMED: usize = 20;
+
+/// What a run bought, as far as it was told.
+#[derive(Default)]
+pub(super) struct Bought {
+    /// What may have been charged for it.
+    pub reserved: Usd,
+    /// Jobs that were asked for again, in manifest order.
+    wanted: Vec<JobId>,
+    /// Those of them that were submitted.
+    submitted: HashSet<JobId>,
+}
+
+impl Bought {
+    /// Nothing yet, by a run of this plan.
+    pub(super) fn by(plan: &Plan) -> Self {
+        let wanted = plan.jobs.iter().filter(|planned| planned.action == Action::Retry);
+        Self { wanted: wanted.map(|planned| planned.job.id.clone()).collect(), ..Self::default() }
+    }
+
+    /// Takes note of what may have been charged.
+    pub(super) fn note(&mut self, event: &RunEvent) {
+        if let RunEvent::Submitted { job, price, .. } | RunEvent::InDoubt { job, price, .. } = event {
+            self.reserved += *price;
+            if !self.wanted.is_empty() {
+                self.submitted.insert(job.clone());
+            }
+        }
+    }
+}
 
 /// The exit code: the worst of what the selected jobs and the run itself say.
 pub(super) fn exit<'j>(selected: impl Iterator<Item = &'j Arc<Job>>, report: &Report, run: &EngineOutcome) -> Exit {
@@ -35,12 +68,33 @@ pub(super) fn exit<'j>(selected: impl Iterator<Item = &'j Arc<Job>>, report: &Re
     jobs.chain(late).chain(stopped).max().unwrap_or(Exit::Done)
 }
 
-/// A later run finishes what is due, and does not take or try again what nobody asks for then.
-pub(super) fn say_what_was_not_asked_for_again(again: &AgainArgs, run: &EngineOutcome, terminal: &Terminal) {
-    let options = [("--retake", !again.retake.is_empty()), ("--retry-failed", again.retry_failed)];
-    let given: Vec<&str> = options.into_iter().filter(|(_, is_given)| *is_given).map(|(option, _)| option).collect();
-    if !run.stopped.is_empty() && !given.is_empty() {
-        let given = given.join(" and ");
-        terminal.failure(&format!("the run ended early: what it did not come to needs {given} again"));
-    }
+/// A later run finishes what is due, and does not take or try again what nobody asks for then. Whoever asked for it in the same words would
+/// pay twice for what this run came to.
+pub(super) fn say_what_was_not_bought_again(args: &AgainArgs, bought: &Bought, again: &Again, terminal: &Terminal) {
+    let left: Vec<&str> = bought.wanted.iter().filter(|id| !bought.submitted.contains(id)).map(JobId::as_str).collect();
+    let (wanted, ids) = (bought.wanted.len(), left.join(","));
+    let said = match left.len() {
+        0 => return,
+        left if left == wanted && left > NAMED => {
+            let retake = (!args.retake.is_empty()).then_some("--retake");
+            let options: Vec<&str> = retake.into_iter().chain(args.retry_failed.then_some("--retry-failed")).collect();
+            format!(
+                "none of the {wanted} jobs that were asked for again was bought: that needs {} again",
+                options.join(" and ")
+            )
+        }
+        left => {
+            let select = if left == 1 { ids } else { format!("{{{ids}}}") };
+            let mut options = vec!["--select", &select];
+            if !args.retake.is_empty() {
+                options.extend(["--retake", "*"]);
+            }
+            if args.retry_failed {
+                options.push("--retry-failed");
+            }
+            let command = again.command("run", &options);
+            format!("{left} of {wanted} jobs that were asked for again were not bought: to buy them alone, `{command}`")
+        }
+    };
+    terminal.failure(&format!("the run ended early: {said}"));
 }

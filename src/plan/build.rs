@@ -12,7 +12,7 @@ use super::estimate::Estimate;
 use super::few::Few;
 use super::planned::{Limit, Planned};
 use super::repurchase::{Before, Repurchase};
-use super::select::IdGlobs;
+use super::retake::{Retake, Retakes};
 use crate::domain::{
     Account, Attempt, AttemptId, BatchKey, Charge, Digest, Fingerprint, History, Inputs, Job, JobId, Usd, VideoFile,
 };
@@ -39,7 +39,7 @@ pub struct PlanInput<'g> {
     /// Whether failed jobs are due again.
     pub retry_failed: bool,
     /// Completed jobs that are due again.
-    pub retake: IdGlobs,
+    pub retake: &'g Retakes,
     /// The plan that somebody approved.
     pub approved: Option<&'g Approved>,
     /// How many of the due jobs are bought, if not all of them.
@@ -254,6 +254,12 @@ impl Plan {
         self.jobs.iter().filter(|planned| again.contains(&planned.job.id)).map(|planned| planned.cost).sum()
     }
 
+    /// Jobs that somebody chose to take again, and the choice is not about their last take.
+    #[must_use]
+    pub fn spent_choices(&self) -> Vec<&JobId> {
+        self.jobs.iter().filter(|planned| planned.choice_is_spent).map(|planned| &planned.job.id).collect()
+    }
+
     /// Whether the run has anything to ask of the service.
     #[must_use]
     pub fn needs_service(&self) -> bool {
@@ -294,7 +300,7 @@ fn fetch_what_is_missing(jobs: &mut [Planned], downloads: &DownloadPlan) {
 
 fn plan_job(job: &Arc<Job>, given: &PlanInput<'_>) -> Planned {
     let attempts: Vec<&Attempt> = given.history.of(&job.id).collect();
-    let redo = Redo { retry_failed: given.retry_failed, retake: given.retake.has(job.id.as_str()) };
+    let redo = Redo { retry_failed: given.retry_failed, retake: given.retake.of(&job.id) };
     let before = before_approval(&attempts, given.approved);
     let is_bought_already = attempts.iter().any(|attempt| !attempt.state.is_free() && !before.contains(attempt));
     // What is to be bought once more was, if it was bought under this approval.
@@ -306,6 +312,7 @@ fn plan_job(job: &Arc<Job>, given: &PlanInput<'_>) -> Planned {
     };
     Planned {
         job: Arc::clone(job),
+        choice_is_spent: decision.action == Action::Done && matches!(redo.retake, Retake::Of(_)),
         action: decision.action,
         reason: decision.reason,
         attempt: decision.attempt,

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::retake::Retake;
 use crate::domain::{Attempt, AttemptId, AttemptState, FaceReview, Job};
 
 /// What the run does about a job.
@@ -61,19 +62,19 @@ impl Decision {
 }
 
 /// What the user asked for on top of finishing what is due.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Redo {
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Redo<'r> {
     /// Failed jobs are due again.
     pub retry_failed: bool,
-    /// The job is due again although it is completed.
-    pub retake: bool,
+    /// Whether the job is due again although it is completed.
+    pub retake: Retake<'r>,
 }
 
 /// Decides about one job. `attempts` are all of this job's, oldest first. Whatever would buy waits for a face review.
 pub(super) fn decide<'a>(
     job: &Job,
     attempts: impl DoubleEndedIterator<Item = &'a Attempt> + Clone,
-    redo: Redo,
+    redo: Redo<'_>,
 ) -> Decision {
     let decision = regardless_of_review(job, attempts, redo);
     match &job.review {
@@ -89,7 +90,7 @@ pub(super) fn decide<'a>(
 fn regardless_of_review<'a>(
     job: &Job,
     mut attempts: impl DoubleEndedIterator<Item = &'a Attempt> + Clone,
-    redo: Redo,
+    redo: Redo<'_>,
 ) -> Decision {
     // A doubtful attempt comes before everything, also one for an earlier wording: it may have been paid, and a person
     // has to say so before anything else is bought under this name.
@@ -106,11 +107,27 @@ fn regardless_of_review<'a>(
         return Decision::about(outstanding, Action::Resume, "is at the service");
     }
     if let Some(completed) = in_state(|state| state == AttemptState::Completed) {
-        return if redo.retake {
-            Decision::about(completed, Action::Retry, "is completed, and taken again: costs again")
-        } else {
-            Decision::about(completed, Action::Done, "is completed")
+        // The newest of this wording that may have been charged: the completed one, or a retake of it that failed.
+        let last = in_state(|state| !state.is_free()).unwrap_or(completed);
+        let is_asked_for = match redo.retake {
+            Retake::No => false,
+            Retake::Any => true,
+            Retake::Of(tasks) => {
+                let is_meant = completed.task.as_ref().is_some_and(|task| tasks.iter().any(|id| task.has(id)));
+                is_meant && (last.id == completed.id || redo.retry_failed)
+            }
         };
+        if is_asked_for {
+            let takes = attempts.filter(same).filter(|attempt| attempt.state == AttemptState::Completed).count();
+            let before = if takes > 1 { ", was taken again before" } else { "" };
+            let reason = format!("is completed{before}, and taken again: costs again");
+            return Decision::about(completed, Action::Retry, reason);
+        }
+        let reason = match redo.retake {
+            Retake::Of(_) => "is completed, and the choice to take it again is not about its last take",
+            _ => "is completed",
+        };
+        return Decision::about(completed, Action::Done, reason);
     }
     if let Some(failed) = in_state(|state| state == AttemptState::Failed) {
         let message = failed.error.as_ref().map_or("", |error| error.message.as_str());
@@ -174,11 +191,13 @@ pub(super) fn changed_fields(before: &str, after: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use jiff::Timestamp;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::domain::{Account, Charging, JobId, Labels, Particulars, Request, Spec, Usd};
+    use crate::domain::{Account, Charging, JobId, Labels, Particulars, Request, Spec, TaskId, Usd};
 
     fn job(prompt: &str) -> Job {
         let spec = Spec { model: "beta-2.0-lite".into(), prompt: Some(prompt.into()), ..Spec::default() };
@@ -212,7 +231,7 @@ mod tests {
             typical_s: job.typical_s,
             account: Account { service: "s".into(), key: "k".into() },
             state,
-            task: None,
+            task: Some(task(id).into()),
             video_url: None,
             error: None,
             polls: 0,
@@ -224,6 +243,10 @@ mod tests {
             fetched_at: None,
             particulars: Particulars::default(),
         }
+    }
+
+    fn task(id: i64) -> TaskId {
+        TaskId::new(format!("t{id}")).expect("a task")
     }
 
     fn action(history: &[Attempt]) -> Action {
@@ -268,12 +291,34 @@ mod tests {
     #[test]
     fn a_wish_buys_again_only_what_has_ended() {
         use AttemptState as S;
-        let redo = Redo { retry_failed: true, retake: true };
+        let redo = Redo { retry_failed: true, retake: Retake::Any };
         let wished = |history: &[Attempt]| decide(&job("now"), history.iter(), redo).action;
         assert_eq!(wished(&[attempt(1, "now", S::Failed)]), Action::Retry);
         assert_eq!(wished(&[attempt(1, "now", S::Completed)]), Action::Retry);
         assert_eq!(wished(&[attempt(1, "now", S::Completed), attempt(2, "now", S::Queued)]), Action::Resume);
         assert_eq!(wished(&[attempt(1, "now", S::Completed), attempt(2, "now", S::InDoubt)]), Action::InDoubt);
+    }
+
+    #[test]
+    fn a_choice_is_about_the_video_that_there_was() {
+        use AttemptState as S;
+        let chosen = HashSet::from([task(1)]);
+        let redo = Redo { retry_failed: false, retake: Retake::Of(&chosen) };
+        let asked = |history: &[Attempt]| decide(&job("now"), history.iter(), redo).action;
+        let first = attempt(1, "now", S::Completed);
+        assert_eq!(asked(std::slice::from_ref(&first)), Action::Retry);
+        // Until a retake may have been charged.
+        assert_eq!(asked(&[first.clone(), attempt(2, "now", S::Rejected)]), Action::Retry);
+        assert_eq!(asked(&[first.clone(), attempt(2, "now", S::Failed)]), Action::Done);
+        let retried = Redo { retry_failed: true, ..redo };
+        let history = [first.clone(), attempt(2, "now", S::Failed)];
+        assert_eq!(decide(&job("now"), history.iter(), retried).action, Action::Retry);
+        let history = [attempt(3, "now", S::Completed), attempt(4, "now", S::Failed)];
+        assert_eq!(decide(&job("now"), history.iter(), retried).action, Action::Done, "of another video");
+        assert_eq!(asked(&[first.clone(), attempt(2, "now", S::InDoubt)]), Action::InDoubt);
+        assert_eq!(asked(&[first.clone(), attempt(2, "now", S::InProgress)]), Action::Resume);
+        assert_eq!(asked(&[first.clone(), attempt(2, "now", S::Completed)]), Action::Done);
+        assert_eq!(asked(&[attempt(3, "now", S::Completed)]), Action::Done);
     }
 
     fn any_history() -> impl Strategy<Value = Vec<Attempt>> {
@@ -287,8 +332,15 @@ mod tests {
         #[test]
         fn nothing_is_bought_while_a_charge_for_it_is_possible(
             history in any_history(),
-            (retry_failed, retake) in any::<(bool, bool)>(),
+            retry_failed in any::<bool>(),
+            retake in any::<Option<bool>>(),
         ) {
+            let chosen = HashSet::from([task(1)]);
+            let retake = match retake {
+                None => Retake::No,
+                Some(false) => Retake::Of(&chosen),
+                Some(true) => Retake::Any,
+            };
             let wished = decide(&job("now"), history.iter(), Redo { retry_failed, retake });
             let open = history.iter().any(|attempt| {
                 attempt.state.is_doubtful()

@@ -14,6 +14,7 @@ mod few;
 mod look_after;
 mod planned;
 mod repurchase;
+mod retake;
 mod select;
 mod view;
 
@@ -27,6 +28,7 @@ pub use estimate::Estimate;
 pub use few::Few;
 pub use planned::{Limit, Planned};
 pub use repurchase::{Before, Repurchase};
+pub use retake::Retakes;
 pub use select::{IdGlobs, InvalidGlob, Selection};
 pub(crate) use view::by_model;
 pub use view::{ModelView, PlanView};

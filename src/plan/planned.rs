@@ -24,6 +24,8 @@ pub struct Planned {
     /// How many submissions of it came before, without those that certainly bought nothing; what was bought under the approval
     /// at hand did not.
     pub earlier: usize,
+    /// Whether somebody chose to take it again, and the choice is not about its last take.
+    pub choice_is_spent: bool,
     /// Whether it is bought by the plan that is to be approved: also if that has been done under the approval at hand.
     pub is_to_be_approved: bool,
 }

@@ -20,7 +20,7 @@ use super::start::Session;
 use super::unreported;
 use crate::domain::{Account, Attempt, AttemptId, AttemptState, BatchKey, History, Inputs, Job, JobId, Request, Spec};
 use crate::ledger::{HeldBatch as _, HoldError, Ledger, OpenElsewhere};
-use crate::plan::{IdGlobs, OtherFolder, Plan, PlanInput};
+use crate::plan::{OtherFolder, Plan, PlanInput, Retakes};
 use crate::report::{Writer, earlier_jobs};
 
 /// The most batches that one run looks after besides its own; each has files of its own open. The others are left to the next runs.
@@ -124,7 +124,7 @@ impl<H> Elsewhere<H> {
             concurrency: session.options.settings.concurrency,
             retries: 0,
             retry_failed: false,
-            retake: IdGlobs::default(),
+            retake: &Retakes::default(),
             approved: None,
             few: None,
             inputs: Inputs::default(),

@@ -6,7 +6,7 @@ use super::home::{Home, ThroughALink};
 use crate::domain::{BatchKey, Usd};
 use crate::engine::Settings;
 use crate::hooks::{AssetCommand, Program};
-use crate::plan::{Approved, Few, IdGlobs, Selection};
+use crate::plan::{Approved, Few, Retakes, Selection};
 use crate::report::Writer;
 
 /// What is wanted of a run, besides its manifest.
@@ -83,5 +83,5 @@ pub struct RedoOptions {
     /// Whether failed jobs of earlier runs are due again.
     pub retry_failed: bool,
     /// Completed jobs that are due again.
-    pub retake: IdGlobs,
+    pub retake: Retakes,
 }

@@ -43,7 +43,7 @@ pub(super) async fn plan_against<L: Ledger>(session: &Session<L>, history: &Hist
             concurrency: options.settings.concurrency,
             retries: options.redo.retries,
             retry_failed: options.redo.retry_failed,
-            retake: options.redo.retake.clone(),
+            retake: &options.redo.retake,
             approved: options.approved.as_ref(),
             few: options.few,
             inputs: manifest.inputs.clone(),

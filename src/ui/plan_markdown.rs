@@ -9,7 +9,7 @@ use super::elsewhere::open_elsewhere;
 use super::lines::{count, span};
 use super::markdown::{escaped, hidden, no_room};
 use super::page::Page;
-use super::plan_text::{action_name, cost, held, left_out, limit_in_words, pictures};
+use super::plan_text::{action_name, cost, held, left_out, limit_in_words, pictures, spent_choices};
 use super::repurchases::bought_before;
 use crate::domain::Usd;
 use crate::plan::{Action, Plan, Planned, by_model};
@@ -41,6 +41,9 @@ pub(crate) fn plan_markdown(plan: &Plan, again: &Again) -> Page {
     }
     if !plan.left_out.is_empty() {
         put(format!("{}.", left_out(plan.left_out.len())));
+    }
+    if let Some(spent) = spent_choices(plan) {
+        put(format!("{}.", escaped(&spent)));
     }
     for limit in plan.every_limit() {
         let verdict = if plan.cost_under(limit) <= limit.left() { "Within" } else { "**Over**" };

@@ -161,6 +161,7 @@ pub(super) fn told(plan: &Plan) -> Vec<String> {
     if !plan.left_out.is_empty() {
         lines.push(left_out(plan.left_out.len()));
     }
+    lines.extend(spent_choices(plan));
     let outstanding = plan.resume.len() + plan.collect.len();
     if outstanding > 0 {
         lines.push(format!("{} at the service already, submitted before", count(outstanding, "task")));
@@ -207,9 +208,23 @@ pub(super) fn limit_in_words(plan: &Plan, limit: &Limit) -> String {
 }
 
 /// The first few of some names.
-fn listed(names: &[String]) -> String {
-    let first = names.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+fn listed<T: AsRef<str>>(names: &[T]) -> String {
+    let first = names.iter().take(NAMED).map(AsRef::as_ref).collect::<Vec<&str>>().join(", ");
     if names.len() > NAMED { format!("{first}, …") } else { first }
+}
+
+/// What is said of jobs that somebody chose to take again before their last take.
+#[must_use]
+pub(crate) fn spent_choices(plan: &Plan) -> Option<String> {
+    let spent = plan.spent_choices();
+    let ids: Vec<&str> = spent.iter().map(|id| id.as_str()).collect();
+    let (are, their) = if spent.len() == 1 { ("is", "its") } else { ("are", "their") };
+    let said = format!(
+        "{} {are} not taken again, because the choice is not about {their} last take: {}",
+        count(spent.len(), "job"),
+        listed(&ids)
+    );
+    (!spent.is_empty()).then_some(said)
 }
 
 /// What begins with a picture of this machine.

@@ -22,11 +22,13 @@ const REPORT: &str = "shotlist-sandbox/sheet/report.html";
 /// A finished run against the simulator, the same for all tests here: it takes seconds.
 fn finished() -> &'static Workspace {
     static FINISHED: OnceLock<Workspace> = OnceLock::new();
-    FINISHED.get_or_init(|| {
-        let here = Workspace::with_manifest(MANIFEST);
-        here.shotlist(&["run", "m.yaml", "--sandbox"]).ends_with(0);
-        here
-    })
+    FINISHED.get_or_init(rehearsed)
+}
+
+fn rehearsed() -> Workspace {
+    let here = Workspace::with_manifest(MANIFEST);
+    here.shotlist(&["run", "m.yaml", "--sandbox"]).ends_with(0);
+    here
 }
 
 fn open(here: &Workspace, report: &str, width: u32, height: u32) -> Browser {
@@ -115,8 +117,8 @@ fn a_person_plays_filters_picks_and_copies() {
 
 #[test]
 fn what_is_kept_and_what_is_asked_for_again_is_saved() {
-    let here = finished();
-    let mut page = open(here, REPORT, 1440, 1000);
+    let here = rehearsed();
+    let mut page = open(&here, REPORT, 1440, 1000);
     page.eval("localStorage.clear(); URL.createObjectURL = (blob) => { window.saved = blob; return 'about:blank#'; }");
     assert_eq!(page.eval("document.querySelector('#save').hidden"), true);
     page.click("#job-hero [data-choose=keep]");
@@ -138,21 +140,36 @@ fn what_is_kept_and_what_is_asked_for_again_is_saved() {
     page.click("#save");
     let saved = page.eval("window.saved.text()");
     let choices: serde_json::Value = serde_json::from_str(saved.as_str().expect("a text")).expect("JSON");
-    assert_eq!(
-        choices,
-        json!({ "name": "sheet", "batch": "", "keep": ["hero"], "again": ["waves", "mug"], "notes": { "waves": "dark" } })
-    );
+    let report = here.json(&REPORT.replace(".html", ".json"));
+    let task = |id: &str| {
+        let mut jobs = report["jobs"].as_array().expect("jobs").iter();
+        jobs.find(|job| job["id"] == id).map(|job| job["task_id"].clone()).expect("a job")
+    };
+    let expected = json!({
+        "name": "sheet", "batch": "", "keep": ["hero"], "again": ["waves", "mug"], "notes": { "waves": "dark" },
+        "tasks": { "hero": task("hero"), "waves": task("waves"), "mug": task("mug") },
+    });
+    assert_eq!(choices, expected);
     assert_eq!(page.eval("window.savedAs"), "choices.json");
     // As it stands, the next run takes it.
     here.write("choices.json", saved.as_str().expect("a text"));
     let plan =
         here.shotlist(&["run", "m.yaml", "--sandbox", "--plan", "--retake", "@choices.json"]).ends_with(0).stdout;
     assert!(plan.contains("2 jobs to submit"), "{plan}");
-    // It is there when the page is read again, and accents are no hindrance.
-    page.call("Page.reload", &json!({}));
-    page.wait_for(
-        "document.readyState === 'complete' && document.querySelector('#save')?.textContent.endsWith('2 again')",
-    );
+    // It is there when the page is read again.
+    let read_again = |page: &mut Browser, choices: &str| {
+        page.call("Page.reload", &json!({}));
+        let says = format!("document.querySelector('#save')?.textContent === 'Save choices: {choices}'");
+        page.wait_for(&format!("document.readyState === 'complete' && {says}"));
+    };
+    read_again(&mut page, "1 keep, 2 again");
+    // What was chosen of a video is not chosen of the next one; what was noted stays.
+    here.shotlist(&["run", "m.yaml", "--sandbox", "--retake", "@choices.json"]).ends_with(0);
+    read_again(&mut page, "1 keep, 0 again");
+    assert_eq!(page.eval("document.querySelector('#job-waves .note').value"), "dark");
+    page.click("#job-waves [data-choose=keep]");
+    assert_eq!(page.eval("document.querySelector('#save').textContent"), "Save choices: 2 keep, 0 again");
+    // Accents are no hindrance.
     page.click("#text");
     for key in ["p", "à", "p", "é", "r"] {
         page.press(key);

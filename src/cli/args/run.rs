@@ -85,7 +85,8 @@ pub(crate) struct AgainArgs {
     /// Failed jobs of earlier runs are due again
     #[arg(long, env = "SHOTLIST_RETRY_FAILED", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub retry_failed: bool,
-    /// Completed jobs whose id matches are due again, or @FILE for those that were asked for again on the page; repeatable
+    /// Completed jobs whose id matches are due again, each time that this is given; or @FILE for those that were asked for again on the page,
+    /// once for each video. What else is due is bought, too, unless --select leaves it out; repeatable
     #[arg(long, env = "SHOTLIST_RETAKE", hide_env_values = true, value_name = "GLOB|@FILE")]
     pub retake: Vec<String>,
     /// Buy also what seems to have been bought before: under another name of the ledger, under an id that is gone, or by a

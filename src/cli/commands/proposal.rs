@@ -38,6 +38,7 @@ impl Run<'_> {
                     .into_iter()
                     .map(|(_, message)| message)
                     .chain(pictures)
+                    .chain(ui::spent_choices(plan))
                     .chain(bought)
                     .chain(missing)
                     .chain(elsewhere);

@@ -11,17 +11,16 @@ use crate::cli::approved::approved;
 use crate::cli::args::{PlanFormat, RunArgs};
 use crate::cli::choices::{self, Patterns};
 use crate::cli::connect::{Address, address, connect};
+use crate::cli::ending::Bought;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::manifest::{Wanted, expect_match, load};
 use crate::cli::monitors::Monitors;
 use crate::cli::{consent, destinations, ending, paths, programs, runtime, signals};
-use crate::domain::{BatchKey, JobId, Usd};
+use crate::domain::{BatchKey, JobId};
 use crate::ledger::{AnyLedger, HoldError};
-use crate::plan::{Few, IdGlobs, Plan};
-use crate::session::{
-    Connection, Held, Options, Outcome, RedoOptions, Refusal, Reported, RunEvent, Session, Settings, Stop,
-};
+use crate::plan::{Few, Plan};
+use crate::session::{Connection, Held, Options, Outcome, RedoOptions, Refusal, Reported, Session, Settings, Stop};
 use crate::ui::{self, Again, Progress, Terminal};
 
 /// How often it is looked whether another run has ended.
@@ -48,7 +47,7 @@ fn obey(args: &RunArgs, terminal: &Terminal, monitors: Option<&Monitors<'_>>) ->
     monitors.inspect(|monitors| monitors.is_about(key));
     let retake = Patterns::read(&args.again.retake, choices::Chosen::Again)?;
     retake.check(key, &chosen.manifest.jobs)?;
-    for glob in &retake.globs {
+    for glob in retake.each() {
         expect_match("--retake", glob, chosen.selected.iter())?;
     }
     if args.programs.exec.is_some() && args.videos.no_download {
@@ -61,8 +60,7 @@ fn obey(args: &RunArgs, terminal: &Terminal, monitors: Option<&Monitors<'_>>) ->
         redo: RedoOptions {
             retries: args.again.retries,
             retry_failed: args.again.retry_failed,
-            retake: IdGlobs::new(&retake.globs)
-                .map_err(|error| Failure::before_sending(Exit::Usage, error.to_string()))?,
+            retake: retake.retakes().map_err(|error| Failure::before_sending(Exit::Usage, error.to_string()))?,
         },
         few: args.few.sample.map(Few::Spread).or(args.few.limit.map(Few::First)),
         max_cost: args.money.max_cost,
@@ -170,14 +168,13 @@ impl Run<'_> {
         let stop = Stop::default();
         if !ready.has_work() {
             self.begin().await;
-            return self.end(ready.run(&consent, &stop, &|_| {}).await?, Usd::ZERO, &left_out, has_doubts_elsewhere);
+            let outcome = ready.run(&consent, &stop, &|_| {}).await?;
+            return self.end(outcome, &Bought::default(), &left_out, has_doubts_elsewhere);
         }
         let progress = Progress::new(self.terminal, &self.again, ready.plan(), self.session.settings());
-        let reserved = Mutex::new(Usd::ZERO);
+        let bought = Mutex::new(Bought::by(ready.plan()));
         let tell = |event| {
-            if let RunEvent::Submitted { price, .. } | RunEvent::InDoubt { price, .. } = &event {
-                *reserved.lock().unwrap_or_else(PoisonError::into_inner) += *price;
-            }
+            bought.lock().unwrap_or_else(PoisonError::into_inner).note(&event);
             progress.tell(&event);
         };
         let runs = async {
@@ -201,8 +198,8 @@ impl Run<'_> {
         progress.finish();
         match ended {
             Ok(outcome) => {
-                let reserved = *reserved.lock().unwrap_or_else(PoisonError::into_inner);
-                self.end(outcome?, reserved, &left_out, has_doubts_elsewhere)
+                let bought = bought.into_inner().unwrap_or_else(PoisonError::into_inner);
+                self.end(outcome?, &bought, &left_out, has_doubts_elsewhere)
             }
             // The second one. The ledger covers everything that is left behind.
             Err(signal) => Ok(Exit::Signal(signal)),
@@ -241,6 +238,9 @@ impl Run<'_> {
 
     /// Tells what costs money without being part of this plan.
     fn tell_what_is_open(&self, held: &Held<'_, AnyLedger>) {
+        if let Some(told) = ui::spent_choices(held.plan()) {
+            self.terminal.note(&told);
+        }
         let concluded = held.concluded();
         if concluded > 0 {
             let jobs = if concluded == 1 { "1 job is".to_owned() } else { format!("{concluded} jobs are") };
@@ -283,7 +283,7 @@ impl Run<'_> {
     fn end(
         &self,
         outcome: Outcome,
-        reserved: Usd,
+        bought: &Bought,
         left_out: &HashSet<JobId>,
         has_doubts_elsewhere: bool,
     ) -> Result<Exit, Failure> {
@@ -292,7 +292,9 @@ impl Run<'_> {
             money: Some("what was paid for is in the ledger, or named above"),
             ..Refusal::from(error).into()
         })?;
-        ending::say_what_was_not_asked_for_again(&self.args.again, &run, self.terminal);
+        if !run.stopped.is_empty() {
+            ending::say_what_was_not_bought_again(&self.args.again, bought, &self.again, self.terminal);
+        }
         let (others, failed): (Vec<_>, Vec<_>) =
             collected.into_iter().map(|other| other.reported).partition(Result::is_ok);
         let others: Vec<Reported> = others.into_iter().flatten().collect();
@@ -301,7 +303,8 @@ impl Run<'_> {
         let exit = if unexecuted > 0 { exit.max(Exit::SomeFailed) } else { exit };
         let exit = if has_doubts_elsewhere { exit.max(Exit::InDoubt) } else { exit };
         if !(self.terminal.is_quiet && exit == Exit::Done && written.is_ok()) {
-            let mut page = ui::summary_text(&report, Some(reserved), &self.again, &self.session.written_reports());
+            let mut page =
+                ui::summary_text(&report, Some(bought.reserved), &self.again, &self.session.written_reports());
             for other in &others {
                 page.line(ui::collected(&other.report));
             }

@@ -51,6 +51,8 @@ struct Card<'r> {
     attempts: usize,
     prompt: Option<Cow<'r, str>>,
     task: Option<Cow<'r, str>>,
+    /// The same as the service wrote it: what is chosen is chosen of its video.
+    task_id: Option<&'r str>,
     file: Option<Cow<'r, str>>,
     file_link: Option<String>,
     poster: Option<String>,
@@ -119,6 +121,7 @@ impl<'r> Card<'r> {
             attempts: row.attempts,
             prompt: text(&row.prompt),
             task: text(&row.task_id),
+            task_id: row.task_id.as_deref(),
             file: text(&row.file),
             file_link: row.file.as_deref().map(path_as_link),
             poster: row.detail.poster.as_deref().map(path_as_link),

@@ -235,10 +235,14 @@
   });
   $("#drop").addEventListener("click", () => { for (const card of picked()) $(".pick", card).checked = false; tellPicked(); });
 
-  // Choices: keep, again or nothing, and a note. They stay in this browser, under the name of the batch, until somebody saves them.
+  // Choices: keep, again or nothing, and a note. They stay in this browser, under the name of the batch, until somebody saves
+  // them. A choice is about the video that was looked at: once the card shows that of another task, only its note is left.
   const { name, batch = "" } = document.body.dataset, kept = `shotlist choices ${JSON.stringify([name, batch])}`;
   const choices = (() => { try { return JSON.parse(localStorage.getItem(kept)) ?? {}; } catch { return {}; } })();
-  const chosen = (card) => choices[card.dataset.id] ?? {};
+  const chosen = (card) => {
+    const made = choices[card.dataset.id] ?? {}, isOutdated = made.task && made.task !== card.dataset.task;
+    return isOutdated ? { note: made.note } : made;
+  };
   const withChoice = (choice) => jobs.filter((card) => chosen(card).choice === choice).map((card) => card.dataset.id);
   function tellChoices() {
     for (const card of jobs) {
@@ -253,8 +257,8 @@
     try { localStorage.setItem(kept, JSON.stringify(choices)); } catch { /* then they last as long as the page */ }
   }
   function choose(card, change) {
-    const id = card.dataset.id;
-    choices[id] = { ...choices[id], ...change };
+    const { id, task } = card.dataset;
+    choices[id] = { ...chosen(card), task, ...change };
     if (!choices[id].choice && !choices[id].note) delete choices[id];
     tellChoices();
   }
@@ -270,7 +274,8 @@
   document.addEventListener("input", (event) => { if (event.target.classList.contains("note")) choose(event.target.closest(".card"), { note: event.target.value }); });
   $("#save").addEventListener("click", () => {
     const notes = Object.fromEntries(jobs.filter((card) => chosen(card).note).map((card) => [card.dataset.id, chosen(card).note]));
-    const text = JSON.stringify({ name, batch, keep: withChoice("keep"), again: withChoice("again"), notes }, null, 2);
+    const tasks = Object.fromEntries(jobs.filter((card) => chosen(card).choice).map((card) => [card.dataset.id, card.dataset.task]));
+    const text = JSON.stringify({ name, batch, keep: withChoice("keep"), again: withChoice("again"), tasks, notes }, null, 2);
     const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(new Blob([text], { type: "application/json" })), download: "choices.json" });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);

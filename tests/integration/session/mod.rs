@@ -9,6 +9,7 @@ mod library;
 mod money;
 mod moves;
 mod pictures;
+mod retakes;
 mod run;
 mod sheet;
 mod signals;

@@ -12,7 +12,7 @@ use shotlist::domain::{
 use shotlist::download::Downloads;
 use shotlist::engine::{Engine, Outcome, RunEvent, Settings, Stop};
 use shotlist::ledger::{Event, HeldBatch, Intent, LedgerError};
-use shotlist::plan::{IdGlobs, Plan, PlanInput};
+use shotlist::plan::{Plan, PlanInput, Retakes};
 use shotlist::service::{Echo, PollAnswer, SendBy, Status, Submission, TaskReport, VideoService};
 use tokio::time::Instant;
 
@@ -256,7 +256,7 @@ pub fn plan_of(jobs: &[Arc<Job>], history: &History) -> Plan {
         concurrency: 8,
         retries: 0,
         retry_failed: false,
-        retake: IdGlobs::default(),
+        retake: &Retakes::default(),
         approved: None,
         few: None,
         inputs: shotlist::domain::Inputs::default(),

@@ -1,0 +1,132 @@
+//! What is bought once more because somebody asked for it: by a pattern each time anew, and by a choice once for each video.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Ended, Program, Service, Workspace, json as answer, kill, numbered_jobs, wait_until};
+
+/// Writes the choices that the page of this report saves when these jobs are asked for again.
+fn choose(here: &Workspace, report: &Value, again: &[&str]) {
+    let jobs = report["jobs"].as_array().expect("jobs");
+    let tasks: HashMap<&str, &Value> =
+        jobs.iter().map(|job| (job["id"].as_str().expect("an id"), &job["task_id"])).collect();
+    let choices = json!({ "name": "m", "batch": "", "keep": [], "again": again, "tasks": tasks, "notes": {} });
+    here.write("choices.json", choices.to_string());
+}
+
+#[test]
+fn a_choice_is_bought_once_for_each_video() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(3)));
+    here.run(&service, &[]).ends_with(0);
+    choose(&here, &here.report(), &["j0", "j2"]);
+    let chosen = ["--retake", "@choices.json"];
+    let plan = here.run(&service, &[&chosen[..], &["--plan"]].concat()).ends_with(0).stdout;
+    assert!(plan.contains("2 jobs to submit") && !plan.contains("the choice"), "{plan}");
+    here.run(&service, &chosen).ends_with(0);
+    assert_eq!(service.posts().len(), 5);
+
+    let told = "2 jobs are not taken again, because the choice is not about their last take: j0, j2";
+    for _ in 0..2 {
+        let ended = here.run(&service, &chosen).ends_with(0);
+        assert!(ended.stderr.contains(told), "{}", ended.stderr);
+        assert_eq!(service.posts().len(), 5, "the same choices buy nothing more");
+    }
+    for form in ["text", "markdown", "html", "json"] {
+        let plan = here.run(&service, &[&chosen[..], &["--plan", "--format", form]].concat()).ends_with(0).stdout;
+        assert!(plan.contains(told), "{form}: {plan}");
+    }
+
+    // Whoever looked at the new video and asks once more gets one more.
+    choose(&here, &here.report(), &["j0"]);
+    here.run(&service, &chosen).ends_with(0);
+    assert_eq!(service.posts().len(), 6);
+    // A pattern asks each time anew, and the plan says that it is not the first time.
+    for (glob, is_first) in [("j0", false), ("j1", true)] {
+        let plan = here.run(&service, &["--plan", "--retake", glob]).ends_with(0).stdout;
+        assert_eq!(plan.contains("was taken again before"), !is_first, "{plan}");
+    }
+    here.run(&service, &[&chosen[..], &["--retake", "j0"]].concat()).ends_with(0);
+    assert_eq!(service.posts().len(), 7);
+}
+
+#[test]
+fn choices_of_a_rehearsal_buy_nothing() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
+    here.run(&service, &[]).ends_with(0);
+    here.shotlist(&["run", "m.yaml", "--sandbox"]).ends_with(0);
+    choose(&here, &here.json("shotlist-sandbox/m/report.json"), &["j0"]);
+    here.run(&service, &["--retake", "@choices.json"]).ends_with(0);
+    assert_eq!(service.posts().len(), 2);
+    here.shotlist(&["run", "m.yaml", "--sandbox", "--retake", "@choices.json"]).ends_with(0);
+    assert_eq!(here.json("shotlist-sandbox/m/report.json")["superseded"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn choices_of_a_job_that_is_not_selected_are_refused() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
+    here.run(&service, &[]).ends_with(0);
+    choose(&here, &here.report(), &["j0"]);
+    let refused = here.run(&service, &["--retake", "@choices.json", "--select", "j1"]).ends_with(2).stderr;
+    assert!(refused.contains("--retake j0: no job matches it"), "{refused}");
+    assert_eq!(service.posts().len(), 2);
+}
+
+#[test]
+fn killed_among_its_retakes_it_takes_none_of_them_twice() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(8)));
+    here.run(&service, &[]).ends_with(0);
+    let ids: Vec<String> = (0..8).map(|job| format!("j{job}")).collect();
+    choose(&here, &here.report(), &ids.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut killed = 0;
+    for _ in 0..4 {
+        let before = service.posts().len();
+        let mut child = here.run(&service, &["-q", "--retake", "@choices.json", "--concurrency", "1"]).starts();
+        wait_until("something is sent, or the run ends", || {
+            service.posts().len() > before || child.try_wait().expect("a status").is_some()
+        });
+        if child.try_wait().expect("a status").is_none() {
+            kill(&child, "-KILL");
+        }
+        killed += usize::from(Ended::of(child).code.is_none());
+    }
+    assert!(killed > 0, "no kill happened");
+    here.run(&service, &["-q", "--retake", "@choices.json"]).ends();
+    let mut sent: HashMap<String, usize> = HashMap::new();
+    for body in service.posts() {
+        let body: Value = serde_json::from_str(&body).expect("JSON");
+        *sent.entry(body["prompt"].as_str().expect("a prompt").to_owned()).or_default() += 1;
+    }
+    assert!(sent.values().all(|&times| times <= 2), "one of them was sent three times: {sent:?}");
+    for row in here.report()["jobs"].as_array().expect("jobs") {
+        let times = sent[row["prompt"].as_str().expect("a prompt")];
+        assert!(row["state"] == "in_doubt" || times == 2, "{times} times: {row}");
+    }
+}
+
+/// The words that asked for it would ask for all of it once more.
+#[test]
+fn what_a_run_that_ended_early_did_not_take_again_is_bought_alone() {
+    let (taken, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(usize::MAX)));
+    let (count, limit) = (Arc::clone(&taken), Arc::clone(&most));
+    let service = Service::scripted(move |asked| {
+        let is_over = asked.method == "POST" && count.fetch_add(1, Ordering::SeqCst) >= limit.load(Ordering::SeqCst);
+        if is_over { answer(402, &json!({ "detail": "no credit" })) } else { Answer::Well }
+    });
+    let here = Workspace::with_manifest(&numbered_jobs(5));
+    here.run(&service, &[]).ends_with(0);
+    most.store(7, Ordering::SeqCst);
+    let ended = here.run(&service, &["--retake", "*", "--concurrency", "1"]).ends_with(1);
+    let told = "the run ended early: 3 of 5 jobs that were asked for again were not bought: to buy them alone, ";
+    assert!(ended.stderr.contains(told), "{}", ended.stderr);
+    let command = ended.stderr.split(told).nth(1).and_then(|rest| rest.split('`').nth(1)).expect("a command");
+
+    most.store(usize::MAX, Ordering::SeqCst);
+    let script = format!("{} --yes --first-poll 0s --poll-interval 50ms", command.replacen("shotlist", "\"$0\"", 1));
+    let again = Program::script(here.root(), &script);
+    again.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(0);
+    let bought = here.ledger("SELECT count(*) FROM attempt WHERE state = 'completed' GROUP BY job");
+    assert_eq!(bought, vec![["2"]; 5], "{command}");
+}
