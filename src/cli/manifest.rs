@@ -75,10 +75,16 @@ pub(super) fn load(
         env: &|name| std::env::var(name).ok(),
     };
     let mut loaded = manifest::load(&options, catalog(args.catalog.as_deref())?);
+    // Of a job that is not selected nothing is at stake.
+    let is_selected = |finding: &Diagnostic| finding.job.as_ref().is_none_or(|job| selection.takes(&job.id, &job.tags));
+    loaded.findings.retain(|finding| finding.severity == Severity::Error || is_selected(finding));
     if wanted.is_strict {
         loaded.findings.iter_mut().for_each(|finding| finding.severity = Severity::Error);
     }
-    spare_unselected(&mut loaded.findings, &selection);
+    // What is wrong with it stops nobody.
+    for finding in loaded.findings.iter_mut().filter(|finding| !is_selected(finding)) {
+        finding.severity = Severity::Warning;
+    }
     let errors = loaded.errors();
     if wanted.as_json && errors > 0 {
         let json = ui::findings_json(&loaded.findings, &loaded.sources);
@@ -147,15 +153,6 @@ pub(super) fn expect_match<'j>(
     }
     let failure = Failure::before_sending(Exit::Usage, format!("{option} {glob}: no job matches it"));
     Err(failure.with_help("`shotlist run MANIFEST --plan -v` lists every id"))
-}
-
-/// What is wrong with a job that is not selected stops nobody.
-fn spare_unselected(findings: &mut [Diagnostic], selection: &Selection) {
-    for finding in findings {
-        if finding.job.as_ref().is_some_and(|job| !selection.takes(&job.id, &job.tags)) {
-            finding.severity = Severity::Warning;
-        }
-    }
 }
 
 fn invalid(args: &ManifestArgs, errors: usize) -> Failure {

@@ -1,5 +1,6 @@
 //! The plan for a comment on a pull request.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use super::markdown::{escaped, hidden, no_room};
 use super::page::Page;
 use super::plan_text::{action_name, cost, held, left_out, limit_in_words, pictures, spent_choices};
 use super::repurchases::bought_before;
+use super::table::shortened;
 use crate::domain::Usd;
 use crate::plan::{Action, Plan, Planned, by_model};
 
@@ -20,14 +22,19 @@ const MARK: &str = "<!-- shotlist plan: ";
 const MOST: usize = 60_000;
 /// Room behind the rows for how many are left out.
 const LAST_LINE: usize = 200;
-/// The most earlier purchases that are told, and the most of what is open elsewhere.
+/// The most earlier purchases that are told, the most slips, and the most of what is open elsewhere.
 const TOLD: usize = 20;
+/// The most jobs that are named of one slip.
+const NAMED: usize = 5;
+/// The most characters of what is said of one slip.
+const SLIP: usize = 300;
 /// More rows than this are folded away.
 const UNFOLDED: usize = 10;
 
-/// The plan as GitHub-flavoured Markdown; `again` is all that leads to it.
+/// The plan as GitHub-flavoured Markdown; `warnings` are what looks like a slip, each with the job that it is about, if it is about one, and
+/// `again` is all that leads to it.
 #[must_use]
-pub(crate) fn plan_markdown(plan: &Plan, again: &Again) -> Page {
+pub(crate) fn plan_markdown(plan: &Plan, warnings: &[(Option<String>, String)], again: &Again) -> Page {
     let totals = plan.totals();
     let key = plan.key.to_string();
     let mut text = format!("{MARK}{} -->\n### Video plan: {}\n\n", hidden(&key), escaped(&key));
@@ -58,6 +65,14 @@ pub(crate) fn plan_markdown(plan: &Plan, again: &Again) -> Page {
     }
     for other in plan.elsewhere.iter().take(TOLD) {
         put(format!("{}.", escaped(&open_elsewhere(other))));
+    }
+    let slips = slips(warnings);
+    if !slips.is_empty() {
+        put("\n**Looks like a slip**:\n".to_owned());
+        slips.iter().take(TOLD).for_each(|slip| put(format!("- {slip}")));
+        if slips.len() > TOLD {
+            put(format!("- … and {} more", slips.len() - TOLD));
+        }
     }
     if !plan.repurchases.is_empty() {
         let (jobs, cost) = (count(plan.repurchases.len(), "job"), plan.repurchase_cost());
@@ -111,6 +126,30 @@ pub(crate) fn plan_markdown(plan: &Plan, again: &Again) -> Page {
     let mut page = Page::new();
     text.lines().for_each(|line| page.line(line));
     page
+}
+
+/// What looks like a slip, each with the jobs that it is about, in the order of the first ones.
+fn slips(warnings: &[(Option<String>, String)]) -> Vec<String> {
+    let mut slips: Vec<(&str, Vec<&str>)> = Vec::new();
+    let mut places = HashMap::new();
+    for (job, message) in warnings {
+        let place = *places.entry(message).or_insert(slips.len());
+        if place == slips.len() {
+            slips.push((message, Vec::new()));
+        }
+        slips[place].1.extend(job.as_deref());
+    }
+    let told = slips.into_iter().map(|(message, jobs)| {
+        let more = jobs.len().saturating_sub(NAMED);
+        let named: Vec<String> = jobs.iter().take(NAMED).map(|job| format!("`{job}`")).collect();
+        let (named, message) = (named.join(", "), escaped(&shortened(message, SLIP)));
+        match (jobs.len(), more) {
+            (0, _) => message,
+            (_, 0) => format!("{named}: {message}"),
+            _ => format!("{named} and {more} more: {message}"),
+        }
+    });
+    told.collect()
 }
 
 /// The jobs of one action, as many as fit into so many bytes, and how many those are.

@@ -20,7 +20,7 @@ impl Run<'_> {
                 }
                 page
             }
-            PlanFormat::Markdown => ui::plan_markdown(plan, &self.in_full(plan)),
+            PlanFormat::Markdown => ui::plan_markdown(plan, &warnings, &self.in_full(plan)),
             PlanFormat::Html => {
                 let proposal = ui::plan_page(plan, &warnings, &self.in_full(plan), pictures::embedding());
                 let mut page = Vec::new();

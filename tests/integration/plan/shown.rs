@@ -30,6 +30,35 @@ fn the_markdown_is_for_a_pull_request() {
     insta::assert_snapshot!(here.shotlist(&["run", "m.yaml", "--plan", "--format", "markdown"]).ends_with(0).stdout);
 }
 
+/// Whoever approves it in a pull request sees nothing else.
+#[test]
+fn the_markdown_has_what_looks_like_a_slip() {
+    let rows = "id,colour\nr0,\nr1,\nr2,\nr3,\nr4,\nr5,\nr6,\nr7,red\nr8,red\n";
+    let here = Workspace::with_manifest(
+        "version: 1
+jobs:
+  - { id: \"{{ row.id }}\", for_each: rows.csv, model: alpha-2, prompt: \"a {{ row.colour }} mug {{ row.id }}\" }
+  - { id: one, model: alpha-2, prompt: <b> & *so* on }
+  - { id: two, model: alpha-2, prompt: <b> & *so* on }
+",
+    )
+    .file("rows.csv", rows);
+    let plan = |args: &[&str]| {
+        let usual = ["run", "m.yaml", "--plan", "--format", "markdown"];
+        here.shotlist(&[&usual, args].concat()).ends_with(0).stdout
+    };
+    let shown = plan(&[]);
+    insta::assert_snapshot!(shown.split("\nDigest").next().expect("the beginning"));
+    // Of a job that is not selected nothing is at stake.
+    let few = ["--select", "r8", "--select", "one"];
+    assert!(!plan(&few).contains("Looks like a slip"));
+    for (form, has_none) in [("text", "\n"), ("json", "\"warnings\": []")] {
+        let usual = ["run", "m.yaml", "--plan", "--format", form];
+        let ended = here.shotlist(&[&usual[..], &few].concat()).ends_with(0);
+        assert!(ended.stdout.contains(has_none) && ended.stderr.is_empty(), "{}{}", ended.stdout, ended.stderr);
+    }
+}
+
 #[test]
 fn the_json_is_for_scripts() {
     let here = Workspace::with_manifest(MANIFEST);
