@@ -1,6 +1,6 @@
 //! How a run ended: what it bought, its exit code, and what no later run makes up for.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::args::AgainArgs;
@@ -17,8 +17,10 @@ const NAMED: usize = 20;
 /// What a run bought, as far as it was told.
 #[derive(Default)]
 pub(super) struct Bought {
-    /// What may have been charged for it.
-    pub reserved: Usd,
+    /// What may have been charged for what is written down.
+    reserved: Usd,
+    /// What is charged for tasks that could not be written down so far.
+    rescued: HashMap<JobId, Usd>,
     /// Jobs that were asked for again, in manifest order.
     wanted: Vec<JobId>,
     /// Those of them that were submitted.
@@ -34,12 +36,24 @@ impl Bought {
 
     /// Takes note of what may have been charged.
     pub(super) fn note(&mut self, event: &RunEvent) {
-        if let RunEvent::Submitted { job, price, .. } | RunEvent::InDoubt { job, price, .. } = event {
-            self.reserved += *price;
-            if !self.wanted.is_empty() {
-                self.submitted.insert(job.clone());
+        match event {
+            RunEvent::Submitted { job, price, .. } | RunEvent::InDoubt { job, price, .. } => {
+                self.rescued.remove(job);
+                self.reserved += *price;
+                if !self.wanted.is_empty() {
+                    self.submitted.insert(job.clone());
+                }
             }
+            RunEvent::Rescue { job, price, .. } => {
+                self.rescued.insert(job.clone(), *price);
+            }
+            _ => {}
         }
+    }
+
+    /// What may have been charged.
+    pub(super) fn reserved(&self) -> Usd {
+        self.reserved + self.rescued.values().copied().sum()
     }
 }
 
@@ -71,7 +85,12 @@ pub(super) fn exit<'j>(selected: impl Iterator<Item = &'j Arc<Job>>, report: &Re
 /// A later run finishes what is due, and does not take or try again what nobody asks for then. Whoever asked for it in the same words would
 /// pay twice for what this run came to.
 pub(super) fn say_what_was_not_bought_again(args: &AgainArgs, bought: &Bought, again: &Again, terminal: &Terminal) {
-    let left: Vec<&str> = bought.wanted.iter().filter(|id| !bought.submitted.contains(id)).map(JobId::as_str).collect();
+    let left: Vec<&str> = bought
+        .wanted
+        .iter()
+        .filter(|id| !bought.submitted.contains(id) && !bought.rescued.contains_key(id))
+        .map(JobId::as_str)
+        .collect();
     let (wanted, ids) = (bought.wanted.len(), left.join(","));
     let said = match left.len() {
         0 => return,

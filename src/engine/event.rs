@@ -158,6 +158,8 @@ pub enum RunEvent {
         job: JobId,
         /// The id that would otherwise be lost.
         task: TaskNames,
+        /// Its price.
+        price: Usd,
     },
     /// Nothing is submitted any more.
     Stopping {

@@ -389,7 +389,7 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
         // One that is another's is written down already, with that one.
         let is_known = |written: &Result<_, _>| matches!(written, Ok(_) | Err(LedgerError::TaskTaken { .. }));
         if !is_known(&written) {
-            (self.gateway.tell)(RunEvent::Rescue { job: job.id.clone(), task: task.clone() });
+            (self.gateway.tell)(RunEvent::Rescue { job: job.id.clone(), task: task.clone(), price: job.price });
         }
         for _ in 1..WRITE_TRIES {
             if is_known(&written) {

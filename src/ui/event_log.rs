@@ -37,7 +37,7 @@ pub(super) fn log(event: &RunEvent) {
         RunEvent::Warned { message } => tracing::warn!(event = "warned", message),
         RunEvent::Back { after } => tracing::info!(event = "back", seconds = after.as_secs_f64()),
         RunEvent::UnknownStatus { status } => tracing::warn!(event = "unknown_status", status),
-        RunEvent::Rescue { job, task } => tracing::error!(event = "rescue", %job, %task),
+        RunEvent::Rescue { job, task, .. } => tracing::error!(event = "rescue", %job, %task),
         RunEvent::Stopping { reason, message } => tracing::warn!(event = "stopping", reason = ?reason, error = message),
     }
 }

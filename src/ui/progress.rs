@@ -211,7 +211,7 @@ impl Progress {
             RunEvent::UnknownStatus { status } => terminal.warning(&format!(
                 "the service says `{status}`, which its interface does not know; the task is asked about again"
             )),
-            RunEvent::Rescue { job, task } => {
+            RunEvent::Rescue { job, task, .. } => {
                 let line = format!("RESCUE: the task of {job} is {task}, and it could not be written down");
                 let command = again.command("resolve", &[job.as_str(), "--task", task.id.as_str()]);
                 let help = format!("keep this line; when the ledger can be written: `{command}`");

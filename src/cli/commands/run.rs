@@ -304,7 +304,7 @@ impl Run<'_> {
         let exit = if has_doubts_elsewhere { exit.max(Exit::InDoubt) } else { exit };
         if !(self.terminal.is_quiet && exit == Exit::Done && written.is_ok()) {
             let mut page =
-                ui::summary_text(&report, Some(bought.reserved), &self.again, &self.session.written_reports());
+                ui::summary_text(&report, Some(bought.reserved()), &self.again, &self.session.written_reports());
             for other in &others {
                 page.line(ui::collected(&other.report));
             }

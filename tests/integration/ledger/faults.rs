@@ -36,6 +36,7 @@ fn a_disk_that_is_full_after_the_submission_gives_a_rescue_line_and_stops() {
         assert!(stream.contains("RESCUE: the task of one is t1"), "{stream}");
     }
     assert!(ended.stderr.contains("resolve m.yaml one --task t1"), "{}", ended.stderr);
+    assert!(ended.stdout.contains("reserved: $3.75 by this run"), "{}", ended.stdout);
     // The line is enough to go on once the disk has room.
     let connection = rusqlite::Connection::open(here.path(".shotlist/ledger.db")).expect("the ledger");
     connection.execute_batch("DROP TRIGGER full_INSERT; DROP TRIGGER full_UPDATE").expect("no triggers");
