@@ -17,7 +17,11 @@ pub(super) fn limit(args: &LimitArgs, terminal: &Terminal) -> Result<Exit, Failu
     let ledger = paths::ledger_of(args.ledger.as_deref(), Path::new(""), args.sandbox)?;
     let done = runtime::block_on(async {
         if let LimitCommand::Set(set) = &args.command {
+            let is_begun = matches!(&ledger, AnyLedger::File(file) if !file.exists());
             change(&ledger, set).await?;
+            if is_begun && let AnyLedger::File(file) = &ledger {
+                terminal.note(&format!("{} was begun: these limits hold for runs that use it", file.path().display()));
+            }
             if terminal.is_quiet {
                 return Ok(());
             }

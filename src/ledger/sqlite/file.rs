@@ -36,6 +36,12 @@ impl SqliteLedger {
         Self { path: path.into(), kind: Kind::Simulated }
     }
 
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Whether there is such a file.
     #[must_use]
     pub fn exists(&self) -> bool {

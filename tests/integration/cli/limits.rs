@@ -14,13 +14,15 @@ fn what_the_owner_allows_is_all_that_is_bought() {
         "owner.day: $20.00 (Europe/Berlin), $0.00 used, $20.00 left\n\
          owner.month: $5.00 (Europe/Berlin), $0.00 used, $5.00 left\n"
     );
+    // In a wrong folder it would hold for nobody.
+    assert_eq!(set.stderr, ".shotlist/ledger.db was begun: these limits hold for runs that use it\n");
     let refused = here.run(&service, &[]).ends_with(3).stderr;
     assert!(refused.contains("the limit is $5.00 (owner.month)"), "{refused}");
     // No manifest raises it, and one may tighten it.
     here.write("m.yaml", TWO_JOBS.replace("jobs:", "budget: { month: 100.00 }\njobs:"));
     here.run(&service, &[]).ends_with(3);
     assert!(service.posts().is_empty());
-    here.shotlist(&["limit", "set", "--month", "none"]).ends_with(0);
+    assert_eq!(here.shotlist(&["limit", "set", "--month", "none"]).ends_with(0).stderr, "");
     here.write("m.yaml", TWO_JOBS);
     here.run(&service, &[]).ends_with(0);
     let shown = here.shotlist(&["limit", "show"]).ends_with(0).stdout;
