@@ -1,4 +1,4 @@
-//! `@FILE`: ids from a file, of the choices that the page saves or one a line.
+//! Which jobs are meant: patterns of ids, and `@FILE` for ids from a file, of the choices that the page saves or one a line.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -9,7 +9,10 @@ use serde::Deserialize;
 use super::exit::Exit;
 use super::failure::Failure;
 use crate::domain::{BatchKey, Job, JobId, TaskId};
-use crate::plan::{InvalidGlob, Retakes};
+use crate::plan::{IdGlobs, InvalidGlob, Retakes};
+
+/// What shows which ids there are.
+pub(super) const LISTS_IDS: &str = "`shotlist run MANIFEST --plan -v` lists every id";
 
 /// What of a file of choices is meant.
 #[derive(Clone, Copy)]
@@ -18,6 +21,11 @@ pub(super) enum Chosen {
     Keep,
     /// What is asked for again: `--retake`.
     Again,
+}
+
+/// What is said of a pattern that matches nothing where there is a file of that name.
+pub(super) fn with_the_sign(option: &str, file: &str) -> String {
+    format!("there is a file of that name: `{option} @{file}` reads ids from it")
 }
 
 /// The choices that somebody made on the page.
@@ -101,9 +109,16 @@ impl Patterns {
         Ok(())
     }
 
-    /// Each pattern, and each id that is chosen of one video.
-    pub(super) fn each(&self) -> impl Iterator<Item = &str> {
-        self.globs.iter().map(String::as_str).chain(self.chosen.iter().map(|(id, _)| id.as_str()))
+    /// Refuses what no selected job is asked for by.
+    pub(super) fn expect_matches(&self, option: &str, selected: &[Arc<Job>]) -> Result<(), Failure> {
+        let chosen = self.chosen.iter().map(|(id, _)| id.as_str());
+        for glob in self.globs.iter().map(String::as_str).chain(chosen) {
+            expect_match(option, glob, selected.iter()).map_err(|failure| {
+                let is_file = Path::new(glob).is_file();
+                if is_file { failure.with_help(with_the_sign(option, glob)) } else { failure }
+            })?;
+        }
+        Ok(())
     }
 
     /// What all of them ask to be taken again.
@@ -125,8 +140,23 @@ impl Patterns {
         let known: HashSet<&JobId> = jobs.iter().map(|job| &job.id).collect();
         if let Some((file, id)) = self.named.iter().find(|(_, id)| !known.contains(id)) {
             let failure = refused(format!("@{file}: no job has the id {id}"));
-            return Err(failure.with_help("`shotlist run MANIFEST --plan -v` lists every id"));
+            return Err(failure.with_help(LISTS_IDS));
         }
         Ok(())
     }
+}
+
+/// Refuses a glob that no job matches: it is a slip, and a slip there buys something else than was meant.
+pub(super) fn expect_match<'j>(
+    option: &str,
+    glob: &str,
+    mut jobs: impl Iterator<Item = &'j Arc<Job>>,
+) -> Result<(), Failure> {
+    let globs = IdGlobs::new(&[glob.to_owned()]);
+    let globs = globs.map_err(|error| Failure::before_sending(Exit::Usage, error.to_string()))?;
+    if jobs.any(|job| globs.has(job.id.as_str())) {
+        return Ok(());
+    }
+    let failure = Failure::before_sending(Exit::Usage, format!("{option} {glob}: no job matches it"));
+    Err(failure.with_help(LISTS_IDS))
 }

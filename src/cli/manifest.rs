@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::args::{ManifestArgs, SelectArgs};
 use super::catalog::catalog;
-use super::choices::{self, Patterns};
+use super::choices::{self, LISTS_IDS, Patterns, expect_match};
 use super::environment;
 use super::exit::Exit;
 use super::failure::Failure;
@@ -125,9 +125,10 @@ fn nothing_selected(said: &SelectArgs, jobs: &[Arc<Job>]) -> Failure {
     };
     if let Some(glob) = said.select.iter().find(|glob| !is_used(glob)) {
         let help = match nearest(glob, jobs.iter().map(|job| job.id.as_str())) {
+            _ if Path::new(glob).is_file() => choices::with_the_sign("--select", glob),
             _ if glob.contains(',') => "say it once for each: --select one --select two".to_owned(),
-            Some(id) => format!("did you mean `{id}`? `shotlist run MANIFEST --plan -v` lists every id"),
-            None => "`shotlist run MANIFEST --plan -v` lists every id".to_owned(),
+            Some(id) => format!("did you mean `{id}`? {LISTS_IDS}"),
+            None => LISTS_IDS.to_owned(),
         };
         return refused(format!("--select {glob}: no job matches it"), help);
     }
@@ -137,22 +138,7 @@ fn nothing_selected(said: &SelectArgs, jobs: &[Arc<Job>]) -> Failure {
         let help = if known.is_empty() { "no job has a tag".to_owned() } else { format!("the tags are: {known}") };
         return refused(format!("--tag {tag}: no job has it"), help);
     }
-    refused("no job matches the selection".to_owned(), "`shotlist run MANIFEST --plan -v` lists every id".to_owned())
-}
-
-/// Refuses a glob that no job matches: it is a slip, and a slip there buys something else than was meant.
-pub(super) fn expect_match<'j>(
-    option: &str,
-    glob: &str,
-    mut jobs: impl Iterator<Item = &'j Arc<Job>>,
-) -> Result<(), Failure> {
-    let globs = IdGlobs::new(&[glob.to_owned()]);
-    let globs = globs.map_err(|error| Failure::before_sending(Exit::Usage, error.to_string()))?;
-    if jobs.any(|job| globs.has(job.id.as_str())) {
-        return Ok(());
-    }
-    let failure = Failure::before_sending(Exit::Usage, format!("{option} {glob}: no job matches it"));
-    Err(failure.with_help("`shotlist run MANIFEST --plan -v` lists every id"))
+    refused("no job matches the selection".to_owned(), LISTS_IDS.to_owned())
 }
 
 fn invalid(args: &ManifestArgs, errors: usize) -> Failure {

@@ -30,5 +30,6 @@ mod runtime;
 mod service;
 mod signals;
 mod tips;
+mod wanted;
 
 pub use program::main;

@@ -5,6 +5,7 @@ use crate::cli::args::{PlanFormat, RunArgs};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::pictures;
+use crate::cli::wanted::wanted;
 use crate::plan::{Approved, Plan, PlanView};
 use crate::report::write_proposal;
 use crate::ui::{self, Again, Page};
@@ -69,31 +70,16 @@ impl Run<'_> {
 
     /// What leads back to this very plan: the manifest, and all that says what of it is bought.
     fn in_full(&self, plan: &Plan) -> Again {
-        let RunArgs { selection, again, .. } = self.args;
-        let lists = [
-            ("--select", &selection.select),
-            ("--exclude", &selection.exclude),
-            ("--tag", &selection.tag),
-            ("--retake", &again.retake),
-        ];
-        let values = lists.into_iter().flat_map(|(option, values)| values.iter().map(move |value| (option, value)));
-        let mut full = values.fold(self.again.clone(), |full, (option, value)| full.with(option, value));
-        for (option, number) in [("--sample", self.args.few.sample), ("--limit", self.args.few.limit)] {
-            if let Some(number) = number {
-                full = full.with(option, &number.to_string());
-            }
-        }
+        let RunArgs { again, programs, .. } = self.args;
+        let mut full = wanted(self.args, self.again.clone());
         if plan.pictures() > 0
-            && let Some(command) = &self.args.programs.asset_command
+            && let Some(command) = &programs.asset_command
         {
             full = full.with("--asset-command", command);
         }
         if again.retries > 0 {
             full = full.with("--retries", &again.retries.to_string());
         }
-        if !plan.repurchases.is_empty() {
-            full = full.with_switch("--buy-again");
-        }
-        if again.retry_failed { full.with_switch("--retry-failed") } else { full }
+        if plan.repurchases.is_empty() { full } else { full.with_switch("--buy-again") }
     }
 }

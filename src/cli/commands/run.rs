@@ -14,8 +14,9 @@ use crate::cli::connect::{Address, address, connect};
 use crate::cli::ending::Bought;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
-use crate::cli::manifest::{Wanted, expect_match, load};
+use crate::cli::manifest::{Wanted, load};
 use crate::cli::monitors::Monitors;
+use crate::cli::wanted::wanted;
 use crate::cli::{consent, destinations, ending, paths, programs, runtime, signals};
 use crate::domain::{BatchKey, JobId};
 use crate::ledger::{AnyLedger, HoldError};
@@ -37,19 +38,17 @@ pub(super) fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> 
 }
 
 fn obey(args: &RunArgs, terminal: &Terminal, monitors: Option<&Monitors<'_>>) -> Result<Exit, Failure> {
-    let wanted = Wanted {
+    let wants = Wanted {
         secret: args.service.api_key_file.as_deref(),
         as_json: args.money.format == PlanFormat::Json,
         is_strict: args.strict,
     };
-    let chosen = load(&args.manifest, &args.selection, wanted, terminal)?;
+    let chosen = load(&args.manifest, &args.selection, wants, terminal)?;
     let key = &chosen.manifest.key;
     monitors.inspect(|monitors| monitors.is_about(key));
     let retake = Patterns::read(&args.again.retake, choices::Chosen::Again)?;
     retake.check(key, &chosen.manifest.jobs)?;
-    for glob in retake.each() {
-        expect_match("--retake", glob, chosen.selected.iter())?;
-    }
+    retake.expect_matches("--retake", &chosen.selected)?;
     if args.programs.exec.is_some() && args.videos.no_download {
         let message = "--exec is about videos that are here, and --no-download leaves them at their addresses";
         return Err(Failure::before_sending(Exit::Usage, message.to_owned()).with_help("leave one of the two out"));
@@ -83,7 +82,7 @@ fn obey(args: &RunArgs, terminal: &Terminal, monitors: Option<&Monitors<'_>>) ->
         ..options
     };
     let session = Session::new(chosen.manifest, paths::ledger(&args.manifest)?, options);
-    let to_look = again.command("run", &["--plan"]);
+    let to_look = wanted(args, again.clone()).command("run", &["--plan"]);
     let run = Run { args, terminal, session: &session, again, monitors };
     let ended = runtime::block_on(async {
         let plan = session.plan().await?;

@@ -53,10 +53,11 @@ pub fn draft(folder: &Path, file: &str, sheet: Option<&str>, model: Option<&str>
     let mut found = Vec::new();
     let from = RawForEach::File { file: file.to_owned(), sheet: sheet.map(str::to_owned) };
     let rows = rows::read(&from, &FileAccess::new(folder, None, None), &Pointer::top(), &mut found);
-    if let Some(Diagnostic { message, help, .. }) =
+    if let Some(Diagnostic { message, help, row, .. }) =
         found.into_iter().find(|finding| finding.severity == Severity::Error)
     {
-        return Err(DraftError::Unreadable(message, help));
+        let place = row.map(|row| format!("{}, line {}: ", row.file, row.line)).unwrap_or_default();
+        return Err(DraftError::Unreadable(place + &message, help));
     }
     let first = rows.first().ok_or_else(|| DraftError::Empty(file.to_owned()))?;
     let all = first.cells.columns().names();

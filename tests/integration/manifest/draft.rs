@@ -228,10 +228,12 @@ fn nothing_is_replaced_and_what_is_no_sheet_is_refused() {
     let refused = here.shotlist(&["init", "--from", "sheet.csv"]).ends_with(74).stderr;
     assert!(refused.contains("sheet.yaml exists, and is left as it is"), "{refused}");
     assert_eq!(std::fs::read_to_string(here.path("sheet.yaml")).expect("a manifest"), text);
-    let here = here.file("empty.csv", "a,b\n").file("sub/other.csv", "a\n1\n");
+    let here =
+        here.file("ragged.csv", "id,prompt\na,x\nb,y,z\n").file("empty.csv", "a,b\n").file("sub/other.csv", "a\n1\n");
     for (args, why) in [
         (["--from", "none.csv"].as_slice(), "none.csv can't be read: No such file"),
         (&["--from", "empty.csv"], "empty.csv has a header and no rows"),
+        (&["--from", "ragged.csv"], "ragged.csv, line 3: a row has 3 cells and the header 2 cells"),
         (&["new.yaml", "--from", "../outside.csv"], "can't be read"),
         (&["sub/new.yaml", "--from", "empty.csv"], "empty.csv is not in the folder of sub/new.yaml or below"),
         (&["--from", "sub/other.csv", "--model", "gamma"], "there is no model `gamma`"),

@@ -31,8 +31,10 @@ fn day_and_month_count_every_batch_of_the_ledger() {
         assert_eq!(service.posts().len(), 2);
         // What still fits is run.
         here.run(&service, &["--batch", "b", "--select", "two"]).ends_with(0);
-        here.run(&service, &["--batch", "c", "--select", "one"]).ends_with(3);
+        let ended = here.run(&service, &["--batch", "c", "--select", "one", "--sample", "1"]).ends_with(3);
         assert_eq!(service.posts().len(), 3);
+        let look = "`shotlist run m.yaml --plan --batch c --select one --sample 1` shows what it would buy";
+        assert!(ended.stderr.contains(look), "{}", ended.stderr);
     }
 }
 

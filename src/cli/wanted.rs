@@ -1,0 +1,23 @@
+//! Which jobs of a manifest somebody asked for, as the options that ask for them once more.
+
+use super::args::RunArgs;
+use crate::ui::Again;
+
+/// What leads back to a manifest, with which of its jobs are wanted.
+pub(super) fn wanted(args: &RunArgs, manifest: Again) -> Again {
+    let RunArgs { selection, again, few, .. } = args;
+    let lists = [
+        ("--select", &selection.select),
+        ("--exclude", &selection.exclude),
+        ("--tag", &selection.tag),
+        ("--retake", &again.retake),
+    ];
+    let values = lists.into_iter().flat_map(|(option, values)| values.iter().map(move |value| (option, value)));
+    let mut wanted = values.fold(manifest, |wanted, (option, value)| wanted.with(option, value));
+    for (option, number) in [("--sample", few.sample), ("--limit", few.limit)] {
+        if let Some(number) = number {
+            wanted = wanted.with(option, &number.to_string());
+        }
+    }
+    if again.retry_failed { wanted.with_switch("--retry-failed") } else { wanted }
+}
