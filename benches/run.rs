@@ -96,7 +96,7 @@ fn outstanding(jobs: usize) {
     let simulator = Simulator::start("15");
     let concurrency = jobs.to_string();
     let cost = simulator.run(jobs, &["--first-poll", "4s", "--poll-interval", "5s", "--concurrency", &concurrency]);
-    figure(&format!("{jobs} tasks outstanding: peak MB"), &(cost.peak_kib / 1024).to_string(), "64");
+    figure(&format!("{jobs} tasks outstanding: peak MB"), &(cost.peak_kib / 1024).to_string(), "48");
 }
 
 /// The wall time of a run with `--sandbox` over that of a list schedule of the simulator's own times.

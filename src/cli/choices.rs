@@ -121,6 +121,11 @@ impl Patterns {
         Ok(())
     }
 
+    /// Whether what they ask to be taken again is asked for once, however often they are given.
+    pub(super) fn ask_once(&self) -> bool {
+        self.globs.is_empty()
+    }
+
     /// What all of them ask to be taken again.
     pub(super) fn retakes(&self) -> Result<Retakes, InvalidGlob> {
         Retakes::new(&self.globs, self.chosen.iter().cloned())

@@ -51,6 +51,12 @@ impl Bought {
         }
     }
 
+    /// What was asked for again and not submitted.
+    fn left(&self) -> Vec<&str> {
+        let is_left = |id: &&JobId| !self.submitted.contains(*id) && !self.rescued.contains_key(*id);
+        self.wanted.iter().filter(is_left).map(JobId::as_str).collect()
+    }
+
     /// What may have been charged.
     pub(super) fn reserved(&self) -> Usd {
         self.reserved + self.rescued.values().copied().sum()
@@ -82,38 +88,36 @@ pub(super) fn exit<'j>(selected: impl Iterator<Item = &'j Arc<Job>>, report: &Re
     jobs.chain(late).chain(stopped).max().unwrap_or(Exit::Done)
 }
 
-/// A later run finishes what is due, and does not take or try again what nobody asks for then. Whoever asked for it in the same words would
-/// pay twice for what this run came to.
-pub(super) fn say_what_was_not_bought_again(args: &AgainArgs, bought: &Bought, again: &Again, terminal: &Terminal) {
-    let left: Vec<&str> = bought
-        .wanted
-        .iter()
-        .filter(|id| !bought.submitted.contains(id) && !bought.rescued.contains_key(id))
-        .map(JobId::as_str)
-        .collect();
-    let (wanted, ids) = (bought.wanted.len(), left.join(","));
-    let said = match left.len() {
-        0 => return,
-        left if left == wanted && left > NAMED => {
-            let retake = (!args.retake.is_empty()).then_some("--retake");
-            let options: Vec<&str> = retake.into_iter().chain(args.retry_failed.then_some("--retry-failed")).collect();
-            format!(
-                "none of the {wanted} jobs that were asked for again was bought: that needs {} again",
-                options.join(" and ")
-            )
+/// A later run finishes what is due, and does not take or try again what nobody asks for then. Whoever asks in the same words may pay twice
+/// for what this run came to, unless those are `to_repeat`.
+pub(super) fn say_what_was_not_bought_again(
+    args: &AgainArgs,
+    bought: &Bought,
+    again: &Again,
+    to_repeat: Option<&str>,
+    terminal: &Terminal,
+) {
+    let left = bought.left();
+    let (count, wanted) = (left.len(), bought.wanted.len());
+    if left.is_empty() {
+        return;
+    }
+    let retake = (!args.retake.is_empty()).then_some(["--retake", "*"]);
+    let retry = args.retry_failed.then_some("--retry-failed");
+    let how = match to_repeat {
+        Some(command) => format!("`{command}` buys them, and none twice"),
+        None if count == wanted && count > NAMED => {
+            let options: Vec<&str> = retake.iter().map(|[option, _]| *option).chain(retry).collect();
+            format!("they need {} again", options.join(" and "))
         }
-        left => {
-            let select = if left == 1 { ids } else { format!("{{{ids}}}") };
-            let mut options = vec!["--select", &select];
-            if !args.retake.is_empty() {
-                options.extend(["--retake", "*"]);
-            }
-            if args.retry_failed {
-                options.push("--retry-failed");
-            }
-            let command = again.command("run", &options);
-            format!("{left} of {wanted} jobs that were asked for again were not bought: to buy them alone, `{command}`")
+        None => {
+            let select = if let [one] = left[..] { one.to_owned() } else { format!("{{{}}}", left.join(",")) };
+            let options: Vec<&str> =
+                ["--select", &select].into_iter().chain(retake.into_iter().flatten()).chain(retry).collect();
+            format!("`{}` buys them alone", again.command("run", &options))
         }
     };
-    terminal.failure(&format!("the run ended early: {said}"));
+    terminal.failure(&format!(
+        "the run ended early: {count} of {wanted} jobs that were asked for again were not bought; {how}"
+    ));
 }

@@ -82,8 +82,11 @@ fn obey(args: &RunArgs, terminal: &Terminal, monitors: Option<&Monitors<'_>>) ->
         ..options
     };
     let session = Session::new(chosen.manifest, paths::ledger(&args.manifest)?, options);
-    let to_look = wanted(args, again.clone()).command("run", &["--plan"]);
-    let run = Run { args, terminal, session: &session, again, monitors };
+    let in_these_words = wanted(args, again.clone());
+    let to_look = in_these_words.command("run", &["--plan"]);
+    let asks_once = retake.ask_once() && !args.again.retry_failed;
+    let to_repeat = asks_once.then(|| in_these_words.command("run", &[]));
+    let run = Run { args, terminal, session: &session, again, to_repeat, monitors };
     let ended = runtime::block_on(async {
         let plan = session.plan().await?;
         if args.money.plan {
@@ -145,6 +148,8 @@ pub(super) struct Run<'r> {
     pub(super) session: &'r Session<AnyLedger>,
     /// What leads back to it.
     pub(super) again: Again,
+    /// The command that asks for the same, if that buys nothing twice.
+    to_repeat: Option<String>,
     /// Who is told of it.
     monitors: Option<&'r Monitors<'r>>,
 }
@@ -292,7 +297,8 @@ impl Run<'_> {
             ..Refusal::from(error).into()
         })?;
         if !run.stopped.is_empty() {
-            ending::say_what_was_not_bought_again(&self.args.again, bought, &self.again, self.terminal);
+            let to_repeat = self.to_repeat.as_deref();
+            ending::say_what_was_not_bought_again(&self.args.again, bought, &self.again, to_repeat, self.terminal);
         }
         let (others, failed): (Vec<_>, Vec<_>) =
             collected.into_iter().map(|other| other.reported).partition(Result::is_ok);

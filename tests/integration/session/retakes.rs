@@ -111,27 +111,33 @@ fn killed_among_its_retakes_it_takes_none_of_them_twice() {
     }
 }
 
-/// The words that asked for it would ask for all of it once more.
+/// The words that asked for it would ask for all of it once more, unless it was chosen on the page.
 #[test]
-fn what_a_run_that_ended_early_did_not_take_again_is_bought_alone() {
-    let (taken, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(usize::MAX)));
-    let (count, limit) = (Arc::clone(&taken), Arc::clone(&most));
-    let service = Service::scripted(move |asked| {
-        let is_over = asked.method == "POST" && count.fetch_add(1, Ordering::SeqCst) >= limit.load(Ordering::SeqCst);
-        if is_over { answer(402, &json!({ "detail": "no credit" })) } else { Answer::Well }
-    });
-    let here = Workspace::with_manifest(&numbered_jobs(5));
-    here.run(&service, &[]).ends_with(0);
-    most.store(7, Ordering::SeqCst);
-    let ended = here.run(&service, &["--retake", "*", "--concurrency", "1"]).ends_with(1);
-    let told = "the run ended early: 3 of 5 jobs that were asked for again were not bought: to buy them alone, ";
-    assert!(ended.stderr.contains(told), "{}", ended.stderr);
-    let command = ended.stderr.split(told).nth(1).and_then(|rest| rest.split('`').nth(1)).expect("a command");
+fn what_a_run_that_ended_early_did_not_take_again_is_bought_by_what_it_tells() {
+    for (retake, told) in [("*", "--select '{j2,j3,j4}' --retake '*'"), ("@choices.json", "--retake @choices.json")] {
+        let (taken, most) = (AtomicUsize::new(0), Arc::new(AtomicUsize::new(usize::MAX)));
+        let limit = Arc::clone(&most);
+        let service = Service::scripted(move |asked| {
+            let is_over =
+                asked.method == "POST" && taken.fetch_add(1, Ordering::SeqCst) >= limit.load(Ordering::SeqCst);
+            if is_over { answer(402, &json!({ "detail": "no credit" })) } else { Answer::Well }
+        });
+        let here = Workspace::with_manifest(&numbered_jobs(5));
+        here.run(&service, &[]).ends_with(0);
+        choose(&here, &here.report(), &["j0", "j1", "j2", "j3", "j4"]);
+        most.store(7, Ordering::SeqCst);
+        let ended = here.run(&service, &["--retake", retake, "--concurrency", "1"]).ends_with(1);
+        let left = "the run ended early: 3 of 5 jobs that were asked for again were not bought; `";
+        let command = ended.stderr.split(left).nth(1).and_then(|rest| rest.split('`').next());
+        let command = command.unwrap_or_else(|| panic!("no command: {}", ended.stderr));
+        assert!(command.ends_with(told), "{command}");
 
-    most.store(usize::MAX, Ordering::SeqCst);
-    let script = format!("{} --yes --first-poll 0s --poll-interval 50ms", command.replacen("shotlist", "\"$0\"", 1));
-    let again = Program::script(here.root(), &script);
-    again.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(0);
-    let bought = here.ledger("SELECT count(*) FROM attempt WHERE state = 'completed' GROUP BY job");
-    assert_eq!(bought, vec![["2"]; 5], "{command}");
+        most.store(usize::MAX, Ordering::SeqCst);
+        let script =
+            format!("{} --yes --first-poll 0s --poll-interval 50ms", command.replacen("shotlist", "\"$0\"", 1));
+        let again = Program::script(here.root(), &script);
+        again.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(0);
+        let bought = here.ledger("SELECT count(*) FROM attempt WHERE state = 'completed' GROUP BY job");
+        assert_eq!(bought, vec![["2"]; 5], "{command}");
+    }
 }
