@@ -50,7 +50,7 @@ pub(crate) fn plan_markdown(plan: &Plan, warnings: &[(Option<String>, String)], 
         put(format!("{}.", left_out(plan.left_out.len())));
     }
     if let Some(spent) = spent_choices(plan) {
-        put(format!("{}.", escaped(&spent)));
+        put(escaped(&spent));
     }
     for limit in plan.every_limit() {
         let verdict = if plan.cost_under(limit) <= limit.left() { "Within" } else { "**Over**" };
