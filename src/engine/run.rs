@@ -124,7 +124,7 @@ impl<S: VideoService, L: HeldBatch> Engine<'_, S, L> {
             let due = stream::iter(due)
                 .then(|planned| async {
                     // What another runner has taken needs no slot.
-                    if self.ledger.is_taken(&planned.job.id) {
+                    if self.ledger.is_taken(&planned.job.id, plan.newest) {
                         return Some(None);
                     }
                     let slot = self.stop.unless_stopping(slots.take()).await?;

@@ -182,8 +182,9 @@ pub trait HeldBatch: Sync {
         0
     }
 
-    /// Whether another runner of the batch is known to have taken a job meanwhile. Knows it late, and never too early.
-    fn is_taken(&self, _job: &JobId) -> bool {
+    /// Whether another runner of the batch is known to have taken a job since an attempt: the newest one that the plan knew of. Knows it late,
+    /// and never too early. It may have been let go again since: who plans anew knows that.
+    fn is_taken(&self, _job: &JobId, _known: Option<AttemptId>) -> bool {
         false
     }
 

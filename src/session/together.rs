@@ -3,7 +3,7 @@
 //! So every runner ends with the same report of the whole batch, and the work of one that dies is never lost with it. What one of them was
 //! about to buy when it ended is bought by the others in the end; nothing is that was not due when this run began.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::time::Instant;
 
@@ -12,10 +12,10 @@ use tokio_util::sync::CancellationToken;
 use super::planning::plan_against;
 use super::refusal::Refusal;
 use super::start::Session;
-use crate::domain::{Attempt, AttemptId, AttemptState, Digest, JobId, with_causes};
+use crate::domain::{Attempt, AttemptId, AttemptState, Digest, History, JobId, with_causes};
 use crate::engine::{self, Engine, RunEvent, StopReason};
 use crate::ledger::{HeldBatch, Joining, Ledger};
-use crate::plan::Plan;
+use crate::plan::{Action, Plan, Planned};
 use crate::service::VideoService;
 
 /// How many times longer than at first the pause between two looks becomes.
@@ -107,19 +107,33 @@ async fn go_on<L: Ledger, S: VideoService>(
     plan: &Plan,
     run: &mut engine::Outcome,
 ) -> Result<(), Refusal> {
-    // What was left once, and could not be bought then, is left for the next run.
-    let mut tried: HashSet<JobId> = HashSet::new();
+    let mut seen = Seen::default();
     loop {
         wait_for_others(session, engine, run).await?;
         if engine.stop.is_stopping() {
             return Ok(());
         }
-        let mut rest = left_of(session, plan).await?;
-        rest.jobs.retain(|planned| tried.insert(planned.job.id.clone()));
+        let history = session.history().await?;
+        let mut rest = left_of(session, plan, &history).await?;
+        rest.jobs.retain(|planned| seen.is_news(&planned.job.id, &history));
         if rest.jobs.is_empty() {
             return Ok(());
         }
-        run.add(engine.run(&rest).await);
+        if rest.totals().submit > 0 {
+            run.add(engine.run(&rest).await);
+        }
+    }
+}
+
+/// What was left once, and could not be bought then, is left for the next run; unless somebody has been at it since, and let it go.
+#[derive(Default)]
+struct Seen(HashMap<JobId, Option<AttemptId>>);
+
+impl Seen {
+    /// Whether a job is looked at for the first time with its newest attempt.
+    fn is_news(&mut self, job: &JobId, history: &History) -> bool {
+        let newest = history.of(job).map(|attempt| attempt.id).max();
+        self.0.insert(job.clone(), newest) != Some(newest)
     }
 }
 
@@ -169,15 +183,16 @@ async fn orphans<L: Ledger>(session: &Session<L>) -> Result<Plan, Refusal> {
 }
 
 /// What is still due of a plan, because nobody has made an attempt of it since that may have bought something, or that the service
-/// refused for good.
-async fn left_of<L: Ledger>(session: &Session<L>, plan: &Plan) -> Result<Plan, Refusal> {
+/// refused for good. Among it is what somebody is just about to send, and may let go: it is in doubt until then, and not bought.
+async fn left_of<L: Ledger>(session: &Session<L>, plan: &Plan, history: &History) -> Result<Plan, Refusal> {
     let due: HashSet<&JobId> =
         plan.jobs.iter().filter(|planned| planned.action.buys()).map(|planned| &planned.job.id).collect();
-    let history = session.history().await?;
-    let mut left = without_videos(plan_against(session, &history).await?);
+    let mut left = without_videos(plan_against(session, history).await?);
     let is_new = |attempt: &Attempt| plan.newest.is_none_or(|newest| attempt.id > newest);
-    let was_tried = |job: &JobId| history.of(job).any(|attempt| is_new(attempt) && attempt.state != AttemptState::Void);
-    left.jobs.retain(|planned| planned.action.buys() && due.contains(&planned.job.id) && !was_tried(&planned.job.id));
+    let is_open = |attempt: &Attempt| matches!(attempt.state, AttemptState::Void | AttemptState::Intended);
+    let was_tried = |job: &JobId| history.of(job).any(|attempt| is_new(attempt) && !is_open(attempt));
+    let may_be_bought = |planned: &Planned| planned.action.buys() || planned.action == Action::InDoubt;
+    left.jobs.retain(|it| may_be_bought(it) && due.contains(&it.job.id) && !was_tried(&it.job.id));
     (left.resume, left.collect) = (Vec::new(), Vec::new());
     Ok(left)
 }

@@ -1,9 +1,14 @@
 //! Runners that die, and runners that stand still and wake up when everybody thinks that they are dead.
 
+use std::path::Path;
+use std::process::Child;
 use std::time::Duration;
 
 use crate::support::{Ended, kill, wait_until};
 use crate::team::{Team, all_end, murdered};
+
+/// After this an intent is too old to be sent: a thirtieth of the ten seconds, and a little.
+const PAST_SENDING: Duration = Duration::from_millis(600);
 
 #[test]
 fn what_a_killed_runner_bought_is_collected_by_the_others() {
@@ -33,6 +38,74 @@ fn what_an_interrupted_runner_left_is_bought_by_the_others() {
     assert!(matches!(ended.code, Some(143)), "{:?} {}", ended.code, ended.stderr);
     all_end(started, &[0]);
     assert_eq!(team.agree(), (300, 0));
+}
+
+/// Ends a runner that stands still behind an intent, once that is too old to be sent.
+fn is_interrupted_unsent(runner: Child, stands_at: &Path) {
+    kill(&runner, "-TERM");
+    std::thread::sleep(PAST_SENDING);
+    std::fs::remove_file(stands_at).expect("it goes on");
+    let ended = Ended::of(runner);
+    assert_eq!(ended.code, Some(143), "{}", ended.stderr);
+}
+
+/// What it was just about to send when it was told to end, others had seen in its hands: they buy it all the same, once it is let go.
+#[test]
+fn what_an_interrupted_runner_lets_go_is_bought_by_who_had_seen_it_taken() {
+    let team = Team::new(2, 2);
+    let halts_at_its_first = |desk: usize| {
+        let flag = team.desks[desk].path("halted");
+        let run = team.run(desk, &["--concurrency", "2"]).env("SHOTLIST_HALT_AT", "after-intent:1");
+        let child = run.env("SHOTLIST_HALT_FILE", &flag.to_string_lossy()).starts();
+        wait_until("it stands still", || flag.exists());
+        (child, flag)
+    };
+    // The first found both jobs to be due, and is at one of them; the second is at the other.
+    let (stays, stays_at) = halts_at_its_first(0);
+    let (leaves, leaves_at) = halts_at_its_first(1);
+    std::fs::remove_file(stays_at).expect("it goes on");
+    let is_done = "SELECT count(*) FROM shotlist.attempt WHERE state = 'completed'";
+    wait_until("the first has done its own", || team.database.sql(is_done) == "1");
+    is_interrupted_unsent(leaves, &leaves_at);
+    all_end(vec![stays], &[0]);
+    assert_eq!(team.agree(), (2, 0));
+    let states = "SELECT string_agg(state, ' ' ORDER BY id) FROM shotlist.attempt WHERE job = 'j1'";
+    assert_eq!(team.database.sql(states), "void completed");
+}
+
+/// What one run could not buy because another was at it, and what that one then let go, is no job that could not be bought.
+#[test]
+fn what_was_let_go_is_bought_by_who_had_tried_in_vain() {
+    let team = Team::new(2, 1);
+    for desk in &team.desks {
+        desk.write("look.png", b"\x89PNG\r\n\x1a\n");
+        desk.write(
+            "m.yaml",
+            "version: 1\njobs: [{ id: j0, model: alpha-2, prompt: it turns, image_file: look.png }]\n",
+        );
+    }
+    // At the first desk it fails once, and then takes until the test lets it: until a runner of the other desk is at the job.
+    let (first, second) = (&team.desks[0], &team.desks[1]);
+    let fails = "if [ ! -e failed ]; then touch failed; exit 1; fi";
+    let slow =
+        format!("{fails}\ntouch asked\nwhile [ -e asked ]; do sleep 0.02; done\necho https://pictures.example/1\n");
+    first.write("slow", slow);
+    second.write("quick", "echo https://pictures.example/2\n");
+    let stays = team.run(0, &["--asset-ttl", "1h", "--asset-command", "sh slow"]).starts();
+    wait_until("it tries again what had failed", || first.path("asked").exists());
+    let flag = second.path("halted");
+    let leaves = team.run(1, &["--asset-command", "sh quick"]).env("SHOTLIST_HALT_AT", "after-intent:1");
+    let leaves = leaves.env("SHOTLIST_HALT_FILE", &flag.to_string_lossy()).starts();
+    wait_until("it stands still", || flag.exists());
+    std::fs::remove_file(first.path("asked")).expect("it goes on");
+    let looks = "SELECT writes FROM shotlist.runner WHERE name LIKE 'desk-0 %'";
+    let looks = || team.database.sql(looks).parse::<u32>().expect("a number");
+    let before = looks();
+    wait_until("it has tried in vain, and waits for the other", || looks() > before + 9);
+    is_interrupted_unsent(leaves, &flag);
+    all_end(vec![stays], &[0]);
+    let states = "SELECT string_agg(state, ' ' ORDER BY id) FROM shotlist.attempt";
+    assert_eq!(team.database.sql(states), "void completed");
 }
 
 /// One stands still for longer than everybody waits, and wakes up: what it was about to do is not its to do any more.
@@ -75,8 +148,7 @@ fn an_intent_is_not_sent_once_its_deadline_is_over() {
     let child = run.env("SHOTLIST_HALT_FILE", &flag.to_string_lossy()).starts();
     wait_until("it stands still", || flag.exists());
     assert_eq!(team.agree(), (0, 1));
-    // A thirtieth of the ten seconds, and a little.
-    std::thread::sleep(Duration::from_millis(600));
+    std::thread::sleep(PAST_SENDING);
     std::fs::remove_file(&flag).expect("it goes on");
     let ended = Ended::of(child);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);

@@ -194,8 +194,8 @@ impl HeldBatch for AnyBatch {
         either!(self, it => it.starting_place(due))
     }
 
-    fn is_taken(&self, job: &JobId) -> bool {
-        either!(self, it => it.is_taken(job))
+    fn is_taken(&self, job: &JobId, known: Option<AttemptId>) -> bool {
+        either!(self, it => it.is_taken(job, known))
     }
 
     fn sharing(&self) -> u32 {

@@ -194,9 +194,10 @@ impl HeldBatch for PostgresBatch {
         place.min(due.saturating_sub(1))
     }
 
-    fn is_taken(&self, job: &JobId) -> bool {
+    fn is_taken(&self, job: &JobId, known: Option<AttemptId>) -> bool {
         let taken = self.writer.shared.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        taken.get(&self.own).is_some_and(|jobs| jobs.contains(job.as_str()))
+        let attempt = taken.get(&self.own).and_then(|jobs| jobs.get(job.as_str()));
+        attempt.is_some_and(|attempt| known.is_none_or(|known| *attempt > known))
     }
 
     fn sharing(&self) -> u32 {

@@ -223,7 +223,8 @@ impl Writer {
         for intend::Taken { batch, attempt, job } in taken {
             let Some((own, work)) = self.at_work.iter_mut().find(|(_, work)| work.number == batch) else { continue };
             work.seen = work.seen.max(attempt);
-            known.entry(*own).or_default().insert(job);
+            let newest = known.entry(*own).or_default().entry(job).or_insert(AttemptId(attempt));
+            *newest = AttemptId(attempt).max(*newest);
         }
     }
 

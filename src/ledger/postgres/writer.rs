@@ -5,7 +5,7 @@
 //! what was under way is done again: the runner's own count of its writes says whether it was done already
 //! ([`runner`](super::runner)), so that every write may be repeated, and none is made twice.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -23,6 +23,7 @@ use super::memory::Memory;
 use super::runner::{Runner, Standing};
 use super::schema::{Found, create, recognise};
 use super::transaction::Begin;
+use crate::domain::AttemptId;
 use crate::ledger::crash;
 use crate::ledger::times::Times;
 
@@ -41,8 +42,8 @@ pub(super) struct Shared {
     pub(super) is_ending: AtomicBool,
     /// How many runners live, this one included.
     pub(super) alive: AtomicU32,
-    /// Jobs that other runners took of each batch, as far as this one has seen.
-    pub(super) taken: Mutex<HashMap<usize, HashSet<String>>>,
+    /// Jobs that other runners took of each batch, as far as this one has seen, each with their newest attempt.
+    pub(super) taken: Mutex<HashMap<usize, HashMap<String, AttemptId>>>,
 }
 
 /// The writer.
