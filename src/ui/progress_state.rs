@@ -72,9 +72,11 @@ impl ProgressState {
     /// Takes in something that happened.
     pub fn note(&mut self, event: &RunEvent, now: Instant) {
         match event {
-            RunEvent::Started { submit, resume, planned, .. } => {
+            RunEvent::Started { submit, resume, planned, .. } if self.total == 0 => {
                 (self.total, self.running, self.planned) = (submit + resume, *resume, *planned);
             }
+            // It goes on with what another runner left, which was a part of the plan before.
+            RunEvent::Started { resume, .. } => self.running += resume,
             RunEvent::Submitted { price, .. } => {
                 self.running += 1;
                 self.reserved += *price;
@@ -133,7 +135,9 @@ impl ProgressState {
     }
 
     fn bar(&self, columns: usize) -> String {
-        let filled = (columns * self.ended().min(self.total)).checked_div(self.total).unwrap_or(0);
+        // What is left at the service is not done.
+        let done = self.ended() - self.left;
+        let filled = (columns * done.min(self.total)).checked_div(self.total).unwrap_or(0);
         format!("{}{}", "█".repeat(filled), "░".repeat(columns - filled))
     }
 
@@ -254,6 +258,26 @@ mod tests {
         assert!(progress.sentence(later).contains("about 50 s left"), "{}", progress.sentence(later));
         progress.note(&RunEvent::Trouble { message: "gone".into() }, now);
         assert!(progress.sentence(later).contains("no answer for 2 min"), "{}", progress.sentence(later));
+    }
+
+    #[test]
+    fn the_bar_shows_what_is_done_and_not_what_was_left() {
+        let (mut progress, now) = state(4);
+        progress.note(&RunEvent::Completed { job: id("a") }, now);
+        for job in ["b", "c", "d"] {
+            let why = crate::engine::LeaveReason::Interrupted;
+            progress.note(&RunEvent::Left { job: id(job), why, said: None, is_endless: false }, now);
+        }
+        assert_eq!(progress.bar(8), "██░░░░░░");
+    }
+
+    #[test]
+    fn what_another_runner_left_is_no_plan_of_its_own() {
+        let (mut progress, now) = state(300);
+        progress.note(&RunEvent::Completed { job: id("a") }, now);
+        let planned = "0.90".parse().expect("money");
+        progress.note(&RunEvent::Started { submit: 1, resume: 2, planned, fetch: 0 }, now);
+        assert_eq!(progress.sentence(now), "1/300 done, $0.00 of $120.00 reserved, 2 running");
     }
 
     #[test]
