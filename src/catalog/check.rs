@@ -105,7 +105,8 @@ fn check_prompt(rule: &PromptRule, spec: &Spec) -> Option<Violation> {
         return Some(Violation::error(Field::Prompt, Rule::PromptMissing, message, help));
     };
     if prompt.trim().is_empty() {
-        let help = "write a text that describes the video; a blank one would be paid for all the same";
+        let help = "write a text that describes the video, or leave the job out while there is none (`--exclude`, `--tag`); a blank one would be \
+                    paid for all the same";
         return Some(Violation::error(Field::Prompt, Rule::PromptBlank, "the prompt is blank".to_owned(), help));
     }
     let (most, length) = (rule.max_chars?, prompt.chars().count());
