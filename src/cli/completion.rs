@@ -185,7 +185,7 @@ fn named_manifest() -> Option<(ManifestArgs, Manifest)> {
     }
     let options = manifest::Options {
         set: &args.set,
-        batch: args.batch.as_deref(),
+        batch: args.batch(),
         root: args.root.as_deref(),
         now: Timestamp::now(),
         ..manifest::Options::of(&args.manifest)

@@ -18,16 +18,19 @@ pub(super) fn variable(name: &str) -> Option<OsString> {
 
 /// A command that listens to the environment as far as it should, with these words on its command line.
 pub(super) fn heeded(command: Command, words: &[OsString]) -> Command {
-    let says = |short: char, long: &str| {
-        words
-            .iter()
-            .take_while(|word| *word != "--")
-            .filter_map(|word| word.to_str())
-            .any(|word| word == long || word.starts_with('-') && !word.starts_with("--") && word.contains(short))
-    };
-    let (quiet, verbose) = (says('q', "--quiet"), says('v', "--verbose"));
+    let options = || words.iter().take_while(|word| *word != "--").filter_map(|word| word.to_str());
+    let says = |long: &str| options().any(|word| word == long);
+    let says_short =
+        |short| options().any(|word| word.starts_with('-') && !word.starts_with("--") && word.contains::<char>(short));
+    let (quiet, verbose) = (says("--quiet") || says_short('q'), says("--verbose") || says_short('v'));
+    let no_batch = says("--no-batch");
     heed(command, &|arg| {
-        let is_beaten = (arg.get_id() == "quiet" && verbose) || (arg.get_id() == "verbose" && quiet);
+        let is_beaten = match arg.get_id().as_str() {
+            "quiet" => verbose,
+            "verbose" => quiet,
+            "batch" => no_batch,
+            _ => false,
+        };
         is_beaten || is_unset(arg) || is_for_another_command(arg)
     })
 }

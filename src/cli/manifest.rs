@@ -68,7 +68,7 @@ pub(super) fn load(
     let options = manifest::Options {
         path: &args.manifest,
         set: &args.set,
-        batch: args.batch.as_deref(),
+        batch: args.batch(),
         now: Timestamp::now(),
         root: args.root.as_deref(),
         secret: wanted.secret.or(from_environment.as_deref()),

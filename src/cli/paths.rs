@@ -107,12 +107,19 @@ pub(super) fn options(args: &ManifestArgs, given: Option<&Path>, key: &BatchKey)
     Ok(Options::new(home_of(&args.manifest, args.sandbox), out(args, given, key)?))
 }
 
+/// What leads another command to another batch of this manifest, which may have a name where that one has none.
+pub(super) fn again_elsewhere(args: &ManifestArgs, key: &BatchKey) -> Again {
+    again(&ManifestArgs { no_batch: key.batch.is_empty(), ..args.clone() }, key)
+}
+
 /// What leads another command back to this manifest, batch and ledger.
 pub(super) fn again(args: &ManifestArgs, key: &BatchKey) -> Again {
     let mut again = Again::about(&args.manifest);
     // Said in full: a template of today gives another batch tomorrow.
     if !key.batch.is_empty() {
         again = again.with("--batch", &key.batch);
+    } else if args.no_batch {
+        again = again.with_switch("--no-batch");
     }
     if let Some(ledger) = &args.ledger {
         again = again.with("--ledger", &ledger_name(ledger));

@@ -18,7 +18,12 @@ pub(crate) fn open_elsewhere(other: &Elsewhere) -> String {
         counted(other.doubtful, "submission", &at_risk),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
-    format!("the batch `{}` of earlier has {}", other.batch, parts.join(", "))
+    // One without a name is what a manifest without `batch` makes.
+    let batch = match &*other.batch {
+        "" => "batch without a name".to_owned(),
+        name => format!("batch `{name}`"),
+    };
+    format!("the {batch} of earlier has {}", parts.join(", "))
 }
 
 /// How the jobs of another batch stand now.

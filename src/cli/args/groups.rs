@@ -22,6 +22,9 @@ pub(crate) struct ManifestArgs {
     /// Use this batch value instead of the manifest's
     #[arg(long, env = "SHOTLIST_BATCH", hide_env_values = true, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
     pub batch: Option<String>,
+    /// The batch that has no name: what a manifest without `batch` makes
+    #[arg(long, conflicts_with = "batch")]
+    pub no_batch: bool,
     /// A catalogue that adds models or changes prices
     #[arg(long, env = "SHOTLIST_CATALOG", hide_env_values = true, value_name = "FILE")]
     pub catalog: Option<PathBuf>,
@@ -31,6 +34,13 @@ pub(crate) struct ManifestArgs {
     /// Use the built-in simulator on loopback: no key, no money, a ledger and a folder of its own
     #[arg(long, env = "SHOTLIST_SANDBOX", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub sandbox: bool,
+}
+
+impl ManifestArgs {
+    /// The batch, where it is not the manifest's own; empty for the one without a name.
+    pub(crate) fn batch(&self) -> Option<&str> {
+        if self.no_batch { Some("") } else { self.batch.as_deref() }
+    }
 }
 
 /// Which jobs.

@@ -69,10 +69,11 @@ fn period(args: &ReconcileArgs) -> Result<Period, Failure> {
 
 /// What leads another command to a batch of this ledger.
 fn leads_to(args: &ReconcileArgs, key: &BatchKey) -> Again {
-    let mut again = Again::about(args.manifest.as_deref().unwrap_or(Path::new("MANIFEST")));
-    if !key.batch.is_empty() {
-        again = again.with("--batch", &key.batch);
-    }
+    let again = Again::about(args.manifest.as_deref().unwrap_or(Path::new("MANIFEST")));
+    let again = match &*key.batch {
+        "" => again.with_switch("--no-batch"),
+        batch => again.with("--batch", batch),
+    };
     match &args.ledger {
         Some(ledger) => again.with("--ledger", &paths::ledger_name(ledger)),
         None => again,

@@ -35,7 +35,7 @@ pub(super) fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, F
             let history = ledger.history(&key).await?.moved(&moves)?;
             let mut page = ui::doubts(&history, &again);
             for other in ledger.open_elsewhere(&key).await?.into_iter().filter(|other| other.doubtful > 0) {
-                let again = paths::again(&args.manifest, &other.batch);
+                let again = paths::again_elsewhere(&args.manifest, &other.batch);
                 page.line(ui::doubts_elsewhere(&other.batch, other.doubtful, other.at_risk, &again));
             }
             terminal.result(&page);

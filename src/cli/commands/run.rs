@@ -257,7 +257,7 @@ impl Run<'_> {
                 continue;
             }
             let key = BatchKey { name: held.plan().key.name.clone(), batch: other.batch.clone() };
-            let resolve = paths::again(&self.args.manifest, &key).command("resolve", &[]);
+            let resolve = paths::again_elsewhere(&self.args.manifest, &key).command("resolve", &[]);
             self.terminal.warning(&format!("{told}: `{resolve}` lists what is in doubt"));
         }
     }

@@ -70,7 +70,7 @@ fn what_differs_is_listed_and_what_the_bill_settles_is_written_on_demand() {
       line 5: strange $0.90
       line 6: other $5.00
     in doubt: 1 (a line is of one job: its prompt at the service says of which)
-        line 5 fits: shotlist resolve m.yaml doubt --task strange
+        line 5 fits: shotlist resolve m.yaml doubt --task strange --no-batch
     settled by the bill: charged: 1
       paid of m (paid) $3.75
     settled by the bill: not charged: 1
@@ -117,7 +117,7 @@ fn a_doubt_that_the_bill_explains_is_settled_by_the_command_that_is_offered() {
     let far = now - jiff::SignedDuration::from_hours(200);
     let bill = format!("task;usd;at\nt0;0.90;\npaid;3.75;\ntook;0.90;{now}\nlong-ago;0.90;{far}\n");
     let ended = reconcile(&here, &bill, &[&["--time", "at"], days.as_slice()].concat());
-    let offer = "shotlist resolve m.yaml doubt --task took";
+    let offer = "shotlist resolve m.yaml doubt --task took --no-batch";
     assert!(
         ended.stdout.contains(&format!("line 4 fits: {offer}\n")) && !ended.stdout.contains("--task long-ago"),
         "{}",
@@ -240,13 +240,17 @@ fn a_doubt_beside_a_charge_of_another_amount_is_not_called_never_created() {
     let bill = format!("task,usd,at\nt0,0.90,\npaid,3.75,\nodd,0.95,{now}\n");
     let arguments: Vec<&str> = days.iter().map(String::as_str).chain(["--time", "at"]).collect();
     let ended = reconcile(&here, &bill, &arguments);
-    assert!(ended.stdout.contains("line 4 of $0.95: shotlist resolve m.yaml doubt --task odd"), "{}", ended.stdout);
+    assert!(
+        ended.stdout.contains("line 4 of $0.95: shotlist resolve m.yaml doubt --task odd --no-batch"),
+        "{}",
+        ended.stdout
+    );
     assert!(!ended.stdout.contains("--never-created"), "{}", ended.stdout);
     let without = reconcile(&here, "task,usd\nt0,0.90\npaid,3.75\n", &arguments[..4]);
     assert!(
-        without
-            .stdout
-            .contains("the bill has no line for it; if none will come: shotlist resolve m.yaml doubt --never-created"),
+        without.stdout.contains(
+            "the bill has no line for it; if none will come: shotlist resolve m.yaml doubt --never-created --no-batch"
+        ),
         "{}",
         without.stdout
     );

@@ -47,7 +47,10 @@ fn doubts_are_listed_with_time_price_prompt_and_what_is_known() {
     assert_eq!(service.posts().len(), 3);
     // Nothing was bought in a batch that is new, and nothing is made for it.
     let empty = here.shotlist(&["resolve", "m.yaml", "--batch", "new"]).ends_with(0).stdout;
-    assert_eq!(empty, "nothing is in doubt\nin `m`: 3 submissions in doubt, $2.70 at risk: shotlist resolve m.yaml\n");
+    assert_eq!(
+        empty,
+        "nothing is in doubt\nin `m`: 3 submissions in doubt, $2.70 at risk: shotlist resolve m.yaml --no-batch\n"
+    );
 }
 
 #[test]

@@ -127,6 +127,32 @@ fn a_doubt_of_yesterday_is_not_hidden_by_a_good_day() {
     assert_eq!(day(&here, &service, "b", &[]).code, Some(0));
 }
 
+/// A manifest got a `batch` after it had bought without one: what is open there is settled by the commands that are told.
+#[test]
+fn a_doubt_of_a_batch_without_a_name_can_be_settled() {
+    let service =
+        Service::scripted(
+            |asked| if asked.earlier == 0 && asked.method == "POST" { Answer::Hangup } else { Answer::Well },
+        );
+    let manifest = "version: 1\nname: m\ndefaults: { model: alpha-2 }\njobs:\n  - { id: sky, prompt: x }\n";
+    let here = Workspace::with_manifest(manifest);
+    here.run(&service, &[]).ends_with(7);
+    here.write("m.yaml", manifest.replace("name: m", "name: m\nbatch: monday"));
+    let told = here.run(&service, &[]).ends_with(7).stderr;
+    let expected = "the batch without a name of earlier has 1 submission in doubt ($0.90 at risk): `shotlist resolve m.yaml --no-batch` lists what is in doubt";
+    assert!(told.contains(expected), "{told}");
+    let listed = here.shotlist(&["resolve", "m.yaml"]).ends_with(0).stdout;
+    assert!(listed.contains("shotlist resolve m.yaml --no-batch\n"), "{listed}");
+    let settled_by = "shotlist resolve m.yaml JOB --never-created --no-batch";
+    let listed = here.shotlist(&["resolve", "m.yaml", "--no-batch"]).ends_with(0).stdout;
+    assert!(listed.contains(settled_by), "{listed}");
+    let words: Vec<&str> = settled_by.split(' ').skip(1).map(|word| if word == "JOB" { "sky" } else { word }).collect();
+    // The day's own batch, as cron may have it in its environment, stands back.
+    here.shotlist(&words).env("SHOTLIST_BATCH", "tuesday").ends_with(0);
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!(service.posts().len(), 2, "each batch once");
+}
+
 #[test]
 fn a_batch_that_another_run_is_at_is_left_to_it() {
     let ((service, finished), here) = (finishing(), daily());
