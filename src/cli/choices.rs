@@ -90,11 +90,12 @@ impl Patterns {
         };
         // Nothing would mean everything.
         if ids.is_empty() {
-            let what = match meant {
-                Chosen::Keep => "nothing that is kept",
-                Chosen::Again => "nothing that is asked for again",
-            };
-            return Err(refused(format!("it names {what}")));
+            return Err(match meant {
+                Chosen::Keep => refused("it names nothing that is kept".to_owned()).with_help(format!(
+                    "for what is asked for again alone, give its ids: `--select ID --retake @{file}`"
+                )),
+                Chosen::Again => refused("it names nothing that is asked for again".to_owned()),
+            });
         }
         for id in ids {
             let task = tasks.remove(&id).and_then(TaskId::new);

@@ -109,6 +109,8 @@ impl From<Refusal> for Failure {
             Refusal::NoReport(_) => refused(Exit::Usage).with_help("name another file, or move that one away"),
             Refusal::Files(_) => refused(Exit::CannotWrite).with_help(WRITABLE),
             Refusal::Connection(_) => refused(Exit::Unreachable),
+            Refusal::OverLimit { limit, .. } if limit.source.starts_with("owner.") => refused(Exit::NotAllowed)
+                .with_help("the owner raises it with `shotlist limit set`; or choose fewer jobs with --select or --tag"),
             Refusal::OverLimit { .. } => {
                 refused(Exit::NotAllowed).with_help("raise the limit, or choose fewer jobs with --select or --tag")
             }

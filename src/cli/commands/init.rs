@@ -10,7 +10,8 @@ use crate::cli::args::{InitArgs, SchemaOf};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::domain::Usd;
-use crate::manifest::{self, draft};
+use crate::manifest;
+use crate::manifest::draft::{self, Draft};
 use crate::ui::{Again, Terminal};
 
 /// What is written without a sheet.
@@ -23,8 +24,11 @@ const SCHEMA: &str = "shotlist.schema.json";
 
 /// Writes a manifest, and never over an existing file.
 pub(super) fn init(args: &InitArgs, terminal: &Terminal) -> Result<Exit, Failure> {
-    let (file, text) = match &args.from {
-        None => (args.file.clone().unwrap_or_else(|| STARTER_FILE.into()), STARTER.to_owned()),
+    let (file, Draft { text, unused }) = match &args.from {
+        None => {
+            let starter = Draft { text: STARTER.to_owned(), unused: Vec::new() };
+            (args.file.clone().unwrap_or_else(|| STARTER_FILE.into()), starter)
+        }
         Some(sheet) => of_a_sheet(sheet, args)?,
     };
     write_new(&file, text.as_bytes()).map_err(|error| {
@@ -39,6 +43,9 @@ pub(super) fn init(args: &InitArgs, terminal: &Terminal) -> Result<Exit, Failure
         // One that is there may be somebody's own.
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
         written => written.map_err(|error| cannot_write(&schema, &error))?,
+    }
+    if !unused.is_empty() {
+        terminal.note(&format!("columns that are not used: {}", unused.join(", ")));
     }
     let run = |option: &str| Again::about(&file).command("run", &[option]);
     terminal.note(&format!(
@@ -66,7 +73,7 @@ fn comes_to(file: &Path) -> String {
 }
 
 /// The manifest for a sheet, and where it goes.
-fn of_a_sheet(sheet: &Path, args: &InitArgs) -> Result<(PathBuf, String), Failure> {
+fn of_a_sheet(sheet: &Path, args: &InitArgs) -> Result<(PathBuf, Draft), Failure> {
     let refused = |why: String| Failure::plain(Exit::Usage, why);
     let file = args.file.clone().unwrap_or_else(|| sheet.with_extension("yaml"));
     let folder = file.parent().unwrap_or(Path::new(""));
@@ -79,11 +86,11 @@ fn of_a_sheet(sheet: &Path, args: &InitArgs) -> Result<(PathBuf, String), Failur
         let outside = refused(format!("{} is not in the folder of {} or below", sheet.display(), file.display()));
         outside.with_help("a manifest reads its own folder: write it beside the sheet, or name a FILE above it")
     })?;
-    let text = draft::draft(folder, &name, args.sheet.as_deref(), args.model.as_deref()).map_err(|error| {
+    let draft = draft::draft(folder, &name, args.sheet.as_deref(), args.model.as_deref()).map_err(|error| {
         let failure = refused(error.to_string());
         error.help().into_iter().fold(failure, Failure::with_help)
     })?;
-    Ok((file, text))
+    Ok((file, draft))
 }
 
 fn write_new(path: &Path, bytes: &[u8]) -> std::io::Result<()> {

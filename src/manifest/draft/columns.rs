@@ -33,6 +33,8 @@ pub(super) struct Column {
     pub name: String,
     /// What it seems to mean.
     pub meaning: Meaning,
+    /// Whether it counts the rows.
+    pub is_count: bool,
     /// What stands twice in a column that is called as ids are.
     pub twice: Option<String>,
     /// How well it would do as an id: nothing if it does not tell the rows apart, and less is better.
@@ -76,6 +78,8 @@ const IDS: [&str; 26] = [
 ];
 /// How many of these are no words for a prompt.
 const CODES: usize = 19;
+/// How many of these stay with their row where another is put in, if anybody sees to that: shots and numbers are counted anew.
+const LASTING: usize = 18;
 /// What can be nothing but a prompt, however short.
 const SURE_PROMPTS: [&str; 2] = ["prompt", "prompts"];
 const PROMPTS: [&str; 15] = [
@@ -179,14 +183,18 @@ impl Column {
         let as_prompt = as_prompt.filter(|_| is_text || is_named(&SURE_PROMPTS)).or(is_wordy.then_some(PROMPTS.len()));
         // A price or a day tells rows apart, too, until it changes.
         let is_name = all(&|cell| cell.chars().filter(|c| c.is_alphabetic()).count() > 1);
-        let as_id = place(&IDS).or(is_name.then_some(IDS.len()));
-        // Who puts a row in between counts anew.
         let is_count = cells.iter().zip(1..).all(|(cell, number)| whole(cell) == Some(number));
+        // Who puts a row in between may count anew: any other id is better, and none at all is no better.
+        let as_id = match place(&IDS) {
+            place if !is_count => place.or(is_name.then_some(IDS.len())),
+            place => place.filter(|place| *place < LASTING).map(|_| IDS.len() + 1),
+        };
         Self {
             name: name.to_owned(),
             meaning,
             twice: twice(cells).filter(|_| place(&IDS).is_some_and(|place| place < CODES)),
-            as_id: as_id.filter(|_| tells_apart(cells) && !is_count),
+            is_count,
+            as_id: as_id.filter(|_| tells_apart(cells)),
             as_prompt: as_prompt.filter(|_| !said.is_empty()),
             is_slugged: cells.iter().any(|cell| JobId::new(*cell).is_err()),
             is_wording: any(&|cell| cell.chars().filter(|c| c.is_alphabetic()).count() > 1)

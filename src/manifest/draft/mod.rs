@@ -7,4 +7,4 @@ mod columns;
 mod sheet;
 mod text;
 
-pub use sheet::{DraftError, draft};
+pub use sheet::{Draft, DraftError, draft};

@@ -3,13 +3,22 @@
 use std::path::Path;
 
 use super::columns::{self, Column};
-use super::text::{Chosen, Table, text};
+use super::text::{Chosen, Table, text, unused};
 use crate::catalog::Catalog;
 use crate::manifest::raw::mirror::RawForEach;
 use crate::manifest::source::diagnostic::{Diagnostic, Severity};
 use crate::manifest::source::location::Pointer;
 use crate::manifest::source::text::FileAccess;
 use crate::manifest::tables::rows;
+
+/// A manifest for a sheet.
+#[derive(Debug)]
+pub struct Draft {
+    /// Its text.
+    pub text: String,
+    /// The columns that nothing is made of, for people.
+    pub unused: Vec<String>,
+}
 
 /// What can't be made into a manifest.
 #[derive(Debug, thiserror::Error)]
@@ -44,8 +53,8 @@ impl DraftError {
     }
 }
 
-/// The text of a manifest in this folder that makes a job of each row of a file, which lies there or below, or of one of its sheets.
-pub fn draft(folder: &Path, file: &str, sheet: Option<&str>, model: Option<&str>) -> Result<String, DraftError> {
+/// A manifest in this folder that makes a job of each row of a file, which lies there or below, or of one of its sheets.
+pub fn draft(folder: &Path, file: &str, sheet: Option<&str>, model: Option<&str>) -> Result<Draft, DraftError> {
     let catalog = Catalog::embedded();
     if let Some(unknown) = model.filter(|model| catalog.model(model).is_none()) {
         return Err(DraftError::NoModel(unknown.to_owned()));
@@ -73,5 +82,6 @@ pub fn draft(folder: &Path, file: &str, sheet: Option<&str>, model: Option<&str>
         .collect();
     let columns = columns::settled(columns);
     let model = Chosen { name: columns::model(&columns, model, catalog), is_given: model.is_some() };
-    Ok(text(&Table { file, sheet, rows: rows.len() }, &columns, model, catalog))
+    let text = text(&Table { file, sheet, rows: rows.len() }, &columns, model, catalog);
+    Ok(Draft { text, unused: unused(&columns) })
 }

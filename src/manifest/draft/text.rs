@@ -69,7 +69,7 @@ pub(super) fn text(from: &Table<'_>, columns: &[Column], model: Chosen<'_>, cata
         text += &field(column, columns, model, catalog);
     }
     text += &labels(columns);
-    let unused: Vec<String> = unused(columns).map(|column| format!("`{}`", one_line(&column.name))).collect();
+    let unused = unused(columns);
     if !unused.is_empty() {
         text += &format!("    # not used: {}\n", unused.join(", "));
     }
@@ -84,7 +84,15 @@ fn id(name: &str, columns: &[Column]) -> String {
     });
     if let Some((column, filter)) = found {
         let id = quoted(&format!("{{{{ {}{filter} }}}}", cell(&column.name)));
-        return format!("  - id: {id}\n{known}a row whose `{}` changes is bought again.\n", one_line(&column.name));
+        let counts = if column.is_count {
+            "    # It counts the rows: where one is put in above others, they keep their numbers, and it gets a new one.\n"
+        } else {
+            ""
+        };
+        return format!(
+            "  - id: {id}\n{known}a row whose `{}` changes is bought again.\n{counts}",
+            one_line(&column.name)
+        );
     }
     let id = quoted(&format!("{}-{{{{ row_number }}}}", stem(name)));
     let twice = columns.iter().find_map(|column| Some((one_line(&column.name), one_line(column.twice.as_ref()?))));
@@ -102,11 +110,13 @@ fn prompt(columns: &[Column]) -> String {
         return format!("    prompt: {}\n", quoted(&filled(column)));
     }
     let words: Vec<String> = columns.iter().filter(|column| column.has_words()).map(filled).collect();
-    // The braces make the plan warn until somebody has written it.
-    let words = [vec!["{row.prompt}".to_owned()], words].concat().join(", ");
+    // Blank, it is an error until somebody has written it: words alone would be paid for all the same.
+    if words.is_empty() {
+        return "    # No column seems to be a prompt: write what the video shows.\n    prompt: \"\"\n".to_owned();
+    }
+    let words = quoted(&words.join(", "));
     format!(
-        "    # No column seems to be a prompt: write the sentence that these words belong into.\n    prompt: {}\n",
-        quoted(&words)
+        "    # No column seems to be a prompt: write a sentence, with what belongs into it of {words}.\n    prompt: \"\"\n"
     )
 }
 
@@ -172,9 +182,11 @@ fn filled(column: &Column) -> String {
     format!("{{{{ {} }}}}", cell(&column.name))
 }
 
-fn unused(columns: &[Column]) -> impl Iterator<Item = &Column> {
+/// The names of columns that nothing is made of, for people.
+pub(super) fn unused(columns: &[Column]) -> Vec<String> {
     let has_prompt = columns.iter().any(|column| column.meaning == Meaning::Prompt);
-    columns.iter().filter(move |column| column.meaning == Meaning::Words && (has_prompt || !column.has_words()))
+    let is_unused = |column: &&Column| column.meaning == Meaning::Words && (has_prompt || !column.has_words());
+    columns.iter().filter(is_unused).map(|column| format!("`{}`", one_line(&column.name))).collect()
 }
 
 /// How a template names a cell.

@@ -17,7 +17,8 @@ fn what_the_owner_allows_is_all_that_is_bought() {
     // In a wrong folder it would hold for nobody.
     assert_eq!(set.stderr, ".shotlist/ledger.db was begun: these limits hold for runs that use it\n");
     let refused = here.run(&service, &[]).ends_with(3).stderr;
-    assert!(refused.contains("the limit is $5.00 (owner.month)"), "{refused}");
+    let told = "the limit is $5.00 (owner.month)";
+    assert!(refused.contains(told) && refused.contains("`shotlist limit set`"), "{refused}");
     // No manifest raises it, and one may tighten it.
     here.write("m.yaml", TWO_JOBS.replace("jobs:", "budget: { month: 100.00 }\njobs:"));
     here.run(&service, &[]).ends_with(3);

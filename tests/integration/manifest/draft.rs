@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use shotlist::domain::Rule;
-use shotlist::manifest::draft::draft;
+use shotlist::manifest::draft::{Draft, draft};
 use shotlist::manifest::{self, Options};
 
 use crate::support::Workspace;
@@ -70,12 +70,16 @@ fn a_sheet_without_a_prompt_an_id_or_a_length_that_fits_still_gives_a_manifest()
           - id: "{{ row.Colour }}"
             # What was paid is known by the id: a row whose `Colour` changes is bought again.
             for_each: "sheet.csv"
-            # No column seems to be a prompt: write the sentence that these words belong into.
-            prompt: "{row.prompt}, {{ row.Name }}, {{ row.Colour }}"
+            # No column seems to be a prompt: write a sentence, with what belongs into it of "{{ row.Name }}, {{ row.Colour }}".
+            prompt: ""
             # duration: "{{ row.Seconds }}" # this model always makes 12 s; `--model beta-2.0-lite-fast` takes it
             aspect_ratio: "{{ row.Aspect }}"
             # image_file: "{{ row.Photo }}" # not all of these pictures are in this folder
         "#);
+    // Words of a sheet are not bought before somebody has made a sentence of them.
+    let refused = here.shotlist(&["run", "sheet.yaml", "--sandbox", "--yes"]).ends_with(2).stderr;
+    assert!(refused.contains("error[prompt-blank]"), "{refused}");
+    here.write("sheet.yaml", text.replace("prompt: \"\"", "prompt: \"A {{ row.Colour }} {{ row.Name }} turns\""));
     here.shotlist(&["run", "sheet.yaml", "--plan"]).ends_with(0);
 }
 
@@ -95,7 +99,7 @@ fn a_sheet_that_names_models_asks_for_what_each_row_says() {
 fn what_only_looks_like_a_field_is_none() {
     let sheet = "Shot #,Time,Section,Pack,Price,Due,Client,Project\n\
                  1,10:30,7,2x3,9.99,2026-12-01,Acme,Spring\n1,11:15,8,4x6,8.99,2026-12-02,Acme,Autumn\n";
-    let (here, text) = drafted(sheet);
+    let (_, text) = drafted(sheet);
     let jobs = text.split_once("jobs:\n").expect("jobs").1;
     insta::assert_snapshot!(jobs, @r#"
         - id: "sheet-{{ row_number }}"
@@ -103,12 +107,11 @@ fn what_only_looks_like_a_field_is_none() {
           # above others makes them all new, and they are bought again. A column of ids would keep them.
           # (`Shot #` would be one, if `1` did not stand there twice.)
           for_each: "sheet.csv"
-          # No column seems to be a prompt: write the sentence that these words belong into.
-          prompt: "{row.prompt}"
+          # No column seems to be a prompt: write what the video shows.
+          prompt: ""
           labels: { client: "{{ row.Client }}", project: "{{ row.Project }}" }
           # not used: `Shot #`, `Time`, `Section`, `Pack`, `Price`, `Due`
         "#);
-    here.shotlist(&["run", "sheet.yaml", "--plan"]).ends_with(0);
 }
 
 /// Sheets as content teams have them.
@@ -134,8 +137,8 @@ fn shot_lists_and_campaign_sheets_are_understood() {
         - id: "{{ row.Produkt }}"
           # What was paid is known by the id: a row whose `Produkt` changes is bought again.
           for_each: "sheet.csv"
-          # No column seems to be a prompt: write the sentence that these words belong into.
-          prompt: "{row.prompt}, {{ row.Produkt }}, {{ row.Claim }}"
+          # No column seems to be a prompt: write a sentence, with what belongs into it of "{{ row.Produkt }}, {{ row.Claim }}".
+          prompt: ""
           aspect_ratio: "{{ row.Format }}"
           image: "{{ row['Bild-URL'] }}" # the video begins with this picture
           tags: "{{ row.Status }}" # `--tag NAME` takes only the jobs that have it
@@ -192,6 +195,29 @@ fn lengths_of_things_and_running_numbers_are_neither_seconds_nor_ids() {
     assert!(plan.contains("2 jobs to submit for $7.15"), "{plan}");
 }
 
+/// A column of ids that counts the rows keeps what was paid where a row is put in and the others keep their numbers. Any other id is better.
+#[test]
+fn ids_that_count_the_rows_are_better_than_none() {
+    let here = Workspace::new().file("sheet.csv", "id,prompt,takes\n1,A red ball rolls,2\n2,A blue ball rolls,2\n");
+    let told = here.shotlist(&["init", "--from", "sheet.csv"]).ends_with(0).stderr;
+    assert!(told.contains("columns that are not used: `takes`\n"), "{told}");
+    let text = std::fs::read_to_string(here.path("sheet.yaml")).expect("a manifest");
+    insta::assert_snapshot!(text.split_once("jobs:\n").expect("jobs").1, @r#"
+        - id: "{{ row.id }}"
+          # What was paid is known by the id: a row whose `id` changes is bought again.
+          # It counts the rows: where one is put in above others, they keep their numbers, and it gets a new one.
+          for_each: "sheet.csv"
+          prompt: "{{ row.prompt }}"
+          # not used: `takes`
+        "#);
+    here.shotlist(&["run", "sheet.yaml", "--sandbox", "--yes"]).ends_with(0);
+    here.write("sheet.csv", "id,prompt\n3,A new ball rolls\n1,A red ball rolls\n2,A blue ball rolls\n");
+    let plan = here.shotlist(&["run", "sheet.yaml", "--sandbox", "--plan"]).ends_with(0).stdout;
+    assert!(plan.contains("1 job to submit for $0.90"), "{plan}");
+    let named = drafted("id,name,prompt\n1,mug,A mug turns\n2,lamp,A lamp shines\n").1;
+    assert!(named.contains("id: \"{{ row.name }}\""), "{named}");
+}
+
 #[test]
 fn a_prompt_of_one_word_is_one_and_a_number_of_an_article_is_an_id() {
     for (head, first, second, id) in [
@@ -215,9 +241,8 @@ fn a_sheet_of_a_workbook_is_named() {
         text.contains("for_each: { file: \"p.xlsx\", sheet: \"Spring\" }") && text.contains("# as you chose"),
         "{text}"
     );
-    // A prompt that is still to be written is a warning.
-    let plan = here.shotlist(&["run", "p.yaml", "--plan"]).ends_with(0).stderr;
-    assert!(plan.contains("prompt-leftover"), "{plan}");
+    let plan = here.shotlist(&["run", "p.yaml", "--plan"]).ends_with(2).stderr;
+    assert!(plan.contains("prompt-blank"), "{plan}");
     let refused = here.shotlist(&["init", "q.yaml", "--from", "p.xlsx", "--sheet", "Winter"]).ends_with(2).stderr;
     assert!(refused.contains("Spring"), "{refused}");
 }
@@ -301,7 +326,7 @@ proptest! {
         }
         sheet.flush().expect("written");
         // A name of blanks alone is none, and a sheet may be no sheet: that is told.
-        if let Ok(text) = draft(here.root(), &name, None, None) {
+        if let Ok(Draft { text, .. }) = draft(here.root(), &name, None, None) {
             here.write("s.yaml", &text);
             let path = here.path("s.yaml");
             let loaded = manifest::load(&Options::of(&path), shotlist::catalog::Catalog::embedded());
