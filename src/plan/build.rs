@@ -12,6 +12,7 @@ use super::estimate::Estimate;
 use super::few::Few;
 use super::planned::{Limit, Planned};
 use super::repurchase::{Before, Repurchase};
+use super::respaced::respaced;
 use super::retake::{Retake, Retakes};
 use crate::domain::{
     Account, Attempt, AttemptId, BatchKey, Charge, Digest, Fingerprint, History, Inputs, Job, JobId, Usd, VideoFile,
@@ -141,7 +142,9 @@ impl Plan {
             jobs.iter().filter(|planned| planned.action.buys()).map(|planned| planned.job.typical_s).collect();
         let digest = digest(&jobs, &given);
         let estimate = Estimate::of(&due, resume.len() + collect.len(), given.concurrency);
-        let repurchases = renamed(&jobs, &given);
+        let mut repurchases = renamed(&jobs, &given);
+        let is_told: HashSet<JobId> = repurchases.iter().map(|before| before.job.clone()).collect();
+        repurchases.extend(respaced(&jobs, given.history).filter(|before| !is_told.contains(&before.job)));
         let is_left_out = |id: &JobId| (given.is_in_manifest)(id) && !chosen.contains(id);
         let downloads = given
             .is_here
@@ -362,14 +365,7 @@ fn renamed(jobs: &[Planned], given: &PlanInput<'_>) -> Vec<Repurchase> {
     due.filter_map(|planned| {
         let (_, old) = paid.get_mut(planned.job.request.fingerprint())?.pop_first()?;
         let before = if asked.contains_key(&old.job) { Before::Changed } else { Before::Gone };
-        Some(Repurchase {
-            job: planned.job.id.clone(),
-            before: before(old.job.clone()),
-            state: old.state.name().to_owned(),
-            price: Some(old.price),
-            task: old.task.as_ref().map(|task| task.id.clone()),
-            video: old.file.as_ref().map(|file| file.path.to_string()).or_else(|| old.video_url.clone()),
-        })
+        Some(Repurchase::of(&planned.job, before(old.job.clone()), old))
     })
     .collect()
 }

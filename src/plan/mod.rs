@@ -14,6 +14,7 @@ mod few;
 mod look_after;
 mod planned;
 mod repurchase;
+mod respaced;
 mod retake;
 mod select;
 mod view;

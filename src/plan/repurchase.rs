@@ -2,11 +2,11 @@
 //!
 //! The ledger knows a job by its name, its batch and its id. Whoever renames a manifest, gives it a name, renames a job, or
 //! leaves the ledger behind, has bought something that the plan would buy again; and so has whoever inserts a row in a table
-//! whose ids count its rows. No rule can tell that from the wish to buy again; so it is told, job by job, and wants a word of its own.
+//! whose ids count its rows, or saves it with other ends of lines. No rule can tell that from the wish to buy again; so it is told, job by job, and wants a word of its own.
 
 use std::path::PathBuf;
 
-use crate::domain::{BatchKey, JobId, TaskId, Usd};
+use crate::domain::{Attempt, BatchKey, Job, JobId, TaskId, Usd};
 
 /// A job that a run would buy, and what was bought before.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -25,6 +25,20 @@ pub struct Repurchase {
     pub video: Option<String>,
 }
 
+impl Repurchase {
+    /// What an attempt of this batch says.
+    pub(super) fn of(due: &Job, before: Before, paid: &Attempt) -> Self {
+        Self {
+            job: due.id.clone(),
+            before,
+            state: paid.state.name().to_owned(),
+            price: Some(paid.price),
+            task: paid.task.as_ref().map(|task| task.id.clone()),
+            video: paid.file.as_ref().map(|file| file.path.to_string()).or_else(|| paid.video_url.clone()),
+        }
+    }
+}
+
 /// Where an earlier purchase is known from.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Before {
@@ -32,6 +46,8 @@ pub enum Before {
     Gone(JobId),
     /// The ledger has it in the same batch under an id that asks for something else by now.
     Changed(JobId),
+    /// The ledger has it under its own id, with other blanks or ends of lines in its prompt.
+    Respaced,
     /// The ledger has the same request under another name.
     OtherName(BatchKey, JobId),
     /// A report in the output folder has it, and the ledger does not.

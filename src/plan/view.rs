@@ -122,7 +122,7 @@ pub(super) struct LimitView {
 pub struct RepurchaseView<'p> {
     job: &'p str,
     /// Where that is known from: `gone` (an id that is gone from the manifest), `changed` (an id that asks for something else by now),
-    /// `other_name` (another name of the ledger), `report`
+    /// `respaced` (the id itself, with other blanks or ends of lines in its prompt), `other_name` (another name of the ledger), `report`
     /// (a report in the output folder, of which the ledger knows nothing).
     known_from: &'static str,
     /// The name, batch and id of the earlier purchase.
@@ -144,6 +144,7 @@ impl<'p> RepurchaseView<'p> {
         let (known_from, key, id) = match &repurchase.before {
             Before::Gone(id) => ("gone", key, id),
             Before::Changed(id) => ("changed", key, id),
+            Before::Respaced => ("respaced", key, own),
             Before::OtherName(key, id) => ("other_name", key, id),
             Before::Reported(_) => ("report", key, own),
         };

@@ -72,6 +72,10 @@ fn told(asking: &str, repurchase: &Repurchase) -> String {
             "{job} asks for what {old} asked for, which asks for something else now ({state}, {price}{video}): if rows have \
              moved, give each an id of its own that stays, and write under `moved` which of them {old} was"
         ),
+        Before::Respaced => format!(
+            "{job} asks for what it asked for before, with other blanks or ends of lines in its prompt ({state}, {price}{video}): \
+             if nobody meant that, save the text as it was, or leave the job out with `--exclude {job}`"
+        ),
         Before::OtherName(batch, old) => format!(
             "{asking} for the same as {old} of `{batch}` ({state}, {price}{video}): if the manifest was renamed, write \
              `name: {}` in it",

@@ -52,6 +52,33 @@ fn a_renamed_manifest_buys_nothing_again_by_itself() {
     assert_eq!(service.posts().len(), 4);
 }
 
+/// A table that another program has saved: other ends of lines within cells, and a blank at the end of one. Nobody sees that.
+#[test]
+fn a_table_that_was_saved_with_other_ends_of_lines_buys_nothing_again_by_itself() {
+    let manifest =
+        "version: 1\njobs: [{ for_each: rows.csv, id: \"{{ row.n }}\", model: alpha-2, prompt: \"{{ row.p }}\" }]\n";
+    let table = "n,p\na,\"One\nby the sea\"\nb,Two\nc,Three\n";
+    let (service, here) = (Service::well(), Workspace::with_manifest(manifest).file("rows.csv", table));
+    here.run(&service, &[]).ends_with(0);
+    here.write("rows.csv", table.replace('\n', "\r\n").replace("Two", "Two "));
+    let ended = here.run(&service, &[]).ends_with(3);
+    let told =
+        "a asks for what it asked for before, with other blanks or ends of lines in its prompt (completed, $0.90";
+    assert!(ended.stderr.contains(told) && ended.stderr.contains("`--exclude b`"), "{}", ended.stderr);
+    let plan = plan(&here, "m.yaml");
+    let known: Vec<_> = plan["bought_before"].as_array().expect("a list").iter().map(|it| &it["known_from"]).collect();
+    assert_eq!(known, ["respaced", "respaced"]);
+    assert_eq!(service.posts().len(), 3);
+    // What it says helps, another word is another wish, and whoever means it gets it.
+    here.run(&service, &["--exclude", "a", "--exclude", "b"]).ends_with(0);
+    here.write("rows.csv", table.replace("Two", "Two dogs"));
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!(service.posts().len(), 4);
+    here.write("rows.csv", table.replace("Two", "Two  dogs"));
+    here.run(&service, &["--buy-again"]).ends_with(0);
+    assert_eq!(service.posts().len(), 5);
+}
+
 /// Ids that count rows: the row that is put before all others gives each its neighbour's prompt.
 #[test]
 fn rows_that_move_under_ids_that_count_them_buy_nothing_again_by_themselves() {
