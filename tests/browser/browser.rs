@@ -174,11 +174,19 @@ fn start(name: &str, profile: &Path) -> Option<Child> {
     command.args(["--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]);
     // In a container there is often nothing to build a sandbox of, and the page is our own.
     command.arg("--no-sandbox").arg(format!("--user-data-dir={}", profile.display()));
+    command.env("TMPDIR", profile);
     command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().ok()
 }
 
 impl Drop for Browser {
     fn drop(&mut self) {
+        // Asked first: killed, it leaves the processes that it started, and what they write while their folder is being removed.
+        let order = json!({ "id": 0, "method": "Browser.close" });
+        let _already_closed = self.socket.send(Message::text(order.to_string()));
+        let start = Instant::now();
+        while matches!(self.child.try_wait(), Ok(None)) && start.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(10));
+        }
         let _already_gone = self.child.kill();
         let _reaped = self.child.wait();
     }

@@ -66,10 +66,14 @@ pub fn folder() -> tempfile::TempDir {
 }
 
 impl Cluster {
-    /// The one that most tests share.
+    /// The one that most tests share. Nothing drops it, so its keeper removes the folder.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Cluster> = OnceLock::new();
-        SHARED.get_or_init(|| Self::start(&[]))
+        SHARED.get_or_init(|| {
+            let cluster = Self::start(&[]);
+            std::fs::write(cluster.folder.path().join("sweep"), "").expect("a mark for its keeper");
+            cluster
+        })
     }
 
     /// Makes one and starts it. `settings` are lines of its configuration.
@@ -98,7 +102,8 @@ impl Cluster {
     fn run(folder: &Path, port: u16, settings: &[&str]) -> Child {
         // Whoever holds the other end of the input may be killed; the server then ends at once.
         let script = r#"exec 3<&0; server=$1; data=$2; shift 2; "$server" -D "$data" "$@" >"$data/../log" 2>&1 3<&- & pid=$!
-            (cat <&3 >/dev/null; kill -QUIT $pid 2>/dev/null) & wait $pid; exit 0"#;
+            (cat <&3 >/dev/null; kill -QUIT $pid 2>/dev/null) & wait $pid
+            if [ -e "$data/../sweep" ]; then cd /; rm -rf "${data%/data}"; fi; exit 0"#;
         let mut command = as_postgres(Path::new("/bin/sh"));
         command.args(["-c", script, "sh"]).arg(program("postgres")).arg(folder.join("data"));
         command.args(["-p", &port.to_string(), "-k", "", "-h", "127.0.0.1"]);
