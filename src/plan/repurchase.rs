@@ -46,7 +46,7 @@ pub enum Before {
     Gone(JobId),
     /// The ledger has it in the same batch under an id that asks for something else by now.
     Changed(JobId),
-    /// The ledger has it under its own id, with other blanks or ends of lines in its prompt.
+    /// The ledger has it under its own id, with other blanks, ends of lines or Unicode forms in its prompt.
     Respaced,
     /// The ledger has the same request under another name.
     OtherName(BatchKey, JobId),

@@ -1,6 +1,8 @@
-//! Due jobs whose prompt has other blanks or ends of lines than the one that was paid, and the same words.
+//! Due jobs whose prompt has other blanks, ends of lines or Unicode forms than the one that was paid, and the same words.
 //!
 //! A spreadsheet that another program has saved, or the same one on another system, differs so in cell after cell, and nobody sees it.
+
+use unicode_normalization::UnicodeNormalization as _;
 
 use super::decide::{Action, changed_fields};
 use super::planned::Planned;
@@ -19,8 +21,8 @@ pub(super) fn respaced<'p>(jobs: &'p [Planned], history: &'p History) -> impl It
     })
 }
 
-/// The words of a request's prompt.
+/// The words of a request's prompt, with each letter in one piece: an accent may be a character of its own.
 fn words_of(request: &str) -> Vec<String> {
     let request: serde_json::Value = serde_json::from_str(request).unwrap_or_default();
-    request["prompt"].as_str().unwrap_or_default().split_whitespace().map(str::to_owned).collect()
+    request["prompt"].as_str().unwrap_or_default().split_whitespace().map(|word| word.nfc().collect()).collect()
 }

@@ -73,7 +73,7 @@ fn told(asking: &str, repurchase: &Repurchase) -> String {
              moved, give each an id of its own that stays, and write under `moved` which of them {old} was"
         ),
         Before::Respaced => format!(
-            "{job} asks for what it asked for before, with other blanks or ends of lines in its prompt ({state}, {price}{video}): \
+            "{job} asks for what it asked for before, with other blanks, ends of lines or Unicode forms in its prompt ({state}, {price}{video}): \
              if nobody meant that, save the text as it was, or leave the job out with `--exclude {job}`"
         ),
         Before::OtherName(batch, old) => format!(
