@@ -13,6 +13,7 @@ use crate::manifest::source::diagnostic::{Diagnostic, RowLocation, Severity};
 use crate::manifest::source::location::Location;
 use crate::manifest::source::slips;
 use crate::manifest::source::suggest;
+use crate::manifest::template::engine::Text;
 
 /// Where a rendered entry came from.
 pub(super) struct Origin<'o> {
@@ -143,9 +144,16 @@ fn location(origin: &Origin<'_>, field: JobField) -> Location {
 }
 
 fn locate(violation: Violation, origin: &Origin<'_>) -> Diagnostic {
-    let mut finding =
-        Diagnostic::error(violation.rule, violation.message, location(origin, JobField::of(violation.field)));
+    let field = JobField::of(violation.field);
+    let mut finding = Diagnostic::error(violation.rule, violation.message, location(origin, field));
     finding.severity = violation.severity;
-    finding.help = violation.help;
+    // In a table of both families a column is of use to the jobs of one of them.
+    let is_of_a_cell = origin.cells.is_some() && matches!(origin.entry.own.text(field), Some(Text::Template(_)));
+    let may_be_absent = matches!(violation.rule, Rule::FieldNotOfFamily | Rule::DurationOutOfRange);
+    let empty_cell = (is_of_a_cell && may_be_absent).then_some("an empty cell leaves the field out of this job");
+    finding.help = match (violation.help, empty_cell) {
+        (Some(help), Some(empty_cell)) => Some(format!("{help}; {empty_cell}")),
+        (help, empty_cell) => help.or(empty_cell.map(str::to_owned)),
+    };
     finding
 }

@@ -177,6 +177,27 @@ fn what_is_wrong_under_a_fields_own_name_is_told_by_the_plan() {
     }
 }
 
+/// Each of these columns is of use to the jobs of one family. What the errors say helps.
+#[test]
+fn a_sheet_of_both_families_is_mended_by_empty_cells() {
+    let sheet = |alpha: &str, beta: &str| {
+        let head = "id,model,prompt,duration,size,aspect_ratio";
+        format!("{head}\na,alpha-2,A crane,{alpha}\nb,beta-2.0-lite,Waves,{beta}\n")
+    };
+    let (here, _) = drafted(&sheet("5,1280x720,16:9", "5,1280x720,16:9"));
+    let told = here.shotlist(&["run", "sheet.yaml", "--plan"]).ends_with(2).stderr;
+    assert_eq!(told.matches("; an empty cell leaves the field out of this job").count(), 3, "{told}");
+    here.write("sheet.csv", sheet(",,16:9", "5,1280x720,"));
+    here.shotlist(&["run", "sheet.yaml", "--plan"]).ends_with(0);
+    // Of what stands in the manifest itself, no cell is to blame.
+    here.write(
+        "m.yaml",
+        "version: 1\njobs: [{ id: '{{ row.id }}', for_each: sheet.csv, model: alpha-2, prompt: x, duration: 5 }]\n",
+    );
+    let told = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(2).stderr;
+    assert!(told.contains("duration-out-of-range") && !told.contains("empty cell"), "{told}");
+}
+
 #[test]
 fn lengths_of_things_and_running_numbers_are_neither_seconds_nor_ids() {
     let sheet = "Nr,Produkt,Length (cm),Duration (s),Preis,Prompt\n\
