@@ -137,8 +137,11 @@ impl Patterns {
         let refused = |message: String| Failure::before_sending(Exit::Usage, message);
         if let Some((file, other)) = self.about.iter().find(|(_, about)| about != key) {
             let failure = refused(format!("@{file}: it is about {other}, and this is {key}"));
-            return Err(failure
-                .with_help("save the choices on the page of this batch, or say which batch is meant with --batch"));
+            return Err(failure.with_help(match (other.name == key.name, other.batch.is_empty()) {
+                (true, true) => "save the choices on the page of this batch, or take that one with --no-batch",
+                (true, false) => "save the choices on the page of this batch, or say which one is meant with --batch",
+                (false, _) => "save the choices on the page of this manifest, or name the one that they were made of",
+            }));
         }
         if self.named.is_empty() {
             return Ok(());

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use super::open::{OpenError, open_to_read, store_error};
+use super::open::{BRING_BACK, OpenError, open_to_read, store_error};
 use super::read::{ATTEMPT, attempt};
 use super::schema::Kind;
 use super::{books, witness};
@@ -63,9 +63,7 @@ impl CheckError {
         match self {
             Self::Unavailable(error) => error.help(),
             Self::Missing(_) => "name it with --ledger; it lies in .shotlist beside the manifest",
-            Self::Damaged { .. } => {
-                "bring back a copy that `shotlist ledger check` finds whole; without its ledger, shotlist can't know what was paid for"
-            }
+            Self::Damaged { .. } => BRING_BACK,
             Self::Copy { .. } => "name a new file, in a folder that can be written and on a disk with room",
         }
     }

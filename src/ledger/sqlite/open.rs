@@ -119,6 +119,9 @@ pub(super) enum OpenError {
     },
 }
 
+/// What to do with a ledger that is damaged.
+pub(super) const BRING_BACK: &str = "bring back a copy that `shotlist ledger check` finds whole; without its ledger, shotlist can't know what was paid for";
+
 impl OpenError {
     fn help(&self) -> &'static str {
         match self {
@@ -127,7 +130,7 @@ impl OpenError {
             Self::Gone(_) => {
                 "bring it back, or remove those files if you mean to start anew: everything would then be paid for again"
             }
-            Self::Damaged(_) => "bring back a copy of it; without its ledger, shotlist can't know what was paid for",
+            Self::Damaged(_) => BRING_BACK,
             Self::Older { .. } => {
                 "an older copy took its place, or its log (`-wal`) was left behind. Bring the newer one back; if it is lost for \
                  good, look up at the service what was bought since, and remove the file that ends in `.witness` to go on \

@@ -208,7 +208,16 @@ fn choices_are_taken_from_a_file() {
     here.run(&service, &["--retake", "@ids.txt"]).ends_with(0);
     assert_eq!(service.posts().len(), 7);
     for (file, content, told) in [
-        ("other.json", json!({ "name": "other", "again": ["j0"] }).to_string(), "it is about other, and this is m"),
+        (
+            "other.json",
+            json!({ "name": "other", "again": ["j0"] }).to_string(),
+            "it is about other, and this is m\n  help: save the choices on the page of this manifest, or name the one",
+        ),
+        (
+            "batch.json",
+            json!({ "name": "m", "batch": "may", "again": ["j0"] }).to_string(),
+            "it is about m / may, and this is m\n  help: save the choices on the page of this batch, or say which one is meant with --batch",
+        ),
         (
             "empty.json",
             json!({ "name": "m", "keep": ["j0"], "again": [] }).to_string(),
