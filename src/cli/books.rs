@@ -62,6 +62,8 @@ impl By {
 pub(super) struct SpendView {
     /// The version of this form: 1.
     schema_version: u32,
+    /// Whether these are the simulator's books, so that nothing real was made or paid.
+    pub simulated: bool,
     /// What was asked for with `--by`, if it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<String>,
@@ -137,7 +139,7 @@ impl Line {
 
 impl SpendView {
     /// The books by what was asked for, in order. Days are those of a time zone.
-    pub(super) fn new(spending: &[Spending], by: &By, zone: &TimeZone) -> Self {
+    pub(super) fn new(spending: &[Spending], simulated: bool, by: &By, zone: &TimeZone) -> Self {
         let is_all = *by == By::All;
         let mut lines: BTreeMap<Vec<String>, Line> = BTreeMap::new();
         for spending in spending.iter().filter(|spending| spending.charge != Charge::None) {
@@ -159,6 +161,6 @@ impl SpendView {
         for line in &lines {
             totals.add(&line.sums);
         }
-        Self { schema_version: 1, by: by.word().map(str::to_owned), lines, totals }
+        Self { schema_version: 1, simulated, by: by.word().map(str::to_owned), lines, totals }
     }
 }

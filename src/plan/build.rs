@@ -25,6 +25,8 @@ pub type IsHere<'g> = &'g dyn Fn(&Attempt, &VideoFile) -> bool;
 pub struct PlanInput<'g> {
     /// What the jobs belong to.
     pub key: BatchKey,
+    /// Whether the simulator plays the service.
+    pub is_simulated: bool,
     /// Whether a job of this id is in the manifest, selected or not: tasks of unselected jobs are left alone.
     pub is_in_manifest: &'g dyn Fn(&JobId) -> bool,
     /// What the ledger knows of the batch.
@@ -57,6 +59,8 @@ pub struct PlanInput<'g> {
 pub struct Plan {
     /// What the jobs belong to.
     pub key: BatchKey,
+    /// Whether the simulator plays the service, so that nothing real is made or paid.
+    pub is_simulated: bool,
     /// The selected jobs, in manifest order.
     pub jobs: Vec<Planned>,
     /// Tasks at the service that were paid for and that no selected job resumes: of a job that was changed since, or
@@ -153,9 +157,10 @@ impl Plan {
             fetch_what_is_missing(&mut jobs, downloads);
         }
         let newest = given.history.attempts().map(|attempt| attempt.id).max();
-        let PlanInput { key, run_limit, limits, retries, inputs, .. } = given;
+        let PlanInput { key, is_simulated, run_limit, limits, retries, inputs, .. } = given;
         Self {
             key,
+            is_simulated,
             jobs,
             collect,
             resume,

@@ -21,6 +21,8 @@ pub struct PlanView<'p> {
     pub name: &'p str,
     /// The batch value; empty where the manifest has none.
     pub batch: &'p str,
+    /// Whether the simulator plays the service, so that nothing real is made or paid.
+    simulated: bool,
     /// The selected jobs, in manifest order.
     pub jobs: Vec<JobView<'p>>,
     /// What is submitted, by model.
@@ -122,7 +124,7 @@ pub(super) struct LimitView {
 pub struct RepurchaseView<'p> {
     job: &'p str,
     /// Where that is known from: `gone` (an id that is gone from the manifest), `changed` (an id that asks for something else by now),
-    /// `respaced` (the id itself, with other blanks or ends of lines in its prompt), `other_name` (another name of the ledger), `report`
+    /// `respaced` (the id itself, with other blanks, ends of lines or Unicode forms in its prompt), `other_name` (another name of the ledger), `report`
     /// (a report in the output folder, of which the ledger knows nothing).
     known_from: &'static str,
     /// The name, batch and id of the earlier purchase.
@@ -193,6 +195,7 @@ impl<'p> PlanView<'p> {
             schema_version: 1,
             name: &plan.key.name,
             batch: &plan.key.batch,
+            simulated: plan.is_simulated,
             jobs: jobs.collect::<Result<_, serde_json::Error>>()?,
             by_model: by_model(plan),
             digest: plan.digest(),

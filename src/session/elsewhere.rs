@@ -117,6 +117,7 @@ impl<H> Elsewhere<H> {
         let is_here = |_: &_, _: &_| true;
         let input = PlanInput {
             key: self.key.clone(),
+            is_simulated: session.ledger.is_simulated(),
             is_in_manifest: &|id| ids.contains(id),
             history: &self.history,
             run_limit: None,

@@ -36,6 +36,7 @@ pub(super) async fn plan_against<L: Ledger>(session: &Session<L>, history: &Hist
         selected,
         PlanInput {
             key: manifest.key.clone(),
+            is_simulated: session.ledger.is_simulated(),
             is_in_manifest: &is_in_manifest,
             history,
             run_limit: limits::of_the_run(options.max_cost, &manifest.budget),

@@ -10,7 +10,7 @@ use super::elsewhere::open_elsewhere;
 use super::lines::{count, span};
 use super::markdown::{escaped, hidden, no_room};
 use super::page::Page;
-use super::plan_text::{action_name, cost, held, left_out, limit_in_words, pictures, spent_choices};
+use super::plan_text::{SIMULATED, action_name, cost, held, left_out, limit_in_words, pictures, spent_choices};
 use super::repurchases::bought_before;
 use super::table::shortened;
 use crate::domain::Usd;
@@ -43,6 +43,9 @@ pub(crate) fn plan_markdown(plan: &Plan, warnings: &[(Option<String>, String)], 
         let _infallible = writeln!(text, "{line}");
     };
     put(format!("**{} to submit for ${}**, about {wall}.", count(totals.submit, "job"), totals.cost));
+    if plan.is_simulated {
+        put(format!("**This is {SIMULATED}.**"));
+    }
     if plan.pictures() > 0 {
         put(format!("{}.", pictures(plan.pictures())));
     }

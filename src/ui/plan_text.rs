@@ -17,6 +17,8 @@ use crate::plan::{Action, Limit, Plan, Planned, Totals, by_model};
 const LISTED: usize = 20;
 /// The most names in one line.
 const NAMED: usize = 5;
+/// What is said of a plan that is not about the real service.
+pub(super) const SIMULATED: &str = "a rehearsal on the simulator: nothing is paid, and real purchases do not count";
 
 /// The plan as text of this width. With `all`, every job is listed.
 #[must_use]
@@ -155,6 +157,9 @@ pub(super) fn cost(action: Action, group: &[&Planned]) -> String {
 pub(super) fn told(plan: &Plan) -> Vec<String> {
     let totals = plan.totals();
     let mut lines = Vec::new();
+    if plan.is_simulated {
+        lines.push(SIMULATED.to_owned());
+    }
     if plan.pictures() > 0 {
         lines.push(pictures(plan.pictures()));
     }

@@ -31,7 +31,7 @@ pub(super) fn spend(args: &SpendArgs, terminal: &Terminal) -> Result<Exit, Failu
     if let By::Label(name) = &by {
         refuse_unknown(name, &spending)?;
     }
-    let books = SpendView::new(&spending, &by, &zone);
+    let books = SpendView::new(&spending, ledger.is_simulated(), &by, &zone);
     let page = match args.format {
         SpendFormat::Json => Page::json(&books).map_err(|error| Failure::of_form(&error))?,
         SpendFormat::Csv => csv(&books, &by).map_err(|error| Failure::cannot_write(&error))?,
@@ -90,7 +90,8 @@ fn text(books: &SpendView, by: &By, terminal: &Terminal) -> Page {
     page.table(&columns, books.lines.iter().map(row), terminal.width());
     let Sums { spent_usd, at_risk_usd, unknown_usd, .. } = books.totals;
     page.line("");
-    page.line(format_args!("spent: ${spent_usd}, at risk: ${at_risk_usd}, unknown: ${unknown_usd}"));
+    let simulated = if books.simulated { " (simulated)" } else { "" };
+    page.line(format_args!("spent: ${spent_usd}{simulated}, at risk: ${at_risk_usd}, unknown: ${unknown_usd}"));
     page
 }
 

@@ -65,6 +65,26 @@ fn the_json_is_for_scripts() {
     insta::assert_snapshot!(here.shotlist(&["run", "m.yaml", "--plan", "--format", "json"]).ends_with(0).stdout);
 }
 
+/// Whoever approves a plan must not take a rehearsal for the real thing.
+#[test]
+fn a_plan_of_a_rehearsal_says_so_in_every_form() {
+    let here = Workspace::with_manifest(MANIFEST);
+    for (form, said) in [
+        ("text", "a rehearsal on the simulator: nothing is paid"),
+        ("markdown", "**This is a rehearsal on the simulator: nothing is paid"),
+        ("html", "a rehearsal on the simulator: nothing is paid"),
+        ("json", "\"simulated\": true"),
+    ] {
+        let plan = |args: &[&str]| {
+            let usual = ["run", "m.yaml", "--plan", "--format", form];
+            here.shotlist(&[&usual, args].concat()).ends_with(0).stdout
+        };
+        let rehearsal = plan(&["--sandbox"]);
+        assert!(rehearsal.contains(said), "{form}: {rehearsal}");
+        assert!(!plan(&[]).contains(said), "{form}");
+    }
+}
+
 #[test]
 fn it_writes_nothing_and_needs_nothing() {
     let here = Workspace::with_manifest(MANIFEST);

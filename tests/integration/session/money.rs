@@ -197,6 +197,10 @@ fn the_simulator_and_the_real_service_never_share_a_ledger() {
     let ended = rehearsal.ends_with(74);
     assert!(ended.stderr.contains("a real ledger"), "{}", ended.stderr);
     here.shotlist(&["run", "m.yaml", "--sandbox"]).env("SHOTLIST_OUT", "shotlist-out/m").ends_with(0);
+    let books = |args: &[&str]| here.shotlist(&[&["spend"], args].concat()).ends_with(0).stdout;
+    assert!(books(&["--sandbox"]).contains(" (simulated), at risk: "), "{}", books(&["--sandbox"]));
+    assert!(books(&["--sandbox", "--format", "json"]).contains("\"simulated\": true"));
+    assert!(books(&["--format", "json"]).contains("\"simulated\": false"));
     assert_eq!(here.report()["simulated"], false);
     let ended = here.run(&service, &["--ledger", ".shotlist/sandbox.db"]).ends_with(74);
     assert!(ended.stderr.contains("never bought"), "{}", ended.stderr);

@@ -249,6 +249,7 @@ pub fn account() -> Account {
 pub fn plan_of(jobs: &[Arc<Job>], history: &History) -> Plan {
     let input = PlanInput {
         key: key(),
+        is_simulated: false,
         is_in_manifest: &|id| jobs.iter().any(|job| job.id == *id),
         history,
         run_limit: None,
