@@ -67,7 +67,9 @@ pub(super) fn check(rendered: Rendered<'_>, origin: &Origin<'_>) -> Checked {
     let ids: Vec<JobId> = ids.filter_map(|id| valid(&id, origin, &mut found)).collect();
     let mut checked = None;
     // What could not be filled in is told already; a second message that it is missing would only confuse.
-    let is_told = |finding: &Diagnostic| finding.severity == Severity::Warning || finding.rule == Rule::IdInvalid;
+    let is_told = |finding: &Diagnostic| {
+        finding.severity == Severity::Warning || matches!(finding.rule, Rule::IdInvalid | Rule::TakesOutOfRange)
+    };
     if let (Some(model), true) = (model, found.iter().all(is_told)) {
         model.fill_defaults(&mut spec);
         found.extend(model.check(&spec).into_iter().map(|violation| locate(violation, origin)));

@@ -369,7 +369,7 @@ fn matrices_takes_faces_and_files_say_what_is_wrong_with_them() {
 faces: { anna: { review: maybe }, bo: }
 defaults: { model: beta-2.0-lite, file: "x/{{ id }}.mp4" }
 jobs:
-  - { id: a, prompt: x, takes: 0 }
+  - { id: a, prompt: x, takes: 0, duration: 99 }
   - { id: b, prompt: x, prompt_file: no.txt }
   - { id: c, prompt_file: no.txt }
   - { id: d, prompt: x, face: ana }
