@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::catalog::{Catalog, Family, SizeRule};
 use crate::domain::{Field, JobId, Usd};
+use crate::manifest::raw::job_field::JobField;
 use crate::manifest::template::engine::slug;
 
 /// What a column is for.
@@ -18,6 +19,8 @@ pub(super) enum Meaning {
     Field(Field),
     /// A picture on this machine, and whether each of them lies where the manifest will look.
     ImageFile { is_here: bool },
+    /// How many takes there are.
+    Takes,
     /// What jobs are selected by.
     Tags,
     /// Whom the job is for.
@@ -153,6 +156,8 @@ impl Column {
         let own = Field::named(&name.trim().to_lowercase()).filter(|_| !said.is_empty());
         let meaning = if let Some(field) = own.filter(|field| !matches!(field, Field::Prompt | Field::Image)) {
             Meaning::Field(field)
+        } else if is_named(&[JobField::Takes.name()]) && !said.is_empty() {
+            Meaning::Takes
         } else if all(&|cell| catalog.model(cell).is_some())
             || has_word(&MODELS) && any(&|cell| is_like_a_model(cell, catalog))
         {

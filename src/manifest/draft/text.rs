@@ -131,6 +131,11 @@ fn field(column: &Column, columns: &[Column], model: Model<'_>, catalog: &Catalo
     let (key, field) = match column.meaning {
         Meaning::Field(field) => (field.name(), Some(field)),
         Meaning::ImageFile { .. } => ("image_file", Some(Field::Image)),
+        // In a shot list of a real camera it says how often something was filmed.
+        Meaning::Takes => {
+            let line = format!("takes: {}", quoted(&filled(column)));
+            return format!("    # {line} # each take is paid for: without the first `#`, rows ask for so many\n");
+        }
         Meaning::Tags => ("tags", None),
         Meaning::Label | Meaning::Id { .. } | Meaning::Prompt | Meaning::Words => return String::new(),
     };
@@ -185,7 +190,10 @@ fn filled(column: &Column) -> String {
 /// The names of columns that nothing is made of, for people.
 pub(super) fn unused(columns: &[Column]) -> Vec<String> {
     let has_prompt = columns.iter().any(|column| column.meaning == Meaning::Prompt);
-    let is_unused = |column: &&Column| column.meaning == Meaning::Words && (has_prompt || !column.has_words());
+    let is_unused = |column: &&Column| match column.meaning {
+        Meaning::Words => has_prompt || !column.has_words(),
+        meaning => meaning == Meaning::Takes,
+    };
     columns.iter().filter(is_unused).map(|column| format!("`{}`", one_line(&column.name))).collect()
 }
 

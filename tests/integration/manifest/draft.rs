@@ -229,6 +229,7 @@ fn ids_that_count_the_rows_are_better_than_none() {
           # It counts the rows: where one is put in above others, they keep their numbers, and it gets a new one.
           for_each: "sheet.csv"
           prompt: "{{ row.prompt }}"
+          # takes: "{{ row.takes }}" # each take is paid for: without the first `#`, rows ask for so many
           # not used: `takes`
         "#);
     here.shotlist(&["run", "sheet.yaml", "--sandbox", "--yes"]).ends_with(0);
