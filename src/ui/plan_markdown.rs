@@ -10,7 +10,7 @@ use super::elsewhere::open_elsewhere;
 use super::lines::{count, span};
 use super::markdown::{escaped, hidden, no_room};
 use super::page::Page;
-use super::plan_text::{SIMULATED, action_name, cost, held, left_out, limit_in_words, pictures, spent_choices};
+use super::plan_text::{SIMULATED, action_name, cost, held, inputs, left_out, limit_in_words, pictures, spent_choices};
 use super::repurchases::bought_before;
 use super::table::shortened;
 use crate::domain::Usd;
@@ -66,6 +66,7 @@ pub(crate) fn plan_markdown(plan: &Plan, warnings: &[(Option<String>, String)], 
     if totals.held > 0 {
         put(format!("{}.", held(&totals)));
     }
+    inputs(plan).for_each(|read| put(format!("{}.", escaped(&read))));
     for other in plan.elsewhere.iter().take(TOLD) {
         put(format!("{}.", escaped(&open_elsewhere(other))));
     }

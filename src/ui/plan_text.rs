@@ -152,6 +152,13 @@ pub(super) fn cost(action: Action, group: &[&Planned]) -> String {
     }
 }
 
+/// What the manifest was made of besides itself.
+pub(super) fn inputs(plan: &Plan) -> impl Iterator<Item = String> {
+    let kinds = [("file", &plan.inputs.files), ("variable", &plan.inputs.variables)];
+    let read = kinds.into_iter().filter(|(_, names)| !names.is_empty());
+    read.map(|(what, names)| format!("reads {}: {}", count(names.len(), what), listed(names)))
+}
+
 /// What there is to know besides what is submitted, a line each.
 #[must_use]
 pub(super) fn told(plan: &Plan) -> Vec<String> {
@@ -189,11 +196,7 @@ pub(super) fn told(plan: &Plan) -> Vec<String> {
         let verdict = if plan.cost_under(limit) <= limit.left() { "within" } else { "OVER" };
         lines.push(format!("{verdict} {}", limit_in_words(plan, limit)));
     }
-    for (what, names) in [("file", &plan.inputs.files), ("variable", &plan.inputs.variables)] {
-        if !names.is_empty() {
-            lines.push(format!("reads {}: {}", count(names.len(), what), listed(names)));
-        }
-    }
+    lines.extend(inputs(plan));
     for other in &plan.elsewhere {
         lines.push(open_elsewhere(other));
     }
