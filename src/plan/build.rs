@@ -13,7 +13,7 @@ use super::few::Few;
 use super::planned::{Limit, Planned};
 use super::repurchase::{Before, Repurchase};
 use super::respaced::respaced;
-use super::retake::{Retake, Retakes};
+use super::retake::{Retakes, SpentChoice};
 use crate::domain::{
     Account, Attempt, AttemptId, BatchKey, Charge, Digest, Fingerprint, History, Inputs, Job, JobId, Usd, VideoFile,
 };
@@ -148,7 +148,8 @@ impl Plan {
         let estimate = Estimate::of(&due, resume.len() + collect.len(), given.concurrency);
         let mut repurchases = renamed(&jobs, &given);
         let is_told: HashSet<JobId> = repurchases.iter().map(|before| before.job.clone()).collect();
-        repurchases.extend(respaced(&jobs, given.history).filter(|before| !is_told.contains(&before.job)));
+        repurchases
+            .extend(respaced(&jobs, given.history, given.retake).filter(|before| !is_told.contains(&before.job)));
         let is_left_out = |id: &JobId| (given.is_in_manifest)(id) && !chosen.contains(id);
         let downloads = given
             .is_here
@@ -262,10 +263,10 @@ impl Plan {
         self.jobs.iter().filter(|planned| again.contains(&planned.job.id)).map(|planned| planned.cost).sum()
     }
 
-    /// Jobs that somebody chose to take again, and the choice is not about their last take.
+    /// Jobs that somebody chose to take again, where the choice is not followed for this reason.
     #[must_use]
-    pub fn spent_choices(&self) -> Vec<&JobId> {
-        self.jobs.iter().filter(|planned| planned.choice_is_spent).map(|planned| &planned.job.id).collect()
+    pub fn spent_choices(&self, why: SpentChoice) -> Vec<&JobId> {
+        self.jobs.iter().filter(|planned| planned.spent_choice == Some(why)).map(|planned| &planned.job.id).collect()
     }
 
     /// Whether the run has anything to ask of the service.
@@ -311,8 +312,10 @@ fn plan_job(job: &Arc<Job>, given: &PlanInput<'_>) -> Planned {
     let redo = Redo { retry_failed: given.retry_failed, retake: given.retake.of(&job.id) };
     let before = before_approval(&attempts, given.approved);
     let is_bought_already = attempts.iter().any(|attempt| !attempt.state.is_free() && !before.contains(attempt));
+    let wished = decide(job, attempts.iter().copied(), redo);
+    let spent_choice = wished.spent_choice;
     // What is to be bought once more was, if it was bought under this approval.
-    let decision = decide(job, attempts.iter().copied(), if is_bought_already { Redo::default() } else { redo });
+    let decision = if is_bought_already { decide(job, attempts.iter().copied(), Redo::default()) } else { wished };
     let is_to_be_approved = if is_bought_already {
         decide(job, before.iter().copied(), redo).action.buys()
     } else {
@@ -320,7 +323,7 @@ fn plan_job(job: &Arc<Job>, given: &PlanInput<'_>) -> Planned {
     };
     Planned {
         job: Arc::clone(job),
-        choice_is_spent: decision.action == Action::Done && matches!(redo.retake, Retake::Of(_)),
+        spent_choice,
         action: decision.action,
         reason: decision.reason,
         attempt: decision.attempt,

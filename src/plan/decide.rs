@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::retake::Retake;
+use super::retake::{Retake, SpentChoice};
 use crate::domain::{Attempt, AttemptId, AttemptState, FaceReview, Job};
 
 /// What the run does about a job.
@@ -53,11 +53,13 @@ pub(super) struct Decision {
     pub reason: Cow<'static, str>,
     /// The attempt that the action is about: the one to poll, the one that is done, the one in doubt.
     pub attempt: Option<AttemptId>,
+    /// Why somebody's choice to take it again is not followed, if it is not.
+    pub spent_choice: Option<SpentChoice>,
 }
 
 impl Decision {
     fn about(attempt: &Attempt, action: Action, reason: impl Into<Cow<'static, str>>) -> Self {
-        Self { action, reason: reason.into(), attempt: Some(attempt.id) }
+        Self { action, reason: reason.into(), attempt: Some(attempt.id), spent_choice: None }
     }
 }
 
@@ -107,27 +109,21 @@ fn regardless_of_review<'a>(
         return Decision::about(outstanding, Action::Resume, "is at the service");
     }
     if let Some(completed) = in_state(|state| state == AttemptState::Completed) {
-        // The newest of this wording that may have been charged: the completed one, or a retake of it that failed.
-        let last = in_state(|state| !state.is_free()).unwrap_or(completed);
-        let is_asked_for = match redo.retake {
-            Retake::No => false,
-            Retake::Any => true,
-            Retake::Of(tasks) => {
-                let is_meant = completed.task.as_ref().is_some_and(|task| tasks.iter().any(|id| task.has(id)));
-                is_meant && (last.id == completed.id || redo.retry_failed)
-            }
-        };
-        if is_asked_for {
+        let spent_choice = spent_choice(completed, attempts.clone(), redo);
+        if redo.retake.is_about(completed) && spent_choice.is_none() {
             let takes = attempts.filter(same).filter(|attempt| attempt.state == AttemptState::Completed).count();
             let before = if takes > 1 { ", was taken again before" } else { "" };
             let reason = format!("is completed{before}, and taken again: costs again");
             return Decision::about(completed, Action::Retry, reason);
         }
-        let reason = match redo.retake {
-            Retake::Of(_) => "is completed, and the choice to take it again is not about its last take",
-            _ => "is completed",
+        let reason = match spent_choice {
+            Some(SpentChoice::NotTheLastTake) => {
+                "is completed, and the choice to take it again is not about its last take"
+            }
+            Some(SpentChoice::RetakeFailed) => "is completed, and its retake failed (--retry-failed tries again)",
+            None => "is completed",
         };
-        return Decision::about(completed, Action::Done, reason);
+        return Decision { spent_choice, ..Decision::about(completed, Action::Done, reason) };
     }
     if let Some(failed) = in_state(|state| state == AttemptState::Failed) {
         let message = failed.error.as_ref().map_or("", |error| error.message.as_str());
@@ -162,7 +158,24 @@ fn regardless_of_review<'a>(
         Some(_) => "was not bought so far, and nothing was charged".into(),
         None => "is new".into(),
     };
-    Decision { action: Action::Submit, reason, attempt: None }
+    Decision { action: Action::Submit, reason, attempt: None, spent_choice: None }
+}
+
+/// Why a choice is not followed of which this is the video that there is: something came after it, also in another wording, that may have
+/// been charged.
+fn spent_choice<'a>(
+    completed: &Attempt,
+    attempts: impl DoubleEndedIterator<Item = &'a Attempt>,
+    redo: Redo<'_>,
+) -> Option<SpentChoice> {
+    let Retake::Of(_) = redo.retake else { return None };
+    let last = attempts.rev().find(|attempt| !attempt.state.is_free())?;
+    match last.state {
+        _ if !redo.retake.is_about(completed) => Some(SpentChoice::NotTheLastTake),
+        _ if last.id == completed.id => None,
+        AttemptState::Failed => (!redo.retry_failed).then_some(SpentChoice::RetakeFailed),
+        _ => Some(SpentChoice::NotTheLastTake),
+    }
 }
 
 fn is_final(state: AttemptState) -> bool {
@@ -319,6 +332,21 @@ mod tests {
         assert_eq!(asked(&[first.clone(), attempt(2, "now", S::InProgress)]), Action::Resume);
         assert_eq!(asked(&[first.clone(), attempt(2, "now", S::Completed)]), Action::Done);
         assert_eq!(asked(&[attempt(3, "now", S::Completed)]), Action::Done);
+        // What was bought since in other words counts as well, once the former ones are back.
+        assert_eq!(asked(&[first.clone(), attempt(2, "before", S::Completed)]), Action::Done);
+        assert_eq!(asked(&[first.clone(), attempt(2, "before", S::Rejected)]), Action::Retry);
+    }
+
+    #[test]
+    fn why_a_choice_is_not_followed_is_told() {
+        use AttemptState as S;
+        let chosen = HashSet::from([task(1)]);
+        let redo = Redo { retry_failed: false, retake: Retake::Of(&chosen) };
+        let told = |history: &[Attempt]| decide(&job("now"), history.iter(), redo).spent_choice;
+        let first = attempt(1, "now", S::Completed);
+        assert_eq!(told(std::slice::from_ref(&first)), None);
+        assert_eq!(told(&[first.clone(), attempt(2, "now", S::Completed)]), Some(SpentChoice::NotTheLastTake));
+        assert_eq!(told(&[first.clone(), attempt(2, "now", S::Failed)]), Some(SpentChoice::RetakeFailed));
     }
 
     fn any_history() -> impl Strategy<Value = Vec<Attempt>> {

@@ -29,7 +29,7 @@ pub use estimate::Estimate;
 pub use few::Few;
 pub use planned::{Limit, Planned};
 pub use repurchase::{Before, Repurchase};
-pub use retake::Retakes;
+pub use retake::{Retakes, SpentChoice};
 pub use select::{IdGlobs, InvalidGlob, Selection};
 pub(crate) use view::by_model;
 pub use view::{ModelView, PlanView};

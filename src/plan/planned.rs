@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::decide::Action;
+use super::retake::SpentChoice;
 use crate::domain::{AttemptId, Job, Label, Usd};
 
 /// A selected job and what is done about it.
@@ -24,8 +25,8 @@ pub struct Planned {
     /// How many submissions of it came before, without those that certainly bought nothing; what was bought under the approval
     /// at hand did not.
     pub earlier: usize,
-    /// Whether somebody chose to take it again, and the choice is not about its last take.
-    pub choice_is_spent: bool,
+    /// Why somebody's choice to take it again is not followed, if it is not.
+    pub spent_choice: Option<SpentChoice>,
     /// Whether it is bought by the plan that is to be approved: also if that has been done under the approval at hand.
     pub is_to_be_approved: bool,
 }

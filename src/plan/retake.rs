@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::select::{IdGlobs, InvalidGlob};
-use crate::domain::{JobId, TaskId};
+use crate::domain::{Attempt, JobId, TaskId};
 
 /// What is to be taken again.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +26,26 @@ pub(super) enum Retake<'r> {
     Any,
     /// To take it again as long as its last take is of one of these tasks.
     Of(&'r HashSet<TaskId>),
+}
+
+/// Why a choice to take a job again is not followed: it was about a video, and something was bought since.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SpentChoice {
+    /// It is not about the last take.
+    NotTheLastTake,
+    /// That failed, and may have been charged.
+    RetakeFailed,
+}
+
+impl Retake<'_> {
+    /// Whether this very attempt is to be made once more.
+    pub(super) fn is_about(self, attempt: &Attempt) -> bool {
+        match self {
+            Self::No => false,
+            Self::Any => true,
+            Self::Of(tasks) => attempt.task.as_ref().is_some_and(|task| tasks.iter().any(|id| task.has(id))),
+        }
+    }
 }
 
 impl Retakes {

@@ -52,9 +52,7 @@ pub(crate) fn plan_markdown(plan: &Plan, warnings: &[(Option<String>, String)], 
     if !plan.left_out.is_empty() {
         put(format!("{}.", left_out(plan.left_out.len())));
     }
-    if let Some(spent) = spent_choices(plan) {
-        put(escaped(&spent));
-    }
+    spent_choices(plan).iter().for_each(|spent| put(escaped(spent)));
     for limit in plan.every_limit() {
         let verdict = if plan.cost_under(limit) <= limit.left() { "Within" } else { "**Over**" };
         put(format!("{verdict} {}.", escaped(&limit_in_words(plan, limit))));

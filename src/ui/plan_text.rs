@@ -11,7 +11,7 @@ use super::table::Column;
 use super::wrap::wrapped;
 use crate::domain::Usd;
 use crate::domain::printable::one_line;
-use crate::plan::{Action, Limit, Plan, Planned, Totals, by_model};
+use crate::plan::{Action, Limit, Plan, Planned, SpentChoice, Totals, by_model};
 
 /// The most jobs that are listed one by one, unless more is asked for.
 const LISTED: usize = 20;
@@ -221,18 +221,23 @@ fn listed<T: AsRef<str>>(names: &[T]) -> String {
     if names.len() > NAMED { format!("{first}, …") } else { first }
 }
 
-/// What is said of jobs that somebody chose to take again before their last take.
+/// What is said of jobs that somebody chose to take again, and are not, a line for each reason.
 #[must_use]
-pub(crate) fn spent_choices(plan: &Plan) -> Option<String> {
-    let spent = plan.spent_choices();
-    let ids: Vec<&str> = spent.iter().map(|id| id.as_str()).collect();
-    let (are, their) = if spent.len() == 1 { ("is", "its") } else { ("are", "their") };
-    let said = format!(
-        "{} {are} not taken again, because the choice is not about {their} last take: {}",
-        count(spent.len(), "job"),
-        listed(&ids)
-    );
-    (!spent.is_empty()).then_some(said)
+pub(crate) fn spent_choices(plan: &Plan) -> Vec<String> {
+    let told = [SpentChoice::NotTheLastTake, SpentChoice::RetakeFailed].into_iter().filter_map(|why| {
+        let spent = plan.spent_choices(why);
+        let ids: Vec<&str> = spent.iter().map(|id| id.as_str()).collect();
+        let (are, their) = if spent.len() == 1 { ("is", "its") } else { ("are", "their") };
+        let because = match why {
+            SpentChoice::NotTheLastTake => format!("the choice is not about {their} last take"),
+            SpentChoice::RetakeFailed => {
+                format!("{their} retake failed (--retry-failed with the same choices tries again)")
+            }
+        };
+        let jobs = count(spent.len(), "job");
+        (!spent.is_empty()).then(|| format!("{jobs} {are} not taken again, because {because}: {}", listed(&ids)))
+    });
+    told.collect()
 }
 
 /// What begins with a picture of this machine.

@@ -242,7 +242,7 @@ impl Run<'_> {
 
     /// Tells what costs money without being part of this plan.
     fn tell_what_is_open(&self, held: &Held<'_, AnyLedger>) {
-        if let Some(told) = ui::spent_choices(held.plan()) {
+        for told in ui::spent_choices(held.plan()) {
             self.terminal.note(&told);
         }
         let concluded = held.concluded();

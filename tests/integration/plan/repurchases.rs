@@ -79,6 +79,24 @@ fn a_table_that_another_program_saved_buys_nothing_again_by_itself() {
     assert_eq!(service.posts().len(), 7);
 }
 
+/// Each wording that was paid counts, whatever address its image had then. What is asked for once more in so many words is no accident.
+#[test]
+fn blanks_are_held_against_everything_that_was_paid() {
+    let manifest = "version: 1\nvars: { day: mon, p: One two }\njobs:\n  \
+        - { id: a, model: alpha-2, prompt: '{{ p }}', image: 'https://cdn.example/a.png?signed={{ day }}', image_key: a }\n";
+    let (service, here) = (Service::well(), Workspace::with_manifest(manifest));
+    let with = |prompt: &str, args: &[&str]| {
+        here.run(&service, &[&["--set", "day=tue", "--set", &format!("p={prompt}")], args].concat())
+    };
+    here.run(&service, &[]).ends_with(0);
+    with("Other words", &[]).ends_with(0);
+    assert_eq!(service.posts().len(), 2);
+    let refused = with("One  two", &[]).ends_with(3).stderr;
+    assert!(refused.contains("Unicode forms") && service.posts().len() == 2, "{refused}");
+    with("One  two", &["--retake", "a"]).ends_with(0);
+    assert_eq!(service.posts().len(), 3);
+}
+
 /// Ids that count rows: the row that is put before all others gives each its neighbour's prompt.
 #[test]
 fn rows_that_move_under_ids_that_count_them_buy_nothing_again_by_themselves() {

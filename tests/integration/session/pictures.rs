@@ -52,6 +52,21 @@ fn images(service: &Service) -> Vec<String> {
     images
 }
 
+/// With the address of then, the request of every one of them differs from today's.
+#[test]
+fn a_picture_with_other_blanks_in_its_prompt_is_not_bought_again_by_itself() {
+    let (here, service) = (looks(), Service::well());
+    run(&here, &service, &[]).ends_with(0);
+    here.write("m.yaml", LOOKS.replace("prompt: Walk", "prompt: 'Walk '"));
+    let refused = run(&here, &service, &[]).ends_with(3).stderr;
+    assert!(refused.contains("4 jobs were bought before") && refused.contains("Unicode forms"), "{refused}");
+    assert_eq!(service.posts().len(), 4);
+    // Another picture is another wish.
+    here.write("frames/red.png", png("other"));
+    run(&here, &service, &["--select", "walk-red"]).ends_with(0);
+    assert_eq!(service.posts().len(), 5);
+}
+
 #[test]
 fn what_is_in_a_picture_is_a_part_of_what_is_asked_for_and_its_address_is_not() {
     let (here, service) = (looks(), Service::well());
