@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use jiff::{SignedDuration, Timestamp};
 
 use super::read::{Bill, Line};
-use crate::domain::{Account, Attempt, AttemptState, BatchKey, Charge, Declaration, TaskNames, Usd};
+use crate::domain::{Account, Attempt, AttemptState, BatchKey, Charge, TaskNames, Usd};
 
 /// How far the time of a charge may be from that of a submission or the end of its task: bills have days, in time zones of their own,
 /// and nobody documents when a task is charged.
@@ -95,7 +95,7 @@ fn accounts<'l>(
 
 /// Whether a person declared that it was never created: a line that fits says otherwise.
 fn is_declared_away(attempt: &Attempt) -> bool {
-    attempt.particulars.declared.is_some_and(|declared| declared.what == Declaration::NeverCreated)
+    attempt.particulars.declared.is_some_and(|declared| declared.what.denies_task())
 }
 
 impl Period {

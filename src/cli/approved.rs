@@ -1,32 +1,47 @@
-//! What `--approved` names: a digest, or a file with the plan that was approved.
+//! `--approved`: a whole digest, or a file with the approved plan.
 
 use super::exit::Exit;
 use super::failure::Failure;
 use crate::domain::Digest;
+use crate::files::read_text;
 use crate::plan::Approved;
 
-/// The plan that was approved.
-pub(super) fn approved(said: &str) -> Result<Approved, Failure> {
-    if let Some(approved) = Approved::by_digest(said) {
-        return Ok(approved);
+/// The largest saved plan, in bytes: as a manifest may ask for in all.
+const LARGEST_PLAN: u64 = 256 << 20;
+/// From so many digits on, a hexadecimal word is taken for part of a digest and not for a file.
+const PART: usize = 8;
+
+/// The value of `--approved`.
+pub(super) enum Approval {
+    /// A whole digest, or a saved plan.
+    Plan(Approved),
+    /// Only some digits of a digest.
+    Part(String),
+}
+
+/// Parses the value of `--approved`.
+pub(super) fn approval(given: &str) -> Result<Approval, Failure> {
+    if let Some(digest) = Digest::parse(given) {
+        return Ok(Approval::Plan(Approved::by_digest(digest)));
+    }
+    if given.len() >= PART && given.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Ok(Approval::Part(given.to_owned()));
     }
     let refused = |message: String, help: &str| Failure::before_sending(Exit::Usage, message).with_help(help);
-    let json = std::fs::read_to_string(said).map_err(|error| {
-        let message = format!("--approved {said}: it is no digest, and as a file it can't be read: {error}");
-        refused(
-            message,
-            "write at least 16 digits of the digest that --plan shows, or the path of a plan that was saved",
-        )
+    let json = read_text(given.as_ref(), LARGEST_PLAN).map_err(|error| {
+        let message = format!("`--approved {given}` must be a digest or a saved plan; can't read a file: {error}");
+        refused(message, "pass all 64 digits of the digest that `--plan` shows, or the path of a saved plan")
     })?;
     let approved = Approved::saved(&json).map_err(|error| {
-        let message = format!("--approved {said}: it is no plan: {error}");
-        refused(message, "save one with `shotlist run MANIFEST --plan --format json > plan.json`")
+        let message = format!("`--approved {given}` must be a saved plan: {error}");
+        refused(message, "save a plan with `shotlist run MANIFEST --plan --format json > plan.json`")
     })?;
-    // A file that was cut off, or made by hand.
-    if Approved::by_digest(approved.digits())
-        .is_none_or(|digest| !digest.is(&Digest::stored(approved.digits().to_owned())))
-    {
-        return Err(refused(format!("--approved {said}: its digest is none"), "save the plan anew"));
-    }
-    Ok(approved)
+    Ok(Approval::Plan(approved))
+}
+
+/// Refuses a part of a digest: the author of a manifest can choose two plans that share it.
+pub(super) fn refuse_part(part: &str, digest: &Digest) -> Failure {
+    let message = format!("`--approved` must have {} digits, found {}", Digest::DIGITS, part.len());
+    Failure::before_sending(Exit::Usage, message)
+        .with_help(format!("if this is the approved plan, pass its whole digest: `--approved {digest}`"))
 }

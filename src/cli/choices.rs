@@ -9,10 +9,14 @@ use serde::Deserialize;
 use super::exit::Exit;
 use super::failure::Failure;
 use crate::domain::{BatchKey, Job, JobId, TaskId};
+use crate::files::read_text;
 use crate::plan::{IdGlobs, InvalidGlob, Retakes};
 
 /// What shows which ids there are.
 pub(super) const LISTS_IDS: &str = "`shotlist run MANIFEST --plan -v` lists every id";
+
+/// The largest file of choices or IDs, in bytes: 200,000 jobs with IDs, task IDs, and notes.
+const LARGEST_FILE: u64 = 64 << 20;
 
 /// What of a file of choices is meant.
 #[derive(Clone, Copy)]
@@ -38,19 +42,22 @@ struct Choices {
     keep: Vec<String>,
     #[serde(default)]
     again: Vec<String>,
-    /// Of which task the video was that somebody looked at; pages of earlier versions did not say.
+    /// The task of the video that each choice is about.
     #[serde(default)]
     tasks: HashMap<String, String>,
 }
 
 /// Patterns of ids, and the files that some of them came from.
+#[derive(Default)]
 pub(super) struct Patterns {
     /// The patterns.
     pub globs: Vec<String>,
     /// The batches that the files of choices are about.
     about: Vec<(String, BatchKey)>,
-    /// The ids that stand in files, each with its file.
+    /// The IDs that files list, each with its file.
     named: Vec<(String, JobId)>,
+    /// The IDs of plain lists, which count like typed ones.
+    listed: Vec<JobId>,
     /// What is asked for again of one video, and of no other.
     chosen: Vec<(JobId, TaskId)>,
 }
@@ -58,7 +65,7 @@ pub(super) struct Patterns {
 impl Patterns {
     /// Takes patterns as they are, and what stands in a file for each `@FILE`.
     pub(super) fn read(words: &[String], meant: Chosen) -> Result<Self, Failure> {
-        let mut patterns = Self { globs: Vec::new(), about: Vec::new(), named: Vec::new(), chosen: Vec::new() };
+        let mut patterns = Self::default();
         for word in words {
             match word.strip_prefix('@') {
                 None => patterns.globs.push(word.clone()),
@@ -70,18 +77,16 @@ impl Patterns {
 
     fn add(&mut self, file: &str, meant: Chosen) -> Result<(), Failure> {
         let refused = |why: String| Failure::before_sending(Exit::Usage, format!("@{file}: {why}"));
-        let text =
-            std::fs::read_to_string(Path::new(file)).map_err(|error| refused(format!("it can't be read: {error}")))?;
-        let text = text.trim_start_matches('\u{feff}');
-        let mut tasks = HashMap::new();
+        let text = read_text(Path::new(file), LARGEST_FILE).map_err(|error| refused(format!("can't read it: {error}")))?;
+        let mut tasks = None;
         let ids = if text.trim_start().starts_with('{') {
             let choices: Choices =
-                serde_json::from_str(text).map_err(|error| refused(format!("it holds no choices: {error}")))?;
+                serde_json::from_str(&text).map_err(|error| refused(format!("it holds no choices: {error}")))?;
             self.about.push((file.to_owned(), BatchKey { name: choices.name, batch: choices.batch }));
             match meant {
                 Chosen::Keep => choices.keep,
                 Chosen::Again => {
-                    tasks = choices.tasks;
+                    tasks = Some(choices.tasks);
                     choices.again
                 }
             }
@@ -97,13 +102,23 @@ impl Patterns {
                 Chosen::Again => refused("it names nothing that is asked for again".to_owned()),
             });
         }
+        let mut seen = HashSet::new();
         for id in ids {
-            let task = tasks.remove(&id).and_then(TaskId::new);
             let id = JobId::new(id).map_err(|error| refused(error.to_string()))?;
-            match task {
-                Some(task) => self.chosen.push((id.clone(), task)),
-                // An id has no character that means something else in a pattern.
-                None => self.globs.push(id.to_string()),
+            // The same ID twice is one choice.
+            if !seen.insert(id.clone()) {
+                continue;
+            }
+            match &mut tasks {
+                Some(tasks) => {
+                    let task = tasks.remove(id.as_str()).and_then(TaskId::new);
+                    // Without its task, a choice would buy another take at every run.
+                    let task = task.ok_or_else(|| {
+                        refused(format!("the choice for `{id}` has no task ID")).with_help("save it on the page again")
+                    })?;
+                    self.chosen.push((id.clone(), task));
+                }
+                None => self.listed.push(id.clone()),
             }
             self.named.push((file.to_owned(), id));
         }
@@ -112,8 +127,12 @@ impl Patterns {
 
     /// Refuses what no selected job is asked for by.
     pub(super) fn expect_matches(&self, option: &str, selected: &[Arc<Job>]) -> Result<(), Failure> {
-        let chosen = self.chosen.iter().map(|(id, _)| id.as_str());
-        for glob in self.globs.iter().map(String::as_str).chain(chosen) {
+        let ids: HashSet<&JobId> = selected.iter().map(|job| &job.id).collect();
+        if let Some((file, id)) = self.named.iter().find(|(_, id)| !ids.contains(id)) {
+            let message = format!("{option} @{file}: `{id}` is not among the selected jobs");
+            return Err(Failure::before_sending(Exit::Usage, message).with_help(LISTS_IDS));
+        }
+        for glob in &self.globs {
             expect_match(option, glob, selected.iter()).map_err(|failure| {
                 let is_file = Path::new(glob).is_file();
                 if is_file { failure.with_help(with_the_sign(option, glob)) } else { failure }
@@ -124,12 +143,18 @@ impl Patterns {
 
     /// Whether what they ask to be taken again is asked for once, however often they are given.
     pub(super) fn ask_once(&self) -> bool {
-        self.globs.is_empty()
+        self.globs.is_empty() && self.listed.is_empty()
+    }
+
+    /// All patterns, with the listed IDs as patterns.
+    pub(super) fn patterns(&self) -> Vec<String> {
+        // An ID has no character that means something else in a pattern.
+        self.globs.iter().cloned().chain(self.listed.iter().map(JobId::to_string)).collect()
     }
 
     /// What all of them ask to be taken again.
     pub(super) fn retakes(&self) -> Result<Retakes, InvalidGlob> {
-        Retakes::new(&self.globs, self.chosen.iter().cloned())
+        Retakes::new(&self.patterns(), self.chosen.iter().cloned())
     }
 
     /// Refuses choices that were made about something else, and ids that no job has: what somebody chose is not quietly left out.

@@ -3,8 +3,8 @@
 use super::args::RunArgs;
 use super::exit::Exit;
 use super::failure::Failure;
-use crate::domain::Usd;
-use crate::plan::Plan;
+use crate::domain::{JobId, Usd};
+use crate::plan::{IdGlobs, Plan};
 use crate::session::Consent;
 use crate::ui::{self, Terminal};
 
@@ -13,22 +13,24 @@ pub(super) fn ask(args: &RunArgs, plan: &Plan, service: &str, terminal: &Termina
     if args.manifest.sandbox {
         return Ok(Consent::default());
     }
-    let is_again = agrees_to_buy_again(args, plan, terminal)?;
-    let consent = Consent::up_to(agreed_sum(args, plan, service, terminal)?);
-    Ok(if is_again { consent.also_again() } else { consent })
+    let again = repurchases(args, plan, terminal)?;
+    Ok(Consent::up_to(agreed_sum(args, plan, service, terminal)?).also_again(again))
 }
 
-/// Asks before anything is bought that seems to have been bought before. No consent to a sum is consent to that.
-fn agrees_to_buy_again(args: &RunArgs, plan: &Plan, terminal: &Terminal) -> Result<bool, Failure> {
-    if plan.repurchases.is_empty() || args.again.buy_again {
-        return Ok(true);
+/// The jobs that may be repurchased: those that `--buy-again` names, or all of them after a confirmation.
+fn repurchases(args: &RunArgs, plan: &Plan, terminal: &Terminal) -> Result<Vec<JobId>, Failure> {
+    let globs = IdGlobs::new(&args.again.buy_again)
+        .map_err(|error| Failure::before_sending(Exit::Usage, format!("`--buy-again`: {error}")))?;
+    let jobs = || plan.repurchases.iter().map(|before| before.job.clone());
+    if jobs().all(|job| globs.has(job.as_str())) {
+        return Ok(jobs().collect());
     }
     terminal.question(&ui::repurchases(plan));
     if !terminal.can_ask() {
-        return Ok(false);
+        return Ok(jobs().filter(|job| globs.has(job.as_str())).collect());
     }
-    let cost = plan.repurchase_cost();
-    confirmed(terminal, &format!("Buy again for ${cost} what was bought before?")).map(|()| true)
+    confirmed(terminal, &format!("Repurchase these jobs for ${}?", plan.repurchase_cost()))?;
+    Ok(jobs().collect())
 }
 
 /// Asks once before money is spent. What was said on the command line needs no question; a limit on the run in the

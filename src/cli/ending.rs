@@ -102,18 +102,18 @@ pub(super) fn say_what_was_not_bought_again(
     if left.is_empty() {
         return;
     }
-    let retake = (!args.retake.is_empty()).then_some(["--retake", "*"]);
+    let select = if let [one] = left[..] { one.to_owned() } else { format!("{{{}}}", left.join(",")) };
     let retry = args.retry_failed.then_some("--retry-failed");
     let how = match to_repeat {
         Some(command) => format!("`{command}` buys them, and none twice"),
         None if count == wanted && count > NAMED => {
-            let options: Vec<&str> = retake.iter().map(|[option, _]| *option).chain(retry).collect();
-            format!("they need {} again", options.join(" and "))
+            let options = (!args.retake.is_empty()).then_some("--retake").into_iter().chain(retry);
+            format!("they need {} again", options.collect::<Vec<_>>().join(" and "))
         }
         None => {
-            let select = if let [one] = left[..] { one.to_owned() } else { format!("{{{}}}", left.join(",")) };
-            let options: Vec<&str> =
-                ["--select", &select].into_iter().chain(retake.into_iter().flatten()).chain(retry).collect();
+            let mut options = vec!["--select", select.as_str()];
+            options.extend(args.retake.iter().flat_map(|value| ["--retake", value.as_str()]));
+            options.extend(retry);
             format!("`{}` buys them alone", again.command("run", &options))
         }
     };

@@ -120,7 +120,7 @@ impl From<Refusal> for Failure {
                  rotation, say so with --same-account",
             ),
             Refusal::BoughtBefore { .. } => refused(Exit::NotAllowed).with_help(
-                "if it is meant, give --buy-again; otherwise do what stands beside each job above, or leave it out with --exclude",
+                "pass `--buy-again GLOB` for the jobs to repurchase, follow the hint for each job above, or leave it out with `--exclude`",
             ),
             Refusal::NoAssetCommand { .. } => refused(Exit::Usage).with_help(
                 "give --asset-command CMD: it gets the path of a picture as its last argument, and prints the address at which the service \

@@ -3,11 +3,12 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use super::args::ServiceArgs;
+use super::args::{RunArgs, ServiceArgs};
 use super::environment;
 use super::exit::Exit;
 use super::failure::Failure;
 use crate::domain::with_causes;
+use crate::plan::ServiceView;
 use crate::service::{ApiKey, Credentials, Endpoint, GatewayHeader};
 
 const KEY_VARIABLE: &str = "SHOTLIST_API_KEY";
@@ -59,6 +60,23 @@ pub(super) fn credentials(args: &ServiceArgs, key: ApiKey) -> Result<Credentials
         return Err(refused(format!("`{}` is given twice", twice.name())));
     }
     Ok(Credentials::new(key, headers))
+}
+
+/// The service as a saved plan names it. Needs no key; the simulator has no URL.
+pub(super) fn service_view(args: &RunArgs) -> Result<ServiceView, Failure> {
+    if args.manifest.sandbox {
+        return Ok(ServiceView::default());
+    }
+    let given = &args.service;
+    let base_url = given.base_url.as_ref().map(|_| endpoint(given)).transpose()?.map(|endpoint| endpoint.to_string());
+    let mut headers: Vec<String> = given
+        .header
+        .iter()
+        .filter_map(|header| Some(header.split_once('=')?.0.trim().to_ascii_lowercase()))
+        .filter(|name| !name.is_empty())
+        .collect();
+    headers.sort_unstable();
+    Ok(ServiceView { base_url, headers })
 }
 
 /// The text of a key file. A pipe is fine: whoever keeps a key elsewhere hands it over so.

@@ -18,6 +18,10 @@ const PIECE: usize = 32 * 1024;
 pub struct Digest(String);
 
 impl Digest {
+    /// The hexadecimal digits of a digest. A shorter form could be forged: whoever writes a manifest can choose two plans that share 64
+    /// bits within minutes.
+    pub const DIGITS: usize = 64;
+
     /// The digest of a text.
     #[must_use]
     pub fn of(text: &str) -> Self {
@@ -31,6 +35,13 @@ impl Digest {
         serde_json::to_writer(&mut hasher, value)?;
         let hasher = hasher.into_inner().map_err(|error| serde_json::Error::io(error.into_error()))?;
         Ok(Self(hex(&hasher.0.finalize())))
+    }
+
+    /// The digest that 64 hexadecimal digits name, in either letter case.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let is_whole = text.len() == Self::DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_whole.then(|| Self(text.to_ascii_lowercase()))
     }
 
     /// A digest that the ledger stored earlier.

@@ -45,11 +45,13 @@ pub enum Declaration {
     Found,
     /// Its task will never end.
     Lost,
+    /// It met a server error, which buys nothing by the user's statement about the service (`--retry-server-errors`).
+    ServerError,
 }
 
 impl Declaration {
     /// Every declaration.
-    pub const ALL: [Self; 3] = [Self::NeverCreated, Self::Found, Self::Lost];
+    pub const ALL: [Self; 4] = [Self::NeverCreated, Self::Found, Self::Lost, Self::ServerError];
 
     /// Its name in the ledger.
     #[must_use]
@@ -58,7 +60,14 @@ impl Declaration {
             Self::NeverCreated => "never_created",
             Self::Found => "found",
             Self::Lost => "lost",
+            Self::ServerError => "server_error",
         }
+    }
+
+    /// Returns whether it says that no task was created, which a task that turns up refutes.
+    #[must_use]
+    pub fn denies_task(self) -> bool {
+        matches!(self, Self::NeverCreated | Self::ServerError)
     }
 
     /// The declaration that has this name.
@@ -74,6 +83,7 @@ impl std::fmt::Display for Declared {
             Declaration::NeverCreated => "never created",
             Declaration::Found => "found at the service",
             Declaration::Lost => "lost",
+            Declaration::ServerError => "free of charge after a server error",
         };
         write!(f, "declared {what} on {}", self.at.strftime("%F"))
     }

@@ -165,6 +165,11 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
                     self.write(attempt, Event::Withdrawn).await;
                     self.let_others_wait(wait).await;
                 }
+                Submission::ServerError(wait, message) => {
+                    self.was_refused(&mut turn, wait, message);
+                    self.write(attempt, Event::ServerError).await;
+                    self.let_others_wait(wait).await;
+                }
                 answer => {
                     if !matches!(answer, Submission::Unknown(_) | Submission::Page(_)) {
                         self.gateway.was_reached();
@@ -338,7 +343,7 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
             }
             Submission::Unknown(error) => self.doubt(job, attempt, error).await,
             // Answered where they are met: no request follows them under this intent.
-            Submission::NotSent(_) | Submission::Wait(..) => Submitted::Nothing,
+            Submission::NotSent(_) | Submission::Wait(..) | Submission::ServerError(..) => Submitted::Nothing,
         }
     }
 

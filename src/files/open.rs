@@ -38,6 +38,18 @@ pub(crate) enum ReadError {
     /// It holds more bytes than it may.
     #[error("it is larger than {0} bytes")]
     TooLarge(u64),
+    /// It isn't UTF-8.
+    #[error("it is not UTF-8 text")]
+    NotText,
+}
+
+/// Reads a text file that the user named, of at most `most` bytes; follows links and refuses pipes. Leaves out a byte order mark.
+pub(crate) fn read_text(path: &Path, most: u64) -> Result<String, ReadError> {
+    let text = String::from_utf8(read_at_most(path, most)?).map_err(|_| ReadError::NotText)?;
+    Ok(match text.strip_prefix('\u{feff}') {
+        Some(rest) => rest.to_owned(),
+        None => text,
+    })
 }
 
 /// The bytes of a file that a person named, of at most so many; links are followed. A pipe is refused.

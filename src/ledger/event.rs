@@ -12,6 +12,8 @@ pub(crate) const GIVEN_UP: &str = "given_up";
 pub enum Event {
     /// It certainly made no task: not a byte was sent, or the service asked to wait and the run gave up.
     Withdrawn,
+    /// It met a server error of a service that charges nothing for these, by the user's statement. Counts as a submission of an approval.
+    ServerError,
     /// The service refused it for good.
     Refused(ServiceError),
     /// It was sent, and the answer never arrived whole.
@@ -106,7 +108,7 @@ impl Event {
     pub fn after(&self, state: AttemptState) -> Result<AttemptState, IllegalEvent> {
         use AttemptState as S;
         match (state, self) {
-            (S::Intended | S::InDoubt, Self::Withdrawn) | (S::InDoubt, Self::Denied) => Ok(S::Void),
+            (S::Intended | S::InDoubt, Self::Withdrawn | Self::ServerError) | (S::InDoubt, Self::Denied) => Ok(S::Void),
             (S::Intended | S::InDoubt, Self::Refused(_)) => Ok(S::Rejected),
             (S::Intended | S::InDoubt, Self::Doubted(_)) => Ok(S::InDoubt),
             (S::Intended | S::InDoubt | S::Void, Self::Accepted(_)) | (S::InDoubt | S::Void, Self::Found(_)) => {
@@ -127,6 +129,7 @@ impl Event {
     fn name(&self) -> &'static str {
         match self {
             Self::Withdrawn => "withdrawn",
+            Self::ServerError => "withdrawn after a server error",
             Self::Refused(_) => "refused",
             Self::Doubted(_) => "put in doubt",
             Self::Accepted(_) => "accepted",
@@ -159,6 +162,7 @@ mod tests {
         let ended_at = Timestamp::UNIX_EPOCH;
         proptest::sample::select(vec![
             Event::Withdrawn,
+            Event::ServerError,
             Event::Refused(error.clone()),
             Event::Doubted(error.clone()),
             Event::Accepted(TaskId::new("t").expect("an id").into()),
@@ -194,7 +198,7 @@ mod tests {
                 doubted |= matches!(event, Event::Doubted(_));
                 settled |= matches!(event, Event::Found(_) | Event::Denied);
                 // The answer to the attempt itself, however late.
-                settled |= matches!(event, Event::Accepted(_) | Event::Refused(_) | Event::Withdrawn);
+                settled |= matches!(event, Event::Accepted(_) | Event::Refused(_) | Event::Withdrawn | Event::ServerError);
             }
             let free = matches!(state, AttemptState::Void | AttemptState::Rejected);
             prop_assert!(!free || !accepted);

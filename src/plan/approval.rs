@@ -1,10 +1,10 @@
-//! What somebody approves of a plan.
+//! Approvals: consent to one plan.
 //!
-//! An approval is consent to a plan and to no other. Its digest is over all that the plan would buy: name and batch, and for each
-//! job the request, its price and the submissions that came before; and how often a failed one may be bought again. The order
-//! of the jobs, their tags, labels and files are no part of it. What was bought under an approval is written down with it, so that a run that died half-way
-//! may go on with the same one: such submissions did not come before it.
+//! The digest of a plan covers name, batch, and retries, and for each job to submit the exact request, price, labels, and earlier
+//! submissions. It doesn't cover the order of the jobs, their tags, and file names. The ledger records the approval of each submission, so a
+//! killed run continues under the same approval: its submissions don't count as earlier ones.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Deref;
 use std::panic::resume_unwind;
@@ -15,61 +15,69 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use crate::domain::{Attempt, BatchKey, Digest, Job, Usd};
+use super::view::ServiceView;
+use crate::domain::{Attempt, BatchKey, Digest, Job, Labels, Usd};
 
-/// The fewest digits that name a plan.
-const FEWEST_DIGITS: usize = 16;
-/// All of them.
-const DIGITS: usize = 64;
-
-/// A plan that somebody approved: its digest or the beginning of it, and the plan itself where it was saved.
+/// An approved plan: its digest, and the plan itself if it was saved.
 #[derive(Clone, Debug)]
 pub struct Approved {
-    digits: String,
+    digest: Digest,
     pub(super) saved: Option<SavedPlan>,
 }
 
 impl Approved {
-    /// Takes at least 16 digits of a digest; nothing if the text is none.
+    /// Approves the plan with this digest.
     #[must_use]
-    pub fn by_digest(text: &str) -> Option<Self> {
-        let is_one =
-            (FEWEST_DIGITS..=DIGITS).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        is_one.then(|| Self { digits: text.to_ascii_lowercase(), saved: None })
+    pub fn by_digest(digest: Digest) -> Self {
+        Self { digest, saved: None }
     }
 
-    /// Takes a plan that was saved as JSON.
+    /// Approves a plan that was saved as JSON.
     pub fn saved(json: &str) -> Result<Self, serde_json::Error> {
         let saved: SavedPlan = serde_json::from_str(json)?;
-        Ok(Self { digits: saved.digest.clone(), saved: Some(saved) })
+        Ok(Self { digest: saved.digest.clone(), saved: Some(saved) })
     }
 
-    /// Whether it is about a plan with this digest.
+    /// Returns whether it covers the plan with this digest.
     #[must_use]
     pub fn is(&self, digest: &Digest) -> bool {
-        digest.as_str().starts_with(&self.digits)
+        self.digest == *digest
     }
 
-    /// Whether an attempt is a part of it.
+    /// Returns whether an attempt was submitted under it.
     pub(super) fn covers(&self, attempt: &Attempt) -> bool {
         attempt.particulars.approval.as_ref().is_some_and(|digest| self.is(digest))
     }
 
-    /// The digits that were given.
+    /// The digest of the approved plan.
     #[must_use]
-    pub fn digits(&self) -> &str {
-        &self.digits
+    pub fn digest(&self) -> &Digest {
+        &self.digest
+    }
+
+    /// The service that a saved plan names, if it names one.
+    #[must_use]
+    pub fn service(&self) -> Option<&ServiceView> {
+        self.saved.as_ref().map(|saved| &saved.service).filter(|service| service.base_url.is_some())
     }
 }
 
-/// A plan as it was saved, as far as an approval is about it.
+/// A saved plan, as far as an approval needs it.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct SavedPlan {
     pub name: String,
     pub batch: String,
-    digest: String,
+    #[serde(deserialize_with = "digest_text")]
+    digest: Digest,
+    service: ServiceView,
     pub retries: u32,
     pub jobs: Vec<SavedJob>,
+}
+
+fn digest_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Digest, D::Error> {
+    // A file that was cut off or edited.
+    Digest::parse(&String::deserialize(deserializer)?)
+        .ok_or_else(|| D::Error::custom(format!("`digest` must have {} hexadecimal digits", Digest::DIGITS)))
 }
 
 /// One job of a saved plan.
@@ -79,6 +87,7 @@ pub(super) struct SavedJob {
     action: String,
     #[serde(deserialize_with = "usd")]
     pub cost_usd: Usd,
+    pub labels: Labels,
     pub request: Value,
     pub earlier: usize,
 }
@@ -136,10 +145,13 @@ impl fmt::Debug for PlanDigest {
 pub(super) type Bought = (Arc<Job>, Vec<i64>);
 
 fn digest((key, retries, bought): &(BatchKey, u32, Vec<Bought>)) -> Digest {
-    let mut jobs: Vec<(&str, &str, i64, &[i64])> = bought
+    let mut jobs: Vec<(&str, &str, i64, &[i64], BTreeMap<&str, &str>)> = bought
         .iter()
-        // What is sent, and not what identifies it: a stand-in for an image is no image.
-        .map(|(job, before)| (job.id.as_str(), job.request.body(), job.price.micros(), &**before))
+        // The body as it is sent, not as it is fingerprinted: the stand-in for an image is not the image.
+        .map(|(job, before)| {
+            let labels = job.labels.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+            (job.id.as_str(), job.request.body(), job.price.micros(), &**before, labels)
+        })
         .collect();
     jobs.sort_unstable();
     Digest::of_json(&("shotlist plan 1", &key.name, &key.batch, retries, jobs)).expect("texts and numbers are JSON")

@@ -263,6 +263,12 @@ impl Plan {
         self.jobs.iter().filter(|planned| again.contains(&planned.job.id)).map(|planned| planned.cost).sum()
     }
 
+    /// Completed jobs that a retake names although the approval bought them without it.
+    #[must_use]
+    pub fn uncovered_retakes(&self) -> Vec<&str> {
+        self.jobs.iter().filter(|planned| planned.is_uncovered).map(|planned| planned.job.id.as_str()).collect()
+    }
+
     /// Jobs that somebody chose to take again, where the choice is not followed for this reason.
     #[must_use]
     pub fn spent_choices(&self, why: SpentChoice) -> Vec<&JobId> {
@@ -315,12 +321,9 @@ fn plan_job(job: &Arc<Job>, given: &PlanInput<'_>) -> Planned {
     let wished = decide(job, attempts.iter().copied(), redo);
     let spent_choice = wished.spent_choice;
     // What is to be bought once more was, if it was bought under this approval.
-    let decision = if is_bought_already { decide(job, attempts.iter().copied(), Redo::default()) } else { wished };
-    let is_to_be_approved = if is_bought_already {
-        decide(job, before.iter().copied(), redo).action.buys()
-    } else {
-        decision.action.buys()
-    };
+    let decision =
+        if is_bought_already { decide(job, attempts.iter().copied(), Redo::default()) } else { wished.clone() };
+    let approved = if is_bought_already { decide(job, before.iter().copied(), redo).action } else { decision.action };
     Planned {
         job: Arc::clone(job),
         spent_choice,
@@ -330,7 +333,8 @@ fn plan_job(job: &Arc<Job>, given: &PlanInput<'_>) -> Planned {
         cost: if decision.action.buys() { job.price } else { Usd::ZERO },
         at_risk: attempts.iter().filter(|attempt| attempt.state.is_doubtful()).map(|attempt| attempt.price).sum(),
         earlier: before.iter().filter(|attempt| !attempt.state.is_free()).count(),
-        is_to_be_approved,
+        is_to_be_approved: approved.buys(),
+        is_uncovered: is_bought_already && approved != Action::Retry && wished.action == Action::Retry,
     }
 }
 

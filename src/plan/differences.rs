@@ -23,6 +23,8 @@ pub enum Difference {
     Changed(String, Vec<String>),
     /// It costs another price: before, and now.
     Price(String, Usd, Usd),
+    /// It has other labels, so other budgets apply.
+    Labels(String),
     /// It was bought meanwhile, or perhaps, or is not due for another reason.
     NotDue(String, String),
     /// It is still due, and something was submitted for it meanwhile.
@@ -74,6 +76,9 @@ fn in_one_job(saved: &SavedJob, planned: &Planned) -> Vec<Difference> {
     }
     if saved.cost_usd != price {
         found.push(Difference::Price(id(), saved.cost_usd, price));
+    }
+    if saved.labels != planned.job.labels {
+        found.push(Difference::Labels(id()));
     }
     if saved.earlier != planned.earlier {
         found.push(Difference::Submitted(id()));

@@ -32,4 +32,4 @@ pub use repurchase::{Before, Repurchase};
 pub use retake::{Retakes, SpentChoice};
 pub use select::{IdGlobs, InvalidGlob, Selection};
 pub(crate) use view::by_model;
-pub use view::{ModelView, PlanView};
+pub use view::{ModelView, PlanView, ServiceView};

@@ -29,6 +29,8 @@ pub struct Planned {
     pub spent_choice: Option<SpentChoice>,
     /// Whether it is bought by the plan that is to be approved: also if that has been done under the approval at hand.
     pub is_to_be_approved: bool,
+    /// Whether a retake names it that the approval at hand doesn't cover.
+    pub is_uncovered: bool,
 }
 
 /// A limit on spending, and where that was said.

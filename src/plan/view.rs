@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::build::Plan;
@@ -27,8 +27,10 @@ pub struct PlanView<'p> {
     pub jobs: Vec<JobView<'p>>,
     /// What is submitted, by model.
     pub by_model: Vec<ModelView<'p>>,
-    /// What stands for all that the plan would buy: `run --approved` takes it, or this file, as consent to this plan and no other.
+    /// The digest of all that the plan would buy. `run --approved` accepts it, or this file, as consent to this plan and no other.
     pub digest: &'p Digest,
+    /// The service that the run would submit to.
+    pub service: ServiceView,
     /// How often a job whose task fails may be bought again in the run.
     pub retries: u32,
     /// Counts and sums.
@@ -45,6 +47,15 @@ pub struct PlanView<'p> {
     pub warnings: Vec<String>,
 }
 
+/// The service as a plan names it. An approval doesn't cover it; a run reports a difference.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ServiceView {
+    /// The base URL; null if none is set, and in the sandbox.
+    pub base_url: Option<String>,
+    /// The names of the headers for a gateway, sorted.
+    pub headers: Vec<String>,
+}
+
 /// One selected job.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct JobView<'p> {
@@ -53,7 +64,7 @@ pub struct JobView<'p> {
     action: Action,
     reason: &'p str,
     cost_usd: Usd,
-    /// Whom it is for; no part of what is approved.
+    /// The job's labels; part of an approval, because they select budgets.
     #[schemars(with = "BTreeMap<String, String>")]
     labels: &'p Labels,
     /// Submissions of the job that came before, without those that certainly bought nothing.
@@ -177,7 +188,7 @@ impl<'p> PlanView<'p> {
     /// The view of a plan, with warnings beside it.
     ///
     /// Fails only if a request body were no JSON, which it is by its making.
-    pub fn new(plan: &'p Plan, warnings: Vec<String>) -> Result<Self, serde_json::Error> {
+    pub fn new(plan: &'p Plan, service: ServiceView, warnings: Vec<String>) -> Result<Self, serde_json::Error> {
         let jobs = plan.jobs.iter().map(|planned| {
             Ok(JobView {
                 id: planned.job.id.as_str(),
@@ -199,6 +210,7 @@ impl<'p> PlanView<'p> {
             jobs: jobs.collect::<Result<_, serde_json::Error>>()?,
             by_model: by_model(plan),
             digest: plan.digest(),
+            service,
             retries: plan.retries,
             totals: TotalsView {
                 jobs: totals.jobs,

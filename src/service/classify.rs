@@ -46,7 +46,7 @@ pub struct Answer<'a> {
 #[must_use]
 pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp) -> Submission {
     match answer.status {
-        500 | 502 | 503 | 504 if free_server_errors => Submission::Wait(wait(answer, now), asked_to_wait(answer)),
+        500 | 502 | 503 | 504 if free_server_errors => Submission::ServerError(wait(answer, now), asked_to_wait(answer)),
         200..=299 => match TaskReport::parse(answer.body, answer.words) {
             Some(report) => match report.names {
                 Some(names) => Submission::Accepted(names, *report.echo),

@@ -28,6 +28,8 @@ pub enum Submission {
     NotSent(String),
     /// Refused with a request to wait: nothing was bought.
     Wait(Option<Duration>, String),
+    /// Answered with a server error which, by the user's statement about the service, bought nothing; with the wait that it asked for.
+    ServerError(Option<Duration>, String),
     /// Not one byte of the request was written, because whoever answers has no certificate that is trusted: it is another
     /// service, or somebody in between.
     Untrusted(String),

@@ -15,6 +15,7 @@ pub(super) fn submission(own: &Credentials, said: Submission) -> Submission {
         Submission::Accepted(names, made) => Submission::Accepted(names, echo(own, made)),
         Submission::NotSent(why) => Submission::NotSent(own.masked(why)),
         Submission::Wait(wait, why) => Submission::Wait(wait, own.masked(why)),
+        Submission::ServerError(wait, why) => Submission::ServerError(wait, own.masked(why)),
         Submission::Untrusted(why) => Submission::Untrusted(own.masked(why)),
         Submission::Moved(to) => Submission::Moved(own.masked(to)),
         Submission::KeyRefused(why) => Submission::KeyRefused(error(own, why)),

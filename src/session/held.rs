@@ -56,7 +56,7 @@ impl<L: Ledger> Held<'_, L> {
     pub fn check_approval(&self) -> Result<(), Refusal> {
         match &self.session.options.approved {
             Some(approved) if !approved.is(self.plan.digest()) => {
-                Err(Refusal::NotApproved { approved: approved.digits().to_owned() })
+                Err(Refusal::NotApproved { approved: approved.digest().clone() })
             }
             _ => Ok(()),
         }

@@ -4,7 +4,7 @@ use std::error::Error;
 
 use super::connection::{ConnectionError, OtherAccount};
 use super::reporter::ReporterError;
-use crate::domain::{MovedOnto, Usd};
+use crate::domain::{Digest, MovedOnto, Usd};
 use crate::ledger::{HoldError, LedgerError, Unavailable};
 use crate::plan::Limit;
 use crate::report::NoReport;
@@ -63,10 +63,10 @@ pub enum Refusal {
     /// Tasks that are to be looked after belong to another account.
     #[error(transparent)]
     OtherAccount(#[from] OtherAccount),
-    /// Nobody agreed to buy again what was bought before.
-    #[error("{} bought before, and nobody agreed to buy that again", if *jobs == 1 { "1 job was" } else { "some jobs were" })]
+    /// Jobs are already paid for, without consent to a repurchase.
+    #[error("{} already paid for", if *jobs == 1 { "1 job is".to_owned() } else { format!("{jobs} jobs are") })]
     BoughtBefore {
-        /// How many jobs.
+        /// The number of jobs.
         jobs: usize,
     },
     /// Nobody can give local pictures an address.
@@ -75,11 +75,11 @@ pub enum Refusal {
         /// How many jobs that are due begin with one.
         jobs: usize,
     },
-    /// The plan is another one than was approved.
-    #[error("the plan is another one than was approved as {approved}")]
+    /// The plan differs from the approved one.
+    #[error("the plan differs from the approved plan `{approved}`")]
     NotApproved {
-        /// The digits of the digest that was approved.
-        approved: String,
+        /// The digest that was approved.
+        approved: Digest,
     },
     /// Nobody agreed to what it costs.
     #[error("the run would cost ${cost}, and {}", if agreed.is_zero() { "nobody agreed to that".to_owned() } else { format!("agreed to was ${agreed}") })]

@@ -3,10 +3,8 @@
 use super::command::Again;
 use super::lines::count;
 use super::page::Page;
-use crate::plan::{Difference, Plan};
+use crate::plan::{Difference, Plan, ServiceView};
 
-/// The digits that stand for a plan in a command.
-const DIGITS: usize = 16;
 /// The most differences that are told one by one.
 const LISTED: usize = 20;
 
@@ -30,7 +28,20 @@ pub(super) fn can_be_approved(plan: &Plan) -> bool {
 /// The command that buys a plan and nothing else.
 #[must_use]
 pub(super) fn approve(plan: &Plan, again: &Again) -> String {
-    again.command("run", &["--approved", plan.digest().as_str().get(..DIGITS).unwrap_or_default()])
+    again.command("run", &["--approved", plan.digest().as_str()])
+}
+
+/// The services that a saved plan and a run name.
+#[must_use]
+pub(crate) fn other_service(approved: &ServiceView, now: &ServiceView) -> String {
+    let named = |service: &ServiceView| {
+        let url = service.base_url.as_deref().unwrap_or("no URL");
+        match &*service.headers {
+            [] => format!("`{url}`"),
+            headers => format!("`{url}` with the headers {}", headers.join(", ")),
+        }
+    };
+    format!("the approved plan names another service: {}, found {}", named(approved), named(now))
 }
 
 /// In what a plan differs from the one that was approved, a line each.
@@ -54,6 +65,7 @@ fn in_words(difference: &Difference) -> String {
         Difference::New(job) => format!("{job} is new"),
         Difference::Gone(job) => format!("{job} is gone, or not selected"),
         Difference::Changed(job, fields) => format!("{job} changed: {}", fields.join(", ")),
+        Difference::Labels(job) => format!("{job} has other labels"),
         Difference::Price(job, before, now) => format!("{job} cost ${before}, and costs ${now}"),
         Difference::NotDue(job, why) => format!("{job} is not due any more: {why}"),
         Difference::Submitted(job) => format!("{job} was submitted meanwhile, and is due again"),

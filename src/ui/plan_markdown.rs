@@ -79,7 +79,7 @@ pub(crate) fn plan_markdown(plan: &Plan, warnings: &[(Option<String>, String)], 
     if !plan.repurchases.is_empty() {
         let (jobs, cost) = (count(plan.repurchases.len(), "job"), plan.repurchase_cost());
         put(format!(
-            "\n**{jobs} seem to have been bought before**; buying again costs ${cost}, and wants `--buy-again`:\n"
+            "\n**{jobs} already paid for**; repurchasing costs ${cost} and requires `--buy-again`:\n"
         ));
         let before = bought_before(&plan.repurchases);
         for line in before.iter().take(TOLD) {

@@ -216,7 +216,7 @@ pub(super) fn limit_in_words(plan: &Plan, limit: &Limit) -> String {
 }
 
 /// The first few of some names.
-fn listed<T: AsRef<str>>(names: &[T]) -> String {
+pub(crate) fn listed<T: AsRef<str>>(names: &[T]) -> String {
     let first = names.iter().take(NAMED).map(AsRef::as_ref).collect::<Vec<&str>>().join(", ");
     if names.len() > NAMED { format!("{first}, …") } else { first }
 }

@@ -2,6 +2,7 @@
 
 use indexmap::IndexMap;
 
+use super::command::quoted;
 use super::lines::count;
 use super::page::Page;
 use crate::plan::{Before, Plan, Repurchase};
@@ -16,12 +17,13 @@ const NAMED: usize = 5;
 pub(crate) fn repurchases(plan: &Plan) -> Page {
     let (mut page, number) = (Page::new(), plan.repurchases.len());
     if number > 0 {
-        let (were, they) = if number == 1 { ("was", "it is") } else { ("were", "they are") };
+        let are = if number == 1 { "is" } else { "are" };
         let is_sure = plan.repurchases.iter().all(|before| before.state != "in_doubt");
-        let perhaps = if is_sure { "" } else { ", or may have been" };
+        let perhaps = if is_sure { "" } else { ", or may be" };
         page.line(format_args!(
-            "{} {were} bought before{perhaps}; with --buy-again {they} bought again, for ${}",
+            "{} {are} already paid for{perhaps}; `--buy-again {}` repurchases for ${}",
             count(number, "job"),
+            quoted(&repurchased(plan)),
             plan.repurchase_cost()
         ));
     }
@@ -33,6 +35,18 @@ pub(crate) fn repurchases(plan: &Plan) -> Page {
         page.line(format_args!("  … and {} more", lines.len() - LISTED));
     }
     page
+}
+
+/// The pattern for `--buy-again` that names the repurchases of a plan, or all if they are many.
+#[must_use]
+pub(crate) fn repurchased(plan: &Plan) -> String {
+    let mut jobs: Vec<&str> = plan.repurchases.iter().map(|before| before.job.as_str()).collect();
+    jobs.dedup();
+    match jobs.as_slice() {
+        [one] => (*one).to_owned(),
+        few if few.len() <= LISTED => format!("{{{}}}", few.join(",")),
+        _ => "*".to_owned(),
+    }
 }
 
 /// What was bought before, and what to do if it is the same: a line for each earlier purchase.

@@ -69,8 +69,9 @@ pub(crate) struct MoneyArgs {
     /// The most that this run may newly spend; counts as consent up to that sum [default: the manifest's budget.run]
     #[arg(long, env = "SHOTLIST_MAX_COST", hide_env_values = true, value_name = "USD")]
     pub max_cost: Option<Usd>,
-    /// Buy exactly the plan that was approved, or nothing: at least 16 digits of its digest, or a file saved from --plan --format json;
-    /// counts as consent. A run that died half-way goes on with the same approval
+    /// Run only if the plan matches this digest (64 digits) or saved plan
+    ///
+    /// Counts as consent. Save a plan with `--plan --format json`. A killed run continues under the same approval
     #[arg(long, env = "SHOTLIST_APPROVED", hide_env_values = true, value_name = "DIGEST|FILE")]
     pub approved: Option<String>,
 }
@@ -89,10 +90,9 @@ pub(crate) struct AgainArgs {
     /// once for each video. What else is due is bought, too, unless --select leaves it out; repeatable
     #[arg(long, env = "SHOTLIST_RETAKE", hide_env_values = true, value_name = "GLOB|@FILE")]
     pub retake: Vec<String>,
-    /// Buy also what seems to have been bought before: under another name of the ledger, under an id that is gone, or by a
-    /// report whose ledger is not here
-    #[arg(long, env = "SHOTLIST_BUY_AGAIN", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
-    pub buy_again: bool,
+    /// Repurchase jobs that are already paid for; the plan prints the pattern; repeatable
+    #[arg(long, env = "SHOTLIST_BUY_AGAIN", hide_env_values = true, value_name = "GLOB")]
+    pub buy_again: Vec<String>,
     /// Treat 500, 502, 503 and 504 on submission as refused (for services known not to charge them)
     #[arg(long, env = "SHOTLIST_RETRY_SERVER_ERRORS", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub retry_server_errors: bool,

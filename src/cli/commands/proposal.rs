@@ -5,6 +5,7 @@ use crate::cli::args::{PlanFormat, RunArgs};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::pictures;
+use crate::cli::service::service_view;
 use crate::cli::wanted::wanted;
 use crate::plan::{Approved, Plan, PlanView};
 use crate::report::write_proposal;
@@ -43,7 +44,7 @@ impl Run<'_> {
                     .chain(bought)
                     .chain(missing)
                     .chain(elsewhere);
-                let view = PlanView::new(plan, warnings.collect());
+                let view = PlanView::new(plan, service_view(self.args)?, warnings.collect());
                 let json = view.and_then(|view| Page::json(&view));
                 json.map_err(|error| Failure::of_form(&error))?
             }
@@ -80,6 +81,6 @@ impl Run<'_> {
         if again.retries > 0 {
             full = full.with("--retries", &again.retries.to_string());
         }
-        if plan.repurchases.is_empty() { full } else { full.with_switch("--buy-again") }
+        if plan.repurchases.is_empty() { full } else { full.with("--buy-again", &ui::repurchased(plan)) }
     }
 }

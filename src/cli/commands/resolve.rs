@@ -10,7 +10,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::manifest::{Wanted, load};
 use crate::cli::{paths, runtime};
-use crate::domain::{Attempt, AttemptState, BatchKey, Charge, Declaration, History, Move, TaskId, TaskNames};
+use crate::domain::{Attempt, AttemptState, BatchKey, Charge, History, Move, TaskId, TaskNames};
 use crate::ledger::{AnyBatch, AnyLedger, Event, HeldBatch as _, Ledger as _};
 use crate::manifest::Manifest;
 use crate::plan::IdGlobs;
@@ -118,9 +118,8 @@ fn doubtful(history: &History, job: &str, meant: &IdGlobs, also_denied: bool) ->
     if !found.is_empty() {
         return Ok(found);
     }
-    let is_denied = |attempt: &&Attempt| {
-        attempt.particulars.declared.is_some_and(|declared| declared.what == Declaration::NeverCreated)
-    };
+    let is_denied =
+        |attempt: &&Attempt| attempt.particulars.declared.is_some_and(|declared| declared.what.denies_task());
     if let Some(denied) = of_job().filter(is_denied).last().filter(|_| also_denied) {
         return Ok(vec![denied.clone()]);
     }

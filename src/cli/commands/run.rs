@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::Either;
 
-use crate::cli::approved::approved;
+use crate::cli::approved::{Approval, approval, refuse_part};
 use crate::cli::args::{PlanFormat, RunArgs};
 use crate::cli::choices::{self, Patterns};
 use crate::cli::connect::{Address, address, connect};
@@ -16,11 +16,12 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::manifest::{Wanted, load};
 use crate::cli::monitors::Monitors;
+use crate::cli::service::service_view;
 use crate::cli::wanted::wanted;
 use crate::cli::{consent, destinations, ending, paths, programs, runtime, signals};
 use crate::domain::{BatchKey, JobId};
 use crate::ledger::{AnyLedger, HoldError};
-use crate::plan::{Few, Plan};
+use crate::plan::{Approved, Few, Plan};
 use crate::session::{Connection, Held, Options, Outcome, RedoOptions, Refusal, Reported, Session, Settings, Stop};
 use crate::ui::{self, Again, Progress, Terminal};
 
@@ -53,6 +54,11 @@ fn obey(args: &RunArgs, terminal: &Terminal, monitors: Option<&Monitors<'_>>) ->
         let message = "--exec is about videos that are here, and --no-download leaves them at their addresses";
         return Err(Failure::before_sending(Exit::Usage, message.to_owned()).with_help("leave one of the two out"));
     }
+    let (approved, part) = match args.money.approved.as_deref().map(approval).transpose()? {
+        Some(Approval::Plan(approved)) => (Some(approved), None),
+        Some(Approval::Part(part)) => (None, Some(part)),
+        None => (None, None),
+    };
     let again = paths::again(&args.manifest, key);
     let options = Options {
         selection: chosen.selection,
@@ -63,7 +69,7 @@ fn obey(args: &RunArgs, terminal: &Terminal, monitors: Option<&Monitors<'_>>) ->
         },
         few: args.few.sample.map(Few::Spread).or(args.few.limit.map(Few::First)),
         max_cost: args.money.max_cost,
-        approved: args.money.approved.as_deref().map(approved).transpose()?,
+        approved,
         downloads: !args.videos.no_download,
         collects: !args.videos.no_collect,
         sidecars: args.videos.sidecar,
@@ -84,11 +90,16 @@ fn obey(args: &RunArgs, terminal: &Terminal, monitors: Option<&Monitors<'_>>) ->
     let session = Session::new(chosen.manifest, paths::ledger(&args.manifest)?, options);
     let in_these_words = wanted(args, again.clone());
     let to_look = in_these_words.command("run", &["--plan"]);
-    let asks_once = retake.ask_once() && !args.again.retry_failed;
+    // A number counts due jobs anew.
+    let is_number = args.few.sample.is_some() || args.few.limit.is_some();
+    let asks_once = retake.ask_once() && !args.again.retry_failed && !is_number;
     let to_repeat = asks_once.then(|| in_these_words.command("run", &[]));
     let run = Run { args, terminal, session: &session, again, to_repeat, monitors };
     let ended = runtime::block_on(async {
         let plan = session.plan().await?;
+        if let Some(part) = part {
+            return Err(refuse_part(&part, plan.digest()));
+        }
         if args.money.plan {
             let shown = run.show(&plan, chosen.warnings);
             // The process ends here: the system takes a hundred thousand jobs back faster than they can be freed one by one.
@@ -163,6 +174,8 @@ impl Run<'_> {
             self.tell_differences(held.plan());
             return Err(refusal.into());
         }
+        self.warn_of_other_service()?;
+        self.check_uncovered_retakes(held.plan())?;
         let connection = self.connection(held.plan(), early).await?;
         let ready = held.ready(connection)?;
         let left_out: HashSet<JobId> = ready.plan().left_out.iter().cloned().collect();
@@ -238,6 +251,28 @@ impl Run<'_> {
         if let Some(monitors) = self.monitors {
             monitors.begin().await;
         }
+    }
+
+    /// Warns if the run submits to another service than a saved plan names: the digest doesn't cover it.
+    fn warn_of_other_service(&self) -> Result<(), Failure> {
+        let Some(approved) = self.session.approved().and_then(Approved::service) else { return Ok(()) };
+        let now = service_view(self.args)?;
+        if *approved != now {
+            self.terminal.warning(&ui::other_service(approved, &now));
+        }
+        Ok(())
+    }
+
+    /// Refuses `--retake` for what was bought under the approval itself, once nothing is left to submit. Before that, the same command
+    /// continues a killed run.
+    fn check_uncovered_retakes(&self, plan: &Plan) -> Result<(), Failure> {
+        let uncovered = plan.uncovered_retakes();
+        if uncovered.is_empty() || plan.jobs.iter().any(|planned| planned.action.buys()) {
+            return Ok(());
+        }
+        let message = format!("the approval doesn't cover retaking {}", ui::listed(&uncovered));
+        Err(Failure::before_sending(Exit::NotAllowed, message)
+            .with_help("leave out `--approved` to see the plan with the retake, and approve that"))
     }
 
     /// Tells what costs money without being part of this plan.

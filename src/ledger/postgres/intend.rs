@@ -180,7 +180,7 @@ async fn bought_as_approved<'a>(
         return Ok(HashMap::new());
     }
     let sql = "SELECT (SELECT count(*) FROM attempt WHERE batch = its_batch AND job = its_job AND approval = digest
-             AND state NOT IN ('void', 'rejected'))
+             AND (state NOT IN ('void', 'rejected') OR declared = 'server_error'))
          FROM unnest($1, $2, $3) WITH ORDINALITY AS asked (its_batch, its_job, digest, place) ORDER BY place";
     let batches: Vec<i64> = approved.iter().map(|(asked, _)| asked.batch).collect();
     let jobs: Vec<&str> = approved.iter().map(|(asked, _)| asked.intent.job.as_str()).collect();

@@ -11,6 +11,10 @@ pub(super) fn happen(attempt: &mut Attempt, event: &Event, at: Timestamp, machin
     let known = &mut attempt.particulars;
     match event {
         Event::Withdrawn => attempt.error = None,
+        Event::ServerError => {
+            attempt.error = None;
+            known.declared = Some(Declared { what: Declaration::ServerError, at });
+        }
         Event::Refused(error) | Event::Doubted(error) => {
             (attempt.error, attempt.answered_at) = (Some(Box::new(error.clone())), Some(at));
         }

@@ -114,7 +114,8 @@ fn claim(connection: &Connection, batch: &BatchKey, intent: &Intent) -> Result<(
 /// Refuses what an approved plan has bought as often as it may: a run that is started again goes on with it, and does not begin anew.
 fn within_approval(connection: &Connection, batch: &BatchKey, job: &JobId, approval: &Approval) -> Result<(), Refused> {
     let sql = "SELECT count(*) FROM attempt JOIN batch ON batch.id = attempt.batch
-         WHERE name = ?1 AND batch.batch = ?2 AND job = ?3 AND approval = ?4 AND state NOT IN ('void', 'rejected')";
+         WHERE name = ?1 AND batch.batch = ?2 AND job = ?3 AND approval = ?4
+         AND (state NOT IN ('void', 'rejected') OR declared = 'server_error')";
     let key = params![batch.name, batch.batch, job.as_str(), approval.digest.as_str()];
     let bought: u32 = connection.prepare_cached(sql)?.query_row(key, |row| row.get(0))?;
     if bought < approval.most { Ok(()) } else { Err(LedgerError::Approved(job.clone()).into()) }
@@ -159,9 +160,10 @@ pub(super) fn record(
             let sql = "UPDATE attempt SET state = ?2, error = NULL WHERE id = ?1";
             connection.prepare_cached(sql)?.execute(params![attempt.0, after])?;
         }
-        Event::Denied => {
+        Event::Denied | Event::ServerError => {
             let sql = "UPDATE attempt SET state = ?2, declared = ?3, declared_us = ?4 WHERE id = ?1";
-            let declared = Declaration::NeverCreated.name();
+            let is_denied = matches!(event, Event::Denied);
+            let declared = if is_denied { Declaration::NeverCreated } else { Declaration::ServerError }.name();
             connection.prepare_cached(sql)?.execute(params![attempt.0, after, declared, now])?;
         }
         Event::Started { percent } => {
