@@ -34,20 +34,29 @@ fn near(address: IpAddr) -> Option<Near> {
         IpAddr::V4(v4) if v4.is_link_local() => Some(Near::Link),
         IpAddr::V6(v6) if v6.is_unicast_link_local() => Some(Near::Link),
         IpAddr::V4(v4) => {
-            let [a, b, ..] = v4.octets();
+            let [a, b, c, _] = v4.octets();
             let is_shared = a == 100 && (64..128).contains(&b);
-            let is_none = v4.is_unspecified() || v4.is_broadcast() || v4.is_multicast() || a == 0;
-            (v4.is_private() || is_shared || is_none).then_some(Near::Private)
+            // Protocol assignments (RFC 6890), benchmarks (RFC 2544), and what is reserved (RFC 1112).
+            let is_special = matches!([a, b, c], [192, 0, 0]) || matches!([a, b], [198, 18..=19]) || a >= 240;
+            let is_none = v4.is_unspecified() || v4.is_multicast() || a == 0;
+            (v4.is_private() || is_shared || is_special || is_none).then_some(Near::Private)
         }
-        IpAddr::V6(v6) => (v6.is_unique_local() || v6.is_unspecified() || v6.is_multicast()).then_some(Near::Private),
+        IpAddr::V6(v6) => {
+            // Site-local (RFC 3879), and local translators (RFC 8215).
+            let is_local = matches!(v6.segments(), [0xfec0..=0xfeff, ..] | [0x64, 0xff9b, 1, ..]);
+            let is_none = v6.is_unspecified() || v6.is_multicast();
+            (v6.is_unique_local() || is_local || is_none).then_some(Near::Private)
+        }
     }
 }
 
-/// The address that a translator or a tunnel makes of one (RFC 6052 §2.1, RFC 3056 §2).
+/// The address that a translator or a tunnel makes of one, or that stands in one (RFC 6052 §2.1, RFC 3056 §2, RFC 4291 §2.5.5.1).
 fn embedded(address: IpAddr) -> Option<Ipv4Addr> {
     let IpAddr::V6(v6) = address else { return None };
     let joined = |high: u16, low: u16| Some(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)));
     match v6.segments() {
+        // `::1` and `::` are addresses of their own.
+        [0, 0, 0, 0, 0, 0, high, low] if high != 0 => joined(high, low),
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => joined(high, low),
         _ => None,
     }
@@ -64,8 +73,21 @@ struct Inner {
     allows_http: bool,
     /// The service's own part of the neighbourhood, looked up when it first matters.
     own: OnceCell<Vec<Near>>,
-    /// Names that are not the service's word: its own, and those of proxies.
-    trusted: Vec<String>,
+    /// The service's own name.
+    service_name: Option<String>,
+    /// The names of the user's proxies. The resolver can't distinguish a connection to a proxy from one to a link, so a link to such a name
+    /// is checked before it is followed.
+    proxies: Vec<String>,
+}
+
+impl Inner {
+    fn is_service(&self, name: &str) -> bool {
+        self.service_name.as_ref().is_some_and(|own| own.eq_ignore_ascii_case(name))
+    }
+
+    fn is_proxy(&self, name: &str) -> bool {
+        self.proxies.iter().any(|proxy| proxy.eq_ignore_ascii_case(name))
+    }
 }
 
 impl HostPolicy {
@@ -77,8 +99,8 @@ impl HostPolicy {
             let url = if proxy.contains("://") { Url::parse(&proxy) } else { Url::parse(&format!("http://{proxy}")) };
             Some(url.ok()?.host_str()?.to_owned())
         });
-        let trusted = proxies.chain(service.host_str().map(str::to_owned)).collect();
-        Self(Arc::new(Inner { service, allows_private, allows_http, own: OnceCell::new(), trusted }))
+        let (proxies, service_name) = (proxies.collect(), service.host_str().map(str::to_owned));
+        Self(Arc::new(Inner { service, allows_private, allows_http, own: OnceCell::new(), service_name, proxies }))
     }
 
     /// A link as it may be followed: of the web, without a password, and not in the clear where the service is not.
@@ -99,9 +121,25 @@ impl HostPolicy {
         }
         // An address in figures, however it was written, is asked without a resolver.
         match url.host_str().and_then(|host| host.trim_matches(['[', ']']).parse::<IpAddr>().ok()) {
-            Some(address) if !self.permits(address).await => refused(refusal(&address.to_string())),
-            _ => Ok(url),
+            Some(address) if !self.permits(address).await => return refused(refusal(&address.to_string())),
+            _ => {}
         }
+        let name = url.host_str().unwrap_or_default();
+        if self.0.is_proxy(name) && !self.0.is_service(name) && !self.permits_proxy(name).await {
+            return refused(refusal(name));
+        }
+        Ok(url)
+    }
+
+    /// Returns whether a link to the name of a proxy may be followed: only to addresses that any link may lead to.
+    async fn permits_proxy(&self, name: &str) -> bool {
+        let Ok(found) = tokio::net::lookup_host((name, 0)).await else { return false };
+        for address in found {
+            if !self.permits(address.ip()).await {
+                return false;
+            }
+        }
+        true
     }
 
     async fn permits(&self, address: IpAddr) -> bool {
@@ -132,7 +170,7 @@ impl Resolve for HostPolicy {
         let policy = self.clone();
         Box::pin(async move {
             let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
-            if policy.0.trusted.iter().any(|trusted| trusted.eq_ignore_ascii_case(name.as_str())) {
+            if policy.0.is_service(name.as_str()) || policy.0.is_proxy(name.as_str()) {
                 return Ok(Box::new(found.into_iter()) as Addrs);
             }
             let mut permitted = Vec::with_capacity(found.len());
@@ -180,6 +218,13 @@ mod tests {
             ("64:ff9b::5db8:d822", true, true, true),
             ("2002:7f00:1::1", false, true, false),
             ("0.0.0.0", false, false, true),
+            ("::127.0.0.1", false, true, false),
+            ("64:ff9b:1::a00:1", false, false, true),
+            ("fec0::1", false, false, true),
+            ("198.18.0.1", false, false, true),
+            ("192.0.0.8", false, false, true),
+            ("240.0.0.1", false, false, true),
+            ("198.20.0.1", true, true, true),
         ] {
             let ip: IpAddr = address.parse().expect("an address");
             assert_eq!(far.permits(ip).await, by_far, "{address}");
@@ -213,6 +258,28 @@ mod tests {
         }
         let told = policy("https://93.184.216.34", false, true);
         assert_eq!(admitted(told, "http://v.example:8080/a").await.expect("admitted"), "http://v.example:8080/a");
+    }
+
+    #[tokio::test]
+    async fn name_of_a_proxy_is_trusted_for_the_proxy_alone() {
+        use std::str::FromStr as _;
+        let with_proxy = |service: &str| {
+            let service = Url::parse(service).expect("a URL");
+            let service_name = service.host_str().map(str::to_owned);
+            HostPolicy(Arc::new(Inner {
+                service,
+                allows_private: false,
+                allows_http: true,
+                own: OnceCell::new(),
+                service_name,
+                proxies: vec!["localhost".to_owned()],
+            }))
+        };
+        let link = || Url::parse("http://LOCALHOST:6379/FLUSHALL").expect("a URL");
+        let far = with_proxy("https://93.184.216.34");
+        assert!(far.resolve(Name::from_str("localhost").expect("a name")).await.is_ok(), "the proxy itself");
+        assert!(matches!(far.admit(link()).await, Err(FetchError::BadRedirect(_))));
+        assert!(with_proxy("http://127.0.0.1:9").admit(link()).await.is_ok(), "the service is there, too");
     }
 
     #[tokio::test]

@@ -39,9 +39,10 @@ pub(super) fn host(link: &str) -> String {
 /// Asks for a link, or for the rest of what was there before, and goes where it is sent.
 pub(super) async fn get(transport: &Transport, link: &str, resume: Option<Resume<'_>>) -> Result<Arrival, FetchError> {
     let mut url = transport.hosts.admit(address(link)?).await?;
+    let mut was_elsewhere = false;
     for _ in 0..=MOST_REDIRECTS {
         // Whatever a video is packed into would be hashed and kept as it comes.
-        let mut request = (transport.get)(&url).header(ACCEPT_ENCODING, "identity");
+        let mut request = (transport.get)(&url, was_elsewhere).header(ACCEPT_ENCODING, "identity");
         if let Some(Resume { from, version }) = resume {
             request = request.header(RANGE, format!("bytes={from}-")).header(IF_RANGE, version);
         }
@@ -66,7 +67,9 @@ pub(super) async fn get(transport: &Transport, link: &str, resume: Option<Resume
         if !is_redirect(response.status()) {
             return Ok(Arrival::Answer(response));
         }
-        url = transport.hosts.admit(next(&url, &response)?).await?;
+        let next = transport.hosts.admit(next(&url, &response)?).await?;
+        was_elsewhere |= next.origin() != url.origin();
+        url = next;
     }
     Err(FetchError::BadRedirect(format!("more than {MOST_REDIRECTS} redirects")))
 }

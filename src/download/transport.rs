@@ -6,9 +6,9 @@ use super::host_health::HostHealth;
 use super::hosts::HostPolicy;
 use super::interface::Limits;
 
-/// Begins a GET of an address, with the key if it is the service's own. What sends it follows no redirect, and resolves names
-/// by the same policy.
-pub type Get = Box<dyn Fn(&Url) -> RequestBuilder + Send + Sync>;
+/// Begins a GET of a URL, with the key if that may go there; the second argument says whether another host redirected to it. What sends it
+/// follows no redirect, and resolves names by the same policy.
+pub type Get = Box<dyn Fn(&Url, bool) -> RequestBuilder + Send + Sync>;
 
 pub(super) struct Transport {
     pub get: Get,

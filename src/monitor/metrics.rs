@@ -8,6 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::domain::BatchKey;
+use crate::domain::printable::one_line;
 use crate::report::{JobState, Totals};
 
 /// How a file of metrics begins, and no other.
@@ -109,7 +110,7 @@ pub fn last_name(earlier: &str) -> Option<String> {
 
 /// A value of a label.
 fn escaped(value: &str) -> String {
-    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    one_line(value).replace('\\', "\\\\").replace('"', "\\\"")
 }
 
 #[cfg(test)]

@@ -22,6 +22,8 @@ pub struct Answer<'a> {
     pub location: Option<&'a str>,
     /// The body.
     pub body: &'a [u8],
+    /// The body without secrets: what is shown or kept of it comes from here.
+    pub masked: &'a [u8],
     /// Words of gateways for the end of a task.
     pub words: &'a FinalWords,
 }
@@ -46,8 +48,10 @@ pub struct Answer<'a> {
 #[must_use]
 pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp) -> Submission {
     match answer.status {
-        500 | 502 | 503 | 504 if free_server_errors => Submission::ServerError(wait(answer, now), asked_to_wait(answer)),
-        200..=299 => match TaskReport::parse(answer.body, answer.words) {
+        500 | 502 | 503 | 504 if free_server_errors => {
+            Submission::ServerError(wait(answer, now), asked_to_wait(answer))
+        }
+        200..=299 => match report(answer) {
             Some(report) => match report.names {
                 Some(names) => Submission::Accepted(names, *report.echo),
                 None => Submission::Unknown(describe(answer, "the service said yes without a task id")),
@@ -79,7 +83,7 @@ pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp)
 /// What an answer to `GET /v1/videos/{id}` means. A poll costs nothing, so whatever is unclear is asked again.
 pub(super) fn poll(answer: &Answer<'_>, now: Timestamp) -> PollAnswer {
     match answer.status {
-        200..=299 => TaskReport::parse(answer.body, answer.words).map_or_else(
+        200..=299 => report(answer).map_or_else(
             || PollAnswer::Transient("the service's answer can't be read as a task".to_owned()),
             PollAnswer::Report,
         ),
@@ -92,6 +96,16 @@ pub(super) fn poll(answer: &Answer<'_>, now: Timestamp) -> PollAnswer {
         503 if answer.retry_after.is_some() => PollAnswer::Wait(wait(answer, now), asked_to_wait(answer)),
         _ => PollAnswer::Transient(describe(answer, "the service gave no answer that says how it stands").message),
     }
+}
+
+/// The report of a task in a response. IDs and the URL of the video stay as they are; secrets are masked in the rest before it is cut.
+fn report(answer: &Answer<'_>) -> Option<TaskReport> {
+    let report = TaskReport::parse(answer.body, answer.words)?;
+    if answer.body == answer.masked {
+        return Some(report);
+    }
+    let TaskReport { names, video_url, .. } = report;
+    Some(TaskReport { names, video_url, ..TaskReport::parse(answer.masked, answer.words)? })
 }
 
 /// Whether an answer is HTML.
@@ -118,8 +132,8 @@ fn wait(answer: &Answer<'_>, now: Timestamp) -> Option<Duration> {
 /// The service's own message where the body has one, and otherwise what happened; the raw answer is kept.
 fn describe(answer: &Answer<'_>, what: &str) -> ServiceError {
     let status = answer.status;
-    let text = String::from_utf8_lossy(answer.body);
-    let json: Option<Value> = serde_json::from_slice(answer.body).ok();
+    let text = String::from_utf8_lossy(answer.masked);
+    let json: Option<Value> = serde_json::from_slice(answer.masked).ok();
     let error = json.as_ref().and_then(reason::of_refusal);
     let raw = json.as_ref().map_or_else(|| bounds::raw_text(&text), bounds::raw);
     let (said, code) = match error {
@@ -141,7 +155,7 @@ mod tests {
     }
 
     fn answer(status: u16, retry_after: Option<&'static str>, body: &'static str) -> Answer<'static> {
-        Answer { status, retry_after, location: None, body: body.as_bytes(), words: &WORDS }
+        Answer { status, retry_after, location: None, body: body.as_bytes(), masked: body.as_bytes(), words: &WORDS }
     }
 
     fn kind(answer: &Answer<'_>) -> &'static str {
@@ -149,6 +163,7 @@ mod tests {
             Submission::Accepted(..) => "accepted",
             Submission::NotSent(_) => "not sent",
             Submission::Wait(..) => "wait",
+            Submission::ServerError(..) => "server error",
             Submission::Untrusted(_) => "untrusted",
             Submission::Moved(_) => "moved",
             Submission::KeyRefused(_) => "key",

@@ -4,7 +4,11 @@
 //! says ([`mask`](super::mask)).
 
 use std::fmt;
+use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use memchr::memmem;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use secrecy::{ExposeSecret as _, SecretString};
 
@@ -93,6 +97,8 @@ impl fmt::Debug for GatewayHeader {
 pub struct Credentials {
     key: ApiKey,
     headers: Vec<GatewayHeader>,
+    /// The forms in which secrets are looked for, in lowercase letters, the longest first.
+    forms: Arc<[SecretString]>,
 }
 
 impl Credentials {
@@ -105,7 +111,8 @@ impl Credentials {
     /// The key, and what a gateway wants besides.
     #[must_use]
     pub fn new(key: ApiKey, headers: Vec<GatewayHeader>) -> Self {
-        Self { key, headers }
+        let forms = forms(&secrets(&key, &headers)).into_iter().map(SecretString::from).collect();
+        Self { key, headers, forms }
     }
 
     /// Makes headers of it, which no log shows.
@@ -123,27 +130,65 @@ impl Credentials {
         map
     }
 
-    /// What is taken out of texts, the longest first: the key, and headers that are secrets by their names. The others, a
-    /// tenant's name for example, stand in many a text and link.
-    fn secrets(&self) -> Vec<&str> {
-        let others = self.headers.iter().filter(|header| header.is_secret()).map(|header| header.value.expose_secret());
-        // What is too short to be a secret is not looked for: its letters stand anywhere.
-        let secrets = std::iter::once(self.key.secret()).chain(others).filter(|secret| secret.len() >= SHORTEST_SECRET);
-        let mut secrets: Vec<&str> = secrets.collect();
-        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        secrets
+    /// Returns whether a string contains a secret, in any [form](forms).
+    #[must_use]
+    pub fn are_in(&self, text: &str) -> bool {
+        let text = text.to_ascii_lowercase();
+        self.forms.iter().any(|form| memmem::find(text.as_bytes(), form.expose_secret().as_bytes()).is_some())
     }
 
-    /// Whether a link has a secret in it, which some services echo in what they say of it.
-    pub(super) fn are_in(&self, link: &str) -> bool {
-        self.secrets().iter().any(|secret| link.contains(secret))
+    /// A text without the secrets. Must be called before anything is cut off: a part of a secret is not found.
+    pub(super) fn masked(&self, mut text: String) -> String {
+        for form in &*self.forms {
+            let form = form.expose_secret();
+            // Of the same length, byte for byte.
+            while let Some(at) = memmem::find(text.to_ascii_lowercase().as_bytes(), form.as_bytes()) {
+                text.replace_range(at..at + form.len(), "***");
+            }
+        }
+        text
     }
+}
 
-    /// A text without the secrets.
-    pub(super) fn masked(&self, text: String) -> String {
-        let secrets = self.secrets();
-        secrets.iter().fold(text, |text, secret| if text.contains(secret) { text.replace(secret, "***") } else { text })
+/// The secrets to mask: the key, and headers that are secret by their names. Other headers, such as a tenant's name, occur in strings and
+/// URLs.
+fn secrets<'s>(key: &'s ApiKey, headers: &'s [GatewayHeader]) -> Vec<&'s str> {
+    let others = headers.iter().filter(|header| header.is_secret()).map(|header| header.value.expose_secret());
+    // What is too short to be a secret is not looked for: its letters stand anywhere.
+    std::iter::once(key.secret()).chain(others).filter(|secret| secret.len() >= SHORTEST_SECRET).collect()
+}
+
+/// The forms of secrets: as they are, percent-encoded, and in Base64, wherever in the encoded text they begin.
+fn forms(secrets: &[&str]) -> Vec<String> {
+    let mut forms: Vec<String> = Vec::new();
+    for secret in secrets {
+        forms.extend([secret.to_ascii_lowercase(), percent_encoded(secret).to_ascii_lowercase()]);
+        for offset in 0..3 {
+            let padded = [&b"\0\0"[..offset], secret.as_bytes()].concat();
+            for engine in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
+                let text = engine.encode(&padded);
+                // The first and the last characters hold bits of what stands around the secret.
+                let whole = text.get((offset * 8).div_ceil(6)..padded.len() * 8 / 6).unwrap_or_default();
+                forms.push(whole.to_ascii_lowercase());
+            }
+        }
     }
+    forms.retain(|form| form.len() >= SHORTEST_SECRET);
+    forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
+    forms.dedup();
+    forms
+}
+
+/// A secret as it stands in a query (RFC 3986 §2.1).
+fn percent_encoded(secret: &str) -> String {
+    secret.bytes().fold(String::new(), |mut text, byte| {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            text.push_str(&format!("%{byte:02X}"));
+        }
+        text
+    })
 }
 
 impl From<ApiKey> for Credentials {
@@ -191,5 +236,18 @@ mod tests {
         assert_eq!(masked(key("secret-key"), "https://acme-studio.example/x"), "https://acme-studio.example/x");
         assert_eq!(masked(key("another-secret-and-more"), "another-secret-and-more"), "***", "the longest first");
         assert_eq!(masked(key("k"), "task"), "task");
+        let odd = "Secret+key/with=signs";
+        for form in [
+            "SECRET+KEY/WITH=SIGNS".to_owned(),
+            "Secret%2Bkey%2Fwith%3Dsigns".to_owned(),
+            "secret%2bkey%2fwith%3dsigns".to_owned(),
+        ] {
+            assert_eq!(masked(key(odd), &format!("a {form} b")), "a *** b", "{form}");
+        }
+        for around in ["", "u", "us", "user:"] {
+            let echoed = STANDARD_NO_PAD.encode(format!("{around}{odd}!"));
+            let left = masked(key(odd), &echoed);
+            assert!(left.contains("***") && left.len() <= around.len() * 2 + 10, "{echoed}: {left}");
+        }
     }
 }

@@ -67,6 +67,17 @@ impl Endpoint {
         self.0.origin() == url.origin()
     }
 
+    /// Returns whether a URL is that of a task or of its content, which the key may go to.
+    #[must_use]
+    pub fn is_task_url(&self, url: &Url) -> bool {
+        let own = self.at(&["v1", "videos"]);
+        let Some(rest) = url.path().strip_prefix(own.path()).and_then(|rest| rest.strip_prefix('/')) else {
+            return false;
+        };
+        let id = rest.strip_suffix("/content").unwrap_or(rest);
+        self.is_origin_of(url) && !id.is_empty() && !id.contains('/')
+    }
+
     /// The address of a path such as `v1/videos`. Each part is escaped on its own: a task id can't climb out of its place,
     /// and no character of it is passed over.
     #[must_use]

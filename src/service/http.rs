@@ -4,6 +4,7 @@
 //! those of [`kept`](super::kept), which use the one that they have again, where that is as safe. Polls share a pool, because they are safe to
 //! repeat.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -80,20 +81,26 @@ impl HttpService {
         })
     }
 
-    /// What begins a GET for a video, wherever it is: with the key, and what goes with it, for the service's own origin alone;
-    /// without redirects of its own; past the proxies of the environment for this machine itself. The resolver knows which
+    /// Begins a GET for a video, wherever it is: with the key and the headers for a gateway if it is the URL of a task at the service, and only
+    /// before a redirect from another host; without redirects of its own; past the proxies of the environment for this machine itself. The resolver knows which
     /// hosts may be asked.
     pub fn gets<R: reqwest::dns::Resolve + Clone + 'static>(
         &self,
         resolver: &R,
-    ) -> Result<impl Fn(&Url) -> RequestBuilder + Send + Sync + use<R>, ClientError> {
+    ) -> Result<impl Fn(&Url, bool) -> RequestBuilder + Send + Sync + use<R>, ClientError> {
         let anonymous_client = |is_near| build(self.trusted.client(is_near).dns_resolver(resolver.clone()));
         let (far, near) = (anonymous_client(false)?, anonymous_client(true)?);
         let (endpoint, credentials) = (self.endpoint.clone(), self.credentials.clone());
-        Ok(move |url: &Url| {
+        Ok(move |url: &Url, was_elsewhere: bool| {
             let get = if is_loopback(url) { &near } else { &far }.get(url.clone());
-            if endpoint.is_origin_of(url) { get.headers(credentials.headers()) } else { get }
+            if endpoint.is_task_url(url) && !was_elsewhere { get.headers(credentials.headers()) } else { get }
         })
+    }
+
+    /// Returns whether a string contains the key, or another secret that goes with each request.
+    #[must_use]
+    pub fn has_secret(&self, text: &str) -> bool {
+        self.credentials.are_in(text)
     }
 
     /// The service's base address.
@@ -176,16 +183,28 @@ impl HttpService {
             // The status of a refusal is a refusal even if its explanation is cut short.
             Err((_, body)) if (400..500).contains(&head.status) => self.meaning(&head, &body),
             // What did arrive may hold the task id, which a person can look up.
-            Err((error, body)) => Submission::Unknown(lost(&error, &body)),
+            Err((error, body)) => Submission::Unknown(lost(&error, &self.masked(&body))),
         }
     }
 
     fn meaning(&self, head: &Head, body: &[u8]) -> Submission {
-        let meant = classify::submission(&head.answer(body, &self.words), self.free_server_errors, Timestamp::now());
+        let masked = self.masked(body);
+        let meant =
+            classify::submission(&head.answer(body, &masked, &self.words), self.free_server_errors, Timestamp::now());
         match meant {
             Submission::Astray(error) => Submission::Astray(self.doubted_address(error)),
             Submission::Page(error) => Submission::Page(self.doubted_address(error)),
             meant => meant,
+        }
+    }
+
+    /// A body without secrets. Most have none.
+    fn masked<'b>(&self, body: &'b [u8]) -> Cow<'b, [u8]> {
+        let text = String::from_utf8_lossy(body);
+        if self.credentials.are_in(&text) {
+            self.credentials.masked(text.into_owned()).into_bytes().into()
+        } else {
+            body.into()
         }
     }
 
@@ -220,7 +239,7 @@ impl HttpService {
         };
         let head = Head::of(&response);
         match read(response).await {
-            Ok(body) => classify::poll(&head.answer(&body, &self.words), Timestamp::now()),
+            Ok(body) => classify::poll(&head.answer(&body, &self.masked(&body), &self.words), Timestamp::now()),
             Err((error, _)) => PollAnswer::Transient(why(&error)),
         }
     }
@@ -256,9 +275,9 @@ impl Head {
         Self { status: response.status().as_u16(), retry_after: header(RETRY_AFTER), location: header(LOCATION) }
     }
 
-    fn answer<'a>(&'a self, body: &'a [u8], words: &'a FinalWords) -> Answer<'a> {
+    fn answer<'a>(&'a self, body: &'a [u8], masked: &'a [u8], words: &'a FinalWords) -> Answer<'a> {
         let (retry_after, location) = (self.retry_after.as_deref(), self.location.as_deref());
-        Answer { status: self.status, retry_after, location, body, words }
+        Answer { status: self.status, retry_after, location, body, masked, words }
     }
 }
 
