@@ -20,6 +20,24 @@ pub(crate) fn make_folders(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Creates a directory that only the user and the group may enter, whatever the umask is, and the missing directories above it.
+pub(crate) fn make_private_folder(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    if let Some(above) = path.parent() {
+        make_folders(above)?;
+    }
+    #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix has a mode to set"))]
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o770);
+    match builder.create(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        made => made.and_then(|()| sync_folder(path)),
+    }
+}
+
 /// Refuses a path on which anything below this folder is a link. What is not there yet is fine.
 pub(crate) fn no_links_below(top: &Path, path: &Path) -> io::Result<()> {
     let mut way = top.to_owned();

@@ -20,7 +20,7 @@ mod open;
 mod replace;
 mod thread;
 
-pub(crate) use folder::{make_folders, no_links_below, sync_folder};
-pub(crate) use open::{ReadError, no_link, open_plain, read_at_most, read_text};
+pub(crate) use folder::{make_folders, make_private_folder, no_links_below, sync_folder};
+pub(crate) use open::{ReadError, no_link, open_plain, open_private, read_at_most, read_text};
 pub(crate) use replace::{replace, sweep};
 pub(crate) use thread::on_a_thread;

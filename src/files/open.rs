@@ -18,6 +18,13 @@ pub(crate) fn open_plain(path: &Path, options: &mut OpenOptions) -> io::Result<F
     if file.metadata()?.is_file() { Ok(file) } else { Err(not_plain()) }
 }
 
+/// Opens a plain file like [`open_plain`], and creates it with access for the user and the group only, whatever the umask is.
+pub(crate) fn open_private(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o660);
+    open_plain(path, options)
+}
+
 /// Refuses a link, whatever it leads to. A name that is free is fine.
 pub(crate) fn no_link(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {

@@ -50,7 +50,7 @@ pub(super) fn write(report: &Report, folder: &Path, to: &mut impl Write) -> std:
     to.write_all("\u{feff}".as_bytes())?;
     let mut writer = csv::Writer::from_writer(to);
     let sheet = report.sheet();
-    writer.write_record(heads(&sheet))?;
+    writer.write_record(heads(&sheet).iter().map(|head| cell(head).into_owned()))?;
     for row in report.rows_seen_from(folder) {
         let own = cells(&row);
         for text in own.iter().map(AsRef::as_ref).chain(of_sheet(&row, &sheet)) {

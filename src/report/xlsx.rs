@@ -11,6 +11,8 @@ use super::rows::Report;
 
 /// The name of the only sheet, by which a workbook of ours is known.
 pub(super) const SHEET: &str = "shotlist";
+/// The longest link, in characters: a limit of Excel.
+const LONGEST_LINK: usize = 2083;
 /// The longest text of a cell, in characters, and the most links of a sheet: limits of Excel.
 const LONGEST_TEXT: usize = 32_767;
 const MOST_LINKS: usize = 65_530;
@@ -95,6 +97,11 @@ impl Forms {
     }
 }
 
+/// Returns whether a path can be a link: Excel takes 2,083 characters, and `#` and `%` mean something else in one.
+fn can_be_linked(path: &str) -> bool {
+    path.chars().count() + "file:///".len() <= LONGEST_LINK && !path.contains(['#', '%'])
+}
+
 #[expect(clippy::too_many_arguments, reason = "the place of a cell, what is in it, and how it looks")]
 fn put(
     sheet: &mut Worksheet,
@@ -126,10 +133,10 @@ fn put(
                 sheet.write_datetime_with_format(line, column, &at, &forms.time)?;
             }
         }
-        Kind::Link if *links < MOST_LINKS => {
+        Kind::Link if *links < MOST_LINKS && can_be_linked(text) => {
             *links += 1;
-            // A path beside the workbook; behind a `#` would stand a place in it.
-            let link = Url::new(format!("file:///{}", text.replace('#', "%23")));
+            // A path beside the workbook.
+            let link = Url::new(format!("file:///{text}"));
             sheet.write_url_with_text(line, column, link, text)?;
         }
         Kind::Link | Kind::Text => {

@@ -20,7 +20,12 @@ impl Again {
     /// Adds an option.
     #[must_use]
     pub(crate) fn with(mut self, option: &str, value: &str) -> Self {
-        self.words.extend([option.to_owned(), value.to_owned()]);
+        // Behind a space, it would be taken for an option.
+        if value.starts_with('-') {
+            self.words.push(format!("{option}={value}"));
+        } else {
+            self.words.extend([option.to_owned(), value.to_owned()]);
+        }
         self
     }
 
@@ -58,7 +63,8 @@ impl Again {
 #[must_use]
 pub(super) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
+    // zsh replaces a word that begins with `=` by a path.
+    if !word.is_empty() && !word.starts_with('=') && word.chars().all(is_plain) {
         return word.to_owned();
     }
     if !word.chars().any(crate::domain::printable::steers) {
@@ -81,8 +87,19 @@ mod tests {
 
     #[test]
     fn a_shell_reads_every_word_as_it_was() {
-        let words =
-            ["a.yaml", "my list.yaml", "it's", "", "$(touch x)", "t1; touch y #", "ü", "a\nb", "\u{1b}[2J\\'", "*"];
+        let words = [
+            "a.yaml",
+            "my list.yaml",
+            "it's",
+            "",
+            "$(touch x)",
+            "t1; touch y #",
+            "ü",
+            "a\nb",
+            "\u{1b}[2J\\'",
+            "*",
+            "=ls",
+        ];
         for word in words {
             let shown = quoted(word);
             assert!(!shown.contains(|c: char| c.is_control()), "{shown:?}");
@@ -98,6 +115,8 @@ mod tests {
     fn a_command_finds_the_same_batch_again() {
         let again = Again::about(Path::new("my list.yaml")).with("--batch", "2026-11-21").with("--ledger", "x.db");
         let command = again.command("resolve", &["hero", "--task", "t1"]);
+        let odd = Again::about(Path::new("m.yaml")).with("--batch", "--yes").command("run", &[]);
+        assert_eq!(odd, "shotlist run m.yaml --batch=--yes");
         assert_eq!(command, "shotlist resolve 'my list.yaml' hero --task t1 --batch 2026-11-21 --ledger x.db");
     }
 }

@@ -1,13 +1,13 @@
 //! Text from outside in Markdown, and what is said of what has no room.
 
 use super::lines::count;
+use crate::domain::printable::one_line;
 
 /// A text that can't break out of its table cell, or become markup or a mention.
 pub(super) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in one_line(text).chars() {
         match c {
-            '\n' | '\r' => safe.push(' '),
             '&' => safe.push_str("&amp;"),
             '<' => safe.push_str("&lt;"),
             '>' => safe.push_str("&gt;"),
@@ -39,6 +39,7 @@ mod tests {
 
     #[test]
     fn outside_text_stays_text() {
+        assert_eq!(escaped("\u{1b}[2J\u{202e}"), "\u{fffd}\\[2J\u{fffd}");
         assert_eq!(escaped("a|b\n<img> @all [x](y)"), "a\\|b &lt;img&gt; &#64;all \\[x\\](y)");
     }
 }

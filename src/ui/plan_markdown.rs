@@ -13,7 +13,7 @@ use super::page::Page;
 use super::plan_text::{SIMULATED, action_name, cost, held, inputs, left_out, limit_in_words, pictures, spent_choices};
 use super::repurchases::bought_before;
 use super::table::shortened;
-use crate::domain::Usd;
+use crate::domain::{JobId, Usd};
 use crate::plan::{Action, Plan, Planned, by_model};
 
 /// How a plan as Markdown begins, so that a comment that holds one can be found and replaced.
@@ -52,7 +52,10 @@ pub(crate) fn plan_markdown(plan: &Plan, warnings: &[(Option<String>, String)], 
     if !plan.left_out.is_empty() {
         put(format!("{}.", left_out(plan.left_out.len())));
     }
-    spent_choices(plan).iter().for_each(|spent| put(escaped(spent)));
+    plan.frozen.iter().for_each(|freeze| put(format!("**{}**", escaped(&freeze.to_string()))));
+    for spent in spent_choices(plan) {
+        put(escaped(&spent));
+    }
     for limit in plan.every_limit() {
         let verdict = if plan.cost_under(limit) <= limit.left() { "Within" } else { "**Over**" };
         put(format!("{verdict} {}.", escaped(&limit_in_words(plan, limit))));
@@ -78,9 +81,7 @@ pub(crate) fn plan_markdown(plan: &Plan, warnings: &[(Option<String>, String)], 
     }
     if !plan.repurchases.is_empty() {
         let (jobs, cost) = (count(plan.repurchases.len(), "job"), plan.repurchase_cost());
-        put(format!(
-            "\n**{jobs} already paid for**; repurchasing costs ${cost} and requires `--buy-again`:\n"
-        ));
+        put(format!("\n**{jobs} already paid for**; repurchasing costs ${cost} and requires `--buy-again`:\n"));
         let before = bought_before(&plan.repurchases);
         for line in before.iter().take(TOLD) {
             put(format!("- {}", escaped(line)));
@@ -143,7 +144,7 @@ fn slips(warnings: &[(Option<String>, String)]) -> Vec<String> {
     }
     let told = slips.into_iter().map(|(message, jobs)| {
         let more = jobs.len().saturating_sub(NAMED);
-        let named: Vec<String> = jobs.iter().take(NAMED).map(|job| format!("`{job}`")).collect();
+        let named: Vec<String> = jobs.iter().take(NAMED).map(|job| named_job(job)).collect();
         let (named, message) = (named.join(", "), escaped(&shortened(message, SLIP)));
         match (jobs.len(), more) {
             (0, _) => message,
@@ -152,6 +153,11 @@ fn slips(warnings: &[(Option<String>, String)]) -> Vec<String> {
         }
     });
     told.collect()
+}
+
+/// The ID of a job; of an unselected job, it may be any string.
+fn named_job(id: &str) -> String {
+    if JobId::new(id).is_ok() { format!("`{id}`") } else { escaped(&shortened(id, SLIP)) }
 }
 
 /// The jobs of one action, as many as fit into so many bytes, and how many those are.

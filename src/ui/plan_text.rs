@@ -200,6 +200,7 @@ pub(super) fn told(plan: &Plan) -> Vec<String> {
     for other in &plan.elsewhere {
         lines.push(open_elsewhere(other));
     }
+    lines.extend(plan.frozen.as_ref().map(ToString::to_string));
     lines.extend(repurchases(plan).as_str().lines().map(str::to_owned));
     if totals.fetch > 0 {
         lines.push(to_fetch(totals.fetch));
@@ -221,22 +222,25 @@ pub(crate) fn listed<T: AsRef<str>>(names: &[T]) -> String {
     if names.len() > NAMED { format!("{first}, …") } else { first }
 }
 
-/// What is said of jobs that somebody chose to take again, and are not, a line for each reason.
+/// The skipped retakes, one line per reason.
 #[must_use]
 pub(crate) fn spent_choices(plan: &Plan) -> Vec<String> {
-    let told = [SpentChoice::NotTheLastTake, SpentChoice::RetakeFailed].into_iter().filter_map(|why| {
-        let spent = plan.spent_choices(why);
-        let ids: Vec<&str> = spent.iter().map(|id| id.as_str()).collect();
-        let (are, their) = if spent.len() == 1 { ("is", "its") } else { ("are", "their") };
-        let because = match why {
-            SpentChoice::NotTheLastTake => format!("the choice is not about {their} last take"),
-            SpentChoice::RetakeFailed => {
-                format!("{their} retake failed (--retry-failed with the same choices tries again)")
-            }
-        };
-        let jobs = count(spent.len(), "job");
-        (!spent.is_empty()).then(|| format!("{jobs} {are} not taken again, because {because}: {}", listed(&ids)))
-    });
+    let told = [SpentChoice::NotTheLastTake, SpentChoice::RetakeFailed, SpentChoice::AlreadyRetaken]
+        .into_iter()
+        .filter_map(|why| {
+            let spent = plan.spent_choices(why);
+            let ids: Vec<&str> = spent.iter().map(|id| id.as_str()).collect();
+            let (are, their) = if spent.len() == 1 { ("is", "its") } else { ("are", "their") };
+            let because = match why {
+                SpentChoice::NotTheLastTake => format!("the choice is not about {their} last take"),
+                SpentChoice::AlreadyRetaken => "the interrupted run already did that; this run continues it".to_owned(),
+                SpentChoice::RetakeFailed => {
+                    format!("{their} retake failed (--retry-failed with the same choices tries again)")
+                }
+            };
+            let jobs = count(spent.len(), "job");
+            (!spent.is_empty()).then(|| format!("{jobs} {are} not taken again, because {because}: {}", listed(&ids)))
+        });
     told.collect()
 }
 

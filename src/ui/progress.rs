@@ -252,6 +252,8 @@ impl Progress {
                 "the key is refused (mend SHOTLIST_API_KEY, or the file that --api-key-file names)"
             }
             StopReason::FilesFailed => "videos can't be kept",
+            StopReason::Frozen => "the ledger allows none",
+            StopReason::PaidElsewhere => "another run paid for the same",
             StopReason::LedgerFailed => "what is bought can't be written down",
             StopReason::Signal(_) => "interrupted",
         };

@@ -86,9 +86,14 @@ fn told(asking: &str, repurchase: &Repurchase) -> String {
             "{job} asks for what {old} asked for, which asks for something else now ({state}, {price}{video}): if rows have \
              moved, give each an id of its own that stays, and write under `moved` which of them {old} was"
         ),
-        Before::Respaced => format!(
-            "{job} asks for what it asked for before, with other blanks, ends of lines or Unicode forms in its prompt ({state}, {price}{video}): \
-             if nobody meant that, save the text as it was, or leave the job out with `--exclude {job}`"
+        Before::Respelled => format!(
+            "{job} is paid for in another spelling: only whitespace, case, quotes, dashes, or Unicode forms differ ({state}, {price}{video}): \
+             restore the text, or leave the job out with `--exclude {job}`"
+        ),
+        Before::OtherBatch(batch, old) => format!(
+            "{asking} for the same as {old} of batch `{}` ({state}, {price}{video}), which differs only in case, whitespace, or Unicode \
+             form: if it is the same batch, use its value",
+            batch.batch
         ),
         Before::OtherName(batch, old) => format!(
             "{asking} for the same as {old} of `{batch}` ({state}, {price}{video}): if the manifest was renamed, write \

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use super::lines::{count, first_few, without_prompt};
 use super::markdown::{escaped, hidden, no_room};
 use crate::domain::BatchKey;
+use crate::domain::printable::one_line;
 use crate::report::{JobState, Report, Row, Totals};
 
 /// How a summary begins, and no other file.
@@ -94,6 +95,7 @@ fn line(row: &Row) -> String {
 #[must_use]
 pub(crate) fn short_summary(told: &Told<'_>) -> String {
     let Told { key, exit_code, meaning, is_simulated, report, .. } = *told;
+    let key = one_line(&key.to_string());
     let mut text = format!("{key}: exit {exit_code}, {meaning}{}\n", simulated(is_simulated));
     let Some(report) = report else { return text };
     let Totals { spent_usd, at_risk_usd, unknown_usd, .. } = &report.totals;
