@@ -1,10 +1,13 @@
 //! `--approved`: a whole digest, or a file with the approved plan.
 
+use super::args::RunArgs;
 use super::exit::Exit;
 use super::failure::Failure;
+use super::service::service_view;
 use crate::domain::Digest;
 use crate::files::read_text;
-use crate::plan::Approved;
+use crate::plan::{Approved, Plan};
+use crate::ui::{self, Terminal};
 
 /// The largest saved plan, in bytes: as a manifest may ask for in all.
 const LARGEST_PLAN: u64 = 256 << 20;
@@ -44,4 +47,27 @@ pub(super) fn refuse_part(part: &str, digest: &Digest) -> Failure {
     let message = format!("`--approved` must have {} digits, found {}", Digest::DIGITS, part.len());
     Failure::before_sending(Exit::Usage, message)
         .with_help(format!("if this is the approved plan, pass its whole digest: `--approved {digest}`"))
+}
+
+/// Warns if the run submits to another service than a saved plan names, which the digest doesn't cover. Refuses `--retake` for what was bought
+/// under the approval itself, once nothing is left to submit: before that, the same command continues a killed run.
+pub(super) fn check(
+    args: &RunArgs,
+    approved: Option<&Approved>,
+    plan: &Plan,
+    terminal: &Terminal,
+) -> Result<(), Failure> {
+    if let Some(named) = approved.and_then(Approved::service) {
+        let now = service_view(args)?;
+        if *named != now {
+            terminal.warning(&ui::other_service(named, &now));
+        }
+    }
+    let uncovered = plan.uncovered_retakes();
+    if uncovered.is_empty() || plan.jobs.iter().any(|planned| planned.action.buys()) {
+        return Ok(());
+    }
+    let message = format!("the approval doesn't cover retaking {}", ui::listed(&uncovered));
+    let help = "leave out `--approved` to see the plan with the retake, and approve that";
+    Err(Failure::before_sending(Exit::NotAllowed, message).with_help(help))
 }

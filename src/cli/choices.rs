@@ -50,8 +50,8 @@ struct Choices {
 /// Patterns of ids, and the files that some of them came from.
 #[derive(Default)]
 pub(super) struct Patterns {
-    /// The patterns.
-    pub globs: Vec<String>,
+    /// The patterns that were typed.
+    globs: Vec<String>,
     /// The batches that the files of choices are about.
     about: Vec<(String, BatchKey)>,
     /// The IDs that files list, each with its file.
@@ -77,7 +77,8 @@ impl Patterns {
 
     fn add(&mut self, file: &str, meant: Chosen) -> Result<(), Failure> {
         let refused = |why: String| Failure::before_sending(Exit::Usage, format!("@{file}: {why}"));
-        let text = read_text(Path::new(file), LARGEST_FILE).map_err(|error| refused(format!("can't read it: {error}")))?;
+        let text =
+            read_text(Path::new(file), LARGEST_FILE).map_err(|error| refused(format!("can't read it: {error}")))?;
         let mut tasks = None;
         let ids = if text.trim_start().starts_with('{') {
             let choices: Choices =

@@ -79,7 +79,7 @@ pub(super) fn exit<'j>(selected: impl Iterator<Item = &'j Arc<Job>>, report: &Re
     let stopped = run.stopped.iter().map(|reason| match reason {
         StopReason::TooManyFailures | StopReason::TimeBox => Exit::SomeFailed,
         StopReason::TooManyDoubts => Exit::InDoubt,
-        StopReason::SpendLimit => Exit::NotAllowed,
+        StopReason::SpendLimit | StopReason::Frozen | StopReason::PaidElsewhere => Exit::NotAllowed,
         StopReason::Unreachable => Exit::Unreachable,
         StopReason::KeyRefused => Exit::KeyRefused,
         StopReason::LedgerFailed | StopReason::FilesFailed => Exit::CannotWrite,
@@ -112,7 +112,8 @@ pub(super) fn say_what_was_not_bought_again(
         }
         None => {
             let mut options = vec!["--select", select.as_str()];
-            options.extend(args.retake.iter().flat_map(|value| ["--retake", value.as_str()]));
+            // Choices may name other jobs, too, which are not selected here.
+            options.extend((!args.retake.is_empty()).then_some(["--retake", "*"]).into_iter().flatten());
             options.extend(retry);
             format!("`{}` buys them alone", again.command("run", &options))
         }

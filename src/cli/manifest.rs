@@ -60,8 +60,8 @@ pub(super) fn load(
     }
     let select = Patterns::read(&selection.select, choices::Chosen::Keep)?;
     let (args_of_selection, excluded) =
-        (&SelectArgs { select: select.globs.clone(), ..selection.clone() }, &selection.exclude);
-    let selection = Selection::new(&select.globs, &selection.exclude, &selection.tag)
+        (&SelectArgs { select: select.patterns(), ..selection.clone() }, &selection.exclude);
+    let selection = Selection::new(&select.patterns(), &selection.exclude, &selection.tag)
         .map_err(|error| Failure::before_sending(Exit::Usage, error.to_string()))?;
     // Also for commands that need no key: what they print or write must not hold it.
     let from_environment = environment::variable(KEY_FILE_VARIABLE).map(PathBuf::from);

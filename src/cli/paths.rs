@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::args::ManifestArgs;
+use super::args::{ManifestArgs, RunArgs};
 use super::exit::Exit;
 use super::failure::Failure;
 use crate::domain::BatchKey;
@@ -54,6 +54,27 @@ pub(super) fn is_there(ledger: &AnyLedger) -> bool {
         AnyLedger::File(file) => file.exists(),
         AnyLedger::Server(_) => true,
     }
+}
+
+/// The files of a ledger that is a file: itself, and what SQLite and shotlist put beside it.
+fn ledger_files(args: &ManifestArgs) -> Vec<PathBuf> {
+    let Ok(AnyLedger::File(file)) = ledger(args) else { return Vec::new() };
+    let beside = |suffix: &str| {
+        let mut name = file.path().as_os_str().to_owned();
+        name.push(suffix);
+        PathBuf::from(name)
+    };
+    ["", "-wal", "-shm", "-journal", ".witness"].map(beside).to_vec()
+}
+
+/// The files that the options name: no video may take their place.
+pub(super) fn own_files(args: &RunArgs) -> Vec<PathBuf> {
+    let RunArgs { manifest, again, selection, money, monitors, service, .. } = args;
+    let lists = again.retake.iter().chain(&selection.select).filter_map(|word| word.strip_prefix('@'));
+    let ledger = ledger_files(manifest);
+    let named = [&manifest.catalog, &monitors.metrics, &monitors.summary, &service.api_key_file];
+    let others = named.into_iter().flatten().cloned().chain(ledger).chain(lists.map(PathBuf::from));
+    others.chain(money.approved.iter().map(PathBuf::from)).chain([manifest.manifest.clone()]).collect()
 }
 
 /// What names a ledger in a command that is shown: never with a password.

@@ -4,13 +4,13 @@ use std::error::Error;
 
 use super::exit::Exit;
 use super::failure::Failure;
-use crate::domain::{MovedOnto, with_causes};
+use crate::domain::{Freeze, MovedOnto, with_causes};
 use crate::ledger::{HoldError, LedgerError, Unavailable};
 use crate::session::{ConnectionError, OtherAccount, Refusal, ThroughALink};
 
 /// What to do once a database has forgotten something.
 const LOOK_FIRST: &str =
-    "look at `shotlist status` and at the service's own list of tasks whether something is missing";
+    "compare `shotlist status` with the tasks at the service, then run `shotlist limit set --resume`";
 const WRITABLE: &str = "check the path, the permissions of its folder and the free space";
 
 impl Failure {
@@ -32,9 +32,17 @@ impl Failure {
             }
             LedgerError::SenderMayLive { .. } => refused(Exit::Busy)
                 .with_help("wait until it has ended, or until `shotlist status` calls it dead for some minutes"),
-            LedgerError::Stopped(_) => refused(Exit::CannotWrite).with_help(LOOK_FIRST),
+            LedgerError::Frozen(freeze) => Self::frozen(freeze),
             error => Self::cannot_write(error),
         }
+    }
+
+    /// A ledger whose purchases are frozen: by its keeper, or by a failover after which purchases may be missing.
+    fn frozen(freeze: &Freeze) -> Self {
+        let exit = if freeze.by_failover { Exit::CannotWrite } else { Exit::NotAllowed };
+        let help =
+            if freeze.by_failover { LOOK_FIRST } else { "run `shotlist limit set --resume` to allow purchases again" };
+        Self::before_sending(exit, freeze.to_string()).with_help(help)
     }
 
     /// A result that can't be put into its form: shotlist's own fault, the same for every command.
@@ -106,9 +114,12 @@ impl From<Refusal> for Failure {
             Refusal::Write(error) => Self::of_write(error),
             Refusal::Moved(_) => refused(Exit::Usage)
                 .with_help("take the entry out of `moved`: both were paid for, or may have been"),
+            Refusal::KeyInRequest { .. } => refused(Exit::Usage).with_help("remove the secret from the prompt, or from the file that the manifest reads"),
+            Refusal::Replaces(_) => refused(Exit::Usage).with_help("write another `file`, or choose another directory with `--out`"),
             Refusal::NoReport(_) => refused(Exit::Usage).with_help("name another file, or move that one away"),
             Refusal::Files(_) => refused(Exit::CannotWrite).with_help(WRITABLE),
             Refusal::Connection(_) => refused(Exit::Unreachable),
+            Refusal::Frozen(freeze) => Self::frozen(freeze),
             Refusal::OverLimit { limit, .. } if limit.source.starts_with("owner.") => refused(Exit::NotAllowed)
                 .with_help("the owner raises it with `shotlist limit set`; or choose fewer jobs with --select or --tag"),
             Refusal::OverLimit { .. } => {

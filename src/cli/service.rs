@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::Path;
+use std::time::Duration;
 
 use super::args::{RunArgs, ServiceArgs};
 use super::environment;
@@ -12,6 +13,8 @@ use crate::plan::ServiceView;
 use crate::service::{ApiKey, Credentials, Endpoint, GatewayHeader};
 
 const KEY_VARIABLE: &str = "SHOTLIST_API_KEY";
+/// The longest wait for a key, which a password manager may ask for first.
+const KEY_TIMEOUT: Duration = Duration::from_mins(1);
 /// A key file of more bytes than this is no key file.
 const LARGEST_KEY_FILE: u64 = 8 * 1024;
 
@@ -42,6 +45,7 @@ pub(super) fn key(args: &ServiceArgs) -> Result<ApiKey, Failure> {
         let failure = Failure::before_sending(Exit::Usage, "there is no API key");
         return Err(failure.with_help(format!("set {KEY_VARIABLE}, or name a file with --api-key-file")));
     };
+    keep_out_of_dumps();
     ApiKey::new(&text).map_err(|error| {
         let failure = Failure::before_sending(Exit::Usage, format!("{source} holds no key: {error}"));
         failure.with_help("copy the key again, as one line and without quotes")
@@ -60,6 +64,14 @@ pub(super) fn credentials(args: &ServiceArgs, key: ApiKey) -> Result<Credentials
         return Err(refused(format!("`{}` is given twice", twice.name())));
     }
     Ok(Credentials::new(key, headers))
+}
+
+/// Keeps the memory and the environment of this process from other processes of the user, and out of core dumps, while it has a key.
+fn keep_out_of_dumps() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable) {
+        tracing::warn!("can't keep the key out of core dumps: {error}");
+    }
 }
 
 /// The service as a saved plan names it. Needs no key; the simulator has no URL.
@@ -86,12 +98,19 @@ fn read(path: &Path) -> Result<String, Failure> {
         let message = format!("the key file {} can't be read: {why}", path.display());
         Failure::before_sending(Exit::Usage, message).with_help(help)
     };
-    let mut text = String::new();
-    let read = std::fs::File::open(path).and_then(|file| {
-        warn_of_readers(path, &file);
-        file.take(LARGEST_KEY_FILE + 1).read_to_string(&mut text)
+    let (tell, read) = std::sync::mpsc::channel();
+    let from = path.to_owned();
+    // On a thread: a pipe without a writer never ends.
+    std::thread::spawn(move || {
+        let mut text = String::new();
+        let read = std::fs::File::open(&from).and_then(|file| {
+            warn_of_readers(&from, &file);
+            file.take(LARGEST_KEY_FILE + 1).read_to_string(&mut text)
+        });
+        tell.send(read.map(|_| text))
     });
-    read.map_err(|error| failure(with_causes(&error), "check the path and its permissions"))?;
+    let read = read.recv_timeout(KEY_TIMEOUT).unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()));
+    let text = read.map_err(|error| failure(with_causes(&error), "check the path and its permissions"))?;
     if text.len() as u64 > LARGEST_KEY_FILE {
         return Err(failure(
             "no key is as long as that".to_owned(),

@@ -134,6 +134,8 @@ pub struct Attempt {
     pub job: JobId,
     /// What was asked for.
     pub fingerprint: Fingerprint,
+    /// The fingerprint of the [normalized](super::Request::normalized) request.
+    pub normalized: Fingerprint,
     /// The exact body that was sent.
     pub request: String,
     /// The model, for totals and for what is known of its speed.

@@ -18,8 +18,8 @@ const PIECE: usize = 32 * 1024;
 pub struct Digest(String);
 
 impl Digest {
-    /// The hexadecimal digits of a digest. A shorter form could be forged: whoever writes a manifest can choose two plans that share 64
-    /// bits within minutes.
+    /// The hexadecimal digits of a digest. A shorter form could be forged: the author of a manifest can find two plans that share 64 bits within
+    /// minutes.
     pub const DIGITS: usize = 64;
 
     /// The digest of a text.

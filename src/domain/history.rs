@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Attempt, Charge, JobId, Usd};
 
 /// All attempts of one batch, oldest first for each job, and why others were not made.
@@ -13,6 +15,17 @@ pub struct History {
     by_job: Vec<u32>,
     /// Why jobs were not sent, where that is no submission.
     unsent: BTreeMap<JobId, String>,
+    /// The retake that a run began and didn't end.
+    retake: Option<UnfinishedRetake>,
+}
+
+/// A retake by patterns whose run didn't end: the same patterns continue it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct UnfinishedRetake {
+    /// The patterns.
+    pub globs: Vec<String>,
+    /// The newest attempt of the batch when it began, by number; newer ones are part of it.
+    pub after: i64,
 }
 
 impl History {
@@ -24,7 +37,7 @@ impl History {
         let mut by_job: Vec<u32> = (0..count).collect();
         // Stable, so each job's attempts stay in their order.
         by_job.sort_by(|a, b| attempts[*a as usize].job.cmp(&attempts[*b as usize].job));
-        Self { attempts, by_job, unsent: BTreeMap::new() }
+        Self { attempts, by_job, unsent: BTreeMap::new(), retake: None }
     }
 
     /// Adds why jobs were not sent when it was last their turn.
@@ -33,23 +46,37 @@ impl History {
         Self { unsent, ..self }
     }
 
+    /// Adds the retake that a run began and didn't end.
+    #[must_use]
+    pub fn with_retake(self, retake: Option<UnfinishedRetake>) -> Self {
+        Self { retake, ..self }
+    }
+
+    /// The retake that a run began and didn't end.
+    #[must_use]
+    pub fn retake(&self) -> Option<&UnfinishedRetake> {
+        self.retake.as_ref()
+    }
+
     /// Why a job was not sent when it was last its turn, if nothing was submitted for it since.
     #[must_use]
     pub fn why_unsent(&self, job: &JobId) -> Option<&str> {
         self.unsent.get(job).map(String::as_str)
     }
 
-    /// Its parts, to make another history of: every attempt, and why jobs were not sent.
-    pub(super) fn into_parts(self) -> (Vec<Attempt>, BTreeMap<JobId, String>) {
-        (self.attempts, self.unsent)
+    /// Its parts, to make another history of: every attempt, why jobs were not sent, and the unfinished retake.
+    pub(super) fn into_parts(self) -> (Vec<Attempt>, BTreeMap<JobId, String>, Option<UnfinishedRetake>) {
+        (self.attempts, self.unsent, self.retake)
     }
 
     /// What of it is about the jobs that are meant.
     #[must_use]
     pub fn about(self, is_meant: impl Fn(&JobId) -> bool) -> Self {
-        let (attempts, mut unsent) = self.into_parts();
+        let (attempts, mut unsent, retake) = self.into_parts();
         unsent.retain(|job, _| is_meant(job));
-        Self::new(attempts.into_iter().filter(|attempt| is_meant(&attempt.job)).collect()).with_unsent(unsent)
+        Self::new(attempts.into_iter().filter(|attempt| is_meant(&attempt.job)).collect())
+            .with_unsent(unsent)
+            .with_retake(retake)
     }
 
     /// Every attempt, oldest first.

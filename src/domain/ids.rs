@@ -5,6 +5,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::normalized;
+
 /// The name of a job, unique in its batch: 1 to 128 of `A-Z a-z 0-9 . _ -`, starting with a letter or a digit.
 ///
 /// File names follow from it, so it can never leave a folder or be taken for an option.
@@ -143,6 +145,15 @@ pub struct BatchKey {
     pub name: String,
     /// The batch value, or an empty text.
     pub batch: String,
+}
+
+impl BatchKey {
+    /// Returns whether a purchase of another batch may be the same wish as one of this batch: it has another name, or the same name and a
+    /// batch value that is equal when [normalized].
+    #[must_use]
+    pub fn may_repeat(&self, other: &Self) -> bool {
+        self.name != other.name || (self.batch != other.batch && normalized(&self.batch) == normalized(&other.batch))
+    }
 }
 
 impl fmt::Display for BatchKey {

@@ -51,12 +51,12 @@ impl History {
         }
         let submitted = self.attempts().map(|attempt| (&attempt.job, !attempt.state.is_free()));
         let new = new_ids(submitted, moves)?;
-        let (attempts, unsent) = self.into_parts();
+        let (attempts, unsent, retake) = self.into_parts();
         let moved = attempts.into_iter().map(|attempt| match new.get(&attempt.job) {
             Some(id) => attempt.moved_to(id),
             None => attempt,
         });
-        Ok(Self::new(moved.collect()).with_unsent(unsent))
+        Ok(Self::new(moved.collect()).with_unsent(unsent).with_retake(retake))
     }
 }
 

@@ -29,6 +29,9 @@ pub enum InvalidPath {
     /// It is too long for some file system.
     #[error("a part of the path is longer than {MOST_BYTES} bytes")]
     TooLong,
+    /// A part is hidden: ledgers, version control, and settings stand under such names.
+    #[error("`{0}` is hidden")]
+    Hidden(String),
     /// The reports are there.
     #[error("`{0}` is the name of a report")]
     Report(String),
@@ -45,7 +48,10 @@ impl OutputPath {
         if text.split('/').any(|part| part.len() > MOST_BYTES) {
             return Err(InvalidPath::TooLong);
         }
-        Self::stored(text)
+        match text.split('/').find(|part| part.starts_with('.') && !matches!(*part, "." | "..")) {
+            Some(hidden) => Err(InvalidPath::Hidden(hidden.to_owned())),
+            None => Self::stored(text),
+        }
     }
 
     /// A path that the ledger stored earlier: it may be a version, whose name is longer than what a manifest may ask for.
@@ -131,7 +137,7 @@ mod tests {
 
     #[test]
     fn nothing_leaves_the_output_folder() {
-        for good in ["a.mp4", "teasers/a.mp4", "a/b/c.mp4", "ü 1.mp4", "..a.mp4"] {
+        for good in ["a.mp4", "teasers/a.mp4", "a/b/c.mp4", "ü 1.mp4"] {
             assert!(OutputPath::new(good).is_ok(), "{good}");
         }
         for bad in [
@@ -159,6 +165,10 @@ mod tests {
             " a",
             "report.csv",
             "REPORT.html",
+            ".shotlist/ledger.db",
+            "a/.git/hooks/pre-commit",
+            ".a",
+            "..a.mp4",
         ] {
             assert!(OutputPath::new(bad).is_err(), "{bad:?}");
         }
@@ -174,9 +184,7 @@ mod tests {
         for (id, file) in [("hero", "hero.mp4"), ("a.2", "a.2.mp4"), ("con", "_con.mp4"), ("Nul.x", "_Nul.x.mp4")] {
             assert_eq!(OutputPath::of(&JobId::new(id).expect("an id")).as_str(), file);
         }
-        for (path, version) in
-            [("a.mp4", "a~2.mp4"), ("x.y/a.2.mp4", "x.y/a.2~2.mp4"), ("x.y/a", "x.y/a~2"), ("x/.a", "x/.a~2")]
-        {
+        for (path, version) in [("a.mp4", "a~2.mp4"), ("x.y/a.2.mp4", "x.y/a.2~2.mp4"), ("x.y/a", "x.y/a~2")] {
             let path = OutputPath::new(path).expect("a path");
             assert_eq!(path.version(2).as_str(), version);
             assert!(path.version(2).is_version() && !path.is_version(), "{path}");

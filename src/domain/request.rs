@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use super::normalized::normalized;
 use super::{Field, Picture, Spec, hex};
 
 /// The body of `POST /v1/videos` for one job, with its fingerprint.
@@ -39,6 +40,18 @@ impl Request {
             None => Fingerprint::of(&body),
         };
         Self { body, fingerprint }
+    }
+
+    /// The fingerprint of the normalized request of a job: its prompt and the strings in `extra` normalized. Equal requests have equal
+    /// ones.
+    ///
+    /// The guards against repurchases compare by it: another program that saves a spreadsheet changes whitespace, Unicode forms, quotes,
+    /// and dashes.
+    #[must_use]
+    pub fn normalized(spec: &Spec) -> Fingerprint {
+        let prompt = spec.prompt.as_deref().map(normalized);
+        let extra = spec.extra.iter().map(|(name, value)| (name.clone(), normalized_value(value))).collect();
+        Self::new(&Spec { prompt, extra, ..spec.clone() }).fingerprint
     }
 
     /// A request that the ledger stored earlier.
@@ -104,6 +117,16 @@ enum Part<'p> {
     Text(&'p str),
     Whole(i64),
     Value(&'p Value),
+}
+
+/// A value with all of its strings normalized.
+fn normalized_value(value: &Value) -> Value {
+    match value {
+        Value::String(text) => normalized(text).into(),
+        Value::Array(items) => items.iter().map(normalized_value).collect(),
+        Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), normalized_value(value))).collect(),
+        scalar => scalar.clone(),
+    }
 }
 
 /// One URL is a string, several are an array (interface §2.1): a list of one means the same as the URL alone.

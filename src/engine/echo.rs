@@ -52,6 +52,13 @@ impl Echoes {
     }
 }
 
+/// The differences between a task, as the service reports it, and its request.
+#[must_use]
+pub fn echo_differences(request: &str, echo: &Echo) -> Vec<String> {
+    let asked: Asked = serde_json::from_str(request).unwrap_or_default();
+    differences(&asked, echo).into_iter().map(|(_, difference)| difference).collect()
+}
+
 fn differences(asked: &Asked, echo: &Echo) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
     if let (Some(asked), Some(made)) = (asked.duration.as_f64(), echo.duration_s)

@@ -15,6 +15,7 @@ use super::cadence::Class;
 use super::event::{LeaveReason, RunEvent};
 use super::fetcher::Fetcher;
 use super::gateway::Gateway;
+use super::known::Known;
 use super::outcome::Tally;
 use super::pictures::Pictures;
 use super::slots::{Slot, Slots};
@@ -29,7 +30,7 @@ use crate::service::VideoService;
 /// One job's way through the run: with a new submission, or with a task that is at the service already.
 pub(super) enum Work<'r> {
     /// With the permit of its submission.
-    Submit(Arc<Job>, Option<SemaphorePermit<'r>>),
+    Submit(Arc<Job>, Known, Option<SemaphorePermit<'r>>),
     Resume(Box<Attempt>),
 }
 
@@ -71,7 +72,6 @@ pub(super) struct JobRunner<'r, S, L> {
     pub(super) superseded: HashSet<AttemptId>,
     /// Attempts of other batches, which this run only looks after.
     pub(super) others: &'r HashSet<AttemptId>,
-    pub(super) known: Option<AttemptId>,
     pub(super) tally: &'r Tally,
 }
 
@@ -79,7 +79,7 @@ impl<'r, S: VideoService, L: HeldBatch> JobRunner<'r, S, L> {
     /// Takes a job from the intent to the final word.
     pub(super) fn run<'w>(&'w self, slot: Slot<'r>, work: Work<'w>) -> impl Future<Output = ()> + use<'w, 'r, S, L> {
         match work {
-            Work::Submit(job, permit) => Either::Left(self.buy(slot, job, permit)),
+            Work::Submit(job, known, permit) => Either::Left(self.buy(slot, job, known, permit)),
             Work::Resume(attempt) => Either::Right(self.resume(slot, attempt)),
         }
     }
@@ -105,11 +105,11 @@ impl<'r, S: VideoService, L: HeldBatch> JobRunner<'r, S, L> {
     }
 
     /// A submission, and as many more as were agreed to while its tasks fail.
-    async fn buy(&self, mut slot: Slot<'r>, job: Arc<Job>, permit: Option<SemaphorePermit<'_>>) {
+    async fn buy(&self, mut slot: Slot<'r>, job: Arc<Job>, known: Known, permit: Option<SemaphorePermit<'_>>) {
         let Some(job) = Box::pin(self.with_picture(&job)).await else { return };
         let job = &*job;
         // Boxed, like all that is over sooner than a task: ten thousand jobs wait here, and each would keep room for it.
-        let mut submitted = Box::pin(self.submitter.submit(job, self.known, &mut slot)).await;
+        let mut submitted = Box::pin(self.submitter.submit(job, known, &mut slot)).await;
         drop(permit);
         let (mut retries, mut failed) = (self.retries, false);
         let last = loop {

@@ -11,7 +11,7 @@
 //!
 //! # What holds it back
 //!
-//! [`spend_guard`] reserves a price before its submission, so that concurrency can't overshoot. [`trust`] bounds what one bad
+//! [`known`] is what the plan knew, for the ledger to compare. [`spend_guard`] reserves a price before its submission, so that concurrency can't overshoot. [`trust`] bounds what one bad
 //! moment can put in doubt, and stops when doubts come in a row. [`slots`] bounds what is outstanding, and learns how much of it the
 //! service takes. [`rate_limit`] holds a wait that the service asked for, for everybody, and the [`learned_rate`] that it takes;
 //! [`in_flight`] bounds the polls under way; [`connectivity`] knows whether there is an answer at all. [`echo`] notices a service that makes
@@ -28,6 +28,7 @@ mod gateway;
 mod identity;
 mod in_flight;
 mod job_runner;
+mod known;
 mod learned_rate;
 mod outcome;
 mod pictures;
@@ -44,6 +45,7 @@ mod trust;
 mod watch;
 mod watched;
 
+pub use echo::echo_differences;
 pub use event::{FetchedVideo, LeaveReason, RunEvent};
 pub use outcome::Outcome;
 pub use run::Engine;

@@ -12,6 +12,7 @@ use super::event::RunEvent;
 use super::fetcher::Fetcher;
 use super::gateway::Gateway;
 use super::job_runner::{JobRunner, Work};
+use super::known::Known;
 use super::outcome::{Outcome, Tally};
 use super::pictures::Pictures;
 use super::poller::Poller;
@@ -111,7 +112,6 @@ impl<S: VideoService, L: HeldBatch> Engine<'_, S, L> {
                 max_failures: self.settings.max_failures,
                 superseded: plan.superseded(),
                 others: &plan.others,
-                known: plan.newest,
                 tally: &tally,
             };
             // Tasks that are at the service already are looked after at once.
@@ -129,7 +129,8 @@ impl<S: VideoService, L: HeldBatch> Engine<'_, S, L> {
                     }
                     let slot = self.stop.unless_stopping(slots.take()).await?;
                     let permit = self.stop.unless_stopping(submitter.trust.turn()).await?;
-                    Some(Some((slot, Work::Submit(Arc::clone(&planned.job), permit))))
+                    let known = Known { newest: plan.newest, paid_elsewhere: planned.paid_elsewhere };
+                    Some(Some((slot, Work::Submit(Arc::clone(&planned.job), known, permit))))
                 })
                 .take_while(|next| std::future::ready(next.is_some()))
                 .filter_map(|next| std::future::ready(next.flatten()));

@@ -5,6 +5,8 @@ use std::sync::{Mutex, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
+use crate::ledger::LedgerError;
+
 /// Why a run ended before everything was done.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum StopReason {
@@ -16,6 +18,10 @@ pub enum StopReason {
     TimeBox,
     /// The limit on new spending would be passed.
     SpendLimit,
+    /// Purchases are frozen in the ledger.
+    Frozen,
+    /// The request was paid for elsewhere since the plan was made.
+    PaidElsewhere,
     /// The service could not be reached.
     Unreachable,
     /// The service refused the key.
@@ -29,6 +35,16 @@ pub enum StopReason {
 }
 
 impl StopReason {
+    /// The reason to stop after an intent that could not be written.
+    pub(super) fn of_intent(error: &LedgerError) -> Self {
+        match error {
+            LedgerError::OverLimit { .. } => Self::SpendLimit,
+            LedgerError::PaidElsewhere { .. } => Self::PaidElsewhere,
+            LedgerError::Frozen(freeze) if !freeze.by_failover => Self::Frozen,
+            _ => Self::LedgerFailed,
+        }
+    }
+
     /// Whether outstanding tasks are left where they are, too. Only whoever wants the run to end now ends that: what was
     /// paid for is otherwise worth waiting for.
     fn leaves(self) -> bool {
@@ -119,6 +135,8 @@ mod tests {
             StopReason::TooManyFailures,
             StopReason::TooManyDoubts,
             StopReason::SpendLimit,
+            StopReason::Frozen,
+            StopReason::PaidElsewhere,
             StopReason::Unreachable,
             StopReason::KeyRefused,
             StopReason::FilesFailed,

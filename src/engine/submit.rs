@@ -18,6 +18,7 @@ use futures::poll;
 
 use super::event::RunEvent;
 use super::gateway::Gateway;
+use super::known::Known;
 use super::slots::{Slot, Slots, Turn};
 use super::spend_guard::SpendGuard;
 use super::stop::StopReason;
@@ -76,8 +77,8 @@ pub(super) enum Submitted {
 }
 
 impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
-    /// Submits a job at most once, in a slot that a task then occupies. `known` is the newest attempt that the plan knew of.
-    pub(super) async fn submit(&self, job: &Job, known: Option<AttemptId>, slot: &mut Slot<'_>) -> Submitted {
+    /// Submits a job at most once, in a slot that a task then occupies.
+    pub(super) async fn submit(&self, job: &Job, known: Known, slot: &mut Slot<'_>) -> Submitted {
         self.try_until_answered(job, known, slot, false).await
     }
 
@@ -87,7 +88,8 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
             return Submitted::Nothing;
         }
         (self.gateway.tell)(RunEvent::Retrying { job: job.id.clone(), price: job.price });
-        self.try_until_answered(job, Some(failed), slot, true).await
+        let known = Known { newest: Some(failed), paid_elsewhere: None };
+        self.try_until_answered(job, known, slot, true).await
     }
 
     /// Tries until there is an answer that is more than "wait" or "no connection", or until the run stops. What was reserved
@@ -95,7 +97,7 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
     async fn try_until_answered(
         &self,
         job: &Job,
-        known: Option<AttemptId>,
+        known: Known,
         slot: &mut Slot<'_>,
         mut is_reserved: bool,
     ) -> Submitted {
@@ -106,13 +108,7 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
         submitted
     }
 
-    async fn try_until(
-        &self,
-        job: &Job,
-        known: Option<AttemptId>,
-        slot: &mut Slot<'_>,
-        is_reserved: &mut bool,
-    ) -> Submitted {
+    async fn try_until(&self, job: &Job, known: Known, slot: &mut Slot<'_>, is_reserved: &mut bool) -> Submitted {
         let (mut turn, mut unsent) = (self.slots.turn(), 0);
         loop {
             // Held until the answer is in the ledger, or on its way there ahead of all that follow: a process that dies leaves no more
@@ -268,14 +264,14 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
             LedgerError::Claimed(_) | LedgerError::Approved(_) => {
                 (self.gateway.tell)(RunEvent::Warned { message: error.to_string() });
             }
-            LedgerError::OverLimit { .. } => self.gateway.stop_because(StopReason::SpendLimit, error.to_string()),
-            error => self.ledger_failed(error),
+            error => self.gateway.stop_because(StopReason::of_intent(error), with_causes(error)),
         }
     }
 
-    fn intent(&self, job: &Job, known: Option<AttemptId>) -> Intent {
+    fn intent(&self, job: &Job, known: Known) -> Intent {
         Intent {
-            known,
+            known: known.newest,
+            paid_elsewhere: known.paid_elsewhere,
             limits: self.limits.to_vec(),
             approval: self.approval.cloned(),
             run_limit: self.run_limit.cloned(),

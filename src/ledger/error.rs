@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::event::IllegalEvent;
-use crate::domain::{BatchKey, JobId, MovedOnto, TaskId, Usd};
+use crate::domain::{BatchKey, Freeze, JobId, MovedOnto, TaskId, Usd};
 
 /// What a store said, whichever it is.
 type StoreError = Arc<dyn Error + Send + Sync>;
@@ -78,9 +78,17 @@ pub enum LedgerError {
     /// Another attempt of the job is open; nothing was written.
     #[error("{0} was submitted by another run meanwhile")]
     Claimed(JobId),
-    /// The plan that was approved buys it no more often; nothing was written.
-    #[error("{0} was bought as often as the approved plan says")]
+    /// The approval allows no further submission of it; nothing was written.
+    #[error("the approval allows no further submission of `{0}`")]
     Approved(JobId),
+    /// The same request was paid for elsewhere since the plan was made; nothing was written.
+    #[error("the request of `{job}` was paid for in {other} since the plan was made")]
+    PaidElsewhere {
+        /// The job.
+        job: JobId,
+        /// The other batch.
+        other: BatchKey,
+    },
     /// Something was submitted under both ids of a move; nothing was written.
     #[error(transparent)]
     MovedOnto(#[from] MovedOnto),
@@ -104,9 +112,9 @@ pub enum LedgerError {
     /// asked again after this long.
     #[error("it is not the time to submit now")]
     Later(Duration),
-    /// Nobody may buy before a person has looked; nothing was written.
-    #[error("nobody buys before a person has looked, and let all go on with `shotlist limit set --resume`: {0}")]
-    Stopped(Arc<str>),
+    /// Purchases are frozen; nothing was written.
+    #[error(transparent)]
+    Frozen(Freeze),
     /// This runner stood still, and others went on without it; nothing was written.
     #[error(
         "this run gave no sign of life for so long that the others went on without it; what it bought is in the ledger"

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::domain::{Account, AttemptId, Charging, Digest, Fingerprint, Job, JobId, Label, Labels, OutputPath, Usd};
+use crate::domain::{
+    Account, AttemptId, Charging, Digest, Fingerprint, Job, JobId, Label, Labels, OutputPath, Request, Usd,
+};
 
 /// What is about to be submitted.
 #[derive(Clone, Debug)]
@@ -13,6 +15,8 @@ pub struct Intent {
     pub job: JobId,
     /// What is asked for.
     pub fingerprint: Fingerprint,
+    /// The fingerprint of the normalized request.
+    pub normalized: Fingerprint,
     /// The exact body.
     pub request: String,
     /// The model.
@@ -39,6 +43,9 @@ pub struct Intent {
     pub picture: Option<String>,
     /// The most that all runners of this batch may newly spend together.
     pub run_limit: Option<RunLimit>,
+    /// The number of attempts elsewhere that the plan knew for this normalized request. If there are more by now, the intent is refused.
+    /// Nothing if the request may repeat them: for a retry, and in the sandbox.
+    pub paid_elsewhere: Option<u32>,
 }
 
 impl Intent {
@@ -48,6 +55,7 @@ impl Intent {
         Self {
             job: job.id.clone(),
             fingerprint: job.request.fingerprint().clone(),
+            normalized: Request::normalized(&job.spec),
             request: job.request.body().to_owned(),
             model: job.spec.model.clone(),
             price: job.price,
@@ -61,6 +69,7 @@ impl Intent {
             approval: None,
             picture: job.spec.picture.as_ref().map(|picture| picture.sha256.clone()),
             run_limit: None,
+            paid_elsewhere: None,
         }
     }
 }

@@ -12,8 +12,8 @@ use super::{
     Spending, Unavailable,
 };
 use crate::domain::{
-    Account, Attempt, AttemptId, AttemptState, BatchKey, Fingerprint, History, JobId, Label, Move, TaskId, TaskNames,
-    Usd,
+    Account, Attempt, AttemptId, AttemptState, BatchKey, Fingerprint, Freeze, History, JobId, Label, Move, TaskId,
+    TaskNames, UnfinishedRetake, Usd,
 };
 
 /// The books of many batches. What is read here needs no lock, changes nothing, and is what was durable a moment ago.
@@ -57,16 +57,15 @@ pub trait Ledger: Clone + Display + Send + Sync + 'static {
     /// What is open in other batches of the same name: first those with tasks at the service, and of each kind the newest first.
     fn open_elsewhere(&self, batch: &BatchKey) -> impl Future<Output = Result<Vec<OpenElsewhere>, Unavailable>> + Send;
 
-    /// The newest attempts under other names that asked for one of these requests, and that were charged or may have been.
-    /// Another batch of the same name is meant to buy again, and is not looked at.
-    fn bought_under_other_names(
+    /// Attempts for one of these normalized requests in batches that this batch [may repeat](BatchKey::may_repeat), unless they cost nothing.
+    fn bought_elsewhere(
         &self,
-        name: &str,
+        batch: &BatchKey,
         requests: Vec<Fingerprint>,
     ) -> impl Future<Output = Result<Vec<BoughtElsewhere>, Unavailable>> + Send;
 
-    /// Which of these tasks it knows.
-    fn known_tasks(&self, tasks: Vec<TaskId>) -> impl Future<Output = Result<HashSet<TaskId>, Unavailable>> + Send;
+    /// The freeze, if purchases are frozen.
+    fn frozen(&self) -> impl Future<Output = Result<Option<Freeze>, Unavailable>> + Send;
 
     /// Whether several runners may be at a batch at once.
     fn is_shared(&self) -> bool {
@@ -122,6 +121,9 @@ pub trait HeldBatch: Sync {
     /// Gives what was bought under the old ids to the new ones, in the order of the list. Where something was submitted under a new
     /// one itself, nothing is written. What was bought under no old id is left as it is, so that the list may be given again.
     fn move_jobs(&self, moves: &[Move]) -> impl Future<Output = Result<(), LedgerError>> + Send;
+
+    /// Remembers a retake that has begun, or forgets it because its run has ended.
+    fn keep_retake(&self, retake: Option<UnfinishedRetake>) -> impl Future<Output = Result<(), LedgerError>> + Send;
 
     /// The address that this command gave a picture since a moment, by the SHA-256 of the picture.
     fn picture_address(

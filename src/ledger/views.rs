@@ -1,8 +1,11 @@
 //! What a ledger says of batches other than the one that is run.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use jiff::Timestamp;
 
-use crate::domain::{Attempt, BatchKey, Charge, Labels, Usd};
+use crate::domain::{Attempt, BatchKey, Charge, Fingerprint, Labels, Usd};
 
 /// Attempts of a quarter of an hour that count alike in the books.
 #[derive(Clone, Debug)]
@@ -25,15 +28,37 @@ pub struct Spending {
     pub price: Usd,
 }
 
-/// An attempt of another batch.
+/// A normalized request that was paid for elsewhere, or may have been.
 #[derive(Clone, Debug)]
 pub struct BoughtElsewhere {
-    /// The batch.
+    /// The batch of the newest attempt.
     pub batch: BatchKey,
     /// The newest attempt.
     pub attempt: Attempt,
-    /// How many jobs asked for the same.
+    /// The number of jobs that asked for it.
     pub jobs: u32,
+    /// The number of attempts.
+    pub attempts: u32,
+}
+
+impl BoughtElsewhere {
+    /// Sums up what other batches bought: of each request, what this batch may repeat.
+    pub(super) fn of(batch: &BatchKey, by_batch: impl IntoIterator<Item = Self>) -> Vec<Self> {
+        let mut requests: HashMap<Fingerprint, Self> = HashMap::new();
+        for one in by_batch.into_iter().filter(|one| batch.may_repeat(&one.batch)) {
+            match requests.entry(one.attempt.normalized.clone()) {
+                Entry::Vacant(free) => drop(free.insert(one)),
+                Entry::Occupied(mut sum) => {
+                    let Self { jobs, attempts, .. } = *sum.get();
+                    if one.attempt.id > sum.get().attempt.id {
+                        sum.insert(one.clone());
+                    }
+                    (sum.get_mut().jobs, sum.get_mut().attempts) = (jobs + one.jobs, attempts + one.attempts);
+                }
+            }
+        }
+        requests.into_values().collect()
+    }
 }
 
 /// What is open in another batch of the same name.

@@ -15,7 +15,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::view::ServiceView;
+use super::service_view::ServiceView;
 use crate::domain::{Attempt, BatchKey, Digest, Job, Labels, Usd};
 
 /// An approved plan: its digest, and the plan itself if it was saved.
@@ -145,11 +145,12 @@ impl fmt::Debug for PlanDigest {
 pub(super) type Bought = (Arc<Job>, Vec<i64>);
 
 fn digest((key, retries, bought): &(BatchKey, u32, Vec<Bought>)) -> Digest {
-    let mut jobs: Vec<(&str, &str, i64, &[i64], BTreeMap<&str, &str>)> = bought
+    let mut jobs: Vec<_> = bought
         .iter()
         // The body as it is sent, not as it is fingerprinted: the stand-in for an image is not the image.
         .map(|(job, before)| {
-            let labels = job.labels.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+            let labels = job.labels.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+            let labels: BTreeMap<&str, &str> = labels.collect();
             (job.id.as_str(), job.request.body(), job.price.micros(), &**before, labels)
         })
         .collect();

@@ -1,7 +1,7 @@
 //! The plan of a run: every selected job with its action, its reason and its price.
 
 use std::cell::LazyCell;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::approval::{Approved, PlanDigest};
@@ -9,50 +9,13 @@ use super::decide::{Action, Redo, decide};
 use super::downloads::DownloadPlan;
 use super::elsewhere::Elsewhere;
 use super::estimate::Estimate;
-use super::few::Few;
+
+use super::guards;
+use super::input::PlanInput;
 use super::planned::{Limit, Planned};
-use super::repurchase::{Before, Repurchase};
-use super::respaced::respaced;
-use super::retake::{Retakes, SpentChoice};
-use crate::domain::{
-    Account, Attempt, AttemptId, BatchKey, Charge, Digest, Fingerprint, History, Inputs, Job, JobId, Usd, VideoFile,
-};
-
-/// Whether a video is where it is meant to be.
-pub type IsHere<'g> = &'g dyn Fn(&Attempt, &VideoFile) -> bool;
-
-/// What a plan is made of, besides the selected jobs.
-pub struct PlanInput<'g> {
-    /// What the jobs belong to.
-    pub key: BatchKey,
-    /// Whether the simulator plays the service.
-    pub is_simulated: bool,
-    /// Whether a job of this id is in the manifest, selected or not: tasks of unselected jobs are left alone.
-    pub is_in_manifest: &'g dyn Fn(&JobId) -> bool,
-    /// What the ledger knows of the batch.
-    pub history: &'g History,
-    /// The limit on what this run may newly spend.
-    pub run_limit: Option<Limit>,
-    /// Limits over all batches.
-    pub limits: Vec<Limit>,
-    /// The most tasks outstanding at once.
-    pub concurrency: usize,
-    /// How often a job whose task fails is paid for again in this run.
-    pub retries: u32,
-    /// Whether failed jobs are due again.
-    pub retry_failed: bool,
-    /// Completed jobs that are due again.
-    pub retake: &'g Retakes,
-    /// The plan that somebody approved.
-    pub approved: Option<&'g Approved>,
-    /// How many of the due jobs are bought, if not all of them.
-    pub few: Option<Few>,
-    /// What the manifest was made of besides itself.
-    pub inputs: Inputs,
-    /// Whether a video of an attempt that was fetched once is still there, whole, or on another machine; nothing if videos stay at their
-    /// addresses.
-    pub is_here: Option<IsHere<'g>>,
-}
+use super::repurchase::Repurchase;
+use super::retake::SpentChoice;
+use crate::domain::{Account, Attempt, AttemptId, BatchKey, Digest, Freeze, Inputs, Job, JobId, Usd};
 
 /// What a run will do.
 #[derive(Clone, Debug)]
@@ -86,6 +49,8 @@ pub struct Plan {
     /// What the manifest was made of besides itself.
     pub inputs: Inputs,
     digest: PlanDigest,
+    /// The freeze, if purchases are frozen in the ledger.
+    pub frozen: Option<Freeze>,
     /// What other batches of the same name have open.
     pub elsewhere: Vec<Elsewhere>,
     /// Due jobs that are left for another run.
@@ -146,10 +111,7 @@ impl Plan {
             jobs.iter().filter(|planned| planned.action.buys()).map(|planned| planned.job.typical_s).collect();
         let digest = digest(&jobs, &given);
         let estimate = Estimate::of(&due, resume.len() + collect.len(), given.concurrency);
-        let mut repurchases = renamed(&jobs, &given);
-        let is_told: HashSet<JobId> = repurchases.iter().map(|before| before.job.clone()).collect();
-        repurchases
-            .extend(respaced(&jobs, given.history, given.retake).filter(|before| !is_told.contains(&before.job)));
+        let repurchases = guards::repurchases(&jobs, &given);
         let is_left_out = |id: &JobId| (given.is_in_manifest)(id) && !chosen.contains(id);
         let downloads = given
             .is_here
@@ -174,6 +136,7 @@ impl Plan {
             downloads,
             inputs,
             digest,
+            frozen: None,
             elsewhere: Vec::new(),
             others: HashSet::new(),
             left_out,
@@ -269,7 +232,7 @@ impl Plan {
         self.jobs.iter().filter(|planned| planned.is_uncovered).map(|planned| planned.job.id.as_str()).collect()
     }
 
-    /// Jobs that somebody chose to take again, where the choice is not followed for this reason.
+    /// Jobs whose retake is skipped for this reason.
     #[must_use]
     pub fn spent_choices(&self, why: SpentChoice) -> Vec<&JobId> {
         self.jobs.iter().filter(|planned| planned.spent_choice == Some(why)).map(|planned| &planned.job.id).collect()
@@ -315,10 +278,12 @@ fn fetch_what_is_missing(jobs: &mut [Planned], downloads: &DownloadPlan) {
 
 fn plan_job(job: &Arc<Job>, given: &PlanInput<'_>) -> Planned {
     let attempts: Vec<&Attempt> = given.history.of(&job.id).collect();
-    let redo = Redo { retry_failed: given.retry_failed, retake: given.retake.of(&job.id) };
+    let retake = given.retake.of(&job.id).within(given.history.retake().filter(|begun| given.retake.continues(begun)));
+    let redo = Redo { retry_failed: given.retry_failed, retake };
     let before = before_approval(&attempts, given.approved);
     let is_bought_already = attempts.iter().any(|attempt| !attempt.state.is_free() && !before.contains(attempt));
     let wished = decide(job, attempts.iter().copied(), redo);
+    let retaken = decide(job, attempts.iter().copied(), Redo { retry_failed: false, ..redo }).action;
     let spent_choice = wished.spent_choice;
     // What is to be bought once more was, if it was bought under this approval.
     let decision =
@@ -334,7 +299,8 @@ fn plan_job(job: &Arc<Job>, given: &PlanInput<'_>) -> Planned {
         at_risk: attempts.iter().filter(|attempt| attempt.state.is_doubtful()).map(|attempt| attempt.price).sum(),
         earlier: before.iter().filter(|attempt| !attempt.state.is_free()).count(),
         is_to_be_approved: approved.buys(),
-        is_uncovered: is_bought_already && approved != Action::Retry && wished.action == Action::Retry,
+        paid_elsewhere: None,
+        is_uncovered: is_bought_already && approved != Action::Retry && retaken == Action::Retry,
     }
 }
 
@@ -352,32 +318,4 @@ fn digest(jobs: &[Planned], given: &PlanInput<'_>) -> PlanDigest {
         (Arc::clone(&planned.job), before.map(|attempt| attempt.intended_at.as_microsecond()).collect())
     });
     PlanDigest::of(given.key.clone(), given.retries, bought.collect())
-}
-
-/// Due jobs that ask for what was paid for under another id, which is gone from the manifest or asks for something else by now.
-fn renamed(jobs: &[Planned], given: &PlanInput<'_>) -> Vec<Repurchase> {
-    // Of a job that is not selected nobody knows here what it asks for.
-    let asked: LazyCell<HashMap<&JobId, &Fingerprint>, _> =
-        LazyCell::new(|| jobs.iter().map(|planned| (&planned.job.id, planned.job.request.fingerprint())).collect());
-    let asks_for_another = |attempt: &Attempt| match asked.get(&attempt.job) {
-        Some(now) => **now != attempt.fingerprint,
-        None => !(given.is_in_manifest)(&attempt.job),
-    };
-    // Each id once, by its newest attempt, in the order of the ids: takes of one request are told take by take.
-    let mut paid: HashMap<&Fingerprint, BTreeMap<&JobId, &Attempt>> = HashMap::new();
-    for attempt in given.history.attempts().filter(|attempt| attempt.charge() != Charge::None) {
-        if asks_for_another(attempt) {
-            paid.entry(&attempt.fingerprint).or_default().insert(&attempt.job, attempt);
-        }
-    }
-    if paid.is_empty() {
-        return Vec::new();
-    }
-    let due = jobs.iter().filter(|planned| matches!(planned.action, Action::Submit | Action::Changed));
-    due.filter_map(|planned| {
-        let (_, old) = paid.get_mut(planned.job.request.fingerprint())?.pop_first()?;
-        let before = if asked.contains_key(&old.job) { Before::Changed } else { Before::Gone };
-        Some(Repurchase::of(&planned.job, before(old.job.clone()), old))
-    })
-    .collect()
 }

@@ -53,7 +53,7 @@ pub(super) struct Decision {
     pub reason: Cow<'static, str>,
     /// The attempt that the action is about: the one to poll, the one that is done, the one in doubt.
     pub attempt: Option<AttemptId>,
-    /// Why somebody's choice to take it again is not followed, if it is not.
+    /// The reason to skip a retake of it, if one is skipped.
     pub spent_choice: Option<SpentChoice>,
 }
 
@@ -120,6 +120,7 @@ fn regardless_of_review<'a>(
             Some(SpentChoice::NotTheLastTake) => {
                 "is completed, and the choice to take it again is not about its last take"
             }
+            Some(SpentChoice::AlreadyRetaken) => "is completed, and the interrupted run retook it",
             Some(SpentChoice::RetakeFailed) => "is completed, and its retake failed (--retry-failed tries again)",
             None => "is completed",
         };
@@ -161,15 +162,19 @@ fn regardless_of_review<'a>(
     Decision { action: Action::Submit, reason, attempt: None, spent_choice: None }
 }
 
-/// Why a choice is not followed of which this is the video that there is: something came after it, also in another wording, that may have
-/// been charged.
+/// The reason to skip a retake of a completed job: something that may have been charged was submitted after the video, also with another
+/// request.
 fn spent_choice<'a>(
     completed: &Attempt,
     attempts: impl DoubleEndedIterator<Item = &'a Attempt>,
     redo: Redo<'_>,
 ) -> Option<SpentChoice> {
-    let Retake::Of(_) = redo.retake else { return None };
     let last = attempts.rev().find(|attempt| !attempt.state.is_free())?;
+    match redo.retake {
+        Retake::Of(_) => {}
+        Retake::Any(Some(after)) if last.id > after => return Some(SpentChoice::AlreadyRetaken),
+        _ => return None,
+    }
     match last.state {
         _ if !redo.retake.is_about(completed) => Some(SpentChoice::NotTheLastTake),
         _ if last.id == completed.id => None,
@@ -237,6 +242,7 @@ mod tests {
             id: AttemptId(id),
             job: job.id,
             fingerprint: job.request.fingerprint().clone(),
+            normalized: Request::normalized(&job.spec),
             request: job.request.body().to_owned(),
             model: job.spec.model,
             price: job.price,
@@ -304,7 +310,7 @@ mod tests {
     #[test]
     fn a_wish_buys_again_only_what_has_ended() {
         use AttemptState as S;
-        let redo = Redo { retry_failed: true, retake: Retake::Any };
+        let redo = Redo { retry_failed: true, retake: Retake::Any(None) };
         let wished = |history: &[Attempt]| decide(&job("now"), history.iter(), redo).action;
         assert_eq!(wished(&[attempt(1, "now", S::Failed)]), Action::Retry);
         assert_eq!(wished(&[attempt(1, "now", S::Completed)]), Action::Retry);
@@ -367,7 +373,7 @@ mod tests {
             let retake = match retake {
                 None => Retake::No,
                 Some(false) => Retake::Of(&chosen),
-                Some(true) => Retake::Any,
+                Some(true) => Retake::Any(None),
             };
             let wished = decide(&job("now"), history.iter(), Redo { retry_failed, retake });
             let open = history.iter().any(|attempt| {

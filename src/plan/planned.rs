@@ -25,11 +25,13 @@ pub struct Planned {
     /// How many submissions of it came before, without those that certainly bought nothing; what was bought under the approval
     /// at hand did not.
     pub earlier: usize,
-    /// Why somebody's choice to take it again is not followed, if it is not.
+    /// The reason to skip a retake of it, if one is skipped.
     pub spent_choice: Option<SpentChoice>,
     /// Whether it is bought by the plan that is to be approved: also if that has been done under the approval at hand.
     pub is_to_be_approved: bool,
-    /// Whether a retake names it that the approval at hand doesn't cover.
+    /// The attempts elsewhere that may have paid for its normalized request, as far as the guard against repurchases asks.
+    pub paid_elsewhere: Option<u32>,
+    /// True if a retake names it that the approval doesn't cover.
     pub is_uncovered: bool,
 }
 

@@ -46,10 +46,12 @@ pub enum Before {
     Gone(JobId),
     /// The ledger has it in the same batch under an id that asks for something else by now.
     Changed(JobId),
-    /// The ledger has it under its own id, with other blanks, ends of lines or Unicode forms in its prompt.
-    Respaced,
+    /// The ledger has it under its own ID, in a spelling that is the same when normalized.
+    Respelled,
     /// The ledger has the same request under another name.
     OtherName(BatchKey, JobId),
+    /// The ledger has the same request in a batch whose value differs only in case, Unicode form, or whitespace.
+    OtherBatch(BatchKey, JobId),
     /// A report in the output folder has it, and the ledger does not.
     Reported(PathBuf),
 }

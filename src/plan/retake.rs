@@ -1,18 +1,20 @@
-//! Which completed jobs are to be bought once more: `--retake`.
+//! Retakes: which completed jobs are due once more (`--retake`).
 //!
-//! A pattern asks each time anew, whatever there is. A choice that somebody made on the page is about the video that they saw: once anything
-//! was submitted after it that may have been charged, the choice is spent. So a run that was cut short may be started again with the same
-//! choices, by a person or by cron, and no job is taken again twice.
+//! A choice is about the video that the reviewer saw. Once anything that may have been charged was submitted after it, the choice is spent. A
+//! pattern asks for one more video of each job that it names; until the run that began with it has ended, the same patterns continue it. So
+//! after a kill, the same command buys nothing twice.
 
 use std::collections::{HashMap, HashSet};
 
 use super::select::{IdGlobs, InvalidGlob};
-use crate::domain::{Attempt, JobId, TaskId};
+use crate::domain::{Attempt, AttemptId, JobId, TaskId, UnfinishedRetake};
 
 /// What is to be taken again.
 #[derive(Clone, Debug, Default)]
 pub struct Retakes {
     globs: IdGlobs,
+    /// The patterns, sorted.
+    words: Vec<String>,
     chosen: HashMap<JobId, HashSet<TaskId>>,
 }
 
@@ -22,27 +24,37 @@ pub(super) enum Retake<'r> {
     /// Nothing.
     #[default]
     No,
-    /// To take it again, whatever there is of it.
-    Any,
+    /// To retake it, unless an attempt after this one did that already: the pattern continues a run that didn't end.
+    Any(Option<AttemptId>),
     /// To take it again as long as its last take is of one of these tasks.
     Of(&'r HashSet<TaskId>),
 }
 
-/// Why a choice to take a job again is not followed: it was about a video, and something was bought since.
+/// The reason to skip a retake: something was bought since the video that it is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SpentChoice {
     /// It is not about the last take.
     NotTheLastTake,
     /// That failed, and may have been charged.
     RetakeFailed,
+    /// The run that began with the same patterns did it before it was interrupted.
+    AlreadyRetaken,
 }
 
 impl Retake<'_> {
-    /// Whether this very attempt is to be made once more.
+    /// The same as a part of an unfinished retake.
+    pub(super) fn within(self, begun: Option<&UnfinishedRetake>) -> Self {
+        match self {
+            Self::Any(_) => Self::Any(begun.map(|begun| AttemptId(begun.after))),
+            other => other,
+        }
+    }
+
+    /// Returns whether it asks for another video in the place of this attempt's.
     pub(super) fn is_about(self, attempt: &Attempt) -> bool {
         match self {
             Self::No => false,
-            Self::Any => true,
+            Self::Any(_) => true,
             Self::Of(tasks) => attempt.task.as_ref().is_some_and(|task| tasks.iter().any(|id| task.has(id))),
         }
     }
@@ -51,16 +63,32 @@ impl Retake<'_> {
 impl Retakes {
     /// Takes again what matches a glob, and each job that somebody chose while its video was of this task.
     pub fn new(globs: &[String], chosen: impl IntoIterator<Item = (JobId, TaskId)>) -> Result<Self, InvalidGlob> {
-        let mut retakes = Self { globs: IdGlobs::new(globs)?, chosen: HashMap::new() };
+        let mut words = globs.to_vec();
+        words.sort_unstable();
+        words.dedup();
+        let mut retakes = Self { globs: IdGlobs::new(globs)?, words, chosen: HashMap::new() };
         for (job, task) in chosen {
             retakes.chosen.entry(job).or_default().insert(task);
         }
         Ok(retakes)
     }
 
+    /// Returns whether these are the patterns of a retake that didn't end.
+    #[must_use]
+    pub fn continues(&self, begun: &UnfinishedRetake) -> bool {
+        self.words == begun.globs
+    }
+
+    /// A retake by these patterns that begins now, after the newest attempt of the batch; nothing without patterns.
+    #[must_use]
+    pub fn begin(&self, newest: Option<AttemptId>) -> Option<UnfinishedRetake> {
+        let after = newest.map_or(0, |newest| newest.0);
+        (!self.words.is_empty()).then(|| UnfinishedRetake { globs: self.words.clone(), after })
+    }
+
     pub(super) fn of(&self, job: &JobId) -> Retake<'_> {
         match self.chosen.get(job) {
-            _ if self.globs.has(job.as_str()) => Retake::Any,
+            _ if self.globs.has(job.as_str()) => Retake::Any(None),
             Some(tasks) => Retake::Of(tasks),
             None => Retake::No,
         }

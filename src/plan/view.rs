@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::build::Plan;
 use super::decide::Action;
 use super::repurchase::{Before, Repurchase};
+use super::service_view::ServiceView;
 use crate::domain::{BatchKey, Digest, Inputs, Labels, TaskId, Usd};
 
 /// What a run would do.
@@ -45,15 +46,6 @@ pub struct PlanView<'p> {
     pub inputs: &'p Inputs,
     /// What a person should know, in sentences.
     pub warnings: Vec<String>,
-}
-
-/// The service as a plan names it. An approval doesn't cover it; a run reports a difference.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub struct ServiceView {
-    /// The base URL; null if none is set, and in the sandbox.
-    pub base_url: Option<String>,
-    /// The names of the headers for a gateway, sorted.
-    pub headers: Vec<String>,
 }
 
 /// One selected job.
@@ -135,8 +127,9 @@ pub(super) struct LimitView {
 pub struct RepurchaseView<'p> {
     job: &'p str,
     /// Where that is known from: `gone` (an id that is gone from the manifest), `changed` (an id that asks for something else by now),
-    /// `respaced` (the id itself, with other blanks, ends of lines or Unicode forms in its prompt), `other_name` (another name of the ledger), `report`
-    /// (a report in the output folder, of which the ledger knows nothing).
+    /// `respelled` (the ID itself, with other whitespace, case, quotes, dashes, or Unicode forms), `other_name` (another name of the ledger),
+    /// `other_batch` (a batch value that differs in case, Unicode form, or whitespace), `report` (a report in the output directory whose task
+    /// the ledger doesn't have for this job).
     known_from: &'static str,
     /// The name, batch and id of the earlier purchase.
     name: &'p str,
@@ -157,8 +150,9 @@ impl<'p> RepurchaseView<'p> {
         let (known_from, key, id) = match &repurchase.before {
             Before::Gone(id) => ("gone", key, id),
             Before::Changed(id) => ("changed", key, id),
-            Before::Respaced => ("respaced", key, own),
+            Before::Respelled => ("respelled", key, own),
             Before::OtherName(key, id) => ("other_name", key, id),
+            Before::OtherBatch(key, id) => ("other_batch", key, id),
             Before::Reported(_) => ("report", key, own),
         };
         Self {

@@ -7,6 +7,7 @@ use crate::catalog::Catalog;
 use crate::domain::{Account, Attempt, JobId};
 use crate::download::{self, Downloader, HostPolicy};
 use crate::engine::Settings;
+use crate::plan::Plan;
 use crate::sandbox::{self, Sandbox};
 use crate::service::{ApiKey, ClientError, Credentials, Endpoint, FinalWords, HttpService};
 
@@ -119,6 +120,13 @@ impl Connection {
         let words = FinalWords { completed: words.completed.clone(), failed: words.failed.clone() };
         let service = HttpService::new(endpoint, credentials, options.free_server_errors)?.with_final_words(words);
         Ok(Self { service, account, options, simulator })
+    }
+
+    /// A job to submit whose request contains the key or another secret.
+    pub(super) fn with_secret(&self, plan: &Plan) -> Option<JobId> {
+        let due = plan.jobs.iter().filter(|planned| planned.action.buys());
+        let found = due.map(|planned| &planned.job).find(|job| self.service.has_secret(job.request.body()));
+        found.map(|job| job.id.clone())
     }
 
     /// The service.

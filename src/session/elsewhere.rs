@@ -116,6 +116,7 @@ impl<H> Elsewhere<H> {
         let ids: HashSet<&JobId> = self.jobs.iter().map(|job| &job.id).collect();
         let is_here = |_: &_, _: &_| true;
         let input = PlanInput {
+            manifest: &self.jobs,
             key: self.key.clone(),
             is_simulated: session.ledger.is_simulated(),
             is_in_manifest: &|id| ids.contains(id),
@@ -217,7 +218,7 @@ async fn report_one<L: Ledger>(session: &Session<L>, other: &Elsewhere<L::Held>)
     let writer = if other.folder.is_shared { Writer::new(Vec::new()) } else { Writer::usual(&other.out) };
     writer.check()?;
     if !other.folder.is_shared {
-        purchases::keep_what_only_the_report_knows(&session.ledger, &other.out, &other.key, &other.history).await?;
+        purchases::keep_what_only_the_report_knows(&session.ledger, &other.out, &other.key, &other.history)?;
     }
     let reporter = Reporter {
         key: other.key.clone(),

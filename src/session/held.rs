@@ -21,6 +21,7 @@ impl<L: Ledger> Session<L> {
     /// Takes the batch, so that nobody else runs it, and plans anew.
     pub async fn hold(&self) -> Result<Held<'_, L>, Refusal> {
         self.check_reports()?;
+        self.check_outputs()?;
         let (home, ledger) = (self.options.home.is_simulated(), self.ledger.is_simulated());
         if home != ledger {
             // The pace of a rehearsal is none for real money.
@@ -50,6 +51,14 @@ impl<L: Ledger> Held<'_, L> {
     pub fn check_limits(&self) -> Result<(), Refusal> {
         let Some(limit) = self.plan.passed_limits().next() else { return Ok(()) };
         Err(Refusal::OverLimit { cost: self.plan.cost_under(limit), limit: limit.clone() })
+    }
+
+    /// Refuses to buy while purchases are frozen.
+    pub fn check_freeze(&self) -> Result<(), Refusal> {
+        match &self.plan.frozen {
+            Some(freeze) if self.plan.jobs.iter().any(|planned| planned.action.buys()) => Err(freeze.clone().into()),
+            _ => Ok(()),
+        }
     }
 
     /// Refuses a plan that is another one than was approved.

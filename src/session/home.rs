@@ -56,6 +56,11 @@ impl Home {
         self.is_simulated
     }
 
+    /// A file as the manifest names it.
+    pub(super) fn beside_manifest(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
     /// The ledger. Nothing on the way may be a link.
     pub fn ledger(&self) -> Result<SqliteLedger, ThroughALink> {
         let name = if self.is_simulated { "sandbox.db" } else { "ledger.db" };

@@ -14,7 +14,7 @@
 //! # The rooms inside
 //!
 //! [`start`], [`held`], [`ready`] and [`outcome`] are the steps, [`options`], [`consent`], [`connection`] and [`home`] what they
-//! are given, and [`refusal`] what ends them early. [`planning`] makes the plan, with [`limits`] and what [`purchases`] finds to have been bought before.
+//! are given, and [`refusal`] what ends them early. [`outputs`] guards the files of a run against its videos. [`planning`] makes the plan, with [`limits`] and what [`purchases`] finds to have been bought before.
 //! [`elsewhere`] looks after other batches of the same name, and [`unreported`] remembers them. [`together`] is what a run does with other runners of its batch. [`executor`] starts a program for each video. [`reporter`] writes reports beside the run, [`report_only`] without one.
 
 mod connection;
@@ -26,6 +26,7 @@ mod home;
 mod limits;
 mod options;
 mod outcome;
+mod outputs;
 mod planning;
 mod purchases;
 mod ready;
@@ -42,10 +43,11 @@ pub use held::Held;
 pub use home::{Home, ThroughALink};
 pub use options::{Options, RedoOptions};
 pub use outcome::{Collected, Outcome};
+pub use outputs::Replaces;
 pub use ready::Ready;
 pub use refusal::Refusal;
 pub use reporter::{Reported, ReporterError};
 pub use start::Session;
 
-pub use crate::engine::{Outcome as EngineOutcome, RunEvent, Settings, Stop, StopReason};
+pub use crate::engine::{Outcome as EngineOutcome, RunEvent, Settings, Stop, StopReason, echo_differences};
 pub use crate::hooks::{AssetCommand, NoCommand, Program};

@@ -19,6 +19,8 @@ pub struct Options {
     pub out: PathBuf,
     /// The files that the reports go to.
     pub reports: Writer,
+    /// Files of the user that the run reads or writes besides the manifest's inputs and the reports: no video takes their place.
+    pub own_files: Vec<PathBuf>,
     /// Which jobs.
     pub selection: Selection,
     /// How many of the due jobs are bought, if not all of them.
@@ -60,6 +62,7 @@ impl Options {
             settings: if home.is_simulated() { super::connection::simulator_settings() } else { Settings::default() },
             home,
             out,
+            own_files: Vec::new(),
             selection: Selection::default(),
             few: None,
             redo: RedoOptions::default(),

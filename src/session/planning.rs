@@ -37,6 +37,7 @@ pub(super) async fn plan_against<L: Ledger>(session: &Session<L>, history: &Hist
         PlanInput {
             key: manifest.key.clone(),
             is_simulated: session.ledger.is_simulated(),
+            manifest: &manifest.jobs,
             is_in_manifest: &is_in_manifest,
             history,
             run_limit: limits::of_the_run(options.max_cost, &manifest.budget),
@@ -54,8 +55,8 @@ pub(super) async fn plan_against<L: Ledger>(session: &Session<L>, history: &Hist
     if options.fetches_only {
         plan.only_fetch();
     }
-    let bought = purchases::bought_before(session, &plan, history).await?;
-    plan.repurchases.extend(bought);
+    plan.frozen = session.ledger.frozen().await?;
+    purchases::add_repurchases(session, &mut plan, history).await?;
     let open = session.ledger.open_elsewhere(&manifest.key).await?;
     plan.elsewhere = if options.collects { open_elsewhere(open, options.downloads) } else { Vec::new() };
     Ok(plan)

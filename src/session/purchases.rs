@@ -7,61 +7,71 @@ use std::path::Path;
 use super::home::Home;
 use super::refusal::Refusal;
 use super::start::Session;
-use crate::domain::{Attempt, BatchKey, Charge, Fingerprint, History, JobId, TaskId};
+use crate::domain::{Attempt, BatchKey, Charge, Fingerprint, History, JobId, Request, TaskId};
 use crate::ledger::{BoughtElsewhere, Ledger, Unavailable};
-use crate::plan::{Action, Before, Plan, Repurchase};
+use crate::plan::{Action, Before, Plan, Planned, Repurchase};
 use crate::report::{EarlierJob, earlier_jobs, set_aside};
 
-/// The jobs of a plan that were bought before. What a person asked to buy again is not among them, and neither is what the
-/// simulator would make: that costs nothing.
-pub(super) async fn bought_before<L: Ledger>(
+/// Adds what other batches and earlier reports say of the due jobs. What a person asked to buy again is not looked at, and neither is what
+/// the simulator would make: that costs nothing.
+pub(super) async fn add_repurchases<L: Ledger>(
     session: &Session<L>,
-    plan: &Plan,
+    plan: &mut Plan,
     history: &History,
-) -> Result<Vec<Repurchase>, Unavailable> {
-    let due = || plan.jobs.iter().filter(|planned| planned.action.buys() && planned.action != Action::Retry);
-    if session.ledger.is_simulated() || due().next().is_none() {
-        return Ok(Vec::new());
+) -> Result<(), Unavailable> {
+    if session.ledger.is_simulated() {
+        return Ok(());
     }
-    let requests = due().map(|planned| planned.job.request.fingerprint().clone()).collect();
-    let elsewhere = session.ledger.bought_under_other_names(&plan.key.name, requests).await?;
+    let Session { ledger, options, manifest, .. } = session;
+    let due = plan.jobs.iter_mut().filter(|planned| planned.action.buys() && planned.action != Action::Retry);
+    let mut due: Vec<(&mut Planned, Fingerprint)> = due
+        .map(|planned| {
+            let normalized = Request::normalized(&planned.job.spec);
+            (planned, normalized)
+        })
+        .collect();
+    if due.is_empty() {
+        return Ok(());
+    }
+    let requests = due.iter().map(|(_, request)| request.clone()).collect();
+    let elsewhere = ledger.bought_elsewhere(&plan.key, requests).await?;
     let elsewhere: HashMap<&Fingerprint, &BoughtElsewhere> =
-        elsewhere.iter().map(|bought| (&bought.attempt.fingerprint, bought)).collect();
+        elsewhere.iter().map(|bought| (&bought.attempt.normalized, bought)).collect();
+    for (planned, request) in &mut due {
+        planned.paid_elsewhere = Some(elsewhere.get(request).map_or(0, |bought| bought.attempts));
+    }
+    let mut told: HashSet<JobId> = plan.repurchases.iter().map(|before| before.job.clone()).collect();
     // Takes ask for the same, too: those that go beyond what was bought are new.
     let mut left: HashMap<&Fingerprint, u32> =
         elsewhere.iter().map(|(request, bought)| (*request, bought.jobs)).collect();
-    let known_from_ledger = due().filter_map(|planned| {
-        let request = planned.job.request.fingerprint();
-        let left = left.get_mut(request).filter(|left| **left > 0)?;
+    for (planned, request) in &due {
+        let job = &planned.job.id;
+        let Some(left) = left.get_mut(request).filter(|left| **left > 0 && !told.contains(job)) else { continue };
         *left -= 1;
-        Some((&planned.job.id, *elsewhere.get(request)?))
-    });
-    let renamed: HashSet<&JobId> = plan.repurchases.iter().map(|before| &before.job).collect();
-    let known_from_ledger = known_from_ledger.filter(|(job, _)| !renamed.contains(job));
-    let mut found: Vec<Repurchase> =
-        known_from_ledger.map(|(job, bought)| under_another_name(&session.options.home, job, bought)).collect();
-
-    let Session { ledger, options, manifest, .. } = session;
-    let reported = reported(ledger, &options.out, &manifest.key, history).await?;
+        told.insert(job.clone());
+        plan.repurchases.push(bought_in_another_batch(&options.home, &plan.key, job, elsewhere[request]));
+    }
+    let reported = reported(&options.out, &manifest.key, history);
     let reported: HashMap<&str, &EarlierJob> = reported.iter().map(|row| (row.id.as_str(), row)).collect();
-    let told: HashSet<JobId> = plan.repurchases.iter().chain(&found).map(|before| before.job.clone()).collect();
-    let unknown = due().filter(|planned| !told.contains(&planned.job.id));
-    let unknown: Vec<Repurchase> = unknown
-        .filter_map(|planned| {
-            Some(by_report(&session.options.out, &planned.job.id, reported.get(planned.job.id.as_str())?))
-        })
-        .collect();
-    found.extend(unknown);
-    Ok(found)
+    for (planned, _) in due.iter().filter(|(planned, _)| !told.contains(&planned.job.id)) {
+        let job = &planned.job.id;
+        if let Some(row) = reported.get(job.as_str()) {
+            plan.repurchases.push(by_report(&options.out, job, row));
+        }
+    }
+    Ok(())
 }
 
-fn under_another_name(home: &Home, job: &JobId, bought: &BoughtElsewhere) -> Repurchase {
+fn bought_in_another_batch(home: &Home, own: &BatchKey, job: &JobId, bought: &BoughtElsewhere) -> Repurchase {
     let BoughtElsewhere { batch, attempt, .. } = bought;
     let file = attempt.file.as_ref().and_then(|file| Some(home.out(batch).ok()?.join(file.path.as_str())));
     let file = file.filter(|path| path.exists()).map(|path| path.display().to_string());
     Repurchase {
         job: job.clone(),
-        before: Before::OtherName(batch.clone(), attempt.job.clone()),
+        before: if own.name == batch.name { Before::OtherBatch } else { Before::OtherName }(
+            batch.clone(),
+            attempt.job.clone(),
+        ),
         state: attempt.state.name().to_owned(),
         price: Some(attempt.price),
         task: attempt.task.as_ref().map(|task| task.id.clone()),
@@ -69,15 +79,10 @@ fn under_another_name(home: &Home, job: &JobId, bought: &BoughtElsewhere) -> Rep
     }
 }
 
-/// The jobs of an earlier report in the folder that it calls bought, or perhaps, and of which the ledger knows nothing.
-async fn reported<L: Ledger>(
-    ledger: &L,
-    out: &Path,
-    key: &BatchKey,
-    history: &History,
-) -> Result<Vec<EarlierJob>, Unavailable> {
+/// The jobs of an earlier report in the directory that it calls bought, or perhaps, and of which the ledger has no such attempt. A task that the
+/// ledger has under another job counts: one of the two is wrong.
+fn reported(out: &Path, key: &BatchKey, history: &History) -> Vec<EarlierJob> {
     let rows = earlier_jobs(out, key);
-    let known = ledger.known_tasks(rows.iter().filter_map(task).collect()).await?;
     // Also under an id that the job had when its report was written.
     let moved = history.attempts().filter_map(|attempt| Some((attempt.particulars.bought_as.as_deref()?, attempt)));
     let moved: Vec<(&JobId, &Attempt)> = moved.collect();
@@ -90,16 +95,16 @@ async fn reported<L: Ledger>(
         match task(row) {
             // Set aside, it stays after it was knowingly bought again with this ledger.
             Some(_) if row.is_set_aside && attempts.iter().any(|attempt| attempt.charge() != Charge::None) => false,
-            Some(task) => !known.contains(&task),
+            Some(task) => !attempts.iter().any(|attempt| attempt.task.as_ref().is_some_and(|names| names.has(&task))),
             // One in doubt has no task. Where the ledger has any attempt of the job, it knows better.
             None => row.state == "in_doubt" && attempts.is_empty(),
         }
     };
-    Ok(rows.into_iter().filter(is_unknown).collect())
+    rows.into_iter().filter(is_unknown).collect()
 }
 
 /// Sets aside what only the report knows, which is about to be written anew from the ledger.
-pub(super) async fn keep_what_only_the_report_knows<L: Ledger>(
+pub(super) fn keep_what_only_the_report_knows<L: Ledger>(
     ledger: &L,
     out: &Path,
     key: &BatchKey,
@@ -109,7 +114,7 @@ pub(super) async fn keep_what_only_the_report_knows<L: Ledger>(
         return Ok(());
     }
     let mut seen = HashSet::new();
-    let mut rows = reported(ledger, out, key, history).await?;
+    let mut rows = reported(out, key, history);
     rows.retain(|row| seen.insert((row.id.clone(), row.task_id.clone())));
     if rows.is_empty() {
         return Ok(());

@@ -14,8 +14,9 @@ use super::executor::{Executions, Executor};
 use super::held::Held;
 use super::outcome::Outcome;
 use super::refusal::Refusal;
+use super::start::Session;
 use super::{elsewhere, limits, purchases, together};
-use crate::domain::Account;
+use crate::domain::{Account, History, with_causes};
 use crate::download::{Downloader, Downloads};
 use crate::engine::{self, Engine, RunEvent, Stop};
 use crate::files::sweep;
@@ -34,6 +35,7 @@ impl<'s, L: Ledger> Held<'s, L> {
     /// Refuses what passes a limit, another plan than was approved, and tasks that the service would not know. `connection` may be missing where the plan
     /// needs no service ([`Plan::needs_service`]).
     pub fn ready(mut self, connection: Option<Connection>) -> Result<Ready<'s, L>, Refusal> {
+        self.check_freeze()?;
         self.check_limits()?;
         self.check_approval()?;
         self.check_pictures()?;
@@ -43,6 +45,9 @@ impl<'s, L: Ledger> Held<'s, L> {
                 return Err(Refusal::OtherKind { ledger_is_simulated: self.session.ledger.is_simulated() });
             }
             Some(connection) => {
+                if let Some(job) = connection.with_secret(&self.plan) {
+                    return Err(Refusal::KeyInRequest { job });
+                }
                 elsewhere::leave_foreign(&self.others, &mut self.plan, connection);
                 connection.check_owner(self.plan.outstanding())?;
             }
@@ -103,7 +108,8 @@ impl<'s, L: Ledger> Ready<'s, L> {
         }
         // Before the reports are written anew: the old one may be all that is left of what was bought.
         let (out, key) = (&session.options.out, &session.manifest.key);
-        purchases::keep_what_only_the_report_knows(&session.ledger, out, key, &history).await?;
+        purchases::keep_what_only_the_report_knows(&session.ledger, out, key, &history)?;
+        let retake = begin_retake(session, &batch, &plan, &history).await?;
         drop(history);
         let reporter = session.reporter();
         // What reports of killed runs left on their way.
@@ -178,6 +184,10 @@ impl<'s, L: Ledger> Ready<'s, L> {
             never = reporter.keep_writing(&has_news) => match never {},
             never = elsewhere::give_back(session, &others) => match never {},
         };
+        if retake && let Err(error) = batch.keep_retake(None).await {
+            // The run itself is over: the same patterns would only continue it.
+            tracing::warn!("can't record the end of the retake: {}", with_causes(&error));
+        }
         // The batch stays held until its reports are written.
         let reported = reporter.write().await;
         let collected = elsewhere::report(session, others).await;
@@ -186,4 +196,20 @@ impl<'s, L: Ledger> Ready<'s, L> {
         run.stopped = stop.reasons();
         Ok(Outcome { run, unexecuted, collected, reported })
     }
+}
+
+/// Remembers a retake by patterns before its first submission, so that the same patterns continue it after a kill; returns whether there is one.
+async fn begin_retake<L: Ledger>(
+    session: &Session<L>,
+    batch: &L::Held,
+    plan: &Plan,
+    history: &History,
+) -> Result<bool, Refusal> {
+    let retakes = &session.options.redo.retake;
+    if history.retake().is_some_and(|begun| retakes.continues(begun)) {
+        return Ok(true);
+    }
+    let Some(begun) = retakes.begin(plan.newest) else { return Ok(false) };
+    batch.keep_retake(Some(begun)).await?;
+    Ok(true)
 }

@@ -3,8 +3,9 @@
 use std::error::Error;
 
 use super::connection::{ConnectionError, OtherAccount};
+use super::outputs::Replaces;
 use super::reporter::ReporterError;
-use crate::domain::{Digest, MovedOnto, Usd};
+use crate::domain::{Digest, Freeze, JobId, MovedOnto, Usd};
 use crate::ledger::{HoldError, LedgerError, Unavailable};
 use crate::plan::Limit;
 use crate::report::NoReport;
@@ -27,12 +28,24 @@ pub enum Refusal {
     /// What would be replaced by a report is none.
     #[error(transparent)]
     NoReport(#[from] NoReport),
+    /// The request of a job contains the key, which would go to the service and into reports.
+    #[error("the request of `{job}` contains the API key or another secret")]
+    KeyInRequest {
+        /// The job.
+        job: JobId,
+    },
+    /// A video would take the place of a file of the run.
+    #[error(transparent)]
+    Replaces(#[from] Replaces),
     /// Something else can't be written.
     #[error(transparent)]
     Files(Box<dyn Error + Send + Sync>),
     /// The service can't be spoken to.
     #[error(transparent)]
     Connection(#[from] ConnectionError),
+    /// The ledger allows no purchase.
+    #[error(transparent)]
+    Frozen(#[from] Freeze),
     /// The run would pass a limit on spending.
     #[error(
         "the run would cost ${cost}{}, and the limit is ${} ({}){}",

@@ -19,8 +19,7 @@ impl<L: Ledger> Session<L> {
     pub async fn report(&self) -> Result<Reported, Refusal> {
         self.check_reports()?;
         let history = self.history().await?;
-        purchases::keep_what_only_the_report_knows(&self.ledger, &self.options.out, &self.manifest.key, &history)
-            .await?;
+        purchases::keep_what_only_the_report_knows(&self.ledger, &self.options.out, &self.manifest.key, &history)?;
         drop(history);
         Ok(self.reporter().write().await?)
     }

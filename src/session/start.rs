@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::options::Options;
+use super::outputs;
 use super::refusal::Refusal;
 use super::reporter::Reporter;
 use crate::domain::{History, Job};
@@ -53,6 +54,15 @@ impl<L: Ledger> Session<L> {
     /// How fast, and for how long.
     pub fn settings(&self) -> &Settings {
         &self.options.settings
+    }
+
+    /// Refuses jobs whose video would take the place of a file that the run reads or writes.
+    pub fn check_outputs(&self) -> Result<(), Refusal> {
+        let Self { manifest, selected, options, .. } = self;
+        let inputs = manifest.inputs.files.iter().map(|name| options.home.beside_manifest(name));
+        let reports = options.reports.paths().map(Path::to_owned);
+        let files = options.own_files.iter().cloned().chain(inputs).chain(reports);
+        Ok(outputs::check(selected, &options.out, files)?)
     }
 
     /// Refuses to replace a file by a report that is none itself.

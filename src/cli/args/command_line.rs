@@ -164,6 +164,9 @@ pub(crate) struct ResolveArgs {
     pub job: Option<String>,
     #[command(flatten)]
     pub verdict: Verdict,
+    /// Record the task even if its model, duration, shape, or time differs from the job's
+    #[arg(long, requires = "task", help_heading = "What became of it")]
+    pub anyway: bool,
     #[command(flatten)]
     pub service: ServiceArgs,
 }

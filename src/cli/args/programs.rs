@@ -21,6 +21,9 @@ pub(crate) struct ProgramArgs {
     #[arg(long, env = "SHOTLIST_EXEC", hide_env_values = true, value_name = "CMD")]
     pub exec: Option<String>,
     /// How long a program may take before it is killed and counts as failed
+    ///
+    /// The program and the processes of its group are killed. A process that starts a session of its own (`setsid`) survives, and so does
+    /// every program if shotlist itself is killed: the next run starts it again beside that.
     #[arg(long, env = "SHOTLIST_PROGRAM_TIMEOUT", hide_env_values = true, value_name = "DURATION", default_value = "10m", value_parser = duration)]
     pub program_timeout: Duration,
 }

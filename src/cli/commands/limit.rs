@@ -46,7 +46,7 @@ async fn change(ledger: &AnyLedger, set: &LimitSetArgs) -> Result<(), Failure> {
         ledger.set_owner_limit(limit, amount.is_some()).await?;
     }
     if set.stop || set.resume {
-        let why = set.stop.then_some("its owner said so");
+        let why = set.stop.then_some("`shotlist limit set --stop`");
         match ledger {
             AnyLedger::File(file) => file.set_stop(why).await?,
             AnyLedger::Server(server) => server.set_stop(why).await?,
@@ -72,14 +72,13 @@ async fn shown(ledger: &AnyLedger) -> Result<Page, Failure> {
     if limits.is_empty() {
         page.line("no limit is set");
     }
-    if let AnyLedger::Server(server) = ledger {
-        let (slots, stopped) = server.rule().await?;
-        if let Some(slots) = slots {
-            page.line(format_args!("tasks at the service: {slots} for all runners together"));
-        }
-        if let Some(why) = stopped {
-            page.line(format_args!("nobody buys: {why}; `shotlist limit set --resume` ends that"));
-        }
+    if let AnyLedger::Server(server) = ledger
+        && let Some(slots) = server.slots().await?
+    {
+        page.line(format_args!("tasks at the service: {slots} for all runners together"));
+    }
+    if let Some(freeze) = ledger.frozen().await? {
+        page.line(format_args!("{freeze}; `shotlist limit set --resume` allows them again"));
     }
     Ok(page)
 }

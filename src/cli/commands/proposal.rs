@@ -39,6 +39,7 @@ impl Run<'_> {
                 let warnings = warnings
                     .into_iter()
                     .map(|(_, message)| message)
+                    .chain(plan.frozen.iter().map(ToString::to_string))
                     .chain(pictures)
                     .chain(ui::spent_choices(plan))
                     .chain(bought)

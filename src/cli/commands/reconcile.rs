@@ -13,17 +13,21 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::{paths, runtime};
 use crate::domain::{BatchKey, hex};
+use crate::files::read_at_most;
 use crate::ledger::{AnyLedger, Event, HeldBatch as _, Ledger as _};
 use crate::ui::{self, Again, Terminal};
 
 /// The digits of a bill's SHA-256 that tell it from another of its name.
 const DIGITS: usize = 12;
 
+/// The largest bill, in bytes.
+const LARGEST_BILL: u64 = 512 << 20;
+
 /// Says where bill and ledger differ; with `--apply`, writes down what the bill settles.
 pub(super) fn reconcile(args: &ReconcileArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let usage = |message: String| Failure::plain(Exit::Usage, message);
     let unread = |why: String| usage(format!("the bill {}: {why}", args.bill.display()));
-    let bytes = std::fs::read(&args.bill).map_err(|error| unread(format!("it can't be read: {error}")))?;
+    let bytes = read_at_most(&args.bill, LARGEST_BILL).map_err(|error| unread(format!("can't read it: {error}")))?;
     let columns = Columns { task: &args.task, usd: &args.usd, time: args.time.as_deref() };
     let bill = read(&bytes, &columns).map_err(|error| {
         let failure = unread(error.to_string());

@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use jiff::SignedDuration;
+
 use crate::catalog::Catalog;
 use crate::cli::args::{ResolveArgs, SelectArgs, Verdict};
 use crate::cli::connect::{address, connect};
@@ -14,7 +16,8 @@ use crate::domain::{Attempt, AttemptState, BatchKey, Charge, History, Move, Task
 use crate::ledger::{AnyBatch, AnyLedger, Event, HeldBatch as _, Ledger as _};
 use crate::manifest::Manifest;
 use crate::plan::IdGlobs;
-use crate::service::{PollAnswer, Status, VideoService};
+use crate::service::{PollAnswer, Status, TaskReport, VideoService};
+use crate::session::echo_differences;
 use crate::ui::{self, Again, Terminal};
 
 /// How often a task has to be seen under another name than it was asked by, before that is taken for its own.
@@ -172,7 +175,10 @@ async fn confirmed(
     let address = address(&args.manifest, &args.service)?;
     let connection = connect(address, &args.manifest, &args.service, false).await?;
     connection.check_owner([doubtful].into_iter())?;
-    let (names, is_strange) = seen_at_the_service(connection.service(), &task, &doubtful.model).await?;
+    let (names, is_strange, report) = seen_at_the_service(connection.service(), &task).await?;
+    if !args.anyway {
+        refuse_mismatch(&task, &report, doubtful)?;
+    }
     // Where the service names the task that was asked for, a second name of another's is left out when it is written down.
     if let Some(alias) = names.alias.as_ref().filter(|_| is_strange) {
         refuse_the_task_of_another(ledger, alias).await?;
@@ -183,6 +189,29 @@ async fn confirmed(
     Ok(names)
 }
 
+/// The most that the clocks of this machine and the service may differ.
+const CLOCK_DIFFERENCE: SignedDuration = SignedDuration::from_mins(10);
+
+/// Refuses a task whose model, duration, shape, or time differs from the job's: it is probably another job's.
+fn refuse_mismatch(task: &TaskId, report: &TaskReport, attempt: &Attempt) -> Result<(), Failure> {
+    let mut differences = echo_differences(&attempt.request, &report.echo);
+    // A gateway may have its own names for models; one that the catalog has is another model.
+    let other = report.echo.model.as_deref().filter(|other| *other != attempt.model);
+    differences.extend(
+        other
+            .filter(|other| Catalog::embedded().model(other).is_some())
+            .map(|other| format!("model {other} where {} was asked for", attempt.model)),
+    );
+    let ended = report.completed_at.filter(|ended| *ended + CLOCK_DIFFERENCE < attempt.intended_at);
+    differences.extend(ended.map(|ended| format!("end at {ended}, before {} was submitted", attempt.intended_at)));
+    if differences.is_empty() {
+        return Ok(());
+    }
+    let message = format!("task {task} doesn't match {}: it has {}", attempt.job, differences.join(", and "));
+    Err(Failure::before_sending(Exit::Usage, message)
+        .with_help("check the task ID; pass `--anyway` if it is still this job's task"))
+}
+
 async fn refuse_the_task_of_another(ledger: &AnyLedger, task: &TaskId) -> Result<(), Failure> {
     let owner = ledger.owner(task).await?;
     owner.map_or(Ok(()), |(job, batch)| {
@@ -191,17 +220,17 @@ async fn refuse_the_task_of_another(ledger: &AnyLedger, task: &TaskId) -> Result
     })
 }
 
-/// The names of a task that the service knows, and whether it answers with another one than it was asked by. That one is
+/// The names of a task that the service knows, whether it answers with another one than it was asked by, and what it reports. Another name is
 /// believed if it stays the same.
 async fn seen_at_the_service(
     service: &impl VideoService,
     task: &TaskId,
-    model: &str,
-) -> Result<(TaskNames, bool), Failure> {
+) -> Result<(TaskNames, bool, TaskReport), Failure> {
     let usage = |message: String| Failure::before_sending(Exit::Usage, message);
     let (asked, mut stranger) = (TaskNames::from(task.clone()), None);
-    for poll in 0..STABLE {
-        if poll > 0 {
+    let mut polls = 0;
+    loop {
+        if polls > 0 {
             // A cache in between may have another's answer for a moment.
             tokio::time::sleep(BETWEEN_POLLS).await;
         }
@@ -221,23 +250,19 @@ async fn seen_at_the_service(
                 return Err(failure.with_help("try again later; the job stays in doubt until then"));
             }
         };
-        // A gateway may have names of its own for models; one that the catalogue knows is another model.
-        let other = report.echo.model.as_deref().filter(|other| *other != model);
-        if let Some(other) = other.filter(|other| Catalog::embedded().model(other).is_some()) {
-            return Err(usage(format!(
-                "the task {task} is of {other}, and the job asked for {model}: it is another job's"
-            )));
-        }
         let Some(name) = report.strange_name(&asked) else {
             let alias = report.names.iter().flat_map(TaskNames::each).find(|name| *name != task).cloned();
-            return Ok((TaskNames { id: task.clone(), alias }, false));
+            return Ok((TaskNames { id: task.clone(), alias }, false, report));
         };
         if stranger.as_ref().is_some_and(|known| known != name) {
             return Err(usage(format!("asked about the task {task}, the service answers about others")));
         }
+        polls += 1;
+        if polls == STABLE {
+            return Ok((TaskNames { id: task.clone(), alias: Some(name.clone()) }, true, report));
+        }
         stranger = Some(name.clone());
     }
-    Ok((TaskNames { id: task.clone(), alias: stranger }, true))
 }
 
 fn settled(event: &Event, attempt: &Attempt, again: &Again) -> String {

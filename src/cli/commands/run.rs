@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::Either;
 
-use crate::cli::approved::{Approval, approval, refuse_part};
+use crate::cli::approved::{Approval, approval, check, refuse_part};
 use crate::cli::args::{PlanFormat, RunArgs};
 use crate::cli::choices::{self, Patterns};
 use crate::cli::connect::{Address, address, connect};
@@ -16,12 +16,11 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::manifest::{Wanted, load};
 use crate::cli::monitors::Monitors;
-use crate::cli::service::service_view;
 use crate::cli::wanted::wanted;
 use crate::cli::{consent, destinations, ending, paths, programs, runtime, signals};
 use crate::domain::{BatchKey, JobId};
 use crate::ledger::{AnyLedger, HoldError};
-use crate::plan::{Approved, Few, Plan};
+use crate::plan::{Few, Plan};
 use crate::session::{Connection, Held, Options, Outcome, RedoOptions, Refusal, Reported, Session, Settings, Stop};
 use crate::ui::{self, Again, Progress, Terminal};
 
@@ -67,6 +66,7 @@ fn obey(args: &RunArgs, terminal: &Terminal, monitors: Option<&Monitors<'_>>) ->
             retry_failed: args.again.retry_failed,
             retake: retake.retakes().map_err(|error| Failure::before_sending(Exit::Usage, error.to_string()))?,
         },
+        own_files: paths::own_files(args),
         few: args.few.sample.map(Few::Spread).or(args.few.limit.map(Few::First)),
         max_cost: args.money.max_cost,
         approved,
@@ -169,13 +169,13 @@ impl Run<'_> {
     async fn go(&self, early: Option<Address>) -> Result<Exit, Failure> {
         let held = self.hold().await?;
         self.tell_what_is_open(&held);
+        held.check_freeze()?;
         held.check_limits()?;
         if let Err(refusal) = held.check_approval() {
             self.tell_differences(held.plan());
             return Err(refusal.into());
         }
-        self.warn_of_other_service()?;
-        self.check_uncovered_retakes(held.plan())?;
+        check(self.args, self.session.approved(), held.plan(), self.terminal)?;
         let connection = self.connection(held.plan(), early).await?;
         let ready = held.ready(connection)?;
         let left_out: HashSet<JobId> = ready.plan().left_out.iter().cloned().collect();
@@ -185,7 +185,7 @@ impl Run<'_> {
         let stop = Stop::default();
         if !ready.has_work() {
             self.begin().await;
-            let outcome = ready.run(&consent, &stop, &|_| {}).await?;
+            let outcome = Box::pin(ready.run(&consent, &stop, &|_| {})).await?;
             return self.end(outcome, &Bought::default(), &left_out, has_doubts_elsewhere);
         }
         let progress = Progress::new(self.terminal, &self.again, ready.plan(), self.session.settings());
@@ -251,28 +251,6 @@ impl Run<'_> {
         if let Some(monitors) = self.monitors {
             monitors.begin().await;
         }
-    }
-
-    /// Warns if the run submits to another service than a saved plan names: the digest doesn't cover it.
-    fn warn_of_other_service(&self) -> Result<(), Failure> {
-        let Some(approved) = self.session.approved().and_then(Approved::service) else { return Ok(()) };
-        let now = service_view(self.args)?;
-        if *approved != now {
-            self.terminal.warning(&ui::other_service(approved, &now));
-        }
-        Ok(())
-    }
-
-    /// Refuses `--retake` for what was bought under the approval itself, once nothing is left to submit. Before that, the same command
-    /// continues a killed run.
-    fn check_uncovered_retakes(&self, plan: &Plan) -> Result<(), Failure> {
-        let uncovered = plan.uncovered_retakes();
-        if uncovered.is_empty() || plan.jobs.iter().any(|planned| planned.action.buys()) {
-            return Ok(());
-        }
-        let message = format!("the approval doesn't cover retaking {}", ui::listed(&uncovered));
-        Err(Failure::before_sending(Exit::NotAllowed, message)
-            .with_help("leave out `--approved` to see the plan with the retake, and approve that"))
     }
 
     /// Tells what costs money without being part of this plan.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::domain::{
-    Account, Attempt, AttemptId, AttemptState, BatchKey, Fingerprint, History, JobId, Label, Move, TaskId, TaskNames,
-    Usd,
+    Account, Attempt, AttemptId, AttemptState, BatchKey, Fingerprint, Freeze, History, JobId, Label, Move, TaskId,
+    TaskNames, UnfinishedRetake, Usd,
 };
 use crate::ledger::{
     BoughtElsewhere, Event, HeldBatch, HoldError, Intent, Joining, Ledger, LedgerError, OpenElsewhere, Others,
@@ -87,16 +87,16 @@ impl Ledger for AnyLedger {
         either!(self, it => it.open_elsewhere(batch).await)
     }
 
-    async fn bought_under_other_names(
+    async fn bought_elsewhere(
         &self,
-        name: &str,
+        batch: &BatchKey,
         requests: Vec<Fingerprint>,
     ) -> Result<Vec<BoughtElsewhere>, Unavailable> {
-        either!(self, it => it.bought_under_other_names(name, requests).await)
+        either!(self, it => it.bought_elsewhere(batch, requests).await)
     }
 
-    async fn known_tasks(&self, tasks: Vec<TaskId>) -> Result<HashSet<TaskId>, Unavailable> {
-        either!(self, it => it.known_tasks(tasks).await)
+    async fn frozen(&self) -> Result<Option<Freeze>, Unavailable> {
+        either!(self, it => it.frozen().await)
     }
 
     fn is_shared(&self) -> bool {
@@ -160,6 +160,10 @@ impl HeldBatch for AnyBatch {
 
     async fn keep_picture_address(&self, sha256: &str, command: &str, url: &str) -> Result<(), LedgerError> {
         either!(self, it => it.keep_picture_address(sha256, command, url).await)
+    }
+
+    async fn keep_retake(&self, retake: Option<UnfinishedRetake>) -> Result<(), LedgerError> {
+        either!(self, it => it.keep_retake(retake).await)
     }
 
     async fn adopt(&self, account: &Account) -> Result<(), LedgerError> {

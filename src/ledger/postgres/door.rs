@@ -1,6 +1,5 @@
 //! The way into the database: questions through a connection that only reads, and batches to hold.
 
-use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -19,7 +18,7 @@ use super::kind::Kind;
 use super::schema::{Found, create, recognise};
 use super::transaction::Begin;
 use super::{books, limits, read, runners, transfer};
-use crate::domain::{Attempt, AttemptState, BatchKey, Fingerprint, History, JobId, Label, TaskId, Usd};
+use crate::domain::{Attempt, AttemptState, BatchKey, Fingerprint, Freeze, History, JobId, Label, TaskId, Usd};
 use crate::ledger::transfer::Books;
 use crate::ledger::{
     BoughtElsewhere, CopyError, HoldError, Ledger, LedgerError, OpenElsewhere, OwnerLimit, RunnerSeen, Spending,
@@ -121,9 +120,9 @@ impl PostgresLedger {
         Ok(self.write("UPDATE ledger SET slots = $1 WHERE id = 1", &[(&slots, Type::INT4)]).await?)
     }
 
-    /// How many that are, if the owner said so, and why nobody may buy, if that is so.
-    pub async fn rule(&self) -> Result<(Option<u32>, Option<String>), Unavailable> {
-        ask!(self, (None, None), look => limits::rule(&look))
+    /// The slots of all runners together, if they are set.
+    pub async fn slots(&self) -> Result<Option<i64>, Unavailable> {
+        ask!(self, None, look => limits::slots(&look))
     }
 
     /// Lets nobody buy with it, for this reason, or everybody again: after a person has looked, all that runners may have bought is known.
@@ -225,16 +224,16 @@ impl Ledger for PostgresLedger {
         ask!(self, Vec::new(), look => read::open_elsewhere(&look, batch))
     }
 
-    async fn bought_under_other_names(
+    async fn bought_elsewhere(
         &self,
-        name: &str,
+        batch: &BatchKey,
         requests: Vec<Fingerprint>,
     ) -> Result<Vec<BoughtElsewhere>, Unavailable> {
-        ask!(self, Vec::new(), look => read::bought_under_other_names(&look, name, &requests))
+        ask!(self, Vec::new(), look => read::bought_elsewhere(&look, batch, &requests))
     }
 
-    async fn known_tasks(&self, tasks: Vec<TaskId>) -> Result<HashSet<TaskId>, Unavailable> {
-        ask!(self, HashSet::new(), look => read::known_tasks(&look, &tasks))
+    async fn frozen(&self) -> Result<Option<Freeze>, Unavailable> {
+        ask!(self, None, look => limits::frozen(&look))
     }
 
     async fn owner(&self, task: &TaskId) -> Result<Option<(JobId, BatchKey)>, Unavailable> {

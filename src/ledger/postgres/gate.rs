@@ -1,6 +1,5 @@
 //! Whether anybody may buy at all: not while it is unknown whether the database has forgotten something.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_postgres::Transaction;
@@ -10,6 +9,7 @@ use super::error::PostgresError;
 use super::runner::micros;
 use super::schema::TIMELINE;
 use super::transaction::NOW;
+use crate::domain::Freeze;
 use crate::ledger::times::Times;
 
 /// Whether anybody may buy at all.
@@ -19,7 +19,7 @@ pub(super) enum Gate {
     /// In a while: another server has taken over, and everybody looks first whether it knows what they know.
     Waits(Duration),
     /// Not before a person has looked.
-    Stopped(Arc<str>),
+    Frozen(Freeze),
 }
 
 /// Locks the ledger's row, and looks whether the database is the one that everybody wrote to.
@@ -33,7 +33,7 @@ pub(super) async fn gate(transaction: &Transaction<'_>, times: &Times) -> Result
     let (stopped, has_moved): (Option<String>, bool) = (row.try_get(0)?, row.try_get(1)?);
     let (until, now): (i64, i64) = (row.try_get(2)?, row.try_get(3)?);
     if let Some(why) = stopped {
-        return Ok(Gate::Stopped(why.into()));
+        return Ok(Gate::Frozen(Freeze { why: why.into(), by_failover: until != 0 }));
     }
     if has_moved {
         let missing = format!(
@@ -55,15 +55,16 @@ pub(super) async fn gate(transaction: &Transaction<'_>, times: &Times) -> Result
     if let Some(missing) = missing {
         let why = format!("another server has taken over, and {missing} never said what it had bought before");
         stop(transaction, &why).await?;
-        return Ok(Gate::Stopped(why.into()));
+        return Ok(Gate::Frozen(Freeze { why: why.into(), by_failover: true }));
     }
     transaction.execute_typed("UPDATE ledger SET quarantined_us = 0 WHERE id = 1", &[]).await?;
     Ok(Gate::Open(now))
 }
 
-/// Lets nobody buy any more until a person has looked. The first reason stays.
+/// Freezes purchases after a failover, until a person has looked. The first reason stays.
 pub(super) async fn stop(transaction: &Transaction<'_>, why: &str) -> Result<(), PostgresError> {
-    let sql = "UPDATE ledger SET stopped = coalesce(stopped, $1) WHERE id = 1";
+    let sql =
+        "UPDATE ledger SET stopped = coalesce(stopped, $1), quarantined_us = greatest(quarantined_us, 1) WHERE id = 1";
     transaction.execute_typed(sql, &[(&why, Type::TEXT)]).await?;
     Ok(())
 }

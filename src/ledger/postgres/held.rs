@@ -15,7 +15,7 @@ use super::error::PostgresError;
 use super::kind::Kind;
 use super::orders::{Answer, Order};
 use super::writer::{Shared, Writer};
-use crate::domain::{Account, AttemptId, BatchKey, JobId, Move, TaskNames};
+use crate::domain::{Account, AttemptId, BatchKey, JobId, Move, TaskNames, UnfinishedRetake};
 use crate::ledger::times::Times;
 use crate::ledger::{Event, HeldBatch, Intent, Joining, LedgerError, Others};
 
@@ -133,6 +133,10 @@ impl HeldBatch for PostgresBatch {
 
     async fn move_jobs(&self, moves: &[Move]) -> Result<(), LedgerError> {
         self.writer.order(|answer| Order::Move(self.own, moves.to_vec(), answer)).await
+    }
+
+    async fn keep_retake(&self, retake: Option<UnfinishedRetake>) -> Result<(), LedgerError> {
+        self.writer.order(|answer| Order::KeepRetake(self.own, retake, answer)).await
     }
 
     async fn adopt(&self, account: &Account) -> Result<(), LedgerError> {

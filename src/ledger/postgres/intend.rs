@@ -18,7 +18,7 @@ use super::room::{Room, room};
 use super::rows::{self, Row};
 use super::runner::Runner;
 use super::spending::{Asked, Spending};
-use crate::domain::{Attempt, AttemptId, AttemptState, JobId, Particulars};
+use crate::domain::{Attempt, AttemptId, AttemptState, BatchKey, JobId, Particulars};
 use crate::ledger::times::Times;
 use crate::ledger::{Intent, LedgerError};
 
@@ -41,7 +41,9 @@ pub(super) async fn intend(
     let (now_us, first) = match (gate, asked.first()) {
         (_, None) => return Ok(Vec::new()),
         (Gate::Open(now_us), Some(first)) => (now_us, first),
-        (Gate::Stopped(why), _) => return Ok(asked.iter().map(|_| Err(LedgerError::Stopped(why.clone()))).collect()),
+        (Gate::Frozen(freeze), _) => {
+            return Ok(asked.iter().map(|_| Err(LedgerError::Frozen(freeze.clone()))).collect());
+        }
         (Gate::Waits(wait), _) => return Ok(asked.iter().map(|_| Err(LedgerError::Later(wait))).collect()),
     };
     let now = Timestamp::from_microsecond(now_us).unwrap_or(Timestamp::MAX);
@@ -51,6 +53,7 @@ pub(super) async fn intend(
     let mut next = next_id(transaction, &batches, now_us).await?;
     let claimed = claimed(transaction, runner, asked).await?;
     let mut bought = bought_as_approved(transaction, asked).await?;
+    let repeats = paid_elsewhere(transaction, asked).await?;
     let mut spending = Spending::new(now, limits::read(transaction).await?);
     let mut answers = Vec::with_capacity(asked.len());
     let (mut taken, mut claims) = (0, HashSet::new());
@@ -59,6 +62,14 @@ pub(super) async fn intend(
             if claimed.contains(&place) || claims.contains(&(*batch, &intent.job)) {
                 return Ok(Err(LedgerError::Claimed(intent.job.clone())));
             }
+            if let Some(approval) = &intent.approval
+                && *bought.entry((*batch, &intent.job)).or_default() >= i64::from(approval.most)
+            {
+                return Ok(Err(LedgerError::Approved(intent.job.clone())));
+            }
+            if let Some(other) = repeats.get(&place) {
+                return Ok(Err(LedgerError::PaidElsewhere { job: intent.job.clone(), other: other.clone() }));
+            }
             if intent.account != *account {
                 return Ok(Err(LedgerError::Later(Duration::ZERO)));
             }
@@ -66,11 +77,6 @@ pub(super) async fn intend(
                 Room::Paused(wait) => return Ok(Err(LedgerError::Later(wait))),
                 Room::Free(free) if taken >= free => return Ok(Err(LedgerError::Later(times.look_again))),
                 Room::Free(_) => {}
-            }
-            if let Some(approval) = &intent.approval
-                && *bought.entry((*batch, &intent.job)).or_default() >= i64::from(approval.most)
-            {
-                return Ok(Err(LedgerError::Approved(intent.job.clone())));
             }
             if let Some(passed) = spending.passed(transaction, one).await? {
                 return Ok(Err(passed));
@@ -192,11 +198,46 @@ async fn bought_as_approved<'a>(
     keys.zip(counts).map(|(key, row)| Ok((key, row.try_get(0)?))).collect()
 }
 
+/// The places of intents whose request more attempts elsewhere have paid for than their plan knew, each with the batch of one of them.
+async fn paid_elsewhere(
+    transaction: &Transaction<'_>,
+    asked: &[Asked<'_>],
+) -> Result<HashMap<usize, BatchKey>, PostgresError> {
+    let guarded: Vec<(usize, &Asked<'_>)> =
+        asked.iter().enumerate().filter(|(_, asked)| asked.intent.paid_elsewhere.is_some()).collect();
+    if guarded.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let sql = "SELECT place, its.name, its.batch, other.name, other.batch, count(*)
+         FROM unnest($1, $2) WITH ORDINALITY AS asked (its_batch, its_request, place) JOIN batch AS its ON its.id = its_batch
+         JOIN attempt ON normalized = its_request AND state NOT IN ('void', 'rejected')
+         JOIN batch AS other ON other.id = attempt.batch GROUP BY 1, 2, 3, 4, 5";
+    let batches: Vec<i64> = guarded.iter().map(|(_, asked)| asked.batch).collect();
+    let requests: Vec<&str> = guarded.iter().map(|(_, asked)| asked.intent.normalized.as_str()).collect();
+    let values: [(&(dyn ToSql + Sync), Type); 2] = [(&batches, Type::INT8_ARRAY), (&requests, Type::TEXT_ARRAY)];
+    let mut paid: HashMap<usize, (u32, BatchKey)> = HashMap::new();
+    for row in transaction.query_typed(sql, &values).await? {
+        let place = usize::try_from(row.try_get::<_, i64>(0)? - 1).unwrap_or_default();
+        let key = |at| Ok::<_, PostgresError>(BatchKey { name: row.try_get(at)?, batch: row.try_get(at + 1)? });
+        let (own, other) = (key(1)?, key(3)?);
+        if own.may_repeat(&other) {
+            let attempts = u32::try_from(row.try_get::<_, i64>(5)?).unwrap_or(u32::MAX);
+            paid.entry(place).or_insert((0, other)).0 += attempts;
+        }
+    }
+    let more = guarded.iter().enumerate().filter_map(|(at, (place, asked))| {
+        let (attempts, other) = paid.remove(&at)?;
+        (Some(attempts) > asked.intent.paid_elsewhere).then_some((*place, other))
+    });
+    Ok(more.collect())
+}
+
 fn attempt(intent: &Intent, id: AttemptId, now: Timestamp) -> Attempt {
     Attempt {
         id,
         job: intent.job.clone(),
         fingerprint: intent.fingerprint.clone(),
+        normalized: intent.normalized.clone(),
         request: intent.request.clone(),
         model: intent.model.clone(),
         price: intent.price,

@@ -6,7 +6,7 @@ use tokio_postgres::types::{ToSql, Type};
 use super::error::PostgresError;
 use super::rows::storable;
 use super::transaction::NOW;
-use crate::domain::{Account, JobId, Move, new_ids};
+use crate::domain::{Account, JobId, Move, UnfinishedRetake, new_ids};
 use crate::ledger::LedgerError;
 use crate::ledger::stored::Unreadable;
 
@@ -25,6 +25,18 @@ pub(super) async fn note_unsent(
     let values: [(&(dyn ToSql + Sync), Type); 3] =
         [(&batch, Type::INT8), (&job.as_str(), Type::TEXT), (&reason, Type::TEXT)];
     transaction.execute_typed(&sql, &values).await?;
+    Ok(())
+}
+
+/// Remembers a retake that has begun, or forgets it because its run has ended.
+pub(super) async fn keep_retake(
+    transaction: &Transaction<'_>,
+    batch: i64,
+    retake: Option<&UnfinishedRetake>,
+) -> Result<(), PostgresError> {
+    let text = retake.map(|retake| storable(&serde_json::json!(retake).to_string()));
+    let values: [(&(dyn ToSql + Sync), Type); 2] = [(&batch, Type::INT8), (&text, Type::TEXT)];
+    transaction.execute_typed("UPDATE batch SET retake = $2 WHERE id = $1", &values).await?;
     Ok(())
 }
 

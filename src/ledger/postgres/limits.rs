@@ -4,7 +4,7 @@ use tokio_postgres::Transaction;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::error::PostgresError;
-use crate::domain::{Label, Usd};
+use crate::domain::{Freeze, Label, Usd};
 use crate::ledger::{OwnerLimit, Span};
 
 /// All of them.
@@ -35,11 +35,12 @@ pub(super) async fn set(transaction: &Transaction<'_>, limit: &OwnerLimit, is_ke
     Ok(())
 }
 
-/// How many tasks all runners together may have at the service, and why nobody may buy, if that is so.
-pub(super) async fn rule(transaction: &Transaction<'_>) -> Result<(Option<u32>, Option<String>), PostgresError> {
-    let row = transaction.query_typed_one("SELECT slots, stopped FROM ledger WHERE id = 1", &[]).await?;
-    let slots = row.try_get::<_, Option<i32>>(0)?.and_then(|slots| u32::try_from(slots).ok());
-    Ok((slots, row.try_get(1)?))
+/// The freeze, if purchases are frozen.
+pub(super) async fn frozen(transaction: &Transaction<'_>) -> Result<Option<Freeze>, PostgresError> {
+    let sql = "SELECT stopped, quarantined_us <> 0 FROM ledger WHERE id = 1";
+    let row = transaction.query_typed_one(sql, &[]).await?;
+    let by_failover = row.try_get(1)?;
+    Ok(row.try_get::<_, Option<String>>(0)?.map(|why| Freeze { why: why.into(), by_failover }))
 }
 
 /// How many tasks all runners together may have at the service, if the owner said so.

@@ -259,6 +259,10 @@ impl Writer {
             Order::Move(own, moves, answer) => {
                 self.at(own, answer, async |it, _, batch| jobs::move_all(it, batch, &moves).await).await;
             }
+            Order::KeepRetake(own, retake, answer) => {
+                let retake = retake.as_ref();
+                self.at(own, answer, async |it, _, batch| jobs::keep_retake(it, batch, retake).await.map(Ok)).await;
+            }
             Order::Adopt(own, account, answer) => {
                 self.at(own, answer, async |it, _, batch| jobs::adopt(it, batch, &account).await.map(Ok)).await;
             }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use tokio::sync::oneshot;
 
 use super::accounts::AddressKey;
-use crate::domain::{Account, AttemptId, BatchKey, JobId, Move, TaskNames};
+use crate::domain::{Account, AttemptId, BatchKey, JobId, Move, TaskNames, UnfinishedRetake};
 use crate::ledger::{Event, Intent, Joining, LedgerError, Others};
 
 /// Where an answer goes. A caller that is gone needs none.
@@ -21,6 +21,7 @@ pub(super) enum Order {
     Record(usize, AttemptId, Box<Event>, Answer<Option<TaskNames>>),
     NoteUnsent(usize, JobId, String, Answer<()>),
     Move(usize, Vec<Move>, Answer<()>),
+    KeepRetake(usize, Option<UnfinishedRetake>, Answer<()>),
     Adopt(usize, Account, Answer<()>),
     TakeOver(Vec<AttemptId>, Answer<HashSet<AttemptId>>),
     Others(usize, Answer<Others>),

@@ -1,6 +1,6 @@
 //! Questions about one batch, and about who bought what.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use tokio_postgres::Transaction;
@@ -50,7 +50,13 @@ pub(super) async fn history(transaction: &Transaction<'_>, batch: &BatchKey) -> 
         "SELECT job, reason FROM unsent JOIN batch ON batch.id = unsent.batch WHERE name = $1 AND batch.batch = $2";
     let rows = transaction.query_typed(sql, &key(batch)).await?;
     let unsent = rows.iter().map(|row| Ok((job(row.try_get(0)?)?, restored(row.try_get(1)?))));
-    Ok(History::new(attempts).with_unsent(unsent.collect::<Result<BTreeMap<_, _>, PostgresError>>()?))
+    let unsent = unsent.collect::<Result<BTreeMap<_, _>, PostgresError>>()?;
+    let sql = "SELECT retake FROM batch WHERE name = $1 AND batch = $2";
+    let retake = transaction.query_typed_opt(sql, &key(batch)).await?;
+    let retake = retake.map(|row| row.try_get::<_, Option<String>>(0)).transpose()?.flatten();
+    let unreadable = |text: &str| PostgresError::Unreadable(Unreadable::sum("retake", text));
+    let retake = retake.map(|text| serde_json::from_str(&restored(text.clone())).map_err(|_| unreadable(&text)));
+    Ok(History::new(attempts).with_unsent(unsent).with_retake(retake.transpose()?))
 }
 
 /// The job and the state of each attempt of a batch, oldest first.
@@ -80,26 +86,26 @@ fn batch_key(row: &tokio_postgres::Row) -> Result<BatchKey, PostgresError> {
     Ok(BatchKey { name: row.try_get(0)?, batch: row.try_get(1)? })
 }
 
-/// The newest attempts under other names that asked for one of these requests, unless they certainly bought nothing.
-pub(super) async fn bought_under_other_names(
+/// The newest attempts elsewhere that asked for one of these normalized requests, unless they certainly cost nothing.
+pub(super) async fn bought_elsewhere(
     transaction: &Transaction<'_>,
-    name: &str,
+    batch: &BatchKey,
     requests: &[Fingerprint],
 ) -> Result<Vec<BoughtElsewhere>, PostgresError> {
-    let sql = "SELECT DISTINCT ON (fingerprint) name, batch.batch, row_to_json(attempt)::text,
-             (SELECT count(DISTINCT (same.batch, same.job)) FROM attempt AS same JOIN batch AS its ON its.id = same.batch
-                 WHERE same.fingerprint = attempt.fingerprint AND its.name <> $1 AND same.state NOT IN ('void', 'rejected'))
-         FROM attempt JOIN batch ON batch.id = attempt.batch
-         WHERE fingerprint = ANY($2) AND name <> $1 AND state NOT IN ('void', 'rejected')
-         ORDER BY fingerprint, attempt.id DESC";
+    let sql = "SELECT name, batch.batch, newest, jobs, attempts FROM (
+             SELECT attempt.batch AS of, (array_agg(row_to_json(attempt)::text ORDER BY id DESC))[1] AS newest,
+                 count(DISTINCT job) AS jobs, count(*) AS attempts
+             FROM attempt WHERE normalized = ANY($1) AND state NOT IN ('void', 'rejected')
+             GROUP BY attempt.batch, normalized) AS bought
+         JOIN batch ON batch.id = of";
     let requests: Vec<&str> = requests.iter().map(Fingerprint::as_str).collect();
-    let rows = transaction.query_typed(sql, &[(&name, Type::TEXT), (&requests, Type::TEXT_ARRAY)]).await?;
-    rows.iter()
-        .map(|row| {
-            let jobs = u32::try_from(row.try_get::<_, i64>(3)?).unwrap_or(u32::MAX);
-            Ok(BoughtElsewhere { batch: batch_key(row)?, attempt: read_row(row.try_get(2)?)?.attempt()?, jobs })
-        })
-        .collect()
+    let rows = transaction.query_typed(sql, &[(&requests, Type::TEXT_ARRAY)]).await?;
+    let by_batch = rows.iter().map(|row| {
+        let count = |place| Ok::<_, PostgresError>(u32::try_from(row.try_get::<_, i64>(place)?).unwrap_or(u32::MAX));
+        let attempt = read_row(row.try_get(2)?)?.attempt()?;
+        Ok(BoughtElsewhere { batch: batch_key(row)?, attempt, jobs: count(3)?, attempts: count(4)? })
+    });
+    Ok(BoughtElsewhere::of(batch, by_batch.collect::<Result<Vec<_>, PostgresError>>()?))
 }
 
 /// What is open in other batches of the same name.
@@ -138,23 +144,6 @@ pub(super) async fn open_elsewhere(
 /// The rows whose task has one of these names. The index is over digests: a name may be longer than an index takes.
 const IS_NAMED: &str = "(md5(task) IN (SELECT md5(name) FROM unnest($1) AS name) AND task = ANY($1)
     OR md5(alias) IN (SELECT md5(name) FROM unnest($1) AS name) AND alias = ANY($1))";
-
-/// Which of these tasks are known.
-pub(super) async fn known_tasks(
-    transaction: &Transaction<'_>,
-    tasks: &[TaskId],
-) -> Result<HashSet<TaskId>, PostgresError> {
-    let names: Vec<String> = tasks.iter().map(|task| storable(task.as_str())).collect();
-    let sql = format!("SELECT task, alias FROM attempt WHERE {IS_NAMED}");
-    let rows = transaction.query_typed(&sql, &[(&names, Type::TEXT_ARRAY)]).await?;
-    let mut known = HashSet::new();
-    for row in rows {
-        let names: [Option<String>; 2] = [row.try_get(0)?, row.try_get(1)?];
-        known.extend(names.into_iter().flatten().filter_map(|name| TaskId::new(restored(name))));
-    }
-    known.retain(|task| tasks.contains(task));
-    Ok(known)
-}
 
 /// Whose task this is: the job and its batch.
 pub(super) async fn owner(

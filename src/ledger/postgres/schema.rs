@@ -34,6 +34,7 @@ CREATE TABLE batch (
     run_micros BIGINT NOT NULL DEFAULT 0,
     plan       TEXT,
     plan_jobs  TEXT,
+    retake     TEXT,
     UNIQUE (name, batch)
 );
 CREATE TABLE runner (
@@ -67,6 +68,7 @@ CREATE TABLE attempt (
     batch         BIGINT NOT NULL REFERENCES batch (id),
     job           TEXT NOT NULL,
     fingerprint   TEXT NOT NULL,
+    normalized    TEXT NOT NULL,
     request       TEXT NOT NULL,
     model         TEXT NOT NULL,
     price_micros  BIGINT NOT NULL,
@@ -119,7 +121,7 @@ CREATE INDEX attempt_open ON attempt (service, key, keeper) WHERE state IN ('int
 CREATE INDEX attempt_by_time ON attempt (intended_us);
 CREATE UNIQUE INDEX attempt_by_task ON attempt (md5(task), service) WHERE task IS NOT NULL AND NOT was_forgotten;
 CREATE INDEX attempt_by_alias ON attempt (md5(alias)) WHERE alias IS NOT NULL;
-CREATE INDEX attempt_by_fingerprint ON attempt (fingerprint);
+CREATE INDEX attempt_by_normalized ON attempt (normalized);
 CREATE TABLE unsent (
     batch  BIGINT NOT NULL REFERENCES batch (id),
     job    TEXT NOT NULL,

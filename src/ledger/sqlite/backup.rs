@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
+use super::columns::ATTEMPT;
 use super::open::{BRING_BACK, OpenError, open_to_read, store_error};
-use super::read::{ATTEMPT, attempt};
-use super::schema::Kind;
-use super::{books, witness};
+use super::read::{self, attempt, keys};
+use super::schema::{Kind, difference};
+use super::{books, checksum, witness};
 use crate::domain::Usd;
 use crate::files::sync_folder;
 use crate::ledger::Unavailable;
@@ -117,7 +118,7 @@ pub(super) fn backup(path: &Path, kind: Kind, to: &Path) -> Result<Contents, Che
 
 /// Does something with a ledger that is read without its log, because there is none, once more if a run began meanwhile: then
 /// pages of two moments may have been read.
-fn at_one_moment<T>(path: &Path, read: impl Fn() -> Result<T, CheckError>) -> Result<T, CheckError> {
+pub(super) fn at_one_moment<T, E>(path: &Path, read: impl Fn() -> Result<T, E>) -> Result<T, E> {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
     let moment = || (witness::read(path), Path::new(&log).exists());
@@ -142,6 +143,9 @@ fn verify(connection: &Connection, path: &Path) -> Result<Contents, CheckError> 
     if verdict != "ok" {
         return Err(damaged(verdict));
     }
+    if let Some(object) = difference(connection).map_err(store)? {
+        return Err(damaged(format!("its schema was altered: `{object}`")));
+    }
     let strays: u32 = connection
         .query_row("SELECT count(*) FROM attempt WHERE batch NOT IN (SELECT id FROM batch)", [], |row| row.get(0))
         .map_err(store)?;
@@ -151,7 +155,7 @@ fn verify(connection: &Connection, path: &Path) -> Result<Contents, CheckError> 
     let mut for_labels: BTreeMap<(String, String), i64> = BTreeMap::new();
     let mut contents = Contents { batches: 0, attempts: 0, price: Usd::ZERO };
     contents.batches = connection.query_row("SELECT count(*) FROM batch", [], |row| row.get(0)).map_err(store)?;
-    let mut statement = connection.prepare(&format!("SELECT {ATTEMPT} FROM attempt ORDER BY id")).map_err(store)?;
+    let mut statement = connection.prepare(&format!("SELECT {} FROM attempt ORDER BY id", *ATTEMPT)).map_err(store)?;
     let mut rows = statement.query([]).map_err(store)?;
     while let Some(row) = rows.next().map_err(store)? {
         let attempt = attempt(row, None).map_err(|error| {
@@ -166,6 +170,10 @@ fn verify(connection: &Connection, path: &Path) -> Result<Contents, CheckError> 
             }
         }
     }
+    for batch in &keys(connection).map_err(store)? {
+        read::history(connection, batch).map_err(store)?;
+    }
+    checksum::verify_sums(connection).map_err(store)?;
     let kept = books::used(connection, jiff::Timestamp::MIN, None).map_err(store)?;
     if kept != contents.price {
         return Err(damaged(format!("it keeps ${kept} as spent, and its attempts cost ${}", contents.price)));

@@ -27,15 +27,13 @@ pub(super) fn used(connection: &Connection, since: Timestamp, label: Option<&Lab
     let micros = match label {
         None => {
             let sql = "SELECT (SELECT coalesce(sum(micros), 0) FROM spent WHERE hour >= ?2)
-                 + (SELECT coalesce(sum(price_micros), 0) FROM attempt WHERE intended_us >= ?1 AND intended_us < ?3
-                    AND state NOT IN ('void', 'rejected') AND billed IS NOT 'none')";
+                 + (SELECT coalesce(sum(spent_micros), 0) FROM attempt WHERE intended_us >= ?1 AND intended_us < ?3)";
             connection.prepare_cached(sql)?.query_row([since, first_whole, until], |row| row.get(0))?
         }
         Some(Label { name, value }) => {
             let sql =
                 "SELECT (SELECT coalesce(sum(micros), 0) FROM spent_for WHERE label = ?4 AND value = ?5 AND hour >= ?2)
-                 + (SELECT coalesce(sum(price_micros), 0) FROM attempt WHERE intended_us >= ?1 AND intended_us < ?3
-                    AND state NOT IN ('void', 'rejected') AND billed IS NOT 'none' AND labels IS NOT NULL
+                 + (SELECT coalesce(sum(spent_micros), 0) FROM attempt WHERE intended_us >= ?1 AND intended_us < ?3 AND labels IS NOT NULL
                     AND EXISTS (SELECT 1 FROM json_each(labels) AS label WHERE label.key = ?4 AND label.value = ?5))";
             let question = params![since, first_whole, until, name, value];
             connection.prepare_cached(sql)?.query_row(question, |row| row.get(0))?
@@ -87,6 +85,7 @@ mod tests {
     use super::*;
     use crate::ledger::sqlite::open::open;
     use crate::ledger::sqlite::schema::Kind;
+    use crate::ledger::sqlite::{checksum, read};
     use proptest::prelude::*;
 
     proptest! {
@@ -102,13 +101,13 @@ mod tests {
         ) {
             let folder = tempfile::tempdir().expect("a folder");
             let connection = open(&folder.path().join("ledger.db"), Kind::Real).expect("a ledger");
-            connection.execute("INSERT INTO batch VALUES (1, 'n', '')", []).expect("a batch");
+            connection.execute("INSERT INTO batch (id, name, batch) VALUES (1, 'n', '')", []).expect("a batch");
             let clients = [None, Some("{\"client\":\"acme\"}"), Some("{\"client\":\"x\",\"o\":\"acme\"}")];
             for ((at, price, first, last), (client, is_free)) in &attempts {
                 let [first, last] = [first, last].map(|state| AttemptState::ALL[*state].name());
-                let insert = "INSERT INTO attempt (batch, job, fingerprint, request, model, price_micros, charging,
+                let insert = "INSERT INTO attempt (batch, job, fingerprint, normalized, request, model, price_micros, charging,
                         typical_min_s, typical_max_s, service, key, state, intended_us, labels)
-                    VALUES (1, 'j', 'f', '{}', 'm', ?1, 'undocumented', 1, 2, 's', 'k', ?2, ?3, ?4)";
+                    VALUES (1, 'j', 'f', 'n', '{}', 'm', ?1, 'undocumented', 1, 2, 's', 'k', ?2, ?3, ?4)";
                 connection.execute(insert, params![price, first, at, clients[*client]]).expect("an attempt");
                 connection.execute("UPDATE attempt SET state = ?1 WHERE id = last_insert_rowid()", [last]).expect("a state");
                 if *is_free {
@@ -121,6 +120,8 @@ mod tests {
                 });
                 counted.map(|((_, price, ..), _)| price).sum()
             };
+            checksum::verify_sums(&connection).expect("verified");
+            read::history(&connection, &BatchKey { name: "n".into(), batch: String::new() }).expect("verified");
             let since = Timestamp::from_microsecond(since).expect("a time");
             prop_assert_eq!(used(&connection, since, None).expect("a sum"), Usd::from_micros(expected(|_| true)));
             let acme = Label { name: "client".into(), value: "acme".into() };

@@ -1,19 +1,18 @@
 //! The way into the file: questions, each through a connection of its own, and batches to hold.
 
-use std::collections::HashSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use rusqlite::Connection;
 
-use super::backup::{self, CheckError, Contents};
+use super::backup::{self, CheckError, Contents, at_one_moment};
 use super::held::SqliteBatch;
 use super::lock::RunLock;
 use super::open::{OpenError, is_there, open, open_to_read, store_error};
 use super::schema::Kind;
-use super::{books, limits, purchases, read, transfer};
-use crate::domain::{Attempt, AttemptState, BatchKey, Fingerprint, History, JobId, Label, TaskId, Usd};
+use super::{books, checksum, limits, purchases, read, transfer};
+use crate::domain::{Attempt, AttemptState, BatchKey, Fingerprint, Freeze, History, JobId, Label, TaskId, Usd};
 use crate::files::on_a_thread;
 use crate::ledger::transfer::Books;
 use crate::ledger::{BoughtElsewhere, CopyError, HoldError, Ledger, OpenElsewhere, OwnerLimit, Spending, Unavailable};
@@ -87,7 +86,7 @@ impl SqliteLedger {
     async fn ask<T: Send + 'static>(
         &self,
         nothing: T,
-        question: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+        question: impl Fn(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, Unavailable> {
         let Self { path, kind } = self.clone();
         // Most first plans have no ledger, and need no thread to see that.
@@ -95,10 +94,12 @@ impl SqliteLedger {
             return Ok(nothing);
         }
         let answer = aside(move || {
-            let Some(connection) = open_to_read(&path, kind)? else { return Ok(nothing) };
-            question(&connection).map_err(|error| store_error(&path, error))
+            at_one_moment(&path, || {
+                let Some(connection) = open_to_read(&path, kind)? else { return Ok(None) };
+                question(&connection).map(Some).map_err(|error| store_error(&path, error))
+            })
         });
-        answer.await.map_err(|error: OpenError| error.into())
+        Ok(answer.await.map_err(|error: OpenError| Unavailable::from(error))?.unwrap_or(nothing))
     }
 }
 
@@ -124,7 +125,8 @@ impl Ledger for SqliteLedger {
 
     async fn history(&self, batch: &BatchKey) -> Result<History, Unavailable> {
         let batch = batch.clone();
-        self.ask(History::default(), move |connection| read::history(connection, &batch)).await
+        let question = move |connection: &Connection| read::history(&*connection.unchecked_transaction()?, &batch);
+        self.ask(History::default(), question).await
     }
 
     async fn states(&self, batch: &BatchKey) -> Result<Vec<(JobId, AttemptState)>, Unavailable> {
@@ -133,7 +135,12 @@ impl Ledger for SqliteLedger {
     }
 
     async fn used_since(&self, since: Timestamp, label: Option<Label>) -> Result<Usd, Unavailable> {
-        self.ask(Usd::ZERO, move |connection| books::used(connection, since, label.as_ref())).await
+        let question = move |connection: &Connection| {
+            let moment = connection.unchecked_transaction()?;
+            checksum::verify_sums(&moment)?;
+            books::used(&moment, since, label.as_ref())
+        };
+        self.ask(Usd::ZERO, question).await
     }
 
     async fn spending(&self, since: Timestamp) -> Result<Vec<Spending>, Unavailable> {
@@ -149,18 +156,19 @@ impl Ledger for SqliteLedger {
         self.ask(Vec::new(), move |connection| purchases::open_elsewhere(connection, &batch)).await
     }
 
-    async fn bought_under_other_names(
+    async fn bought_elsewhere(
         &self,
-        name: &str,
+        batch: &BatchKey,
         requests: Vec<Fingerprint>,
     ) -> Result<Vec<BoughtElsewhere>, Unavailable> {
-        let name = name.to_owned();
-        let question = move |connection: &Connection| purchases::bought_under_other_names(connection, &name, &requests);
+        let batch = batch.clone();
+        let question = move |connection: &Connection| purchases::bought_elsewhere(connection, &batch, &requests);
         self.ask(Vec::new(), question).await
     }
 
-    async fn known_tasks(&self, tasks: Vec<TaskId>) -> Result<HashSet<TaskId>, Unavailable> {
-        self.ask(HashSet::new(), move |connection| purchases::known_tasks(connection, tasks)).await
+    async fn frozen(&self) -> Result<Option<Freeze>, Unavailable> {
+        let question = |connection: &Connection| Ok(limits::stopped(connection)?.map(Freeze::on_request));
+        self.ask(None, question).await
     }
 
     async fn owner_limits(&self) -> Result<Vec<OwnerLimit>, Unavailable> {

@@ -26,7 +26,7 @@ use super::refused::Refused;
 use super::schema::Kind;
 use super::witness::{self, Witness};
 use super::write;
-use crate::domain::{Account, AttemptId, BatchKey, JobId, Move, TaskNames};
+use crate::domain::{Account, AttemptId, BatchKey, JobId, Move, TaskNames, UnfinishedRetake};
 use crate::ledger::crash;
 use crate::ledger::{Event, HeldBatch, HoldError, Intent, LedgerError, Unavailable};
 
@@ -48,6 +48,7 @@ enum Order {
     NoteUnsent(JobId, String, Answer<()>),
     Conclude(Answer<usize>),
     Move(Vec<Move>, Answer<()>),
+    KeepRetake(Option<UnfinishedRetake>, Answer<()>),
     Adopt(Account, Answer<()>),
     FindAddress(AddressKey, Timestamp, Answer<Option<String>>),
     KeepAddress(AddressKey, String, Answer<()>),
@@ -149,6 +150,10 @@ impl HeldBatch for SqliteBatch {
 
     async fn move_jobs(&self, moves: &[Move]) -> Result<(), LedgerError> {
         self.order(|answer| Order::Move(moves.to_vec(), answer)).await
+    }
+
+    async fn keep_retake(&self, retake: Option<UnfinishedRetake>) -> Result<(), LedgerError> {
+        self.order(|answer| Order::KeepRetake(retake, answer)).await
     }
 
     async fn adopt(&self, account: &Account) -> Result<(), LedgerError> {
@@ -257,6 +262,9 @@ fn commit(
             }
             Order::Conclude(answer) => answer_with(answer, write::conclude(&transaction, batch)),
             Order::Move(moves, answer) => answer_with(answer, write::move_jobs(&transaction, batch, &moves)),
+            Order::KeepRetake(retake, answer) => {
+                answer_with(answer, write::keep_retake(&transaction, batch, retake.as_ref()))
+            }
             Order::Adopt(account, answer) => answer_with(answer, write::adopt(&transaction, batch, &account)),
             Order::FindAddress(key, since, answer) => answer_with(answer, addresses::find(&transaction, &key, since)),
             Order::KeepAddress(key, url, answer) => answer_with(answer, addresses::keep(&transaction, &key, &url, now)),
@@ -327,6 +335,7 @@ fn refuse(order: Order, error: LedgerError, is_behind_a_task: bool) -> Box<dyn F
         Order::Record(_, _, answer)
         | Order::NoteUnsent(_, _, answer)
         | Order::Move(_, answer)
+        | Order::KeepRetake(_, answer)
         | Order::Adopt(_, answer)
         | Order::KeepAddress(_, _, answer) => answer_with(answer, Err(error.into())),
         Order::FindAddress(_, _, answer) => answer_with(answer, Err(error.into())),
@@ -372,6 +381,12 @@ mod tests {
         let (told, next) = futures::join!(held.accept(sent, task("t")), held.intend(intent_of("next")));
         let why = crate::domain::with_causes(&told.expect_err("undone"));
         assert!(why.contains("disk is full") && comes_again(&next), "{why}, {next:?}");
+        // The task is still to be written: no other intent comes before it.
+        Connection::open(&path).and_then(|disk| disk.execute_batch("DROP TRIGGER full")).expect("room");
+        let next = held.intend(intent_of("next")).await;
+        assert!(comes_again(&next), "{next:?}");
+        held.accept(sent, task("t")).await.expect("written");
+        held.intend(intent_of("next")).await.expect("behind it");
     }
 
     #[tokio::test]

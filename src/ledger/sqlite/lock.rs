@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use super::open::WRITABLE;
 use crate::domain::{BatchKey, hex};
-use crate::files::{open_plain, sweep};
+use crate::files::{open_private, sweep};
 use crate::ledger::{HoldError, Unavailable};
 
 /// The right to run a batch, for as long as it lives.
@@ -40,7 +40,8 @@ impl RunLock {
         sweep(real.parent().unwrap_or(Path::new(".")));
         let fault = |source| fault(&path, source);
         let mut options = File::options();
-        let mut file = open_plain(&path, options.read(true).write(true).create(true).truncate(false)).map_err(fault)?;
+        let mut file =
+            open_private(&path, options.read(true).write(true).create(true).truncate(false)).map_err(fault)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {

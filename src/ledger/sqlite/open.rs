@@ -1,4 +1,4 @@
-//! The ledger's file: made whole when it is missing, recognised when it is there, refused when it is not ours.
+//! The ledger's file: created whole when it is missing, recognized when it is there, refused when it is not ours.
 //!
 //! A new ledger is made under a name of its own and gets its real one once it is whole, so a process that is killed while
 //! it makes one leaves nothing that anybody has to repair. The log (WAL) is demanded and not asked for: without it a
@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode as SqliteCode, OpenFlags};
 
-use super::schema::{COUNTS_SINCE, Found, Kind, VERSION, create_or_upgrade, read_as_current, recognise};
-use super::witness;
-use crate::files::{make_folders, sync_folder};
+use super::schema::{Found, Kind, VERSION, create, recognize};
+use super::{checksum, witness};
+use crate::files::{make_folders, make_private_folder, sync_folder};
 use crate::ledger::{HoldError, Unavailable};
 
 /// The folder of a ledger that was given no other place.
@@ -89,13 +89,21 @@ pub(super) enum OpenError {
     /// The log can't be had, on a network file system for example.
     #[error("{} can't have a log (WAL) beside it, without which a commit may not survive the loss of power", .0.display())]
     NoLog(PathBuf),
-    /// The file was written by a newer shotlist.
-    #[error("{} was written by a newer shotlist (format {found}; this one knows {VERSION})", path.display())]
-    Newer {
+    /// The file was written by another version of shotlist.
+    #[error("ledger {} must have format {VERSION}, found {found}", path.display())]
+    OtherVersion {
         /// The file.
         path: PathBuf,
         /// Its format.
         found: i32,
+    },
+    /// Its schema was altered: a trigger or view could change or hide attempts.
+    #[error("the schema of ledger {} was altered: `{object}`", path.display())]
+    Altered {
+        /// The file.
+        path: PathBuf,
+        /// The first object that is missing, added, or different.
+        object: String,
     },
     /// What notices a ledger that goes back in time can't be opened.
     #[error("the ledger's witness, {}.{}, can't be opened", path.display(), witness::EXTENSION)]
@@ -125,12 +133,12 @@ pub(super) const BRING_BACK: &str = "bring back a copy that `shotlist ledger che
 impl OpenError {
     fn help(&self) -> &'static str {
         match self {
-            Self::Newer { .. } => "use the newer shotlist, or another ledger with --ledger",
+            Self::OtherVersion { .. } => "use the shotlist that wrote it, or another ledger with --ledger",
             Self::Foreign(_) | Self::OtherKind { .. } => "name another file with --ledger",
             Self::Gone(_) => {
                 "bring it back, or remove those files if you mean to start anew: everything would then be paid for again"
             }
-            Self::Damaged(_) => BRING_BACK,
+            Self::Damaged(_) | Self::Altered { .. } => BRING_BACK,
             Self::Older { .. } => {
                 "an older copy took its place, or its log (`-wal`) was left behind. Bring the newer one back; if it is lost for \
                  good, look up at the service what was bought since, and remove the file that ends in `.witness` to go on \
@@ -161,19 +169,15 @@ impl From<OpenError> for HoldError {
 /// Opens a ledger for writing, and makes it if it is not there.
 pub(super) fn open(path: &Path, kind: Kind) -> Result<Connection, OpenError> {
     if !is_there(path)? {
-        create(path, kind)?;
+        create_file(path, kind)?;
     }
     let known = witness::read(path);
     let mut connection = connect(path, OpenFlags::default()).map_err(|error| store_error(path, error))?;
-    let found = found(&connection, path, kind)?;
-    if found != Found::Ledger(VERSION) {
-        if matches!(found, Found::Ledger(COUNTS_SINCE..)) {
-            check_witness(&connection, path, known)?;
-        } else if let Some(known) = known.filter(|known| *known > 0) {
-            // One that counts nothing never had a witness: it is a copy from before.
+    if found(&connection, path, kind)? == Found::Empty {
+        if let Some(known) = known.filter(|known| *known > 0) {
             return Err(OpenError::Older { path: path.to_owned(), known, found: 0 });
         }
-        create_or_upgrade(&mut connection, kind).map_err(|error| store_error(path, error))?;
+        create(&mut connection, kind).map_err(|error| store_error(path, error))?;
     }
     demand_log(&connection, path)?;
     check_witness(&connection, path, known)?;
@@ -210,11 +214,11 @@ pub(super) fn open_to_read(path: &Path, kind: Kind) -> Result<Option<Connection>
         Ok(connection)
     });
     let connection = connection.map_err(|error| store_error(path, error))?;
-    match found(&connection, path, kind)? {
-        Found::Ledger(version) => {
-            read_as_current(&connection, version).map_err(|error| store_error(path, error))?;
-        }
-        _ => return Ok(None),
+    // A reader runs no trigger, and verifies what it reads.
+    match found(&connection, path, kind) {
+        Ok(Found::Empty) => return Ok(None),
+        Ok(_) | Err(OpenError::Altered { .. }) => {}
+        Err(error) => return Err(error),
     }
     check_witness(&connection, path, known)?;
     Ok(Some(connection))
@@ -226,14 +230,16 @@ fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     // Without it, a statement whose value an index might depend on is prepared anew for each value.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    checksum::add_functions(&connection)?;
     Ok(connection)
 }
 
 /// Makes a ledger under a name of its own, whole and synced, and gives it its name unless another process was quicker.
-fn create(path: &Path, kind: Kind) -> Result<(), OpenError> {
+fn create_file(path: &Path, kind: Kind) -> Result<(), OpenError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let failed = |source| OpenError::Folder { path: folder.to_owned(), source };
-    make_folders(folder).map_err(failed)?;
+    let make = if folder.file_name() == Some(OWN_FOLDER.as_ref()) { make_private_folder } else { make_folders };
+    make(folder).map_err(failed)?;
     hide_from_git(folder).map_err(failed)?;
     let mut builder = tempfile::Builder::new();
     builder.prefix(".shotlist-");
@@ -247,12 +253,12 @@ fn create(path: &Path, kind: Kind) -> Result<(), OpenError> {
     // The tables first, with a journal, and the log only then: it is empty at the end, and all that there is is in the file.
     let store = |error| store_error(path, error);
     let mut connection = connect(file.path(), OpenFlags::default()).map_err(store)?;
-    create_or_upgrade(&mut connection, kind).map_err(store)?;
+    create(&mut connection, kind).map_err(store)?;
     demand_log(&connection, path)?;
     connection.close().map_err(|(_, error)| store(error))?;
     // What goes wrong while a file is closed is told to nobody, so it is looked at once more, alone.
     let alone = connect(Path::new(&uri(file.path(), true)), READ_ONLY).map_err(store)?;
-    if found(&alone, path, kind)? != Found::Ledger(VERSION) {
+    if found(&alone, path, kind)? != Found::Ledger {
         return Err(OpenError::Damaged(path.to_owned()));
     }
     drop(alone);
@@ -355,9 +361,10 @@ fn has_companions(path: &Path) -> bool {
 
 /// What the file is, if it is nothing that has to be refused.
 fn found(connection: &Connection, path: &Path, kind: Kind) -> Result<Found, OpenError> {
-    match recognise(connection, kind).map_err(|error| store_error(path, error))? {
+    match recognize(connection, kind).map_err(|error| store_error(path, error))? {
         Found::Foreign => Err(OpenError::Foreign(path.to_owned())),
-        Found::Newer(found) => Err(OpenError::Newer { path: path.to_owned(), found }),
+        Found::OtherVersion(found) => Err(OpenError::OtherVersion { path: path.to_owned(), found }),
+        Found::Altered(object) => Err(OpenError::Altered { path: path.to_owned(), object }),
         Found::OtherKind(found) => Err(OpenError::OtherKind { path: path.to_owned(), found }),
         known => Ok(known),
     }
@@ -425,7 +432,7 @@ mod tests {
         let connection = Connection::open(&path).expect("the file");
         connection.pragma_update(None, "user_version", VERSION + 1).expect("a pragma");
         drop(connection);
-        assert!(matches!(open(&path, Kind::Real), Err(OpenError::Newer { found, .. }) if found == VERSION + 1));
+        assert!(matches!(open(&path, Kind::Real), Err(OpenError::OtherVersion { found, .. }) if found == VERSION + 1));
 
         let foreign = folder.path().join("foreign.db");
         Connection::open(&foreign).and_then(|c| c.execute_batch("CREATE TABLE x (y)")).expect("a table");
@@ -442,43 +449,13 @@ mod tests {
     }
 
     #[test]
-    fn a_ledger_of_the_first_version_is_read_as_it_is_and_upgraded_by_the_next_run() {
+    fn empty_file_beside_a_witness_is_outdated() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("ledger.db");
-        Connection::open(&path)
-            .and_then(|c| c.execute_batch(include_str!("fixtures/version_1.sql")))
-            .expect("an old ledger");
-        let key = crate::domain::BatchKey { name: "n".into(), batch: String::new() };
-        let history = || {
-            let connection = open_to_read(&path, Kind::Real).expect("no error").expect("a ledger");
-            crate::ledger::sqlite::read::history(&connection, &key).expect("a history")
-        };
-        let before = history();
-        let old = before.attempts().next().expect("an attempt");
-        assert_eq!((old.polls, old.file.is_none(), old.seen), (3, true, None));
-        let version = || -> i32 {
-            let connection = Connection::open(&path).expect("the file");
-            connection.pragma_query_value(None, "user_version", |row| row.get(0)).expect("a version")
-        };
-        assert_eq!(version(), 1, "reading changed the file");
-        drop(open(&path, Kind::Real).expect("upgraded"));
-        drop(open(&path, Kind::Real).expect("once"));
-        assert_eq!(version(), VERSION);
-        assert_eq!(history().attempts().next(), Some(old), "the upgrade changed what was known");
-    }
-
-    #[test]
-    fn a_copy_of_an_earlier_version_beside_a_witness_has_gone_back_in_time_and_stays_as_it_is() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("ledger.db");
-        Connection::open(&path)
-            .and_then(|c| c.execute_batch(include_str!("fixtures/version_1.sql")))
-            .expect("an old ledger");
-        let before = std::fs::read(&path).expect("the file");
+        std::fs::write(&path, "").expect("a file");
         std::fs::write(folder.path().join("ledger.db.witness"), format!("commits {:020}\n", 7)).expect("a witness");
-        assert!(matches!(open_to_read(&path, Kind::Real), Err(OpenError::Older { known: 7, found: 0, .. })));
-        assert!(matches!(open(&path, Kind::Real), Err(OpenError::Older { known: 7, found: 0, .. })));
-        assert_eq!(std::fs::read(&path).expect("the file"), before);
+        assert!(open(&path, Kind::Real).is_err() && open_to_read(&path, Kind::Real).is_err());
+        assert_eq!(std::fs::read(&path).expect("the file"), b"");
     }
 
     #[test]

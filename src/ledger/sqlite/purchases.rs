@@ -1,11 +1,10 @@
 //! Who bought what: the owner of a task, the same request under other names, and what is open in other batches.
 
-use std::collections::HashSet;
-
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::read::{ATTEMPT, attempt};
+use super::columns::ATTEMPT;
+use super::read::{attempt, keys};
 use super::refused::Refused;
 use crate::domain::{Attempt, AttemptId, BatchKey, Fingerprint, JobId, TaskId, TaskNames, Usd};
 use crate::ledger::{BoughtElsewhere, LedgerError, OpenElsewhere};
@@ -41,29 +40,13 @@ pub(super) fn claim_name(connection: &Connection, attempt: AttemptId, task: &Tas
     }
 }
 
-/// Which of these tasks are known.
-pub(super) fn known_tasks(connection: &Connection, tasks: Vec<TaskId>) -> rusqlite::Result<HashSet<TaskId>> {
-    let sql =
-        "SELECT EXISTS (SELECT 1 FROM attempt WHERE task = ?1) OR EXISTS (SELECT 1 FROM attempt WHERE alias = ?1)";
-    let mut statement = connection.prepare(sql)?;
-    let mut known = HashSet::new();
-    for task in tasks {
-        if statement.query_row([task.as_str()], |row| row.get(0))? {
-            known.insert(task);
-        }
-    }
-    Ok(known)
-}
-
-/// The newest attempts under other names that asked for one of these requests, unless they certainly bought nothing.
-pub(super) fn bought_under_other_names(
+/// The newest attempts elsewhere that asked for one of these normalized requests, unless they certainly cost nothing.
+pub(super) fn bought_elsewhere(
     connection: &Connection,
-    name: &str,
+    batch: &BatchKey,
     requests: &[Fingerprint],
 ) -> rusqlite::Result<Vec<BoughtElsewhere>> {
-    let others: bool =
-        connection.query_row("SELECT EXISTS (SELECT 1 FROM batch WHERE name <> ?1)", [name], |row| row.get(0))?;
-    if !others {
+    if !keys(connection)?.iter().any(|other| batch.may_repeat(other)) {
         return Ok(Vec::new());
     }
     connection.pragma_update(None, "temp_store", "MEMORY")?;
@@ -74,23 +57,53 @@ pub(super) fn bought_under_other_names(
     }
     // In this order: a ledger has many more attempts than a plan has jobs.
     let sql = format!(
-        "SELECT {ATTEMPT}, batch.name AS batch_name, batch.batch AS batch_value, max(attempt.id), count(DISTINCT attempt.batch || ' ' || job) AS jobs
-         FROM wanted CROSS JOIN attempt ON fingerprint = wanted JOIN batch ON batch.id = attempt.batch
-         WHERE name <> ?1 AND state NOT IN ('void', 'rejected') GROUP BY fingerprint"
+        "SELECT {}, batch.name AS batch_name, batch.batch AS batch_value, max(attempt.id), count(DISTINCT job) AS jobs,
+             count(*) AS attempts
+         FROM wanted CROSS JOIN attempt ON normalized = wanted JOIN batch ON batch.id = attempt.batch
+         WHERE state NOT IN ('void', 'rejected') GROUP BY normalized, attempt.batch",
+        *ATTEMPT
     );
     let mut statement = connection.prepare(&sql)?;
-    let rows = statement.query_map([name], |row| {
+    let rows = statement.query_map([], |row| {
         let batch = BatchKey { name: row.get("batch_name")?, batch: row.get("batch_value")? };
-        Ok(BoughtElsewhere { batch, attempt: attempt(row, None)?, jobs: row.get("jobs")? })
+        Ok(BoughtElsewhere {
+            batch,
+            attempt: attempt(row, None)?,
+            jobs: row.get("jobs")?,
+            attempts: row.get("attempts")?,
+        })
     })?;
-    rows.collect()
+    Ok(BoughtElsewhere::of(batch, rows.collect::<rusqlite::Result<Vec<_>>>()?))
+}
+
+/// The number of attempts elsewhere that may have paid for this normalized request, with the batch of the newest.
+pub(super) fn paid_elsewhere(
+    connection: &Connection,
+    batch: &BatchKey,
+    request: &Fingerprint,
+) -> rusqlite::Result<(u32, Option<BatchKey>)> {
+    let sql = "SELECT name, batch.batch, count(*) FROM attempt JOIN batch ON batch.id = attempt.batch
+         WHERE normalized = ?1 AND state NOT IN ('void', 'rejected') GROUP BY attempt.batch ORDER BY max(attempt.id)";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map([request.as_str()], |row| {
+        Ok((BatchKey { name: row.get(0)?, batch: row.get(1)? }, row.get::<_, u32>(2)?))
+    })?;
+    let (mut paid, mut newest) = (0, None);
+    for row in rows {
+        let (other, attempts) = row?;
+        if batch.may_repeat(&other) {
+            (paid, newest) = (paid + attempts, Some(other));
+        }
+    }
+    Ok((paid, newest))
 }
 
 /// Everything that was submitted since a moment in any batch, oldest first.
 pub(super) fn submitted_since(connection: &Connection, since: Timestamp) -> rusqlite::Result<Vec<(BatchKey, Attempt)>> {
     let sql = format!(
-        "SELECT {ATTEMPT}, batch.name AS batch_name, batch.batch AS batch_value
-         FROM attempt JOIN batch ON batch.id = attempt.batch WHERE intended_us >= ?1 ORDER BY attempt.id"
+        "SELECT {}, batch.name AS batch_name, batch.batch AS batch_value
+         FROM attempt JOIN batch ON batch.id = attempt.batch WHERE intended_us >= ?1 ORDER BY attempt.id",
+        *ATTEMPT
     );
     let mut statement = connection.prepare(&sql)?;
     let rows = statement.query_map([since.as_microsecond()], |row| {
@@ -126,8 +139,9 @@ pub(super) fn open_elsewhere(connection: &Connection, batch: &BatchKey) -> rusql
 /// Whose task this is: the job and its batch.
 pub(super) fn owner(connection: &Connection, task: &TaskId) -> rusqlite::Result<Option<(JobId, BatchKey)>> {
     let sql = format!(
-        "SELECT {ATTEMPT}, batch.name AS batch_name, batch.batch AS batch_value
-         FROM attempt JOIN batch ON batch.id = attempt.batch WHERE task = ?1 OR alias = ?1 LIMIT 1"
+        "SELECT {}, batch.name AS batch_name, batch.batch AS batch_value
+         FROM attempt JOIN batch ON batch.id = attempt.batch WHERE task = ?1 OR alias = ?1 LIMIT 1",
+        *ATTEMPT
     );
     let owner = connection.query_row(&sql, [task.as_str()], |row| {
         Ok((attempt(row, None)?.job, BatchKey { name: row.get("batch_name")?, batch: row.get("batch_value")? }))

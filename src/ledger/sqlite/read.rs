@@ -4,42 +4,30 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use rusqlite::types::Type;
-use rusqlite::{Connection, OptionalExtension as _, Row, RowIndex, params};
+use rusqlite::{Connection, Row, RowIndex, params};
 
+use super::checksum::{BatchRow, Checksum, damaged, verified_batch};
+use super::columns::{ATTEMPT, ATTEMPT_COLUMNS};
 use crate::domain::{
     Account, Attempt, AttemptId, AttemptState, BatchKey, Billed, Declaration, Declared, Digest, Executed, Fingerprint,
     History, JobId, Labels, OutputPath, Particulars, Sighting, TaskId, TaskNames, Usd,
 };
 use crate::ledger::stored::{billed_named, charging_named, error_of, video_file};
 
-/// The columns of an attempt, as [`attempt`] reads them.
-pub(super) const ATTEMPT: &str = "attempt.id, job, fingerprint, request, model, price_micros, charging, typical_min_s,
-    typical_max_s, service, key, state, task, video_url, error, polls, intended_us, answered_us, seen_us, seen_percent,
-    ended_us, file, sha256, bytes, fetched_us, alias, labels, output, approval, bought_as, declared, declared_us, billed,
-    billed_source, billed_us, picture, exec_us, exec_error, exec_line, fetched_by";
-
-/// Where a column stands among those of [`ATTEMPT`]. To look it up by its name, SQLite compares it with all before it, for each row.
+/// The index of a column in [`ATTEMPT_COLUMNS`]. To look it up by name, SQLite would compare it with all before it, for each row.
 const fn place(name: &str) -> usize {
-    let (list, name) = (ATTEMPT.as_bytes(), name.as_bytes());
-    let (mut place, mut start) = (0, "attempt.".len());
+    let mut place = 0;
     loop {
-        let mut end = start;
-        while end < list.len() && list[end] != b',' {
-            end += 1;
-        }
-        let (mut at, mut same) = (0, end - start == name.len());
+        let (column, name) = (ATTEMPT_COLUMNS[place].as_bytes(), name.as_bytes());
+        let (mut at, mut same) = (0, column.len() == name.len());
         while same && at < name.len() {
-            same = list[start + at] == name[at];
+            same = column[at] == name[at];
             at += 1;
         }
         if same {
             return place;
         }
         place += 1;
-        start = end + 1;
-        while list[start] == b' ' || list[start] == b'\n' {
-            start += 1;
-        }
     }
 }
 
@@ -50,24 +38,45 @@ macro_rules! at {
     };
 }
 
-/// Every attempt of a batch, oldest first.
+/// The batches, in the order in which they were created.
+pub(super) fn keys(connection: &Connection) -> rusqlite::Result<Vec<BatchKey>> {
+    Ok(batches(connection)?.into_iter().map(|(_, key)| key).collect())
+}
+
+/// The batches with their numbers, in the order in which they were created.
+pub(super) fn batches(connection: &Connection) -> rusqlite::Result<Vec<(i64, BatchKey)>> {
+    let mut statement = connection.prepare("SELECT id, name, batch FROM batch ORDER BY id")?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, BatchKey { name: row.get(1)?, batch: row.get(2)? })))?;
+    rows.collect()
+}
+
+/// Every attempt of a batch, oldest first, verified against the checksums. Must be called in a transaction.
 pub(super) fn history(connection: &Connection, batch: &BatchKey) -> rusqlite::Result<History> {
-    let id: Option<i64> = connection
-        .prepare_cached("SELECT id FROM batch WHERE name = ?1 AND batch = ?2")?
-        .query_row(params![batch.name, batch.batch], |row| row.get(0))
-        .optional()?;
-    let Some(id) = id else { return Ok(History::default()) };
-    let sql = format!("SELECT {ATTEMPT} FROM attempt WHERE batch = ?1 ORDER BY id");
+    let Some(BatchRow { id, checksum: expected, retake }) = verified_batch(connection, &batch.name, &batch.batch)?
+    else {
+        return Ok(History::default());
+    };
+    let sql = format!("SELECT {} FROM attempt WHERE batch = ?1 ORDER BY id", *ATTEMPT);
     let mut statement = connection.prepare_cached(&sql)?;
     let count = "SELECT count(*) FROM attempt WHERE batch = ?1";
     let count: u32 = connection.prepare_cached(count)?.query_row([id], |row| row.get(0))?;
-    let mut attempts = Vec::with_capacity(count as usize);
+    let (mut attempts, mut checksum) = (Vec::with_capacity(count as usize), Checksum::default());
     let mut rows = statement.query([id])?;
     while let Some(row) = rows.next()? {
-        let attempt = attempt(row, attempts.last().map(|last: &Attempt| &last.account))?;
+        checksum.add_attempt(row)?;
+        let last: Option<&Attempt> = attempts.last();
+        let attempt = attempt(row, last.map(|last| &last.account))?;
+        // A checksum is of rows in any order, and the newest one decides.
+        if last.is_some_and(|last| last.id >= attempt.id) {
+            return Err(damaged("the attempts of the batch are out of order"));
+        }
         attempts.push(attempt);
     }
-    Ok(History::new(attempts).with_unsent(unsent(connection, id)?))
+    checksum.add_unsent(connection, id)?;
+    checksum.expect(expected, "the attempts of the batch")?;
+    let retake = retake.map(|text| serde_json::from_str(&text)).transpose();
+    let retake = retake.map_err(|_| damaged("the unfinished retake can't be read"))?;
+    Ok(History::new(attempts).with_unsent(unsent(connection, id)?).with_retake(retake))
 }
 
 /// The job and the state of each attempt of a batch, oldest first.
@@ -113,6 +122,7 @@ pub(super) fn attempt(row: &Row<'_>, before: Option<&Account>) -> rusqlite::Resu
         id: AttemptId(row.get(at!("id"))?),
         job: JobId::new(row.get::<_, String>(at!("job"))?).map_err(|error| unreadable(row, at!("job"), error))?,
         fingerprint: Fingerprint::stored(row.get(at!("fingerprint"))?),
+        normalized: Fingerprint::stored(row.get(at!("normalized"))?),
         request: row.get(at!("request"))?,
         model: row.get(at!("model"))?,
         price: Usd::from_micros(row.get(at!("price_micros"))?),
@@ -234,7 +244,7 @@ mod tests {
             let nonsense = if column.ends_with("_us") { "9223372036854775807" } else { "'/'" };
             let changed = connection.transaction().expect("a transaction");
             changed.execute(&format!("UPDATE attempt SET {column} = {nonsense}"), []).expect("changed");
-            let mut statement = changed.prepare(&format!("SELECT {ATTEMPT} FROM attempt")).expect("a question");
+            let mut statement = changed.prepare(&format!("SELECT {} FROM attempt", *ATTEMPT)).expect("a question");
             let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
             let error = statement.query_row([], |row| attempt(row, None)).expect_err(column);
             let rusqlite::Error::FromSqlConversionFailure(index, ..) = error else { panic!("{column}: {error}") };

@@ -5,12 +5,13 @@ use std::path::Path;
 use rusqlite::types::Value as Cell;
 use rusqlite::{Connection, params, params_from_iter};
 
-use super::limits;
+use super::columns::ATTEMPT;
 use super::lock::RunLock;
 use super::open::{OpenError, open, open_to_read, store_error};
-use super::read::{ATTEMPT, attempt};
+use super::read::{attempt, batches};
 use super::schema::Kind;
 use super::witness::{self, Witness};
+use super::{checksum, limits};
 use crate::domain::BatchKey;
 use crate::ledger::stored::Stored;
 use crate::ledger::transfer::{Books, CopyError};
@@ -34,15 +35,9 @@ pub(super) fn take_all(path: &Path, kind: Kind) -> Result<(Books, Vec<RunLock>),
     Ok((books, locks))
 }
 
-fn batches(connection: &Connection) -> rusqlite::Result<Vec<(i64, BatchKey)>> {
-    let mut statement = connection.prepare("SELECT id, name, batch FROM batch ORDER BY id")?;
-    let rows = statement.query_map([], |row| Ok((row.get(0)?, BatchKey { name: row.get(1)?, batch: row.get(2)? })))?;
-    rows.collect()
-}
-
 fn books(connection: &Connection, batches: &[(i64, BatchKey)]) -> rusqlite::Result<Books> {
     let place = |id: i64| batches.iter().position(|(own, _)| *own == id).unwrap_or_default();
-    let mut statement = connection.prepare(&format!("SELECT {ATTEMPT}, batch AS of FROM attempt ORDER BY id"))?;
+    let mut statement = connection.prepare(&format!("SELECT {}, batch AS of FROM attempt ORDER BY id", *ATTEMPT))?;
     let attempts = statement.query_map([], |row| Ok((place(row.get("of")?), Stored::from(&attempt(row, None)?))))?;
     let mut statement = connection.prepare("SELECT batch, job, reason, at_us FROM unsent")?;
     let unsent = statement.query_map([], |row| Ok((place(row.get(0)?), row.get(1)?, row.get(2)?, row.get(3)?)))?;
@@ -77,7 +72,10 @@ pub(super) fn fill(path: &Path, kind: Kind, books: &Books) -> Result<(), CopyErr
 fn write(connection: &Connection, books: &Books) -> rusqlite::Result<()> {
     let id = |place: usize| i64::try_from(place + 1).unwrap_or(i64::MAX);
     for (place, key) in books.batches.iter().enumerate() {
-        connection.execute("INSERT INTO batch VALUES (?1, ?2, ?3)", params![id(place), key.name, key.batch])?;
+        connection.execute(
+            "INSERT INTO batch (id, name, batch) VALUES (?1, ?2, ?3)",
+            params![id(place), key.name, key.batch],
+        )?;
     }
     for (place, stored) in &books.attempts {
         let row =
@@ -93,7 +91,9 @@ fn write(connection: &Connection, books: &Books) -> rusqlite::Result<()> {
         connection.execute("INSERT INTO unsent VALUES (?1, ?2, ?3, ?4)", params![id(*place), job, reason, at])?;
     }
     for (sha256, command, url, at) in &books.addresses {
-        connection.execute("INSERT INTO picture_address VALUES (?1, ?2, ?3, ?4)", params![sha256, command, url, at])?;
+        let checksum = checksum::digest_of_address(sha256, command, url, *at);
+        let values = params![sha256, command, url, at, checksum];
+        connection.execute("INSERT INTO picture_address VALUES (?1, ?2, ?3, ?4, ?5)", values)?;
     }
     books.limits.iter().try_for_each(|limit| limits::set(connection, limit, true))
 }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use crate::files::open_plain;
+use crate::files::{open_plain, open_private};
 
 /// What follows the ledger's name and a dot.
 pub(super) const EXTENSION: &str = "witness";
@@ -32,7 +32,7 @@ impl Witness {
     /// Opens the witness of a ledger that is there, and makes it if it is not there. It lies beside the file that the path leads to.
     pub(super) fn open(ledger: &Path) -> std::io::Result<Self> {
         let path = beside(&std::fs::canonicalize(ledger)?);
-        let file = open_plain(&path, File::options().read(true).write(true).create(true).truncate(false))?;
+        let file = open_private(&path, File::options().read(true).write(true).create(true).truncate(false))?;
         Ok(Self { file, newest: read(ledger).unwrap_or(0), is_mute: false })
     }
 

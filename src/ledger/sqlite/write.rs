@@ -3,20 +3,21 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::limits::OwnersWord;
 use super::read::unreadable;
 use super::refused::Refused;
 use super::{books, purchases};
 use crate::domain::{
-    Account, AttemptId, AttemptState, BatchKey, Declaration, JobId, Move, OutputPath, ServiceError, TaskId, TaskNames,
-    VideoFile, new_ids,
+    Account, AttemptId, AttemptState, BatchKey, Declaration, Freeze, JobId, Move, OutputPath, ServiceError, TaskId,
+    TaskNames, UnfinishedRetake, VideoFile, new_ids,
 };
 use crate::ledger::stored::{billed_name, charging_name, error_text, labels_text};
-use crate::ledger::{Approval, Event, GIVEN_UP, Intent, LedgerError};
+use crate::ledger::{Approval, Event, GIVEN_UP, Intent, LedgerError, this_machine};
 
-/// Writes an intent, if no limit forbids it and no other attempt of the job is open.
+/// Writes an intent, if nothing forbids it. The order of refusals is that of every store: freeze, claim, approval, purchases elsewhere,
+/// limits.
 pub(super) fn intend(
     connection: &Connection,
     batch: &BatchKey,
@@ -25,7 +26,17 @@ pub(super) fn intend(
     now: Timestamp,
 ) -> Result<AttemptId, Refused> {
     if let Some(why) = &owner.stopped {
-        return Err(LedgerError::Stopped(why.as_str().into()).into());
+        return Err(LedgerError::Frozen(Freeze::on_request(why.as_str())).into());
+    }
+    claim(connection, batch, intent)?;
+    if let Some(approval) = &intent.approval {
+        within_approval(connection, batch, &intent.job, approval)?;
+    }
+    if let Some(known) = intent.paid_elsewhere {
+        let (paid, other) = purchases::paid_elsewhere(connection, batch, &intent.normalized)?;
+        if let Some(other) = other.filter(|_| paid > known) {
+            return Err(LedgerError::PaidElsewhere { job: intent.job.clone(), other }.into());
+        }
     }
     for limit in intent.limits.iter().chain(&owner.limits).filter(|limit| limit.is_about(&intent.labels)) {
         let used = books::used(connection, limit.since, limit.label.as_ref())?;
@@ -33,21 +44,18 @@ pub(super) fn intend(
             return Err(LedgerError::OverLimit { name: Arc::clone(&limit.name), limit: limit.usd, used }.into());
         }
     }
-    claim(connection, batch, intent)?;
-    if let Some(approval) = &intent.approval {
-        within_approval(connection, batch, &intent.job, approval)?;
-    }
     ensure_batch(connection, batch)?;
     forget_why_unsent(connection, batch, &intent.job)?;
-    let insert = "INSERT INTO attempt (batch, job, fingerprint, request, model, price_micros, charging,
+    let insert = "INSERT INTO attempt (batch, job, fingerprint, normalized, request, model, price_micros, charging,
              typical_min_s, typical_max_s, service, key, state, intended_us, labels, output, approval, picture)
          VALUES ((SELECT id FROM batch WHERE name = ?1 AND batch = ?2), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,
-             ?17, ?18)";
+             ?17, ?18, ?19)";
     connection.prepare_cached(insert)?.execute(params![
         batch.name,
         batch.batch,
         intent.job.as_str(),
         intent.fingerprint.as_str(),
+        intent.normalized.as_str(),
         intent.request,
         intent.model,
         intent.price.micros(),
@@ -128,6 +136,9 @@ pub(super) fn accept(
     task: TaskNames,
     now: Timestamp,
 ) -> Result<TaskNames, Refused> {
+    if let Some(names) = recorded_task(connection, attempt, &task.id)? {
+        return Ok(names);
+    }
     let names = purchases::claim_task(connection, attempt, task)?;
     let after = Event::Accepted(names.clone()).after(state_of(connection, attempt)?).map_err(LedgerError::from)?.name();
     let alias = names.alias.as_ref().map(TaskId::as_str);
@@ -136,6 +147,16 @@ pub(super) fn accept(
     let now = now.as_microsecond();
     connection.prepare_cached(sql)?.execute(params![attempt.0, after, names.id.as_str(), alias, now])?;
     Ok(names)
+}
+
+/// The names of a task that an earlier call recorded, whose response was lost.
+fn recorded_task(connection: &Connection, attempt: AttemptId, task: &TaskId) -> rusqlite::Result<Option<TaskNames>> {
+    let sql = "SELECT alias FROM attempt WHERE id = ?1 AND task = ?2";
+    let recorded = connection.prepare_cached(sql)?.query_row(params![attempt.0, task.as_str()], |row| {
+        let alias = row.get::<_, Option<String>>(0)?.and_then(TaskId::new);
+        Ok(TaskNames { id: task.clone(), alias })
+    });
+    recorded.optional()
 }
 
 fn state_of(connection: &Connection, attempt: AttemptId) -> rusqlite::Result<AttemptState> {
@@ -221,11 +242,18 @@ pub(super) fn record(
             connection.prepare_cached(sql)?.execute(params![attempt.0, video_url])?;
         }
         Event::Fetched(VideoFile { path, sha256, bytes }) => {
-            let sql = "UPDATE attempt SET file = ?2, sha256 = ?3, bytes = ?4, fetched_us = coalesce(fetched_us, ?5)
-                 WHERE id = ?1";
+            let sql = "UPDATE attempt SET file = ?2, sha256 = ?3, bytes = ?4, fetched_us = coalesce(fetched_us, ?5),
+                 fetched_by = ?6 WHERE id = ?1";
             // No file system has files of more than 2^63 bytes.
             let bytes = i64::try_from(*bytes).unwrap_or(i64::MAX);
-            connection.prepare_cached(sql)?.execute(params![attempt.0, path.as_str(), sha256, bytes, now])?;
+            connection.prepare_cached(sql)?.execute(params![
+                attempt.0,
+                path.as_str(),
+                sha256,
+                bytes,
+                now,
+                this_machine()
+            ])?;
         }
         Event::Executed { error, line } => {
             let sql = "UPDATE attempt SET exec_us = ?2, exec_error = ?3, exec_line = ?4 WHERE id = ?1";
@@ -254,6 +282,19 @@ pub(super) fn conclude(connection: &Connection, batch: &BatchKey) -> Result<usiz
         error_text(&error),
         intended
     ])?)
+}
+
+/// Remembers a retake that has begun, or forgets it because its run has ended.
+pub(super) fn keep_retake(
+    connection: &Connection,
+    batch: &BatchKey,
+    retake: Option<&UnfinishedRetake>,
+) -> Result<(), Refused> {
+    ensure_batch(connection, batch)?;
+    let text = retake.map(|retake| serde_json::json!(retake).to_string());
+    let sql = "UPDATE batch SET retake = ?3 WHERE name = ?1 AND batch = ?2";
+    connection.prepare_cached(sql)?.execute(params![batch.name, batch.batch, text])?;
+    Ok(())
 }
 
 /// Gives what was bought under old ids to the new ones.

@@ -3,7 +3,9 @@
 use jiff::Timestamp;
 
 use super::store::{Fresh, batch, completed, failed, intent_of, task};
-use crate::domain::{Charge, Charging, Declaration, Digest, JobId, Label, Labels, Move, ServiceError, Usd};
+use crate::domain::{
+    BatchKey, Charge, Charging, Declaration, Digest, JobId, Label, Labels, Move, ServiceError, UnfinishedRetake, Usd,
+};
 use crate::ledger::{Approval, Event, HeldBatch as _, Intent, Ledger as _, LedgerError, OwnerLimit, Span, SpendLimit};
 
 /// Whichever batch spent it, in doubt or not; what certainly bought nothing does not count.
@@ -205,4 +207,63 @@ pub(in crate::ledger) async fn what_a_person_and_a_bill_say_is_kept<S: Fresh>() 
     );
     // Found, lost, paid and open may have been charged; the others were not.
     assert_eq!(ledger.used_since(Timestamp::UNIX_EPOCH, None).await.expect("read").to_string(), "3.60");
+}
+
+/// A job that is taken and over a limit is taken: another runner's job is no reason to stop the run.
+pub(in crate::ledger) async fn refusals_come_in_one_order<S: Fresh>() {
+    let store = S::fresh();
+    let ledger = store.ledger();
+    let held = ledger.hold(&batch("")).await.expect("the batch");
+    held.intend(intent_of("a")).await.expect("an intent");
+    let limit = SpendLimit {
+        name: "budget.day".into(),
+        label: None,
+        since: Timestamp::UNIX_EPOCH,
+        usd: Usd::from_micros(900_000),
+    };
+    let over = |job: &str| Intent { limits: vec![limit.clone()], ..intent_of(job) };
+    assert!(matches!(held.intend(over("a")).await, Err(LedgerError::Claimed(_))));
+    assert!(matches!(held.intend(over("b")).await, Err(LedgerError::OverLimit { .. })));
+    let approval = Approval { digest: Digest::of("a plan"), most: 0 };
+    let unapproved = Intent { approval: Some(approval), ..over("b") };
+    assert!(matches!(held.intend(unapproved).await, Err(LedgerError::Approved(_))));
+}
+
+/// A retry after a server error counts: the error may have bought something after all.
+pub(in crate::ledger) async fn a_server_error_counts_under_an_approval<S: Fresh>() {
+    let store = S::fresh();
+    let held = store.ledger().hold(&batch("")).await.expect("the batch");
+    let intent = || Intent { approval: Some(Approval { digest: Digest::of("a plan"), most: 1 }), ..intent_of("a") };
+    let waiting = held.intend(intent()).await.expect("an intent");
+    held.record(waiting, Event::Withdrawn).await.expect("recorded");
+    let failed = held.intend(intent()).await.expect("nothing was sent before");
+    held.record(failed, Event::ServerError).await.expect("recorded");
+    assert!(matches!(held.intend(intent()).await, Err(LedgerError::Approved(_))));
+}
+
+pub(in crate::ledger) async fn a_retake_that_did_not_end_is_remembered<S: Fresh>() {
+    let store = S::fresh();
+    let ledger = store.ledger();
+    let held = ledger.hold(&batch("")).await.expect("the batch");
+    let begun = UnfinishedRetake { globs: vec!["a*".into(), "\0ü".into()], after: 7 };
+    held.keep_retake(Some(begun.clone())).await.expect("written");
+    assert_eq!(ledger.history(&batch("")).await.expect("read").retake(), Some(&begun));
+    assert_eq!(ledger.history(&batch("other")).await.expect("read").retake(), None);
+    held.keep_retake(None).await.expect("written");
+    assert_eq!(ledger.history(&batch("")).await.expect("read").retake(), None);
+}
+
+/// Two names at once: each plan saw nothing of the other.
+pub(in crate::ledger) async fn what_was_bought_elsewhere_since_the_plan_is_refused<S: Fresh>() {
+    let store = S::fresh();
+    let ledger = store.ledger();
+    let other = BatchKey { name: "other".into(), batch: String::new() };
+    let (own, theirs) = (ledger.hold(&batch("")).await.expect("one"), ledger.hold(&other).await.expect("two"));
+    let next = ledger.hold(&batch("next")).await.expect("another batch");
+    let guarded = |known| Intent { paid_elsewhere: Some(known), ..intent_of("a") };
+    own.intend(guarded(0)).await.expect("nothing was bought elsewhere");
+    next.intend(guarded(0)).await.expect("another batch is meant to buy again");
+    let refused = theirs.intend(guarded(0)).await;
+    assert!(matches!(&refused, Err(LedgerError::PaidElsewhere { job, .. }) if job.as_str() == "a"), "{refused:?}");
+    theirs.intend(guarded(2)).await.expect("the plan knew, with consent");
 }

@@ -37,6 +37,11 @@ macro_rules! for_store {
         an_approved_plan_buys_each_job_as_often_as_it_says
         what_was_bought_goes_with_its_job_to_a_new_id
         what_a_person_and_a_bill_say_is_kept
+        refusals_come_in_one_order
+        a_server_error_counts_under_an_approval
+        a_video_is_recorded_with_the_machine_that_fetched_it
+        a_retake_that_did_not_end_is_remembered
+        what_was_bought_elsewhere_since_the_plan_is_refused
         a_task_belongs_to_one_attempt
         only_tasks_that_can_be_asked_about_change_their_account
         what_is_open_elsewhere_is_told
@@ -53,6 +58,7 @@ pub(in crate::ledger) fn intent_of(job: &str) -> Intent {
     Intent {
         job: JobId::new(job).expect("an id"),
         fingerprint: Fingerprint::stored(format!("fingerprint of {job}")),
+        normalized: Fingerprint::stored(format!("normalized {job}")),
         request: "{}".into(),
         model: "alpha-2".into(),
         price: Usd::from_micros(900_000),
@@ -66,6 +72,7 @@ pub(in crate::ledger) fn intent_of(job: &str) -> Intent {
         approval: None,
         picture: None,
         run_limit: None,
+        paid_elsewhere: None,
     }
 }
 

@@ -1,12 +1,10 @@
 //! Whose task it is, and what was bought elsewhere.
 
-use std::collections::HashSet;
-
 use jiff::Timestamp;
 
 use super::store::{Fresh, batch, completed, intent_of, task};
-use crate::domain::{Account, BatchKey, OutputPath, ServiceError, TaskId, TaskNames, Usd, VideoFile};
-use crate::ledger::{Event, HeldBatch as _, Ledger as _, LedgerError};
+use crate::domain::{Account, BatchKey, OutputPath, ServiceError, TaskNames, Usd, VideoFile};
+use crate::ledger::{Event, HeldBatch as _, Ledger as _, LedgerError, this_machine};
 
 pub(in crate::ledger) async fn a_task_belongs_to_one_attempt<S: Fresh>() {
     let store = S::fresh();
@@ -25,9 +23,8 @@ pub(in crate::ledger) async fn a_task_belongs_to_one_attempt<S: Fresh>() {
         let found = ledger.owner(&task(name).id).await.expect("read").map(|(job, _)| job.to_string());
         assert_eq!(found.as_deref(), owner, "{name}");
     }
-    let asked = ["also", "u", "v"].map(|name| task(name).id);
-    let known: HashSet<TaskId> = ledger.known_tasks(asked.to_vec()).await.expect("read");
-    assert_eq!(known, HashSet::from([task("also").id, task("u").id]));
+    // A repeated answer, whose first acknowledgement was lost.
+    assert_eq!(held.accept(second, task("u")).await.expect("known"), task("u"));
 }
 
 pub(in crate::ledger) async fn only_tasks_that_can_be_asked_about_change_their_account<S: Fresh>() {
@@ -86,14 +83,33 @@ pub(in crate::ledger) async fn what_was_bought_under_another_name_is_found<S: Fr
         let attempt = held.intend(intent_of(job)).await.expect("an intent");
         held.record(attempt, event).await.expect("recorded");
     }
-    let requests = || ["bought", "refused", "never"].map(|job| intent_of(job).fingerprint).to_vec();
-    assert!(ledger.bought_under_other_names("n", requests()).await.expect("read").is_empty(), "its own name");
+    let requests = || ["bought", "refused", "never"].map(|job| intent_of(job).normalized).to_vec();
+    for own in ["", "other"] {
+        let found = ledger.bought_elsewhere(&batch(own), requests()).await.expect("read");
+        assert!(found.is_empty(), "another batch is meant to buy again: {own}");
+    }
     let all = ledger.submitted_since(Timestamp::UNIX_EPOCH).await.expect("read");
     let told: Vec<_> = all.iter().map(|(key, attempt)| (key.clone(), attempt.job.as_str())).collect();
     assert_eq!(told, [(batch(""), "bought"), (batch(""), "refused")]);
     assert!(ledger.submitted_since(Timestamp::MAX).await.expect("read").is_empty());
-    let found = ledger.bought_under_other_names("m", requests()).await.expect("read");
-    let told: Vec<_> =
-        found.iter().map(|bought| (bought.batch.clone(), bought.attempt.job.to_string(), bought.jobs)).collect();
-    assert_eq!(told, [(batch(""), "bought".to_owned(), 1)]);
+    for key in [BatchKey { name: "m".into(), batch: String::new() }, batch(" ")] {
+        let found = ledger.bought_elsewhere(&key, requests()).await.expect("read");
+        let told: Vec<_> =
+            found.iter().map(|bought| (bought.batch.clone(), bought.attempt.job.to_string(), bought.jobs)).collect();
+        assert_eq!(told, [(batch(""), "bought".to_owned(), 1)]);
+    }
+}
+
+pub(in crate::ledger) async fn a_video_is_recorded_with_the_machine_that_fetched_it<S: Fresh>() {
+    let store = S::fresh();
+    let ledger = store.ledger();
+    let held = ledger.hold(&batch("")).await.expect("the batch");
+    let attempt = held.intend(intent_of("a")).await.expect("an intent");
+    held.accept(attempt, task("t")).await.expect("written");
+    for event in [completed(), fetched()] {
+        held.record(attempt, event).await.expect("recorded");
+    }
+    let history = ledger.history(&batch("")).await.expect("read");
+    let by = history.attempts().next().and_then(|attempt| attempt.particulars.fetched_by.clone());
+    assert_eq!(by.as_deref(), Some(&*this_machine()));
 }

@@ -1,0 +1,21 @@
+//! A freeze of all purchases in a ledger.
+
+use std::sync::Arc;
+
+/// A freeze: the ledger allows no purchase until a person unfreezes it.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("purchases are frozen: {why}")]
+pub struct Freeze {
+    /// The reason.
+    pub why: Arc<str>,
+    /// True if a failover froze it, after which purchases may be missing; false if `shotlist limit set` did.
+    pub by_failover: bool,
+}
+
+impl Freeze {
+    /// The freeze that `shotlist limit set` makes.
+    #[must_use]
+    pub fn on_request(why: impl Into<Arc<str>>) -> Self {
+        Self { why: why.into(), by_failover: false }
+    }
+}

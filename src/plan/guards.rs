@@ -1,0 +1,131 @@
+//! Guards against repurchases that one batch shows by itself: due jobs that ask for what was paid for under their own ID or another one.
+//!
+//! # Guarantees
+//!
+//! - A due job that asks for what the batch paid for is reported, whatever its ID was, if the job that paid for it asks for something else by
+//!   now or is gone. Requests are compared exactly and normalized.
+//! - The comparison is with all jobs of the manifest. So a purchase that the whole plan would question is questioned in every part of it.
+//! - One earlier purchase explains one due job: takes of one request beyond the ones that were paid for are new.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::decide::Action;
+use super::input::PlanInput;
+use super::planned::Planned;
+use super::repurchase::{Before, Repurchase};
+use crate::domain::{Attempt, AttemptId, Charge, Fingerprint, Job, JobId, Request};
+
+/// The due jobs that the batch seems to have paid for.
+pub(super) fn repurchases(jobs: &[Planned], given: &PlanInput<'_>) -> Vec<Repurchase> {
+    let paid: Vec<&Attempt> = given.history.attempts().filter(|attempt| attempt.charge() != Charge::None).collect();
+    let due = jobs.iter().filter(|planned| matches!(planned.action, Action::Submit | Action::Changed));
+    // Most plans have nothing that was paid for, or nothing that is due.
+    let due: Vec<Due<'_>> = due.filter(|_| !paid.is_empty()).map(Due::new).collect();
+    if due.is_empty() {
+        return Vec::new();
+    }
+    let mut found: HashMap<&JobId, Repurchase> =
+        due.iter().filter_map(|due| Some((&due.job.id, under_own_id(due, given)?))).collect();
+    let asked = Asked::new(given);
+    let mut explained = HashSet::new();
+    for form in [Form::Exact, Form::Normalized] {
+        let mut pool = Pool::new(&paid, &asked, form, &explained);
+        for due in &due {
+            if !found.contains_key(&due.job.id)
+                && let Some(attempt) = pool.take(due.fingerprint(form))
+            {
+                explained.insert(attempt.id);
+                let before = if asked.has(&attempt.job) { Before::Changed } else { Before::Gone };
+                found.insert(&due.job.id, Repurchase::of(due.job, before(attempt.job.clone()), attempt));
+            }
+        }
+    }
+    due.iter().filter_map(|due| found.remove(&due.job.id)).collect()
+}
+
+/// The form in which two requests are compared.
+#[derive(Clone, Copy)]
+enum Form {
+    Exact,
+    Normalized,
+}
+
+/// A due job with its normalized request.
+struct Due<'p> {
+    job: &'p Job,
+    normalized: Fingerprint,
+}
+
+impl<'p> Due<'p> {
+    fn new(planned: &'p Planned) -> Self {
+        Self { job: &planned.job, normalized: Request::normalized(&planned.job.spec) }
+    }
+
+    fn fingerprint(&self, form: Form) -> &Fingerprint {
+        match form {
+            Form::Exact => self.job.request.fingerprint(),
+            Form::Normalized => &self.normalized,
+        }
+    }
+}
+
+/// The purchase of the job in another spelling under its own ID, unless a retake asks for another video of it.
+fn under_own_id(due: &Due<'_>, given: &PlanInput<'_>) -> Option<Repurchase> {
+    let is_same = |attempt: &&Attempt| attempt.charge() != Charge::None && attempt.normalized == due.normalized;
+    let paid = given.history.of(&due.job.id).rev().find(is_same)?;
+    let is_wanted = given.retake.of(&due.job.id).is_about(paid);
+    (!is_wanted).then(|| Repurchase::of(due.job, Before::Respelled, paid))
+}
+
+/// The current request of each job of the manifest, selected or not.
+struct Asked<'g> {
+    jobs: HashMap<&'g JobId, &'g Job>,
+    is_in_manifest: &'g dyn Fn(&JobId) -> bool,
+}
+
+impl<'g> Asked<'g> {
+    fn new(given: &PlanInput<'g>) -> Self {
+        let jobs = given.manifest.iter().map(|job| (&job.id, &**job)).collect();
+        Self { jobs, is_in_manifest: given.is_in_manifest }
+    }
+
+    /// Returns whether the manifest has a job of this ID, with or without an error.
+    fn has(&self, id: &JobId) -> bool {
+        (self.is_in_manifest)(id)
+    }
+
+    /// Returns whether the job of an attempt still asks for the same. A job with an error asks for something else.
+    fn still_wants(&self, attempt: &Attempt, form: Form) -> bool {
+        self.jobs.get(&attempt.job).is_some_and(|job| match form {
+            _ if *job.request.fingerprint() == attempt.fingerprint => true,
+            Form::Exact => false,
+            Form::Normalized => Request::normalized(&job.spec) == attempt.normalized,
+        })
+    }
+}
+
+/// Purchases of jobs that ask for something else now: for each request the IDs in their order, each with its newest attempt.
+struct Pool<'h>(HashMap<&'h Fingerprint, BTreeMap<&'h JobId, &'h Attempt>>);
+
+impl<'h> Pool<'h> {
+    fn new(paid: &[&'h Attempt], asked: &Asked<'_>, form: Form, explained: &HashSet<AttemptId>) -> Self {
+        let mut pool: HashMap<&Fingerprint, BTreeMap<&JobId, &Attempt>> = HashMap::new();
+        for attempt in paid.iter().filter(|attempt| !asked.still_wants(attempt, form)) {
+            let request = match form {
+                Form::Exact => &attempt.fingerprint,
+                Form::Normalized => &attempt.normalized,
+            };
+            pool.entry(request).or_default().insert(&attempt.job, attempt);
+        }
+        // Only now: an older attempt of the same job must not take the place of one that explains a job already.
+        for ids in pool.values_mut() {
+            ids.retain(|_, attempt| !explained.contains(&attempt.id));
+        }
+        Self(pool)
+    }
+
+    /// Takes one purchase of a request.
+    fn take(&mut self, request: &Fingerprint) -> Option<&'h Attempt> {
+        self.0.get_mut(request)?.pop_first().map(|(_, attempt)| attempt)
+    }
+}
