@@ -31,7 +31,7 @@ static NEXT: AtomicUsize = AtomicUsize::new(0);
 
 fuzz_target!(|bytes: &[u8]| {
     let [status, wait, body @ ..] = bytes else { return };
-    let answer = Answer { status: STATUS[usize::from(*status) % STATUS.len()], retry_after: (wait % 2 == 1).then_some("1"), location: None, body, words: &FinalWords::default() };
+    let answer = Answer { status: STATUS[usize::from(*status) % STATUS.len()], retry_after: (wait % 2 == 1).then_some("1"), location: None, body, masked: body, words: &FinalWords::default() };
     let (_folder, ledger, runtime) = &*LEDGER;
     // A batch of its own, so that a ledger of a million answers is read as quickly as an empty one.
     let batch = BatchKey { name: "fuzz".into(), batch: NEXT.fetch_add(1, Ordering::Relaxed).to_string() };
@@ -41,6 +41,7 @@ fuzz_target!(|bytes: &[u8]| {
         Submission::Accepted(task, _) => (Event::Accepted(task), AttemptState::Queued),
         Submission::Rejected(error) | Submission::Unpaid(error) | Submission::Astray(error) => (Event::Refused(error), AttemptState::Rejected),
         Submission::Unknown(error) | Submission::Page(error) => (Event::Doubted(error), AttemptState::InDoubt),
+        Submission::ServerError(..) => (Event::ServerError, AttemptState::Void),
         Submission::NotSent(_) | Submission::Wait(..) | Submission::Untrusted(_) | Submission::Moved(_) | Submission::KeyRefused(_) => (Event::Withdrawn, AttemptState::Void),
     };
     match runtime.block_on(held.record(attempt, event)) {

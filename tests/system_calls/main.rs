@@ -70,6 +70,21 @@ fn meet(call: &str, fault: &str, when: &str) -> bool {
     is_met
 }
 
+/// Before a connection is made, so no other process of the user reads its environment, and no core holds the key.
+#[test]
+fn process_with_a_key_is_not_dumpable() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(MANIFEST));
+    let trace = "strace -f -qq -o trace.log -e trace=prctl,connect \"$0\" run m.yaml --yes --first-poll 0s";
+    here.script(&service, trace).ends_with(0);
+    let trace = std::fs::read_to_string(here.path("trace.log")).expect("a trace");
+    let at = |call: &str| trace.find(call).unwrap_or_else(|| panic!("{call}: {trace}"));
+    assert!(at("prctl(PR_SET_DUMPABLE, SUID_DUMP_DISABLE") < at("connect("), "{trace}");
+    // Without a key, nothing is hidden from the user's own tools.
+    here.script(&service, "exec strace -f -qq -o trace.log -e trace=prctl \"$0\" run m.yaml --plan").ends_with(0);
+    let trace = std::fs::read_to_string(here.path("trace.log")).expect("a trace");
+    assert!(!trace.contains("PR_SET_DUMPABLE"), "{trace}");
+}
+
 /// Where no thread can be had, that is what is told, and nothing is sent.
 #[test]
 fn a_thread_that_cannot_be_started_is_told_as_that() {

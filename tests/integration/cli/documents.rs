@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use serde_json::json;
+
 use crate::support::{Simulator, Workspace};
 
 fn project(path: &str) -> PathBuf {
@@ -72,7 +74,7 @@ fn blocks(text: &str, language: &str) -> Vec<Vec<String>> {
 #[test]
 fn every_command_of_the_readme_is_run() {
     let readme = read("README.md");
-    let here = Workspace::new().file("choices.json", r#"{"name": "products", "again": ["mug"]}"#);
+    let here = Workspace::new();
     fs::create_dir(here.path("examples")).expect("a folder");
     copy(&project("examples"), &here.path("examples"));
     let sheet = blocks(&readme, "text").into_iter().next().expect("a sheet");
@@ -93,6 +95,13 @@ fn every_command_of_the_readme_is_run() {
             // The address and the key of the simulator take the place of these.
             ["export", ..] => assert_eq!(words.len(), 3, "{command}"),
             ["shotlist", "run", ref args @ ..] if !args.contains(&"--plan") && !args.contains(&"--sandbox") => {
+                if args.contains(&"@choices.json") {
+                    let report = here.json("shotlist-out/products/report.json");
+                    let jobs = report["jobs"].as_array().expect("jobs");
+                    let task = &jobs.iter().find(|job| job["id"] == "mug").expect("a job")["task_id"];
+                    let choices = json!({ "name": "products", "again": ["mug"], "tasks": { "mug": task } });
+                    here.write("choices.json", choices.to_string());
+                }
                 // Nobody is there to be asked.
                 let more = ["--yes", "--first-poll", "0s", "--poll-interval", "50ms"];
                 simulator.used_by(here.shotlist(&[&["run"], args, &more[..]].concat())).ends_with(0);

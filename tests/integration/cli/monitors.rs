@@ -131,7 +131,7 @@ fn metrics_say_how_it_stands_also_of_a_run_that_was_refused() {
     assert!(value("shotlist_last_run_timestamp_seconds").expect("a time") > success);
     // A manifest that can't be read is still about the name that it had.
     here.write("m.yaml", TWO_JOBS.replace("version: 1", "version: 1\nname: campaign"));
-    here.run(&service, &[&options[..], &["--buy-again", "--max-cost", "0"]].concat()).ends_with(3);
+    here.run(&service, &[&options[..], &["--buy-again", "*", "--max-cost", "0"]].concat()).ends_with(3);
     here.write("m.yaml", "jobs: nope");
     here.run(&service, &options).ends_with(2);
     assert_eq!(value("shotlist_last_run_exit_code{name=\"campaign\""), Some(2.0));

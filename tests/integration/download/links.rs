@@ -1,8 +1,8 @@
 //! Links that expire, lead astray, or must not see the key.
 
 use std::fs;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use serde_json::json;
 
@@ -57,7 +57,7 @@ fn the_content_endpoint_may_answer_with_a_link() {
 }
 
 #[test]
-fn the_key_reaches_the_services_own_origin_only() {
+fn key_goes_to_tasks_of_the_service_only() {
     let host = Service::scripted_wholly(|asked| match asked.path.as_str() {
         "/elsewhere.mp4" => Answer::Bytes(answer_of_video("t0")),
         _ => raw(403, &[], ""),
@@ -66,8 +66,8 @@ fn the_key_reaches_the_services_own_origin_only() {
     let service = Service::scripted_wholly(move |asked| match asked.path.as_str() {
         "/v1/videos" => Answer::Well,
         // From the service to itself, and then to another port of the same machine.
-        "/v1/videos/t0/content" => raw(307, &[("location", "/inner")], ""),
-        "/inner" => raw(307, &[("location", &format!("{other}/elsewhere.mp4"))], ""),
+        "/v1/videos/t0/content" => raw(307, &[("location", "/admin/delete?all=1")], ""),
+        "/admin/delete?all=1" => raw(307, &[("location", &format!("{other}/elsewhere.mp4"))], ""),
         _ => answer(200, &json!({ "id": "t0", "status": "completed", "video_url": format!("{other}/expired.mp4") })),
     });
     let here = Workspace::with_manifest(ONE_JOB);
@@ -77,8 +77,34 @@ fn the_key_reaches_the_services_own_origin_only() {
         gets.map(|asked| (asked.path, asked.headers.contains_key("authorization"))).collect()
     };
     assert_eq!(keys(&host), [("/expired.mp4".to_owned(), false), ("/elsewhere.mp4".to_owned(), false)]);
-    assert!(keys(&service).contains(&("/inner".to_owned(), true)));
-    assert!(keys(&service).iter().all(|(_, has_key)| *has_key), "{:?}", keys(&service));
+    // The task and its content, and no other path.
+    let paths = ["/v1/videos/t0", "/v1/videos/t0/content"];
+    assert!(keys(&service).contains(&("/admin/delete?all=1".to_owned(), false)));
+    assert!(keys(&service).iter().all(|(path, has_key)| *has_key == paths.contains(&&**path)), "{:?}", keys(&service));
+}
+
+#[test]
+fn key_is_not_sent_after_a_redirect_from_another_host() {
+    let (host, service) = (Arc::new(OnceLock::<String>::new()), Arc::new(OnceLock::<String>::new()));
+    let to = Arc::clone(&service);
+    let other = Service::scripted_wholly(move |_| {
+        raw(307, &[("location", &format!("{}/v1/videos/t9/content", to.get().expect("a service")))], "")
+    });
+    host.set(other.url()).expect("once");
+    let own = Service::scripted_wholly(move |asked| match asked.path.as_str() {
+        "/v1/videos" => Answer::Well,
+        "/v1/videos/t9/content" => Answer::Bytes(answer_of_video("t0")),
+        _ => answer(
+            200,
+            &json!({ "id": "t0", "status": "completed", "video_url": format!("{}/a.mp4", host.get().expect("a host")) }),
+        ),
+    });
+    service.set(own.url()).expect("once");
+    let here = Workspace::with_manifest(ONE_JOB);
+    here.run(&own, &[]).ends_with(0);
+    let asked = own.asked();
+    let content = asked.iter().find(|asked| asked.path == "/v1/videos/t9/content").expect("it was redirected");
+    assert!(!content.headers.contains_key("authorization"), "{:?}", content.headers);
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! What may be spent, what is reserved, and what ends submitting.
 
-use shotlist::domain::{AttemptState, History, ServiceError};
+use std::sync::Arc;
+
+use shotlist::domain::{AttemptId, AttemptState, History, ServiceError};
 use shotlist::engine::{Outcome, RunEvent, Settings, Stop, StopReason};
 use shotlist::service::{PollAnswer, Status, Submission, TaskReport};
 use tokio::time::Instant;
@@ -105,14 +107,49 @@ async fn a_failed_task_is_paid_for_again_as_often_as_was_agreed() {
 async fn retries_stop_at_the_limit_and_never_take_the_money_of_a_job_that_waits() {
     let mut service = FakeService::taking(|_| SECOND);
     service.denies = Box::new(|_| Some(PollAnswer::Report(report(Status::Failed))));
-    let mut plan = plan(&jobs(2), &History::default(), None);
+    let mut plan = plan(&jobs(3), &History::default(), None);
     plan.retries = 9;
     plan.run_limit = Some(limit("11.25"));
     let settings = Settings { concurrency: 1, ..Settings::default() };
     let ledger = MemoryLedger::default();
     let (outcome, _) = run(&service, &ledger, &settings, &Stop::default(), &plan).await;
-    assert_eq!(ledger.states(), [AttemptState::Failed; 3], "two jobs and one retry");
+    // The first retry would be possible while the third job still waits for the slot.
+    assert_eq!(ledger.jobs(), ["j0", "j1", "j2"]);
     assert!(outcome.stopped.is_empty(), "{outcome:?}");
+
+    plan.run_limit = Some(limit("15.00"));
+    let ledger = MemoryLedger::default();
+    run(&service, &ledger, &settings, &Stop::default(), &plan).await;
+    assert_eq!(ledger.jobs().len(), 4, "three jobs and one retry");
+}
+
+#[tokio::test(start_paused = true)]
+async fn ledger_learns_what_the_plan_knew_before_each_submission() {
+    let mut service = FakeService::taking(|_| SECOND);
+    service.denies = Box::new(|number| (number == 0).then(|| PollAnswer::Report(report(Status::Failed))));
+    let mut plan = plan(&jobs(1), &History::default(), None);
+    plan.retries = 1;
+    plan.newest = Some(AttemptId(7));
+    plan.jobs[0].paid_elsewhere = Some(2);
+    let ledger = MemoryLedger::default();
+    run(&service, &ledger, &Settings::default(), &Stop::default(), &plan).await;
+    let known: Vec<_> = ledger.intents().iter().map(|intent| (intent.known, intent.paid_elsewhere)).collect();
+    // A retry repeats the attempt that failed, and on purpose.
+    assert_eq!(known, [(Some(AttemptId(7)), Some(2)), (Some(AttemptId(0)), None)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn intent_that_was_written_while_the_run_stopped_is_withdrawn() {
+    for reason in [StopReason::Signal(2), StopReason::KeyRefused, StopReason::LedgerFailed] {
+        let stop = Arc::new(Stop::default());
+        let own = Arc::clone(&stop);
+        let ledger = MemoryLedger::telling(move |_| {
+            own.because(reason);
+        });
+        let service = FakeService::taking(|_| SECOND);
+        run(&service, &ledger, &Settings::default(), &stop, &plan(&jobs(2), &History::default(), None)).await;
+        assert_eq!((service.submissions().len(), ledger.states()), (0, vec![AttemptState::Void]), "{reason:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -82,7 +82,7 @@ const INNER: [(&str, &[Line]); 5] = [
 
 /// Where the code knows the operating system, and for what.
 const OF_THE_SYSTEM: [(&str, &str); 12] = [
-    ("cli/service.rs", "the mode of the key's file"),
+    ("cli/service.rs", "the mode of the key's file, and core dumps"),
     ("cli/signals.rs", "signals"),
     ("files/folder.rs", "folders that are synced"),
     ("files/open.rs", "flags for opening, which no link and no pipe survive"),

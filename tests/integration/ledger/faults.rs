@@ -1,35 +1,53 @@
 //! A ledger that breaks: before a submission, after it, or before the run began. The disk is a real file and the store
 //! a real SQLite; a trigger in it plays the full disk at exactly one write.
 
-use crate::support::TWO_JOBS;
-use crate::support::{Ended, Service, Workspace};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A ledger that is there, with a trigger that fails writes of attempts in a state.
-fn breaking(state: &str) -> (Service, Workspace) {
-    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+use crate::support::TWO_JOBS;
+use crate::support::{Answer, Ended, Service, Workspace, open_ledger};
+
+const LEDGER: &str = ".shotlist/ledger.db";
+
+/// A service whose first answer to such a request comes when the ledger has got a trigger that fails writes of attempts in a state. It can't
+/// have one before the run: a ledger with another schema is refused.
+fn breaking(method: &'static str, state: &'static str) -> (Service, Arc<Workspace>) {
+    let here = Arc::new(Workspace::with_manifest(TWO_JOBS));
+    let (ledger, armed) = (here.path(LEDGER), Arc::new(AtomicBool::new(false)));
+    let is_armed = Arc::clone(&armed);
+    let service = Service::scripted(move |asked| {
+        if asked.method == method && is_armed.swap(false, Ordering::SeqCst) {
+            for event in ["INSERT", "UPDATE"] {
+                let trigger = format!(
+                    "CREATE TRIGGER full_{event} BEFORE {event} ON attempt WHEN NEW.state = '{state}'
+                     BEGIN SELECT RAISE(ROLLBACK, 'database or disk is full'); END"
+                );
+                open_ledger(&ledger).execute_batch(&trigger).expect("a trigger");
+            }
+        }
+        Answer::Well
+    });
     here.run(&service, &["--batch", "before", "--select", "one"]).ends_with(0);
-    let connection = rusqlite::Connection::open(here.path(".shotlist/ledger.db")).expect("the ledger");
-    for event in ["INSERT", "UPDATE"] {
-        let trigger = format!(
-            "CREATE TRIGGER full_{event} BEFORE {event} ON attempt WHEN NEW.state = '{state}'
-             BEGIN SELECT RAISE(ROLLBACK, 'database or disk is full'); END"
-        );
-        connection.execute_batch(&trigger).expect("a trigger");
-    }
+    armed.store(true, Ordering::SeqCst);
     (service, here)
+}
+
+/// There is room again.
+fn make_room(here: &Workspace) {
+    open_ledger(&here.path(LEDGER)).execute_batch("DROP TRIGGER full_INSERT; DROP TRIGGER full_UPDATE").expect("room");
 }
 
 #[test]
 fn a_disk_that_is_full_before_the_submission_sends_nothing() {
-    let (service, here) = breaking("intended");
-    let ended = here.run(&service, &[]).ends_with(74);
+    let (service, here) = breaking("POST", "intended");
+    let ended = here.run(&service, &["--concurrency", "1"]).ends_with(74);
     assert!(ended.stderr.contains("disk is full"), "{}", ended.stderr);
-    assert_eq!(service.posts().len(), 1, "something was sent without an intent");
+    assert_eq!(service.posts().len(), 2, "something was sent without an intent");
 }
 
 #[test]
 fn a_disk_that_is_full_after_the_submission_gives_a_rescue_line_and_stops() {
-    let (service, here) = breaking("queued");
+    let (service, here) = breaking("POST", "queued");
     let ended = here.run(&service, &["--concurrency", "1"]).ends_with(74);
     assert_eq!(service.posts().len(), 2, "it went on submitting");
     for stream in [&ended.stdout, &ended.stderr] {
@@ -38,9 +56,7 @@ fn a_disk_that_is_full_after_the_submission_gives_a_rescue_line_and_stops() {
     assert!(ended.stderr.contains("resolve m.yaml one --task t1"), "{}", ended.stderr);
     assert!(ended.stdout.contains("reserved: $3.75 by this run"), "{}", ended.stdout);
     // The line is enough to go on once the disk has room.
-    let connection = rusqlite::Connection::open(here.path(".shotlist/ledger.db")).expect("the ledger");
-    connection.execute_batch("DROP TRIGGER full_INSERT; DROP TRIGGER full_UPDATE").expect("no triggers");
-    drop(connection);
+    make_room(&here);
     let resolve = here.shotlist(&["resolve", "m.yaml", "one", "--task", "t1"]);
     resolve.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(0);
     here.run(&service, &[]).ends_with(0);
@@ -50,11 +66,9 @@ fn a_disk_that_is_full_after_the_submission_gives_a_rescue_line_and_stops() {
 
 #[test]
 fn a_final_word_that_cannot_be_written_is_asked_for_again() {
-    let (service, here) = breaking("completed");
+    let (service, here) = breaking("GET", "completed");
     here.run(&service, &[]).ends_with(74);
-    let connection = rusqlite::Connection::open(here.path(".shotlist/ledger.db")).expect("the ledger");
-    connection.execute_batch("DROP TRIGGER full_INSERT; DROP TRIGGER full_UPDATE").expect("no triggers");
-    drop(connection);
+    make_room(&here);
     let posts = service.posts().len();
     here.run(&service, &[]).ends_with(0);
     assert_eq!(here.states(), ["completed", "completed"]);
@@ -100,7 +114,7 @@ fn a_file_that_is_not_this_ledger_is_refused_before_anything_is_sent() {
     here.write("damaged.db", [b"SQLite format 3\0".as_slice(), &[0xff; 4096]].concat());
     for (name, told) in [
         ("foreign.db", "a database of another program"),
-        ("newer.db", "written by a newer shotlist (format 99"),
+        ("newer.db", "must have format 1, found 99"),
         ("damaged.db", "no database, or a damaged one"),
     ] {
         let before = std::fs::read(here.path(name)).expect("a file");

@@ -2,6 +2,9 @@
 
 mod chaos;
 mod crash;
+mod damage;
 mod faults;
 mod file;
 mod kills;
+mod people;
+mod random;

@@ -209,6 +209,7 @@ fn completed(jobs: &[Arc<Job>]) -> History {
         id: AttemptId(number),
         job: job.id.clone(),
         fingerprint: job.request.fingerprint().clone(),
+        normalized: shotlist::domain::Request::normalized(&job.spec),
         request: job.request.body().to_owned(),
         model: job.spec.model.clone(),
         price: job.price,

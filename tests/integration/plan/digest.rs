@@ -5,17 +5,18 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use proptest::prelude::*;
+use serde_json::json;
 use shotlist::domain::{Attempt, AttemptState, Digest, History, Job, JobId, OutputPath, Request, Spec, Usd};
 use shotlist::plan::Plan;
 
 use crate::support::fake::{jobs, plan_of};
 use crate::support::plans::outstanding;
 
-/// What a plan is about, as far as money goes: by id, the prompt, the price, and when it was submitted before to no avail.
-type Bought = BTreeMap<u8, (u8, i64, Vec<i64>)>;
+/// What a plan is about, as far as money goes: by ID, the prompt, the price, the label, and when it was submitted before to no avail.
+type Bought = BTreeMap<u8, (u8, i64, String, Vec<i64>)>;
 
 fn any_bought() -> impl Strategy<Value = Bought> {
-    let job = (0..3_u8, 1..3_i64, proptest::collection::vec(1..3_i64, 0..3));
+    let job = (0..3_u8, 1..3_i64, "[ab]", proptest::collection::vec(1..3_i64, 0..3));
     proptest::collection::btree_map(0..4_u8, job, 0..4)
 }
 
@@ -24,16 +25,15 @@ fn any_bought() -> impl Strategy<Value = Bought> {
 struct Besides {
     reversed: bool,
     tags: Vec<String>,
-    label: String,
     has_file: bool,
 }
 
 fn any_besides() -> impl Strategy<Value = Besides> {
-    (any::<bool>(), proptest::collection::vec("[a-z]{1,3}", 0..3), "[a-z]{1,3}", any::<bool>())
-        .prop_map(|(reversed, tags, label, has_file)| Besides { reversed, tags, label, has_file })
+    (any::<bool>(), proptest::collection::vec("[a-z]{1,3}", 0..3), any::<bool>())
+        .prop_map(|(reversed, tags, has_file)| Besides { reversed, tags, has_file })
 }
 
-fn job(id: u8, prompt: u8, price: i64, besides: &Besides) -> Arc<Job> {
+fn job(id: u8, prompt: u8, price: i64, label: &str, besides: &Besides) -> Arc<Job> {
     let spec = Spec { model: "beta-2.0-lite".into(), prompt: Some(format!("prompt {prompt}")), ..Spec::default() };
     let any = Arc::unwrap_or_clone(jobs(1).remove(0));
     Arc::new(Job {
@@ -42,7 +42,7 @@ fn job(id: u8, prompt: u8, price: i64, besides: &Besides) -> Arc<Job> {
         spec,
         price: Usd::from_micros(price),
         tags: besides.tags.clone(),
-        labels: [("client".to_owned(), besides.label.clone())].into_iter().collect(),
+        labels: [("client".to_owned(), label.to_owned())].into_iter().collect(),
         file: besides.has_file.then(|| OutputPath::new(&format!("x/{id}.mp4")).expect("a path")),
         ..any
     })
@@ -51,11 +51,11 @@ fn job(id: u8, prompt: u8, price: i64, besides: &Besides) -> Arc<Job> {
 fn plan(bought: &Bought, besides: &Besides) -> Plan {
     let mut history = Vec::new();
     let mut planned = Vec::new();
-    for (id, (prompt, price, earlier)) in bought {
-        let own = job(*id, *prompt, *price, besides);
+    for (id, (prompt, price, label, earlier)) in bought {
+        let own = job(*id, *prompt, *price, label, besides);
         for at in earlier {
             // Another wording, which was paid for: the job is due again.
-            let before = job(*id, 9, *price, besides);
+            let before = job(*id, 9, *price, label, besides);
             let at = Timestamp::from_second(*at).expect("a time");
             let attempt = outstanding(history.len() + 1, &before, at);
             history.push(Attempt { state: AttemptState::Completed, ..attempt });
@@ -91,9 +91,11 @@ fn the_digest_is_over_this_form_of_a_plan_however_long_it_is() {
     for count in [1, 999, 1000, 1001] {
         let many = jobs(count);
         let plan = plan_of(&many, &History::default());
-        let mut bought: Vec<(&str, &str, i64, [i64; 0])> =
-            many.iter().map(|job| (job.id.as_str(), job.request.body(), job.price.micros(), [])).collect();
-        bought.sort_unstable();
+        let of = |job: &Arc<Job>| {
+            (job.id.to_string(), job.request.body().to_owned(), job.price.micros(), [0_i64; 0], json!({}))
+        };
+        let mut bought: Vec<_> = many.iter().map(of).collect();
+        bought.sort_by(|one, other| one.0.cmp(&other.0));
         let form = ("shotlist plan 1", &plan.key.name, &plan.key.batch, 0, bought);
         let text = serde_json::to_string(&form).expect("JSON");
         assert_eq!((plan.clone().digest(), plan.digest()), (&Digest::of(&text), &Digest::of(&text)), "{count} jobs");

@@ -2,4 +2,5 @@
 
 mod digest;
 mod repurchases;
+mod selections;
 mod shown;

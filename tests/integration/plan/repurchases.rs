@@ -47,7 +47,7 @@ fn a_renamed_manifest_buys_nothing_again_by_itself() {
     assert_eq!(service.posts().len(), 2);
     // And whoever means it gets it, once.
     here.write("campaign.yaml", named.replace("name: m", "name: other"));
-    run(&here, &service, "campaign.yaml", &["--buy-again"]).ends_with(0);
+    run(&here, &service, "campaign.yaml", &["--buy-again", "*"]).ends_with(0);
     run(&here, &service, "campaign.yaml", &[]).ends_with(0);
     assert_eq!(service.posts().len(), 4);
 }
@@ -63,11 +63,11 @@ fn a_table_that_another_program_saved_buys_nothing_again_by_itself() {
     here.run(&service, &[]).ends_with(0);
     here.write("rows.csv", table.replace('\n', "\r\n").replace("Two", "Two ").replace('\u{e9}', "e\u{301}"));
     let ended = here.run(&service, &[]).ends_with(3);
-    let told = "a asks for what it asked for before, with other blanks, ends of lines or Unicode forms in its prompt (completed, $0.90";
+    let told = "a is paid for in another spelling: only whitespace, case, quotes, dashes, or Unicode forms differ (completed, $0.90";
     assert!(ended.stderr.contains(told) && ended.stderr.contains("`--exclude b`"), "{}", ended.stderr);
     let plan = plan(&here, "m.yaml");
     let known: Vec<_> = plan["bought_before"].as_array().expect("a list").iter().map(|it| &it["known_from"]).collect();
-    assert_eq!(known, ["respaced", "respaced", "respaced"]);
+    assert_eq!(known, ["respelled", "respelled", "respelled"]);
     assert_eq!(service.posts().len(), 4);
     // What it says helps, another word is another wish (another accent, too), and whoever means it gets it.
     here.run(&service, &["--exclude", "a", "--exclude", "b", "--exclude", "d"]).ends_with(0);
@@ -75,7 +75,7 @@ fn a_table_that_another_program_saved_buys_nothing_again_by_itself() {
     here.run(&service, &[]).ends_with(0);
     assert_eq!(service.posts().len(), 6);
     here.write("rows.csv", table.replace("Two", "Two  dogs").replace('\u{e9}', "e"));
-    here.run(&service, &["--buy-again"]).ends_with(0);
+    here.run(&service, &["--buy-again", "*"]).ends_with(0);
     assert_eq!(service.posts().len(), 7);
 }
 
@@ -106,7 +106,7 @@ fn rows_that_move_under_ids_that_count_them_buy_nothing_again_by_themselves() {
     here.write("rows.csv", "n,p\nz,New\na,One\nb,Two\n");
     let ended = here.run(&service, &[]).ends_with(3);
     for told in [
-        "2 jobs were bought before; with --buy-again they are bought again, for $1.80",
+        "2 jobs are already paid for; `--buy-again '{s-2,s-3}'` repurchases for $1.80",
         "s-2 asks for what s-1 asked for, which asks for something else now (completed, $0.90; its video: s-1.mp4)",
         "s-3 asks for what s-2 asked for",
     ] {
@@ -138,7 +138,9 @@ fn of_many_takes_as_many_were_bought_before_as_were_bought() {
     here.write("other.yaml", manifest(40));
     let ended = run(&here, &service, "other.yaml", &[]).ends_with(3);
     assert!(
-        ended.stderr.contains("3 jobs were bought before; with --buy-again they are bought again, for $2.70"),
+        ended
+            .stderr
+            .contains("3 jobs are already paid for; `--buy-again '{hero,hero.2,hero.3}'` repurchases for $2.70"),
         "{}",
         ended.stderr
     );
@@ -187,7 +189,7 @@ fn a_ledger_that_was_left_behind_is_missed() {
     // It is still missed after that refusal, and the report still says what it said.
     here.run(&service, &[]).ends_with(3);
     assert_eq!(service.posts().len(), 2);
-    here.run(&service, &["--buy-again"]).ends_with(0);
+    here.run(&service, &["--buy-again", "*"]).ends_with(0);
     assert_eq!(service.posts().len(), 4);
 }
 
@@ -203,14 +205,14 @@ fn a_run_of_other_jobs_does_not_make_it_forgotten() {
     let ended = here.run(&service, &[]).ends_with(3);
     assert!(ended.stderr.contains("one was bought as the task t0"), "{}", ended.stderr);
     assert_eq!(service.posts().len(), 3);
-    here.run(&service, &["--buy-again", "--select", "one"]).ends_with(0);
+    here.run(&service, &["--buy-again", "*", "--select", "one"]).ends_with(0);
     let ended = here.run(&service, &[]).ends_with(3);
     assert!(
-        ended.stderr.contains("1 job was bought before") && ended.stderr.contains("two was bought"),
+        ended.stderr.contains("1 job is already paid for") && ended.stderr.contains("two was bought"),
         "{}",
         ended.stderr
     );
-    here.run(&service, &["--buy-again"]).ends_with(0);
+    here.run(&service, &["--buy-again", "*"]).ends_with(0);
     here.run(&service, &[]).ends_with(0);
     assert_eq!(service.posts().len(), 5);
 }
@@ -268,7 +270,7 @@ fn an_id_that_was_changed_buys_nothing_again_by_itself() {
     let ended = here.run(&service, &[]).ends_with(3);
     assert!(ended.stderr.contains("second asks for the same as two"), "{}", ended.stderr);
     assert_eq!(service.posts().len(), 2);
-    here.run(&service, &["--buy-again"]).ends_with(0);
+    here.run(&service, &["--buy-again", "*"]).ends_with(0);
     assert_eq!(service.posts().len(), 3);
 }
 

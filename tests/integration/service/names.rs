@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{Answer, Asked, Program, Service, Workspace, json as answer, numbered_jobs};
+use crate::support::{Answer, Asked, Program, Service, Workspace, json as answer, numbered_jobs, open_ledger};
 
 fn asked_for(asked: &Asked) -> String {
     asked.path.rsplit('/').next().expect("a name").to_owned()
@@ -17,8 +17,7 @@ fn completed(asked: &Asked, id: &str) -> Answer {
 /// A person who names the task of the second job, as if nobody had known it.
 fn naming_the_second_task(here: &Workspace, service: &Service) -> Program {
     let sql = "UPDATE attempt SET state = 'in_doubt', task = NULL WHERE job = 'j1'";
-    let ledger = rusqlite::Connection::open(here.path(".shotlist/ledger.db")).expect("the ledger");
-    ledger.execute(sql, []).expect("changed");
+    open_ledger(&here.path(".shotlist/ledger.db")).execute(sql, []).expect("changed");
     let resolve = here.shotlist(&["resolve", "m.yaml", "j1", "--task", "t1"]);
     resolve.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k")
 }

@@ -28,16 +28,15 @@ fn approved(here: &Workspace, service: &Service, arguments: &[&str]) -> Ended {
 fn an_approval_is_consent_to_its_plan_and_is_shown_with_its_command() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
     let digest = digest(&here, &[]);
-    let short = &digest[..16];
     let text = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0).stdout;
     assert!(
-        text.contains(&format!("digest: {digest}\nto buy exactly this: shotlist run m.yaml --approved {short}\n")),
+        text.contains(&format!("digest: {digest}\nto buy exactly this: shotlist run m.yaml --approved {digest}\n")),
         "{text}"
     );
     let markdown = here.shotlist(&["run", "m.yaml", "--plan", "--format", "markdown"]).ends_with(0).stdout;
     assert!(
         markdown.contains(&format!("`{digest}`"))
-            && markdown.contains(&format!("    shotlist run m.yaml --approved {short}")),
+            && markdown.contains(&format!("    shotlist run m.yaml --approved {digest}")),
         "{markdown}"
     );
     // Whatever says what is bought is in the command.
@@ -45,17 +44,20 @@ fn an_approval_is_consent_to_its_plan_and_is_shown_with_its_command() {
     assert!(of_one.contains(" --select j1 --retries 2\n") && !of_one.contains(&digest), "{of_one}");
 
     assert_eq!(approved(&here, &service, &[]).code, Some(3), "nobody agreed");
-    for slip in ["0123", &"0".repeat(65), "missing.json", "m.yaml"] {
+    for slip in ["0123", &"0".repeat(65), &digest[..16], &digest[..63], "missing.json", "m.yaml"] {
         assert_eq!(approved(&here, &service, &["--approved", slip]).code, Some(2), "{slip}");
     }
-    let other = approved(&here, &service, &["--approved", "0123456789abcdef"]);
+    let part = approved(&here, &service, &["--approved", &digest[..31]]);
+    assert!(part.stderr.contains(&digest), "{}", part.stderr);
+    let foreign = "0123456789abcdef".repeat(4);
+    let other = approved(&here, &service, &["--approved", &foreign]);
     assert_eq!(other.code, Some(3));
-    assert!(other.stderr.contains("the plan is another one than was approved as 0123456789abcdef"), "{}", other.stderr);
+    assert!(other.stderr.contains(&foreign), "{}", other.stderr);
     assert!(service.posts().is_empty());
-    let ended = approved(&here, &service, &["--approved", &short.to_uppercase()]);
+    let ended = approved(&here, &service, &["--approved", &digest.to_uppercase()]);
     assert_eq!((ended.code, service.posts().len()), (Some(0), 2), "{}", ended.stderr);
     // It is used up, and is no hindrance.
-    for approval in [short, "plan.json"] {
+    for approval in [&*digest, "plan.json"] {
         let again = approved(&here, &service, &["--approved", approval]);
         assert_eq!((again.code, service.posts().len()), (Some(0), 2), "{}", again.stderr);
     }
@@ -78,7 +80,8 @@ fn what_differs_from_the_approved_plan_is_named_job_by_job() {
     ));
     let refused = approved(&here, &service, &["--approved", "plan.json", "--retries", "1"]);
     assert_eq!((refused.code, service.posts().len()), (Some(3), 1));
-    let told: Vec<&str> = refused.stderr.lines().filter(|line| !line.contains("was approved as")).take(8).collect();
+    let told: Vec<&str> =
+        refused.stderr.lines().filter(|line| !line.contains("differs from the approved plan `")).take(8).collect();
     insta::assert_snapshot!(told.join("\n"), @r"
     7 differences from the plan that was approved:
       --retries was 0, and is 1
@@ -110,7 +113,11 @@ fn what_differs_from_the_approved_plan_is_named_job_by_job() {
         "{}",
         other.stderr
     );
-    let what_is_no_part = list("  - { id: same, prompt: same, tags: [x], labels: { a: b }, file: s.mp4 } # why not\n");
+    // And so are labels, which select budgets.
+    here.write("m.yaml", list("  - { id: same, prompt: same, labels: { client: acme } }\n"));
+    let other = approved(&here, &service, &["--approved", "plan.json"]);
+    assert!(other.code == Some(3) && other.stderr.contains("same has other labels"), "{}", other.stderr);
+    let what_is_no_part = list("  - { id: same, prompt: same, tags: [x], file: s.mp4 } # why not\n");
     here.write("m.yaml", what_is_no_part);
     assert_eq!(approved(&here, &service, &["--approved", "plan.json"]).code, Some(0));
     assert_eq!(service.posts().len(), 2);
@@ -148,7 +155,7 @@ fn the_command_that_is_shown_buys_the_plan() {
         .lines()
         .find_map(|line| line.strip_prefix("to buy exactly this: shotlist run m.yaml "))
         .expect("a command");
-    assert!(command.ends_with(" --buy-again"), "{command}");
+    assert!(command.ends_with(" --buy-again x"), "{command}");
     let words: Vec<&str> = command.split(' ').collect();
     assert_eq!((approved(&here, &service, &words).code, service.posts().len()), (Some(0), 2));
 }

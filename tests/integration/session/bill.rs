@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{Answer, Ended, Service, Workspace, json as answer};
+use crate::support::{Answer, Ended, Service, Workspace, json as answer, open_ledger};
 
 const JOBS: &str = "version: 1
 defaults: { model: beta-2.0-lite }
@@ -94,6 +94,14 @@ fn what_differs_is_listed_and_what_the_bill_settles_is_written_on_demand() {
     let source = here.ledger("SELECT job, billed, substr(billed_source, 1, 17) FROM attempt WHERE billed IS NOT NULL");
     assert_eq!(source, [["paid", "charged", "bill.csv (sha256 "], ["free", "none", "bill.csv (sha256 "]]);
     here.shotlist(&["ledger", "check"]).ends_with(0);
+    // A copy counts what the bill found free as the ledger does: nowhere.
+    here.shotlist(&["ledger", "backup", "bak.db"]).ends_with(0);
+    here.shotlist(&["ledger", "copy", "bak.db", "copy.db"]).ends_with(0);
+    let sums = |ledger: &str| {
+        open_ledger(&here.path(ledger)).query_row("SELECT sum(micros) FROM spent", [], |row| row.get::<_, i64>(0))
+    };
+    assert_eq!(sums("copy.db"), sums("bak.db"));
+    here.shotlist(&["ledger", "check", "--ledger", "copy.db"]).ends_with(0);
     let report = here.shotlist(&["status", "m.yaml", "--format", "json"]).ends_with(0).stdout;
     let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
     let charges: Vec<&str> = (0..5).map(|at| report["jobs"][at]["charge"].as_str().expect("a charge")).collect();
@@ -186,7 +194,7 @@ fn a_hostile_bill_settles_nothing_that_it_does_not_say() {
             &["reconcile", "bill.csv", "m.yaml", "--task", "id", "--usd", "usd"][..],
             "it has no column `id`; its columns are: task, usd",
         ),
-        (&["reconcile", "none.csv", "m.yaml", "--task", "id", "--usd", "usd"], "it can't be read"),
+        (&["reconcile", "none.csv", "m.yaml", "--task", "id", "--usd", "usd"], "can't read it"),
         (&["reconcile", "bill.csv", "m.yaml", "--task", "task"], "--usd"),
         (&["reconcile", "bill.csv", "m.yaml", "--task", "task", "--usd", "usd", "--since", "2026-11-01"], "--until"),
         (&["reconcile", "bill.csv", "--ledger", "none.db", "--task", "task", "--usd", "usd"], "there is no ledger"),

@@ -113,8 +113,7 @@ fn what_was_said_to_be_never_created_can_be_found_after_all() {
     };
     let other = found("beta");
     assert!(
-        other.code == Some(2)
-            && other.stderr.contains("the task beta is of beta-2.0-lite, and the job asked for alpha-2"),
+        other.code == Some(2) && other.stderr.contains("it has model beta-2.0-lite where alpha-2 was asked for"),
         "{}",
         other.stderr
     );

@@ -2,8 +2,10 @@
 
 mod approval;
 mod bill;
+mod consent;
 mod doubts;
 mod exec;
+mod files;
 mod labels;
 mod library;
 mod money;

@@ -70,7 +70,7 @@ fn choices_of_a_job_that_is_not_selected_are_refused() {
     here.run(&service, &[]).ends_with(0);
     choose(&here, &here.report(), &["j0"]);
     let refused = here.run(&service, &["--retake", "@choices.json", "--select", "j1"]).ends_with(2).stderr;
-    assert!(refused.contains("--retake j0: no job matches it"), "{refused}");
+    assert!(refused.contains("`j0` is not among the selected jobs"), "{refused}");
     // A file is not named by its name alone.
     for option in ["--retake", "--select"] {
         let refused = here.run(&service, &[option, "choices.json"]).ends_with(2).stderr;

@@ -197,7 +197,7 @@ fn choices_are_taken_from_a_file() {
     here.run(&service, &[]).ends_with(0);
     here.write(
         "choices.json",
-        json!({ "name": "m", "batch": "", "keep": ["j0", "j3"], "again": ["j1"], "notes": { "j1": "darker" } })
+        json!({ "name": "m", "batch": "", "keep": ["j0", "j3"], "again": ["j1", "j1"], "tasks": { "j1": "t1" }, "notes": { "j1": "darker" } })
             .to_string(),
     );
     let status = here.shotlist(&["status", "m.yaml", "--select", "@choices.json"]).ends_with(0).stdout;
@@ -210,18 +210,23 @@ fn choices_are_taken_from_a_file() {
     for (file, content, told) in [
         (
             "other.json",
-            json!({ "name": "other", "again": ["j0"] }).to_string(),
+            json!({ "name": "other", "again": ["j0"], "tasks": { "j0": "t0" } }).to_string(),
             "it is about other, and this is m\n  help: save the choices on the page of this manifest, or name the one",
         ),
         (
             "batch.json",
-            json!({ "name": "m", "batch": "may", "again": ["j0"] }).to_string(),
+            json!({ "name": "m", "batch": "may", "again": ["j0"], "tasks": { "j0": "t0" } }).to_string(),
             "it is about m / may, and this is m\n  help: save the choices on the page of this batch, or say which one is meant with --batch",
         ),
         (
             "empty.json",
             json!({ "name": "m", "keep": ["j0"], "again": [] }).to_string(),
             "it names nothing that is asked for again",
+        ),
+        (
+            "taskless.json",
+            json!({ "name": "m", "again": ["j0", "j1"], "tasks": { "j0": "t0", "j1": " " } }).to_string(),
+            "the choice for `j1` has no task ID\n  help: save it on the page again",
         ),
         ("gone.txt", "j0\nj9\n".to_owned(), "@gone.txt: no job has the id j9"),
         ("globs.txt", "j*\n".to_owned(), "the id contains '*'"),

@@ -59,7 +59,14 @@ fn from_a_spreadsheet_and_pictures_to_a_page_and_a_workbook() {
     }
     assert_eq!(sheet.rows().count(), 15);
     // What the page writes when somebody has chosen.
-    here.write("choices.json", r#"{"name": "spring", "batch": "", "keep": ["opener"], "again": ["SP-101-tall", "SP-106-wide"], "notes": {"opener": "lovely"}}"#);
+    let report = here.json("spring/shotlist-sandbox/spring/report.json");
+    let task = |id: &str| {
+        report["jobs"].as_array().expect("jobs").iter().find(|job| job["id"] == id).expect("a job")["task_id"].clone()
+    };
+    let again = ["SP-101-tall", "SP-106-wide"];
+    let tasks: serde_json::Map<_, _> = again.iter().map(|id| ((*id).to_owned(), task(id))).collect();
+    let choices = serde_json::json!({ "name": "spring", "batch": "", "keep": ["opener"], "again": again, "tasks": tasks, "notes": { "opener": "lovely" } });
+    here.write("choices.json", choices.to_string());
     let again = run(&["--retake", "@choices.json", "--plan"]).ends_with(0).stdout;
     assert!(again.contains("2 jobs to submit for $1.80"), "{again}");
     run(&["--retake", "@choices.json"]).ends_with(0);

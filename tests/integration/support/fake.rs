@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use shotlist::domain::{
     Account, AttemptId, AttemptState, BatchKey, Charging, History, Job, JobId, Labels, Move, Request, Spec, TaskId,
-    TaskNames,
+    TaskNames, UnfinishedRetake,
 };
 use shotlist::download::Downloads;
 use shotlist::engine::{Engine, Outcome, RunEvent, Settings, Stop};
@@ -135,11 +135,18 @@ pub fn report(status: Status) -> TaskReport {
     }
 }
 
+/// Learns of intents.
+type Tells = dyn Fn(&Intent) + Send + Sync;
+
 /// A ledger in memory that holds the same states as the real one, and can be told to break.
 #[derive(Default)]
 pub struct MemoryLedger {
     /// Every attempt.
     pub attempts: Mutex<Vec<(JobId, AttemptState)>>,
+    /// Every intent.
+    intents: Mutex<Vec<Intent>>,
+    /// Learns of each intent once it is written.
+    tells: Option<Box<Tells>>,
     /// Fails every write from this one on.
     breaks_at: Option<usize>,
     writes: AtomicUsize,
@@ -149,6 +156,21 @@ impl MemoryLedger {
     /// One that fails every write from this one on.
     pub fn breaking_at(write: usize) -> Self {
         Self { breaks_at: Some(write), ..Self::default() }
+    }
+
+    /// One that calls this once an intent is written.
+    pub fn telling(tells: impl Fn(&Intent) + Send + Sync + 'static) -> Self {
+        Self { tells: Some(Box::new(tells)), ..Self::default() }
+    }
+
+    /// Every intent, oldest first.
+    pub fn intents(&self) -> Vec<Intent> {
+        self.intents.lock().expect("no panic").clone()
+    }
+
+    /// The job of each attempt, oldest first.
+    pub fn jobs(&self) -> Vec<String> {
+        self.attempts.lock().expect("no panic").iter().map(|(job, _)| job.to_string()).collect()
     }
 
     /// Where each attempt stands, oldest first.
@@ -185,6 +207,8 @@ impl HeldBatch for MemoryLedger {
 
     async fn intend(&self, intent: Intent) -> Result<AttemptId, LedgerError> {
         self.write()?;
+        self.tells.iter().for_each(|tell| tell(&intent));
+        self.intents.lock().expect("no panic").push(intent.clone());
         let mut attempts = self.attempts.lock().expect("no panic");
         attempts.push((intent.job, AttemptState::Intended));
         Ok(AttemptId(i64::try_from(attempts.len()).expect("few") - 1))
@@ -204,6 +228,10 @@ impl HeldBatch for MemoryLedger {
     }
 
     async fn move_jobs(&self, _moves: &[Move]) -> Result<(), LedgerError> {
+        Ok(())
+    }
+
+    async fn keep_retake(&self, _: Option<UnfinishedRetake>) -> Result<(), LedgerError> {
         Ok(())
     }
 
@@ -245,25 +273,32 @@ pub fn account() -> Account {
     Account { service: "fake".into(), key: "k".into() }
 }
 
-/// The plan of jobs in the light of a history, with no limit and no wish.
-pub fn plan_of(jobs: &[Arc<Job>], history: &History) -> Plan {
-    let input = PlanInput {
+/// The input of a plan of a whole manifest in the light of a history, with no limit and no wish.
+pub fn input_of<'g>(jobs: &'g [Arc<Job>], history: &'g History) -> PlanInput<'g> {
+    static NO_RETAKES: LazyLock<Retakes> = LazyLock::new(Retakes::default);
+    PlanInput {
         key: key(),
         is_simulated: false,
-        is_in_manifest: &|id| jobs.iter().any(|job| job.id == *id),
+        manifest: jobs,
+        is_in_manifest: &|_| true,
         history,
         run_limit: None,
         limits: Vec::new(),
         concurrency: 8,
         retries: 0,
         retry_failed: false,
-        retake: &Retakes::default(),
+        retake: &NO_RETAKES,
         approved: None,
         few: None,
         inputs: shotlist::domain::Inputs::default(),
         is_here: None,
-    };
-    Plan::new(jobs, input)
+    }
+}
+
+/// The plan of all of them.
+pub fn plan_of(jobs: &[Arc<Job>], history: &History) -> Plan {
+    let is_in_manifest = |id: &JobId| jobs.iter().any(|job| job.id == *id);
+    Plan::new(jobs, PlanInput { is_in_manifest: &is_in_manifest, ..input_of(jobs, history) })
 }
 
 /// Runs a plan to its end, and how it ended with every event.

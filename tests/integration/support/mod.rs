@@ -2,6 +2,7 @@
 
 pub mod fake;
 mod http;
+mod ledger;
 pub mod plans;
 mod program;
 pub mod schedule;
@@ -10,6 +11,7 @@ mod simulator;
 mod workspace;
 
 pub use http::request;
+pub use ledger::open_ledger;
 pub use program::{Ended, Program, kill, output_of, wait_until};
 pub use service::{Answer, Asked, Service, answer_of_video, json, raw, video};
 pub use simulator::Simulator;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use shotlist::domain::{Attempt, AttemptId, AttemptState, History, Job, Particulars, TaskId, Usd};
+use shotlist::domain::{Attempt, AttemptId, AttemptState, History, Job, Particulars, Request, TaskId, Usd};
 use shotlist::plan::{Limit, Plan};
 
 use super::fake::{account, plan_of};
@@ -30,6 +30,7 @@ pub fn outstanding(number: usize, job: &Job, since: Timestamp) -> Attempt {
         id: AttemptId(i64::try_from(number).expect("few")),
         job: job.id.clone(),
         fingerprint: job.request.fingerprint().clone(),
+        normalized: Request::normalized(&job.spec),
         request: job.request.body().to_owned(),
         model: job.spec.model.clone(),
         price: Usd::ZERO,

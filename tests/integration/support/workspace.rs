@@ -98,8 +98,7 @@ impl Workspace {
 
     /// All rows of a query to the ledger, as texts; none while a run is still making it.
     pub fn ledger(&self, sql: &str) -> Vec<Vec<String>> {
-        let connection = rusqlite::Connection::open(self.path(".shotlist/ledger.db")).expect("the ledger");
-        connection.busy_timeout(std::time::Duration::from_secs(30)).expect("a time-out");
+        let connection = super::open_ledger(&self.path(".shotlist/ledger.db"));
         let made = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0));
         if made.expect("a count") == 0 {
             return Vec::new();

@@ -1,0 +1,328 @@
+//! A random model of the people who edit a manifest: no request is paid for twice without a question that names its job.
+//!
+//! Each step is an edit and a run of the real program against a service with its own books. Rows are inserted, deleted, sorted, and edited, in
+//! their words or only in their spelling; IDs are renamed, with `moved` and without; names, batches, and takes change; a run is about all
+//! jobs, a selection, a sample, or a retake, and some are killed. `PEOPLE_STEPS` asks for more steps than the suite does.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::Value;
+
+use super::random::Rng;
+use crate::support::{Ended, Service, Workspace, kill, wait_until};
+
+/// The steps of one life: a directory with its ledger.
+const LIFE: usize = 25;
+/// The steps in the suite.
+const STEPS: usize = 100;
+
+const WORDS: [&str; 6] =
+    ["a red mug", "a blue mug", "a cat asleep", "It's \"dawn\" - over town...", "caf\u{e9}", "two dogs"];
+
+/// One row: its ID, and its prompt as written.
+#[derive(Clone, Debug)]
+struct Row {
+    id: String,
+    word: usize,
+    spelling: usize,
+}
+
+impl Row {
+    fn prompt(&self) -> String {
+        let word = WORDS[self.word];
+        match self.spelling {
+            0 => word.to_owned(),
+            1 => format!(" {} ", word.replace(' ', "  ")),
+            2 => word.to_uppercase(),
+            3 => word.replace('\'', "\u{2019}").replace(" - ", " \u{2013} ").replace("...", "\u{2026}"),
+            4 => word.replace('\u{e9}', "e\u{301}").replace(' ', "\u{200b} "),
+            _ => word.replace(' ', "\u{a0}"),
+        }
+    }
+}
+
+/// The manifest as people edit it.
+#[derive(Clone, Debug)]
+struct Desk {
+    name: String,
+    batch: String,
+    /// Whether IDs count rows.
+    counts: bool,
+    rows: Vec<Row>,
+    takes: BTreeMap<String, usize>,
+    moved: Vec<(String, String)>,
+    next: usize,
+}
+
+impl Desk {
+    fn new(rng: &mut Rng) -> Self {
+        let rows = (0..3).map(|id| Row { id: format!("r{id}"), word: id, spelling: 0 }).collect();
+        Self {
+            name: "n0".into(),
+            batch: String::new(),
+            counts: rng.below(2) == 0,
+            rows,
+            takes: BTreeMap::new(),
+            moved: Vec::new(),
+            next: 3,
+        }
+    }
+
+    fn id(&self, place: usize) -> String {
+        if self.counts { format!("row-{}", place + 1) } else { self.rows[place].id.clone() }
+    }
+
+    fn manifest(&self) -> String {
+        let quoted = |text: &str| serde_json::to_string(text).expect("JSON");
+        let mut text = format!("version: 1\nname: {}\ndefaults: {{ model: alpha-2 }}\njobs:\n", self.name);
+        for (place, row) in self.rows.iter().enumerate() {
+            let id = self.id(place);
+            let takes = self.takes.get(&id).copied().unwrap_or(1);
+            let _infallible = writeln!(
+                text,
+                "  - {{ id: {id}, prompt: {}, takes: {takes}, tags: [t{}] }}",
+                quoted(&row.prompt()),
+                place % 2
+            );
+        }
+        if !self.batch.is_empty() {
+            let _infallible = writeln!(text, "batch: {}", quoted(&self.batch));
+        }
+        if !self.moved.is_empty() {
+            text.push_str("moved:\n");
+            for (from, to) in &self.moved {
+                let _infallible = writeln!(text, "  - {{ from: {from}, to: {to} }}");
+            }
+        }
+        text
+    }
+
+    /// One edit.
+    fn edit(&mut self, rng: &mut Rng) -> &'static str {
+        let place = rng.below(self.rows.len());
+        self.moved.clear();
+        match rng.below(13) {
+            0..2 => {
+                let word = rng.below(WORDS.len());
+                self.rows.insert(place, Row { id: format!("r{}", self.next), word, spelling: 0 });
+                self.next += 1;
+                "insert"
+            }
+            2 if self.rows.len() > 1 => {
+                self.rows.remove(place);
+                "delete"
+            }
+            3 => {
+                self.rows.sort_by_key(|row| (row.word, row.id.clone()));
+                "sort"
+            }
+            4 => {
+                self.rows.reverse();
+                "reverse"
+            }
+            5..7 => {
+                self.rows[place].spelling = rng.below(6);
+                "respell"
+            }
+            7 => {
+                self.rows[place].word = rng.below(WORDS.len());
+                "reword"
+            }
+            8 => {
+                self.rows[place].id = format!("r{}", self.next);
+                self.next += 1;
+                "rename"
+            }
+            9 if !self.counts => {
+                let to = format!("r{}", self.next);
+                self.next += 1;
+                self.moved.push((std::mem::replace(&mut self.rows[place].id, to.clone()), to));
+                "move"
+            }
+            10 => {
+                self.name = format!("n{}", rng.below(2));
+                "name"
+            }
+            11 => {
+                self.batch = ["", "Spring", "spring ", "fr\u{fc}h", "fru\u{308}h"][rng.below(5)].into();
+                "batch"
+            }
+            _ => {
+                let id = self.id(place);
+                self.takes.insert(id, 1 + rng.below(2));
+                "takes"
+            }
+        }
+    }
+}
+
+/// The requests that the service was paid for, normalized and counted.
+fn books(service: &Service) -> BTreeMap<String, usize> {
+    service.posts().iter().fold(BTreeMap::new(), |mut books, body| {
+        let body: Value = serde_json::from_str(body).expect("JSON");
+        *books.entry(shotlist::domain::normalized(body["prompt"].as_str().expect("a prompt"))).or_default() += 1;
+        books
+    })
+}
+
+/// A batch value as people see it.
+fn seen(batch: &str) -> String {
+    shotlist::domain::normalized(batch)
+}
+
+/// The jobs that a plan buys, and those that it questions, each with its normalized request.
+fn plan(here: &Workspace, args: &[&str]) -> Option<(BTreeMap<String, String>, BTreeSet<String>)> {
+    let shown = here.shotlist(&[&["run", "m.yaml", "--plan", "--format", "json"], args].concat()).ends();
+    let plan: Value = serde_json::from_str(&shown.stdout).ok().filter(|_| shown.code == Some(0))?;
+    let jobs = plan["jobs"].as_array().expect("jobs").iter();
+    let buys = jobs.filter(|job| ["submit", "changed", "retry"].contains(&job["action"].as_str().expect("an action")));
+    let due = buys.map(|job| {
+        let prompt = job["request"]["prompt"].as_str().expect("a prompt");
+        (job["id"].as_str().expect("an ID").to_owned(), shotlist::domain::normalized(prompt))
+    });
+    let before = plan["bought_before"].as_array().expect("a list");
+    Some((due.collect(), before.iter().map(|job| job["job"].as_str().expect("an ID").to_owned()).collect()))
+}
+
+/// The purchases that people wanted: for each batch and request the most jobs that asked for it at once, and the repeats that they agreed to.
+#[derive(Default)]
+struct Wanted(BTreeMap<(String, String), usize>);
+
+impl Wanted {
+    /// The most charges for a request by now.
+    fn most(&self, request: &str) -> usize {
+        self.0.iter().filter(|((_, of), _)| of == request).map(|(_, count)| count).sum()
+    }
+}
+
+fn live(seed: u64, steps: usize) -> (usize, usize) {
+    let (mut rng, service) = (Rng(seed), Service::well());
+    let (here, mut desk) = (Workspace::new(), Desk::new(&mut rng));
+    let (mut wanted, mut story, mut asked) = (Wanted::default(), Vec::new(), 0);
+    for _ in 0..steps {
+        for _ in 0..=rng.below(2) {
+            story.push(desk.edit(&mut rng).to_owned());
+        }
+        here.write("m.yaml", desk.manifest());
+        let first = desk.id(rng.below(desk.rows.len()));
+        let (is_retake, is_killed) = (rng.below(8) == 0, rng.below(8) == 0);
+        let mut args: Vec<&str> = match rng.below(8) {
+            0..2 => vec!["--select", &first],
+            2 => vec!["--tag", "t1"],
+            3 => vec!["--exclude", &first],
+            4 => vec!["--sample", "1"],
+            5 => vec!["--limit", "2"],
+            _ => vec![],
+        };
+        if is_retake {
+            args = vec!["--select", &first, "--retake", &first];
+        }
+        story.push(format!("{args:?}{}", if is_killed { " killed" } else { "" }));
+        let Some((due, questioned)) = plan(&here, &args) else { continue };
+        asked += questioned.len();
+        // A purchase without a question is new, or a defect: the charges of the service show which.
+        let key = seen(&desk.batch);
+        for (job, request) in &due {
+            if questioned.contains(job) || is_retake {
+                continue;
+            }
+            let copies =
+                desk.rows.iter().enumerate().filter(|(_, row)| shotlist::domain::normalized(&row.prompt()) == *request);
+            let copies: usize = copies.map(|(place, _)| desk.takes.get(&desk.id(place)).copied().unwrap_or(1)).sum();
+            let of_batch = wanted.0.entry((key.clone(), request.clone())).or_default();
+            *of_batch = copies.max(*of_batch);
+        }
+        // Now and then, people agree to the repeats that the plan names.
+        let agrees = rng.below(4) == 0;
+        let again = format!("{{{}}}", questioned.iter().cloned().collect::<Vec<_>>().join(","));
+        if agrees && !questioned.is_empty() {
+            args.extend(["--buy-again", &again]);
+        }
+        let may_repeat = |job: &String| is_retake || (agrees && questioned.contains(job));
+        for (job, request) in &due {
+            if may_repeat(job) {
+                *wanted.0.entry((format!("agreed {}", wanted.0.len()), request.clone())).or_default() += 1;
+            }
+        }
+        let program = here.run(&service, &[&args[..], &["--no-download", "--no-collect"]].concat());
+        if is_killed {
+            let flag = here.path("halted");
+            let child =
+                program.env("SHOTLIST_HALT_AT", "after-commit:3").env("SHOTLIST_HALT_FILE", &flag.to_string_lossy());
+            let mut child = child.starts();
+            wait_until("it stands still, or has ended", || {
+                flag.exists() || child.try_wait().expect("a status").is_some()
+            });
+            if flag.exists() {
+                kill(&child, "-KILL");
+                std::fs::remove_file(&flag).expect("a flag");
+            }
+            drop(Ended::of(child));
+            settle(&here, &service);
+        } else {
+            let ended = program.ends();
+            assert!(matches!(ended.code, Some(0..=3)), "{story:?}: {:?}: {}", ended.code, ended.stderr);
+            // A refusal bought nothing: the question stands.
+        }
+        for (request, paid) in books(&service) {
+            let most = wanted.most(&request);
+            assert!(
+                paid <= most,
+                "seed {seed}: {request:?} was paid for {paid} times, wanted {most}: {story:?}\n{}",
+                desk.manifest()
+            );
+        }
+    }
+    (service.posts().len(), asked)
+}
+
+/// Resolves jobs that a kill left in doubt, by the charges of the service.
+fn settle(here: &Workspace, service: &Service) {
+    let doubts = here.ledger("SELECT attempt.id, job, request, name, batch.batch FROM attempt JOIN batch ON batch.id = attempt.batch WHERE state IN ('in_doubt', 'intended')");
+    for doubt in doubts {
+        let [_, job, request, name, batch] = doubt.as_slice() else { panic!("five columns") };
+        let known = here.ledger("SELECT task FROM attempt WHERE task IS NOT NULL").concat();
+        let posts = service.posts();
+        let lost =
+            posts.iter().enumerate().find(|(number, body)| *body == request && !known.contains(&format!("t{number}")));
+        // Another manifest may have taken the place of the one that was killed.
+        let manifest = format!("version: 1\nname: {name}\njobs: [{{ id: {job}, model: alpha-2, prompt: x }}]\n");
+        here.write("settle.yaml", manifest);
+        let task = lost.map(|(number, _)| format!("t{number}"));
+        let verdict: Vec<&str> = task.as_deref().map_or_else(|| vec!["--never-created"], |task| vec!["--task", task]);
+        let key: Vec<&str> = if batch.is_empty() { vec!["--no-batch"] } else { vec!["--batch", batch] };
+        // The next run of the batch puts it in doubt.
+        let program = here.shotlist(&[&["resolve", "settle.yaml", job], &verdict[..], &key[..]].concat());
+        program.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(0);
+    }
+}
+
+#[test]
+fn no_request_is_charged_twice_without_a_question() {
+    let steps = std::env::var("PEOPLE_STEPS").ok().and_then(|steps| steps.parse().ok()).unwrap_or(STEPS);
+    let seed = std::env::var("PEOPLE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    let lives = steps.div_ceil(LIFE);
+    let next = AtomicUsize::new(0);
+    let some_lives = || {
+        let mut sums = (0, 0);
+        loop {
+            let life = next.fetch_add(1, Ordering::Relaxed);
+            if life >= lives {
+                break sums;
+            }
+            let (posts, questions) = live(seed + u64::try_from(life).expect("few"), LIFE);
+            sums = (sums.0 + posts, sums.1 + questions);
+        }
+    };
+    let (paid, asked) = std::thread::scope(|scope| {
+        let threads = [(); 4].map(|()| scope.spawn(some_lives));
+        let sums = threads.map(|thread| thread.join().expect("no life broke a rule"));
+        sums.into_iter().fold((0, 0), |(paid, asked), (posts, questions)| (paid + posts, asked + questions))
+    });
+    let told = writeln!(std::io::stdout(), "{} steps, {paid} tasks, {asked} questions", lives * LIFE);
+    told.expect("stdout");
+    assert!(paid > lives && asked > lives, "{paid} tasks, {asked} questions");
+}

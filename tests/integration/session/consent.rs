@@ -1,0 +1,292 @@
+//! Consent: what a run may buy is what was shown, and nothing else.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::Value;
+
+use crate::support::{Answer, Ended, Service, TWO_JOBS, Workspace, kill, numbered_jobs, raw, wait_until};
+
+/// `run` without any other consent than its arguments.
+fn run(here: &Workspace, service: &Service, manifest: &str, args: &[&str]) -> Ended {
+    let quick = ["run", manifest, "--first-poll", "0s", "--poll-interval", "50ms", "--poll-floor", "5ms"];
+    let run = here.shotlist(&[&quick, args].concat());
+    run.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends()
+}
+
+fn saved(here: &Workspace, args: &[&str]) -> Value {
+    let plan = here.shotlist(&[&["run", "m.yaml", "--plan", "--format", "json"], args].concat()).ends_with(0).stdout;
+    here.write("plan.json", &plan);
+    serde_json::from_str(&plan).expect("JSON")
+}
+
+#[test]
+fn approval_of_a_plan_without_retries_covers_none() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(1)));
+    let plan = saved(&here, &[]);
+    let digest = plan["digest"].as_str().expect("a digest");
+    let refused = run(&here, &service, "m.yaml", &["--approved", digest, "--retries", "3"]);
+    assert_eq!((refused.code, service.posts().len()), (Some(3), 0), "{}", refused.stderr);
+}
+
+#[test]
+fn retake_that_the_approval_does_not_cover_is_refused() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
+    saved(&here, &[]);
+    assert_eq!(run(&here, &service, "m.yaml", &["--approved", "plan.json"]).code, Some(0));
+    let refused = run(&here, &service, "m.yaml", &["--approved", "plan.json", "--retake", "j1"]);
+    assert_eq!((refused.code, service.posts().len()), (Some(3), 2));
+    assert!(refused.stderr.contains("the approval doesn't cover retaking j1"), "{}", refused.stderr);
+}
+
+#[test]
+fn server_error_that_is_retried_counts_under_an_approval() {
+    let service = Service::scripted(|asked| if asked.method == "POST" { raw(502, &[], "") } else { Answer::Well });
+    let here = Workspace::with_manifest(&numbered_jobs(1));
+    saved(&here, &[]);
+    for _ in 0..2 {
+        let ended = run(&here, &service, "m.yaml", &["--approved", "plan.json", "--retry-server-errors"]);
+        assert_eq!((ended.code, service.posts().len()), (Some(1), 1), "{}", ended.stderr);
+    }
+    assert!(run(&here, &service, "m.yaml", &["--yes"]).code == Some(7), "without that word, it is in doubt");
+}
+
+#[test]
+fn another_service_than_the_approved_plan_names_is_reported() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(1)));
+    let with_url = ["--base-url", "https://other.example", "--header", "X-Team=secret-value"];
+    let plan = saved(&here, &with_url);
+    assert_eq!(plan["service"], serde_json::json!({ "base_url": "https://other.example", "headers": ["x-team"] }));
+    let ended = run(&here, &service, "m.yaml", &["--approved", "plan.json"]);
+    assert!(
+        ended
+            .stderr
+            .contains("names another service: `https://other.example` with the headers x-team, found `http://127")
+    );
+    assert!(!ended.stderr.contains("secret-value"), "{}", ended.stderr);
+}
+
+/// Copies of one manifest, started together: each plans before the others have bought anything.
+#[test]
+fn copies_of_a_manifest_that_run_at_once_buy_nothing_twice() {
+    for round in 0..3 {
+        let (service, here) = (Service::well(), Workspace::new());
+        let names = ["a.yaml", "b.yaml", "c.yaml"];
+        for name in names {
+            here.write(name, numbered_jobs(6));
+        }
+        let started = names.map(|name| {
+            let program = here.shotlist(&["run", name, "--yes", "--first-poll", "0s", "--no-download"]);
+            program.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").starts()
+        });
+        let ended = started.map(Ended::of);
+        let mut bought = service.posts();
+        let all = bought.len();
+        bought.sort();
+        bought.dedup();
+        assert_eq!(bought.len(), all, "round {round}: something was bought twice");
+        for ended in &ended {
+            assert!(matches!(ended.code, Some(0 | 3)), "{:?}: {}", ended.code, ended.stderr);
+        }
+        assert!(ended.iter().any(|ended| ended.code == Some(3)), "round {round}: nobody was stopped");
+        // A later run asks about the purchases of the others, job by job.
+        let again = run(&here, &service, "a.yaml", &["--yes"]);
+        assert!(matches!(again.code, Some(0 | 3)), "{}", again.stderr);
+        assert_eq!(service.posts().len(), all);
+    }
+}
+
+#[test]
+fn batch_key_in_another_spelling_is_questioned() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
+    here.run(&service, &["--batch", "Fr\u{fc}hling"]).ends_with(0);
+    for key in ["Fru\u{308}hling", "fr\u{fc}hling", "Fr\u{fc}hling ", "\u{a0}Fr\u{fc}hling"] {
+        let refused = here.run(&service, &["--batch", key]).ends_with(3).stderr;
+        assert!(
+            refused.contains("2 jobs are already paid for") && refused.contains("differs only in case"),
+            "{refused}"
+        );
+    }
+    here.run(&service, &["--batch", "Sommer"]).ends_with(0);
+    assert_eq!(service.posts().len(), 4);
+}
+
+/// The guards compare with all jobs of the manifest.
+#[test]
+fn rows_that_moved_are_questioned_in_every_selection() {
+    let manifest = "version: 1\njobs: [{ for_each: rows.csv, id: 'row-{{ row_number }}', model: alpha-2, prompt: '{{ row.p }}', tags: ['t{{ row_number }}'] }]\n";
+    let (service, here) =
+        (Service::well(), Workspace::with_manifest(manifest).file("rows.csv", "p\none\ntwo\nthree\n"));
+    here.run(&service, &[]).ends_with(0);
+    for rows in ["zero\none\ntwo\nthree\n", "two\nthree\n", "three\none\ntwo\n", "TWO\n one \nthree\n"] {
+        here.write("rows.csv", format!("p\n{rows}"));
+        let selections: [&[&str]; 6] = [
+            &[],
+            &["--select", "row-2"],
+            &["--tag", "t2"],
+            &["--exclude", "row-1"],
+            &["--limit", "2"],
+            &["--sample", "3"],
+        ];
+        for selection in selections {
+            let refused = here.run(&service, selection).ends();
+            assert_eq!(
+                (refused.code, service.posts().len()),
+                (Some(3), 3),
+                "{rows:?} {selection:?}: {}",
+                refused.stderr
+            );
+        }
+    }
+}
+
+/// Two honest changes at once, each of which one guard would see.
+#[test]
+fn another_spelling_under_another_id_row_or_name_is_questioned() {
+    let list = |name: &str, id: &str, prompt: &str| {
+        format!("version: 1\nname: {name}\njobs: [{{ id: {id}, model: alpha-2, prompt: \"{prompt}\" }}]\n")
+    };
+    let (service, here) =
+        (Service::well(), Workspace::with_manifest(&list("m", "a", "It's a \\\"red\\\" mug - top...")));
+    here.run(&service, &[]).ends_with(0);
+    let other = "it\u{2019}s  a \u{201c}Red\u{201d}\u{200b} mug \u{2013} top\u{2026}";
+    for (name, id) in [("m", "a"), ("m", "b"), ("other", "a"), ("other", "b")] {
+        here.write("m.yaml", list(name, id, other));
+        here.run(&service, &[]).ends_with(3);
+    }
+    assert_eq!(service.posts().len(), 1);
+    // Consent names the jobs.
+    let two = format!("{}  \n", list("m", "a", other))
+        .replace("}]", "}, { id: b, model: alpha-2, prompt: \"IT'S A 'RED' MUG\" }]");
+    here.write("m.yaml", two);
+    here.run(&service, &["--buy-again", "b"]).ends_with(3);
+    here.run(&service, &["--buy-again", "a"]).ends_with(0);
+    assert_eq!(service.posts().len(), 3);
+}
+
+#[test]
+fn one_purchase_elsewhere_explains_one_job() {
+    let job = |id: &&str| format!("  - {{ id: {id}, model: alpha-2, prompt: same }}\n");
+    let jobs = |ids: &[&str]| ids.iter().map(job).collect::<Vec<_>>().concat();
+    let list = |name: &str, ids: &[&str]| format!("version: 1\nname: {name}\njobs:\n{}", jobs(ids));
+    let (service, here) = (Service::well(), Workspace::with_manifest(&list("x", &["q"])));
+    here.run(&service, &[]).ends_with(0);
+    here.write("m.yaml", list("y", &["old"]));
+    here.run(&service, &["--buy-again", "*"]).ends_with(0);
+    // `a` is `old` under another ID, and `b` repeats what the other name bought.
+    here.write("m.yaml", list("y", &["a", "b"]));
+    let refused = here.run(&service, &["--buy-again", "a"]).ends_with(3).stderr;
+    assert!(
+        refused.contains("2 jobs are already paid for") && refused.contains("b asks for the same as q of `x`"),
+        "{refused}"
+    );
+    assert_eq!(service.posts().len(), 2);
+}
+
+/// A report that names a task which the ledger has under another job: one of the two is wrong.
+#[test]
+fn task_that_the_ledger_has_under_another_job_is_reported() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
+    here.run(&service, &["--select", "one"]).ends_with(0);
+    let report = here.path("shotlist-out/m/report.json");
+    let mut value: Value = serde_json::from_str(&fs::read_to_string(&report).expect("a report")).expect("JSON");
+    for job in value["jobs"].as_array_mut().expect("jobs") {
+        if job["id"] == "two" {
+            (job["task_id"], job["state"]) = ("t0".into(), "completed".into());
+        }
+    }
+    fs::write(&report, value.to_string()).expect("a report");
+    let refused = here.run(&service, &[]).ends_with(3).stderr;
+    assert!(refused.contains("two was bought as the task t0"), "{refused}");
+}
+
+#[test]
+fn retake_by_a_pattern_continues_after_a_kill() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(10)));
+    here.run(&service, &[]).ends_with(0);
+    let flag = here.path("halted");
+    let retake = ["--retake", "*", "--concurrency", "1"];
+    let child = here.run(&service, &retake).env("SHOTLIST_HALT_AT", "after-commit:14");
+    let child = child.env("SHOTLIST_HALT_FILE", &flag.to_string_lossy()).starts();
+    wait_until("it has retaken some", || flag.exists());
+    kill(&child, "-KILL");
+    drop(Ended::of(child));
+    let retaken = service.posts().len() - 10;
+    assert!((1..10).contains(&retaken), "{retaken}");
+    here.shotlist(&["resolve", "m.yaml", "*", "--never-created"]).ends();
+    let ended = here.run(&service, &retake).ends_with(0);
+    assert!(ended.stderr.contains("the interrupted run already did that"), "{}", ended.stderr);
+    let bought = here.ledger("SELECT count(*) FROM attempt WHERE state = 'completed' GROUP BY job");
+    assert!(bought.iter().all(|count| count == &["2"]), "{bought:?}");
+    // That run has ended: the same words ask for one more.
+    here.run(&service, &["--retake", "j0"]).ends_with(0);
+    here.run(&service, &["--retake", "j0"]).ends_with(0);
+    assert_eq!(here.ledger("SELECT count(*) FROM attempt WHERE job = 'j0' AND state = 'completed'"), [["4"]]);
+}
+
+#[test]
+fn frozen_ledger_buys_nothing_and_says_so() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
+    here.run(&service, &["--select", "j0"]).ends_with(0);
+    here.shotlist(&["limit", "set", "--stop"]).ends_with(0);
+    let shown = here.shotlist(&["limit", "show"]).ends_with(0).stdout;
+    assert!(shown.contains("purchases are frozen"), "{shown}");
+    for form in ["text", "markdown", "json"] {
+        let plan = here.shotlist(&["run", "m.yaml", "--plan", "--format", form]).ends_with(0).stdout;
+        assert!(plan.contains("purchases are frozen"), "{form}: {plan}");
+    }
+    let refused = here.run(&service, &[]).ends_with(3).stderr;
+    assert!(refused.contains("purchases are frozen") && refused.contains("limit set --resume"), "{refused}");
+    // What is paid for is still downloaded.
+    fs::remove_file(here.path("shotlist-out/m/j0.mp4")).expect("a video");
+    here.run(&service, &["--select", "j0"]).ends_with(0);
+    assert_eq!(service.posts().len(), 1);
+    here.shotlist(&["limit", "set", "--resume"]).ends_with(0);
+    here.run(&service, &[]).ends_with(0);
+}
+
+#[test]
+fn freeze_stops_a_run_that_is_under_way() {
+    let (service, release) = Service::holding("number 0");
+    let here = Workspace::with_manifest(&numbered_jobs(3));
+    let child = here.run(&service, &["--concurrency", "1"]).starts();
+    wait_until("the first is sent", || service.posts().len() == 1);
+    here.shotlist(&["limit", "set", "--stop"]).ends_with(0);
+    release.store(true, Ordering::SeqCst);
+    let ended = Ended::of(child);
+    assert_eq!((ended.code, service.posts().len()), (Some(3), 1), "{}", ended.stderr);
+    assert!(ended.stderr.contains("purchases are frozen"), "{}", ended.stderr);
+}
+
+/// An early end with a number of jobs: the same words would buy others.
+#[test]
+fn command_after_an_early_end_buys_what_is_left_and_nothing_else() {
+    let release = Arc::new(AtomicBool::new(false));
+    let is_released = Arc::clone(&release);
+    let service = Service::scripted(move |asked| {
+        // The third retake.
+        if asked.method == "POST" && asked.earlier == 8 {
+            wait_until("the test lets go", || is_released.load(Ordering::SeqCst));
+        }
+        Answer::Well
+    });
+    let here = Workspace::with_manifest(&numbered_jobs(6));
+    here.run(&service, &["--concurrency", "1"]).ends_with(0);
+    let report = here.report();
+    let jobs = report["jobs"].as_array().expect("jobs");
+    let tasks: serde_json::Map<_, _> =
+        jobs.iter().map(|job| (job["id"].as_str().expect("an ID").to_owned(), job["task_id"].clone())).collect();
+    let again: Vec<&String> = tasks.keys().collect();
+    here.write("choices.json", serde_json::json!({ "name": "m", "again": again, "tasks": tasks }).to_string());
+    let child = here.run(&service, &["--retake", "@choices.json", "--limit", "4", "--concurrency", "1"]).starts();
+    wait_until("three are sent", || service.posts().len() == 9);
+    kill(&child, "-INT");
+    release.store(true, Ordering::SeqCst);
+    let told = Ended::of(child).stderr;
+    let command = told.split('`').find(|part| part.starts_with("shotlist run m.yaml --select")).expect(&told);
+    assert!(!command.contains("--limit") && command.ends_with("--retake '*'"), "{command}");
+    let words = command.replace("shotlist run m.yaml ", "").replace('\'', "");
+    here.run(&service, &words.split(' ').collect::<Vec<_>>()).ends_with(0);
+    assert_eq!(service.posts().len(), 10, "only the one that was left");
+}

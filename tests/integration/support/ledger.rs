@@ -1,0 +1,39 @@
+//! The ledger's file, opened past the program: to break it, or to write what another program would.
+
+use std::path::Path;
+
+use rusqlite::Connection;
+use rusqlite::functions::FunctionFlags;
+use rusqlite::types::ValueRef;
+use sha2::{Digest as _, Sha256};
+
+/// A connection that keeps the checksums, by a second implementation of the functions that the triggers call.
+pub fn open_ledger(path: &Path) -> Connection {
+    let connection = Connection::open(path).expect("the ledger");
+    connection.busy_timeout(std::time::Duration::from_secs(30)).expect("a time-out");
+    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_INNOCUOUS;
+    let digest = connection.create_scalar_function("digest", -1, flags, |values| {
+        let mut bytes = Vec::new();
+        for place in 0..values.len() {
+            let (kind, value) = match values.get_raw(place) {
+                ValueRef::Null => (0, Vec::new()),
+                ValueRef::Integer(number) => (1, number.to_le_bytes().to_vec()),
+                ValueRef::Real(number) => (2, number.to_le_bytes().to_vec()),
+                ValueRef::Text(text) => (3, text.to_vec()),
+                ValueRef::Blob(blob) => (4, blob.to_vec()),
+            };
+            bytes.push(kind);
+            bytes.extend(u64::try_from(value.len()).expect("short").to_le_bytes());
+            bytes.extend(value);
+        }
+        let digest: [u8; 32] = Sha256::digest(bytes).into();
+        Ok(i64::from_le_bytes(digest[..8].try_into().expect("eight bytes")))
+    });
+    digest.expect("a function");
+    let changed = connection.create_scalar_function("changed", 3, flags, |values| {
+        let [sum, before, after] = [0, 1, 2].map(|place| values.get::<i64>(place).expect("a number"));
+        Ok(sum.wrapping_sub(before).wrapping_add(after))
+    });
+    changed.expect("a function");
+    connection
+}
