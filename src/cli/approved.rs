@@ -45,8 +45,13 @@ pub(super) fn approval(given: &str) -> Result<Approval, Failure> {
 /// Refuses a part of a digest: the author of a manifest can choose two plans that share it.
 pub(super) fn refuse_part(part: &str, digest: &Digest) -> Failure {
     let message = format!("`--approved` must have {} digits, found {}", Digest::DIGITS, part.len());
-    Failure::before_sending(Exit::Usage, message)
-        .with_help(format!("if this is the approved plan, pass its whole digest: `--approved {digest}`"))
+    let is_beginning = digest.as_str().starts_with(&part.to_ascii_lowercase());
+    let help = if is_beginning {
+        format!("if this is the approved plan, pass its whole digest: `--approved {digest}`")
+    } else {
+        "this plan has another digest: `--plan` shows it".to_owned()
+    };
+    Failure::before_sending(Exit::Usage, message).with_help(help)
 }
 
 /// Warns if the run submits to another service than a saved plan names, which the digest doesn't cover. Refuses `--retake` for what was bought
@@ -64,7 +69,7 @@ pub(super) fn check(
         }
     }
     let uncovered = plan.uncovered_retakes();
-    if uncovered.is_empty() || plan.jobs.iter().any(|planned| planned.action.buys()) {
+    if uncovered.is_empty() || plan.needs_service() {
         return Ok(());
     }
     let message = format!("the approval doesn't cover retaking {}", ui::listed(&uncovered));

@@ -142,11 +142,6 @@ impl Patterns {
         Ok(())
     }
 
-    /// Whether what they ask to be taken again is asked for once, however often they are given.
-    pub(super) fn ask_once(&self) -> bool {
-        self.globs.is_empty() && self.listed.is_empty()
-    }
-
     /// All patterns, with the listed IDs as patterns.
     pub(super) fn patterns(&self) -> Vec<String> {
         // An ID has no character that means something else in a pattern.

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Account, Fingerprint, JobId, Particulars, TaskNames, Usd, VideoFile};
+use super::{Account, Declaration, Declared, Fingerprint, JobId, Particulars, TaskNames, Usd, VideoFile};
 
 /// The ledger's number for an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -184,6 +184,13 @@ pub struct Sighting {
 }
 
 impl Attempt {
+    /// Returns whether an approval counts it as a submission: it may have been charged, or met a server error that is free by the user's statement.
+    #[must_use]
+    pub fn counts_as_submission(&self) -> bool {
+        let is_server_error = |declared: Declared| declared.what == Declaration::ServerError;
+        !self.state.is_free() || self.particulars.declared.is_some_and(is_server_error)
+    }
+
     /// What is known of its money (spec §4, column "charge").
     #[must_use]
     pub fn charge(&self) -> Charge {

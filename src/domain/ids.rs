@@ -148,11 +148,12 @@ pub struct BatchKey {
 }
 
 impl BatchKey {
-    /// Returns whether a purchase of another batch may be the same wish as one of this batch: it has another name, or the same name and a
-    /// batch value that is equal when [normalized].
+    /// Returns whether a purchase of this batch may repeat one of another batch. A new batch value asks for a new round, unless it is equal
+    /// to the other one when [normalized](normalized()). A batch without a value may have lost it, so it may repeat every round.
     #[must_use]
     pub fn may_repeat(&self, other: &Self) -> bool {
-        self.name != other.name || (self.batch != other.batch && normalized(&self.batch) == normalized(&other.batch))
+        let is_new_round = || !self.batch.is_empty() && normalized(&self.batch) != normalized(&other.batch);
+        self != other && (self.name != other.name || !is_new_round())
     }
 }
 

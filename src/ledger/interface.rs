@@ -58,10 +58,11 @@ pub trait Ledger: Clone + Display + Send + Sync + 'static {
     fn open_elsewhere(&self, batch: &BatchKey) -> impl Future<Output = Result<Vec<OpenElsewhere>, Unavailable>> + Send;
 
     /// Attempts for one of these normalized requests in batches that this batch [may repeat](BatchKey::may_repeat), unless they cost nothing.
+    /// Calls `requests` only if there is such a batch: to normalize many requests takes time.
     fn bought_elsewhere(
         &self,
         batch: &BatchKey,
-        requests: Vec<Fingerprint>,
+        requests: impl Fn() -> Vec<Fingerprint> + Send + Sync + 'static,
     ) -> impl Future<Output = Result<Vec<BoughtElsewhere>, Unavailable>> + Send;
 
     /// The freeze, if purchases are frozen.

@@ -7,7 +7,8 @@ use crate::domain::{AttemptState, BatchKey, Usd};
 
 /// Everything that a ledger knows. Attempts and jobs name their batch by its place in the list.
 pub(super) struct Books {
-    pub(super) batches: Vec<BatchKey>,
+    /// Each with its unfinished retake, as JSON.
+    pub(super) batches: Vec<(BatchKey, Option<String>)>,
     pub(super) attempts: Vec<(usize, Stored)>,
     /// Why jobs were not sent: the batch, the job, the reason, and when, in microseconds.
     pub(super) unsent: Vec<(usize, String, String, i64)>,
@@ -25,6 +26,9 @@ pub enum CopyError {
     /// A run is at the one that is read.
     #[error("a run is at the ledger that is to be copied: {0}")]
     Busy(String),
+    /// The one that is read is damaged.
+    #[error("{0}")]
+    Damaged(String),
     /// There is nothing to read.
     #[error("there is no ledger at {0}")]
     Missing(String),
@@ -39,6 +43,7 @@ impl CopyError {
     pub fn help(&self) -> &'static str {
         match self {
             Self::Unavailable(error) => error.help(),
+            Self::Damaged(_) => "restore a copy that `shotlist ledger check` finds whole",
             Self::Busy(_) => "wait until it has ended: what it buys meanwhile would be missing in the copy",
             Self::Missing(_) => "name a ledger that is there; it lies in .shotlist beside the manifest",
             Self::NotEmpty(_) => "name a new file, or a database without a ledger",

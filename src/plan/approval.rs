@@ -38,15 +38,9 @@ impl Approved {
         Ok(Self { digest: saved.digest.clone(), saved: Some(saved) })
     }
 
-    /// Returns whether it covers the plan with this digest.
-    #[must_use]
-    pub fn is(&self, digest: &Digest) -> bool {
-        self.digest == *digest
-    }
-
     /// Returns whether an attempt was submitted under it.
     pub(super) fn covers(&self, attempt: &Attempt) -> bool {
-        attempt.particulars.approval.as_ref().is_some_and(|digest| self.is(digest))
+        attempt.particulars.approval.as_ref().is_some_and(|digest| self.digest == **digest)
     }
 
     /// The digest of the approved plan.
@@ -67,11 +61,20 @@ impl Approved {
 pub(super) struct SavedPlan {
     pub name: String,
     pub batch: String,
+    pub simulated: bool,
     #[serde(deserialize_with = "digest_text")]
     digest: Digest,
     service: ServiceView,
     pub retries: u32,
     pub jobs: Vec<SavedJob>,
+    pub totals: SavedTotals,
+}
+
+/// The sums of a saved plan, as far as a reader decides by them.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct SavedTotals {
+    #[serde(deserialize_with = "usd")]
+    pub cost_usd: Usd,
 }
 
 fn digest_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Digest, D::Error> {

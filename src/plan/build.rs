@@ -15,7 +15,7 @@ use super::input::PlanInput;
 use super::planned::{Limit, Planned};
 use super::repurchase::Repurchase;
 use super::retake::SpentChoice;
-use crate::domain::{Account, Attempt, AttemptId, BatchKey, Digest, Freeze, Inputs, Job, JobId, Usd};
+use crate::domain::{Account, Attempt, AttemptId, BatchKey, Digest, Freeze, Inputs, Job, JobId, UnfinishedRetake, Usd};
 
 /// What a run will do.
 #[derive(Clone, Debug)]
@@ -51,6 +51,8 @@ pub struct Plan {
     digest: PlanDigest,
     /// The freeze, if purchases are frozen in the ledger.
     pub frozen: Option<Freeze>,
+    /// The retake that an earlier run didn't end and that the patterns of this run would replace.
+    pub unfinished_retake: Option<UnfinishedRetake>,
     /// What other batches of the same name have open.
     pub elsewhere: Vec<Elsewhere>,
     /// Due jobs that are left for another run.
@@ -137,6 +139,7 @@ impl Plan {
             inputs,
             digest,
             frozen: None,
+            unfinished_retake: given.retake.replaced(given.history.retake()).cloned(),
             elsewhere: Vec::new(),
             others: HashSet::new(),
             left_out,
@@ -213,6 +216,12 @@ impl Plan {
         self.passed_limits().next().is_none()
     }
 
+    /// The freeze, if it keeps the run from buying what is due.
+    #[must_use]
+    pub fn freeze(&self) -> Option<&Freeze> {
+        self.frozen.as_ref().filter(|_| self.jobs.iter().any(|planned| planned.action.buys()))
+    }
+
     /// How many jobs that are due begin with a picture of this machine.
     #[must_use]
     pub fn pictures(&self) -> usize {
@@ -278,8 +287,7 @@ fn fetch_what_is_missing(jobs: &mut [Planned], downloads: &DownloadPlan) {
 
 fn plan_job(job: &Arc<Job>, given: &PlanInput<'_>) -> Planned {
     let attempts: Vec<&Attempt> = given.history.of(&job.id).collect();
-    let retake = given.retake.of(&job.id).within(given.history.retake().filter(|begun| given.retake.continues(begun)));
-    let redo = Redo { retry_failed: given.retry_failed, retake };
+    let redo = Redo { retry_failed: given.retry_failed, retake: given.retake_of(&job.id) };
     let before = before_approval(&attempts, given.approved);
     let is_bought_already = attempts.iter().any(|attempt| !attempt.state.is_free() && !before.contains(attempt));
     let wished = decide(job, attempts.iter().copied(), redo);
@@ -297,7 +305,7 @@ fn plan_job(job: &Arc<Job>, given: &PlanInput<'_>) -> Planned {
         attempt: decision.attempt,
         cost: if decision.action.buys() { job.price } else { Usd::ZERO },
         at_risk: attempts.iter().filter(|attempt| attempt.state.is_doubtful()).map(|attempt| attempt.price).sum(),
-        earlier: before.iter().filter(|attempt| !attempt.state.is_free()).count(),
+        earlier: before.iter().filter(|attempt| attempt.counts_as_submission()).count(),
         is_to_be_approved: approved.buys(),
         paid_elsewhere: None,
         is_uncovered: is_bought_already && approved != Action::Retry && retaken == Action::Retry,
@@ -314,7 +322,8 @@ fn before_approval<'h>(attempts: &[&'h Attempt], approved: Option<&Approved>) ->
 fn digest(jobs: &[Planned], given: &PlanInput<'_>) -> PlanDigest {
     let bought = jobs.iter().filter(|planned| planned.is_to_be_approved).map(|planned| {
         let attempts: Vec<&Attempt> = given.history.of(&planned.job.id).collect();
-        let before = before_approval(&attempts, given.approved).into_iter().filter(|attempt| !attempt.state.is_free());
+        let before =
+            before_approval(&attempts, given.approved).into_iter().filter(|attempt| attempt.counts_as_submission());
         (Arc::clone(&planned.job), before.map(|attempt| attempt.intended_at.as_microsecond()).collect())
     });
     PlanDigest::of(given.key.clone(), given.retries, bought.collect())

@@ -13,6 +13,10 @@ use crate::domain::{BatchKey, Usd};
 pub enum Difference {
     /// It is a plan of something else.
     OtherBatch(BatchKey),
+    /// The approved plan is a simulated one, whose purchases cost nothing.
+    Simulated,
+    /// The sum of the approved plan is another than its jobs cost together: the sum, and what they cost.
+    Sum(Usd, Usd),
     /// A failed job may be bought again more or less often.
     Retries(u32, u32),
     /// A job would be bought that was not approved.
@@ -32,6 +36,13 @@ pub enum Difference {
 }
 
 impl Plan {
+    /// Returns whether an approval covers it. A saved plan must agree in its digest and in everything that its reader saw: a file with the
+    /// digest of another plan is consent to neither.
+    #[must_use]
+    pub fn is_approved_by(&self, approved: &Approved) -> bool {
+        approved.digest() == self.digest() && self.differences_from(approved).is_none_or(|found| found.is_empty())
+    }
+
     /// In what it differs from the one that was approved, job by job; nothing if that one is not at hand.
     #[must_use]
     pub fn differences_from(&self, approved: &Approved) -> Option<Vec<Difference>> {
@@ -45,6 +56,13 @@ fn differences(approved: &SavedPlan, plan: &Plan) -> Vec<Difference> {
         return vec![Difference::OtherBatch(key)];
     }
     let mut found = Vec::new();
+    if approved.simulated && !plan.is_simulated {
+        found.push(Difference::Simulated);
+    }
+    let sum = approved.jobs.iter().map(|job| job.cost_usd).sum();
+    if approved.totals.cost_usd != sum {
+        found.push(Difference::Sum(approved.totals.cost_usd, sum));
+    }
     if approved.retries != plan.retries {
         found.push(Difference::Retries(approved.retries, plan.retries));
     }

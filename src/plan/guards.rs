@@ -73,7 +73,7 @@ impl<'p> Due<'p> {
 fn under_own_id(due: &Due<'_>, given: &PlanInput<'_>) -> Option<Repurchase> {
     let is_same = |attempt: &&Attempt| attempt.charge() != Charge::None && attempt.normalized == due.normalized;
     let paid = given.history.of(&due.job.id).rev().find(is_same)?;
-    let is_wanted = given.retake.of(&due.job.id).is_about(paid);
+    let is_wanted = given.retake_of(&due.job.id).is_about(paid);
     (!is_wanted).then(|| Repurchase::of(due.job, Before::Respelled, paid))
 }
 

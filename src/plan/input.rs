@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::approval::Approved;
 use super::few::Few;
 use super::planned::Limit;
-use super::retake::Retakes;
+use super::retake::{Retake, Retakes};
 use crate::domain::{Attempt, BatchKey, History, Inputs, Job, JobId, VideoFile};
 
 /// Whether a video is where it is meant to be.
@@ -44,4 +44,11 @@ pub struct PlanInput<'g> {
     /// Whether a video of an attempt that was fetched once is still there, whole, or on another machine; nothing if videos stay at their
     /// addresses.
     pub is_here: Option<IsHere<'g>>,
+}
+
+impl<'g> PlanInput<'g> {
+    /// The retake of a job, as a part of the unfinished one if it continues that.
+    pub(super) fn retake_of(&self, job: &JobId) -> Retake<'g> {
+        self.retake.of(job).within(self.history.retake().filter(|begun| self.retake.continues(begun)))
+    }
 }

@@ -50,7 +50,7 @@ pub enum Before {
     Respelled,
     /// The ledger has the same request under another name.
     OtherName(BatchKey, JobId),
-    /// The ledger has the same request in a batch whose value differs only in case, Unicode form, or whitespace.
+    /// The ledger has the same request in a batch of the same name that [may be the same round](BatchKey::may_repeat).
     OtherBatch(BatchKey, JobId),
     /// A report in the output folder has it, and the ledger does not.
     Reported(PathBuf),

@@ -54,7 +54,7 @@ impl Retake<'_> {
     pub(super) fn is_about(self, attempt: &Attempt) -> bool {
         match self {
             Self::No => false,
-            Self::Any(_) => true,
+            Self::Any(after) => after.is_none_or(|after| attempt.id <= after),
             Self::Of(tasks) => attempt.task.as_ref().is_some_and(|task| tasks.iter().any(|id| task.has(id))),
         }
     }
@@ -77,6 +77,12 @@ impl Retakes {
     #[must_use]
     pub fn continues(&self, begun: &UnfinishedRetake) -> bool {
         self.words == begun.globs
+    }
+
+    /// The retake that didn't end and that these patterns would replace.
+    #[must_use]
+    pub(super) fn replaced<'b>(&self, begun: Option<&'b UnfinishedRetake>) -> Option<&'b UnfinishedRetake> {
+        begun.filter(|begun| !self.words.is_empty() && !self.continues(begun))
     }
 
     /// A retake by these patterns that begins now, after the newest attempt of the batch; nothing without patterns.

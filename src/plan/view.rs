@@ -128,7 +128,7 @@ pub struct RepurchaseView<'p> {
     job: &'p str,
     /// Where that is known from: `gone` (an id that is gone from the manifest), `changed` (an id that asks for something else by now),
     /// `respelled` (the ID itself, with other whitespace, case, quotes, dashes, or Unicode forms), `other_name` (another name of the ledger),
-    /// `other_batch` (a batch value that differs in case, Unicode form, or whitespace), `report` (a report in the output directory whose task
+    /// `other_batch` (a batch of the same name, if the value differs only in case, Unicode form, or whitespace, or the manifest has no value), `report` (a report in the output directory whose task
     /// the ledger doesn't have for this job).
     known_from: &'static str,
     /// The name, batch and id of the earlier purchase.

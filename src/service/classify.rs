@@ -48,9 +48,6 @@ pub struct Answer<'a> {
 #[must_use]
 pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp) -> Submission {
     match answer.status {
-        500 | 502 | 503 | 504 if free_server_errors => {
-            Submission::ServerError(wait(answer, now), asked_to_wait(answer))
-        }
         200..=299 => match report(answer) {
             Some(report) => match report.names {
                 Some(names) => Submission::Accepted(names, *report.echo),
@@ -61,6 +58,9 @@ pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp)
         },
         429 | 425 => Submission::Wait(wait(answer, now), asked_to_wait(answer)),
         503 if answer.retry_after.is_some() => Submission::Wait(wait(answer, now), asked_to_wait(answer)),
+        500 | 502 | 503 | 504 if free_server_errors => {
+            Submission::ServerError(wait(answer, now), asked_to_wait(answer))
+        }
         301 | 302 | 307 | 308 => Submission::Moved(moved(answer)),
         401 | 403 => Submission::KeyRefused(describe(answer, "the service refused the key")),
         408 => Submission::Unknown(describe(answer, "something on the way timed out while it had the request")),
@@ -104,8 +104,10 @@ fn report(answer: &Answer<'_>) -> Option<TaskReport> {
     if answer.body == answer.masked {
         return Some(report);
     }
-    let TaskReport { names, video_url, .. } = report;
-    Some(TaskReport { names, video_url, ..TaskReport::parse(answer.masked, answer.words)? })
+    // Masking may break the JSON, and must not lose the task.
+    let Some(masked) = TaskReport::parse(answer.masked, answer.words) else { return Some(report) };
+    let TaskReport { names, video_url, status, .. } = report;
+    Some(TaskReport { names, video_url, status, ..masked })
 }
 
 /// Whether an answer is HTML.
@@ -173,6 +175,25 @@ mod tests {
             Submission::Page(_) => "page",
             Submission::Unknown(_) => "unknown",
         }
+    }
+
+    #[test]
+    fn request_to_wait_is_no_server_error() {
+        let asked = submission(&answer(503, Some("5"), "{}"), true, now());
+        assert!(matches!(asked, Submission::Wait(Some(_), _)), "it certainly bought nothing");
+        let failed = submission(&answer(503, None, "{}"), true, now());
+        assert!(matches!(failed, Submission::ServerError(..)));
+    }
+
+    /// A secret may end at an escape of the string that contains it.
+    #[test]
+    fn masked_response_that_is_no_json_keeps_its_task() {
+        let body = br#"{"id": "t1", "status": "queued", "note": "k"}"#;
+        let broken = Answer { masked: br#"{"id": "t1", "status": "queued", "note": "***}"#, ..answer(200, None, "") };
+        let Submission::Accepted(names, _) = submission(&Answer { body, ..broken }, false, now()) else {
+            panic!("the task is lost");
+        };
+        assert_eq!(names.id.as_str(), "t1");
     }
 
     #[test]

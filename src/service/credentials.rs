@@ -142,8 +142,16 @@ impl Credentials {
         for form in &*self.forms {
             let form = form.expose_secret();
             // Of the same length, byte for byte.
-            while let Some(at) = memmem::find(text.to_ascii_lowercase().as_bytes(), form.as_bytes()) {
-                text.replace_range(at..at + form.len(), "***");
+            let lowercase = text.to_ascii_lowercase();
+            let (mut masked, mut end) = (String::new(), 0);
+            for at in memmem::find_iter(lowercase.as_bytes(), form) {
+                masked.push_str(&text[end..at]);
+                masked.push_str("***");
+                end = at + form.len();
+            }
+            if end > 0 {
+                masked.push_str(&text[end..]);
+                text = masked;
             }
         }
         text
@@ -236,6 +244,8 @@ mod tests {
         assert_eq!(masked(key("secret-key"), "https://acme-studio.example/x"), "https://acme-studio.example/x");
         assert_eq!(masked(key("another-secret-and-more"), "another-secret-and-more"), "***", "the longest first");
         assert_eq!(masked(key("k"), "task"), "task");
+        // What replaces a secret is not searched again.
+        assert_eq!(masked(key("********"), "a ******** b *********"), "a *** b ****");
         let odd = "Secret+key/with=signs";
         for form in [
             "SECRET+KEY/WITH=SIGNS".to_owned(),

@@ -53,10 +53,10 @@ impl<L: Ledger> Held<'_, L> {
         Err(Refusal::OverLimit { cost: self.plan.cost_under(limit), limit: limit.clone() })
     }
 
-    /// Refuses to buy while purchases are frozen.
+    /// Refuses to buy while purchases are frozen. If active tasks are to be polled, the run happens, and its first intent stops submitting.
     pub fn check_freeze(&self) -> Result<(), Refusal> {
-        match &self.plan.frozen {
-            Some(freeze) if self.plan.jobs.iter().any(|planned| planned.action.buys()) => Err(freeze.clone().into()),
+        match self.plan.freeze() {
+            Some(freeze) if self.plan.outstanding().next().is_none() => Err(freeze.clone().into()),
             _ => Ok(()),
         }
     }
@@ -64,7 +64,7 @@ impl<L: Ledger> Held<'_, L> {
     /// Refuses a plan that is another one than was approved.
     pub fn check_approval(&self) -> Result<(), Refusal> {
         match &self.session.options.approved {
-            Some(approved) if !approved.is(self.plan.digest()) => {
+            Some(approved) if !self.plan.is_approved_by(approved) => {
                 Err(Refusal::NotApproved { approved: approved.digest().clone() })
             }
             _ => Ok(()),

@@ -3,11 +3,12 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use super::home::Home;
 use super::refusal::Refusal;
 use super::start::Session;
-use crate::domain::{Attempt, BatchKey, Charge, Fingerprint, History, JobId, Request, TaskId};
+use crate::domain::{Attempt, BatchKey, Charge, Fingerprint, History, Job, JobId, Request, TaskId};
 use crate::ledger::{BoughtElsewhere, Ledger, Unavailable};
 use crate::plan::{Action, Before, Plan, Planned, Repurchase};
 use crate::report::{EarlierJob, earlier_jobs, set_aside};
@@ -24,36 +25,37 @@ pub(super) async fn add_repurchases<L: Ledger>(
     }
     let Session { ledger, options, manifest, .. } = session;
     let due = plan.jobs.iter_mut().filter(|planned| planned.action.buys() && planned.action != Action::Retry);
-    let mut due: Vec<(&mut Planned, Fingerprint)> = due
-        .map(|planned| {
-            let normalized = Request::normalized(&planned.job.spec);
-            (planned, normalized)
-        })
-        .collect();
+    let mut due: Vec<&mut Planned> = due.collect();
     if due.is_empty() {
         return Ok(());
     }
-    let requests = due.iter().map(|(_, request)| request.clone()).collect();
+    let jobs: Vec<Arc<Job>> = due.iter().map(|planned| Arc::clone(&planned.job)).collect();
+    let requests = move || jobs.iter().map(|job| Request::normalized(&job.spec)).collect();
     let elsewhere = ledger.bought_elsewhere(&plan.key, requests).await?;
     let elsewhere: HashMap<&Fingerprint, &BoughtElsewhere> =
         elsewhere.iter().map(|bought| (&bought.attempt.normalized, bought)).collect();
-    for (planned, request) in &mut due {
-        planned.paid_elsewhere = Some(elsewhere.get(request).map_or(0, |bought| bought.attempts));
-    }
-    let mut told: HashSet<JobId> = plan.repurchases.iter().map(|before| before.job.clone()).collect();
-    // Takes ask for the same, too: those that go beyond what was bought are new.
-    let mut left: HashMap<&Fingerprint, u32> =
+    // Several takes may have the same request: those beyond the earlier purchases are new.
+    let mut unmatched: HashMap<&Fingerprint, u32> =
         elsewhere.iter().map(|(request, bought)| (*request, bought.jobs)).collect();
-    for (planned, request) in &due {
-        let job = &planned.job.id;
-        let Some(left) = left.get_mut(request).filter(|left| **left > 0 && !told.contains(job)) else { continue };
-        *left -= 1;
-        told.insert(job.clone());
-        plan.repurchases.push(bought_in_another_batch(&options.home, &plan.key, job, elsewhere[request]));
+    let mut questioned: HashSet<JobId> = plan.repurchases.iter().map(|before| before.job.clone()).collect();
+    for planned in &mut due {
+        planned.paid_elsewhere = Some(0);
+        if elsewhere.is_empty() {
+            continue;
+        }
+        let Some((request, bought)) = elsewhere.get_key_value(&Request::normalized(&planned.job.spec)) else {
+            continue;
+        };
+        planned.paid_elsewhere = Some(bought.attempts);
+        let (job, unmatched) = (&planned.job.id, unmatched.entry(request).or_default());
+        if *unmatched > 0 && questioned.insert(job.clone()) {
+            *unmatched -= 1;
+            plan.repurchases.push(bought_in_another_batch(&options.home, &plan.key, job, bought));
+        }
     }
     let reported = reported(&options.out, &manifest.key, history);
     let reported: HashMap<&str, &EarlierJob> = reported.iter().map(|row| (row.id.as_str(), row)).collect();
-    for (planned, _) in due.iter().filter(|(planned, _)| !told.contains(&planned.job.id)) {
+    for planned in due.iter().filter(|planned| !questioned.contains(&planned.job.id)) {
         let job = &planned.job.id;
         if let Some(row) = reported.get(job.as_str()) {
             plan.repurchases.push(by_report(&options.out, job, row));
@@ -95,7 +97,11 @@ fn reported(out: &Path, key: &BatchKey, history: &History) -> Vec<EarlierJob> {
         match task(row) {
             // Set aside, it stays after it was knowingly bought again with this ledger.
             Some(_) if row.is_set_aside && attempts.iter().any(|attempt| attempt.charge() != Charge::None) => false,
-            Some(task) => !attempts.iter().any(|attempt| attempt.task.as_ref().is_some_and(|names| names.has(&task))),
+            Some(task) => {
+                let has = |attempt: &Attempt| attempt.task.as_ref().is_some_and(|names| names.has(&task));
+                // A job that was moved more than once remembers its first ID only.
+                !attempts.iter().any(|attempt| has(attempt)) && !moved.iter().any(|(_, attempt)| has(attempt))
+            }
             // One in doubt has no task. Where the ledger has any attempt of the job, it knows better.
             None => row.state == "in_doubt" && attempts.is_empty(),
         }

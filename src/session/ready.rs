@@ -35,7 +35,6 @@ impl<'s, L: Ledger> Held<'s, L> {
     /// Refuses what passes a limit, another plan than was approved, and tasks that the service would not know. `connection` may be missing where the plan
     /// needs no service ([`Plan::needs_service`]).
     pub fn ready(mut self, connection: Option<Connection>) -> Result<Ready<'s, L>, Refusal> {
-        self.check_freeze()?;
         self.check_limits()?;
         self.check_approval()?;
         self.check_pictures()?;
@@ -184,7 +183,11 @@ impl<'s, L: Ledger> Ready<'s, L> {
             never = reporter.keep_writing(&has_news) => match never {},
             never = elsewhere::give_back(session, &others) => match never {},
         };
-        if retake && let Err(error) = batch.keep_retake(None).await {
+        // A run that was stopped is continued by the same patterns, like one that was killed.
+        if retake
+            && stop.reasons().is_empty()
+            && let Err(error) = batch.keep_retake(None).await
+        {
             // The run itself is over: the same patterns would only continue it.
             tracing::warn!("can't record the end of the retake: {}", with_causes(&error));
         }

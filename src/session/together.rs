@@ -185,14 +185,18 @@ async fn orphans<L: Ledger>(session: &Session<L>) -> Result<Plan, Refusal> {
 /// What is still due of a plan, because nobody has made an attempt of it since that may have bought something, or that the service
 /// refused for good. Among it is what somebody is just about to send, and may let go: it is in doubt until then, and not bought.
 async fn left_of<L: Ledger>(session: &Session<L>, plan: &Plan, history: &History) -> Result<Plan, Refusal> {
-    let due: HashSet<&JobId> =
-        plan.jobs.iter().filter(|planned| planned.action.buys()).map(|planned| &planned.job.id).collect();
+    let due: HashMap<&JobId, &Planned> =
+        plan.jobs.iter().filter(|it| it.action.buys()).map(|it| (&it.job.id, it)).collect();
     let mut left = without_videos(plan_against(session, history).await?);
     let is_new = |attempt: &Attempt| plan.newest.is_none_or(|newest| attempt.id > newest);
     let is_open = |attempt: &Attempt| matches!(attempt.state, AttemptState::Void | AttemptState::Intended);
     let was_tried = |job: &JobId| history.of(job).any(|attempt| is_new(attempt) && !is_open(attempt));
     let may_be_bought = |planned: &Planned| planned.action.buys() || planned.action == Action::InDoubt;
-    left.jobs.retain(|it| may_be_bought(it) && due.contains(&it.job.id) && !was_tried(&it.job.id));
+    left.jobs.retain(|it| may_be_bought(it) && due.contains_key(&it.job.id) && !was_tried(&it.job.id));
+    for planned in &mut left.jobs {
+        // Consent covers the purchases of other batches that the run began with, and no later ones.
+        planned.paid_elsewhere = due[&planned.job.id].paid_elsewhere;
+    }
     (left.resume, left.collect) = (Vec::new(), Vec::new());
     Ok(left)
 }

@@ -3,7 +3,7 @@
 use super::command::Again;
 use super::lines::count;
 use super::page::Page;
-use crate::plan::{Difference, Plan, ServiceView};
+use crate::plan::{Approved, Difference, Plan, ServiceView};
 
 /// The most differences that are told one by one.
 const LISTED: usize = 20;
@@ -46,9 +46,14 @@ pub(crate) fn other_service(approved: &ServiceView, now: &ServiceView) -> String
 
 /// In what a plan differs from the one that was approved, a line each.
 #[must_use]
-pub(crate) fn differences(found: &[Difference]) -> Page {
+pub(crate) fn differences(plan: &Plan, approved: &Approved, found: &[Difference]) -> Page {
     let mut page = Page::new();
-    page.line(format_args!("{} from the plan that was approved:", count(found.len(), "difference")));
+    let is_digest = plan.digest() == approved.digest();
+    page.line(match (found, is_digest) {
+        ([], _) => "the approved plan lists this plan's jobs, but its digest is of another plan: the file was edited, or a job was submitted meanwhile".to_owned(),
+        (found, true) => format!("{} between the approved plan and its own digest: the file was edited", count(found.len(), "difference")),
+        (found, false) => format!("{} from the approved plan:", count(found.len(), "difference")),
+    });
     for difference in found.iter().take(LISTED) {
         page.line(format_args!("  {}", in_words(difference)));
     }
@@ -61,6 +66,8 @@ pub(crate) fn differences(found: &[Difference]) -> Page {
 fn in_words(difference: &Difference) -> String {
     match difference {
         Difference::OtherBatch(key) => format!("it is of another manifest or batch: {key}"),
+        Difference::Simulated => "the approved plan is a simulated one".to_owned(),
+        Difference::Sum(sum, jobs) => format!("its sum is ${sum}, but its jobs cost ${jobs}"),
         Difference::Retries(before, now) => format!("--retries was {before}, and is {now}"),
         Difference::New(job) => format!("{job} is new"),
         Difference::Gone(job) => format!("{job} is gone, or not selected"),

@@ -44,7 +44,7 @@ pub(crate) use log::start_log;
 pub use page::Page;
 pub(crate) use plan_markdown::plan_markdown;
 pub(crate) use plan_page::plan_page;
-pub(crate) use plan_text::{listed, pictures, plan_text, spent_choices, to_fetch};
+pub(crate) use plan_text::{listed, pictures, plan_text, spent_choices, to_fetch, unfinished_retake};
 pub(crate) use progress::Progress;
 pub use progress_state::ProgressState;
 pub(crate) use repurchases::{bought_before, repurchased, repurchases};

@@ -82,7 +82,7 @@ pub(crate) fn plan_markdown(plan: &Plan, warnings: &[(Option<String>, String)], 
     if !plan.repurchases.is_empty() {
         let (jobs, cost) = (count(plan.repurchases.len(), "job"), plan.repurchase_cost());
         put(format!("\n**{jobs} already paid for**; repurchasing costs ${cost} and requires `--buy-again`:\n"));
-        let before = bought_before(&plan.repurchases);
+        let before = bought_before(plan);
         for line in before.iter().take(TOLD) {
             put(format!("- {}", escaped(line)));
         }

@@ -3,14 +3,15 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use super::command::quoted;
 use super::elsewhere::open_elsewhere;
 use super::lines::{count, span};
 use super::page::Page;
 use super::repurchases::repurchases;
 use super::table::Column;
 use super::wrap::wrapped;
-use crate::domain::Usd;
 use crate::domain::printable::one_line;
+use crate::domain::{UnfinishedRetake, Usd};
 use crate::plan::{Action, Limit, Plan, Planned, SpentChoice, Totals, by_model};
 
 /// The most jobs that are listed one by one, unless more is asked for.
@@ -174,6 +175,7 @@ pub(super) fn told(plan: &Plan) -> Vec<String> {
         lines.push(left_out(plan.left_out.len()));
     }
     lines.extend(spent_choices(plan));
+    lines.extend(plan.unfinished_retake.as_ref().map(unfinished_retake));
     let outstanding = plan.resume.len() + plan.collect.len();
     if outstanding > 0 {
         lines.push(format!("{} at the service already, submitted before", count(outstanding, "task")));
@@ -242,6 +244,17 @@ pub(crate) fn spent_choices(plan: &Plan) -> Vec<String> {
             (!spent.is_empty()).then(|| format!("{jobs} {are} not taken again, because {because}: {}", listed(&ids)))
         });
     told.collect()
+}
+
+/// A retake that didn't finish, and how to continue it.
+#[must_use]
+pub(crate) fn unfinished_retake(begun: &UnfinishedRetake) -> String {
+    let options = begun.globs.iter().take(NAMED).map(|glob| format!("--retake {}", quoted(glob)));
+    let mut options = options.collect::<Vec<_>>().join(" ");
+    if begun.globs.len() > NAMED {
+        options.push_str(" …");
+    }
+    format!("an earlier `{options}` didn't finish: the same options continue it, other patterns start over")
 }
 
 /// What begins with a picture of this machine.

@@ -1,10 +1,12 @@
 //! What seems to have been bought before, in words: each earlier purchase once, with the jobs that ask for the same.
 
 use indexmap::IndexMap;
+use serde_json::Value;
 
 use super::command::quoted;
 use super::lines::count;
 use super::page::Page;
+use crate::domain::BatchKey;
 use crate::plan::{Before, Plan, Repurchase};
 
 /// The most earlier purchases that are told one by one.
@@ -27,7 +29,7 @@ pub(crate) fn repurchases(plan: &Plan) -> Page {
             plan.repurchase_cost()
         ));
     }
-    let lines = bought_before(&plan.repurchases);
+    let lines = bought_before(plan);
     for line in lines.iter().take(LISTED) {
         page.line(format_args!("  {line}"));
     }
@@ -51,12 +53,12 @@ pub(crate) fn repurchased(plan: &Plan) -> String {
 
 /// What was bought before, and what to do if it is the same: a line for each earlier purchase.
 #[must_use]
-pub(crate) fn bought_before(repurchases: &[Repurchase]) -> Vec<String> {
+pub(crate) fn bought_before(plan: &Plan) -> Vec<String> {
     let mut lines: IndexMap<String, Vec<&Repurchase>> = IndexMap::new();
-    for before in repurchases {
-        lines.entry(told("", before)).or_default().push(before);
+    for before in &plan.repurchases {
+        lines.entry(described(&plan.key, "", before)).or_default().push(before);
     }
-    lines.into_values().map(|alike| told(&asking(&alike), alike[0])).collect()
+    lines.into_values().map(|alike| described(&plan.key, &asking(&alike), alike[0])).collect()
 }
 
 /// The jobs that ask for the same, with their verb.
@@ -71,8 +73,18 @@ fn asking(alike: &[&Repurchase]) -> String {
     }
 }
 
-/// One earlier purchase, for whoever asks for the same.
-fn told(asking: &str, repurchase: &Repurchase) -> String {
+/// The edits that give a manifest the name and the batch value of an earlier purchase. One without the other would make the jobs due again.
+fn edits(own: &BatchKey, earlier: &BatchKey) -> String {
+    let name = (own.name != earlier.name).then(|| format!("write `name: {}`", Value::from(&*earlier.name)));
+    let batch = (own.batch != earlier.batch).then(|| match &*earlier.batch {
+        "" => "leave out `batch`".to_owned(),
+        batch => format!("write `batch: {}`", Value::from(batch)),
+    });
+    name.into_iter().chain(batch).collect::<Vec<_>>().join(" and ")
+}
+
+/// One earlier purchase, and what to do about it.
+fn described(own: &BatchKey, asking: &str, repurchase: &Repurchase) -> String {
     let Repurchase { job, before, state, price, task, video } = repurchase;
     let price = price.map_or_else(|| "an unknown sum".to_owned(), |price| format!("${price}"));
     let video = video.as_ref().map_or_else(String::new, |video| format!("; its video: {video}"));
@@ -91,14 +103,12 @@ fn told(asking: &str, repurchase: &Repurchase) -> String {
              restore the text, or leave the job out with `--exclude {job}`"
         ),
         Before::OtherBatch(batch, old) => format!(
-            "{asking} for the same as {old} of batch `{}` ({state}, {price}{video}), which differs only in case, whitespace, or Unicode \
-             form: if it is the same batch, use its value",
-            batch.batch
+            "{asking} for the same as {old} of `{batch}` ({state}, {price}{video}): if it is the same batch, {}",
+            edits(own, batch)
         ),
         Before::OtherName(batch, old) => format!(
-            "{asking} for the same as {old} of `{batch}` ({state}, {price}{video}): if the manifest was renamed, write \
-             `name: {}` in it",
-            batch.name
+            "{asking} for the same as {old} of `{batch}` ({state}, {price}{video}): if the manifest was renamed, {}",
+            edits(own, batch)
         ),
         Before::Reported(report) => {
             let task = task.as_ref().map_or_else(String::new, |task| format!(" as the task {task}"));

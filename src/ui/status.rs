@@ -10,7 +10,7 @@ use super::page::Page;
 use super::table::{Column, shortened};
 use super::told::states;
 use crate::domain::{Charge, Usd};
-use crate::report::{ExecOutcome, Form, JobState, Report, Row, form_of};
+use crate::report::{ExecOutcome, Form, JobState, Report, Row, Superseded, form_of};
 
 /// The most jobs that are listed one by one, unless more is asked for.
 const LISTED: usize = 40;
@@ -196,6 +196,11 @@ fn sum_up(page: &mut Page, report: &Report, again: &Again) {
         .collect();
     if !exec.is_empty() {
         page.line(format_args!("exec: {}; the next run with --exec starts them again", exec.join(", ")));
+    }
+    let is_active = |superseded: &&Superseded| matches!(superseded.state, JobState::Queued | JobState::InProgress);
+    let active = report.superseded.iter().filter(is_active).count();
+    if active > 0 {
+        page.line(format_args!("active: {} beside the rows above; the next run polls them", count(active, "task")));
     }
     if !report.superseded.is_empty() {
         page.line(format_args!(

@@ -60,7 +60,7 @@ fn refuse(error: &CheckError) -> Failure {
 
 fn not_carried(error: &CopyError) -> Failure {
     let exit = match error {
-        CopyError::Unavailable(_) => Exit::CannotWrite,
+        CopyError::Unavailable(_) | CopyError::Damaged(_) => Exit::CannotWrite,
         CopyError::Busy(_) => Exit::Busy,
         CopyError::Missing(_) | CopyError::NotEmpty(_) => Exit::Usage,
     };

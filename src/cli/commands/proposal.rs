@@ -9,6 +9,7 @@ use crate::cli::service::service_view;
 use crate::cli::wanted::wanted;
 use crate::plan::{Approved, Plan, PlanView};
 use crate::report::write_proposal;
+use crate::session::Refusal;
 use crate::ui::{self, Again, Page};
 
 impl Run<'_> {
@@ -31,7 +32,7 @@ impl Run<'_> {
                 Page::own(String::from_utf8_lossy(&page).into_owned())
             }
             PlanFormat::Json => {
-                let bought = ui::bought_before(&plan.repurchases);
+                let bought = ui::bought_before(plan);
                 let fetch = plan.totals().fetch;
                 let missing = (fetch > 0).then(|| ui::to_fetch(fetch));
                 let elsewhere = plan.elsewhere.iter().map(ui::open_elsewhere);
@@ -42,6 +43,7 @@ impl Run<'_> {
                     .chain(plan.frozen.iter().map(ToString::to_string))
                     .chain(pictures)
                     .chain(ui::spent_choices(plan))
+                    .chain(plan.unfinished_retake.as_ref().map(ui::unfinished_retake))
                     .chain(bought)
                     .chain(missing)
                     .chain(elsewhere);
@@ -51,11 +53,14 @@ impl Run<'_> {
             }
         };
         self.terminal.result(&page);
-        let approved = self.approved().is_none_or(|approved| approved.is(plan.digest()));
-        if !approved {
+        if let Some(approved) = self.approved().filter(|approved| !plan.is_approved_by(approved)) {
             self.tell_differences(plan);
+            return Err(Refusal::NotApproved { approved: approved.digest().clone() }.into());
         }
-        Ok(if plan.is_within_limits() && approved { Exit::Done } else { Exit::NotAllowed })
+        if let Some(freeze) = plan.freeze() {
+            return Err(Refusal::Frozen(freeze.clone()).into());
+        }
+        Ok(if plan.is_within_limits() { Exit::Done } else { Exit::NotAllowed })
     }
 
     fn approved(&self) -> Option<&Approved> {
@@ -64,9 +69,10 @@ impl Run<'_> {
 
     /// Tells why an approval does not cover a plan.
     pub(super) fn tell_differences(&self, plan: &Plan) {
-        match self.approved().and_then(|approved| plan.differences_from(approved)) {
-            Some(found) => self.terminal.question(&ui::differences(&found)),
-            None => self.terminal.warning("the plan is another one than was approved"),
+        if let Some(approved) = self.approved()
+            && let Some(found) = plan.differences_from(approved)
+        {
+            self.terminal.question(&ui::differences(plan, approved, &found));
         }
     }
 

@@ -92,7 +92,7 @@ fn obey(args: &RunArgs, terminal: &Terminal, monitors: Option<&Monitors<'_>>) ->
     let to_look = in_these_words.command("run", &["--plan"]);
     // A number counts due jobs anew.
     let is_number = args.few.sample.is_some() || args.few.limit.is_some();
-    let asks_once = retake.ask_once() && !args.again.retry_failed && !is_number;
+    let asks_once = !args.again.retry_failed && !is_number;
     let to_repeat = asks_once.then(|| in_these_words.command("run", &[]));
     let run = Run { args, terminal, session: &session, again, to_repeat, monitors };
     let ended = runtime::block_on(async {
@@ -170,6 +170,9 @@ impl Run<'_> {
         let held = self.hold().await?;
         self.tell_what_is_open(&held);
         held.check_freeze()?;
+        if let Some(freeze) = held.plan().freeze() {
+            self.terminal.warning(&format!("{freeze}; this run polls and downloads only"));
+        }
         held.check_limits()?;
         if let Err(refusal) = held.check_approval() {
             self.tell_differences(held.plan());
@@ -257,6 +260,9 @@ impl Run<'_> {
     fn tell_what_is_open(&self, held: &Held<'_, AnyLedger>) {
         for told in ui::spent_choices(held.plan()) {
             self.terminal.note(&told);
+        }
+        if let Some(begun) = &held.plan().unfinished_retake {
+            self.terminal.warning(&ui::unfinished_retake(begun));
         }
         let concluded = held.concluded();
         if concluded > 0 {

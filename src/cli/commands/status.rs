@@ -24,9 +24,10 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
     let ledger = paths::ledger(&args.manifest)?;
     let asked = runtime::block_on(async {
         let history = ledger.history(key).await?.moved(&chosen.manifest.moves)?;
-        Ok((history, ledger.runners().await?))
+        Ok((history, ledger.runners().await?, ledger.frozen().await?))
     });
-    let (history, runners) = asked.map_err(Failure::without_money)?;
+    let (history, runners, freeze) = asked.map_err(Failure::without_money)?;
+    let retake = history.retake().cloned();
     let is_all = args.selection.select.is_empty() && args.selection.exclude.is_empty() && args.selection.tag.is_empty();
     let history = if is_all {
         history
@@ -64,6 +65,13 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
             terminal.verbosity > 0,
         ));
         terminal.result(&ui::runners_text(&runners, Timestamp::now()));
+        let mut page = Page::new();
+        for line in
+            retake.as_ref().map(ui::unfinished_retake).into_iter().chain(freeze.map(|freeze| freeze.to_string()))
+        {
+            page.line(line);
+        }
+        terminal.result(&page);
     }
     Ok(Exit::Done)
 }

@@ -90,7 +90,7 @@ impl Ledger for AnyLedger {
     async fn bought_elsewhere(
         &self,
         batch: &BatchKey,
-        requests: Vec<Fingerprint>,
+        requests: impl Fn() -> Vec<Fingerprint> + Send + Sync + 'static,
     ) -> Result<Vec<BoughtElsewhere>, Unavailable> {
         either!(self, it => it.bought_elsewhere(batch, requests).await)
     }

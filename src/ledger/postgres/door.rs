@@ -227,7 +227,7 @@ impl Ledger for PostgresLedger {
     async fn bought_elsewhere(
         &self,
         batch: &BatchKey,
-        requests: Vec<Fingerprint>,
+        requests: impl Fn() -> Vec<Fingerprint> + Send + Sync + 'static,
     ) -> Result<Vec<BoughtElsewhere>, Unavailable> {
         ask!(self, Vec::new(), look => read::bought_elsewhere(&look, batch, &requests))
     }

@@ -90,14 +90,20 @@ fn batch_key(row: &tokio_postgres::Row) -> Result<BatchKey, PostgresError> {
 pub(super) async fn bought_elsewhere(
     transaction: &Transaction<'_>,
     batch: &BatchKey,
-    requests: &[Fingerprint],
+    requests: &impl Fn() -> Vec<Fingerprint>,
 ) -> Result<Vec<BoughtElsewhere>, PostgresError> {
+    let batches = transaction.query_typed("SELECT name, batch FROM batch", &[]).await?;
+    let others = batches.iter().map(batch_key).collect::<Result<Vec<_>, _>>()?;
+    if !others.iter().any(|other| batch.may_repeat(other)) {
+        return Ok(Vec::new());
+    }
     let sql = "SELECT name, batch.batch, newest, jobs, attempts FROM (
              SELECT attempt.batch AS of, (array_agg(row_to_json(attempt)::text ORDER BY id DESC))[1] AS newest,
                  count(DISTINCT job) AS jobs, count(*) AS attempts
              FROM attempt WHERE normalized = ANY($1) AND state NOT IN ('void', 'rejected')
              GROUP BY attempt.batch, normalized) AS bought
          JOIN batch ON batch.id = of";
+    let requests = requests();
     let requests: Vec<&str> = requests.iter().map(Fingerprint::as_str).collect();
     let rows = transaction.query_typed(sql, &[(&requests, Type::TEXT_ARRAY)]).await?;
     let by_batch = rows.iter().map(|row| {

@@ -25,9 +25,10 @@ pub(super) async fn at_it(transaction: &Transaction<'_>) -> Result<Option<String
 /// Reads everything.
 pub(super) async fn take_all(transaction: &Transaction<'_>) -> Result<Books, PostgresError> {
     let (mut places, mut keys) = (HashMap::new(), Vec::new());
-    for row in transaction.query_typed("SELECT id, name, batch FROM batch ORDER BY id", &[]).await? {
+    for row in transaction.query_typed("SELECT id, name, batch, retake FROM batch ORDER BY id", &[]).await? {
         places.insert(row.try_get::<_, i64>(0)?, keys.len());
-        keys.push(BatchKey { name: row.try_get(1)?, batch: row.try_get(2)? });
+        let retake = row.try_get::<_, Option<String>>(3)?.map(restored);
+        keys.push((BatchKey { name: row.try_get(1)?, batch: row.try_get(2)? }, retake));
     }
     let place = |id: i64| places.get(&id).copied().unwrap_or_default();
     let mut attempts = Vec::new();
@@ -57,8 +58,12 @@ pub(super) async fn is_empty(transaction: &Transaction<'_>) -> Result<bool, Post
 /// Writes everything.
 pub(super) async fn fill(transaction: &Transaction<'_>, books: &Books) -> Result<(), PostgresError> {
     let mut numbers = Vec::with_capacity(books.batches.len());
-    for key in &books.batches {
-        numbers.push(batches::ensure(transaction, key).await?);
+    for (key, retake) in &books.batches {
+        let number = batches::ensure(transaction, key).await?;
+        let retake = retake.as_deref().map(storable);
+        let values: [(&(dyn ToSql + Sync), Type); 2] = [(&number, Type::INT8), (&retake, Type::TEXT)];
+        transaction.execute_typed("UPDATE batch SET retake = $2 WHERE id = $1", &values).await?;
+        numbers.push(number);
     }
     for some in books.attempts.chunks(AT_ONCE) {
         let new: Vec<Row> = some.iter().map(|(place, stored)| Row::carried(stored.clone(), numbers[*place])).collect();

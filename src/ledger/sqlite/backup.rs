@@ -133,7 +133,7 @@ pub(super) fn at_one_moment<T, E>(path: &Path, read: impl Fn() -> Result<T, E>) 
     read()
 }
 
-fn verify(connection: &Connection, path: &Path) -> Result<Contents, CheckError> {
+pub(super) fn verify(connection: &Connection, path: &Path) -> Result<Contents, CheckError> {
     // All of it at one moment: a run may be writing.
     let connection = &connection.unchecked_transaction().map_err(|error| store_error(path, error))?;
     let damaged = |what: String| CheckError::Damaged { path: path.to_owned(), what };

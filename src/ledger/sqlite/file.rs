@@ -159,7 +159,7 @@ impl Ledger for SqliteLedger {
     async fn bought_elsewhere(
         &self,
         batch: &BatchKey,
-        requests: Vec<Fingerprint>,
+        requests: impl Fn() -> Vec<Fingerprint> + Send + Sync + 'static,
     ) -> Result<Vec<BoughtElsewhere>, Unavailable> {
         let batch = batch.clone();
         let question = move |connection: &Connection| purchases::bought_elsewhere(connection, &batch, &requests);

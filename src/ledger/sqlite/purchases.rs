@@ -44,7 +44,7 @@ pub(super) fn claim_name(connection: &Connection, attempt: AttemptId, task: &Tas
 pub(super) fn bought_elsewhere(
     connection: &Connection,
     batch: &BatchKey,
-    requests: &[Fingerprint],
+    requests: &impl Fn() -> Vec<Fingerprint>,
 ) -> rusqlite::Result<Vec<BoughtElsewhere>> {
     if !keys(connection)?.iter().any(|other| batch.may_repeat(other)) {
         return Ok(Vec::new());
@@ -52,7 +52,7 @@ pub(super) fn bought_elsewhere(
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.execute_batch("CREATE TEMP TABLE wanted (wanted TEXT PRIMARY KEY) WITHOUT ROWID")?;
     let mut insert = connection.prepare("INSERT INTO wanted VALUES (?1) ON CONFLICT DO NOTHING")?;
-    for request in requests {
+    for request in requests() {
         insert.execute([request.as_str()])?;
     }
     // In this order: a ledger has many more attempts than a plan has jobs.

@@ -5,6 +5,7 @@ use std::path::Path;
 use rusqlite::types::Value as Cell;
 use rusqlite::{Connection, params, params_from_iter};
 
+use super::backup::{CheckError, verify};
 use super::columns::ATTEMPT;
 use super::lock::RunLock;
 use super::open::{OpenError, open, open_to_read, store_error};
@@ -31,6 +32,11 @@ pub(super) fn take_all(path: &Path, kind: Kind) -> Result<(Books, Vec<RunLock>),
     let locks = batches.iter().map(|(_, key)| RunLock::acquire(path, key)).collect::<Result<_, _>>()?;
     // Read once more under the locks: what was written until then is in it.
     let connection = open_to_read(path, kind)?.ok_or_else(missing)?;
+    // A damaged ledger must not become a sound one.
+    verify(&connection, path).map_err(|error| match error {
+        CheckError::Unavailable(error) => CopyError::Unavailable(error),
+        other => CopyError::Damaged(other.to_string()),
+    })?;
     let books = books(&connection, &batches).map_err(store)?;
     Ok((books, locks))
 }
@@ -43,8 +49,10 @@ fn books(connection: &Connection, batches: &[(i64, BatchKey)]) -> rusqlite::Resu
     let unsent = statement.query_map([], |row| Ok((place(row.get(0)?), row.get(1)?, row.get(2)?, row.get(3)?)))?;
     let mut statement = connection.prepare("SELECT sha256, command, url, at_us FROM picture_address")?;
     let addresses = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
+    let retake = |id: i64| connection.query_row("SELECT retake FROM batch WHERE id = ?1", [id], |row| row.get(0));
+    let with_retake = |(id, key): &(i64, BatchKey)| Ok((key.clone(), retake(*id)?));
     Ok(Books {
-        batches: batches.iter().map(|(_, key)| key.clone()).collect(),
+        batches: batches.iter().map(with_retake).collect::<rusqlite::Result<_>>()?,
         attempts: attempts.collect::<rusqlite::Result<_>>()?,
         unsent: unsent.collect::<rusqlite::Result<_>>()?,
         addresses: addresses.collect::<rusqlite::Result<_>>()?,
@@ -71,11 +79,9 @@ pub(super) fn fill(path: &Path, kind: Kind, books: &Books) -> Result<(), CopyErr
 
 fn write(connection: &Connection, books: &Books) -> rusqlite::Result<()> {
     let id = |place: usize| i64::try_from(place + 1).unwrap_or(i64::MAX);
-    for (place, key) in books.batches.iter().enumerate() {
-        connection.execute(
-            "INSERT INTO batch (id, name, batch) VALUES (?1, ?2, ?3)",
-            params![id(place), key.name, key.batch],
-        )?;
+    for (place, (key, retake)) in books.batches.iter().enumerate() {
+        let values = params![id(place), key.name, key.batch, retake];
+        connection.execute("INSERT INTO batch (id, name, batch, retake) VALUES (?1, ?2, ?3, ?4)", values)?;
     }
     for (place, stored) in &books.attempts {
         let row =

@@ -182,10 +182,12 @@ pub(super) fn record(
             connection.prepare_cached(sql)?.execute(params![attempt.0, after])?;
         }
         Event::Denied | Event::ServerError => {
-            let sql = "UPDATE attempt SET state = ?2, declared = ?3, declared_us = ?4 WHERE id = ?1";
+            let sql =
+                "UPDATE attempt SET state = ?2, declared = ?3, declared_us = ?4, error = CASE WHEN ?5 THEN error END
+                 WHERE id = ?1";
             let is_denied = matches!(event, Event::Denied);
             let declared = if is_denied { Declaration::NeverCreated } else { Declaration::ServerError }.name();
-            connection.prepare_cached(sql)?.execute(params![attempt.0, after, declared, now])?;
+            connection.prepare_cached(sql)?.execute(params![attempt.0, after, declared, now, is_denied])?;
         }
         Event::Started { percent } => {
             // The first sighting says most about when generation began.

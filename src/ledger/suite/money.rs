@@ -258,11 +258,14 @@ pub(in crate::ledger) async fn what_was_bought_elsewhere_since_the_plan_is_refus
     let store = S::fresh();
     let ledger = store.ledger();
     let other = BatchKey { name: "other".into(), batch: String::new() };
-    let (own, theirs) = (ledger.hold(&batch("")).await.expect("one"), ledger.hold(&other).await.expect("two"));
+    let (own, theirs) = (ledger.hold(&batch("one")).await.expect("one"), ledger.hold(&other).await.expect("two"));
     let next = ledger.hold(&batch("next")).await.expect("another batch");
     let guarded = |known| Intent { paid_elsewhere: Some(known), ..intent_of("a") };
     own.intend(guarded(0)).await.expect("nothing was bought elsewhere");
     next.intend(guarded(0)).await.expect("another batch is meant to buy again");
+    let unnamed = ledger.hold(&batch("")).await.expect("a batch that lost its value");
+    let refused = unnamed.intend(guarded(0)).await;
+    assert!(matches!(&refused, Err(LedgerError::PaidElsewhere { .. })), "{refused:?}");
     let refused = theirs.intend(guarded(0)).await;
     assert!(matches!(&refused, Err(LedgerError::PaidElsewhere { job, .. }) if job.as_str() == "a"), "{refused:?}");
     theirs.intend(guarded(2)).await.expect("the plan knew, with consent");

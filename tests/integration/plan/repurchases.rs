@@ -28,7 +28,7 @@ fn a_renamed_manifest_buys_nothing_again_by_itself() {
         let ended = run(&here, &service, "campaign.yaml", args).ends_with(3);
         assert!(ended.stderr.contains("one asks for the same as one of `m` (completed, $3.75"), "{}", ended.stderr);
         assert!(
-            ended.stderr.contains("shotlist-out/m/one.mp4") && ended.stderr.contains("`name: m`"),
+            ended.stderr.contains("shotlist-out/m/one.mp4") && ended.stderr.contains("`name: \"m\"`"),
             "{}",
             ended.stderr
         );

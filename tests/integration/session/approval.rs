@@ -49,6 +49,9 @@ fn an_approval_is_consent_to_its_plan_and_is_shown_with_its_command() {
     }
     let part = approved(&here, &service, &["--approved", &digest[..31]]);
     assert!(part.stderr.contains(&digest), "{}", part.stderr);
+    // The whole digest is no answer to a part of another one.
+    let part = approved(&here, &service, &["--approved", &"0".repeat(16)]);
+    assert!(!part.stderr.contains(&digest) && part.stderr.contains("another digest"), "{}", part.stderr);
     let foreign = "0123456789abcdef".repeat(4);
     let other = approved(&here, &service, &["--approved", &foreign]);
     assert_eq!(other.code, Some(3));
@@ -83,7 +86,7 @@ fn what_differs_from_the_approved_plan_is_named_job_by_job() {
     let told: Vec<&str> =
         refused.stderr.lines().filter(|line| !line.contains("differs from the approved plan `")).take(8).collect();
     insta::assert_snapshot!(told.join("\n"), @r"
-    7 differences from the plan that was approved:
+    7 differences from the approved plan:
       --retries was 0, and is 1
       new is new
       other changed: prompt
@@ -121,6 +124,39 @@ fn what_differs_from_the_approved_plan_is_named_job_by_job() {
     here.write("m.yaml", what_is_no_part);
     assert_eq!(approved(&here, &service, &["--approved", "plan.json"]).code, Some(0));
     assert_eq!(service.posts().len(), 2);
+}
+
+/// A saved plan is consent to what its reader saw.
+#[test]
+fn saved_plan_that_contradicts_its_digest_is_refused() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
+    let plan = saved(&here, &[]);
+    let edits: [(fn(&mut Value), &str); 7] = [
+        (|plan| plan["jobs"][0]["request"]["prompt"] = json!("a cheaper one"), "j0 changed: prompt"),
+        (|plan| plan["jobs"][0]["cost_usd"] = json!("0.01"), "j0 cost $0.01, and costs $0.90"),
+        (|plan| drop(plan["jobs"].as_array_mut().expect("jobs").pop()), "j1 is new"),
+        (|plan| plan["totals"]["cost_usd"] = json!("0.90"), "its sum is $0.90, but its jobs cost $1.80"),
+        (|plan| plan["simulated"] = json!(true), "the approved plan is a simulated one"),
+        (|plan| plan["retries"] = json!(7), "--retries was 7, and is 0"),
+        (|plan| plan["digest"] = json!("0".repeat(64)), "its digest is of another plan"),
+    ];
+    for (edit, expected) in edits {
+        let mut edited = plan.clone();
+        edit(&mut edited);
+        here.write("plan.json", edited.to_string());
+        let refused = approved(&here, &service, &["--approved", "plan.json"]);
+        assert_eq!(refused.code, Some(3), "{expected}");
+        assert!(
+            refused.stderr.contains(expected) && refused.stderr.contains("the file was edited"),
+            "{}",
+            refused.stderr
+        );
+        let planned = here.shotlist(&["run", "m.yaml", "--plan", "--approved", "plan.json"]).ends_with(3);
+        assert!(planned.stderr.contains("error: the plan differs from the approved plan"), "{}", planned.stderr);
+    }
+    assert!(service.posts().is_empty());
+    here.write("plan.json", plan.to_string());
+    assert_eq!(approved(&here, &service, &["--approved", "plan.json"]).code, Some(0));
 }
 
 /// A stand-in for an image tells when a job was bought, and not what is: another picture is another plan.

@@ -103,13 +103,34 @@ fn batch_key_in_another_spelling_is_questioned() {
     here.run(&service, &["--batch", "Fr\u{fc}hling"]).ends_with(0);
     for key in ["Fru\u{308}hling", "fr\u{fc}hling", "Fr\u{fc}hling ", "\u{a0}Fr\u{fc}hling"] {
         let refused = here.run(&service, &["--batch", key]).ends_with(3).stderr;
-        assert!(
-            refused.contains("2 jobs are already paid for") && refused.contains("differs only in case"),
-            "{refused}"
-        );
+        let edit = "if it is the same batch, write `batch: \"Fr\u{fc}hling\"`";
+        assert!(refused.contains("2 jobs are already paid for") && refused.contains(edit), "{refused}");
     }
     here.run(&service, &["--batch", "Sommer"]).ends_with(0);
     assert_eq!(service.posts().len(), 4);
+}
+
+/// An edit that removes the batch value, and a renamed manifest whose owner restores its name, but not its batch.
+#[test]
+fn batch_value_that_is_lost_is_questioned() {
+    let list = |head: &str| format!("version: 1\n{head}\njobs: [{{ id: a, model: alpha-2, prompt: same }}]\n");
+    let (service, here) = (Service::well(), Workspace::with_manifest(&list("name: shop\nbatch: Spring")));
+    here.run(&service, &[]).ends_with(0);
+    for (head, edits) in [
+        ("name: shop", "if it is the same batch, write `batch: \"Spring\"`"),
+        ("name: store", "if the manifest was renamed, write `name: \"shop\"` and write `batch: \"Spring\"`"),
+    ] {
+        here.write("m.yaml", list(head));
+        let refused = here.run(&service, &[]).ends_with(3).stderr;
+        assert!(refused.contains(edits), "{head}: {refused}");
+    }
+    assert_eq!(service.posts().len(), 1);
+    // A new value is a new round, also after a batch without one.
+    here.write("m.yaml", list("name: shop"));
+    here.run(&service, &["--buy-again", "a"]).ends_with(0);
+    here.write("m.yaml", list("name: shop\nbatch: Summer"));
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!(service.posts().len(), 3);
 }
 
 /// The guards compare with all jobs of the manifest.
@@ -215,8 +236,13 @@ fn retake_by_a_pattern_continues_after_a_kill() {
     let retaken = service.posts().len() - 10;
     assert!((1..10).contains(&retaken), "{retaken}");
     here.shotlist(&["resolve", "m.yaml", "*", "--never-created"]).ends();
+    let status = here.shotlist(&["status", "m.yaml"]).ends_with(0).stdout;
+    assert!(status.contains("an earlier `--retake '*'` didn't finish"), "{status}");
+    let others = here.shotlist(&["run", "m.yaml", "--plan", "--retake", "j1"]).ends_with(0).stdout;
+    assert!(others.contains("an earlier `--retake '*'` didn't finish"), "{others}");
     let ended = here.run(&service, &retake).ends_with(0);
     assert!(ended.stderr.contains("the interrupted run already did that"), "{}", ended.stderr);
+    assert!(!here.shotlist(&["status", "m.yaml"]).ends_with(0).stdout.contains("didn't finish"));
     let bought = here.ledger("SELECT count(*) FROM attempt WHERE state = 'completed' GROUP BY job");
     assert!(bought.iter().all(|count| count == &["2"]), "{bought:?}");
     // That run has ended: the same words ask for one more.
@@ -233,9 +259,11 @@ fn frozen_ledger_buys_nothing_and_says_so() {
     let shown = here.shotlist(&["limit", "show"]).ends_with(0).stdout;
     assert!(shown.contains("purchases are frozen"), "{shown}");
     for form in ["text", "markdown", "json"] {
-        let plan = here.shotlist(&["run", "m.yaml", "--plan", "--format", form]).ends_with(0).stdout;
+        let plan = here.shotlist(&["run", "m.yaml", "--plan", "--format", form]).ends_with(3).stdout;
         assert!(plan.contains("purchases are frozen"), "{form}: {plan}");
     }
+    let status = here.shotlist(&["status", "m.yaml"]).ends_with(0).stdout;
+    assert!(status.contains("purchases are frozen"), "{status}");
     let refused = here.run(&service, &[]).ends_with(3).stderr;
     assert!(refused.contains("purchases are frozen") && refused.contains("limit set --resume"), "{refused}");
     // What is paid for is still downloaded.
@@ -244,6 +272,25 @@ fn frozen_ledger_buys_nothing_and_says_so() {
     assert_eq!(service.posts().len(), 1);
     here.shotlist(&["limit", "set", "--resume"]).ends_with(0);
     here.run(&service, &[]).ends_with(0);
+}
+
+/// What is paid for is polled to its end.
+#[test]
+fn frozen_ledger_still_collects_active_tasks() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
+    let flag = here.path("halted");
+    let child = here.run(&service, &["--select", "j0"]).env("SHOTLIST_HALT_AT", "after-commit:3");
+    let child = child.env("SHOTLIST_HALT_FILE", &flag.to_string_lossy()).starts();
+    wait_until("j0 is accepted", || flag.exists());
+    kill(&child, "-KILL");
+    drop(Ended::of(child));
+    assert_eq!(here.ledger("SELECT state FROM attempt"), [["queued"]]);
+    here.shotlist(&["limit", "set", "--stop"]).ends_with(0);
+    let ended = here.run(&service, &[]).ends_with(3);
+    assert!(ended.stderr.contains("this run polls and downloads only"), "{}", ended.stderr);
+    assert_eq!(here.ledger("SELECT job, state FROM attempt WHERE state <> 'void'"), [["j0", "completed"]]);
+    assert!(here.path("shotlist-out/m/j0.mp4").exists());
+    assert_eq!(service.posts().len(), 1);
 }
 
 #[test]
