@@ -24,6 +24,8 @@ pub(super) enum Approval {
 
 /// Parses the value of `--approved`.
 pub(super) fn approval(given: &str) -> Result<Approval, Failure> {
+    // A digest that was pasted, or read from a file.
+    let given = given.trim();
     if let Some(digest) = Digest::parse(given) {
         return Ok(Approval::Plan(Approved::by_digest(digest)));
     }

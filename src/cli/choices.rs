@@ -83,6 +83,10 @@ impl Patterns {
         let ids = if text.trim_start().starts_with('{') {
             let choices: Choices =
                 serde_json::from_str(&text).map_err(|error| refused(format!("it holds no choices: {error}")))?;
+            if let Some(both) = choices.again.iter().find(|id| choices.keep.contains(id)) {
+                let failure = refused(format!("`{both}` is both kept and asked for again"));
+                return Err(failure.with_help("save the choices on the page again"));
+            }
             self.about.push((file.to_owned(), BatchKey { name: choices.name, batch: choices.batch }));
             match meant {
                 Chosen::Keep => choices.keep,

@@ -5,12 +5,15 @@ use std::error::Error;
 use super::exit::Exit;
 use super::failure::Failure;
 use crate::domain::{Freeze, MovedOnto, with_causes};
-use crate::ledger::{HoldError, LedgerError, Unavailable};
+use crate::ledger::{AnyLedger, HoldError, LedgerError, Unavailable};
 use crate::session::{ConnectionError, OtherAccount, Refusal, ThroughALink};
+use crate::ui::quoted;
 
 /// What to do once a database has forgotten something.
 const LOOK_FIRST: &str =
     "compare `shotlist status` with the tasks at the service, then run `shotlist limit set --resume`";
+/// The command that unfreezes a ledger.
+const UNFREEZE: &str = "shotlist limit set --resume";
 const WRITABLE: &str = "check the path, the permissions of its folder and the free space";
 
 impl Failure {
@@ -40,9 +43,15 @@ impl Failure {
     /// A ledger whose purchases are frozen: by its keeper, or by a failover after which purchases may be missing.
     fn frozen(freeze: &Freeze) -> Self {
         let exit = if freeze.by_failover { Exit::CannotWrite } else { Exit::NotAllowed };
-        let help =
-            if freeze.by_failover { LOOK_FIRST } else { "run `shotlist limit set --resume` to allow purchases again" };
+        let allow = format!("run `{UNFREEZE}` to allow purchases again");
+        let help = if freeze.by_failover { LOOK_FIRST.to_owned() } else { allow };
         Self::before_sending(exit, freeze.to_string()).with_help(help)
+    }
+
+    /// Names the ledger in the command that unfreezes it.
+    pub(super) fn of_this_ledger(self, ledger: &AnyLedger) -> Self {
+        let unfreeze = format!("{UNFREEZE} --ledger {}", quoted(&ledger.to_string()));
+        Self { help: self.help.map(|help| help.replace(UNFREEZE, &unfreeze)), ..self }
     }
 
     /// A result that can't be put into its form: shotlist's own fault, the same for every command.

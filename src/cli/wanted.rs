@@ -19,5 +19,8 @@ pub(super) fn wanted(args: &RunArgs, manifest: Again) -> Again {
             wanted = wanted.with(option, &number.to_string());
         }
     }
+    if again.retries > 0 {
+        wanted = wanted.with("--retries", &again.retries.to_string());
+    }
     if again.retry_failed { wanted.with_switch("--retry-failed") } else { wanted }
 }

@@ -218,7 +218,7 @@ async fn report_one<L: Ledger>(session: &Session<L>, other: &Elsewhere<L::Held>)
     let writer = if other.folder.is_shared { Writer::new(Vec::new()) } else { Writer::usual(&other.out) };
     writer.check()?;
     if !other.folder.is_shared {
-        purchases::keep_what_only_the_report_knows(&session.ledger, &other.out, &other.key, &other.history)?;
+        purchases::keep_what_only_the_report_knows(&session.ledger, &other.out, &other.key, &[], &other.history)?;
     }
     let reporter = Reporter {
         key: other.key.clone(),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::home::Home;
 use super::refusal::Refusal;
 use super::start::Session;
-use crate::domain::{Attempt, BatchKey, Charge, Fingerprint, History, Job, JobId, Request, TaskId};
+use crate::domain::{Attempt, BatchKey, Charge, Fingerprint, History, Job, JobId, Move, Request, TaskId};
 use crate::ledger::{BoughtElsewhere, Ledger, Unavailable};
 use crate::plan::{Action, Before, Plan, Planned, Repurchase};
 use crate::report::{EarlierJob, earlier_jobs, set_aside};
@@ -53,7 +53,7 @@ pub(super) async fn add_repurchases<L: Ledger>(
             plan.repurchases.push(bought_in_another_batch(&options.home, &plan.key, job, bought));
         }
     }
-    let reported = reported(&options.out, &manifest.key, history);
+    let reported = reported(&options.out, &manifest.key, &manifest.moves, history);
     let reported: HashMap<&str, &EarlierJob> = reported.iter().map(|row| (row.id.as_str(), row)).collect();
     for planned in due.iter().filter(|planned| !questioned.contains(&planned.job.id)) {
         let job = &planned.job.id;
@@ -83,25 +83,22 @@ fn bought_in_another_batch(home: &Home, own: &BatchKey, job: &JobId, bought: &Bo
 
 /// The jobs of an earlier report in the directory that it calls bought, or perhaps, and of which the ledger has no such attempt. A task that the
 /// ledger has under another job counts: one of the two is wrong.
-fn reported(out: &Path, key: &BatchKey, history: &History) -> Vec<EarlierJob> {
+fn reported(out: &Path, key: &BatchKey, moves: &[Move], history: &History) -> Vec<EarlierJob> {
     let rows = earlier_jobs(out, key);
-    // Also under an id that the job had when its report was written.
+    // Also under an ID that the job had when its report was written: its first one, or one that is moved by now.
+    let moved_to = |id| moves.iter().fold(id, |id, a_move| if a_move.from == id { a_move.to.clone() } else { id });
     let moved = history.attempts().filter_map(|attempt| Some((attempt.particulars.bought_as.as_deref()?, attempt)));
     let moved: Vec<(&JobId, &Attempt)> = moved.collect();
     let attempts = |row: &EarlierJob| {
         let before = moved.iter().filter(|(id, _)| id.as_str() == row.id).map(|(_, attempt)| *attempt);
-        JobId::new(row.id.as_str()).map(|job| history.of(&job).chain(before).collect::<Vec<_>>())
+        JobId::new(row.id.as_str()).map(|job| history.of(&moved_to(job)).chain(before).collect::<Vec<_>>())
     };
     let is_unknown = |row: &EarlierJob| {
         let Ok(attempts) = attempts(row) else { return false };
         match task(row) {
             // Set aside, it stays after it was knowingly bought again with this ledger.
             Some(_) if row.is_set_aside && attempts.iter().any(|attempt| attempt.charge() != Charge::None) => false,
-            Some(task) => {
-                let has = |attempt: &Attempt| attempt.task.as_ref().is_some_and(|names| names.has(&task));
-                // A job that was moved more than once remembers its first ID only.
-                !attempts.iter().any(|attempt| has(attempt)) && !moved.iter().any(|(_, attempt)| has(attempt))
-            }
+            Some(task) => !attempts.iter().any(|attempt| attempt.task.as_ref().is_some_and(|names| names.has(&task))),
             // One in doubt has no task. Where the ledger has any attempt of the job, it knows better.
             None => row.state == "in_doubt" && attempts.is_empty(),
         }
@@ -114,13 +111,14 @@ pub(super) fn keep_what_only_the_report_knows<L: Ledger>(
     ledger: &L,
     out: &Path,
     key: &BatchKey,
+    moves: &[Move],
     history: &History,
 ) -> Result<(), Refusal> {
     if ledger.is_simulated() {
         return Ok(());
     }
     let mut seen = HashSet::new();
-    let mut rows = reported(out, key, history);
+    let mut rows = reported(out, key, moves, history);
     rows.retain(|row| seen.insert((row.id.clone(), row.task_id.clone())));
     if rows.is_empty() {
         return Ok(());

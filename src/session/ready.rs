@@ -21,6 +21,7 @@ use crate::download::{Downloader, Downloads};
 use crate::engine::{self, Engine, RunEvent, Stop};
 use crate::files::sweep;
 use crate::ledger::{Approval, HeldBatch as _, Ledger};
+use crate::manifest::Manifest;
 use crate::plan::Plan;
 
 /// A batch that is held, with a plan within its limits and a service that can do it.
@@ -106,8 +107,8 @@ impl<'s, L: Ledger> Ready<'s, L> {
             batch.move_jobs(&session.manifest.moves).await?;
         }
         // Before the reports are written anew: the old one may be all that is left of what was bought.
-        let (out, key) = (&session.options.out, &session.manifest.key);
-        purchases::keep_what_only_the_report_knows(&session.ledger, out, key, &history)?;
+        let Manifest { key, moves, .. } = &session.manifest;
+        purchases::keep_what_only_the_report_knows(&session.ledger, &session.options.out, key, moves, &history)?;
         let retake = begin_retake(session, &batch, &plan, &history).await?;
         drop(history);
         let reporter = session.reporter();

@@ -5,6 +5,7 @@ use super::refusal::Refusal;
 use super::reporter::Reported;
 use super::start::Session;
 use crate::ledger::Ledger;
+use crate::manifest::Manifest;
 use crate::report::Report;
 
 impl<L: Ledger> Session<L> {
@@ -19,7 +20,8 @@ impl<L: Ledger> Session<L> {
     pub async fn report(&self) -> Result<Reported, Refusal> {
         self.check_reports()?;
         let history = self.history().await?;
-        purchases::keep_what_only_the_report_knows(&self.ledger, &self.options.out, &self.manifest.key, &history)?;
+        let Manifest { key, moves, .. } = &self.manifest;
+        purchases::keep_what_only_the_report_knows(&self.ledger, &self.options.out, key, moves, &history)?;
         drop(history);
         Ok(self.reporter().write().await?)
     }

@@ -61,7 +61,7 @@ impl Again {
 /// A word as a POSIX shell takes it for one, whatever is in it. Control characters are written by their numbers, as bash, zsh and
 /// ksh read them: a terminal would not show them, and would not take them back.
 #[must_use]
-pub(super) fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
     // zsh replaces a word that begins with `=` by a path.
     if !word.is_empty() && !word.starts_with('=') && word.chars().all(is_plain) {

@@ -35,7 +35,7 @@ mod wrap;
 
 pub(crate) use approval::{differences, other_service, to_approve};
 pub(crate) use bill::reconciliation;
-pub(crate) use command::Again;
+pub(crate) use command::{Again, quoted};
 pub use diagnostics::findings_json;
 pub(crate) use diagnostics::{DiagnosticsView, show_findings};
 pub(crate) use doubts::{doubts, doubts_elsewhere};

@@ -106,12 +106,15 @@ fn a_ledger_moves_from_a_file_into_the_database_and_back() {
         "SET search_path TO shotlist; UPDATE attempt SET state = 'failed', charging = 'undocumented', billed = 'none', billed_source = 'b',
          billed_us = 1 WHERE job = 'j2'";
     team.database.sql(free);
+    let retake = r#"{"globs": ["j*"], "after": 1}"#;
+    team.database.sql(&format!("SET search_path TO shotlist; UPDATE batch SET retake = '{retake}'"));
     let back = team.command(1, &["ledger", "copy", &url, "back.db"]).ends_with(0).stdout;
     let bought = team.database.sql("SELECT count(*) FROM shotlist.attempt");
     assert!(back.contains(&format!("{bought} attempts, $1.80")), "{back}");
     let on_the_file = |args: &[&str]| team.command(1, &[args, &["--ledger", "back.db"]].concat()).ends_with(0).stdout;
     assert!(on_the_file(&["ledger", "check"]).contains("is whole"));
     assert!(on_the_file(&["run", "m.yaml", "--plan"]).contains("0 jobs to submit for $0.00"));
+    assert!(on_the_file(&["status", "m.yaml"]).contains("an earlier `--retake 'j*'` didn't finish"));
     let books = |ledger: &str| {
         let told = team.command(1, &["spend", "--ledger", ledger, "--format", "json"]).ends_with(0).stdout;
         serde_json::from_str::<Value>(&told).expect("JSON")["totals"].clone()

@@ -15,6 +15,12 @@ use crate::ui::{Page, Terminal};
 /// Sets or shows the owner's limits.
 pub(super) fn limit(args: &LimitArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let ledger = paths::ledger_of(args.ledger.as_deref(), Path::new(""), args.sandbox)?;
+    if let (LimitCommand::Set(LimitSetArgs { resume: true, .. }), AnyLedger::File(file)) = (&args.command, &ledger)
+        && !file.exists()
+    {
+        let failure = Failure::plain(Exit::Usage, format!("can't unfreeze `{ledger}`: there is no such ledger"));
+        return Err(failure.with_help("pass the ledger of the refused run with `--ledger`"));
+    }
     let done = runtime::block_on(async {
         if let LimitCommand::Set(set) = &args.command {
             let is_begun = matches!(&ledger, AnyLedger::File(file) if !file.exists());
@@ -47,10 +53,7 @@ async fn change(ledger: &AnyLedger, set: &LimitSetArgs) -> Result<(), Failure> {
     }
     if set.stop || set.resume {
         let why = set.stop.then_some("`shotlist limit set --stop`");
-        match ledger {
-            AnyLedger::File(file) => file.set_stop(why).await?,
-            AnyLedger::Server(server) => server.set_stop(why).await?,
-        }
+        ledger.set_stop(why).await?;
     }
     let Some(slots) = set.slots else { return Ok(()) };
     let AnyLedger::Server(server) = ledger else {

@@ -78,15 +78,18 @@ impl Run<'_> {
 
     /// What leads back to this very plan: the manifest, and all that says what of it is bought.
     fn in_full(&self, plan: &Plan) -> Again {
-        let RunArgs { again, programs, .. } = self.args;
+        let RunArgs { programs, reports, money, .. } = self.args;
         let mut full = wanted(self.args, self.again.clone());
         if plan.pictures() > 0
             && let Some(command) = &programs.asset_command
         {
             full = full.with("--asset-command", command);
         }
-        if again.retries > 0 {
-            full = full.with("--retries", &again.retries.to_string());
+        if let Some(out) = &reports.out {
+            full = full.with("--out", &out.to_string_lossy());
+        }
+        if let Some(most) = money.max_cost {
+            full = full.with("--max-cost", &most.to_string());
         }
         if plan.repurchases.is_empty() { full } else { full.with("--buy-again", &ui::repurchased(plan)) }
     }

@@ -101,6 +101,7 @@ fn obey(args: &RunArgs, terminal: &Terminal, monitors: Option<&Monitors<'_>>) ->
             return Err(refuse_part(&part, plan.digest()));
         }
         if args.money.plan {
+            session.check_outputs()?;
             let shown = run.show(&plan, chosen.warnings);
             // The process ends here: the system takes a hundred thousand jobs back faster than they can be freed one by one.
             std::mem::forget(plan);
@@ -122,6 +123,7 @@ fn obey(args: &RunArgs, terminal: &Terminal, monitors: Option<&Monitors<'_>>) ->
         }
         ended
     });
+    let ended = ended.map_err(|failure: Failure| failure.of_this_ledger(session.ledger()));
     if args.money.plan {
         std::mem::forget(session);
     }

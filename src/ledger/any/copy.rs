@@ -1,7 +1,7 @@
 //! All of a ledger, from one store into another.
 
 use super::either::AnyLedger;
-use crate::ledger::{Contents, CopyError};
+use crate::ledger::{Contents, CopyError, Ledger as _, Unavailable};
 
 impl AnyLedger {
     /// Carries everything into another ledger, which must be empty. Nobody may be at this one meanwhile, and nobody buys with it any more before a
@@ -18,11 +18,20 @@ impl AnyLedger {
             Self::File(file) => file.fill(books).await?,
             Self::Server(server) => server.fill(books).await?,
         }
-        // Two ledgers in use would buy twice.
-        match self {
-            Self::File(file) => file.set_stop(Some(&moved)).await?,
-            Self::Server(server) => server.set_stop(Some(&moved)).await?,
+        // A copy lifts no freeze.
+        if let Some(freeze) = self.frozen().await? {
+            to.set_stop(Some(&freeze.why)).await?;
         }
+        // Two ledgers in use would buy twice.
+        self.set_stop(Some(&moved)).await?;
         Ok(contents)
+    }
+
+    /// Freezes purchases for a reason, or unfreezes them.
+    pub async fn set_stop(&self, why: Option<&str>) -> Result<(), Unavailable> {
+        match self {
+            Self::File(file) => file.set_stop(why).await,
+            Self::Server(server) => server.set_stop(why).await,
+        }
     }
 }

@@ -252,7 +252,7 @@ fn a_retake_that_was_cut_short_is_not_promised_to_the_next_run() {
     here.run(&service, &[]).ends_with(0);
     let gone = Service::scripted(|_| answer(402, &serde_json::json!({ "detail": "no credit" })));
     let ended = here.run(&gone, &["--retake", "*", "--same-account", "--max-failures", "1"]).ends_with(1);
-    let told = "21 of 21 jobs that were asked for again were not bought; they need --retake again";
+    let told = "21 of 21 jobs that were asked for again were not bought; `shotlist run m.yaml --retake '*'` buys them, and none twice";
     assert!(ended.stderr.contains(told), "{}", ended.stderr);
     here.run(&service, &[]).ends_with(0);
     assert_eq!(service.posts().len(), 21);

@@ -27,7 +27,9 @@ fn breaking(method: &'static str, state: &'static str) -> (Service, Arc<Workspac
         }
         Answer::Well
     });
-    here.run(&service, &["--batch", "before", "--select", "one"]).ends_with(0);
+    here.write("before.yaml", "version: 1\njobs: [{ id: other, model: beta-2.0-lite, prompt: something else }]\n");
+    let before = here.shotlist(&["run", "before.yaml", "--yes", "--first-poll", "0s", "--poll-floor", "5ms"]);
+    before.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(0);
     armed.store(true, Ordering::SeqCst);
     (service, here)
 }

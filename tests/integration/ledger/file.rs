@@ -116,6 +116,8 @@ fn a_check_finds_what_is_damaged() {
     let damage = |sql: &str| {
         fs::copy(here.path(LEDGER), here.path("copy.db")).expect("a copy");
         open_ledger(&here.path("copy.db")).execute_batch(sql).expect("SQL");
+        here.shotlist(&["ledger", "copy", "copy.db", "sound.db"]).ends_with(74);
+        assert!(!here.path("sound.db").exists(), "a copy would hide the damage");
         here.shotlist(&["ledger", "check", "--ledger", "copy.db"]).ends_with(74).stderr
     };
     let told = damage("UPDATE attempt SET price_micros = price_micros + 1 WHERE id = 1");

@@ -40,8 +40,14 @@ fn an_approval_is_consent_to_its_plan_and_is_shown_with_its_command() {
         "{markdown}"
     );
     // Whatever says what is bought is in the command.
-    let of_one = here.shotlist(&["run", "m.yaml", "--plan", "--select", "j1", "--retries", "2"]).ends_with(0).stdout;
-    assert!(of_one.contains(" --select j1 --retries 2\n") && !of_one.contains(&digest), "{of_one}");
+    let of_one = here
+        .shotlist(&["run", "m.yaml", "--plan", "--select", "j1", "--retries", "2", "--out", "dir", "--max-cost", "9"])
+        .ends_with(0)
+        .stdout;
+    assert!(
+        of_one.contains(" --select j1 --retries 2 --out dir --max-cost 9.00\n") && !of_one.contains(&digest),
+        "{of_one}"
+    );
 
     assert_eq!(approved(&here, &service, &[]).code, Some(3), "nobody agreed");
     for slip in ["0123", &"0".repeat(65), &digest[..16], &digest[..63], "missing.json", "m.yaml"] {
@@ -57,7 +63,7 @@ fn an_approval_is_consent_to_its_plan_and_is_shown_with_its_command() {
     assert_eq!(other.code, Some(3));
     assert!(other.stderr.contains(&foreign), "{}", other.stderr);
     assert!(service.posts().is_empty());
-    let ended = approved(&here, &service, &["--approved", &digest.to_uppercase()]);
+    let ended = approved(&here, &service, &["--approved", &format!("{} ", digest.to_uppercase())]);
     assert_eq!((ended.code, service.posts().len()), (Some(0), 2), "{}", ended.stderr);
     // It is used up, and is no hindrance.
     for approval in [&*digest, "plan.json"] {

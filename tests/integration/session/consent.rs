@@ -52,6 +52,24 @@ fn server_error_that_is_retried_counts_under_an_approval() {
     assert!(run(&here, &service, "m.yaml", &["--yes"]).code == Some(7), "without that word, it is in doubt");
 }
 
+/// It counts in the next plan, too: an approval that was given before it doesn't cover what comes after it.
+#[test]
+fn server_error_under_another_consent_changes_the_digest() {
+    let service = Service::scripted(|asked| if asked.method == "POST" { raw(502, &[], "") } else { Answer::Well });
+    let here = Workspace::with_manifest(&numbered_jobs(1));
+    saved(&here, &[]);
+    let child = here.run(&service, &["--retry-server-errors"]).starts();
+    wait_until("an error is recorded", || {
+        here.ledger_if_any("SELECT declared FROM attempt LIMIT 1") == ["server_error"]
+    });
+    kill(&child, "-INT");
+    drop(Ended::of(child));
+    let sent = service.posts().len();
+    let refused = run(&here, &service, "m.yaml", &["--approved", "plan.json"]);
+    assert_eq!((refused.code, service.posts().len()), (Some(3), sent), "{}", refused.stderr);
+    assert!(refused.stderr.contains("j0 was submitted meanwhile"), "{}", refused.stderr);
+}
+
 #[test]
 fn another_service_than_the_approved_plan_names_is_reported() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(1)));
@@ -240,6 +258,11 @@ fn retake_by_a_pattern_continues_after_a_kill() {
     assert!(status.contains("an earlier `--retake '*'` didn't finish"), "{status}");
     let others = here.shotlist(&["run", "m.yaml", "--plan", "--retake", "j1"]).ends_with(0).stdout;
     assert!(others.contains("an earlier `--retake '*'` didn't finish"), "{others}");
+    here.shotlist(&["ledger", "backup", "backup.db"]).ends_with(0);
+    here.shotlist(&["ledger", "copy", "backup.db", "copy.db"]).ends_with(0);
+    let copied =
+        here.shotlist(&["run", "m.yaml", "--plan", "--retake", "*", "--ledger", "copy.db"]).ends_with(0).stdout;
+    assert!(copied.contains("the interrupted run already did that"), "{copied}");
     let ended = here.run(&service, &retake).ends_with(0);
     assert!(ended.stderr.contains("the interrupted run already did that"), "{}", ended.stderr);
     assert!(!here.shotlist(&["status", "m.yaml"]).ends_with(0).stdout.contains("didn't finish"));
@@ -264,13 +287,20 @@ fn frozen_ledger_buys_nothing_and_says_so() {
     }
     let status = here.shotlist(&["status", "m.yaml"]).ends_with(0).stdout;
     assert!(status.contains("purchases are frozen"), "{status}");
+    here.shotlist(&["ledger", "copy", ".shotlist/ledger.db", "copy.db"]).ends_with(0);
+    let copied = here.shotlist(&["run", "m.yaml", "--plan", "--ledger", "copy.db"]).ends_with(3).stdout;
+    assert!(copied.contains("purchases are frozen"), "a copy lifts no freeze: {copied}");
     let refused = here.run(&service, &[]).ends_with(3).stderr;
     assert!(refused.contains("purchases are frozen") && refused.contains("limit set --resume"), "{refused}");
     // What is paid for is still downloaded.
     fs::remove_file(here.path("shotlist-out/m/j0.mp4")).expect("a video");
     here.run(&service, &["--select", "j0"]).ends_with(0);
     assert_eq!(service.posts().len(), 1);
-    here.shotlist(&["limit", "set", "--resume"]).ends_with(0);
+    // Run elsewhere, the command would begin another ledger.
+    here.shotlist(&["limit", "set", "--resume", "--ledger", "stray.db"]).ends_with(2);
+    assert!(!here.path("stray.db").exists());
+    assert!(refused.contains("`shotlist limit set --resume --ledger .shotlist/ledger.db`"), "{refused}");
+    here.shotlist(&["limit", "set", "--resume", "--ledger", ".shotlist/ledger.db"]).ends_with(0);
     here.run(&service, &[]).ends_with(0);
 }
 
