@@ -173,6 +173,18 @@ fn seen(batch: &str) -> String {
     shotlist::domain::normalized(batch)
 }
 
+/// The jobs that asked for a request in batches with a value, and that paid for it.
+fn paid_in_rounds(here: &Workspace, request: &str) -> usize {
+    let paid = "SELECT DISTINCT name, batch.batch, job, request FROM attempt JOIN batch ON batch.id = attempt.batch
+         WHERE batch.batch <> '' AND state NOT IN ('void', 'rejected')";
+    let prompt = |body: &str| {
+        let body: Value = serde_json::from_str(body).expect("JSON");
+        shotlist::domain::normalized(body["prompt"].as_str().expect("a prompt"))
+    };
+    let paid = if here.path(".shotlist/ledger.db").exists() { here.ledger(paid) } else { Vec::new() };
+    paid.iter().filter(|row| prompt(&row[3]) == request).count()
+}
+
 /// The jobs that a plan buys, and those that it questions, each with its normalized request.
 fn plan(here: &Workspace, args: &[&str]) -> Option<(BTreeMap<String, String>, BTreeSet<String>)> {
     let shown = here.shotlist(&[&["run", "m.yaml", "--plan", "--format", "json"], args].concat()).ends();
@@ -232,8 +244,10 @@ fn live(seed: u64, steps: usize) -> (usize, usize) {
             let copies =
                 desk.rows.iter().enumerate().filter(|(_, row)| shotlist::domain::normalized(&row.prompt()) == *request);
             let copies: usize = copies.map(|(place, _)| desk.takes.get(&desk.id(place)).copied().unwrap_or(1)).sum();
+            // Without a batch value, what other rounds paid for is no new wish: the value may have been lost.
+            let earlier = if key.is_empty() { paid_in_rounds(&here, request) } else { 0 };
             let of_batch = wanted.0.entry((key.clone(), request.clone())).or_default();
-            *of_batch = copies.max(*of_batch);
+            *of_batch = copies.saturating_sub(earlier).max(*of_batch);
         }
         // Now and then, people agree to the repeats that the plan names.
         let agrees = rng.below(4) == 0;
