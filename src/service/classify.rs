@@ -107,7 +107,7 @@ fn report(answer: &Answer<'_>) -> Option<TaskReport> {
     // Masking may break the JSON, and must not lose the task.
     let Some(masked) = TaskReport::parse(answer.masked, answer.words) else { return Some(report) };
     let TaskReport { names, video_url, status, .. } = report;
-    Some(TaskReport { names, video_url, status, ..masked })
+    Some(TaskReport { names, status, video_url, ..masked })
 }
 
 /// Whether an answer is HTML.

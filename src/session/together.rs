@@ -208,3 +208,35 @@ fn without_videos(mut plan: Plan) -> Plan {
     }
     plan
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::Catalog;
+    use crate::domain::{Account, BatchKey};
+    use crate::ledger::Intent;
+    use crate::manifest;
+    use crate::session::{Home, Options};
+
+    /// What another name buys while this run goes on was not shown to whoever agreed to it.
+    #[tokio::test]
+    async fn rest_of_a_plan_keeps_the_purchases_that_consent_covers() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let path = folder.path().join("m.yaml");
+        std::fs::write(&path, "version: 1\njobs: [{ id: a, model: alpha-2, prompt: x }]\n").expect("a manifest");
+        let manifest = manifest::load(&manifest::Options::of(&path), Catalog::embedded()).sound().expect("sound");
+        let home = Home::of(&path);
+        let ledger = home.ledger().expect("a ledger");
+        let options = Options::of(home, &manifest.key).expect("a directory");
+        let session = Session::new(manifest, ledger, options);
+        let plan = session.plan().await.expect("a plan");
+        assert_eq!(plan.jobs[0].paid_elsewhere, Some(0));
+        let other = BatchKey { name: "other".into(), batch: String::new() };
+        let account = Account { service: "https://api.example".into(), key: "k".into() };
+        let batch = session.ledger().hold(&other).await.expect("a batch");
+        batch.intend(Intent::new(&plan.jobs[0].job, account)).await.expect("a purchase");
+        let history = session.history().await.expect("a history");
+        let left = left_of(&session, &plan, &history).await.expect("a plan");
+        assert_eq!(left.jobs[0].paid_elsewhere, Some(0), "the ledger has one by now, and refuses it");
+    }
+}

@@ -132,12 +132,15 @@ fn what_differs_from_the_approved_plan_is_named_job_by_job() {
     assert_eq!(service.posts().len(), 2);
 }
 
+/// An edit of a saved plan, and the difference that it is refused for.
+type Edit = (fn(&mut Value), &'static str);
+
 /// A saved plan is consent to what its reader saw.
 #[test]
 fn saved_plan_that_contradicts_its_digest_is_refused() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
     let plan = saved(&here, &[]);
-    let edits: [(fn(&mut Value), &str); 7] = [
+    let edits: [Edit; 7] = [
         (|plan| plan["jobs"][0]["request"]["prompt"] = json!("a cheaper one"), "j0 changed: prompt"),
         (|plan| plan["jobs"][0]["cost_usd"] = json!("0.01"), "j0 cost $0.01, and costs $0.90"),
         (|plan| drop(plan["jobs"].as_array_mut().expect("jobs").pop()), "j1 is new"),
