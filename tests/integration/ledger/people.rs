@@ -173,16 +173,17 @@ fn seen(batch: &str) -> String {
     shotlist::domain::normalized(batch)
 }
 
-/// The jobs that asked for a request in batches with a value, and that paid for it.
+/// The jobs that paid for a request, in whatever spelling, in batches with a value.
 fn paid_in_rounds(here: &Workspace, request: &str) -> usize {
-    let paid = "SELECT DISTINCT name, batch.batch, job, request FROM attempt JOIN batch ON batch.id = attempt.batch
+    let paid = "SELECT name, batch.batch, job, request FROM attempt JOIN batch ON batch.id = attempt.batch
          WHERE batch.batch <> '' AND state NOT IN ('void', 'rejected')";
     let prompt = |body: &str| {
         let body: Value = serde_json::from_str(body).expect("JSON");
         shotlist::domain::normalized(body["prompt"].as_str().expect("a prompt"))
     };
     let paid = if here.path(".shotlist/ledger.db").exists() { here.ledger(paid) } else { Vec::new() };
-    paid.iter().filter(|row| prompt(&row[3]) == request).count()
+    let jobs: BTreeSet<&[String]> = paid.iter().filter(|row| prompt(&row[3]) == request).map(|row| &row[..3]).collect();
+    jobs.len()
 }
 
 /// The jobs that a plan buys, and those that it questions, each with its normalized request.
