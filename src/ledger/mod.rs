@@ -62,7 +62,7 @@ mod times;
 mod transfer;
 mod views;
 
-pub use any::{AnyBatch, AnyLedger};
+pub use any::{AnyBatch, AnyLedger, BackupError};
 pub use error::{HoldError, LedgerError, Unavailable};
 pub(crate) use event::GIVEN_UP;
 pub use event::{Event, IllegalEvent};

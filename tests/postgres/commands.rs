@@ -4,6 +4,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::cluster::Cluster;
+use crate::proxy::Proxy;
 use crate::support::{Ended, Workspace, wait_until};
 use crate::team::{Team, all_end, jobs};
 
@@ -120,6 +122,54 @@ fn a_ledger_moves_from_a_file_into_the_database_and_back() {
         serde_json::from_str::<Value>(&told).expect("JSON")["totals"].clone()
     };
     assert_eq!(books("back.db"), books(&url));
+}
+
+/// The copy has all that the source will ever have: nobody buys between the reading and the end.
+#[test]
+fn copy_freezes_its_source_before_it_reads() {
+    let team = Team::new(2, 4);
+    team.run(0, &["--limit", "1"]).ends_with(0);
+    let proxy = Proxy::to(Cluster::shared().port);
+    let target = Cluster::shared().database();
+    let through = format!("postgres://postgres@127.0.0.1:{}/{}", proxy.port(), target.name);
+    proxy.stall(true);
+    let copy = team.command(0, &["ledger", "copy", &team.ledger, &through]).starts();
+    let reason = || team.database.sql("SELECT coalesce(stopped, '') FROM shotlist.ledger");
+    wait_until("the source is frozen", || reason().contains("being copied"));
+    let refused = team.run(1, &[]).ends_with(3).stderr;
+    assert!(refused.contains("purchases are frozen: it is being copied to postgres://"), "{refused}");
+    proxy.stall(false);
+    assert_eq!(Ended::of(copy).code, Some(0));
+    assert_eq!(target.sql("SELECT count(*) FROM shotlist.attempt"), "1");
+    assert!(reason().contains("it was copied to"), "{}", reason());
+    // A copy that fails leaves its source as it was.
+    team.command(0, &["limit", "set", "--resume"]).ends_with(0);
+    team.command(0, &["ledger", "copy", &team.ledger, &target.url()]).ends_with(2);
+    assert_eq!(reason(), "");
+    team.run(1, &[]).ends_with(0);
+    assert_eq!(team.agree(), (4, 0));
+}
+
+/// While runs go on, and without a word to them.
+#[test]
+fn backup_of_a_database_freezes_only_the_backup() {
+    let team = Team::new(2, 3);
+    let flag = team.desks[0].path("halted");
+    let run = team.run(0, &["--concurrency", "1"]).env("SHOTLIST_HALT_AT", "after-intent:2");
+    let child = run.env("SHOTLIST_HALT_FILE", &flag.to_string_lossy()).starts();
+    wait_until("it stands still", || flag.exists());
+    team.command(1, &["ledger", "backup", "backup.db"]).ends_with(0);
+    team.command(1, &["ledger", "backup", "backup.db"]).ends_with(2);
+    std::fs::remove_file(&flag).expect("it goes on");
+    assert_eq!(Ended::of(child).code, Some(0));
+    assert_eq!(team.agree(), (3, 0));
+    let checked = team.command(1, &["ledger", "check", "--ledger", "backup.db"]).ends_with(0).stdout;
+    assert!(checked.contains("is whole"), "{checked}");
+    let help = team.command(1, &["ledger", "check"]).ends_with(2).stderr;
+    assert!(help.contains("`shotlist ledger backup FILE`"), "{help}");
+    // It lacks what was bought since.
+    let refused = team.command(1, &["run", "m.yaml", "--plan", "--ledger", "backup.db"]).ends_with(3).stdout;
+    assert!(refused.contains("purchases are frozen: it is a backup of postgres://"), "{refused}");
 }
 
 /// Days and months are the database's: a machine whose clock is wrong spends no other month's money.

@@ -7,20 +7,19 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::{paths, runtime};
 use crate::domain::with_causes;
-use crate::ledger::{AnyLedger, CheckError, Contents, CopyError, SqliteLedger};
+use crate::ledger::{AnyLedger, BackupError, CheckError, Contents, CopyError, SqliteLedger};
 use crate::ui::{Page, Terminal};
 
 /// Copies or verifies a ledger. Changes nothing in it.
 pub(super) fn ledger(args: &LedgerArgs, terminal: &Terminal) -> Result<Exit, Failure> {
-    let file = || file(args);
     let (what, contents) = match &args.command {
         LedgerCommand::Backup { file: to } => {
-            let ledger = file()?;
-            let copied = runtime::block_on(async { ledger.backup(to).await.map_err(|error| refuse(&error)) })?;
+            let ledger = paths::ledger_of(args.ledger.as_deref(), Path::new(""), args.sandbox)?;
+            let copied = runtime::block_on(async { ledger.backup(to).await.map_err(not_backed_up) })?;
             (format!("{ledger} copied to {}", to.display()), copied)
         }
         LedgerCommand::Check => {
-            let ledger = file()?;
+            let ledger = file(args)?;
             let checked = runtime::block_on(async { ledger.check().await.map_err(|error| refuse(&error)) })?;
             (format!("{ledger} is whole"), checked)
         }
@@ -46,9 +45,8 @@ fn file(args: &LedgerArgs) -> Result<SqliteLedger, Failure> {
     match paths::ledger_of(args.ledger.as_deref(), Path::new(""), args.sandbox)? {
         AnyLedger::File(file) => Ok(file),
         AnyLedger::Server(server) => {
-            let failure = Failure::plain(Exit::Usage, "this is about a ledger in a file");
-            let copy = format!("`shotlist ledger copy {server} FILE` makes one; a database is backed up by pg_dump");
-            Err(failure.with_help(copy))
+            let failure = Failure::plain(Exit::Usage, format!("{server} is a database, and checks itself"));
+            Err(failure.with_help("`shotlist ledger backup FILE` makes a file that can be checked, and stops nobody"))
         }
     }
 }
@@ -56,6 +54,13 @@ fn file(args: &LedgerArgs) -> Result<SqliteLedger, Failure> {
 fn refuse(error: &CheckError) -> Failure {
     let exit = if matches!(error, CheckError::Missing(_)) { Exit::Usage } else { Exit::CannotWrite };
     Failure::plain(exit, with_causes(error)).with_help(error.help())
+}
+
+fn not_backed_up(error: BackupError) -> Failure {
+    match error {
+        BackupError::File(error) => refuse(&error),
+        BackupError::Server(error) => not_carried(&error),
+    }
 }
 
 fn not_carried(error: &CopyError) -> Failure {

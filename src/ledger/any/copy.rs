@@ -1,29 +1,76 @@
 //! All of a ledger, from one store into another.
 
+use std::path::Path;
+
+use jiff::Timestamp;
+
 use super::either::AnyLedger;
-use crate::ledger::{Contents, CopyError, Ledger as _, Unavailable};
+use crate::ledger::{CheckError, Contents, CopyError, Ledger as _, SqliteLedger, Unavailable};
 
 impl AnyLedger {
-    /// Carries everything into another ledger, which must be empty. Nobody may be at this one meanwhile, and nobody buys with it any more before a
-    /// person says so.
+    /// Copies everything into another ledger, which must be empty. No runner may use this one meanwhile.
+    ///
+    /// Purchases are frozen here before anything is read, and stay frozen after the copy: two ledgers in use would buy twice. If the copy
+    /// fails, this ledger is as it was.
     pub async fn copy_to(&self, to: &Self) -> Result<Contents, CopyError> {
+        let before = self.frozen().await?;
+        let during = format!("it is being copied to {to}");
         // Held until the copy is there.
-        let (books, _locks) = match self {
+        let _locks = match self {
+            Self::File(file) => file.freeze_for_copy(&during).await?,
+            Self::Server(server) => server.freeze_for_copy(&during).await.map(|()| Vec::new())?,
+        };
+        let copied = async {
+            let contents = self.fill(to).await?;
+            // A copy lifts no freeze.
+            if let Some(freeze) = &before {
+                to.set_stop(Some(&freeze.why)).await?;
+            }
+            Ok(contents)
+        };
+        let copied = copied.await;
+        let after = match &copied {
+            Ok(_) => Some(format!("it was copied to {to}")),
+            Err(_) => before.map(|freeze| freeze.why.to_string()),
+        };
+        let restored = match self {
+            Self::File(file) => file.set_stop(after.as_deref()).await,
+            Self::Server(server) => server.refreeze(after.as_deref()).await,
+        };
+        copied.and_then(|contents| Ok(restored.map(|()| contents)?))
+    }
+
+    /// Copies everything to a new file, as it is at one moment, also while runs use it. An existing file is never replaced.
+    ///
+    /// Purchases are frozen in the copy of a database: it lacks what runners buy from now on.
+    pub async fn backup(&self, to: &Path) -> Result<Contents, BackupError> {
+        match self {
+            Self::File(file) => Ok(file.backup(to).await?),
+            Self::Server(_) => {
+                if to.symlink_metadata().is_ok() {
+                    return Err(CopyError::NotEmpty(to.display().to_string()).into());
+                }
+                let file = if self.is_simulated() { SqliteLedger::simulated(to) } else { SqliteLedger::real(to) };
+                let to = Self::File(file);
+                let contents = self.fill(&to).await?;
+                let why = format!("it is a backup of {self}, made at {:.0}", Timestamp::now());
+                to.set_stop(Some(&why)).await.map_err(CopyError::from)?;
+                Ok(contents)
+            }
+        }
+    }
+
+    /// Reads everything at one moment, and writes it into an empty ledger, whole or not at all.
+    async fn fill(&self, to: &Self) -> Result<Contents, CopyError> {
+        let books = match self {
             Self::File(file) => file.take_all().await?,
-            Self::Server(server) => (server.take_all().await?, Vec::new()),
+            Self::Server(server) => server.take_all().await?,
         };
         let contents = books.contents();
-        let moved = format!("it was copied to {to}");
         match to {
             Self::File(file) => file.fill(books).await?,
             Self::Server(server) => server.fill(books).await?,
         }
-        // A copy lifts no freeze.
-        if let Some(freeze) = self.frozen().await? {
-            to.set_stop(Some(&freeze.why)).await?;
-        }
-        // Two ledgers in use would buy twice.
-        self.set_stop(Some(&moved)).await?;
         Ok(contents)
     }
 
@@ -34,4 +81,15 @@ impl AnyLedger {
             Self::Server(server) => server.set_stop(why).await,
         }
     }
+}
+
+/// The reason that a backup failed.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    /// Of a file.
+    #[error(transparent)]
+    File(#[from] CheckError),
+    /// Of a database.
+    #[error(transparent)]
+    Server(#[from] CopyError),
 }

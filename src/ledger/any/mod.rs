@@ -5,4 +5,5 @@
 mod copy;
 mod either;
 
+pub use copy::BackupError;
 pub use either::{AnyBatch, AnyLedger};

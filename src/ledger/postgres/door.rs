@@ -137,30 +137,49 @@ impl PostgresLedger {
         Ok(self.reader().await?.client.is_some())
     }
 
-    /// Reads everything, if no runner is at it.
-    pub(in crate::ledger) async fn take_all(&self) -> Result<Books, CopyError> {
-        let unavailable = |error: PostgresError| CopyError::Unavailable(error.into());
-        let mut client = connect(&self.address).await.map_err(unavailable)?;
-        if recognise(&client, self.kind).await.map_err(unavailable)? == Found::Nothing {
-            return Err(CopyError::Missing(self.to_string()));
-        }
-        let transaction = Begin::writing(&mut client, self.kind).await.map_err(unavailable)?;
-        if let Some(runners) = transfer::at_it(&transaction).await.map_err(unavailable)? {
+    /// Changes the reason of a freeze, or ends it, without a word about a failover: no person has looked.
+    pub(in crate::ledger) async fn refreeze(&self, why: Option<&str>) -> Result<(), Unavailable> {
+        Ok(self.write("UPDATE ledger SET stopped = $1 WHERE id = 1", &[(&why, Type::TEXT)]).await?)
+    }
+
+    /// Freezes purchases in the transaction that finds no live runner. Changes nothing if there is one.
+    pub(in crate::ledger) async fn freeze_for_copy(&self, why: &str) -> Result<(), CopyError> {
+        let mut client = self.existing().await?;
+        let transaction = Begin::writing(&mut client, self.kind).await?;
+        if let Some(runners) = transfer::at_it(&transaction).await? {
             return Err(CopyError::Busy(runners));
         }
-        transfer::take_all(&transaction).await.map_err(unavailable)
+        let freeze = "UPDATE ledger SET stopped = $1 WHERE id = 1";
+        let frozen = transaction.execute_typed(freeze, &[(&why, Type::TEXT)]).await;
+        frozen.map_err(PostgresError::of_statement)?;
+        Ok(transaction.commit().await.map_err(PostgresError::from)?)
+    }
+
+    /// Reads everything as it is at one moment.
+    pub(in crate::ledger) async fn take_all(&self) -> Result<Books, CopyError> {
+        let mut client = self.existing().await?;
+        let transaction = Begin::reading(&mut client, self.kind).await?;
+        Ok(transfer::take_all(&transaction).await?)
+    }
+
+    /// A connection to a ledger that is there.
+    async fn existing(&self) -> Result<Client, CopyError> {
+        let client = connect(&self.address).await?;
+        match recognise(&client, self.kind).await? {
+            Found::Ledger => Ok(client),
+            Found::Nothing => Err(CopyError::Missing(self.to_string())),
+        }
     }
 
     /// Writes everything into a ledger that is new or empty.
     pub(in crate::ledger) async fn fill(&self, books: Books) -> Result<(), CopyError> {
-        let unavailable = |error: PostgresError| CopyError::Unavailable(error.into());
-        let mut client = self.writable().await.map_err(unavailable)?;
-        let transaction = Begin::writing(&mut client, self.kind).await.map_err(unavailable)?;
-        if !transfer::is_empty(&transaction).await.map_err(unavailable)? {
+        let mut client = self.writable().await?;
+        let transaction = Begin::writing(&mut client, self.kind).await?;
+        if !transfer::is_empty(&transaction).await? {
             return Err(CopyError::NotEmpty(self.to_string()));
         }
-        transfer::fill(&transaction, &books).await.map_err(unavailable)?;
-        transaction.commit().await.map_err(|error| unavailable(error.into()))
+        transfer::fill(&transaction, &books).await?;
+        Ok(transaction.commit().await.map_err(PostgresError::from)?)
     }
 
     /// The writer of this process, which is started for the first batch that is held.

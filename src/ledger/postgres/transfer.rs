@@ -9,10 +9,16 @@ use super::error::PostgresError;
 use super::rows::{self, Row, read_row, restored, storable};
 use super::{batches, limits};
 use crate::domain::BatchKey;
-use crate::ledger::transfer::Books;
+use crate::ledger::transfer::{Books, CopyError};
 
 /// How many attempts one statement writes.
 const AT_ONCE: usize = 500;
+
+impl From<PostgresError> for CopyError {
+    fn from(error: PostgresError) -> Self {
+        Self::Unavailable(error.into())
+    }
+}
 
 /// The runners that live, if there are any.
 pub(super) async fn at_it(transaction: &Transaction<'_>) -> Result<Option<String>, PostgresError> {

@@ -60,8 +60,14 @@ impl SqliteLedger {
         aside(move || backup::backup(&path, kind, &to)).await
     }
 
-    /// Reads everything, and keeps all runs away for as long as the locks live.
-    pub(in crate::ledger) async fn take_all(&self) -> Result<(Books, Vec<RunLock>), CopyError> {
+    /// Freezes purchases, and keeps all runs away for as long as the locks live.
+    pub(in crate::ledger) async fn freeze_for_copy(&self, why: &str) -> Result<Vec<RunLock>, CopyError> {
+        let (Self { path, kind }, why) = (self.clone(), why.to_owned());
+        aside::<_, CopyError>(move || transfer::freeze_for_copy(&path, kind, &why)).await
+    }
+
+    /// Reads everything.
+    pub(in crate::ledger) async fn take_all(&self) -> Result<Books, CopyError> {
         let Self { path, kind } = self.clone();
         aside::<_, CopyError>(move || transfer::take_all(&path, kind)).await
     }

@@ -23,22 +23,41 @@ impl From<OpenError> for CopyError {
     }
 }
 
-/// Reads everything, and keeps all runs away for as long as the locks live.
-pub(super) fn take_all(path: &Path, kind: Kind) -> Result<(Books, Vec<RunLock>), CopyError> {
+/// Locks every batch and freezes purchases, so that nothing is written while it is copied. Changes nothing if a run has a batch.
+pub(super) fn freeze_for_copy(path: &Path, kind: Kind, why: &str) -> Result<Vec<RunLock>, CopyError> {
     let missing = || CopyError::Missing(path.display().to_string());
     let connection = open_to_read(path, kind)?.ok_or_else(missing)?;
     let store = |error| CopyError::from(store_error(path, error));
+    let before = limits::stopped(&connection).map_err(store)?;
+    let lock = |(_, key): &(i64, BatchKey)| RunLock::acquire(path, key);
+    let locked = batches(&connection).map_err(store)?;
+    let mut locks: Vec<RunLock> = locked.iter().map(lock).collect::<Result<_, _>>()?;
+    let connection = open(path, kind)?;
+    limits::stop(&connection, Some(why)).map_err(store)?;
+    // A batch that began before the freeze.
+    let new = batches(&connection).map_err(store)?;
+    let new = new.iter().filter(|batch| !locked.contains(batch)).map(lock).collect::<Result<Vec<_>, _>>();
+    match new {
+        Ok(new) => locks.extend(new),
+        Err(error) => {
+            limits::stop(&connection, before.as_deref()).map_err(store)?;
+            return Err(error.into());
+        }
+    }
+    Ok(locks)
+}
+
+/// Reads everything.
+pub(super) fn take_all(path: &Path, kind: Kind) -> Result<Books, CopyError> {
+    let connection = open_to_read(path, kind)?.ok_or_else(|| CopyError::Missing(path.display().to_string()))?;
+    let store = |error| CopyError::from(store_error(path, error));
     let batches = batches(&connection).map_err(store)?;
-    let locks = batches.iter().map(|(_, key)| RunLock::acquire(path, key)).collect::<Result<_, _>>()?;
-    // Read once more under the locks: what was written until then is in it.
-    let connection = open_to_read(path, kind)?.ok_or_else(missing)?;
     // A damaged ledger must not become a sound one.
     verify(&connection, path).map_err(|error| match error {
         CheckError::Unavailable(error) => CopyError::Unavailable(error),
         other => CopyError::Damaged(other.to_string()),
     })?;
-    let books = books(&connection, &batches).map_err(store)?;
-    Ok((books, locks))
+    books(&connection, &batches).map_err(store)
 }
 
 fn books(connection: &Connection, batches: &[(i64, BatchKey)]) -> rusqlite::Result<Books> {
