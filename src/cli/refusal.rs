@@ -11,7 +11,7 @@ use crate::ui::quoted;
 
 /// What to do once a database has forgotten something.
 const LOOK_FIRST: &str =
-    "compare `shotlist status` with the tasks at the service, then run `shotlist limit set --resume`";
+    "compare the service's bill with `shotlist reconcile BILL`, then run `shotlist limit set --resume`";
 /// The command that unfreezes a ledger.
 const UNFREEZE: &str = "shotlist limit set --resume";
 const WRITABLE: &str = "check the path, the permissions of its folder and the free space";

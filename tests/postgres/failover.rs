@@ -53,7 +53,7 @@ fn what_a_lagging_standby_lacks_is_put_back_and_everybody_stops() {
     proxy.close(false);
     for ended in started.into_iter().map(Ended::of) {
         assert_eq!(ended.code, Some(74), "{}", ended.stderr);
-        let is_told = ended.stderr.contains("forgotten") || ended.stderr.contains("another server has taken over");
+        let is_told = ended.stderr.contains("forgotten") || ended.stderr.contains("another database server took over");
         assert!(is_told, "{}", ended.stderr);
     }
     // Everything that was charged is known again: the tasks' ids survived in the runners.
@@ -108,7 +108,7 @@ fn silent_after_a_change_of_server(is_dead_by_then: bool) {
     for ended in started.into_iter().map(Ended::of) {
         assert_eq!(ended.code, Some(74), "{}", ended.stderr);
     }
-    assert!(team.database.sql("SELECT stopped FROM shotlist.ledger").contains("desk-"), "it says whom nobody heard of");
+    assert!(team.database.sql("SELECT stopped FROM shotlist.ledger").contains("may be missing"));
     // What only the dead runner and the dead server knew is known to nobody; so much the less may anybody buy it.
     let mut prompts: Vec<String> = team.charges().into_iter().map(|(prompt, _)| prompt).collect();
     let bought = prompts.len();
@@ -125,4 +125,94 @@ fn after_a_standby_took_over_nobody_buys_before_all_have_answered() {
 #[test]
 fn who_died_before_a_standby_took_over_is_not_forgotten() {
     silent_after_a_change_of_server(true);
+}
+
+/// A team on a server whose copy, not started yet, has one purchase.
+fn team_with_an_old_copy() -> (Cluster, Team, tempfile::TempDir) {
+    let primary = Cluster::start(&["wal_level=replica", "max_wal_senders=4"]);
+    let team = Team::on(primary.database(), 2, 12, &["--speed", "400"]);
+    team.run(0, &["--limit", "1"]).ends_with(0);
+    let copy = standby_of(&primary);
+    (primary, team, copy)
+}
+
+/// The runner that bought has ended, and nobody remembers: what survived can't show that something is missing.
+#[test]
+fn standby_that_never_saw_a_runner_freezes_purchases() {
+    let (mut primary, mut team, copy) = team_with_an_old_copy();
+    team.run(0, &["--limit", "5"]).ends_with(0);
+    primary.stop();
+    let standby = Cluster::of_folder(copy, &[]);
+    promote(&standby.data());
+    team.database = standby.named(&team.database.name);
+    team.ledger = team.database.url();
+    let plan = team.command(1, &["run", "m.yaml", "--plan"]).ends_with(74);
+    let refused = team.run(1, &[]).ends_with(74);
+    for told in [&plan.stderr, &refused.stderr] {
+        let is_told =
+            told.contains("another database server took over, and purchases from 20") && told.contains("reconcile");
+        assert!(is_told, "{told}");
+    }
+    assert_eq!((team.charges().len(), bought(&team)), (6, 1), "nothing is bought before a person has looked");
+    // One word is enough, and holds at once.
+    team.command(1, &["limit", "set", "--resume"]).ends_with(0);
+    team.run(1, &["--limit", "1"]).ends_with(0);
+    assert_eq!(bought(&team), 2);
+}
+
+/// A runner that lives through it, cut off for so long that another one begins before it.
+#[test]
+fn runner_that_a_standby_never_saw_puts_its_purchases_back() {
+    let (mut primary, mut team, copy) = team_with_an_old_copy();
+    let proxy = Proxy::to(primary.port);
+    let direct = team.ledger.clone();
+    team.ledger = format!("postgres://postgres@127.0.0.1:{}/{}", proxy.port(), team.database.name);
+    let flag = team.desks[0].path("halted");
+    let run = team.run(0, &["--concurrency", "1"]).env("SHOTLIST_HALT_AT", "after-intent:4");
+    let child = run.env("SHOTLIST_HALT_FILE", &flag.to_string_lossy()).starts();
+    wait_until("it has bought some", || flag.exists());
+    proxy.close(true);
+    let known = team.charges().len();
+    primary.stop();
+    let standby = Cluster::of_folder(copy, &[]);
+    promote(&standby.data());
+    team.database = standby.named(&team.database.name);
+    assert_ne!(direct, team.database.url());
+    let through = std::mem::replace(&mut team.ledger, team.database.url());
+    team.run(1, &[]).ends_with(74);
+    assert_eq!(team.charges().len(), known, "the other runner bought nothing");
+    team.ledger = through;
+    proxy.lead_to(standby.port);
+    proxy.close(false);
+    std::fs::remove_file(&flag).expect("it goes on");
+    assert_eq!(Ended::of(child).code, Some(74));
+    let mut prompts: Vec<String> = team.charges().into_iter().map(|(prompt, _)| prompt).collect();
+    prompts.sort();
+    prompts.dedup();
+    // The intent at which it was halted was never sent.
+    assert_eq!((prompts.len(), bought(&team) as usize), (team.charges().len(), team.charges().len() + 1));
+}
+
+/// Every commit waited for it: nothing can be missing.
+#[test]
+fn synchronous_standby_takes_over_without_a_freeze() {
+    let (mut primary, mut team, copy) = {
+        let primary = Cluster::start(&["wal_level=replica", "max_wal_senders=4"]);
+        let team = Team::on(primary.database(), 2, 6, &["--speed", "400"]);
+        let copy = standby_of(&primary);
+        (primary, team, copy)
+    };
+    let standby = Cluster::of_folder(copy, &[]);
+    primary.sql("postgres", "ALTER SYSTEM SET synchronous_standby_names = '*'");
+    primary.sql("postgres", "SELECT pg_reload_conf()");
+    wait_until("commits wait for it", || {
+        primary.sql("postgres", "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == "1"
+    });
+    team.run(0, &["--limit", "3"]).ends_with(0);
+    primary.stop();
+    promote(&standby.data());
+    team.database = standby.named(&team.database.name);
+    team.ledger = team.database.url();
+    team.run(1, &[]).ends_with(0);
+    assert_eq!((team.charges().len(), team.agree()), (6, (6, 0)));
 }

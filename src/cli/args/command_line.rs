@@ -275,7 +275,7 @@ pub(crate) enum LedgerCommand {
         #[arg(value_name = "PATH|postgres://…")]
         to: PathBuf,
     },
-    /// Copy it whole to a new file, also while a run is at it
+    /// Copy a ledger to a new file while runs use it
     Backup {
         /// The copy; an existing file is never replaced
         file: PathBuf,

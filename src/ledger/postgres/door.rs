@@ -15,9 +15,9 @@ use super::error::PostgresError;
 use super::error::is_lost;
 use super::held::{PostgresBatch, WriterHandle};
 use super::kind::Kind;
-use super::schema::{Found, create, recognise};
+use super::schema::{Found, TIMELINE, create, recognise};
 use super::transaction::Begin;
-use super::{books, limits, read, runners, transfer};
+use super::{books, gate, limits, read, runners, transfer};
 use crate::domain::{Attempt, AttemptState, BatchKey, Fingerprint, Freeze, History, JobId, Label, TaskId, Usd};
 use crate::ledger::transfer::Books;
 use crate::ledger::{
@@ -125,10 +125,13 @@ impl PostgresLedger {
         ask!(self, None, look => limits::slots(&look))
     }
 
-    /// Lets nobody buy with it, for this reason, or everybody again: after a person has looked, all that runners may have bought is known.
+    /// Freezes purchases for this reason, or unfreezes them. To unfreeze is a person's word that nothing is missing on this server.
     pub async fn set_stop(&self, why: Option<&str>) -> Result<(), Unavailable> {
-        let sql = "WITH all_are_known AS (UPDATE runner SET is_missing = false WHERE is_missing AND $1 IS NULL)
-             UPDATE ledger SET stopped = $1, quarantined_us = CASE WHEN $1 IS NULL THEN 0 ELSE quarantined_us END WHERE id = 1";
+        let freeze = "UPDATE ledger SET stopped = $1, by_failover = false WHERE id = 1";
+        let unfreeze = format!(
+            "UPDATE ledger SET stopped = $1, by_failover = false, unacknowledged = false, timeline = {TIMELINE} WHERE id = 1"
+        );
+        let sql = if why.is_some() { freeze } else { &unfreeze };
         Ok(self.write(sql, &[(&why, Type::TEXT)]).await?)
     }
 
@@ -252,7 +255,7 @@ impl Ledger for PostgresLedger {
     }
 
     async fn frozen(&self) -> Result<Option<Freeze>, Unavailable> {
-        ask!(self, None, look => limits::frozen(&look))
+        ask!(self, None, look => gate::frozen(&look))
     }
 
     async fn owner(&self, task: &TaskId) -> Result<Option<(JobId, BatchKey)>, Unavailable> {

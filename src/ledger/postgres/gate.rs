@@ -1,70 +1,84 @@
-//! Whether anybody may buy at all: not while it is unknown whether the database has forgotten something.
+//! The freeze after a failover.
+//!
+//! A standby that takes over may lack commits of any runner, also of one whose first commit it never saw. What survived can't prove that nothing
+//! is missing. So a change of timeline freezes purchases until a person has looked, unless every intent since the last unfreeze was
+//! acknowledged by a synchronous standby.
 
-use std::time::Duration;
-
+use jiff::Timestamp;
 use tokio_postgres::Transaction;
 use tokio_postgres::types::Type;
 
 use super::error::PostgresError;
-use super::runner::micros;
 use super::schema::TIMELINE;
 use super::transaction::NOW;
 use crate::domain::Freeze;
-use crate::ledger::times::Times;
 
-/// Whether anybody may buy at all.
+/// The loss that a change of timeline shows.
+const ANOTHER_SERVER: &str = "another database server took over";
+
+/// Whether purchases are allowed.
 pub(super) enum Gate {
-    /// Yes; it is now, by the database's clock.
+    /// Yes; it is now, by the database's clock, in microseconds.
     Open(i64),
-    /// In a while: another server has taken over, and everybody looks first whether it knows what they know.
-    Waits(Duration),
-    /// Not before a person has looked.
+    /// Not before a person unfreezes them.
     Frozen(Freeze),
 }
 
-/// Locks the ledger's row, and looks whether the database is the one that everybody wrote to.
-///
-/// A standby that took over may lack the last commits of any runner. Each finds that out when it next gives a sign of life. So nobody buys until
-/// all have had the time for it; who was alive and gave none may be the one whose purchases are missing.
-pub(super) async fn gate(transaction: &Transaction<'_>, times: &Times) -> Result<Gate, PostgresError> {
-    let sql =
-        format!("SELECT stopped, timeline <> {TIMELINE}, quarantined_us, {NOW} FROM ledger WHERE id = 1 FOR UPDATE");
+/// Locks the ledger's row, freezes purchases if a server took over that may lack commits, and returns whether purchases are allowed.
+pub(super) async fn gate(transaction: &Transaction<'_>) -> Result<Gate, PostgresError> {
+    let sql = format!(
+        "SELECT stopped, by_failover, timeline <> {TIMELINE}, unacknowledged, current_setting('synchronous_standby_names') = '', {NOW}
+         FROM ledger WHERE id = 1 FOR UPDATE"
+    );
     let row = transaction.query_typed_one(&sql, &[]).await?;
-    let (stopped, has_moved): (Option<String>, bool) = (row.try_get(0)?, row.try_get(1)?);
-    let (until, now): (i64, i64) = (row.try_get(2)?, row.try_get(3)?);
-    if let Some(why) = stopped {
-        return Ok(Gate::Frozen(Freeze { why: why.into(), by_failover: until != 0 }));
+    let (stopped, by_failover): (Option<String>, bool) = (row.try_get(0)?, row.try_get(1)?);
+    let (has_moved, may_lack_commits, is_alone): (bool, bool, bool) =
+        (row.try_get(2)?, row.try_get(3)?, row.try_get(4)?);
+    let now = row.try_get(5)?;
+    if has_moved || (is_alone && !may_lack_commits) {
+        let sql =
+            format!("UPDATE ledger SET timeline = {TIMELINE}, unacknowledged = unacknowledged OR $1 WHERE id = 1");
+        transaction.execute_typed(&sql, &[(&is_alone, Type::BOOL)]).await?;
     }
-    if has_moved {
-        let missing = format!(
-            "UPDATE runner SET is_missing = true WHERE died_us IS NULL AND left_us IS NULL AND timeline <> {TIMELINE}"
-        );
-        transaction.execute_typed(&missing, &[]).await?;
-        let sql = format!("UPDATE ledger SET timeline = {TIMELINE}, quarantined_us = $1 WHERE id = 1");
-        transaction.execute_typed(&sql, &[(&(now + micros(times.dead)), Type::INT8)]).await?;
-        return Ok(Gate::Waits(times.look_again));
+    if has_moved && may_lack_commits && !by_failover {
+        return Ok(Gate::Frozen(freeze(transaction, ANOTHER_SERVER).await?));
     }
-    if until > now {
-        return Ok(Gate::Waits(times.look_again));
-    }
-    if until == 0 {
-        return Ok(Gate::Open(now));
-    }
-    let sql = "SELECT string_agg(name, ', ' ORDER BY name) FROM runner WHERE left_us IS NULL AND is_missing";
-    let missing: Option<String> = transaction.query_typed_one(sql, &[]).await?.try_get(0)?;
-    if let Some(missing) = missing {
-        let why = format!("another server has taken over, and {missing} never said what it had bought before");
-        stop(transaction, &why).await?;
-        return Ok(Gate::Frozen(Freeze { why: why.into(), by_failover: true }));
-    }
-    transaction.execute_typed("UPDATE ledger SET quarantined_us = 0 WHERE id = 1", &[]).await?;
-    Ok(Gate::Open(now))
+    Ok(match stopped {
+        Some(why) => Gate::Frozen(Freeze { why: why.into(), by_failover }),
+        None => Gate::Open(now),
+    })
 }
 
-/// Freezes purchases after a failover, until a person has looked. The first reason stays.
-pub(super) async fn stop(transaction: &Transaction<'_>, why: &str) -> Result<(), PostgresError> {
-    let sql =
-        "UPDATE ledger SET stopped = coalesce(stopped, $1), quarantined_us = greatest(quarantined_us, 1) WHERE id = 1";
-    transaction.execute_typed(sql, &[(&why, Type::TEXT)]).await?;
-    Ok(())
+/// The freeze, if purchases are frozen, or the next intent will freeze them. Changes nothing, also on a standby.
+pub(super) async fn frozen(transaction: &Transaction<'_>) -> Result<Option<Freeze>, PostgresError> {
+    let sql = format!(
+        "SELECT stopped, by_failover, unacknowledged AND CASE WHEN pg_is_in_recovery() THEN false ELSE timeline <> {TIMELINE} END
+         FROM ledger WHERE id = 1"
+    );
+    let row = transaction.query_typed_one(&sql, &[]).await?;
+    let (stopped, by_failover): (Option<String>, bool) = (row.try_get(0)?, row.try_get(1)?);
+    if row.try_get(2)? && !by_failover {
+        return Ok(Some(lost(transaction, ANOTHER_SERVER).await?));
+    }
+    Ok(stopped.map(|why| Freeze { why: why.into(), by_failover }))
+}
+
+/// Freezes purchases because the database may have lost some.
+pub(super) async fn freeze(transaction: &Transaction<'_>, what: &str) -> Result<Freeze, PostgresError> {
+    let freeze = lost(transaction, what).await?;
+    let sql = "UPDATE ledger SET stopped = $1, by_failover = true WHERE id = 1";
+    transaction.execute_typed(sql, &[(&&*freeze.why, Type::TEXT)]).await?;
+    Ok(freeze)
+}
+
+/// The freeze for a loss, with the time in which purchases may be missing: from the last intent that survived until now. Intents are never written on another
+/// server before the freeze, but heartbeats are.
+async fn lost(transaction: &Transaction<'_>, what: &str) -> Result<Freeze, PostgresError> {
+    let sql = format!("SELECT (SELECT max(intended_us) FROM attempt WHERE NOT was_forgotten), {NOW}");
+    let row = transaction.query_typed_one(&sql, &[]).await?;
+    let (last, now): (Option<i64>, i64) = (row.try_get(0)?, row.try_get(1)?);
+    let at = |micros| format!("{:.0}", Timestamp::from_microsecond(micros).unwrap_or(Timestamp::MAX));
+    let from = last.map_or_else(|| "the beginning".to_owned(), at);
+    let why = format!("{what}, and purchases from {from} to {} may be missing", at(now));
+    Ok(Freeze { why: why.into(), by_failover: true })
 }

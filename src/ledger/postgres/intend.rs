@@ -37,14 +37,13 @@ pub(super) async fn intend(
     asked: &[Asked<'_>],
     times: &Times,
 ) -> Result<Vec<Answer>, PostgresError> {
-    let gate = gate(transaction, times).await?;
+    let gate = gate(transaction).await?;
     let (now_us, first) = match (gate, asked.first()) {
         (_, None) => return Ok(Vec::new()),
         (Gate::Open(now_us), Some(first)) => (now_us, first),
         (Gate::Frozen(freeze), _) => {
             return Ok(asked.iter().map(|_| Err(LedgerError::Frozen(freeze.clone()))).collect());
         }
-        (Gate::Waits(wait), _) => return Ok(asked.iter().map(|_| Err(LedgerError::Later(wait))).collect()),
     };
     let now = Timestamp::from_microsecond(now_us).unwrap_or(Timestamp::MAX);
     let account = &first.intent.account;

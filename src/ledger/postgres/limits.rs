@@ -4,7 +4,7 @@ use tokio_postgres::Transaction;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::error::PostgresError;
-use crate::domain::{Freeze, Label, Usd};
+use crate::domain::{Label, Usd};
 use crate::ledger::{OwnerLimit, Span};
 
 /// All of them.
@@ -33,14 +33,6 @@ pub(super) async fn set(transaction: &Transaction<'_>, limit: &OwnerLimit, is_ke
         transaction.execute_typed("INSERT INTO owner_limit VALUES ($1, $2, $3, $4, $5)", &values).await?;
     }
     Ok(())
-}
-
-/// The freeze, if purchases are frozen.
-pub(super) async fn frozen(transaction: &Transaction<'_>) -> Result<Option<Freeze>, PostgresError> {
-    let sql = "SELECT stopped, quarantined_us <> 0 FROM ledger WHERE id = 1";
-    let row = transaction.query_typed_one(sql, &[]).await?;
-    let by_failover = row.try_get(1)?;
-    Ok(row.try_get::<_, Option<String>>(0)?.map(|why| Freeze { why: why.into(), by_failover }))
 }
 
 /// How many tasks all runners together may have at the service, if the owner said so.

@@ -66,7 +66,7 @@ impl Memory {
         let told = format!(
             "the database has forgotten what it had acknowledged: {name} put {gone} attempts and {aged} newer states back"
         );
-        gate::stop(transaction, &told).await?;
+        gate::freeze(transaction, &told).await?;
         Ok(told)
     }
 }

@@ -56,8 +56,8 @@ impl Runner {
     /// Writes itself down for the first time, or again after the database has forgotten it.
     pub(super) async fn enrol(&self, transaction: &Transaction<'_>) -> Result<(), PostgresError> {
         let sql = format!(
-            "INSERT INTO runner (id, name, since_us, beat_us, writes, concurrency, timeline)
-             VALUES ($1, $2, {NOW}, {NOW}, $3, $4, {TIMELINE}) ON CONFLICT (id) DO UPDATE SET writes = $3, beat_us = {NOW}"
+            "INSERT INTO runner (id, name, since_us, beat_us, writes, concurrency)
+             VALUES ($1, $2, {NOW}, {NOW}, $3, $4) ON CONFLICT (id) DO UPDATE SET writes = $3, beat_us = {NOW}"
         );
         let name = format!("{} process {}", self.machine, std::process::id());
         let values: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 4] =
@@ -70,7 +70,7 @@ impl Runner {
     /// until the transaction has ended.
     pub(super) async fn sign(&self, transaction: &Transaction<'_>) -> Result<Standing, PostgresError> {
         let sql = format!(
-            "UPDATE runner SET writes = writes + 1, beat_us = {NOW}, timeline = {TIMELINE}, is_missing = false
+            "UPDATE runner SET writes = writes + 1, beat_us = {NOW}
              WHERE id = $1 AND writes = $2 RETURNING died_us IS NOT NULL"
         );
         let values: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 2] =
@@ -88,8 +88,7 @@ impl Runner {
     }
 }
 
-/// Declares dead who gave no sign of life for too long. After a change of server nobody is, before everybody is waited for ([`gate`](super::gate)):
-/// who is silent then may know what the database does not.
+/// Expires runners without a recent heartbeat. Does nothing after a change of server until [`gate`](super::gate) has noticed it.
 pub(super) async fn bury(transaction: &Transaction<'_>, times: &Times) -> Result<(), PostgresError> {
     let sql = format!(
         "UPDATE runner SET died_us = {NOW} WHERE id IN (SELECT id FROM runner WHERE died_us IS NULL AND left_us IS NULL

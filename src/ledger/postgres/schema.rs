@@ -22,8 +22,9 @@ CREATE TABLE ledger (
     id             INTEGER PRIMARY KEY CHECK (id = 1),
     version        INTEGER NOT NULL,
     timeline       TEXT NOT NULL,
-    quarantined_us BIGINT NOT NULL DEFAULT 0,
+    unacknowledged BOOLEAN NOT NULL DEFAULT false,
     stopped        TEXT,
+    by_failover    BOOLEAN NOT NULL DEFAULT false,
     slots          INTEGER
 );
 CREATE TABLE batch (
@@ -46,9 +47,7 @@ CREATE TABLE runner (
     died_us     BIGINT,
     left_us     BIGINT,
     concurrency INTEGER NOT NULL DEFAULT 0,
-    waited_us   BIGINT NOT NULL DEFAULT 0,
-    timeline    TEXT NOT NULL,
-    is_missing  BOOLEAN NOT NULL DEFAULT false
+    waited_us   BIGINT NOT NULL DEFAULT 0
 );
 CREATE INDEX runner_alive ON runner (id) WHERE died_us IS NULL AND left_us IS NULL;
 CREATE TABLE at_work (
