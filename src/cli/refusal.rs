@@ -14,6 +14,9 @@ const LOOK_FIRST: &str =
     "compare the service's bill with `shotlist reconcile BILL`, then run `shotlist limit set --resume`";
 /// The command that unfreezes a ledger.
 const UNFREEZE: &str = "shotlist limit set --resume";
+/// What to do about tasks of another account.
+const SAME_ACCOUNT: &str =
+    "use the same base URL and key; if both keys belong to one account, as after a rotation, pass `--same-account`";
 const WRITABLE: &str = "check the path, the permissions of its folder and the free space";
 
 impl Failure {
@@ -33,6 +36,7 @@ impl Failure {
             LedgerError::LookedAfter { .. } => {
                 refused(Exit::Busy).with_help("end that run first, or wait for it: it will say what became of the task")
             }
+            LedgerError::OtherAccount { .. } => refused(Exit::Usage).with_help(SAME_ACCOUNT),
             LedgerError::SenderMayLive { .. } => refused(Exit::Busy)
                 .with_help("wait until it has ended, or until `shotlist status` calls it dead for some minutes"),
             LedgerError::Frozen(freeze) => Self::frozen(freeze),
@@ -135,10 +139,7 @@ impl From<Refusal> for Failure {
                 refused(Exit::NotAllowed).with_help("raise the limit, or choose fewer jobs with --select or --tag")
             }
             Refusal::NoConnection | Refusal::OtherKind { .. } => refused(Exit::Usage),
-            Refusal::OtherAccount(_) => refused(Exit::Usage).with_help(
-                "use the address and key it was submitted with; if this key belongs to the same account, as after a \
-                 rotation, say so with --same-account",
-            ),
+            Refusal::OtherAccount(_) => refused(Exit::Usage).with_help(SAME_ACCOUNT),
             Refusal::BoughtBefore { .. } => refused(Exit::NotAllowed).with_help(
                 "pass `--buy-again GLOB` for the jobs to repurchase, follow the hint for each job above, or leave it out with `--exclude`",
             ),

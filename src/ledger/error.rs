@@ -126,6 +126,12 @@ pub enum LedgerError {
         /// The jobs that differ.
         differences: String,
     },
+    /// Another runner buys this batch for another account; nothing was written.
+    #[error("{runner} buys this batch with another base URL or API key")]
+    OtherAccount {
+        /// The other runner.
+        runner: String,
+    },
     /// Nobody can say yet that it made no task; nothing was written.
     #[error("the runner {runner}, which sent {job}, may still live and wait for the answer")]
     SenderMayLive {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::domain::{AttemptState, BatchKey, Digest};
+use crate::domain::{Account, AttemptState, BatchKey, Digest};
 
 /// A plan that a runner begins to buy by, so that all runners of a batch buy by the same.
 #[derive(Clone, Debug)]
@@ -15,6 +15,10 @@ pub struct Joining {
     pub jobs: String,
     /// The most tasks that this runner wants at the service.
     pub concurrency: i32,
+    /// The account that it buys for.
+    pub account: Account,
+    /// True if the user says that every base URL and key in use belong to this account.
+    pub is_same_account: bool,
 }
 
 /// What the other runners have of a batch.

@@ -100,8 +100,10 @@ impl<'s, L: Ledger> Ready<'s, L> {
         if !session.ledger.is_simulated() {
             consent.check(&plan)?;
         }
-        if plan.jobs.iter().any(|planned| planned.action.buys()) {
-            batch.join(together::joining(session)).await?;
+        if let Some((connection, _)) = &service
+            && plan.jobs.iter().any(|planned| planned.action.buys())
+        {
+            batch.join(together::joining(session, connection)).await?;
         }
         if !session.manifest.moves.is_empty() {
             batch.move_jobs(&session.manifest.moves).await?;

@@ -9,10 +9,11 @@ use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
+use super::connection::Connection;
 use super::planning::plan_against;
 use super::refusal::Refusal;
 use super::start::Session;
-use crate::domain::{Attempt, AttemptId, AttemptState, Digest, History, JobId, with_causes};
+use crate::domain::{Account, Attempt, AttemptId, AttemptState, Digest, History, JobId, with_causes};
 use crate::engine::{self, Engine, RunEvent, StopReason};
 use crate::ledger::{HeldBatch, Joining, Ledger};
 use crate::plan::{Action, Plan, Planned};
@@ -22,14 +23,15 @@ use crate::service::VideoService;
 const MOST_RARELY: u32 = 10;
 
 /// What all runners of a batch have to agree on: every job of the manifest, with its request and its price.
-pub(super) fn joining<L: Ledger>(session: &Session<L>) -> Joining {
+pub(super) fn joining<L: Ledger>(session: &Session<L>, connection: &Connection) -> Joining {
     let mut jobs = String::new();
     for job in &session.manifest.jobs {
         let request = job.request.fingerprint().as_str();
         jobs.push_str(&format!("{} {} {}\n", job.id, &request[..request.len().min(16)], job.price));
     }
     let concurrency = i32::try_from(session.options.settings.concurrency).unwrap_or(i32::MAX);
-    Joining { digest: Digest::of(&jobs), jobs, concurrency }
+    let (account, is_same_account) = (connection.account().clone(), connection.is_same_account());
+    Joining { digest: Digest::of(&jobs), jobs, concurrency, account, is_same_account }
 }
 
 /// Leaves to other runners what they look after.
@@ -58,7 +60,7 @@ pub(super) async fn adopt<L: Ledger, S: VideoService>(
         // What can't be asked now is asked again, and told in the end.
         let Ok(others) = engine.ledger.others().await else { continue };
         if others.orphans > 0
-            && let Ok(mut plan) = orphans(session).await
+            && let Ok(mut plan) = orphans(session, engine.account).await
             && leave_theirs(engine.ledger, &mut plan).await.is_ok_and(|taken| taken > 0)
         {
             run.add(engine.run(&plan).await);
@@ -149,7 +151,7 @@ async fn wait_for_others<L: Ledger, S: VideoService>(
     while !engine.stop.is_stopping() {
         let others = batch.others().await?;
         if others.orphans > 0 {
-            let mut plan = orphans(session).await?;
+            let mut plan = orphans(session, engine.account).await?;
             let ids: HashSet<AttemptId> = plan.outstanding().map(|attempt| attempt.id).collect();
             if leave_theirs(batch, &mut plan).await? > 0 {
                 run.add(engine.run(&plan).await);
@@ -173,12 +175,14 @@ async fn wait_for_others<L: Ledger, S: VideoService>(
     Ok(())
 }
 
-/// The tasks of the batch, and nothing to buy.
-async fn orphans<L: Ledger>(session: &Session<L>) -> Result<Plan, Refusal> {
+/// The tasks of the batch that this account can poll, and nothing to buy.
+async fn orphans<L: Ledger>(session: &Session<L>, account: &Account) -> Result<Plan, Refusal> {
     let history = session.history().await?;
     let mut plan = without_videos(plan_against(session, &history).await?);
     plan.jobs.retain(|planned| !planned.action.buys());
     plan.retries = 0;
+    plan.resume.retain(|attempt| attempt.account == *account);
+    plan.collect.retain(|attempt| attempt.account == *account);
     Ok(plan)
 }
 

@@ -124,6 +124,28 @@ fn a_ledger_moves_from_a_file_into_the_database_and_back() {
     assert_eq!(books("back.db"), books(&url));
 }
 
+/// Neither could poll the other's tasks: it would call them unknown to the service, and so failed.
+#[test]
+fn runner_of_another_account_is_refused_at_a_batch_that_is_bought() {
+    let team = Team::new(2, 4);
+    let flag = team.desks[0].path("halted");
+    let run = team.run(0, &["--concurrency", "1"]).env("SHOTLIST_HALT_AT", "after-intent:1");
+    let child = run.env("SHOTLIST_HALT_FILE", &flag.to_string_lossy()).starts();
+    wait_until("it stands still", || flag.exists());
+    let other = || team.run(1, &["--exclude", "j0"]).env("SHOTLIST_API_KEY", "another-key");
+    let refused = other().ends_with(2).stderr;
+    assert!(
+        refused.contains("desk-0 process") && refused.contains("buys this batch with another base URL"),
+        "{refused}"
+    );
+    assert!(refused.contains("`--same-account`") && refused.contains("nothing was sent"), "{refused}");
+    assert!(team.charges().is_empty());
+    std::fs::remove_file(&flag).expect("it goes on");
+    assert_eq!(Ended::of(child).code, Some(0));
+    other().ends_with(0);
+    assert_eq!(team.agree(), (4, 0));
+}
+
 /// The copy has all that the source will ever have: nobody buys between the reading and the end.
 #[test]
 fn copy_freezes_its_source_before_it_reads() {

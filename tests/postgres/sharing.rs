@@ -10,7 +10,13 @@ use crate::domain::{Account, AttemptId, Digest, Usd};
 use crate::ledger::{Event, HeldBatch, Intent, Joining, Ledger as _, LedgerError, PostgresBatch, RunLimit};
 
 fn plan(jobs: &str, concurrency: i32) -> Joining {
-    Joining { digest: Digest::of(jobs), jobs: jobs.to_owned(), concurrency }
+    Joining {
+        digest: Digest::of(jobs),
+        jobs: jobs.to_owned(),
+        concurrency,
+        account: Account { service: "s".into(), key: "k".into() },
+        is_same_account: false,
+    }
 }
 
 /// What another runner has is not taken for what a crash left, and nobody takes it.

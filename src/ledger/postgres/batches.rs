@@ -64,6 +64,20 @@ pub(super) async fn join(
     let sql = format!("SELECT count(*) FROM ({ALIVE} AND batch = $1 AND at_work.runner <> $2 AND is_buying) AS others");
     let key: [(&(dyn ToSql + Sync), Type); 2] = [(&batch, Type::INT8), (&runner.id, Type::INT8)];
     let others: i64 = transaction.query_typed_one(&sql, &key).await?.try_get(0)?;
+    let account = &joining.account;
+    // Neither of the two could poll the other's tasks.
+    let sql = format!(
+        "SELECT name FROM runner JOIN at_work ON at_work.runner = runner.id WHERE batch = $1 AND runner.id <> $2 AND is_buying
+             AND runner.id IN ({ALIVE}) AND (service, key) <> ($3, $4) LIMIT 1"
+    );
+    let (service, api_key) = (&*account.service, &*account.key);
+    let values: [(&(dyn ToSql + Sync), Type); 4] =
+        [(&batch, Type::INT8), (&runner.id, Type::INT8), (&service, Type::TEXT), (&api_key, Type::TEXT)];
+    if let Some(row) = transaction.query_typed_opt(&sql, &values).await?
+        && !joining.is_same_account
+    {
+        return Ok(Err(LedgerError::OtherAccount { runner: row.try_get(0)? }));
+    }
     let (plan, jobs): (Option<String>, Option<String>) = (agreed.try_get(0)?, agreed.try_get(1)?);
     let own = joining.digest.as_str();
     if others > 0 {
@@ -78,7 +92,8 @@ pub(super) async fn join(
             [(&batch, Type::INT8), (&own, Type::TEXT), (&joining.jobs, Type::TEXT)];
         transaction.execute_typed(sql, &values).await?;
     }
-    transaction.execute_typed("UPDATE at_work SET is_buying = true WHERE batch = $1 AND runner = $2", &key).await?;
+    let sql = "UPDATE at_work SET is_buying = true, service = $3, key = $4 WHERE batch = $1 AND runner = $2";
+    transaction.execute_typed(sql, &values).await?;
     let sql = "UPDATE runner SET concurrency = greatest(concurrency, $2) WHERE id = $1";
     transaction.execute_typed(sql, &[(&runner.id, Type::INT8), (&joining.concurrency, Type::INT4)]).await?;
     Ok(Ok(u32::try_from(others).unwrap_or(u32::MAX)))

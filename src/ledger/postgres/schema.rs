@@ -54,6 +54,8 @@ CREATE TABLE at_work (
     runner  BIGINT NOT NULL REFERENCES runner (id),
     batch   BIGINT NOT NULL REFERENCES batch (id),
     is_buying BOOLEAN NOT NULL DEFAULT false,
+    service TEXT,
+    key     TEXT,
     PRIMARY KEY (runner, batch)
 );
 CREATE TABLE account (
