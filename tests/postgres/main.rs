@@ -15,6 +15,7 @@ mod failover;
 mod ledger;
 mod proxy;
 mod refusals;
+mod scans;
 mod team;
 
 /// The words of the suite.

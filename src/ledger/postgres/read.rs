@@ -147,9 +147,11 @@ pub(super) async fn open_elsewhere(
         .collect()
 }
 
-/// The rows whose task has one of these names. The index is over digests: a name may be longer than an index takes.
-const IS_NAMED: &str = "(md5(task) IN (SELECT md5(name) FROM unnest($1) AS name) AND task = ANY($1)
-    OR md5(alias) IN (SELECT md5(name) FROM unnest($1) AS name) AND alias = ANY($1))";
+/// The rows whose task has one of these names. The indexes are over digests, because a name may be longer than an index takes. Each line
+/// repeats the condition of one index: otherwise PostgreSQL reads every row.
+const IS_NAMED: &str = "(md5(task) = ANY(ARRAY(SELECT md5(name) FROM unnest($1) AS name)) AND task = ANY($1) AND task IS NOT NULL AND NOT was_forgotten
+    OR md5(task) = ANY(ARRAY(SELECT md5(name) FROM unnest($1) AS name)) AND task = ANY($1) AND task IS NOT NULL AND was_forgotten
+    OR md5(alias) = ANY(ARRAY(SELECT md5(name) FROM unnest($1) AS name)) AND alias = ANY($1) AND alias IS NOT NULL)";
 
 /// Whose task this is: the job and its batch.
 pub(super) async fn owner(

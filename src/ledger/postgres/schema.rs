@@ -121,6 +121,7 @@ CREATE INDEX attempt_of_job ON attempt (batch, job);
 CREATE INDEX attempt_open ON attempt (service, key, keeper) WHERE state IN ('intended', 'queued', 'in_progress');
 CREATE INDEX attempt_by_time ON attempt (intended_us);
 CREATE UNIQUE INDEX attempt_by_task ON attempt (md5(task), service) WHERE task IS NOT NULL AND NOT was_forgotten;
+CREATE INDEX attempt_put_back ON attempt (md5(task)) WHERE task IS NOT NULL AND was_forgotten;
 CREATE INDEX attempt_by_alias ON attempt (md5(alias)) WHERE alias IS NOT NULL;
 CREATE INDEX attempt_by_normalized ON attempt (normalized);
 CREATE TABLE unsent (

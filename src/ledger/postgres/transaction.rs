@@ -34,7 +34,7 @@ fn settings(kind: Kind) -> String {
     format!(
         "SET LOCAL search_path = {}, pg_catalog; SET LOCAL synchronous_commit = on; \
          SET LOCAL statement_timeout = {statement_ms}; SET LOCAL lock_timeout = {lock_ms}; \
-         SET LOCAL idle_in_transaction_session_timeout = {standstill_ms}; SET LOCAL timezone = 'UTC'",
+         SET LOCAL idle_in_transaction_session_timeout = {standstill_ms}; SET LOCAL timezone = 'UTC'; SET LOCAL jit = off",
         kind.schema()
     )
 }
