@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::args::{ManifestArgs, RunArgs};
+use super::environment;
 use super::exit::Exit;
 use super::failure::Failure;
 use crate::domain::BatchKey;
@@ -87,6 +88,13 @@ pub(super) fn ledger_name(given: &Path) -> String {
     named_ledger(given, false).map_or_else(|_| "postgres://…".to_owned(), |ledger| ledger.to_string())
 }
 
+/// Returns whether the ledger is a database whose address stands in `SHOTLIST_LEDGER`. A command names it without `--ledger`, because
+/// a password may stand there, too.
+pub(super) fn is_known_to_the_shell(given: &Path) -> bool {
+    let is_set = environment::variable("SHOTLIST_LEDGER").is_some_and(|address| address == given.as_os_str());
+    is_set && PostgresAddress::is_one(&given.to_string_lossy())
+}
+
 /// A ledger that is there, of a command that may do without a manifest.
 pub(super) fn existing_ledger(
     given: Option<&Path>,
@@ -142,7 +150,7 @@ pub(super) fn again(args: &ManifestArgs, key: &BatchKey) -> Again {
     } else if args.no_batch {
         again = again.with_switch("--no-batch");
     }
-    if let Some(ledger) = &args.ledger {
+    if let Some(ledger) = args.ledger.as_deref().filter(|ledger| !is_known_to_the_shell(ledger)) {
         again = again.with("--ledger", &ledger_name(ledger));
     }
     if let Some(catalog) = &args.catalog {

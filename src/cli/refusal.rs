@@ -1,9 +1,11 @@
 //! What a refusal means at the command line: the exit code, and how to mend it.
 
 use std::error::Error;
+use std::path::Path;
 
 use super::exit::Exit;
 use super::failure::Failure;
+use super::paths::is_known_to_the_shell;
 use crate::domain::{Freeze, MovedOnto, with_causes};
 use crate::ledger::{AnyLedger, HoldError, LedgerError, Unavailable};
 use crate::session::{ConnectionError, OtherAccount, Refusal, ThroughALink};
@@ -53,7 +55,10 @@ impl Failure {
     }
 
     /// Names the ledger in the command that unfreezes it.
-    pub(super) fn of_this_ledger(self, ledger: &AnyLedger) -> Self {
+    pub(super) fn of_this_ledger(self, ledger: &AnyLedger, given: Option<&Path>) -> Self {
+        if given.is_some_and(is_known_to_the_shell) {
+            return self;
+        }
         let unfreeze = format!("{UNFREEZE} --ledger {}", quoted(&ledger.to_string()));
         Self { help: self.help.map(|help| help.replace(UNFREEZE, &unfreeze)), ..self }
     }

@@ -7,6 +7,8 @@ use crate::domain::{AttemptState, BatchKey, Usd};
 
 /// Everything that a ledger knows. Attempts and jobs name their batch by its place in the list.
 pub(super) struct Books {
+    /// The reason that purchases are frozen in the copy, if they are.
+    pub(super) frozen: Option<String>,
     /// Each with its unfinished retake, as JSON.
     pub(super) batches: Vec<(BatchKey, Option<String>)>,
     pub(super) attempts: Vec<(usize, Stored)>,

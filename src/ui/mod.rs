@@ -48,7 +48,7 @@ pub(crate) use plan_text::{listed, pictures, plan_text, spent_choices, to_fetch,
 pub(crate) use progress::Progress;
 pub use progress_state::ProgressState;
 pub(crate) use repurchases::{bought_before, repurchased, repurchases};
-pub(crate) use runners::runners_text;
+pub(crate) use runners::{other_runner, runners_text};
 pub(crate) use status::{status_text, summary_text};
 pub(crate) use table::Column;
 pub(crate) use terminal::Terminal;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::cluster::{Cluster, as_postgres, folder, free_port};
 use crate::proxy::Proxy;
-use crate::support::wait_until;
+use crate::support::{Ended, wait_until};
 use crate::team::{Team, all_end};
 
 fn is_running(children: &mut [Child]) -> bool {
@@ -134,4 +134,42 @@ fn a_pooler_that_hands_out_transactions_changes_nothing() {
     pooler.wait().expect("it ended");
     drop(std::process::Command::new("pkill").args(["-f", &folder.path().display().to_string()]).status());
     assert_eq!(team.agree(), (300, 0));
+}
+
+/// A restore takes seconds, in which the tables are gone. Whoever remembers waits for them.
+#[test]
+fn runners_wait_for_tables_that_are_gone_for_a_while() {
+    let mut team = Team::new(2, 40);
+    team.haste = PATIENT;
+    let started = team.all_at_once(&["--concurrency", "2"]);
+    let bought = || {
+        team.database.sql("SELECT CASE WHEN to_regclass('shotlist.attempt') IS NULL THEN '0' ELSE 'some' END") == "some"
+    };
+    wait_until("they are at it", || bought() && team.charges().len() > 6);
+    team.database.sql("ALTER SCHEMA shotlist RENAME TO away");
+    let before = team.charges().len();
+    // Every runner gives a sign of life meanwhile.
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(team.charges().len() <= before + 4, "nobody buys without a ledger");
+    team.database.sql("ALTER SCHEMA away RENAME TO shotlist");
+    all_end(started, &[0]);
+    assert_eq!(team.agree(), (40, 0));
+}
+
+/// Nobody else remembers what was bought.
+#[test]
+fn runner_names_its_purchases_if_the_tables_stay_away() {
+    let team = Team::new(1, 40);
+    let run = team.run(0, &["--concurrency", "2"]).starts();
+    wait_until("it has bought some", || team.charges().len() > 6);
+    team.database.sql("DROP SCHEMA shotlist CASCADE");
+    let ended = Ended::of(run);
+    assert_eq!(ended.code, Some(74), "{}", ended.stderr);
+    let rescued = ended.stderr.matches("RESCUE: ").count();
+    assert!(rescued >= team.charges().len(), "{rescued} of {}: {}", team.charges().len(), ended.stderr);
+    assert!(
+        ended.stderr.contains("the tables of the ledger are gone") || ended.stderr.contains("does not exist"),
+        "{}",
+        ended.stderr
+    );
 }

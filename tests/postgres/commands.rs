@@ -40,8 +40,14 @@ fn status_shows_who_runs_and_what_they_have() {
     }
     // The password is in no command that is shown, and in no report.
     let with = team.database.url().replace("postgres@", "postgres:secret@");
-    let shown = team.command(1, &["run", "m.yaml", "--plan"]).env("SHOTLIST_LEDGER", &with).ends_with(0);
+    let plan = ["run", "m.yaml", "--plan", "--retake", "*"];
+    let shown = team.command(1, &plan).env("SHOTLIST_LEDGER", &with).ends_with(0);
     assert!(!shown.stdout.contains("secret") && !shown.stderr.contains("secret"), "{}{}", shown.stdout, shown.stderr);
+    // A shell that has the address needs no other, and another shell gets it with its options.
+    assert!(shown.stdout.contains("to buy exactly this: ") && !shown.stdout.contains("--ledger"), "{}", shown.stdout);
+    let named = format!("{}?connect_timeout=7", team.database.url());
+    let shown = team.command(1, &[&plan[..], &["--ledger", &named]].concat()).ends_with(0).stdout;
+    assert!(shown.contains("connect_timeout=7"), "{shown}");
 }
 
 /// Each has its own, and brings the others' where it wants them.
@@ -134,6 +140,9 @@ fn runner_of_another_account_is_refused_at_a_batch_that_is_bought() {
     wait_until("it stands still", || flag.exists());
     let other = || team.run(1, &["--exclude", "j0"]).env("SHOTLIST_API_KEY", "another-key");
     let refused = other().ends_with(2).stderr;
+    let loud = team.command(1, &["run", "m.yaml", "--exclude", "j0", "--yes"]).env("SHOTLIST_API_KEY", "another-key");
+    let told = loud.ends_with(2).stderr;
+    assert!(told.contains(" runs this batch since 20"), "whoever decides knows who else runs: {told}");
     assert!(
         refused.contains("desk-0 process") && refused.contains("buys this batch with another base URL"),
         "{refused}"

@@ -19,7 +19,7 @@ use crate::cli::monitors::Monitors;
 use crate::cli::wanted::wanted;
 use crate::cli::{consent, destinations, ending, paths, programs, runtime, signals};
 use crate::domain::{BatchKey, JobId};
-use crate::ledger::{AnyLedger, HoldError};
+use crate::ledger::{AnyLedger, HoldError, Ledger as _};
 use crate::plan::{Few, Plan};
 use crate::session::{Connection, Held, Options, Outcome, RedoOptions, Refusal, Reported, Session, Settings, Stop};
 use crate::ui::{self, Again, Progress, Terminal};
@@ -123,7 +123,8 @@ fn obey(args: &RunArgs, terminal: &Terminal, monitors: Option<&Monitors<'_>>) ->
         }
         ended
     });
-    let ended = ended.map_err(|failure: Failure| failure.of_this_ledger(session.ledger()));
+    let ended =
+        ended.map_err(|failure: Failure| failure.of_this_ledger(session.ledger(), args.manifest.ledger.as_deref()));
     if args.money.plan {
         std::mem::forget(session);
     }
@@ -169,7 +170,11 @@ pub(super) struct Run<'r> {
 
 impl Run<'_> {
     async fn go(&self, early: Option<Address>) -> Result<Exit, Failure> {
+        let others = self.session.ledger().runners().await?;
         let held = self.hold().await?;
+        for other in others.iter().filter(|other| !other.is_dead && other.batches.contains(&held.plan().key)) {
+            self.terminal.note(&ui::other_runner(other));
+        }
         self.tell_what_is_open(&held);
         held.check_freeze()?;
         if let Some(freeze) = held.plan().freeze() {

@@ -5,6 +5,7 @@ use std::path::Path;
 use jiff::Timestamp;
 
 use super::either::AnyLedger;
+use crate::ledger::transfer::Books;
 use crate::ledger::{CheckError, Contents, CopyError, Ledger as _, SqliteLedger, Unavailable};
 
 impl AnyLedger {
@@ -20,19 +21,10 @@ impl AnyLedger {
             Self::File(file) => file.freeze_for_copy(&during).await?,
             Self::Server(server) => server.freeze_for_copy(&during).await.map(|()| Vec::new())?,
         };
-        let copied = async {
-            let contents = self.fill(to).await?;
-            // A copy lifts no freeze.
-            if let Some(freeze) = &before {
-                to.set_stop(Some(&freeze.why)).await?;
-            }
-            Ok(contents)
-        };
-        let copied = copied.await;
-        let after = match &copied {
-            Ok(_) => Some(format!("it was copied to {to}")),
-            Err(_) => before.map(|freeze| freeze.why.to_string()),
-        };
+        let before = before.map(|freeze| freeze.why.to_string());
+        // A copy lifts no freeze.
+        let copied = self.fill(to, before.clone()).await;
+        let after = if copied.is_ok() { Some(format!("it was copied to {to}")) } else { before };
         let restored = match self {
             Self::File(file) => file.set_stop(after.as_deref()).await,
             Self::Server(server) => server.refreeze(after.as_deref()).await,
@@ -51,21 +43,19 @@ impl AnyLedger {
                     return Err(CopyError::NotEmpty(to.display().to_string()).into());
                 }
                 let file = if self.is_simulated() { SqliteLedger::simulated(to) } else { SqliteLedger::real(to) };
-                let to = Self::File(file);
-                let contents = self.fill(&to).await?;
                 let why = format!("it is a backup of {self}, made at {:.0}", Timestamp::now());
-                to.set_stop(Some(&why)).await.map_err(CopyError::from)?;
-                Ok(contents)
+                Ok(self.fill(&Self::File(file), Some(why)).await?)
             }
         }
     }
 
-    /// Reads everything at one moment, and writes it into an empty ledger, whole or not at all.
-    async fn fill(&self, to: &Self) -> Result<Contents, CopyError> {
+    /// Reads everything at one moment, and writes it into an empty ledger, whole or not at all, frozen for a reason or not.
+    async fn fill(&self, to: &Self, frozen: Option<String>) -> Result<Contents, CopyError> {
         let books = match self {
             Self::File(file) => file.take_all().await?,
             Self::Server(server) => server.take_all().await?,
         };
+        let books = Books { frozen, ..books };
         let contents = books.contents();
         match to {
             Self::File(file) => file.fill(books).await?,

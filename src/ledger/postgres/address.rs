@@ -24,6 +24,8 @@ const PORT: u16 = 5432;
 #[derive(Clone)]
 pub struct PostgresAddress {
     pub(super) config: Box<Config>,
+    /// The address as given, without a password.
+    shown: Box<str>,
     /// The file with the authority that is trusted in the place of this machine's.
     pub(super) root_cert: Option<PathBuf>,
 }
@@ -109,20 +111,32 @@ impl PostgresAddress {
         {
             config.password(password);
         }
-        Ok(Self { config: Box::new(config), root_cert: options.sslrootcert.map(PathBuf::from) })
+        let shown = without_password(text).into();
+        Ok(Self { config: Box::new(config), shown, root_cert: options.sslrootcert.map(PathBuf::from) })
     }
 }
 
-/// Where it is, for a person: never with a password.
+/// The address as given, with every host and option, and never with a password.
 impl fmt::Display for PostgresAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (user, name) = (self.config.get_user().unwrap_or_default(), self.config.get_dbname().unwrap_or_default());
-        let host = self.config.get_hosts().first().map(host_name).unwrap_or_default();
-        match self.config.get_ports().first() {
-            Some(&port) if port != PORT => write!(f, "postgres://{user}@{host}:{port}/{name}"),
-            _ => write!(f, "postgres://{user}@{host}/{name}"),
-        }
+        f.write_str(&self.shown)
     }
+}
+
+/// A valid address without the password, which stands behind the user or among the options. As for the client, the first `@` ends the user.
+fn without_password(text: &str) -> String {
+    let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let (user, rest) = match rest.split_once('@') {
+        Some((user, rest)) => (format!("{}@", user.split(':').next().unwrap_or_default()), rest),
+        None => (String::new(), rest),
+    };
+    let (place, options) = rest.split_once('?').unwrap_or((rest, ""));
+    // A name may be encoded.
+    let is_shown =
+        |option: &&str| option.split('=').next().is_some_and(|name| name != "password" && !name.contains('%'));
+    let options: Vec<&str> = options.split('&').filter(|option| !option.is_empty()).filter(is_shown).collect();
+    let mark = if options.is_empty() { "" } else { "?" };
+    format!("postgres://{user}{place}{mark}{}", options.join("&"))
 }
 
 impl fmt::Debug for PostgresAddress {
@@ -257,6 +271,20 @@ mod tests {
         assert_eq!(read(with, &[]).map(|_| ()), Err(AddressError::HasPassword));
         let address = read(with, &[("SHOTLIST_LEDGER", with)]).expect("an address");
         assert_eq!(format!("{address} {address:?}"), format!("{books} {books}"));
+        for (given, shown) in [
+            ("postgres://ann:se?cret@db/books", "postgres://ann@db/books"),
+            (
+                "postgres://ann:secret@a:6000,b/books?target_session_attrs=read-write",
+                "postgres://ann@a:6000,b/books?target_session_attrs=read-write",
+            ),
+            (
+                "postgres://db/books?user=ann&password=secret&sslrootcert=ca.pem",
+                "postgres://db/books?user=ann&sslrootcert=ca.pem",
+            ),
+        ] {
+            let address = read(given, &[("SHOTLIST_LEDGER", given)]).expect("an address");
+            assert_eq!(address.to_string(), shown);
+        }
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub(super) enum PostgresError {
     NoSync,
     #[error("the database keeps its texts in {0}, and prompts need UTF8")]
     Encoding(String),
+    #[error("the tables of the ledger are gone")]
+    Gone,
     #[error("the ledger could not be reached for {0} s")]
     Outage(u64),
     #[error("the ledger does not answer")]
@@ -57,6 +59,7 @@ impl PostgresError {
             }
             Self::Certificates(_) => "name the authority of the server's certificate: ?sslrootcert=FILE",
             Self::Newer { .. } => "use the version of shotlist that the others use",
+            Self::Gone => "restore the tables, then compare a bill with `shotlist reconcile`",
             Self::Foreign { .. } => "name a database of its own for the ledger, or one without a schema of this name",
             Self::ReadOnly => {
                 "name the primary server, and a user who may write: the owner of the schema, or one with all rights in it"
@@ -84,6 +87,16 @@ impl PostgresError {
             Self::Sql(error) if error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => Self::ReadOnly,
             other => other,
         }
+    }
+}
+
+/// Returns whether tables or columns are missing: somebody drops or restores them.
+pub(super) fn is_without_tables(error: &PostgresError) -> bool {
+    let missing = [SqlState::UNDEFINED_TABLE, SqlState::INVALID_SCHEMA_NAME, SqlState::UNDEFINED_COLUMN];
+    match error {
+        PostgresError::Gone | PostgresError::Foreign { .. } => true,
+        PostgresError::Sql(error) => error.code().is_some_and(|code| missing.contains(code)),
+        _ => false,
     }
 }
 

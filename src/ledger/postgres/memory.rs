@@ -26,6 +26,18 @@ impl Memory {
         self.rows.insert(AttemptId(row.stored.id), (batch.clone(), row));
     }
 
+    /// Every attempt that may have been charged, in a line each.
+    pub(super) fn charged(&self) -> impl Iterator<Item = String> {
+        let is_free = |state: &str| AttemptState::named(state).is_some_and(AttemptState::is_free);
+        self.rows.values().filter(move |(_, row)| !is_free(&row.stored.state)).map(|(batch, Row { stored, .. })| {
+            let job = &stored.job;
+            stored.task.as_ref().map_or_else(
+                || format!("{job} of {batch} was submitted, with an unknown outcome"),
+                |task| format!("the task of {job} of {batch} is {task}; `shotlist resolve MANIFEST {job} --task {task}` records it"),
+            )
+        })
+    }
+
     /// Puts back what the database has forgotten, stops everybody, and says how much it was.
     pub(super) async fn put_back(
         &self,

@@ -91,6 +91,8 @@ impl Writer {
             }
             group.obey(&mut self).await;
         }
+        // The process may end while it waits to take leave.
+        self.rescue();
         if self.is_enrolled {
             self.take_leave().await;
         }

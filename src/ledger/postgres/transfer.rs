@@ -50,7 +50,7 @@ pub(super) async fn take_all(transaction: &Transaction<'_>) -> Result<Books, Pos
     for row in transaction.query_typed("SELECT sha256, command, url, at_us FROM picture_address", &[]).await? {
         addresses.push((row.try_get(0)?, restored(row.try_get(1)?), restored(row.try_get(2)?), row.try_get(3)?));
     }
-    Ok(Books { batches: keys, attempts, unsent, addresses, limits: limits::read(transaction).await? })
+    Ok(Books { frozen: None, batches: keys, attempts, unsent, addresses, limits: limits::read(transaction).await? })
 }
 
 /// Whether nothing was ever written into it.
@@ -90,5 +90,6 @@ pub(super) async fn fill(transaction: &Transaction<'_>, books: &Books) -> Result
     for limit in &books.limits {
         limits::set(transaction, limit, true).await?;
     }
+    transaction.execute_typed("UPDATE ledger SET stopped = $1 WHERE id = 1", &[(&books.frozen, Type::TEXT)]).await?;
     Ok(())
 }

@@ -17,7 +17,7 @@ use tokio_postgres::{Client, Transaction};
 use super::address::PostgresAddress;
 use super::batches::AtWork;
 use super::connect::{check_that_it_lasts, connect};
-use super::error::{PostgresError, is_lost};
+use super::error::{PostgresError, is_lost, is_without_tables};
 use super::kind::Kind;
 use super::memory::Memory;
 use super::runner::{Runner, Standing};
@@ -58,6 +58,8 @@ pub(super) struct Writer {
     pub(super) memory: Memory,
     pub(super) shared: Arc<Shared>,
     pub(super) last_sign: Instant,
+    /// True from the time that tables were missing until a transaction is committed: what was acknowledged may be lost.
+    has_lost_tables: bool,
 }
 
 impl Writer {
@@ -73,6 +75,7 @@ impl Writer {
             memory: Memory::default(),
             shared,
             last_sign: Instant::now(),
+            has_lost_tables: false,
         }
     }
 
@@ -100,9 +103,11 @@ impl Writer {
                 tokio::time::sleep(Duration::from_millis(fastrand::u64(1..20))).await;
                 continue;
             }
-            if !self.is_broken(&error) {
+            let is_without_tables = self.is_enrolled && is_without_tables(&error);
+            if !is_without_tables && !self.is_broken(&error) {
                 return Err(error);
             }
+            self.has_lost_tables |= is_without_tables;
             self.client = None;
             let since = *broken_since.get_or_insert_with(|| {
                 let why = crate::domain::with_causes(&error);
@@ -115,6 +120,7 @@ impl Writer {
                 return Err(error);
             }
             if since.elapsed() > most {
+                self.rescue();
                 return Err(PostgresError::Outage(since.elapsed().as_secs()));
             }
             tokio::time::sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
@@ -132,6 +138,10 @@ impl Writer {
             let mut client = connect(&self.address).await?;
             check_that_it_lasts(&client).await?;
             if recognise(&client, self.kind).await? == Found::Nothing {
+                // Tables that are made here would be in the way of those that are restored.
+                if self.is_enrolled {
+                    return Err(PostgresError::Gone);
+                }
                 create(&mut client, self.kind).await?;
             }
             self.client = Some(client);
@@ -169,7 +179,15 @@ impl Writer {
         // Whoever answers may be a pooler that does not know, either: the count of writes says it in any case.
         committed?;
         (self.runner.writes, self.runner.is_unsure, self.is_enrolled) = (self.runner.writes + 1, false, true);
+        self.has_lost_tables = false;
         Ok(Some(done))
+    }
+
+    /// Names everything that may have been charged, once, if the tables are gone: nobody else remembers it.
+    pub(super) fn rescue(&mut self) {
+        if std::mem::take(&mut self.has_lost_tables) {
+            self.memory.charged().for_each(|line| tracing::error!("RESCUE: {line}"));
+        }
     }
 
     /// Whether an error is one of the connection, and not of what was asked.

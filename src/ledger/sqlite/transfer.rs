@@ -71,6 +71,7 @@ fn books(connection: &Connection, batches: &[(i64, BatchKey)]) -> rusqlite::Resu
     let retake = |id: i64| connection.query_row("SELECT retake FROM batch WHERE id = ?1", [id], |row| row.get(0));
     let with_retake = |(id, key): &(i64, BatchKey)| Ok((key.clone(), retake(*id)?));
     Ok(Books {
+        frozen: None,
         batches: batches.iter().map(with_retake).collect::<rusqlite::Result<_>>()?,
         attempts: attempts.collect::<rusqlite::Result<_>>()?,
         unsent: unsent.collect::<rusqlite::Result<_>>()?,
@@ -120,7 +121,8 @@ fn write(connection: &Connection, books: &Books) -> rusqlite::Result<()> {
         let values = params![sha256, command, url, at, checksum];
         connection.execute("INSERT INTO picture_address VALUES (?1, ?2, ?3, ?4, ?5)", values)?;
     }
-    books.limits.iter().try_for_each(|limit| limits::set(connection, limit, true))
+    books.limits.iter().try_for_each(|limit| limits::set(connection, limit, true))?;
+    limits::stop(connection, books.frozen.as_deref())
 }
 
 fn cell(value: &serde_json::Value) -> Cell {
