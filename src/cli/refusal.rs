@@ -16,7 +16,7 @@ const LOOK_FIRST: &str =
     "compare the service's bill with `shotlist reconcile BILL`, then run `shotlist limit set --resume`";
 /// The command that unfreezes a ledger.
 const UNFREEZE: &str = "shotlist limit set --resume";
-/// What to do about tasks of another account.
+/// The help for tasks of another account.
 const SAME_ACCOUNT: &str =
     "use the same base URL and key; if both keys belong to one account, as after a rotation, pass `--same-account`";
 const WRITABLE: &str = "check the path, the permissions of its folder and the free space";

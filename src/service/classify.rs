@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::wire::{FinalWords, TaskReport};
+use super::wire::{FinalWords, Status, TaskReport};
 use super::{PollAnswer, Submission, bounds, reason};
 use crate::domain::{ServiceError, retry_after};
 
@@ -104,10 +104,24 @@ fn report(answer: &Answer<'_>) -> Option<TaskReport> {
     if answer.body == answer.masked {
         return Some(report);
     }
-    // Masking may break the JSON, and must not lose the task.
-    let Some(masked) = TaskReport::parse(answer.masked, answer.words) else { return Some(report) };
-    let TaskReport { names, video_url, status, .. } = report;
-    Some(TaskReport { names, status, video_url, ..masked })
+    let (error, echo, status) = match TaskReport::parse(answer.masked, answer.words) {
+        Some(masked) => (masked.error, masked.echo, Some(masked.status)),
+        // Masking broke the JSON. That must neither lose the task nor show the secret.
+        None => (report.error.map(|_| unshown()), Box::default(), None),
+    };
+    let status = match (report.status, status) {
+        (Status::Unknown(_), Some(Status::Unknown(word))) => Status::Unknown(word),
+        (Status::Unproven(_), Some(Status::Unproven(word))) => Status::Unproven(word),
+        (Status::Unknown(_), _) => Status::Unknown("***".to_owned()),
+        (Status::Unproven(_), _) => Status::Unproven("***".to_owned()),
+        (known, _) => known,
+    };
+    Some(TaskReport { status, error, echo, ..report })
+}
+
+/// An error whose text can't be shown without a secret.
+fn unshown() -> ServiceError {
+    ServiceError { message: "the error contains the API key or another secret".to_owned(), ..ServiceError::default() }
 }
 
 /// Whether an answer is HTML.
@@ -194,6 +208,10 @@ mod tests {
             panic!("the task is lost");
         };
         assert_eq!(names.id.as_str(), "t1");
+        let failed = br#"{"id": "t1", "status": "failed", "error": {"message": "secret-key"}}"#;
+        let report = report(&Answer { body: failed, ..broken }).expect("a task");
+        let error = report.error.expect("an error");
+        assert!(report.status == Status::Failed && !format!("{error:?}").contains("secret-key"), "{error:?}");
     }
 
     #[test]

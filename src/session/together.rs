@@ -222,7 +222,7 @@ mod tests {
     use crate::manifest;
     use crate::session::{Home, Options};
 
-    /// What another name buys while this run goes on was not shown to whoever agreed to it.
+    /// Consent doesn't cover purchases of other batches since the plan.
     #[tokio::test]
     async fn rest_of_a_plan_keeps_the_purchases_that_consent_covers() {
         let folder = tempfile::tempdir().expect("a directory");

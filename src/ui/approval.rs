@@ -50,7 +50,7 @@ pub(crate) fn differences(plan: &Plan, approved: &Approved, found: &[Difference]
     let mut page = Page::new();
     let is_digest = plan.digest() == approved.digest();
     page.line(match (found, is_digest) {
-        ([], _) => "the approved plan lists this plan's jobs, but its digest is of another plan: the file was edited, or a job was submitted meanwhile".to_owned(),
+        ([], _) => "the approved plan lists this plan's jobs, but its digest is of another plan: the file was edited, or a job was submitted since".to_owned(),
         (found, true) => format!("{} between the approved plan and its own digest: the file was edited", count(found.len(), "difference")),
         (found, false) => format!("{} from the approved plan:", count(found.len(), "difference")),
     });

@@ -32,10 +32,10 @@ pub(crate) fn runners_text(runners: &[RunnerSeen], now: Timestamp) -> Page {
     page
 }
 
-/// A runner that is at the batch of a run, for whoever decides on that run.
+/// Another runner of the same batch, as a note.
 #[must_use]
 pub(crate) fn other_runner(other: &RunnerSeen) -> String {
-    format!("{} runs this batch since {:.0}: this run doesn't submit what it submits", other.name, other.since)
+    format!("{} has run this batch since {:.0}: this run skips the jobs that it submits", other.name, other.since)
 }
 
 fn word(state: AttemptState) -> String {

@@ -142,7 +142,7 @@ fn runner_of_another_account_is_refused_at_a_batch_that_is_bought() {
     let refused = other().ends_with(2).stderr;
     let loud = team.command(1, &["run", "m.yaml", "--exclude", "j0", "--yes"]).env("SHOTLIST_API_KEY", "another-key");
     let told = loud.ends_with(2).stderr;
-    assert!(told.contains(" runs this batch since 20"), "whoever decides knows who else runs: {told}");
+    assert!(told.contains(" has run this batch since 20"), "whoever decides knows who else runs: {told}");
     assert!(
         refused.contains("desk-0 process") && refused.contains("buys this batch with another base URL"),
         "{refused}"

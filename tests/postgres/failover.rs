@@ -160,6 +160,26 @@ fn standby_that_never_saw_a_runner_freezes_purchases() {
     assert_eq!(bought(&team), 2);
 }
 
+/// A copy of a ledger without a purchase, and one of a ledger that was just unfrozen.
+#[test]
+fn standby_that_saw_no_purchase_freezes_purchases() {
+    for prepare in [&["limit", "set", "--month", "100"][..], &["limit", "set", "--resume"]] {
+        let mut primary = Cluster::start(&["wal_level=replica", "max_wal_senders=4"]);
+        let mut team = Team::on(primary.database(), 2, 4, &["--speed", "400"]);
+        team.command(0, prepare).ends_with(0);
+        let copy = standby_of(&primary);
+        team.run(0, &[]).ends_with(0);
+        primary.stop();
+        let standby = Cluster::of_folder(copy, &[]);
+        promote(&standby.data());
+        team.database = standby.named(&team.database.name);
+        team.ledger = team.database.url();
+        let refused = team.run(1, &[]).ends_with(74).stderr;
+        assert!(refused.contains("purchases from the beginning to 20"), "{refused}");
+        assert_eq!(team.charges().len(), 4, "nothing is bought before a person has looked");
+    }
+}
+
 /// A runner that lives through it, cut off for so long that another one begins before it.
 #[test]
 fn runner_that_a_standby_never_saw_puts_its_purchases_back() {

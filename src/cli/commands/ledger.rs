@@ -45,8 +45,8 @@ fn file(args: &LedgerArgs) -> Result<SqliteLedger, Failure> {
     match paths::ledger_of(args.ledger.as_deref(), Path::new(""), args.sandbox)? {
         AnyLedger::File(file) => Ok(file),
         AnyLedger::Server(server) => {
-            let failure = Failure::plain(Exit::Usage, format!("{server} is a database, and checks itself"));
-            Err(failure.with_help("`shotlist ledger backup FILE` makes a file that can be checked, and stops nobody"))
+            let failure = Failure::plain(Exit::Usage, format!("can't check {server}: it is a database"));
+            Err(failure.with_help("run `shotlist ledger backup FILE`, then `shotlist ledger check --ledger FILE`"))
         }
     }
 }

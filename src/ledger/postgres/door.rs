@@ -15,7 +15,7 @@ use super::error::PostgresError;
 use super::error::is_lost;
 use super::held::{PostgresBatch, WriterHandle};
 use super::kind::Kind;
-use super::schema::{Found, TIMELINE, create, recognise};
+use super::schema::{Found, IS_ALONE, TIMELINE, create, recognise};
 use super::transaction::Begin;
 use super::{books, gate, limits, read, runners, transfer};
 use crate::domain::{Attempt, AttemptState, BatchKey, Fingerprint, Freeze, History, JobId, Label, TaskId, Usd};
@@ -129,7 +129,7 @@ impl PostgresLedger {
     pub async fn set_stop(&self, why: Option<&str>) -> Result<(), Unavailable> {
         let freeze = "UPDATE ledger SET stopped = $1, by_failover = false WHERE id = 1";
         let unfreeze = format!(
-            "UPDATE ledger SET stopped = $1, by_failover = false, unacknowledged = false, timeline = {TIMELINE} WHERE id = 1"
+            "UPDATE ledger SET stopped = $1, by_failover = false, unacknowledged = {IS_ALONE}, timeline = {TIMELINE} WHERE id = 1"
         );
         let sql = if why.is_some() { freeze } else { &unfreeze };
         Ok(self.write(sql, &[(&why, Type::TEXT)]).await?)
@@ -140,7 +140,7 @@ impl PostgresLedger {
         Ok(self.reader().await?.client.is_some())
     }
 
-    /// Changes the reason of a freeze, or ends it, without a word about a failover: no person has looked.
+    /// Changes the reason of a freeze, or ends it, and leaves the rest of a failover as it is.
     pub(in crate::ledger) async fn refreeze(&self, why: Option<&str>) -> Result<(), Unavailable> {
         Ok(self.write("UPDATE ledger SET stopped = $1 WHERE id = 1", &[(&why, Type::TEXT)]).await?)
     }

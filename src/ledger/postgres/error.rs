@@ -90,7 +90,7 @@ impl PostgresError {
     }
 }
 
-/// Returns whether tables or columns are missing: somebody drops or restores them.
+/// Returns whether tables or columns are missing, as during a restore.
 pub(super) fn is_without_tables(error: &PostgresError) -> bool {
     let missing = [SqlState::UNDEFINED_TABLE, SqlState::INVALID_SCHEMA_NAME, SqlState::UNDEFINED_COLUMN];
     match error {

@@ -1,22 +1,24 @@
 //! The freeze after a failover.
 //!
 //! A standby that takes over may lack commits of any runner, also of one whose first commit it never saw. What survived can't prove that nothing
-//! is missing. So a change of timeline freezes purchases until a person has looked, unless every intent since the last unfreeze was
-//! acknowledged by a synchronous standby.
+//! is missing. So a change of timeline freezes purchases until a person unfreezes them, unless a synchronous standby acknowledged every
+//! intent since the last unfreeze.
+//!
+//! Without such a standby, the ledger says so from its first row on: a standby may have the ledger, but not the first intent.
 
 use jiff::Timestamp;
 use tokio_postgres::Transaction;
 use tokio_postgres::types::Type;
 
 use super::error::PostgresError;
-use super::schema::TIMELINE;
+use super::schema::{IS_ALONE, TIMELINE};
 use super::transaction::NOW;
 use crate::domain::Freeze;
 
 /// The loss that a change of timeline shows.
 const ANOTHER_SERVER: &str = "another database server took over";
 
-/// Whether purchases are allowed.
+/// The permission to purchase.
 pub(super) enum Gate {
     /// Yes; it is now, by the database's clock, in microseconds.
     Open(i64),
@@ -27,7 +29,7 @@ pub(super) enum Gate {
 /// Locks the ledger's row, freezes purchases if a server took over that may lack commits, and returns whether purchases are allowed.
 pub(super) async fn gate(transaction: &Transaction<'_>) -> Result<Gate, PostgresError> {
     let sql = format!(
-        "SELECT stopped, by_failover, timeline <> {TIMELINE}, unacknowledged, current_setting('synchronous_standby_names') = '', {NOW}
+        "SELECT stopped, by_failover, timeline <> {TIMELINE}, unacknowledged, {IS_ALONE}, {NOW}
          FROM ledger WHERE id = 1 FOR UPDATE"
     );
     let row = transaction.query_typed_one(&sql, &[]).await?;

@@ -17,7 +17,7 @@
 //! | a runner stands still, is declared dead, and wakes up | its next intent is refused; an intent from before is not sent once its deadline is over, on a clock that counts standstill; an answer that comes late is still its own to write down |
 //! | a person says "never created" | refused while the sender may still live |
 //! | two runners look after one task | the first final word counts, the second is the same |
-//! | a standby takes over that lacks the last commits | its timeline is another one: purchases freeze until a person has looked, unless a synchronous standby acknowledged every intent; whoever misses something puts it back and freezes them in any case |
+//! | a standby takes over that lacks the last commits | its timeline is another one: purchases freeze until a person unfreezes them, unless a synchronous standby acknowledged every intent; a runner that misses its writes puts them back and freezes purchases in any case |
 //!
 //! # The rooms inside
 //!

@@ -22,7 +22,7 @@ CREATE TABLE ledger (
     id             INTEGER PRIMARY KEY CHECK (id = 1),
     version        INTEGER NOT NULL,
     timeline       TEXT NOT NULL,
-    unacknowledged BOOLEAN NOT NULL DEFAULT false,
+    unacknowledged BOOLEAN NOT NULL,
     stopped        TEXT,
     by_failover    BOOLEAN NOT NULL DEFAULT false,
     slots          INTEGER
@@ -236,11 +236,16 @@ pub(super) async fn create(client: &mut Client, kind: Kind) -> Result<(), Postgr
         Err(error) => return Err(PostgresError::of_statement(error)),
     }
     transaction.batch_execute(TABLES).await.map_err(PostgresError::of_statement)?;
-    let begin = format!("INSERT INTO ledger (id, version, timeline) VALUES (1, {VERSION}, {TIMELINE})");
+    let begin = format!(
+        "INSERT INTO ledger (id, version, timeline, unacknowledged) VALUES (1, {VERSION}, {TIMELINE}, {IS_ALONE})"
+    );
     transaction.batch_execute(&begin).await.map_err(PostgresError::of_statement)?;
     transaction.commit().await?;
     Ok(())
 }
+
+/// True if no standby acknowledges commits.
+pub(super) const IS_ALONE: &str = "(current_setting('synchronous_standby_names') = '')";
 
 /// Which history of the server is written on: another one after a standby took over, or the server was brought back to a moment of its log. A
 /// dump or a copy of its disk that is brought back has the same: nothing shows that but what those who run know.

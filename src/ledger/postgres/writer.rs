@@ -183,7 +183,7 @@ impl Writer {
         Ok(Some(done))
     }
 
-    /// Names everything that may have been charged, once, if the tables are gone: nobody else remembers it.
+    /// Names everything that may have been charged, once, if the tables are gone: no other place has it.
     pub(super) fn rescue(&mut self) {
         if std::mem::take(&mut self.has_lost_tables) {
             self.memory.charged().for_each(|line| tracing::error!("RESCUE: {line}"));
