@@ -236,3 +236,20 @@ fn synchronous_standby_takes_over_without_a_freeze() {
     team.run(1, &[]).ends_with(0);
     assert_eq!((team.charges().len(), team.agree()), (6, (6, 0)));
 }
+
+/// A reason of its own, which the failover doesn't replace.
+#[test]
+fn failover_keeps_an_earlier_freeze() {
+    let (mut primary, mut team, copy) = team_with_an_old_copy();
+    primary.stop();
+    let standby = Cluster::of_folder(copy, &[]);
+    promote(&standby.data());
+    team.database = standby.named(&team.database.name);
+    team.ledger = team.database.url();
+    team.database.sql("UPDATE shotlist.ledger SET stopped = 'it was copied to b.db'");
+    let frozen = team.command(1, &["run", "m.yaml", "--plan"]).ends_with(74).stderr;
+    assert!(
+        frozen.contains("it was copied to b.db") && frozen.contains("another database server took over"),
+        "{frozen}"
+    );
+}

@@ -76,11 +76,16 @@ pub(super) async fn freeze(transaction: &Transaction<'_>, what: &str) -> Result<
 /// The freeze for a loss, with the time in which purchases may be missing: from the last intent that survived until now. Intents are never written on another
 /// server before the freeze, but heartbeats are.
 async fn lost(transaction: &Transaction<'_>, what: &str) -> Result<Freeze, PostgresError> {
-    let sql = format!("SELECT (SELECT max(intended_us) FROM attempt WHERE NOT was_forgotten), {NOW}");
+    let sql = format!(
+        "SELECT (SELECT max(intended_us) FROM attempt WHERE NOT was_forgotten), {NOW}, CASE WHEN NOT by_failover THEN stopped END
+         FROM ledger WHERE id = 1"
+    );
     let row = transaction.query_typed_one(&sql, &[]).await?;
     let (last, now): (Option<i64>, i64) = (row.try_get(0)?, row.try_get(1)?);
     let at = |micros| format!("{:.0}", Timestamp::from_microsecond(micros).unwrap_or(Timestamp::MAX));
     let from = last.map_or_else(|| "the beginning".to_owned(), at);
-    let why = format!("{what}, and purchases from {from} to {} may be missing", at(now));
+    // A person's reason still holds, such as a copy that is in use elsewhere.
+    let earlier = row.try_get::<_, Option<String>>(2)?.map(|why| format!("{why}; ")).unwrap_or_default();
+    let why = format!("{earlier}{what}, and purchases from {from} to {} may be missing", at(now));
     Ok(Freeze { why: why.into(), by_failover: true })
 }

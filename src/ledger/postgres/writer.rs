@@ -108,6 +108,10 @@ impl Writer {
                 return Err(error);
             }
             self.has_lost_tables |= is_without_tables;
+            // The process ends as soon as this has waited.
+            if self.shared.is_ending.load(Ordering::Relaxed) {
+                self.rescue();
+            }
             self.client = None;
             let since = *broken_since.get_or_insert_with(|| {
                 let why = crate::domain::with_causes(&error);
