@@ -11,6 +11,15 @@ use crate::domain::{
     JobId, Labels, OutputPath, Particulars, ServiceError, Sighting, TaskId, TaskNames, Usd, VideoFile,
 };
 
+/// The condition of an attempt that some run must still finish, in SQL. Both stores index the attempts that meet it: few do.
+macro_rules! unfinished {
+    () => {
+        "(state IN ('intended', 'queued', 'in_progress', 'in_doubt')
+    OR state = 'completed' AND (file IS NULL OR exec_error IS NOT NULL))"
+    };
+}
+pub(super) use unfinished;
+
 /// The row of an attempt; times in microseconds since 1970, money in millionths of a dollar.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Stored {

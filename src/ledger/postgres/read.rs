@@ -10,7 +10,7 @@ use super::error::PostgresError;
 use super::rows::{read_row, restored, storable};
 use super::transaction::NOW;
 use crate::domain::{Attempt, AttemptState, BatchKey, Fingerprint, History, JobId, TaskId, Usd};
-use crate::ledger::stored::Unreadable;
+use crate::ledger::stored::{Unreadable, unfinished};
 use crate::ledger::{BoughtElsewhere, OpenElsewhere};
 
 type Value<'a> = (&'a (dyn ToSql + Sync), Type);
@@ -119,16 +119,18 @@ pub(super) async fn open_elsewhere(
     transaction: &Transaction<'_>,
     batch: &BatchKey,
 ) -> Result<Vec<OpenElsewhere>, PostgresError> {
-    let sql = "SELECT name, batch.batch, count(*) FILTER (WHERE state IN ('queued', 'in_progress')),
+    let sql = concat!(
+        "SELECT name, batch.batch, count(*) FILTER (WHERE state IN ('queued', 'in_progress')),
              count(*) FILTER (WHERE state = 'in_doubt'), count(*) FILTER (WHERE state = 'intended'),
              count(*) FILTER (WHERE state = 'completed' AND file IS NULL),
              (coalesce(sum(price_micros) FILTER (WHERE state = 'in_doubt'), 0))::bigint,
              count(*) FILTER (WHERE state = 'completed' AND exec_error IS NOT NULL)
          FROM attempt JOIN batch ON batch.id = attempt.batch
-         WHERE name = $1 AND batch.batch <> $2 AND (state IN ('queued', 'in_progress', 'intended', 'in_doubt')
-             OR state = 'completed' AND (file IS NULL OR exec_error IS NOT NULL))
-         GROUP BY name, batch.batch
-         ORDER BY count(*) FILTER (WHERE state IN ('queued', 'in_progress', 'intended')) > 0 DESC, max(attempt.id) DESC";
+         WHERE name = $1 AND batch.batch <> $2 AND ",
+        unfinished!(),
+        " GROUP BY name, batch.batch
+         ORDER BY count(*) FILTER (WHERE state IN ('queued', 'in_progress', 'intended')) > 0 DESC, max(attempt.id) DESC"
+    );
     let rows = transaction.query_typed(sql, &key(batch)).await?;
     rows.iter()
         .map(|row| {

@@ -9,6 +9,7 @@ use tokio_postgres::error::SqlState;
 use super::error::PostgresError;
 use super::kind::Kind;
 use super::transaction::Begin;
+use crate::ledger::stored::unfinished;
 
 /// The version of the tables below. A newer one is refused, never guessed at.
 const VERSION: i32 = 1;
@@ -17,7 +18,8 @@ const VERSION: i32 = 1;
 /// that came too late is kept all the same: what a person found, and what was put back after the database had forgotten it.
 ///
 /// What was spent is kept by triggers, so that no write can forget it.
-const TABLES: &str = "
+const TABLES: &str = concat!(
+    "
 CREATE TABLE ledger (
     id             INTEGER PRIMARY KEY CHECK (id = 1),
     version        INTEGER NOT NULL,
@@ -118,6 +120,9 @@ CREATE UNIQUE INDEX attempt_at_the_service ON attempt (batch, job, fingerprint)
     WHERE state IN ('intended', 'in_doubt', 'queued', 'in_progress') AND declared IS NULL AND NOT was_forgotten;
 CREATE INDEX attempt_of_batch ON attempt (batch, id);
 CREATE INDEX attempt_of_job ON attempt (batch, job);
+CREATE INDEX attempt_unfinished ON attempt (batch) WHERE ",
+    unfinished!(),
+    ";
 CREATE INDEX attempt_open ON attempt (service, key, keeper) WHERE state IN ('intended', 'queued', 'in_progress');
 CREATE INDEX attempt_by_time ON attempt (intended_us);
 CREATE UNIQUE INDEX attempt_by_task ON attempt (md5(task), service) WHERE task IS NOT NULL AND NOT was_forgotten;
@@ -187,7 +192,8 @@ BEGIN
 END $$;
 CREATE TRIGGER spent_when_settled AFTER UPDATE OF state, billed ON attempt FOR EACH ROW
     WHEN (is_spent(OLD.state, OLD.billed) <> is_spent(NEW.state, NEW.billed)) EXECUTE FUNCTION spent_when_settled();
-";
+"
+);
 
 /// What the schema of a database is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

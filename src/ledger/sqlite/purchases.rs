@@ -7,6 +7,7 @@ use super::columns::ATTEMPT;
 use super::read::{attempt, keys};
 use super::refused::Refused;
 use crate::domain::{Attempt, AttemptId, BatchKey, Fingerprint, JobId, TaskId, TaskNames, Usd};
+use crate::ledger::stored::unfinished;
 use crate::ledger::{BoughtElsewhere, LedgerError, OpenElsewhere};
 
 /// Refuses a task that another attempt at the same service has: one of the two was told wrong, and nobody knows which. Gives
@@ -114,13 +115,15 @@ pub(super) fn submitted_since(connection: &Connection, since: Timestamp) -> rusq
 
 /// What is open in other batches of the same name.
 pub(super) fn open_elsewhere(connection: &Connection, batch: &BatchKey) -> rusqlite::Result<Vec<OpenElsewhere>> {
-    let sql = "SELECT batch.batch, sum(state IN ('queued', 'in_progress')), sum(state = 'in_doubt'),
+    let sql = concat!(
+        "SELECT batch.batch, sum(state IN ('queued', 'in_progress')), sum(state = 'in_doubt'),
              sum(state = 'intended'), sum(state = 'completed' AND file IS NULL), sum(iif(state = 'in_doubt', price_micros, 0)),
              sum(state = 'completed' AND exec_error IS NOT NULL)
-         FROM attempt JOIN batch ON batch.id = attempt.batch
-         WHERE name = ?1 AND batch.batch <> ?2 AND (state IN ('queued', 'in_progress', 'intended', 'in_doubt')
-             OR state = 'completed' AND (file IS NULL OR exec_error IS NOT NULL))
-         GROUP BY batch.batch ORDER BY sum(state IN ('queued', 'in_progress', 'intended')) > 0 DESC, max(attempt.id) DESC";
+         FROM attempt INDEXED BY attempt_unfinished JOIN batch ON batch.id = attempt.batch
+         WHERE name = ?1 AND batch.batch <> ?2 AND ",
+        unfinished!(),
+        " GROUP BY batch.batch ORDER BY sum(state IN ('queued', 'in_progress', 'intended')) > 0 DESC, max(attempt.id) DESC"
+    );
     let mut statement = connection.prepare_cached(sql)?;
     let rows = statement.query_map(params![batch.name, batch.batch], |row| {
         Ok(OpenElsewhere {

@@ -5,6 +5,7 @@
 use rusqlite::{Connection, Transaction};
 
 use super::checksum::{attempt_values, row_values};
+use crate::ledger::stored::unfinished;
 
 /// The kind of a ledger. The two never mix: a sandbox run must not look like a purchase.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,7 +33,7 @@ pub(super) const VERSION: i32 = 1;
 ///
 /// `spent_micros` is the one definition of what an attempt counts as spent: its price, unless it certainly cost nothing.
 /// `checksum` and `sums` are explained in [`checksum`](super::checksum).
-const TABLES: [(&str, &str); 16] = [
+const TABLES: [(&str, &str); 17] = [
     (
         "batch",
         "CREATE TABLE batch (
@@ -94,6 +95,7 @@ const TABLES: [(&str, &str); 16] = [
     ),
     ("attempt_of_batch", "CREATE INDEX attempt_of_batch ON attempt (batch, id)"),
     ("attempt_of_job", "CREATE INDEX attempt_of_job ON attempt (batch, job)"),
+    ("attempt_unfinished", concat!("CREATE INDEX attempt_unfinished ON attempt (batch) WHERE ", unfinished!())),
     ("attempt_by_time", "CREATE INDEX attempt_by_time ON attempt (intended_us)"),
     ("attempt_by_task", "CREATE INDEX attempt_by_task ON attempt (task) WHERE task IS NOT NULL"),
     ("attempt_by_alias", "CREATE INDEX attempt_by_alias ON attempt (alias) WHERE alias IS NOT NULL"),
