@@ -31,7 +31,7 @@ use crate::plan::{Download, Plan, Planned};
 use crate::service::VideoService;
 
 /// How often it is counted how many runners share the pace.
-const BETWEEN_COUNTS: Duration = Duration::from_secs(5);
+const BETWEEN_COUNTS: Duration = Duration::from_millis(500);
 
 /// What a run needs besides its plan.
 pub struct Engine<'e, S, L> {

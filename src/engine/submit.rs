@@ -37,6 +37,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// How often a task id is tried to be written, and the pause between two tries.
 const WRITE_TRIES: usize = 3;
 const WRITE_PAUSE: Duration = Duration::from_millis(500);
+/// The longest wait for a ledger to record a task ID before you get the ID: a process that is killed then would lose it.
+const RESCUE_AFTER: Duration = Duration::from_secs(10);
 /// The pause where the service asked to wait and gave no time.
 const UNSAID_WAIT: Duration = Duration::from_secs(5);
 
@@ -386,11 +388,23 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
         if self.ledger.keeps_order() {
             permit = None;
         }
-        let mut written = if let Poll::Ready(written) = told { written } else { writing.await };
+        let mut rescue = Some(|| {
+            (self.gateway.tell)(RunEvent::Rescue { job: job.id.clone(), task: task.clone(), price: job.price });
+        });
+        let mut written = if let Poll::Ready(written) = told {
+            written
+        } else if let Ok(written) = tokio::time::timeout(RESCUE_AFTER, writing.as_mut()).await {
+            written
+        } else {
+            rescue.take().map(|rescue| rescue());
+            writing.await
+        };
         // One that is another's is written down already, with that one.
         let is_known = |written: &Result<_, _>| matches!(written, Ok(_) | Err(LedgerError::TaskTaken { .. }));
-        if !is_known(&written) {
-            (self.gateway.tell)(RunEvent::Rescue { job: job.id.clone(), task: task.clone(), price: job.price });
+        if !is_known(&written)
+            && let Some(rescue) = rescue
+        {
+            rescue();
         }
         for _ in 1..WRITE_TRIES {
             if is_known(&written) {

@@ -201,6 +201,9 @@ pub trait HeldBatch: Sync {
         None
     }
 
+    /// From now on, a write waits only seconds for a ledger that can't be reached: the run is to end.
+    fn hurry(&self) {}
+
     /// After how long it is worth looking again what the others have done.
     fn look_again(&self) -> Duration {
         Duration::from_millis(500)

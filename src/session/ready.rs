@@ -1,5 +1,6 @@
 //! A run that nothing hinders any more but that somebody has to agree to it.
 
+use std::convert::Infallible;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -20,7 +21,7 @@ use crate::domain::{Account, History, with_causes};
 use crate::download::{Downloader, Downloads};
 use crate::engine::{self, Engine, RunEvent, Stop};
 use crate::files::sweep;
-use crate::ledger::{Approval, HeldBatch as _, Ledger};
+use crate::ledger::{Approval, HeldBatch, Ledger};
 use crate::manifest::Manifest;
 use crate::plan::Plan;
 
@@ -183,6 +184,7 @@ impl<'s, L: Ledger> Ready<'s, L> {
         };
         let (mut run, unexecuted) = tokio::select! {
             ended = Box::pin(async { futures::join!(runs, executes) }) => ended,
+            never = hurry(stop, &batch) => match never {},
             never = reporter.keep_writing(&has_news) => match never {},
             never = elsewhere::give_back(session, &others) => match never {},
         };
@@ -202,6 +204,13 @@ impl<'s, L: Ledger> Ready<'s, L> {
         run.stopped = stop.reasons();
         Ok(Outcome { run, unexecuted, collected, reported })
     }
+}
+
+/// Waits no longer for a ledger that can't be reached once you end the run. Never returns.
+async fn hurry(stop: &Stop, batch: &impl HeldBatch) -> Infallible {
+    stop.leaving().await;
+    batch.hurry();
+    std::future::pending().await
 }
 
 /// Remembers a retake by patterns before its first submission, so that the same patterns continue it after a kill; returns whether there is one.

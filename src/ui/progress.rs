@@ -212,7 +212,7 @@ impl Progress {
                 "the service says `{status}`, which its interface does not know; the task is asked about again"
             )),
             RunEvent::Rescue { job, task, .. } => {
-                let line = format!("RESCUE: the task of {job} is {task}, and it could not be written down");
+                let line = format!("RESCUE: the task of {job} is {task}, and the ledger does not have it yet");
                 let command = again.command("resolve", &[job.as_str(), "--task", task.id.as_str()]);
                 let help = format!("keep this line; when the ledger can be written: `{command}`");
                 terminal.error(&line, Some(&help), Some("the task is paid for"));

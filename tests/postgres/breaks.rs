@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::cluster::{Cluster, as_postgres, folder, free_port};
 use crate::proxy::Proxy;
-use crate::support::{Ended, wait_until};
-use crate::team::{Team, all_end};
+use crate::support::{Ended, Program, wait_until};
+use crate::team::{Team, all_end, quick};
 
 fn is_running(children: &mut [Child]) -> bool {
     children.iter_mut().any(|child| child.try_wait().expect("a status").is_none())
@@ -134,6 +134,49 @@ fn a_pooler_that_hands_out_transactions_changes_nothing() {
     pooler.wait().expect("it ended");
     drop(std::process::Command::new("pkill").args(["-f", &folder.path().display().to_string()]).status());
     assert_eq!(team.agree(), (300, 0));
+}
+
+/// The first one back finds the others silent for longer than a lease, and must not expire them.
+#[test]
+fn runners_survive_an_outage_longer_than_a_lease() {
+    let mut team = Team { haste: PATIENT, ..Team::new(4, 200) };
+    let proxy = Proxy::to(Cluster::shared().port);
+    team.ledger = format!("postgres://postgres@127.0.0.1:{}/{}", proxy.port(), team.database.name);
+    let started = team.all_at_once(&["--concurrency", "4"]);
+    wait_until("they are at it", || team.charges().len() > 20);
+    proxy.close(true);
+    let silent_for = |seconds| {
+        let sql = format!(
+            "SELECT bool_and(beat_us < (extract(epoch FROM clock_timestamp()) - {seconds}) * 1000000) FROM shotlist.runner"
+        );
+        team.database.sql(&sql) == "t"
+    };
+    // A lease is a fifth of a minute here.
+    wait_until("the lease of each is over", || silent_for(14));
+    proxy.close(false);
+    all_end(started, &[0]);
+    assert_eq!(team.agree(), (200, 0));
+    assert_eq!(team.database.sql("SELECT count(*) FROM shotlist.runner WHERE died_us IS NOT NULL"), "0");
+}
+
+/// A paid task whose ID can't be recorded is shown soon, and a signal ends the wait.
+#[test]
+fn runner_without_ledger_shows_its_task_and_obeys_a_signal() {
+    let mut team = Team::on(Cluster::shared().database(), 1, 3, &["--speed", "20", "--fault", "slow=1"]);
+    team.haste = "1";
+    let proxy = Proxy::to(Cluster::shared().port);
+    team.ledger = format!("postgres://postgres@127.0.0.1:{}/{}", proxy.port(), team.database.name);
+    let output = team.here.path("output");
+    let script = format!("exec \"$0\" {} 2>'{}'", quick(&["--concurrency", "1"]).join(" "), output.display());
+    let run = team.prepared(0, Program::script(team.desks[0].root(), &script)).starts();
+    wait_until("one is charged", || !team.charges().is_empty());
+    proxy.close(true);
+    let said = || std::fs::read_to_string(&output).expect("its output");
+    let (_, task) = team.charges().remove(0);
+    wait_until("the task is shown", || said().contains(&format!("RESCUE: the task of j0 is {task}")));
+    crate::support::kill(&run, "-TERM");
+    let ended = Ended::of(run);
+    assert_eq!(ended.code, Some(74), "{}", said());
 }
 
 /// A restore takes seconds, in which the tables are gone. Whoever remembers waits for them.

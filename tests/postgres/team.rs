@@ -117,7 +117,7 @@ impl Team {
 }
 
 /// A run that takes no longer than it must.
-fn quick<'a>(args: &[&'a str]) -> Vec<&'a str> {
+pub fn quick<'a>(args: &[&'a str]) -> Vec<&'a str> {
     let quick =
         ["run", "m.yaml", "--yes", "--no-download", "--quiet", "--first-poll", "0s", "--poll-interval", "100ms"];
     let many: &[&str] = if args.contains(&"--concurrency") { &[] } else { &["--concurrency", "50"] };

@@ -210,6 +210,10 @@ impl HeldBatch for AnyBatch {
         either!(self, it => it.send_within())
     }
 
+    fn hurry(&self) {
+        either!(self, it => it.hurry());
+    }
+
     fn look_again(&self) -> Duration {
         either!(self, it => it.look_again())
     }

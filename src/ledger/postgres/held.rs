@@ -65,7 +65,7 @@ impl WriterHandle {
 impl Drop for WriterHandle {
     /// Waits for the last commit, and a while for a database that can't be reached.
     fn drop(&mut self) {
-        self.shared.is_ending.store(true, Ordering::Relaxed);
+        self.shared.hurry.cancel();
         drop(self.orders.lock().unwrap_or_else(PoisonError::into_inner).take());
         let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
         let until = Instant::now() + FAREWELL;
@@ -210,6 +210,10 @@ impl HeldBatch for PostgresBatch {
 
     fn send_within(&self) -> Option<Duration> {
         Some(self.writer.times.send)
+    }
+
+    fn hurry(&self) {
+        self.writer.shared.hurry.cancel();
     }
 
     fn look_again(&self) -> Duration {

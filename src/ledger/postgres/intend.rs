@@ -30,19 +30,29 @@ const CHANCE_BITS: u32 = 22;
 /// What came of an intent.
 pub(super) type Answer = Result<Row, LedgerError>;
 
+/// What came of the intents of one commit.
+#[derive(Clone, Default)]
+pub(super) struct Decided {
+    /// For each of them, in their order.
+    pub(super) answers: Vec<Answer>,
+    /// How many runners live, if that was looked up.
+    pub(super) alive: Option<u32>,
+}
+
 /// Decides on intents, and writes those that may be sent.
 pub(super) async fn intend(
     transaction: &Transaction<'_>,
     runner: &Runner,
     asked: &[Asked<'_>],
     times: &Times,
-) -> Result<Vec<Answer>, PostgresError> {
+) -> Result<Decided, PostgresError> {
     let gate = gate(transaction).await?;
     let (now_us, first) = match (gate, asked.first()) {
-        (_, None) => return Ok(Vec::new()),
+        (_, None) => return Ok(Decided::default()),
         (Gate::Open(now_us), Some(first)) => (now_us, first),
         (Gate::Frozen(freeze), _) => {
-            return Ok(asked.iter().map(|_| Err(LedgerError::Frozen(freeze.clone()))).collect());
+            let answers = asked.iter().map(|_| Err(LedgerError::Frozen(freeze.clone()))).collect();
+            return Ok(Decided { answers, alive: None });
         }
     };
     let now = Timestamp::from_microsecond(now_us).unwrap_or(Timestamp::MAX);
@@ -74,8 +84,8 @@ pub(super) async fn intend(
             }
             match room {
                 Room::Paused(wait) => return Ok(Err(LedgerError::Later(wait))),
-                Room::Free(free) if taken >= free => return Ok(Err(LedgerError::Later(times.look_again))),
-                Room::Free(_) => {}
+                Room::Free(free, _) if taken >= free => return Ok(Err(LedgerError::Later(times.look_again))),
+                Room::Free(..) => {}
             }
             if let Some(passed) = spending.passed(transaction, one).await? {
                 return Ok(Err(passed));
@@ -99,7 +109,8 @@ pub(super) async fn intend(
         rows::insert(transaction, &written).await?;
         forget_why_unsent(transaction, &written).await?;
     }
-    Ok(answers)
+    let alive = if let Room::Free(_, alive) = room { Some(alive) } else { None };
+    Ok(Decided { answers, alive })
 }
 
 /// A number that is higher than those before it in its batch, and that hardly another runner has thought of: the clock and chance make it, so that

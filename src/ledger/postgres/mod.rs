@@ -35,6 +35,7 @@ mod connect;
 mod door;
 mod error;
 mod gate;
+mod heartbeats;
 mod held;
 mod intend;
 mod jobs;

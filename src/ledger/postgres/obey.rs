@@ -11,10 +11,11 @@ use tokio_postgres::Transaction;
 
 use super::batches::AtWork;
 use super::error::PostgresError;
+use super::heartbeats::Heartbeats;
 use super::orders::{Answer, Order};
 use super::record::{self, Happening};
 use super::rows::Row;
-use super::runner::{Runner, Standing, bury, conclude};
+use super::runner::{Runner, Standing, conclude, expire_at_start, expire_silent, heartbeats};
 use super::spending::Asked;
 use super::writer::Writer;
 use super::{accounts, batches, intend, jobs};
@@ -101,19 +102,27 @@ impl Writer {
     /// A sign of life; who gave none for too long is declared dead, and what nobody waits for any more is in doubt.
     async fn give_a_sign(&mut self) {
         let times = self.times;
-        let signed = self
-            .transact(async |transaction, runner, _| {
-                bury(transaction, &times).await?;
+        let known = std::mem::replace(&mut self.heartbeats, Heartbeats::new());
+        let latest = self
+            .transact(async |transaction, _, _| {
+                expire_silent(transaction, &known, &times).await?;
                 conclude(transaction, None, &times).await?;
-                runner.count_alive(transaction).await
+                heartbeats(transaction).await
             })
             .await;
-        match signed {
-            Ok(alive) => self.shared.alive.store(alive, Ordering::Relaxed),
+        self.heartbeats = known;
+        match latest {
+            Ok(latest) => self.note_heartbeats(latest),
             // The next one is tried all the same; whoever writes hears of it.
             Err(error) => tracing::warn!("no sign of life could be given: {}", crate::domain::with_causes(&error)),
         }
         self.last_sign = Instant::now();
+    }
+
+    /// Notes which runners live: they share the rate limit from now on.
+    fn note_heartbeats(&mut self, latest: Vec<(i64, i64)>) {
+        self.shared.alive.store(u32::try_from(latest.len()).unwrap_or(u32::MAX), Ordering::Relaxed);
+        self.heartbeats.note(latest, &self.times);
     }
 
     async fn take_leave(&mut self) {
@@ -174,15 +183,19 @@ impl Writer {
         let decided = self
             .transact(async |transaction, runner, standing| {
                 if standing == Standing::Dead {
-                    return Ok((asked.iter().map(|_| Err(LedgerError::DeclaredDead)).collect(), Vec::new()));
+                    let answers = asked.iter().map(|_| Err(LedgerError::DeclaredDead)).collect();
+                    return Ok((intend::Decided { answers, alive: None }, Vec::new()));
                 }
-                let answers = intend::intend(transaction, runner, &asked, &times).await?;
-                Ok((answers, intend::taken_by_others(transaction, runner, &asked, &seen).await?))
+                let decided = intend::intend(transaction, runner, &asked, &times).await?;
+                Ok((decided, intend::taken_by_others(transaction, runner, &asked, &seen).await?))
             })
             .await;
         let decided = decided.map(|(decided, taken)| {
             self.note_taken(taken);
-            decided
+            if let Some(alive) = decided.alive {
+                self.shared.alive.store(alive, Ordering::Relaxed);
+            }
+            decided.answers
         });
         drop(asked);
         // Another server may have given the batch another number meanwhile: then these were written nowhere.
@@ -313,13 +326,15 @@ impl Writer {
         let held = self
             .transact(async |transaction, runner, _| {
                 let number = batches::ensure(transaction, &key).await?;
-                bury(transaction, &times).await?;
+                expire_at_start(transaction, &times).await?;
                 let work = AtWork { key: key.clone(), number, is_buying: false, seen: 0 };
                 batches::begin(transaction, runner, &work).await?;
-                Ok((work, conclude(transaction, Some(number), &times).await?))
+                let concluded = conclude(transaction, Some(number), &times).await?;
+                Ok((work, concluded, heartbeats(transaction).await?))
             })
             .await;
-        let (work, concluded) = held?;
+        let (work, concluded, latest) = held?;
+        self.note_heartbeats(latest);
         self.at_work.insert(own, work);
         Ok(concluded)
     }

@@ -21,7 +21,8 @@ const WAITS: u32 = 4;
 
 /// The places that the account has for this runner.
 pub(super) enum Room {
-    Free(i64),
+    /// So many, with how many runners live, this one included.
+    Free(i64, u32),
     Paused(Duration),
 }
 
@@ -59,6 +60,7 @@ pub(super) async fn room(
     // Who never said how many it wants is not held back.
     let wanted = if runner.concurrency == 0 { i64::MAX } else { runner.concurrency.into() };
     let (mut slots, mut sharing, mut hungry) = (wanted, 1, Vec::new());
+    let living = u32::try_from(alive.len()).unwrap_or(u32::MAX);
     for row in alive {
         let (id, concurrency, is_waiting): (i64, i32, bool) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
         if id == runner.id {
@@ -76,5 +78,5 @@ pub(super) async fn room(
     let free = (slots - open_of.values().sum::<i64>()).max(0);
     let own = open_of.get(&runner.id).copied().unwrap_or_default();
     let is_generous = hungry.iter().any(|open| *open < share);
-    Ok(Room::Free(if is_generous { free.min((share - own).max(0)) } else { free }))
+    Ok(Room::Free(if is_generous { free.min((share - own).max(0)) } else { free }, living))
 }

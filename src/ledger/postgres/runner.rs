@@ -11,6 +11,7 @@ use tokio_postgres::Transaction;
 use tokio_postgres::types::Type;
 
 use super::error::PostgresError;
+use super::heartbeats::Heartbeats;
 use super::schema::TIMELINE;
 use super::transaction::NOW;
 use crate::domain::ServiceError;
@@ -88,15 +89,43 @@ impl Runner {
     }
 }
 
-/// Expires runners without a recent heartbeat. Does nothing after a change of server until [`gate`](super::gate) has noticed it.
-pub(super) async fn bury(transaction: &Transaction<'_>, times: &Times) -> Result<(), PostgresError> {
+/// Expires the runners whose heartbeat is still the one that this runner has seen for the whole of a lease. Does nothing after a change of
+/// server until [`gate`](super::gate) has noticed it.
+pub(super) async fn expire_silent(
+    transaction: &Transaction<'_>,
+    heartbeats: &Heartbeats,
+    times: &Times,
+) -> Result<(), PostgresError> {
+    let (runners, beats) = heartbeats.expired(times);
+    if runners.is_empty() {
+        return Ok(());
+    }
+    let sql = format!(
+        "UPDATE runner SET died_us = {NOW} FROM unnest($1, $2) AS silent (its_id, its_beat) WHERE id = its_id AND beat_us = its_beat
+             AND died_us IS NULL AND (SELECT timeline = {TIMELINE} FROM ledger WHERE id = 1)"
+    );
+    transaction.execute_typed(&sql, &[(&runners, Type::INT8_ARRAY), (&beats, Type::INT8_ARRAY)]).await?;
+    Ok(())
+}
+
+/// Expires runners whose lease is over by the database's clock, for a run that begins and has seen no heartbeat yet. Does nothing while the
+/// server has been up for less than a lease, because the others may not be back yet.
+pub(super) async fn expire_at_start(transaction: &Transaction<'_>, times: &Times) -> Result<(), PostgresError> {
     let sql = format!(
         "UPDATE runner SET died_us = {NOW} WHERE id IN (SELECT id FROM runner WHERE died_us IS NULL AND left_us IS NULL
              AND beat_us < {NOW} - $1 ORDER BY id) AND died_us IS NULL AND beat_us < {NOW} - $1
+             AND (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint < {NOW} - $1
              AND (SELECT timeline = {TIMELINE} FROM ledger WHERE id = 1)"
     );
     transaction.execute_typed(&sql, &[(&micros(times.dead), Type::INT8)]).await?;
     Ok(())
+}
+
+/// The latest heartbeat of each live runner.
+pub(super) async fn heartbeats(transaction: &Transaction<'_>) -> Result<Vec<(i64, i64)>, PostgresError> {
+    let sql = "SELECT id, beat_us FROM runner WHERE died_us IS NULL AND left_us IS NULL";
+    let rows = transaction.query_typed(sql, &[]).await?;
+    rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
 }
 
 /// Puts in doubt what nobody waits for any more: intents of runners that are not at the batch any more, and of those that have been dead for as
@@ -144,12 +173,5 @@ impl Runner {
         let sql = format!("UPDATE runner SET waited_us = {NOW} WHERE id = $1");
         transaction.execute_typed(&sql, &[(&self.id, Type::INT8)]).await?;
         Ok(())
-    }
-
-    /// How many runners live.
-    pub(super) async fn count_alive(&self, transaction: &Transaction<'_>) -> Result<u32, PostgresError> {
-        let sql = "SELECT count(*) FROM runner WHERE died_us IS NULL AND left_us IS NULL";
-        let alive: i64 = transaction.query_typed_one(sql, &[]).await?.try_get(0)?;
-        Ok(u32::try_from(alive).unwrap_or(u32::MAX))
     }
 }

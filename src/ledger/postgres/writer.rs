@@ -6,18 +6,20 @@
 //! ([`runner`](super::runner)), so that every write may be repeated, and none is made twice.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::time::Instant;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Transaction};
+use tokio_util::sync::CancellationToken;
 
 use super::address::PostgresAddress;
 use super::batches::AtWork;
 use super::connect::{check_that_it_lasts, connect};
 use super::error::{PostgresError, is_lost, is_without_tables};
+use super::heartbeats::Heartbeats;
 use super::kind::Kind;
 use super::memory::Memory;
 use super::runner::{Runner, Standing};
@@ -38,8 +40,8 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// What the writer and those who give it orders both know.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
-    /// Nobody gives orders any more.
-    pub(super) is_ending: AtomicBool,
+    /// Cancelled once the run is to end: a database that can't be reached is waited for no longer than [`FAREWELL`].
+    pub(super) hurry: CancellationToken,
     /// How many runners live, this one included.
     pub(super) alive: AtomicU32,
     /// Jobs that other runners took of each batch, as far as this one has seen, each with their newest attempt.
@@ -58,8 +60,11 @@ pub(super) struct Writer {
     pub(super) memory: Memory,
     pub(super) shared: Arc<Shared>,
     pub(super) last_sign: Instant,
+    pub(super) heartbeats: Heartbeats,
     /// True from the time that tables were missing until a transaction is committed: what was acknowledged may be lost.
     has_lost_tables: bool,
+    /// Since when the database can't be reached. One outage is one for all writes: what comes after its deadline is tried once.
+    broken_since: Option<Instant>,
 }
 
 impl Writer {
@@ -75,7 +80,9 @@ impl Writer {
             memory: Memory::default(),
             shared,
             last_sign: Instant::now(),
+            heartbeats: Heartbeats::new(),
             has_lost_tables: false,
+            broken_since: None,
         }
     }
 
@@ -85,12 +92,16 @@ impl Writer {
         work: impl AsyncFn(&Transaction<'_>, &Runner, Standing) -> Result<T, PostgresError>,
     ) -> Result<T, PostgresError> {
         let (mut made, mut tries, mut pause) = (None, 0, FIRST_PAUSE);
-        let mut broken_since: Option<Instant> = None;
         loop {
-            let answered = tokio::time::timeout(self.times.answer, self.attempt(&work, &mut made)).await;
-            let error = match answered.unwrap_or(Err(PostgresError::Silent)) {
+            let (longest, hurry) = (self.times.answer, self.shared.hurry.clone());
+            let answered = tokio::select! {
+                answered = self.attempt(&work, &mut made) => answered,
+                () = tokio::time::sleep(longest) => Err(PostgresError::Silent),
+                () = async { hurry.cancelled().await; tokio::time::sleep(FAREWELL).await; } => Err(PostgresError::Silent),
+            };
+            let error = match answered {
                 Ok(Some(done)) => {
-                    if broken_since.is_some() {
+                    if self.broken_since.take().is_some() {
                         tracing::info!("the ledger is back");
                     }
                     return Ok(done);
@@ -108,17 +119,18 @@ impl Writer {
                 return Err(error);
             }
             self.has_lost_tables |= is_without_tables;
+            let hurries = self.shared.hurry.is_cancelled();
             // The process ends as soon as this has waited.
-            if self.shared.is_ending.load(Ordering::Relaxed) {
+            if hurries {
                 self.rescue();
             }
             self.client = None;
-            let since = *broken_since.get_or_insert_with(|| {
+            let since = *self.broken_since.get_or_insert_with(|| {
                 let why = crate::domain::with_causes(&error);
                 tracing::warn!("the connection to the ledger broke, and nothing is bought until it is back: {why}");
                 Instant::now()
             });
-            let most = if self.shared.is_ending.load(Ordering::Relaxed) { FAREWELL } else { self.times.outage };
+            let most = if hurries { FAREWELL } else { self.times.outage };
             // Whoever begins is told at once that there is no server; one that breaks off is asked again.
             if !self.is_enrolled && !matches!(error, PostgresError::Sql(_)) {
                 return Err(error);
