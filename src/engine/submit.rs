@@ -388,22 +388,22 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
         if self.ledger.keeps_order() {
             permit = None;
         }
-        let mut rescue = Some(|| {
+        let rescue = || {
             (self.gateway.tell)(RunEvent::Rescue { job: job.id.clone(), task: task.clone(), price: job.price });
-        });
+        };
+        let mut is_late = false;
         let mut written = if let Poll::Ready(written) = told {
             written
         } else if let Ok(written) = tokio::time::timeout(RESCUE_AFTER, writing.as_mut()).await {
             written
         } else {
-            rescue.take().map(|rescue| rescue());
+            is_late = true;
+            rescue();
             writing.await
         };
         // One that is another's is written down already, with that one.
         let is_known = |written: &Result<_, _>| matches!(written, Ok(_) | Err(LedgerError::TaskTaken { .. }));
-        if !is_known(&written)
-            && let Some(rescue) = rescue
-        {
+        if !is_known(&written) && !is_late {
             rescue();
         }
         for _ in 1..WRITE_TRIES {

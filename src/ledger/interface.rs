@@ -150,7 +150,7 @@ pub trait HeldBatch: Sync {
         std::future::ready(Ok(()))
     }
 
-    /// Looks after these tasks from now on; gives those of them that no other runner looks after.
+    /// Claims these active tasks, and completed ones whose video was never downloaded; returns those without another live runner.
     fn take_over(
         &self,
         attempts: Vec<AttemptId>,
@@ -158,8 +158,8 @@ pub trait HeldBatch: Sync {
         std::future::ready(Ok(attempts.into_iter().collect()))
     }
 
-    /// What other runners have of the batch.
-    fn others(&self) -> impl Future<Output = Result<Others, LedgerError>> + Send {
+    /// What other runners have of the batch; among it videos that no live runner downloads, if `videos`.
+    fn others(&self, _videos: bool) -> impl Future<Output = Result<Others, LedgerError>> + Send {
         std::future::ready(Ok(Others::default()))
     }
 

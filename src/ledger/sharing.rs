@@ -28,7 +28,7 @@ pub struct Others {
     pub alive: u32,
     /// Tasks that they look after, and intents whose answer they wait for.
     pub theirs: u32,
-    /// Tasks that nobody alive looks after.
+    /// Tasks without a live runner: active ones, and completed ones whose video was never downloaded if that was asked.
     pub orphans: u32,
 }
 

@@ -119,13 +119,7 @@ impl<'s, L: Ledger> Ready<'s, L> {
         session.options.reports.paths().filter_map(Path::parent).for_each(sweep);
         reporter.write().await?.written.map_err(|error| Refusal::Files(Box::new(error)))?;
         if let Some((connection, _)) = &service {
-            if connection.is_same_account() {
-                batch.adopt(connection.account()).await?;
-                elsewhere::adopt::<L>(&others, connection.account()).await?;
-                plan.adopt(connection.account());
-            }
-            elsewhere::mark(&others)?;
-            together::leave_theirs(&batch, &mut plan).await?;
+            claim_tasks::<L>(connection, &batch, &others, &mut plan).await?;
         }
         let spend_limits = limits::over_all_batches(&limits::of_now(session).await?);
         let others = Others::new(others);
@@ -204,6 +198,23 @@ impl<'s, L: Ledger> Ready<'s, L> {
         run.stopped = stop.reasons();
         Ok(Outcome { run, unexecuted, collected, reported })
     }
+}
+
+/// Reassigns the tasks of all batches if their account is the same, and claims those that no other runner polls.
+async fn claim_tasks<L: Ledger>(
+    connection: &Connection,
+    batch: &L::Held,
+    others: &[Elsewhere<L::Held>],
+    plan: &mut Plan,
+) -> Result<(), Refusal> {
+    if connection.is_same_account() {
+        batch.adopt(connection.account()).await?;
+        elsewhere::adopt::<L>(others, connection.account()).await?;
+        plan.adopt(connection.account());
+    }
+    elsewhere::mark(others)?;
+    together::leave_theirs(batch, plan).await?;
+    Ok(())
 }
 
 /// Waits no longer for a ledger that can't be reached once you end the run. Never returns.

@@ -34,14 +34,19 @@ pub(super) fn joining<L: Ledger>(session: &Session<L>, connection: &Connection) 
     Joining { digest: Digest::of(&jobs), jobs, concurrency, account, is_same_account }
 }
 
-/// Leaves to other runners what they look after.
-pub(super) async fn leave_theirs(batch: &impl HeldBatch, plan: &mut Plan) -> Result<usize, Refusal> {
-    let wanted: Vec<AttemptId> = plan.outstanding().map(|attempt| attempt.id).collect();
-    let own = batch.take_over(wanted).await?;
-    let is_own = |id: AttemptId| own.contains(&id);
-    plan.resume.retain(|attempt| is_own(attempt.id));
-    plan.collect.retain(|attempt| is_own(attempt.id));
-    Ok(own.len())
+/// Claims the tasks and the videos of a plan that no live runner is assigned to, and leaves the other tasks out of the plan. Returns what is claimed.
+pub(super) async fn leave_theirs(batch: &impl HeldBatch, plan: &mut Plan) -> Result<HashSet<AttemptId>, Refusal> {
+    let own = batch.take_over(claimable(plan).collect()).await?;
+    plan.resume.retain(|attempt| own.contains(&attempt.id));
+    plan.collect.retain(|attempt| own.contains(&attempt.id));
+    Ok(own)
+}
+
+/// The tasks of a plan, and the videos that were never downloaded.
+fn claimable(plan: &Plan) -> impl Iterator<Item = AttemptId> {
+    let missing = plan.downloads.iter().flat_map(|downloads| &downloads.missing);
+    let new = missing.filter(|download| download.known.is_none()).map(|download| download.attempt);
+    plan.outstanding().map(|attempt| attempt.id).chain(new)
 }
 
 /// Looks after what runners leave that die while this one has its own to do. Returns once that is over, and what was taken over, too.
@@ -58,10 +63,10 @@ pub(super) async fn adopt<L: Ledger, S: VideoService>(
             () = tokio::time::sleep(engine.ledger.look_again() * MOST_RARELY) => {}
         }
         // What can't be asked now is asked again, and told in the end.
-        let Ok(others) = engine.ledger.others().await else { continue };
+        let Ok(others) = engine.ledger.others(session.options.downloads).await else { continue };
         if others.orphans > 0
             && let Ok(mut plan) = orphans(session, engine.account).await
-            && leave_theirs(engine.ledger, &mut plan).await.is_ok_and(|taken| taken > 0)
+            && claim_orphans(engine.ledger, &mut plan).await.is_ok_and(|has_some| has_some)
         {
             run.add(engine.run(&plan).await);
         }
@@ -149,11 +154,11 @@ async fn wait_for_others<L: Ledger, S: VideoService>(
     // What could not be taken over once can't be later, either: it is of another account, for example.
     let mut tried: HashSet<AttemptId> = HashSet::new();
     while !engine.stop.is_stopping() {
-        let others = batch.others().await?;
+        let others = batch.others(session.options.downloads).await?;
         if others.orphans > 0 {
             let mut plan = orphans(session, engine.account).await?;
-            let ids: HashSet<AttemptId> = plan.outstanding().map(|attempt| attempt.id).collect();
-            if leave_theirs(batch, &mut plan).await? > 0 {
+            let ids: HashSet<AttemptId> = claimable(&plan).collect();
+            if claim_orphans(batch, &mut plan).await? {
                 run.add(engine.run(&plan).await);
                 continue;
             }
@@ -175,10 +180,22 @@ async fn wait_for_others<L: Ledger, S: VideoService>(
     Ok(())
 }
 
-/// The tasks of the batch that this account can poll, and nothing to buy.
+/// Claims what a plan has of tasks and videos without a live runner, and leaves out the rest. Returns false if nothing is left.
+async fn claim_orphans(batch: &impl HeldBatch, plan: &mut Plan) -> Result<bool, Refusal> {
+    let own = leave_theirs(batch, plan).await?;
+    if let Some(downloads) = &mut plan.downloads {
+        downloads.missing.retain(|download| own.contains(&download.attempt));
+    }
+    Ok(!own.is_empty())
+}
+
+/// The tasks of the batch that this account can poll, the videos of its tasks that were never downloaded, and nothing to buy.
 async fn orphans<L: Ledger>(session: &Session<L>, account: &Account) -> Result<Plan, Refusal> {
     let history = session.history().await?;
-    let mut plan = without_videos(plan_against(session, &history).await?);
+    let mut plan = plan_against(session, &history).await?;
+    if let Some(downloads) = &mut plan.downloads {
+        downloads.missing.retain(|download| download.known.is_none() && download.account == *account);
+    }
     plan.jobs.retain(|planned| !planned.action.buys());
     plan.retries = 0;
     plan.resume.retain(|attempt| attempt.account == *account);

@@ -27,6 +27,30 @@ fn what_a_killed_runner_bought_is_collected_by_the_others() {
 }
 
 /// Whoever is told to end leaves what it was about to buy to the others, and none of it is forgotten.
+/// A runner that ends with tasks completed and videos not downloaded leaves them to the others.
+#[test]
+fn videos_that_a_runner_left_are_downloaded_by_the_others() {
+    let team = Team::new(2, 100);
+    let args =
+        ["run", "m.yaml", "--yes", "--quiet", "--concurrency", "4", "--first-poll", "0s", "--poll-interval", "100ms"];
+    let leaves = team.run(0, &["--concurrency", "4"]).starts();
+    wait_until("it buys", || !team.charges().is_empty());
+    let stays = team.command(1, &args).starts();
+    let is_there = "SELECT count(*) FROM shotlist.runner WHERE name LIKE 'desk-1 %'";
+    wait_until("both are at it", || team.database.sql(is_there) == "1");
+    // What it completes from here on is in no plan of the other.
+    let completed = "SELECT count(*) FROM shotlist.attempt JOIN shotlist.runner ON runner.id = attempt.runner
+         WHERE state = 'completed' AND name LIKE 'desk-0 %'";
+    let completed = || team.database.sql(completed).parse::<u32>().expect("a count");
+    let before = completed();
+    wait_until("it has completed more", || completed() > before + 4);
+    murdered(leaves);
+    let ended = Ended::of(stays);
+    assert!(matches!(ended.code, Some(0 | 7)), "{:?} {}", ended.code, ended.stderr);
+    let open = "SELECT count(*) FROM shotlist.attempt WHERE state = 'completed' AND file IS NULL";
+    assert_eq!(team.database.sql(open), "0", "{}", ended.stderr);
+}
+
 #[test]
 fn what_an_interrupted_runner_left_is_bought_by_the_others() {
     let team = Team::new(3, 300);

@@ -38,7 +38,7 @@ async fn several_runners_share_a_batch() {
     two.record(again, completed()).await.expect("recorded");
     let retake = Intent { known: Some(again), ..intent_of("a") };
     assert!(matches!(three.intend(retake).await, Err(LedgerError::Claimed(_))));
-    let others = three.others().await.expect("counted");
+    let others = three.others(false).await.expect("counted");
     assert_eq!((others.alive, others.theirs, others.orphans), (2, 0, 0));
 }
 
@@ -50,11 +50,11 @@ async fn a_task_is_looked_after_by_one_runner() {
     one.accept(sent, task("t")).await.expect("written");
     let taken = async |by: &PostgresBatch| by.take_over(vec![sent]).await.expect("asked");
     assert_eq!(taken(&two).await, HashSet::new());
-    assert_eq!(two.others().await.expect("counted").theirs, 1);
+    assert_eq!(two.others(false).await.expect("counted").theirs, 1);
     drop(one);
     // Leaving takes its time, and nobody waits for it.
     for _ in 0..100 {
-        if two.others().await.expect("counted").orphans == 1 {
+        if two.others(false).await.expect("counted").orphans == 1 {
             break;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;

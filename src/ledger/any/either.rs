@@ -178,8 +178,8 @@ impl HeldBatch for AnyBatch {
         either!(self, it => it.take_over(attempts).await)
     }
 
-    async fn others(&self) -> Result<Others, LedgerError> {
-        either!(self, it => it.others().await)
+    async fn others(&self, videos: bool) -> Result<Others, LedgerError> {
+        either!(self, it => it.others(videos).await)
     }
 
     async fn pause(&self, account: &Account, wait: Duration) -> Result<(), LedgerError> {

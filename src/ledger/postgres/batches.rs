@@ -118,7 +118,7 @@ fn differences(theirs: &str, own: &str) -> String {
     if more > 0 { format!("{told}; and {more} more") } else { told }
 }
 
-/// Takes over tasks that nobody alive looks after, and says which of these are this runner's from now on.
+/// Claims those of these tasks that have no live runner: active ones, and completed ones whose video was never downloaded.
 pub(super) async fn take_over(
     transaction: &Transaction<'_>,
     runner: &Runner,
@@ -126,7 +126,7 @@ pub(super) async fn take_over(
 ) -> Result<HashSet<AttemptId>, PostgresError> {
     let sql = format!(
         "UPDATE attempt SET keeper = $1, version = version + 1 WHERE id IN (SELECT id FROM attempt WHERE id = ANY($2) ORDER BY id FOR UPDATE)
-             AND state IN ('queued', 'in_progress')
+             AND (state IN ('queued', 'in_progress') OR state = 'completed' AND file IS NULL)
              AND (keeper IS NULL OR keeper <> $1 AND keeper NOT IN ({ALIVE} AND at_work.batch = attempt.batch)) RETURNING id"
     );
     let ids: Vec<i64> = attempts.iter().map(|id| id.0).collect();
@@ -139,16 +139,19 @@ pub(super) async fn others(
     transaction: &Transaction<'_>,
     runner: &Runner,
     batch: i64,
+    videos: bool,
 ) -> Result<Others, PostgresError> {
     let sql = format!(
         "WITH alive AS ({ALIVE} AND batch = $1 AND at_work.runner <> $2)
          SELECT (SELECT count(*) FROM alive),
-             count(*) FILTER (WHERE keeper IN (SELECT runner FROM alive)),
+             count(*) FILTER (WHERE state <> 'completed' AND keeper IN (SELECT runner FROM alive)),
              count(*) FILTER (WHERE state <> 'intended' AND coalesce(keeper, 0) <> $2
                  AND NOT EXISTS (SELECT 1 FROM alive WHERE alive.runner = keeper))
-         FROM attempt WHERE batch = $1 AND state IN ('intended', 'queued', 'in_progress')"
+         FROM attempt WHERE batch = $1 AND (state IN ('intended', 'queued', 'in_progress') OR $3 AND state = 'completed' AND file IS NULL)"
     );
-    let row = transaction.query_typed_one(&sql, &[(&batch, Type::INT8), (&runner.id, Type::INT8)]).await?;
+    let values: [(&(dyn ToSql + Sync), Type); 3] =
+        [(&batch, Type::INT8), (&runner.id, Type::INT8), (&videos, Type::BOOL)];
+    let row = transaction.query_typed_one(&sql, &values).await?;
     let count = |place| Ok::<_, PostgresError>(u32::try_from(row.try_get::<_, i64>(place)?).unwrap_or(u32::MAX));
     Ok(Others { alive: count(0)?, theirs: count(1)?, orphans: count(2)? })
 }

@@ -171,8 +171,8 @@ impl HeldBatch for PostgresBatch {
         self.writer.order(|answer| Order::TakeOver(attempts, answer)).await
     }
 
-    async fn others(&self) -> Result<Others, LedgerError> {
-        self.writer.order(|answer| Order::Others(self.own, answer)).await
+    async fn others(&self, videos: bool) -> Result<Others, LedgerError> {
+        self.writer.order(|answer| Order::Others(self.own, videos, answer)).await
     }
 
     async fn pause(&self, account: &Account, wait: Duration) -> Result<(), LedgerError> {

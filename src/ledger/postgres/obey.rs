@@ -281,8 +281,11 @@ impl Writer {
             Order::Adopt(own, account, answer) => {
                 self.at(own, answer, async |it, _, batch| jobs::adopt(it, batch, &account).await.map(Ok)).await;
             }
-            Order::Others(own, answer) => {
-                self.at(own, answer, async |it, runner, batch| batches::others(it, runner, batch).await.map(Ok)).await;
+            Order::Others(own, videos, answer) => {
+                self.at(own, answer, async |it, runner, batch| {
+                    batches::others(it, runner, batch, videos).await.map(Ok)
+                })
+                .await;
             }
             Order::TakeOver(attempts, answer) => {
                 let taken = self.transact(async |it, runner, _| batches::take_over(it, runner, &attempts).await).await;

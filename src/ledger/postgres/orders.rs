@@ -24,7 +24,7 @@ pub(super) enum Order {
     KeepRetake(usize, Option<UnfinishedRetake>, Answer<()>),
     Adopt(usize, Account, Answer<()>),
     TakeOver(Vec<AttemptId>, Answer<HashSet<AttemptId>>),
-    Others(usize, Answer<Others>),
+    Others(usize, bool, Answer<Others>),
     Pause(Account, Duration, Answer<()>),
     FindAddress(AddressKey, Timestamp, Answer<Option<String>>),
     KeepAddress(AddressKey, String, Answer<()>),
