@@ -130,6 +130,8 @@ impl From<Refusal> for Failure {
                 .with_help("wait for it to end; what it does is in the ledger, and the next run goes on from there"),
             Refusal::Hold(HoldError::Unavailable(error)) | Refusal::Ledger(error) => Self::of_ledger(error),
             Refusal::Write(error) => Self::of_write(error),
+            Refusal::PrivateLedger => refused(Exit::Usage)
+                .with_help("set `SHOTLIST_LEDGER` to the database of your team, or remove `ledger: shared` from the manifest"),
             Refusal::Moved(_) => refused(Exit::Usage)
                 .with_help("take the entry out of `moved`: both were paid for, or may have been"),
             Refusal::KeyInRequest { .. } => refused(Exit::Usage).with_help("remove the secret from the prompt, or from the file that the manifest reads"),

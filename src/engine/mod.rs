@@ -35,6 +35,7 @@ mod pictures;
 mod poller;
 mod rate_limit;
 mod reactions;
+mod record_task;
 mod run;
 mod settings;
 mod slots;

@@ -65,6 +65,8 @@ pub struct Manifest {
     pub key: BatchKey,
     /// The sound jobs, in file order.
     pub jobs: Vec<Arc<Job>>,
+    /// True if it must not run without a ledger in a database.
+    pub is_ledger_shared: bool,
     /// The limits on spending.
     pub budget: Budget,
     /// The ids of jobs with a mistake, as far as they are ids: they are part of the manifest all the same.
@@ -262,6 +264,7 @@ fn build(
     let manifest = Manifest {
         key: BatchKey { name: name(raw, options.path, found), batch },
         jobs,
+        is_ledger_shared: raw.is_ledger_shared,
         budget: budget(raw, &now),
         unsound,
         inputs: Inputs { files: access.names(), variables: raw.env.clone() },

@@ -38,6 +38,9 @@ impl Trusted {
     }
 
     /// Begins a client. One for this machine itself goes past the proxies of the environment.
+    ///
+    /// On Linux, reqwest sets `TCP_USER_TIMEOUT` to 30 s. Without it, the kernel retransmits for 15 minutes, also for a stopped process: a
+    /// submission could arrive after its job in doubt was resolved as never created.
     pub(super) fn client(&self, is_near: bool) -> ClientBuilder {
         let builder = Client::builder()
             .user_agent(concat!("shotlist/", env!("CARGO_PKG_VERSION")))

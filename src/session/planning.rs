@@ -22,6 +22,9 @@ impl<L: Ledger> Session<L> {
 /// What is due by this history, what it costs, and what of it seems to have been bought before.
 pub(super) async fn plan_against<L: Ledger>(session: &Session<L>, history: &History) -> Result<Plan, Refusal> {
     let Session { manifest, selected, options, .. } = session;
+    if manifest.is_ledger_shared && !session.ledger.is_shared() && !session.ledger.is_simulated() {
+        return Err(Refusal::PrivateLedger);
+    }
     let ids = || manifest.jobs.iter().map(|job| &job.id).chain(&manifest.unsound).collect();
     let ids: LazyCell<HashSet<&JobId>, _> = LazyCell::new(ids);
     let is_in_manifest = |id: &JobId| ids.contains(id);

@@ -19,6 +19,9 @@ pub enum Refusal {
     /// The ledger can't be read.
     #[error(transparent)]
     Ledger(#[from] Unavailable),
+    /// The manifest requires a ledger in a database.
+    #[error("the manifest requires a shared ledger, found a private one")]
+    PrivateLedger,
     /// The ledger can't be written.
     #[error(transparent)]
     Write(#[from] LedgerError),

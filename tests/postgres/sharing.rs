@@ -20,6 +20,15 @@ fn plan(jobs: &str, concurrency: i32) -> Joining {
 }
 
 /// What another runner has is not taken for what a crash left, and nobody takes it.
+#[test]
+fn manifest_with_a_shared_ledger_runs_on_a_database() {
+    let team = crate::team::Team::new(1, 1);
+    let manifest = format!("ledger: shared\n{}", crate::team::jobs(1));
+    std::fs::write(team.desks[0].path("m.yaml"), manifest).expect("a manifest");
+    team.run(0, &[]).ends_with(0);
+    assert_eq!(team.agree(), (1, 0));
+}
+
 #[tokio::test]
 async fn several_runners_share_a_batch() {
     let store = OnAServer::fresh();

@@ -70,6 +70,16 @@ fn meet(call: &str, fault: &str, when: &str) -> bool {
     is_met
 }
 
+/// The kernel must not deliver a submission long after its sender was stopped.
+#[test]
+fn submission_is_not_retransmitted_for_minutes() {
+    let (service, here) = (Service::well(), Workspace::with_manifest(MANIFEST));
+    let trace = "strace -f -qq -o trace.log -e trace=setsockopt \"$0\" run m.yaml --yes --first-poll 0s";
+    here.script(&service, trace).ends_with(0);
+    let trace = std::fs::read_to_string(here.path("trace.log")).expect("a trace");
+    assert!(trace.contains("TCP_USER_TIMEOUT, [30000]"), "{trace}");
+}
+
 /// Before a connection is made, so no other process of the user reads its environment, and no core holds the key.
 #[test]
 fn process_with_a_key_is_not_dumpable() {

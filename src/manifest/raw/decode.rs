@@ -15,8 +15,8 @@ use crate::manifest::source::diagnostic::{Diagnostic, JobLabel};
 use crate::manifest::source::location::{Location, Pointer};
 use crate::manifest::template::engine::is_template;
 
-const TOP_KEYS: [&str; 11] =
-    ["version", "name", "batch", "timezone", "budget", "vars", "env", "faces", "defaults", "jobs", "moved"];
+const TOP_KEYS: [&str; 12] =
+    ["version", "name", "batch", "timezone", "ledger", "budget", "vars", "env", "faces", "defaults", "jobs", "moved"];
 /// What an entry of `jobs` may have besides the fields.
 const ENTRY_KEYS: [&str; 3] = ["id", "for_each", "matrix"];
 
@@ -51,6 +51,7 @@ impl RawManifest {
             name: table.text("name"),
             batch: table.text("batch"),
             timezone: table.text("timezone"),
+            is_ledger_shared: decode_ledger(&mut table),
             budget: budget::decode(&mut table),
             vars: decode_vars(&mut table),
             env: table.texts("env").unwrap_or_default(),
@@ -75,6 +76,19 @@ fn decode_version(table: &mut Table<'_>) {
         None => Diagnostic::error(Rule::VersionMissing, "the manifest has no `version`", Pointer::top().value()),
     };
     table.tell(finding.with_help(help));
+}
+
+fn decode_ledger(table: &mut Table<'_>) -> bool {
+    let place = table.at("ledger").value();
+    match table.take("ledger") {
+        None => false,
+        Some(Value::String(text)) if text == "shared" => true,
+        Some(_) => {
+            let finding = Diagnostic::error(Rule::WrongType, "`ledger` must be `shared`", place);
+            table.tell(finding.with_help("write `ledger: shared`, and name the database in `SHOTLIST_LEDGER`"));
+            true
+        }
+    }
 }
 
 fn decode_vars(table: &mut Table<'_>) -> Mapping {

@@ -13,8 +13,9 @@ use super::labels::RawLabels;
 use super::matrix::RawMatrix;
 use super::moved::RawMove;
 use super::schema::{
-    budget_schema, faces_schema, family_rules, for_each_schema, labels_schema, matrix_schema, model_schema,
-    moved_schema, size_schema, takes_schema, text_schema, texts_schema, version_schema, whole_schema, zone_schema,
+    budget_schema, faces_schema, family_rules, for_each_schema, labels_schema, ledger_schema, matrix_schema,
+    model_schema, moved_schema, size_schema, takes_schema, text_schema, texts_schema, version_schema, whole_schema,
+    zone_schema,
 };
 use super::table::WholeOrTemplate;
 
@@ -35,6 +36,9 @@ pub(crate) struct RawManifest {
     /// The IANA time zone for `today`; the machine's by default.
     #[schemars(schema_with = "zone_schema", default)]
     pub timezone: Option<String>,
+    /// `shared` refuses to run without a ledger in a database: a machine where `SHOTLIST_LEDGER` is not set would buy everything again.
+    #[schemars(rename = "ledger", schema_with = "ledger_schema", default)]
+    pub is_ledger_shared: bool,
     /// Limits on spending, in dollars.
     #[schemars(schema_with = "budget_schema", default)]
     pub budget: RawBudget,

@@ -23,6 +23,10 @@ pub(super) fn zone_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": ["string", "null"], "examples": ["Europe/Berlin", "UTC"] })
 }
 
+pub(super) fn ledger_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": ["string", "null"], "enum": ["shared", null] })
+}
+
 pub(super) fn texts_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": ["string", "integer", "array", "null"],

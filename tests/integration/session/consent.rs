@@ -367,3 +367,20 @@ fn command_after_an_early_end_buys_what_is_left_and_nothing_else() {
     here.run(&service, &words.split(' ').collect::<Vec<_>>()).ends_with(0);
     assert_eq!(service.posts().len(), 10, "only the one that was left");
 }
+
+/// A machine where the team's ledger is not set would buy everything again.
+#[test]
+fn manifest_with_a_shared_ledger_refuses_a_private_one() {
+    let manifest = "version: 1\nledger: shared\njobs: [{ id: a, model: alpha-2, prompt: x }]\n";
+    let (service, here) = (Service::well(), Workspace::with_manifest(manifest));
+    for option in ["--yes", "--plan"] {
+        let refused = run(&here, &service, "m.yaml", &[option]);
+        assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+        assert!(refused.stderr.contains("`SHOTLIST_LEDGER`"), "{}", refused.stderr);
+    }
+    assert_eq!(service.posts().len(), 0);
+    here.shotlist(&["run", "m.yaml", "--plan", "--sandbox"]).ends_with(0);
+    here.write("m.yaml", manifest.replace("shared", "private"));
+    let wrong = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(2);
+    assert!(wrong.stderr.contains("m.yaml:2:9") && wrong.stderr.contains("`ledger: shared`"), "{}", wrong.stderr);
+}

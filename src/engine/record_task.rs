@@ -1,0 +1,67 @@
+//! The record of a task that was made: tried again, and shown to you if the ledger does not take it.
+
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use futures::poll;
+
+use super::event::RunEvent;
+use super::submit::Submitter;
+use super::trust::Permit;
+use crate::domain::{AttemptId, Job, TaskNames};
+use crate::ledger::{HeldBatch, LedgerError};
+use crate::service::VideoService;
+
+/// How often a task id is tried to be written, and the pause between two tries.
+const WRITE_TRIES: usize = 3;
+const WRITE_PAUSE: Duration = Duration::from_millis(500);
+/// The longest wait for a ledger to record a task ID before you get the ID: a process that is killed then would lose it.
+const RESCUE_AFTER: Duration = Duration::from_secs(10);
+
+impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
+    /// Writes a task id. If that fails it is told at once, before anything else can happen, and tried again for a while. Where the ledger
+    /// keeps the order, the next submission need not wait for that: its intent comes with this task, or not at all.
+    pub(super) async fn write_task(
+        &self,
+        job: &Job,
+        attempt: AttemptId,
+        task: &TaskNames,
+        permit: Permit<'_>,
+    ) -> Result<TaskNames, LedgerError> {
+        let mut writing = pin!(self.ledger.accept(attempt, task.clone()));
+        // The first look tells the ledger.
+        let told = poll!(writing.as_mut());
+        let mut permit = Some(permit);
+        if self.ledger.keeps_order() {
+            permit = None;
+        }
+        let rescue = || {
+            (self.gateway.tell)(RunEvent::Rescue { job: job.id.clone(), task: task.clone(), price: job.price });
+        };
+        let mut is_late = false;
+        let mut written = if let Poll::Ready(written) = told {
+            written
+        } else if let Ok(written) = tokio::time::timeout(RESCUE_AFTER, writing.as_mut()).await {
+            written
+        } else {
+            is_late = true;
+            rescue();
+            writing.await
+        };
+        // One that is another's is written down already, with that one.
+        let is_known = |written: &Result<_, _>| matches!(written, Ok(_) | Err(LedgerError::TaskTaken { .. }));
+        if !is_known(&written) && !is_late {
+            rescue();
+        }
+        for _ in 1..WRITE_TRIES {
+            if is_known(&written) {
+                break;
+            }
+            tokio::time::sleep(WRITE_PAUSE).await;
+            written = self.ledger.accept(attempt, task.clone()).await;
+        }
+        drop(permit);
+        written
+    }
+}
