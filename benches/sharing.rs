@@ -11,16 +11,20 @@
 mod cluster;
 #[path = "support/process.rs"]
 mod process;
+#[path = "../tests/postgres/proxy.rs"]
+#[expect(dead_code, reason = "the tests use the rest")]
+mod proxy;
 #[path = "../tests/integration/support/mod.rs"]
 #[expect(dead_code, unused_imports, reason = "the tests use the rest")]
 mod support;
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use cluster::{Cluster, Database};
 use process::cost_of;
+use proxy::Proxy;
 use shotlist::catalog::Catalog;
 use shotlist::domain::{Account, AttemptId, BatchKey, Fingerprint, JobId, TaskId};
 use shotlist::ledger::{Event, HeldBatch as _, Intent, Ledger as _, PostgresLedger};
@@ -41,6 +45,93 @@ fn main() {
         share(&cluster, runners, &mut one);
     }
     grow(&cluster);
+    be_far(&cluster);
+    fill(&cluster);
+}
+
+/// Attempts of 1,000 earlier batches of other manifests.
+const OLD: &str = "SET search_path TO shotlist;
+    INSERT INTO batch (id, name, batch) SELECT 1000 + n, 'old', 'b' || n FROM generate_series(1, 1000) AS n;
+    INSERT INTO attempt (id, batch, job, fingerprint, normalized, request, model, price_micros, charging, typical_min_s, typical_max_s, service, key,
+        state, task, polls, intended_us, ended_us, file, sha256, bytes)
+    SELECT n, 1001 + n / 1000, 'j' || n % 1000, md5('f' || n), md5('r' || n), '{}', 'alpha-2', 900000, 'per_task', 60, 120, 's', 'k',
+        'completed', 'old' || n, 3, 1577836800000000 + n * 1000000, 1577836900000000 + n * 1000000, 'x.mp4', md5('v' || n), 1000
+        FROM generate_series(1::bigint, 999999) AS n;
+    ANALYZE";
+
+/// The seconds that so many runners take for so many jobs, with 40 slots, through a connection of this round trip.
+fn seconds_of(
+    database: &Database,
+    cluster: &Cluster,
+    runners: usize,
+    jobs: usize,
+    speed: &str,
+    round_trip: Duration,
+) -> f64 {
+    let here = Workspace::new();
+    let simulator = Simulator::start(&here, &["--speed", speed]);
+    let proxy = Proxy::to(cluster.port);
+    proxy.delay(round_trip);
+    let ledger = format!("postgres://postgres@127.0.0.1:{}/{}", proxy.port(), database.name);
+    let desks: Vec<Workspace> = (0..runners).map(|_| Workspace::with_manifest(&numbered_jobs(jobs))).collect();
+    let start = Instant::now();
+    let started: Vec<_> = desks
+        .iter()
+        .map(|desk| {
+            Command::new(env!("CARGO_BIN_EXE_shotlist"))
+                .args([
+                    "run",
+                    "m.yaml",
+                    "--yes",
+                    "-q",
+                    "--no-download",
+                    "--first-poll",
+                    "0s",
+                    "--poll-interval",
+                    "200ms",
+                ])
+                .args(["--poll-floor", "100ms", "--concurrency", "40"])
+                .current_dir(desk.root())
+                .env("SHOTLIST_BASE_URL", simulator.url())
+                .env("SHOTLIST_API_KEY", "k")
+                .env("SHOTLIST_LEDGER", &ledger)
+                .stdout(Stdio::null())
+                .spawn()
+                .expect("the program starts")
+        })
+        .collect();
+    assert!(started.into_iter().map(cost_of).all(|(status, _)| status.success()));
+    start.elapsed().as_secs_f64()
+}
+
+/// Four runners far from the database: 200 jobs of 2 s.
+fn be_far(cluster: &Cluster) {
+    report("\nround trip   seconds   of local   limit   void intents");
+    let mut local = None;
+    for (millis, limit) in [(0, 1.0), (100, 1.5), (300, 3.0)] {
+        let database = cluster.database();
+        let seconds = seconds_of(&database, cluster, 4, 200, "60", Duration::from_millis(millis));
+        let ratio = seconds / *local.get_or_insert(seconds);
+        let void = number(&database, "SELECT count(*) FROM shotlist.attempt WHERE state = 'void'");
+        report(&format!("{millis:>7} ms {seconds:>9.1} {ratio:>10.2} {limit:>7.1} {void:>14.0}"));
+    }
+}
+
+/// One runner in a ledger of 1,000,000 attempts: 300 jobs of 0.2 s.
+fn fill(cluster: &Cluster) {
+    let seconds = |is_filled: bool| {
+        let database = cluster.database();
+        if is_filled {
+            seconds_of(&database, cluster, 1, 1, "600", Duration::ZERO);
+            database.sql(OLD);
+        }
+        seconds_of(&database, cluster, 1, 300, "600", Duration::ZERO)
+    };
+    let (empty, filled) = (seconds(false), seconds(true));
+    report(&format!(
+        "\n300 jobs: {empty:.1} s in an empty ledger, {filled:.1} s among 1,000,000 attempts: {:.2} (limit 1.3)",
+        filled / empty
+    ));
 }
 
 /// So many runners share the jobs.

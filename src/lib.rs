@@ -74,7 +74,7 @@
 //! | jobs in a manifest | 100,000 | a plan in 0.7 s and 190 MB, of the rows of a table in 0.4 s | 200,000 jobs and 64 MiB of text are limits, told before memory is short. 1,000,000 would be 7 s and 1.9 GB (reckoned): all jobs are in memory. It would take a plan that is made piece by piece and keeps only what is due |
 //! | tasks outstanding | 100,000 | 100,000 submitted in 11 s, 490 MB, 4.4 polls a task, 0.6 ms of processor time a job with all reports | the service's own limit. In the program, memory: 5 kB a task; then polls, 5 a task, at 0.05 ms each |
 //! | attempts in a ledger | 1,000,000 | `status` of a batch in 17 ms, `spend` of a month in 70 ms, 0.9 kB each | `spend` of a long span: it reads what the span holds, 0.8 µs an attempt. With 10,000,000, a month in 0.7 s and a year in 8 s (reckoned): it would take sums by day that are kept with each commit. `status` reads one batch, however long the books are |
-//! | runners of one ledger | 8 | 0.66 of the jobs a second that one has on the same two cores | the one lock under which intents are decided: 420 jobs a second and more. Past that, a ledger for each account |
+//! | runners of one ledger | 8 | 0.82 of the jobs a second that one has on the same two cores | the one lock under which intents are decided: 440 jobs a second and more. Past that, a ledger for each account |
 //! | cards of a page | 5,000 | 10 ms of work a frame while somebody scrolls, as with 500: the rows that are near are laid out, and have players | a page of 10,000 is 16 MB; a batch for each part, as `for_each` and `--batch` make them |
 
 mod bill;

@@ -19,9 +19,9 @@ use super::slots::{Slot, Slots, Turn};
 use super::spend_guard::SpendGuard;
 use super::stop::StopReason;
 use super::trust::{Permit, Trust};
-use crate::domain::{Account, AttemptId, Job, JobId, ServiceError, TaskNames, with_causes};
+use crate::domain::{Account, AttemptId, Job, JobId, SendBy, ServiceError, TaskNames, with_causes};
 use crate::ledger::{Approval, Event, HeldBatch, Intent, LedgerError, RunLimit, SpendLimit};
-use crate::service::{SendBy, Submission, VideoService};
+use crate::service::{Submission, VideoService};
 
 /// How often a submission is tried of which not a byte was sent, before a service that never answered in this run counts
 /// as out of reach.
@@ -114,8 +114,6 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
                     .stop_because(StopReason::SpendLimit, format!("{} would pass the limit on spending", job.id));
                 return Submitted::Nothing;
             }
-            // From before the commit on: the time until its acknowledgement counts, too.
-            let send_by = self.ledger.send_within().map(SendBy::within);
             let attempt = match self.ledger.intend(self.intent(job, known)).await {
                 Ok(attempt) => attempt,
                 Err(LedgerError::Later(wait)) => {
@@ -135,6 +133,17 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
             if self.gateway.stop.forbids_sending() {
                 self.write(attempt, Event::Withdrawn).await;
                 return Submitted::Nothing;
+            }
+            let send_by = self.ledger.send_by(attempt);
+            // That says nothing about the service.
+            if send_by.is_some_and(SendBy::is_over) {
+                drop(permit);
+                turn.is_over();
+                self.write(attempt, Event::Withdrawn).await;
+                let message =
+                    "the ledger answered too late to submit a job, which is tried again; is its connection slow?";
+                (self.gateway.tell)(RunEvent::Warned { message: message.to_owned() });
+                continue;
             }
             // Boxed: it is large, and every job that waits would otherwise keep room for it.
             match Box::pin(self.gateway.service.submit(&job.request, send_by)).await {

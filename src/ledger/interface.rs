@@ -12,8 +12,8 @@ use super::{
     Spending, Unavailable,
 };
 use crate::domain::{
-    Account, Attempt, AttemptId, AttemptState, BatchKey, Fingerprint, Freeze, History, JobId, Label, Move, TaskId,
-    TaskNames, UnfinishedRetake, Usd,
+    Account, Attempt, AttemptId, AttemptState, BatchKey, Fingerprint, Freeze, History, JobId, Label, Move, SendBy,
+    TaskId, TaskNames, UnfinishedRetake, Usd,
 };
 
 /// The books of many batches. What is read here needs no lock, changes nothing, and is what was durable a moment ago.
@@ -196,8 +196,9 @@ pub trait HeldBatch: Sync {
         1
     }
 
-    /// Within what time after an intent the first byte must leave, where others go on without a runner that stands still.
-    fn send_within(&self) -> Option<Duration> {
+    /// The moment until which the submission of a new intent may leave, if others take over from a runner that stands still. Asked once for an
+    /// attempt.
+    fn send_by(&self, _attempt: AttemptId) -> Option<SendBy> {
         None
     }
 

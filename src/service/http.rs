@@ -17,8 +17,8 @@ use super::classify::{self, Answer};
 use super::clients::{ClientError, Trusted, build};
 use super::endpoint::is_loopback;
 use super::kept::{IDLE, KeptConnections, Passage};
-use super::{Credentials, Endpoint, FinalWords, PollAnswer, SendBy, Submission, VideoService, mask, send_by};
-use crate::domain::{Request, ServiceError, TaskId, causes};
+use super::{Credentials, Endpoint, FinalWords, PollAnswer, Submission, VideoService, mask, send_by};
+use crate::domain::{Request, SendBy, ServiceError, TaskId, causes};
 
 /// How long to wait for the answer to a submission. Generous: when it runs out, the job is in doubt.
 const SUBMIT_TIMEOUT: Duration = Duration::from_mins(3);

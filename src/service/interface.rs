@@ -3,8 +3,8 @@
 use std::future::Future;
 use std::time::Duration;
 
-use super::send_by::SendBy;
 use super::wire::{Echo, TaskReport};
+use crate::domain::SendBy;
 use crate::domain::{Request, ServiceError, TaskId, TaskNames};
 
 /// What can be asked of the service.

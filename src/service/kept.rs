@@ -35,7 +35,7 @@ use std::time::{Duration, Instant};
 use reqwest::Client;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::SendBy;
+use crate::domain::SendBy;
 
 /// How long a connection may have been silent. Servers wait for some seconds at least: nginx for 75, Node.js and uvicorn for 5.
 pub(super) const IDLE: Duration = Duration::from_secs(1);

@@ -29,5 +29,4 @@ pub use endpoint::{Endpoint, InvalidEndpoint};
 pub use http::HttpService;
 pub use interface::{PollAnswer, Submission, VideoService};
 pub use key::{ApiKey, InvalidKey};
-pub use send_by::SendBy;
 pub use wire::{Echo, FinalWords, Status, TaskReport};

@@ -1,12 +1,13 @@
 //! Connections that break at any point, and a server that goes and comes: nobody pays twice, and nobody is left in doubt.
 
 use std::process::Child;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::cluster::{Cluster, as_postgres, folder, free_port};
 use crate::proxy::Proxy;
 use crate::support::{Ended, Program, wait_until};
-use crate::team::{Team, all_end, quick};
+use crate::team::{Team, all_end, murdered, quick};
 
 fn is_running(children: &mut [Child]) -> bool {
     children.iter_mut().any(|child| child.try_wait().expect("a status").is_none())
@@ -38,24 +39,39 @@ fn backends_that_are_terminated_at_random_leave_no_doubt() {
     assert_eq!(team.agree(), (300, 0));
 }
 
+/// Four runners far away, two of which are killed, behind a proxy that cuts, stalls, and loses answers to COMMIT.
 #[test]
-fn connections_that_are_cut_or_stall_anywhere_leave_no_doubt() {
-    let mut team = Team { haste: PATIENT, ..Team::new(3, 300) };
+fn three_hundred_cuts_and_two_kills_buy_nothing_twice() {
+    let mut team = Team::on(Cluster::shared().database(), 4, 400, &["--speed", "20"]);
+    team.haste = PATIENT;
     let proxy = Proxy::to(Cluster::shared().port);
+    proxy.delay(Duration::from_millis(4));
+    proxy.lose_commits(10);
     team.ledger = format!("postgres://postgres@127.0.0.1:{}/{}", proxy.port(), team.database.name);
-    troubled(&team, || {
-        std::thread::sleep(Duration::from_millis(fastrand::u64(10..120)));
-        if fastrand::u32(0..3) == 0 {
-            proxy.stall(true);
-            std::thread::sleep(Duration::from_millis(fastrand::u64(10..200)));
-            proxy.stall(false);
-        } else {
-            proxy.cut();
+    let mut running = team.all_at_once(&[]);
+    let mut kills = 0;
+    let cuts = || proxy.cuts.load(Ordering::Relaxed) + proxy.lost_commits.load(Ordering::Relaxed);
+    while is_running(&mut running) {
+        std::thread::sleep(Duration::from_millis(fastrand::u64(20..120)));
+        match fastrand::u32(0..5) {
+            0 => {
+                proxy.stall(true);
+                std::thread::sleep(Duration::from_millis(fastrand::u64(10..200)));
+                proxy.stall(false);
+            }
+            _ => proxy.cut(),
         }
-    });
-    let cuts = proxy.cuts.load(std::sync::atomic::Ordering::Relaxed);
-    assert!(cuts > 10, "only {cuts} cuts");
-    assert_eq!(team.agree(), (300, 0));
+        if kills < 2 && cuts() > 100 * (kills + 1) {
+            kills += 1;
+            murdered(running.remove(0));
+            running.push(team.run(kills - 1, &[]).starts());
+        }
+    }
+    let (cuts, lost) = (cuts(), proxy.lost_commits.load(Ordering::Relaxed));
+    assert!(cuts >= 300 && lost >= 10 && kills == 2, "only {cuts} cuts, {lost} lost answers, {kills} kills");
+    all_end(running, &[0, 7]);
+    let (charges, doubts) = team.agree();
+    assert!(charges + doubts >= 400 && doubts <= 2 * 4, "{charges} charges, {doubts} doubts");
 }
 
 /// A connection that is silent for longer than anybody waits is broken, whatever the system says of it.

@@ -2,6 +2,8 @@
 
 pub use shotlist::ledger::*;
 
+#[path = "distance.rs"]
+mod distance;
 #[path = "sharing.rs"]
 mod sharing;
 #[expect(dead_code, reason = "a file has one runner at a batch")]

@@ -1,10 +1,10 @@
-//! Somebody in between: a proxy that cuts connections, lets them stall, and leads elsewhere.
+//! A proxy that cuts connections, lets them stall, delays them, counts round trips, and leads elsewhere.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
 
 /// What is done to connections.
 #[derive(Default)]
@@ -14,7 +14,22 @@ pub struct Proxy {
     is_closed: AtomicBool,
     open: Mutex<Vec<TcpStream>>,
     pub cuts: AtomicUsize,
+    /// How often a client wrote after the server had answered.
+    pub round_trips: AtomicUsize,
+    has_answered: AtomicBool,
+    /// How long bytes take in each direction, in microseconds.
+    delay_us: AtomicU64,
+    /// Of a hundred answers to COMMIT, how many are lost with their connection, and how many were so far.
+    lost_percent: AtomicUsize,
+    pub lost_commits: AtomicUsize,
     port: AtomicU16,
+}
+
+/// Who writes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum From {
+    Client,
+    Server,
 }
 
 impl Proxy {
@@ -33,8 +48,9 @@ impl Proxy {
                 let Ok(server) = TcpStream::connect(("127.0.0.1", own.target.load(Ordering::Relaxed))) else {
                     continue;
                 };
-                own.carry(&client, &server);
-                own.carry(&server, &client);
+                let loses_answer = Arc::new(AtomicBool::new(false));
+                own.carry(&client, &server, From::Client, &loses_answer);
+                own.carry(&server, &client, From::Server, &loses_answer);
                 own.open.lock().expect("no panic").extend([client, server]);
             }
         });
@@ -45,22 +61,70 @@ impl Proxy {
         self.port.load(Ordering::Relaxed)
     }
 
-    fn carry(self: &Arc<Self>, from: &TcpStream, to: &TcpStream) {
+    fn carry(self: &Arc<Self>, from: &TcpStream, to: &TcpStream, who: From, loses_answer: &Arc<AtomicBool>) {
         let (mut from, mut to) = (from.try_clone().expect("a stream"), to.try_clone().expect("a stream"));
-        let own = Arc::clone(self);
+        for stream in [&from, &to] {
+            stream.set_nodelay(true).expect("an option");
+        }
+        let (own, loses_answer) = (Arc::clone(self), Arc::clone(loses_answer));
+        let (arrive, arrived) = mpsc::channel::<(Instant, Vec<u8>)>();
         std::thread::spawn(move || {
             let mut bytes = [0; 16384];
             while let Ok(count @ 1..) = from.read(&mut bytes) {
+                own.count(who);
+                match who {
+                    From::Client => {
+                        let is_commit = bytes[..count].windows(7).any(|some| some == b"COMMIT\0");
+                        loses_answer.store(is_commit && own.loses_this(), Ordering::Relaxed);
+                    }
+                    // The server has answered, so it has committed.
+                    From::Server if loses_answer.load(Ordering::Relaxed) => {
+                        own.lost_commits.fetch_add(1, Ordering::Relaxed);
+                        break;
+                    }
+                    From::Server => {}
+                }
+                let delay = Duration::from_micros(own.delay_us.load(Ordering::Relaxed));
+                if arrive.send((Instant::now() + delay, bytes[..count].to_vec())).is_err() {
+                    break;
+                }
+            }
+            drop(from.shutdown(Shutdown::Both));
+        });
+        let own = Arc::clone(self);
+        std::thread::spawn(move || {
+            for (due, bytes) in arrived {
+                std::thread::sleep(due.saturating_duration_since(Instant::now()));
                 while own.is_stalled.load(Ordering::Relaxed) {
                     std::thread::sleep(Duration::from_millis(5));
                 }
-                if to.write_all(&bytes[..count]).is_err() {
+                if to.write_all(&bytes).is_err() {
                     break;
                 }
             }
             drop(to.shutdown(Shutdown::Both));
-            drop(from.shutdown(Shutdown::Both));
         });
+    }
+
+    /// Loses so many of a hundred answers to COMMIT.
+    pub fn lose_commits(&self, percent: usize) {
+        self.lost_percent.store(percent, Ordering::Relaxed);
+    }
+
+    fn loses_this(&self) -> bool {
+        fastrand::usize(0..100) < self.lost_percent.load(Ordering::Relaxed)
+    }
+
+    fn count(&self, who: From) {
+        let had_answered = self.has_answered.swap(who == From::Server, Ordering::Relaxed);
+        if who == From::Client && had_answered {
+            self.round_trips.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Delays everything, so that a round trip takes this long at least.
+    pub fn delay(&self, round_trip: Duration) {
+        self.delay_us.store(u64::try_from(round_trip.as_micros()).expect("small") / 2, Ordering::Relaxed);
     }
 
     /// Cuts every connection, wherever it is.

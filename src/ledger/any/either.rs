@@ -7,8 +7,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::domain::{
-    Account, Attempt, AttemptId, AttemptState, BatchKey, Fingerprint, Freeze, History, JobId, Label, Move, TaskId,
-    TaskNames, UnfinishedRetake, Usd,
+    Account, Attempt, AttemptId, AttemptState, BatchKey, Fingerprint, Freeze, History, JobId, Label, Move, SendBy,
+    TaskId, TaskNames, UnfinishedRetake, Usd,
 };
 use crate::ledger::{
     BoughtElsewhere, Event, HeldBatch, HoldError, Intent, Joining, Ledger, LedgerError, OpenElsewhere, Others,
@@ -206,8 +206,8 @@ impl HeldBatch for AnyBatch {
         either!(self, it => it.sharing())
     }
 
-    fn send_within(&self) -> Option<Duration> {
-        either!(self, it => it.send_within())
+    fn send_by(&self, attempt: AttemptId) -> Option<SendBy> {
+        either!(self, it => it.send_by(attempt))
     }
 
     fn hurry(&self) {

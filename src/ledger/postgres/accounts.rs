@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio_postgres::Transaction;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::error::PostgresError;
 use super::rows::{restored, storable};
 use super::runner::micros;
-use super::transaction::NOW;
+use super::transaction::{NOW, Transaction};
 use crate::domain::Account;
 
 /// A picture, and who gave it an address.

@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use tokio_postgres::Transaction;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::error::PostgresError;
 use super::runner::Runner;
+use super::transaction::Transaction;
 use crate::domain::{AttemptId, BatchKey};
 use crate::ledger::{Joining, LedgerError, Others};
 

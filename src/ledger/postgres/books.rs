@@ -1,10 +1,10 @@
 //! Sums over all batches: what a limit has left, and what `spend` shows.
 
 use jiff::Timestamp;
-use tokio_postgres::Transaction;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::error::PostgresError;
+use super::transaction::Transaction;
 use crate::domain::{AttemptState, BatchKey, Charge, Label, Usd};
 use crate::ledger::Spending;
 use crate::ledger::stored::{Unreadable, billed_named, charging_named};

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::MutexGuard;
+use tokio_postgres::Client;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Transaction};
 
 use super::address::PostgresAddress;
 use super::connect::{check_that_it_lasts, connect};
@@ -16,7 +16,7 @@ use super::error::is_lost;
 use super::held::{PostgresBatch, WriterHandle};
 use super::kind::Kind;
 use super::schema::{Found, IS_ALONE, TIMELINE, create, recognise};
-use super::transaction::Begin;
+use super::transaction::Transaction;
 use super::{books, gate, limits, read, runners, transfer};
 use crate::domain::{Attempt, AttemptState, BatchKey, Fingerprint, Freeze, History, JobId, Label, TaskId, Usd};
 use crate::ledger::transfer::Books;
@@ -39,7 +39,7 @@ const STILL_TOLD: Duration = Duration::from_hours(24);
 pub struct PostgresLedger {
     address: PostgresAddress,
     kind: Kind,
-    reader: Arc<tokio::sync::Mutex<Option<Client>>>,
+    reader: Arc<tokio::sync::Mutex<Connection>>,
     writer: Arc<Mutex<Weak<WriterHandle>>>,
 }
 
@@ -50,8 +50,8 @@ macro_rules! ask {
         let mut tries = 0;
         loop {
             let asked = async {
-                let mut reader = $self.reader().await?;
-                let Some($look) = reader.begin().await? else { return Ok($nothing) };
+                let reader = $self.reader().await?;
+                let Some($look) = reader.begin() else { return Ok($nothing) };
                 $question.await
             };
             let asked = tokio::time::timeout(MOST_PATIENCE, asked).await;
@@ -81,20 +81,16 @@ impl PostgresLedger {
 
     /// The connection that reads; none if there is no ledger.
     async fn reader(&self) -> Result<Reader<'_>, PostgresError> {
-        let mut client = self.reader.lock().await;
-        // One that was at rest may have been closed by whoever stands in between.
-        if let Some(idle) = client.as_ref()
-            && idle.simple_query("").await.is_err()
+        let mut connection = self.reader.lock().await;
+        if connection.client.as_ref().is_none_or(Client::is_closed) {
+            *connection = Connection { client: Some(connect(&self.address).await?), has_ledger: false };
+        }
+        if !connection.has_ledger
+            && let Some(client) = &connection.client
         {
-            *client = None;
+            connection.has_ledger = recognise(client, self.kind).await? == Found::Ledger;
         }
-        if client.is_none() {
-            let new = connect(&self.address).await?;
-            if recognise(&new, self.kind).await? == Found::Ledger {
-                *client = Some(new);
-            }
-        }
-        Ok(Reader { client, kind: self.kind })
+        Ok(Reader { connection, kind: self.kind })
     }
 
     /// A connection that writes what is no purchase, to a ledger that is made if there is none.
@@ -108,10 +104,10 @@ impl PostgresLedger {
     }
 
     async fn write(&self, sql: &str, values: &[(&(dyn ToSql + Sync), Type)]) -> Result<(), PostgresError> {
-        let mut client = self.writable().await?;
-        let transaction = Begin::writing(&mut client, self.kind).await?;
+        let client = self.writable().await?;
+        let transaction = Transaction::writing(&client, self.kind);
         transaction.execute_typed(sql, values).await.map_err(PostgresError::of_statement)?;
-        Ok(transaction.commit().await?)
+        transaction.commit().await
     }
 
     /// How many tasks all runners together may have at the service; without a number, as many as the most that one of them was given.
@@ -137,7 +133,7 @@ impl PostgresLedger {
 
     /// Whether there is a ledger in the database.
     pub async fn exists(&self) -> Result<bool, Unavailable> {
-        Ok(self.reader().await?.client.is_some())
+        Ok(self.reader().await?.connection.has_ledger)
     }
 
     /// Changes the reason of a freeze, or ends it, and leaves the rest of a failover as it is.
@@ -147,21 +143,21 @@ impl PostgresLedger {
 
     /// Freezes purchases in the transaction that finds no live runner. Changes nothing if there is one.
     pub(in crate::ledger) async fn freeze_for_copy(&self, why: &str) -> Result<(), CopyError> {
-        let mut client = self.existing().await?;
-        let transaction = Begin::writing(&mut client, self.kind).await?;
+        let client = self.existing().await?;
+        let transaction = Transaction::writing(&client, self.kind);
         if let Some(runners) = transfer::at_it(&transaction).await? {
             return Err(CopyError::Busy(runners));
         }
         let freeze = "UPDATE ledger SET stopped = $1 WHERE id = 1";
         let frozen = transaction.execute_typed(freeze, &[(&why, Type::TEXT)]).await;
         frozen.map_err(PostgresError::of_statement)?;
-        Ok(transaction.commit().await.map_err(PostgresError::from)?)
+        Ok(transaction.commit().await?)
     }
 
     /// Reads everything as it is at one moment.
     pub(in crate::ledger) async fn take_all(&self) -> Result<Books, CopyError> {
-        let mut client = self.existing().await?;
-        let transaction = Begin::reading(&mut client, self.kind).await?;
+        let client = self.existing().await?;
+        let transaction = Transaction::reading(&client, self.kind);
         Ok(transfer::take_all(&transaction).await?)
     }
 
@@ -176,13 +172,13 @@ impl PostgresLedger {
 
     /// Writes everything into a ledger that is new or empty.
     pub(in crate::ledger) async fn fill(&self, books: Books) -> Result<(), CopyError> {
-        let mut client = self.writable().await?;
-        let transaction = Begin::writing(&mut client, self.kind).await?;
+        let client = self.writable().await?;
+        let transaction = Transaction::writing(&client, self.kind);
         if !transfer::is_empty(&transaction).await? {
             return Err(CopyError::NotEmpty(self.to_string()));
         }
         transfer::fill(&transaction, &books).await?;
-        Ok(transaction.commit().await.map_err(PostgresError::from)?)
+        Ok(transaction.commit().await?)
     }
 
     /// The writer of this process, which is started for the first batch that is held.
@@ -271,10 +267,10 @@ impl Ledger for PostgresLedger {
     }
 
     async fn set_owner_limit(&self, limit: OwnerLimit, is_kept: bool) -> Result<(), Unavailable> {
-        let mut client = self.writable().await?;
-        let transaction = Begin::writing(&mut client, self.kind).await.map_err(Unavailable::from)?;
+        let client = self.writable().await?;
+        let transaction = Transaction::writing(&client, self.kind);
         limits::set(&transaction, &limit, is_kept).await?;
-        Ok(transaction.commit().await.map_err(PostgresError::from)?)
+        Ok(transaction.commit().await?)
     }
 
     async fn runners(&self) -> Result<Vec<RunnerSeen>, Unavailable> {
@@ -282,16 +278,24 @@ impl Ledger for PostgresLedger {
     }
 }
 
-/// The connection that reads, while a question is asked.
+/// The connection that reads.
+#[derive(Debug, Default)]
+struct Connection {
+    client: Option<Client>,
+    /// True once a ledger was found.
+    has_ledger: bool,
+}
+
+/// The connection that reads, while it does.
 struct Reader<'l> {
-    client: MutexGuard<'l, Option<Client>>,
+    connection: MutexGuard<'l, Connection>,
     kind: Kind,
 }
 
 impl Reader<'_> {
     /// Everything as it is at this moment; nothing if there is no ledger.
-    async fn begin(&mut self) -> Result<Option<Transaction<'_>>, PostgresError> {
-        let Some(client) = self.client.as_mut() else { return Ok(None) };
-        Ok(Some(Begin::reading(client, self.kind).await?))
+    fn begin(&self) -> Option<Transaction<'_>> {
+        let Connection { client, has_ledger } = &*self.connection;
+        client.as_ref().filter(|_| *has_ledger).map(|client| Transaction::reading(client, self.kind))
     }
 }

@@ -2,6 +2,7 @@
 
 use tokio_postgres::error::SqlState;
 
+use super::standing::Standing;
 use crate::ledger::stored::Unreadable;
 use crate::ledger::{LedgerError, Unavailable};
 
@@ -42,6 +43,9 @@ pub(super) enum PostgresError {
     Thread(#[source] std::io::Error),
     #[error("another process writes under the name of this runner")]
     Impersonated,
+    /// Never leaves the writer.
+    #[error("this runner's own writes are unsettled")]
+    Unsettled(Standing),
 }
 
 impl PostgresError {
@@ -69,7 +73,7 @@ impl PostgresError {
             Self::Sql(_) => {
                 "if it says that a right is missing, let the owner grant it; otherwise look into the server's log"
             }
-            Self::Unreadable(_) | Self::Impersonated => {
+            Self::Unreadable(_) | Self::Impersonated | Self::Unsettled(_) => {
                 "somebody else has changed the ledger: find out who, and let nobody buy until then (shotlist limit set --stop)"
             }
             Self::Thread(_) => "the system gives no thread: close other programs",

@@ -7,12 +7,11 @@
 //! Without such a standby, the ledger says so from its first row on: a standby may have the ledger, but not the first intent.
 
 use jiff::Timestamp;
-use tokio_postgres::Transaction;
 use tokio_postgres::types::Type;
 
 use super::error::PostgresError;
 use super::schema::{IS_ALONE, TIMELINE};
-use super::transaction::NOW;
+use super::transaction::{NOW, Transaction};
 use crate::domain::Freeze;
 
 /// The loss that a change of timeline shows.

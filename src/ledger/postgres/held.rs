@@ -15,7 +15,7 @@ use super::error::PostgresError;
 use super::kind::Kind;
 use super::orders::{Answer, Order};
 use super::writer::{Shared, Writer};
-use crate::domain::{Account, AttemptId, BatchKey, JobId, Move, TaskNames, UnfinishedRetake};
+use crate::domain::{Account, AttemptId, BatchKey, JobId, Move, SendBy, TaskNames, UnfinishedRetake};
 use crate::ledger::times::Times;
 use crate::ledger::{Event, HeldBatch, Intent, Joining, LedgerError, Others};
 
@@ -208,8 +208,10 @@ impl HeldBatch for PostgresBatch {
         self.writer.shared.alive.load(Ordering::Relaxed).max(1)
     }
 
-    fn send_within(&self) -> Option<Duration> {
-        Some(self.writer.times.send)
+    fn send_by(&self, attempt: AttemptId) -> Option<SendBy> {
+        let known = self.writer.shared.send_by.lock().unwrap_or_else(PoisonError::into_inner).remove(&attempt);
+        // Of an attempt that it did not just write, nothing may leave.
+        Some(known.unwrap_or_else(|| SendBy::within(Duration::ZERO)))
     }
 
     fn hurry(&self) {

@@ -8,7 +8,6 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio_postgres::Transaction;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::error::PostgresError;
@@ -17,53 +16,98 @@ use super::limits;
 use super::room::{Room, room};
 use super::rows::{self, Row};
 use super::runner::Runner;
-use super::spending::{Asked, Spending};
-use crate::domain::{Attempt, AttemptId, AttemptState, BatchKey, JobId, Particulars};
+use super::spending::{Asked, Spending, Sums};
+use super::standing::Standing;
+use super::transaction::{Opening, Sent, Transaction};
+use crate::domain::{Account, Attempt, AttemptId, AttemptState, BatchKey, JobId, Particulars};
 use crate::ledger::times::Times;
-use crate::ledger::{Intent, LedgerError};
+use crate::ledger::{Intent, LedgerError, SpendLimit};
 
 /// When the numbers of attempts begin, in milliseconds since 1970: 2020-01-01.
 const FIRST_MS: i64 = 1_577_836_800_000;
 /// How many bits of a number are chance.
 const CHANCE_BITS: u32 = 22;
 
+/// Forgets why jobs were not sent, because they are sent now: rows of attempts, as JSON.
+const FORGET_WHY_UNSENT: &str =
+    "DELETE FROM unsent USING json_populate_recordset(NULL::attempt, $1::text::json) AS sent
+     WHERE unsent.batch = sent.batch AND unsent.job = sent.job";
+
 /// What came of an intent.
 pub(super) type Answer = Result<Row, LedgerError>;
+
+/// Intents that came in together.
+pub(super) struct Question<'a> {
+    pub(super) asked: &'a [Asked<'a>],
+    /// The newest attempt of each batch that this runner has seen.
+    pub(super) seen: &'a HashMap<i64, i64>,
+    /// The ledger limits, as far as they are known. If they are others now, their sums take a round trip more.
+    pub(super) limits: &'a [SpendLimit],
+}
 
 /// What came of the intents of one commit.
 #[derive(Clone, Default)]
 pub(super) struct Decided {
     /// For each of them, in their order.
     pub(super) answers: Vec<Answer>,
-    /// How many runners live, if that was looked up.
-    pub(super) alive: Option<u32>,
+    /// What other runners have taken meanwhile.
+    pub(super) taken: Vec<Taken>,
+    /// What was found besides, unless purchases are frozen or this runner has expired.
+    pub(super) facts: Option<Facts>,
 }
 
-/// Decides on intents, and writes those that may be sent.
+/// What intents find that concerns later ones.
+#[derive(Clone)]
+pub(super) struct Facts {
+    /// How many runners live.
+    pub(super) alive: u32,
+    /// The ledger limits.
+    pub(super) limits: Vec<SpendLimit>,
+}
+
+/// Decides on intents, and writes those that may be sent. One round trip locks the ledger's row and asks for all facts, another one
+/// writes and commits.
 pub(super) async fn intend(
     transaction: &Transaction<'_>,
     runner: &Runner,
-    asked: &[Asked<'_>],
+    opening: Opening<'_>,
+    Question { asked, seen, limits: known_limits }: Question<'_>,
     times: &Times,
 ) -> Result<Decided, PostgresError> {
-    let gate = gate(transaction).await?;
-    let (now_us, first) = match (gate, asked.first()) {
-        (_, None) => return Ok(Decided::default()),
-        (Gate::Open(now_us), Some(first)) => (now_us, first),
-        (Gate::Frozen(freeze), _) => {
-            let answers = asked.iter().map(|_| Err(LedgerError::Frozen(freeze.clone()))).collect();
-            return Ok(Decided { answers, alive: None });
-        }
+    let Some(first) = asked.first() else {
+        return opening.await.map(|_| Decided::default());
+    };
+    let account = &first.intent.account;
+    let batches: Vec<i64> = asked.iter().map(|asked| asked.batch).collect::<HashSet<_>>().into_iter().collect();
+    let opened = Sent::now(opening).await;
+    let gate = Sent::now(gate(transaction)).await;
+    // Behind the lock: each statement sees what was committed before it.
+    let room = Sent::now(room(transaction, runner, account, times)).await;
+    let newest = Sent::now(newest_id(transaction, &batches)).await;
+    let claimed = Sent::now(claimed(transaction, runner, asked)).await;
+    let bought = Sent::now(bought_as_approved(transaction, asked)).await;
+    let repeats = Sent::now(paid_elsewhere(transaction, asked)).await;
+    let taken = Sent::now(taken_by_others(transaction, runner, asked, seen)).await;
+    let limits = Sent::now(limits::read(transaction)).await;
+    let sums = Sent::now(Sums::read(transaction, asked, known_limits)).await;
+    let refuse = |error: LedgerError| {
+        let answers = asked.iter().map(|_| Err(error.clone())).collect();
+        Decided { answers, ..Decided::default() }
+    };
+    if opened.answer().await? == Standing::Dead {
+        return Ok(refuse(LedgerError::DeclaredDead));
+    }
+    let now_us = match gate.answer().await? {
+        Gate::Open(now_us) => now_us,
+        Gate::Frozen(freeze) => return Ok(refuse(LedgerError::Frozen(freeze))),
     };
     let now = Timestamp::from_microsecond(now_us).unwrap_or(Timestamp::MAX);
-    let account = &first.intent.account;
-    let room = room(transaction, runner, account, now_us, times).await?;
-    let batches: Vec<i64> = asked.iter().map(|asked| asked.batch).collect::<HashSet<_>>().into_iter().collect();
-    let mut next = next_id(transaction, &batches, now_us).await?;
-    let claimed = claimed(transaction, runner, asked).await?;
-    let mut bought = bought_as_approved(transaction, asked).await?;
-    let repeats = paid_elsewhere(transaction, asked).await?;
-    let mut spending = Spending::new(now, limits::read(transaction).await?);
+    let room = room.answer().await?;
+    let mut next = next_id(newest.answer().await?, now_us);
+    let (claimed, mut bought) = (claimed.answer().await?, bought.answer().await?);
+    let (repeats, taken_by_others) = (repeats.answer().await?, taken.answer().await?);
+    let limits: Vec<SpendLimit> = limits.answer().await?.iter().map(|limit| limit.at(now)).collect();
+    let mut spending = Spending::new(&limits, sums.answer().await?);
     let mut answers = Vec::with_capacity(asked.len());
     let (mut taken, mut claims) = (0, HashSet::new());
     for (place, one @ Asked { batch, intent }) in asked.iter().enumerate() {
@@ -103,24 +147,48 @@ pub(super) async fn intend(
     }
     let written: Vec<&Row> = answers.iter().filter_map(|answer| answer.as_ref().ok()).collect();
     if answers.iter().any(|answer| matches!(answer, Err(LedgerError::Later(_)))) {
-        runner.wait(transaction).await?;
+        runner.wait(transaction);
     }
     if !written.is_empty() {
-        rows::insert(transaction, &written).await?;
-        forget_why_unsent(transaction, &written).await?;
+        rows::insert_last(transaction, &written);
+        transaction.execute_last(FORGET_WHY_UNSENT, rows::as_json(&written));
     }
-    let alive = if let Room::Free(_, alive) = room { Some(alive) } else { None };
-    Ok(Decided { answers, alive })
+    let facts = if let Room::Free(_, alive) = room { Some(Facts { alive, limits }) } else { None };
+    Ok(Decided { answers, taken: taken_by_others, facts })
 }
 
-/// A number that is higher than those before it in its batch, and that hardly another runner has thought of: the clock and chance make it, so that
-/// a database that has forgotten an attempt does not give its number to the next. The primary key refuses one that is there.
-async fn next_id(transaction: &Transaction<'_>, batches: &[i64], now: i64) -> Result<i64, PostgresError> {
+/// The highest number of an attempt of these batches; 0 without one.
+async fn newest_id(transaction: &Transaction<'_>, batches: &[i64]) -> Result<i64, PostgresError> {
     let sql = "SELECT coalesce(max(newest), 0) FROM unnest($1) AS of
          CROSS JOIN LATERAL (SELECT max(id) AS newest FROM attempt WHERE batch = of) AS attempts";
-    let newest: i64 = transaction.query_typed_one(sql, &[(&batches, Type::INT8_ARRAY)]).await?.try_get(0)?;
+    Ok(transaction.query_typed_one(sql, &[(&batches, Type::INT8_ARRAY)]).await?.try_get(0)?)
+}
+
+/// The wait until a slot for this runner may be free; zero if one is. Takes no lock that others wait for: where slots are short, most of what is
+/// asked is whether there is one.
+pub(super) async fn wait_for_slot(
+    transaction: &Transaction<'_>,
+    runner: &Runner,
+    opening: Opening<'_>,
+    account: &Account,
+    times: &Times,
+) -> Result<Duration, PostgresError> {
+    let opened = Sent::now(opening).await;
+    let room = Sent::now(room(transaction, runner, account, times)).await;
+    opened.answer().await?;
+    runner.wait(transaction);
+    Ok(match room.answer().await? {
+        Room::Paused(wait) => wait,
+        Room::Free(..=0, _) => times.look_again,
+        Room::Free(..) => Duration::ZERO,
+    })
+}
+
+/// A number that is higher than the newest of its batch, and that hardly another runner has thought of: the clock and chance make it, so that
+/// a database that has forgotten an attempt does not give its number to the next. The primary key refuses one that is there.
+fn next_id(newest: i64, now: i64) -> i64 {
     let by_the_clock = ((now / 1000 - FIRST_MS).max(0) << CHANCE_BITS) + fastrand::i64(0..1 << (CHANCE_BITS - 1));
-    Ok(by_the_clock.max(newest))
+    by_the_clock.max(newest)
 }
 
 /// The places of intents whose job is another's: an attempt of it is open, or was made since the job was found to be due. What another
@@ -273,13 +341,4 @@ fn attempt(intent: &Intent, id: AttemptId, now: Timestamp) -> Attempt {
             ..Particulars::default()
         },
     }
-}
-
-/// Forgets why jobs were not sent, because they are sent now.
-async fn forget_why_unsent(transaction: &Transaction<'_>, written: &[&Row]) -> Result<(), PostgresError> {
-    let sql = "DELETE FROM unsent USING unnest($1, $2) AS sent (its_batch, its_job) WHERE batch = its_batch AND job = its_job";
-    let batches: Vec<i64> = written.iter().map(|row| row.batch).collect();
-    let jobs: Vec<&str> = written.iter().map(|row| row.stored.job.as_str()).collect();
-    transaction.execute_typed(sql, &[(&batches, Type::INT8_ARRAY), (&jobs, Type::TEXT_ARRAY)]).await?;
-    Ok(())
 }

@@ -1,11 +1,10 @@
 //! What is written of jobs, besides their attempts: why one was not sent, new ids, and another account.
 
-use tokio_postgres::Transaction;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::error::PostgresError;
 use super::rows::storable;
-use super::transaction::NOW;
+use super::transaction::{NOW, Transaction};
 use crate::domain::{Account, JobId, Move, UnfinishedRetake, new_ids};
 use crate::ledger::LedgerError;
 use crate::ledger::stored::Unreadable;

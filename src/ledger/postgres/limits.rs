@@ -1,9 +1,9 @@
 //! The owner's limits: what nobody's manifest can raise.
 
-use tokio_postgres::Transaction;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::error::PostgresError;
+use super::transaction::Transaction;
 use crate::domain::{Label, Usd};
 use crate::ledger::{OwnerLimit, Span};
 

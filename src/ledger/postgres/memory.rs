@@ -5,12 +5,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use tokio_postgres::Transaction;
-
 use super::batches::AtWork;
 use super::error::PostgresError;
 use super::rows::{self, Row};
 use super::runner::Runner;
+use super::transaction::Transaction;
 use super::{batches, gate};
 use crate::domain::{AttemptId, AttemptState, BatchKey};
 

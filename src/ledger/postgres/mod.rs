@@ -22,7 +22,7 @@
 //! # The rooms inside
 //!
 //! [`door`] is the way in. [`address`], [`connect`], [`kind`], [`schema`], [`transaction`] and [`error`] are about the database. [`writer`] is the one task
-//! that writes; [`held`] batches give it [`orders`], which it does as [`obey`] says, and it remembers in [`memory`]. [`runner`] says who lives, [`runners`] tells
+//! that writes; [`held`] batches give it [`orders`], which it does as [`obey`] says, and it remembers in [`memory`]. [`runner`] says who lives, by the [`heartbeats`] that it has seen, and of what [`standing`] it is; it keeps a [`lease`], and [`runners`] tells
 //! others of it, [`batches`] who is at what. [`intend`] decides what is sent: through the [`gate`], if there is [`room`] and no limit on [`spending`] is passed. [`record`] writes what
 //! became of it, as [`life`] has it. [`rows`] are attempts as rows, [`accounts`], [`jobs`], [`limits`], [`books`] and [`read`] the rest, and [`transfer`] all
 //! of it at once.
@@ -40,6 +40,7 @@ mod held;
 mod intend;
 mod jobs;
 mod kind;
+mod lease;
 mod life;
 mod limits;
 mod memory;
@@ -53,6 +54,7 @@ mod runner;
 mod runners;
 mod schema;
 mod spending;
+mod standing;
 mod transaction;
 mod transfer;
 mod writer;

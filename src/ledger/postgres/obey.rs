@@ -6,17 +6,16 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
-use tokio::time::Instant;
-use tokio_postgres::Transaction;
 
 use super::batches::AtWork;
 use super::error::PostgresError;
-use super::heartbeats::Heartbeats;
+use super::intend::Question;
 use super::orders::{Answer, Order};
 use super::record::{self, Happening};
 use super::rows::Row;
-use super::runner::{Runner, Standing, conclude, expire_at_start, expire_silent, heartbeats};
+use super::runner::{Runner, conclude, expire_at_start, heartbeats};
 use super::spending::Asked;
+use super::transaction::Transaction;
 use super::writer::Writer;
 use super::{accounts, batches, intend, jobs};
 use crate::domain::{AttemptId, BatchKey, TaskNames};
@@ -99,46 +98,14 @@ impl Writer {
         }
     }
 
-    /// A sign of life; who gave none for too long is declared dead, and what nobody waits for any more is in doubt.
-    async fn give_a_sign(&mut self) {
-        let times = self.times;
-        let known = std::mem::replace(&mut self.heartbeats, Heartbeats::new());
-        let latest = self
-            .transact(async |transaction, _, _| {
-                expire_silent(transaction, &known, &times).await?;
-                conclude(transaction, None, &times).await?;
-                heartbeats(transaction).await
-            })
-            .await;
-        self.heartbeats = known;
-        match latest {
-            Ok(latest) => self.note_heartbeats(latest),
-            // The next one is tried all the same; whoever writes hears of it.
-            Err(error) => tracing::warn!("no sign of life could be given: {}", crate::domain::with_causes(&error)),
-        }
-        self.last_sign = Instant::now();
-    }
-
-    /// Notes which runners live: they share the rate limit from now on.
-    fn note_heartbeats(&mut self, latest: Vec<(i64, i64)>) {
-        self.shared.alive.store(u32::try_from(latest.len()).unwrap_or(u32::MAX), Ordering::Relaxed);
-        self.heartbeats.note(latest, &self.times);
-    }
-
-    async fn take_leave(&mut self) {
-        let left = self.transact(async |transaction, runner, _| runner.leave(transaction).await).await;
-        if let Err(error) = left {
-            let why = crate::domain::with_causes(&error);
-            tracing::debug!("the ledger does not know that this runner has ended: {why}");
-        }
-    }
-
     async fn record(&mut self, orders: Vec<ToRecord>) {
         let happenings: Vec<Happening<'_>> =
             orders.iter().map(|(_, attempt, event, _)| Happening { attempt: *attempt, event }).collect();
         let times = self.times;
         let recorded = self
-            .transact(async |transaction, runner, _| record::record(transaction, runner, &happenings, &times).await)
+            .transact_at_once(async |transaction, runner, opening| {
+                record::record(transaction, runner, opening, &happenings, &times).await
+            })
             .await;
         let recorded = match recorded {
             Ok(recorded) => recorded,
@@ -174,27 +141,47 @@ impl Writer {
             orders.into_iter().partition(|(batch, ..)| self.at_work.contains_key(batch));
         refuse(given_back, &LedgerError::Closed);
         let times = self.times;
+        if self.waits_for_slots
+            && let Some((_, intent, _)) = orders.first()
+        {
+            let account = intent.account.clone();
+            let waits = self
+                .transact_at_once(async |transaction, runner, opening| {
+                    intend::wait_for_slot(transaction, runner, opening, &account, &times).await
+                })
+                .await;
+            match waits {
+                Ok(Duration::ZERO) => {}
+                Ok(wait) => return refuse(orders, &LedgerError::Later(wait)),
+                Err(error) => return refuse(orders, &error.into()),
+            }
+        }
         let asked: Vec<Asked<'_>> = orders
             .iter()
             .filter_map(|(batch, intent, _)| Some(Asked { batch: self.at_work.get(batch)?.number, intent }))
             .collect();
         let seen: HashMap<i64, i64> = self.at_work.values().map(|work| (work.number, work.seen)).collect();
         let numbers: BTreeMap<usize, i64> = self.at_work.iter().map(|(own, work)| (*own, work.number)).collect();
+        let limits = self.limits.clone();
         let decided = self
-            .transact(async |transaction, runner, standing| {
-                if standing == Standing::Dead {
-                    let answers = asked.iter().map(|_| Err(LedgerError::DeclaredDead)).collect();
-                    return Ok((intend::Decided { answers, alive: None }, Vec::new()));
-                }
-                let decided = intend::intend(transaction, runner, &asked, &times).await?;
-                Ok((decided, intend::taken_by_others(transaction, runner, &asked, &seen).await?))
+            .transact_at_once(async |transaction, runner, opening| {
+                intend::intend(
+                    transaction,
+                    runner,
+                    opening,
+                    Question { asked: &asked, seen: &seen, limits: &limits },
+                    &times,
+                )
+                .await
             })
             .await;
-        let decided = decided.map(|(decided, taken)| {
-            self.note_taken(taken);
-            if let Some(alive) = decided.alive {
-                self.shared.alive.store(alive, Ordering::Relaxed);
+        let decided = decided.map(|decided| {
+            self.note_taken(decided.taken);
+            if let Some(facts) = decided.facts {
+                self.shared.alive.store(facts.alive, Ordering::Relaxed);
+                self.limits = facts.limits;
             }
+            self.waits_for_slots = decided.answers.iter().any(|answer| matches!(answer, Err(LedgerError::Later(_))));
             decided.answers
         });
         drop(asked);
@@ -209,6 +196,7 @@ impl Writer {
                 for ((batch, _, answer), decision) in orders.into_iter().zip(decided) {
                     let told = decision.map(|row: Row| {
                         let id = AttemptId(row.stored.id);
+                        self.shared.send_by.lock().unwrap_or_else(PoisonError::into_inner).insert(id, self.send_by);
                         self.remember(batch, row);
                         id
                     });

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use tokio_postgres::Transaction;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::error::PostgresError;
 use super::rows::{read_row, restored, storable};
-use super::transaction::NOW;
+use super::transaction::{NOW, Transaction};
 use crate::domain::{Attempt, AttemptState, BatchKey, Fingerprint, History, JobId, TaskId, Usd};
 use crate::ledger::stored::{Unreadable, unfinished};
 use crate::ledger::{BoughtElsewhere, OpenElsewhere};
@@ -34,7 +33,15 @@ pub(super) async fn now(transaction: &Transaction<'_>) -> Result<Timestamp, Post
 pub(super) async fn history(transaction: &Transaction<'_>, batch: &BatchKey) -> Result<History, PostgresError> {
     let sql = "SELECT row_to_json(attempt)::text FROM attempt JOIN batch ON batch.id = attempt.batch
          WHERE name = $1 AND batch.batch = $2 ORDER BY attempt.id";
-    let rows = transaction.query_typed(sql, &key(batch)).await?;
+    let unsent =
+        "SELECT job, reason FROM unsent JOIN batch ON batch.id = unsent.batch WHERE name = $1 AND batch.batch = $2";
+    let retake = "SELECT retake FROM batch WHERE name = $1 AND batch = $2";
+    let key = key(batch);
+    let (rows, unsent, retake) = futures::try_join!(
+        transaction.query_typed(sql, &key),
+        transaction.query_typed(unsent, &key),
+        transaction.query_typed_opt(retake, &key)
+    )?;
     let mut attempts: Vec<Attempt> = Vec::with_capacity(rows.len());
     for row in rows {
         let mut attempt = read_row(row.try_get(0)?)?.attempt()?;
@@ -46,13 +53,8 @@ pub(super) async fn history(transaction: &Transaction<'_>, batch: &BatchKey) -> 
         }
         attempts.push(attempt);
     }
-    let sql =
-        "SELECT job, reason FROM unsent JOIN batch ON batch.id = unsent.batch WHERE name = $1 AND batch.batch = $2";
-    let rows = transaction.query_typed(sql, &key(batch)).await?;
-    let unsent = rows.iter().map(|row| Ok((job(row.try_get(0)?)?, restored(row.try_get(1)?))));
+    let unsent = unsent.iter().map(|row| Ok((job(row.try_get(0)?)?, restored(row.try_get(1)?))));
     let unsent = unsent.collect::<Result<BTreeMap<_, _>, PostgresError>>()?;
-    let sql = "SELECT retake FROM batch WHERE name = $1 AND batch = $2";
-    let retake = transaction.query_typed_opt(sql, &key(batch)).await?;
     let retake = retake.map(|row| row.try_get::<_, Option<String>>(0)).transpose()?.flatten();
     let unreadable = |text: &str| PostgresError::Unreadable(Unreadable::sum("retake", text));
     let retake = retake.map(|text| serde_json::from_str(&restored(text.clone())).map_err(|_| unreadable(&text)));

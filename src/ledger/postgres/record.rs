@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use jiff::Timestamp;
-use tokio_postgres::Transaction;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::error::PostgresError;
@@ -15,7 +14,7 @@ use super::life::happen;
 use super::read::{Named, owners_of_names};
 use super::rows::{self, Row, storable};
 use super::runner::{Runner, micros};
-use super::transaction::NOW;
+use super::transaction::{NOW, Opening, Sent, Transaction};
 use crate::domain::{Attempt, AttemptId, AttemptState, BatchKey, TaskId, TaskNames};
 use crate::ledger::stored::Stored;
 use crate::ledger::times::Times;
@@ -37,13 +36,19 @@ pub(super) type Recorded = (Result<Option<TaskNames>, LedgerError>, Option<Row>)
 pub(super) async fn record(
     transaction: &Transaction<'_>,
     runner: &Runner,
+    opening: Opening<'_>,
     happenings: &[Happening<'_>],
     times: &Times,
 ) -> Result<Vec<Recorded>, PostgresError> {
     let ids: HashSet<AttemptId> = happenings.iter().map(|happening| happening.attempt).collect();
-    let mut rows = rows::locked(transaction, &ids.into_iter().collect::<Vec<_>>()).await?;
-    let mut names = Names::read(transaction, happenings).await?;
-    let now: i64 = transaction.query_typed_one(&format!("SELECT {NOW}"), &[]).await?.try_get(0)?;
+    let (ids, clock) = (ids.into_iter().collect::<Vec<_>>(), format!("SELECT {NOW}"));
+    let opened = Sent::now(opening).await;
+    let rows = Sent::now(rows::locked(transaction, &ids)).await;
+    let names = Sent::now(Names::read(transaction, happenings)).await;
+    let now = Sent::now(transaction.query_typed_one(&clock, &[])).await;
+    opened.answer().await?;
+    let (mut rows, mut names) = (rows.answer().await?, names.answer().await?);
+    let now: i64 = now.answer().await?.try_get(0)?;
     let now = Timestamp::from_microsecond(now).unwrap_or(Timestamp::MAX);
     let (mut recorded, mut changed) = (Vec::with_capacity(happenings.len()), HashSet::new());
     for Happening { attempt: id, event } in happenings {
@@ -83,7 +88,7 @@ pub(super) async fn record(
     }
     let changed: Vec<&Row> = changed.iter().filter_map(|id| rows.get(id)).collect();
     if !changed.is_empty() {
-        rows::replace(transaction, &changed).await?;
+        rows::replace_last(transaction, &changed);
     }
     Ok(recorded)
 }

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use tokio_postgres::Transaction;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::error::PostgresError;
 use super::limits;
 use super::runner::{Runner, micros};
+use super::transaction::{NOW, Transaction};
 use crate::domain::Account;
 use crate::ledger::times::Times;
 
@@ -32,31 +32,39 @@ pub(super) async fn room(
     transaction: &Transaction<'_>,
     runner: &Runner,
     account: &Account,
-    now: i64,
     times: &Times,
 ) -> Result<Room, PostgresError> {
     let key: [(&(dyn ToSql + Sync), Type); 2] = [(&&*account.service, Type::TEXT), (&&*account.key, Type::TEXT)];
-    let paused = "SELECT paused_us FROM account WHERE service = $1 AND key = $2";
-    let paused = transaction.query_typed_opt(paused, &key).await?;
+    let paused = format!("SELECT paused_us - {NOW} FROM account WHERE service = $1 AND key = $2");
+    let open = format!(
+        "SELECT coalesce(keeper, 0), count(*) FROM attempt WHERE service = $1 AND key = $2
+         AND state IN ('intended', 'queued', 'in_progress') AND (intended_us > {NOW} - $3 OR EXISTS (SELECT 1 FROM runner
+             WHERE runner.id = keeper AND died_us IS NULL AND left_us IS NULL)) GROUP BY 1"
+    );
+    let alive = format!(
+        "SELECT id, concurrency, waited_us > {NOW} - $2 FROM runner WHERE died_us IS NULL AND left_us IS NULL AND beat_us > {NOW} - $1"
+    );
+    let (abandoned, dead) = (micros(ABANDONED), micros(times.dead));
+    // Whoever was refused a place a moment ago asks again, and waits until then.
+    let waits = micros(times.look_again * WAITS);
+    let [service, name] = key.clone();
+    let open_values = [service, name, (&abandoned as &(dyn ToSql + Sync), Type::INT8)];
+    let alive_values: [(&(dyn ToSql + Sync), Type); 2] = [(&dead, Type::INT8), (&waits, Type::INT8)];
+    let (paused, open, alive, fixed) = futures::try_join!(
+        async { Ok(transaction.query_typed_opt(&paused, &key).await?) },
+        async { Ok(transaction.query_typed(&open, &open_values).await?) },
+        async { Ok(transaction.query_typed(&alive, &alive_values).await?) },
+        limits::slots(transaction),
+    )?;
     let paused: i64 = paused.map_or(Ok(0), |row| row.try_get(0))?;
-    if paused > now {
-        let wait = Duration::from_micros(u64::try_from(paused - now).unwrap_or_default());
+    if paused > 0 {
+        let wait = Duration::from_micros(paused.unsigned_abs());
         return Ok(Room::Paused(wait.min(Duration::from_secs(5))));
     }
-    let open = "SELECT coalesce(keeper, 0), count(*) FROM attempt WHERE service = $1 AND key = $2
-         AND state IN ('intended', 'queued', 'in_progress') AND (intended_us > $3 OR EXISTS (SELECT 1 FROM runner
-             WHERE runner.id = keeper AND died_us IS NULL AND left_us IS NULL)) GROUP BY 1";
     let mut open_of: HashMap<i64, i64> = HashMap::new();
-    let since = now - micros(ABANDONED);
-    let [service, name] = key;
-    for row in transaction.query_typed(open, &[service, name, (&since, Type::INT8)]).await? {
+    for row in open {
         open_of.insert(row.try_get(0)?, row.try_get(1)?);
     }
-    let sql =
-        "SELECT id, concurrency, waited_us > $2 FROM runner WHERE died_us IS NULL AND left_us IS NULL AND beat_us > $1";
-    // Whoever was refused a place a moment ago asks again, and waits until then.
-    let (alive, waits) = (now - micros(times.dead), now - micros(times.look_again * WAITS));
-    let alive = transaction.query_typed(sql, &[(&alive, Type::INT8), (&waits, Type::INT8)]).await?;
     // Who never said how many it wants is not held back.
     let wanted = if runner.concurrency == 0 { i64::MAX } else { runner.concurrency.into() };
     let (mut slots, mut sharing, mut hungry) = (wanted, 1, Vec::new());
@@ -73,7 +81,7 @@ pub(super) async fn room(
             hungry.push(open);
         }
     }
-    let slots = limits::slots(transaction).await?.unwrap_or(slots);
+    let slots = fixed.unwrap_or(slots);
     let share = (slots / sharing).max(1);
     let free = (slots - open_of.values().sum::<i64>()).max(0);
     let own = open_of.get(&runner.id).copied().unwrap_or_default();

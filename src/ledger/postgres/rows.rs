@@ -3,16 +3,29 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use tokio_postgres::Transaction;
 use tokio_postgres::types::Type;
 
 use super::error::PostgresError;
+use super::transaction::Transaction;
 use crate::domain::{Attempt, AttemptId};
 use crate::ledger::stored::Stored;
 
 /// PostgreSQL keeps no NUL in a text. What stands for one is a noncharacter, which Unicode keeps out of texts that are exchanged; one that
 /// comes all the same is read back as a NUL.
 const NUL: char = '\u{10FFFE}';
+
+/// Writes rows, given as JSON.
+const INSERT: &str = "INSERT INTO attempt SELECT * FROM json_populate_recordset(NULL::attempt, $1::text::json)";
+/// Writes all that can change of the rows that are there, given as JSON.
+const REPLACE: &str =
+    "UPDATE attempt SET (state, task, alias, video_url, error, polls, answered_us, seen_us, seen_percent, ended_us,
+             file, sha256, bytes, fetched_us, fetched_by, declared, declared_us, billed, billed_source, billed_us,
+             exec_us, exec_error, exec_line, keeper, version, was_forgotten)
+         = (new.state, new.task, new.alias, new.video_url, new.error, new.polls, new.answered_us, new.seen_us,
+             new.seen_percent, new.ended_us, new.file, new.sha256, new.bytes, new.fetched_us, new.fetched_by,
+             new.declared, new.declared_us, new.billed, new.billed_source, new.billed_us, new.exec_us, new.exec_error,
+             new.exec_line, new.keeper, new.version, new.was_forgotten)
+         FROM json_populate_recordset(NULL::attempt, $1::text::json) AS new WHERE attempt.id = new.id";
 
 /// A row with what several runners need besides.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -69,28 +82,28 @@ pub(super) async fn locked(
 
 /// Writes new ones.
 pub(super) async fn insert(transaction: &Transaction<'_>, rows: &[&Row]) -> Result<(), PostgresError> {
-    let sql = "INSERT INTO attempt SELECT * FROM json_populate_recordset(NULL::attempt, $1::text::json)";
-    transaction.execute_typed(sql, &[(&as_json(rows), Type::TEXT)]).await?;
+    transaction.execute_typed(INSERT, &[(&as_json(rows), Type::TEXT)]).await?;
     Ok(())
+}
+
+/// Writes new ones together with the commit.
+pub(super) fn insert_last(transaction: &Transaction<'_>, rows: &[&Row]) {
+    transaction.execute_last(INSERT, as_json(rows));
 }
 
 /// Writes the ones that are there anew: all that can change of an attempt.
 pub(super) async fn replace(transaction: &Transaction<'_>, rows: &[&Row]) -> Result<(), PostgresError> {
-    let sql =
-        "UPDATE attempt SET (state, task, alias, video_url, error, polls, answered_us, seen_us, seen_percent, ended_us,
-             file, sha256, bytes, fetched_us, fetched_by, declared, declared_us, billed, billed_source, billed_us,
-             exec_us, exec_error, exec_line, keeper, version, was_forgotten)
-         = (new.state, new.task, new.alias, new.video_url, new.error, new.polls, new.answered_us, new.seen_us,
-             new.seen_percent, new.ended_us, new.file, new.sha256, new.bytes, new.fetched_us, new.fetched_by,
-             new.declared, new.declared_us, new.billed, new.billed_source, new.billed_us, new.exec_us, new.exec_error,
-             new.exec_line, new.keeper, new.version, new.was_forgotten)
-         FROM json_populate_recordset(NULL::attempt, $1::text::json) AS new WHERE attempt.id = new.id";
-    transaction.execute_typed(sql, &[(&as_json(rows), Type::TEXT)]).await?;
+    transaction.execute_typed(REPLACE, &[(&as_json(rows), Type::TEXT)]).await?;
     Ok(())
 }
 
+/// Writes the ones that are there anew, together with the commit.
+pub(super) fn replace_last(transaction: &Transaction<'_>, rows: &[&Row]) {
+    transaction.execute_last(REPLACE, as_json(rows));
+}
+
 /// JSON that PostgreSQL takes.
-fn as_json(rows: &[&Row]) -> String {
+pub(super) fn as_json(rows: &[&Row]) -> String {
     // Rows of texts and numbers: there is nothing in them that JSON can't say.
     without_nul(serde_json::to_string(rows).unwrap_or_default())
 }

@@ -7,13 +7,13 @@
 
 use std::hash::{BuildHasher as _, RandomState};
 
-use tokio_postgres::Transaction;
 use tokio_postgres::types::Type;
 
 use super::error::PostgresError;
 use super::heartbeats::Heartbeats;
 use super::schema::TIMELINE;
-use super::transaction::NOW;
+use super::standing::Standing;
+use super::transaction::{NOW, Transaction};
 use crate::domain::ServiceError;
 use crate::ledger::stored::error_text;
 use crate::ledger::this_machine;
@@ -32,19 +32,6 @@ pub(super) struct Runner {
     pub(super) is_unsure: bool,
     /// The most tasks that it wants at the service.
     pub(super) concurrency: i32,
-}
-
-/// What a runner finds when it comes to write.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Standing {
-    /// All is as it was left.
-    Sound,
-    /// The write whose answer was lost was made.
-    Written,
-    /// The database has forgotten what it acknowledged.
-    Forgotten,
-    /// It was declared dead: what it bought is its own to record, and it buys nothing more.
-    Dead,
 }
 
 impl Runner {
@@ -169,9 +156,8 @@ impl Runner {
     }
 
     /// Writes down that it waits for a place at the service.
-    pub(super) async fn wait(&self, transaction: &Transaction<'_>) -> Result<(), PostgresError> {
-        let sql = format!("UPDATE runner SET waited_us = {NOW} WHERE id = $1");
-        transaction.execute_typed(&sql, &[(&self.id, Type::INT8)]).await?;
-        Ok(())
+    pub(super) fn wait(&self, transaction: &Transaction<'_>) {
+        let sql = format!("UPDATE runner SET waited_us = {NOW} WHERE id = $1::bigint");
+        transaction.execute_last(sql, self.id.to_string());
     }
 }

@@ -4,12 +4,11 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio_postgres::Transaction;
 use tokio_postgres::types::Type;
 
 use super::error::PostgresError;
 use super::runner::micros;
-use super::transaction::NOW;
+use super::transaction::{NOW, Transaction};
 use crate::domain::{AttemptState, BatchKey};
 use crate::ledger::RunnerSeen;
 

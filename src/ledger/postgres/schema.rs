@@ -8,7 +8,7 @@ use tokio_postgres::error::SqlState;
 
 use super::error::PostgresError;
 use super::kind::Kind;
-use super::transaction::Begin;
+use super::transaction::Transaction;
 use crate::ledger::stored::unfinished;
 
 /// The version of the tables below. A newer one is refused, never guessed at.
@@ -229,7 +229,7 @@ pub(super) async fn recognise(client: &Client, kind: Kind) -> Result<Found, Post
 /// Makes the tables, whole or not at all. Nothing if another runner has done it meanwhile.
 pub(super) async fn create(client: &mut Client, kind: Kind) -> Result<(), PostgresError> {
     let schema = kind.schema();
-    let transaction = Begin::writing(client, kind).await?;
+    let transaction = Transaction::writing(client, kind);
     let made = transaction.batch_execute(&format!("CREATE SCHEMA {schema}")).await;
     match made {
         Ok(()) => {}

@@ -1,15 +1,15 @@
 //! Limits, and what the intents of one commit leave of them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use jiff::Timestamp;
-use tokio_postgres::Transaction;
+use futures::future::try_join_all;
 
 use super::books;
 use super::error::PostgresError;
+use super::transaction::Transaction;
 use crate::domain::{Label, Usd};
-use crate::ledger::{Intent, LedgerError, OwnerLimit, SpendLimit};
+use crate::ledger::{Intent, LedgerError, SpendLimit};
 
 /// An intent, and the number of its batch.
 pub(super) struct Asked<'a> {
@@ -17,19 +17,51 @@ pub(super) struct Asked<'a> {
     pub(super) intent: &'a Intent,
 }
 
-/// What is spent already under each limit, and what this commit adds to it.
-pub(super) struct Spending<'a> {
-    now: Timestamp,
-    owners: Vec<OwnerLimit>,
+/// What was spent before this commit: since the beginning of each limit's span, for everything or for its label, and by the runs of batches.
+#[derive(Default)]
+pub(super) struct Sums {
     used: HashMap<(Option<Label>, i64), Usd>,
     in_runs: HashMap<i64, Usd>,
+}
+
+impl Sums {
+    /// Reads the sums that these intents need under their own limits and the ledger's, as far as those are known, at once.
+    pub(super) async fn read(
+        transaction: &Transaction<'_>,
+        asked: &[Asked<'_>],
+        known: &[SpendLimit],
+    ) -> Result<Self, PostgresError> {
+        let limits = asked.iter().flat_map(|asked| asked.intent.limits.iter()).chain(known);
+        let spans: HashMap<_, _> = limits.map(|limit| (key_of(limit), limit)).collect();
+        let batches: HashSet<i64> =
+            asked.iter().filter(|asked| asked.intent.run_limit.is_some()).map(|asked| asked.batch).collect();
+        let used = spans.into_iter().map(async |(key, limit)| {
+            Ok::<_, PostgresError>((key, books::used(transaction, limit.since, limit.label.as_ref()).await?))
+        });
+        let in_runs = batches
+            .into_iter()
+            .map(async |batch| Ok::<_, PostgresError>((batch, books::used_by_the_run(transaction, batch).await?)));
+        let (used, in_runs) = futures::try_join!(try_join_all(used), try_join_all(in_runs))?;
+        Ok(Self { used: used.into_iter().collect(), in_runs: in_runs.into_iter().collect() })
+    }
+}
+
+/// What the sums of a limit are known by.
+fn key_of(limit: &SpendLimit) -> (Option<Label>, i64) {
+    (limit.label.clone(), limit.since.as_microsecond())
+}
+
+/// What is spent already under each limit, and what this commit adds to it.
+pub(super) struct Spending<'a> {
+    ledger_limits: &'a [SpendLimit],
+    sums: Sums,
     /// What this commit buys.
     taken: Vec<&'a Asked<'a>>,
 }
 
 impl<'a> Spending<'a> {
-    pub(super) fn new(now: Timestamp, owners: Vec<OwnerLimit>) -> Self {
-        Self { now, owners, used: HashMap::new(), in_runs: HashMap::new(), taken: Vec::new() }
+    pub(super) fn new(ledger_limits: &'a [SpendLimit], sums: Sums) -> Self {
+        Self { ledger_limits, sums, taken: Vec::new() }
     }
 
     /// The limit that an intent would pass.
@@ -38,28 +70,21 @@ impl<'a> Spending<'a> {
         transaction: &Transaction<'_>,
         Asked { batch, intent }: &Asked<'_>,
     ) -> Result<Option<LedgerError>, PostgresError> {
-        let owners: Vec<SpendLimit> = self.owners.iter().map(|owner| owner.at(self.now)).collect();
-        for limit in intent.limits.iter().chain(&owners).filter(|limit| limit.is_about(&intent.labels)) {
-            let key = (limit.label.clone(), limit.since.as_microsecond());
-            if !self.used.contains_key(&key) {
+        for limit in intent.limits.iter().chain(self.ledger_limits).filter(|limit| limit.is_about(&intent.labels)) {
+            let key = key_of(limit);
+            if !self.sums.used.contains_key(&key) {
                 let before = books::used(transaction, limit.since, limit.label.as_ref()).await?;
                 let is_about = |taken: &&&Asked<'_>| limit.is_about(&taken.intent.labels);
                 let now = self.taken.iter().filter(is_about).map(|taken| taken.intent.price).sum::<Usd>();
-                self.used.insert(key.clone(), before + now);
+                self.sums.used.insert(key.clone(), before + now);
             }
-            let used = self.used[&key];
+            let used = self.sums.used[&key];
             if used + intent.price > limit.usd {
                 return Ok(Some(LedgerError::OverLimit { name: Arc::clone(&limit.name), limit: limit.usd, used }));
             }
         }
         let Some(run) = &intent.run_limit else { return Ok(None) };
-        if !self.in_runs.contains_key(batch) {
-            let before = books::used_by_the_run(transaction, *batch).await?;
-            let now =
-                self.taken.iter().filter(|taken| taken.batch == *batch).map(|taken| taken.intent.price).sum::<Usd>();
-            self.in_runs.insert(*batch, before + now);
-        }
-        let used = self.in_runs[batch];
+        let used = self.sums.in_runs[batch];
         let is_passed = used + intent.price > run.usd;
         Ok(is_passed.then(|| LedgerError::OverLimit { name: Arc::clone(&run.name), limit: run.usd, used }))
     }
@@ -67,12 +92,12 @@ impl<'a> Spending<'a> {
     /// Counts what is bought.
     pub(super) fn take(&mut self, asked: &'a Asked<'a>) {
         let price = asked.intent.price;
-        for ((label, _), used) in &mut self.used {
+        for ((label, _), used) in &mut self.sums.used {
             if label.as_ref().is_none_or(|label| label.is_among(&asked.intent.labels)) {
                 *used += price;
             }
         }
-        self.in_runs.entry(asked.batch).and_modify(|used| *used += price);
+        self.sums.in_runs.entry(asked.batch).and_modify(|used| *used += price);
         self.taken.push(asked);
     }
 }

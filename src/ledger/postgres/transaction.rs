@@ -1,43 +1,177 @@
-//! How each transaction begins. Everything that holds for it is said in it: behind a pooler, no two of them need meet the same
-//! session.
+//! Transactions whose statements travel together.
+//!
+//! Far from the database, the number of round trips decides how long a write takes, and how long it keeps others waiting. What needs no
+//! earlier answer is sent at once with [`Sent`], and answered in its order. Everything that holds for a transaction is said as it begins:
+//! behind a pooler, no two of them need meet the same session.
 
-use tokio_postgres::{Client, IsolationLevel, Transaction};
+use std::borrow::Cow;
+use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
+use std::task::Poll;
+
+use futures::FutureExt as _;
+use futures::future::LocalBoxFuture;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Row};
 
 use super::error::PostgresError;
 use super::kind::Kind;
+use super::standing::Standing;
 use crate::ledger::times::Times;
-
-/// Begins transactions.
-pub(super) struct Begin;
-
-impl Begin {
-    /// One that writes, and whose commit is on the disk before it is acknowledged.
-    pub(super) async fn writing(client: &mut Client, kind: Kind) -> Result<Transaction<'_>, PostgresError> {
-        // Whatever the server's own default is: each statement sees what was committed before it, behind the lock that it waits for.
-        let transaction = client.build_transaction().isolation_level(IsolationLevel::ReadCommitted).start().await?;
-        transaction.batch_execute(&settings(kind)).await?;
-        Ok(transaction)
-    }
-
-    /// One that reads everything as it was at one moment.
-    pub(super) async fn reading(client: &mut Client, kind: Kind) -> Result<Transaction<'_>, PostgresError> {
-        let one_moment = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
-        let transaction = one_moment.start().await?;
-        transaction.batch_execute(&settings(kind)).await?;
-        Ok(transaction)
-    }
-}
-
-fn settings(kind: Kind) -> String {
-    let Times { answer, lock, standstill, .. } = Times::usual();
-    let (statement_ms, lock_ms, standstill_ms) = (answer.as_millis(), lock.as_millis(), standstill.as_millis());
-    format!(
-        "SET LOCAL search_path = {}, pg_catalog; SET LOCAL synchronous_commit = on; \
-         SET LOCAL statement_timeout = {statement_ms}; SET LOCAL lock_timeout = {lock_ms}; \
-         SET LOCAL idle_in_transaction_session_timeout = {standstill_ms}; SET LOCAL timezone = 'UTC'; SET LOCAL jit = off",
-        kind.schema()
-    )
-}
 
 /// The database's clock, in microseconds since 1970.
 pub(super) const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
+
+/// A statement's value, and its type.
+type Value<'v> = (&'v (dyn ToSql + Sync), Type);
+
+/// A transaction. Dropped, it is rolled back.
+pub(super) struct Transaction<'c> {
+    client: &'c Client,
+    beginning: String,
+    /// Statements with a value each, which travel with the commit.
+    last: Mutex<Vec<(Cow<'static, str>, String)>>,
+    is_over: bool,
+}
+
+impl<'c> Transaction<'c> {
+    /// A transaction that writes, once it has [begun](Self::begin). Its commit is durable before it is acknowledged.
+    pub(super) fn that_writes(client: &'c Client, kind: Kind) -> Self {
+        // Whatever the server's own default is: each statement sees what was committed before it, behind the lock that it waits for.
+        Self::new(client, "READ COMMITTED", kind)
+    }
+
+    /// A transaction that writes, and whose beginning travels with its first statement.
+    pub(super) fn writing(client: &'c Client, kind: Kind) -> Self {
+        Self::that_writes(client, kind).begun()
+    }
+
+    /// A transaction that reads everything as it was at one moment, and whose beginning travels with its first question.
+    pub(super) fn reading(client: &'c Client, kind: Kind) -> Self {
+        Self::new(client, "REPEATABLE READ, READ ONLY", kind).begun()
+    }
+
+    fn begun(self) -> Self {
+        // The first look sends it. If it fails, so does all that follows.
+        drop(self.client.batch_execute(&self.beginning).now_or_never());
+        self
+    }
+
+    fn new(client: &'c Client, mode: &str, kind: Kind) -> Self {
+        let Times { answer, lock, standstill, .. } = Times::usual();
+        let (statement_ms, lock_ms, standstill_ms) = (answer.as_millis(), lock.as_millis(), standstill.as_millis());
+        let beginning = format!(
+            "BEGIN ISOLATION LEVEL {mode}; SET LOCAL search_path = {}, pg_catalog; SET LOCAL synchronous_commit = on; \
+             SET LOCAL statement_timeout = {statement_ms}; SET LOCAL lock_timeout = {lock_ms}; \
+             SET LOCAL idle_in_transaction_session_timeout = {standstill_ms}; SET LOCAL timezone = 'UTC'; SET LOCAL jit = off",
+            kind.schema()
+        );
+        Self { client, beginning, last: Mutex::default(), is_over: false }
+    }
+
+    /// Begins. If that fails, the server refuses all that was sent behind it.
+    pub(super) async fn begin(&self) -> Result<(), PostgresError> {
+        Ok(self.client.batch_execute(&self.beginning).await?)
+    }
+
+    /// The rows of a question.
+    pub(super) async fn query_typed(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, tokio_postgres::Error> {
+        self.client.query_typed(sql, values).await
+    }
+
+    /// The only row of a question.
+    pub(super) async fn query_typed_one(&self, sql: &str, values: &[Value<'_>]) -> Result<Row, tokio_postgres::Error> {
+        self.client.query_typed_one(sql, values).await
+    }
+
+    /// The row of a question, if there is one.
+    pub(super) async fn query_typed_opt(
+        &self,
+        sql: &str,
+        values: &[Value<'_>],
+    ) -> Result<Option<Row>, tokio_postgres::Error> {
+        self.client.query_typed_opt(sql, values).await
+    }
+
+    /// Executes statements without values.
+    pub(super) async fn batch_execute(&self, sql: &str) -> Result<(), tokio_postgres::Error> {
+        self.client.batch_execute(sql).await
+    }
+
+    /// Executes a statement, and returns how many rows it changed.
+    pub(super) async fn execute_typed(&self, sql: &str, values: &[Value<'_>]) -> Result<u64, tokio_postgres::Error> {
+        self.client.execute_typed(sql, values).await
+    }
+
+    /// Executes a statement with one text together with the commit: nothing that follows it here may depend on it.
+    pub(super) fn execute_last(&self, sql: impl Into<Cow<'static, str>>, text: String) {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).push((sql.into(), text));
+    }
+
+    /// Executes what is left to do, and commits, in one round trip. If a statement fails, the server rolls back instead.
+    pub(super) async fn commit(mut self) -> Result<(), PostgresError> {
+        self.is_over = true;
+        let last = std::mem::take(&mut *self.last.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut sent = Vec::with_capacity(last.len());
+        for (sql, text) in &last {
+            sent.push(Sent::now(execute(self.client, sql, text)).await);
+        }
+        let committed = Sent::now(self.client.batch_execute("COMMIT")).await;
+        let mut refused = None;
+        for statement in sent {
+            // The answer to the commit is awaited in any case: until then, the connection is not at rest.
+            refused = refused.or(statement.answer().await.err());
+        }
+        let committed = committed.answer().await;
+        Ok(refused.map_or(committed, Err)?)
+    }
+
+    /// Ends it without a change.
+    pub(super) async fn rollback(mut self) -> Result<(), PostgresError> {
+        self.is_over = true;
+        Ok(self.client.batch_execute("ROLLBACK").await?)
+    }
+}
+
+async fn execute(client: &Client, sql: &str, text: &str) -> Result<u64, tokio_postgres::Error> {
+    client.execute_typed(sql, &[(&text, Type::TEXT)]).await
+}
+
+impl Drop for Transaction<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            // The first look sends it; whoever comes next need not wait for the answer.
+            drop(self.client.batch_execute("ROLLBACK").now_or_never());
+        }
+    }
+}
+
+/// The beginning of a transaction that writes: it counts the write of a runner and renews its lease. To be sent before all else.
+pub(super) type Opening<'t> = LocalBoxFuture<'t, Result<Standing, PostgresError>>;
+
+/// A question that is on its way.
+pub(super) struct Sent<F: Future> {
+    question: Pin<Box<F>>,
+    answer: Option<F::Output>,
+}
+
+impl<F: Future> Sent<F> {
+    /// Sends a question, behind all that were sent before. What it asks after its first answer is sent once its answer is awaited.
+    pub(super) async fn now(question: F) -> Self {
+        let mut question = Box::pin(question);
+        // The client sends a statement when it is looked at for the first time.
+        let answer = match futures::poll!(question.as_mut()) {
+            Poll::Ready(answer) => Some(answer),
+            Poll::Pending => None,
+        };
+        Self { question, answer }
+    }
+
+    /// Its answer.
+    pub(super) async fn answer(self) -> F::Output {
+        match self.answer {
+            Some(answer) => answer,
+            None => self.question.await,
+        }
+    }
+}

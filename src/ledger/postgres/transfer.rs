@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use tokio_postgres::Transaction;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::error::PostgresError;
 use super::rows::{self, Row, read_row, restored, storable};
+use super::transaction::Transaction;
 use super::{batches, limits};
 use crate::domain::BatchKey;
 use crate::ledger::transfer::{Books, CopyError};

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::time::Instant;
+use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, Transaction};
 use tokio_util::sync::CancellationToken;
 
 use super::address::PostgresAddress;
@@ -22,12 +22,13 @@ use super::error::{PostgresError, is_lost, is_without_tables};
 use super::heartbeats::Heartbeats;
 use super::kind::Kind;
 use super::memory::Memory;
-use super::runner::{Runner, Standing};
+use super::runner::Runner;
 use super::schema::{Found, create, recognise};
-use super::transaction::Begin;
-use crate::domain::AttemptId;
-use crate::ledger::crash;
+use super::standing::Standing;
+use super::transaction::{Opening, Sent, Transaction};
+use crate::domain::{AttemptId, SendBy};
 use crate::ledger::times::Times;
+use crate::ledger::{SpendLimit, crash};
 
 /// The pauses between two tries to connect: the first, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -46,6 +47,8 @@ pub(super) struct Shared {
     pub(super) alive: AtomicU32,
     /// Jobs that other runners took of each batch, as far as this one has seen, each with their newest attempt.
     pub(super) taken: Mutex<HashMap<usize, HashMap<String, AttemptId>>>,
+    /// Until when the submissions of new intents may leave.
+    pub(super) send_by: Mutex<HashMap<AttemptId, SendBy>>,
 }
 
 /// The writer.
@@ -65,6 +68,26 @@ pub(super) struct Writer {
     has_lost_tables: bool,
     /// Since when the database can't be reached. One outage is one for all writes: what comes after its deadline is tried once.
     broken_since: Option<Instant>,
+    /// True if the account had no slot for an intent the last time.
+    pub(super) waits_for_slots: bool,
+    /// The ledger limits, as they were at the last intent.
+    pub(super) limits: Vec<SpendLimit>,
+    /// Until when submissions whose intent was committed last may leave.
+    pub(super) send_by: SendBy,
+}
+
+/// Begins a transaction in one round trip. Fails where this runner must first settle its own writes.
+async fn open(transaction: &Transaction<'_>, runner: &Runner, is_enrolled: bool) -> Result<Standing, PostgresError> {
+    let begun = Sent::now(transaction.begin()).await;
+    if !is_enrolled {
+        runner.enrol(transaction).await?;
+    }
+    let signed = Sent::now(runner.sign(transaction)).await;
+    begun.answer().await?;
+    match signed.answer().await? {
+        unsettled @ (Standing::Written | Standing::Forgotten) => Err(PostgresError::Unsettled(unsettled)),
+        standing @ (Standing::Sound | Standing::Dead) => Ok(standing),
+    }
 }
 
 impl Writer {
@@ -83,6 +106,9 @@ impl Writer {
             heartbeats: Heartbeats::new(),
             has_lost_tables: false,
             broken_since: None,
+            waits_for_slots: false,
+            limits: Vec::new(),
+            send_by: SendBy::within(Duration::ZERO),
         }
     }
 
@@ -90,6 +116,18 @@ impl Writer {
     pub(super) async fn transact<T: Clone>(
         &mut self,
         work: impl AsyncFn(&Transaction<'_>, &Runner, Standing) -> Result<T, PostgresError>,
+    ) -> Result<T, PostgresError> {
+        self.transact_at_once(async |transaction, runner, opening: Opening<'_>| {
+            let standing = opening.await?;
+            work(transaction, runner, standing).await
+        })
+        .await
+    }
+
+    /// The same for work whose first questions travel with the beginning of the transaction: it sends the opening first.
+    pub(super) async fn transact_at_once<T: Clone>(
+        &mut self,
+        work: impl AsyncFn(&Transaction<'_>, &Runner, Opening<'_>) -> Result<T, PostgresError>,
     ) -> Result<T, PostgresError> {
         let (mut made, mut tries, mut pause) = (None, 0, FIRST_PAUSE);
         loop {
@@ -147,7 +185,7 @@ impl Writer {
     /// One try. Nothing where the database was put right first, and it has to be tried again.
     async fn attempt<T: Clone>(
         &mut self,
-        work: &impl AsyncFn(&Transaction<'_>, &Runner, Standing) -> Result<T, PostgresError>,
+        work: &impl AsyncFn(&Transaction<'_>, &Runner, Opening<'_>) -> Result<T, PostgresError>,
         made: &mut Option<T>,
     ) -> Result<Option<T>, PostgresError> {
         if self.client.as_ref().is_none_or(Client::is_closed) {
@@ -162,21 +200,20 @@ impl Writer {
             }
             self.client = Some(client);
         }
-        let Some(client) = &mut self.client else { return Ok(None) };
-        let transaction = Begin::writing(client, self.kind).await?;
-        if !self.is_enrolled {
-            self.runner.enrol(&transaction).await?;
-        }
-        let standing = self.runner.sign(&transaction).await?;
-        match standing {
-            Standing::Written => {
+        let Some(client) = &self.client else { return Ok(None) };
+        let transaction = Transaction::that_writes(client, self.kind);
+        let opening = Box::pin(open(&transaction, &self.runner, self.is_enrolled));
+        let done = match work(&transaction, &self.runner, opening).await {
+            Err(PostgresError::Unsettled(Standing::Written)) => {
                 transaction.rollback().await?;
                 (self.runner.writes, self.runner.is_unsure) = (self.runner.writes + 1, false);
                 return Ok(made.take());
             }
-            Standing::Forgotten => {
+            Err(PostgresError::Unsettled(_)) => {
+                transaction.rollback().await?;
                 // Whatever was under way is to be done anew, behind the facts that are put back.
                 *made = None;
+                let transaction = Transaction::writing(client, self.kind);
                 let put_back = self.memory.put_back(&transaction, &self.runner, &mut self.at_work).await?;
                 self.runner.is_unsure = true;
                 transaction.commit().await?;
@@ -184,12 +221,13 @@ impl Writer {
                 tracing::error!("{put_back}");
                 return Ok(None);
             }
-            Standing::Sound | Standing::Dead => {}
-        }
-        let done = work(&transaction, &self.runner, standing).await?;
+            done => done?,
+        };
         *made = Some(done.clone());
         self.runner.is_unsure = true;
         crash::point("before-commit");
+        // No other runner expires this one before the commit, and the commit comes after this moment.
+        self.send_by = SendBy::within(self.times.send);
         let committed = transaction.commit().await;
         crash::point("after-commit");
         // Whoever answers may be a pooler that does not know, either: the count of writes says it in any case.

@@ -93,7 +93,7 @@ const OF_THE_SYSTEM: [(&str, &str); 12] = [
     ("ledger/sqlite/open.rs", "the mode of a ledger, and its names"),
     ("manifest/source/text.rs", "which file a name leads to"),
     ("monitor/own_file.rs", "the mode of a file that another user reads"),
-    ("service/send_by.rs", "a clock that goes on while the machine sleeps"),
+    ("domain/send_by.rs", "a clock that goes on while the machine sleeps"),
 ];
 
 fn src() -> PathBuf {

@@ -10,8 +10,8 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
-use shotlist::domain::{Request, Spec};
-use shotlist::service::{ApiKey, Endpoint, HttpService, SendBy, Submission, VideoService as _};
+use shotlist::domain::{Request, SendBy, Spec};
+use shotlist::service::{ApiKey, Endpoint, HttpService, Submission, VideoService as _};
 
 use crate::support::{Ended, Workspace, numbered_jobs};
 

@@ -6,14 +6,14 @@ use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use shotlist::domain::{
-    Account, AttemptId, AttemptState, BatchKey, Charging, History, Job, JobId, Labels, Move, Request, Spec, TaskId,
-    TaskNames, UnfinishedRetake,
+    Account, AttemptId, AttemptState, BatchKey, Charging, History, Job, JobId, Labels, Move, Request, SendBy, Spec,
+    TaskId, TaskNames, UnfinishedRetake,
 };
 use shotlist::download::Downloads;
 use shotlist::engine::{Engine, Outcome, RunEvent, Settings, Stop};
 use shotlist::ledger::{Event, HeldBatch, Intent, LedgerError};
 use shotlist::plan::{Plan, PlanInput, Retakes};
-use shotlist::service::{Echo, PollAnswer, SendBy, Status, Submission, TaskReport, VideoService};
+use shotlist::service::{Echo, PollAnswer, Status, Submission, TaskReport, VideoService};
 use tokio::time::Instant;
 
 /// A service that is asked in simulated time.

@@ -1,0 +1,68 @@
+//! The moment after which a request must not leave.
+//!
+//! A process can stand still between two instructions: a laptop is closed, a debugger or a hypervisor stops it. Where others go on
+//! without it, what it was about to send must not leave when it wakes up. So the time until then is measured on a clock that goes on
+//! while it stands still.
+
+use std::time::Duration;
+
+/// A moment after which not a byte may leave.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SendBy(Clock);
+
+impl SendBy {
+    /// So long from now.
+    #[must_use]
+    pub fn within(span: Duration) -> Self {
+        Self(Clock::now().plus(span))
+    }
+
+    /// Whether it is too late.
+    #[must_use]
+    pub fn is_over(self) -> bool {
+        self.0.is_past()
+    }
+}
+
+/// The time since the machine was started, with what it slept.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Clock(Duration);
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+impl Clock {
+    fn now() -> Self {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        Self(now.try_into().unwrap_or(Duration::MAX))
+    }
+
+    fn plus(self, span: Duration) -> Self {
+        Self(self.0.saturating_add(span))
+    }
+
+    fn is_past(self) -> bool {
+        Self::now().0 >= self.0
+    }
+}
+
+/// Where the system has no such clock: whichever of two clocks says that more time has passed. The one may stand still while the machine
+/// sleeps, and the other may be set.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Clock(std::time::Instant, std::time::SystemTime);
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+impl Clock {
+    fn now() -> Self {
+        Self(std::time::Instant::now(), std::time::SystemTime::now())
+    }
+
+    fn plus(self, span: Duration) -> Self {
+        Self(self.0 + span, self.1 + span)
+    }
+
+    fn is_past(self) -> bool {
+        let now = Self::now();
+        now.0 >= self.0 || now.1 >= self.1
+    }
+}

@@ -1,0 +1,45 @@
+//! The lease of this runner: renewed by each heartbeat, which also expires the others' where it is over.
+
+use std::sync::atomic::Ordering;
+
+use tokio::time::Instant;
+
+use super::heartbeats::Heartbeats;
+use super::runner::{conclude, expire_silent, heartbeats};
+use super::writer::Writer;
+
+impl Writer {
+    /// A sign of life; who gave none for too long is declared dead, and what nobody waits for any more is in doubt.
+    pub(super) async fn give_a_sign(&mut self) {
+        let times = self.times;
+        let known = std::mem::replace(&mut self.heartbeats, Heartbeats::new());
+        let latest = self
+            .transact(async |transaction, _, _| {
+                expire_silent(transaction, &known, &times).await?;
+                conclude(transaction, None, &times).await?;
+                heartbeats(transaction).await
+            })
+            .await;
+        self.heartbeats = known;
+        match latest {
+            Ok(latest) => self.note_heartbeats(latest),
+            // The next one is tried all the same; whoever writes hears of it.
+            Err(error) => tracing::warn!("no sign of life could be given: {}", crate::domain::with_causes(&error)),
+        }
+        self.last_sign = Instant::now();
+    }
+
+    /// Notes which runners live: they share the rate limit from now on.
+    pub(super) fn note_heartbeats(&mut self, latest: Vec<(i64, i64)>) {
+        self.shared.alive.store(u32::try_from(latest.len()).unwrap_or(u32::MAX), Ordering::Relaxed);
+        self.heartbeats.note(latest, &self.times);
+    }
+
+    pub(super) async fn take_leave(&mut self) {
+        let left = self.transact(async |transaction, runner, _| runner.leave(transaction).await).await;
+        if let Err(error) = left {
+            let why = crate::domain::with_causes(&error);
+            tracing::debug!("the ledger does not know that this runner has ended: {why}");
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! A database far away: what a write costs in round trips.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::suite::store::{batch, intent_of, task};
+use crate::cluster::Cluster;
+use crate::ledger::{Event, HeldBatch as _, Ledger as _, PostgresAddress, PostgresLedger};
+use crate::proxy::Proxy;
+
+/// The fewest round trips of some tries: heartbeats take others.
+macro_rules! fewest {
+    ($proxy:ident, $work:expr) => {{
+        let mut fewest = usize::MAX;
+        for number in 0..4 {
+            let before = $proxy.round_trips.load(Ordering::Relaxed);
+            $work(number).await;
+            fewest = fewest.min($proxy.round_trips.load(Ordering::Relaxed) - before);
+        }
+        fewest
+    }};
+}
+
+#[tokio::test]
+async fn intent_and_acceptance_take_two_round_trips_each() {
+    let database = Cluster::shared().database();
+    let proxy = Proxy::to(Cluster::shared().port);
+    proxy.delay(Duration::from_millis(60));
+    let url = format!("postgres://postgres@127.0.0.1:{}/{}", proxy.port(), database.name);
+    let ledger = PostgresLedger::real(PostgresAddress::new(&url, &|_| None).expect("an address"));
+    let held = ledger.hold(&batch("")).await.expect("a batch");
+    let mut attempts = Vec::new();
+    let intended = fewest!(proxy, async |number: usize| {
+        attempts.push(held.intend(intent_of(&format!("j{number}"))).await.expect("an intent"));
+    });
+    let accepted = fewest!(proxy, async |number: usize| {
+        held.accept(attempts[number], task(&format!("t{number}"))).await.expect("recorded");
+    });
+    let recorded = fewest!(proxy, async |number: usize| {
+        held.record(attempts[number], Event::Started { percent: Some(10) }).await.expect("recorded");
+    });
+    assert_eq!([intended, accepted, recorded], [2, 2, 2]);
+}
