@@ -175,9 +175,16 @@ pub(super) async fn wait_for_slot(
 ) -> Result<Duration, PostgresError> {
     let opened = Sent::now(opening).await;
     let room = Sent::now(room(transaction, runner, account, times)).await;
-    opened.answer().await?;
+    let frozen =
+        Sent::now(transaction.query_typed_one("SELECT stopped IS NOT NULL FROM ledger WHERE id = 1", &[])).await;
+    let standing = opened.answer().await?;
+    let room = room.answer().await?;
+    if standing == Standing::Dead || frozen.answer().await?.try_get(0)? {
+        // Its intents are refused, and that is no wait.
+        return Ok(Duration::ZERO);
+    }
     runner.wait(transaction);
-    Ok(match room.answer().await? {
+    Ok(match room {
         Room::Paused(wait) => wait,
         Room::Free(..=0, _) => times.look_again,
         Room::Free(..) => Duration::ZERO,
