@@ -94,20 +94,22 @@ pub(super) async fn intend(
         let answers = asked.iter().map(|_| Err(error.clone())).collect();
         Decided { answers, ..Decided::default() }
     };
-    if opened.answer().await? == Standing::Dead {
+    let (standing, gate) = (opened.answer().await?, gate.answer().await?);
+    let (room, newest) = (room.answer().await?, newest.answer().await?);
+    let (claimed, mut bought) = (claimed.answer().await?, bought.answer().await?);
+    let (repeats, taken_by_others) = (repeats.answer().await?, taken.answer().await?);
+    let (limits, sums) = (limits.answer().await?, sums.answer().await?);
+    if standing == Standing::Dead {
         return Ok(refuse(LedgerError::DeclaredDead));
     }
-    let now_us = match gate.answer().await? {
+    let now_us = match gate {
         Gate::Open(now_us) => now_us,
         Gate::Frozen(freeze) => return Ok(refuse(LedgerError::Frozen(freeze))),
     };
     let now = Timestamp::from_microsecond(now_us).unwrap_or(Timestamp::MAX);
-    let room = room.answer().await?;
-    let mut next = next_id(newest.answer().await?, now_us);
-    let (claimed, mut bought) = (claimed.answer().await?, bought.answer().await?);
-    let (repeats, taken_by_others) = (repeats.answer().await?, taken.answer().await?);
-    let limits: Vec<SpendLimit> = limits.answer().await?.iter().map(|limit| limit.at(now)).collect();
-    let mut spending = Spending::new(&limits, sums.answer().await?);
+    let mut next = next_id(newest, now_us);
+    let limits: Vec<SpendLimit> = limits.iter().map(|limit| limit.at(now)).collect();
+    let mut spending = Spending::new(&limits, sums);
     let mut answers = Vec::with_capacity(asked.len());
     let (mut taken, mut claims) = (0, HashSet::new());
     for (place, one @ Asked { batch, intent }) in asked.iter().enumerate() {
@@ -177,9 +179,9 @@ pub(super) async fn wait_for_slot(
     let room = Sent::now(room(transaction, runner, account, times)).await;
     let frozen =
         Sent::now(transaction.query_typed_one("SELECT stopped IS NOT NULL FROM ledger WHERE id = 1", &[])).await;
-    let standing = opened.answer().await?;
-    let room = room.answer().await?;
-    if standing == Standing::Dead || frozen.answer().await?.try_get(0)? {
+    let (standing, room) = (opened.answer().await?, room.answer().await?);
+    let is_frozen: bool = frozen.answer().await?.try_get(0)?;
+    if standing == Standing::Dead || is_frozen {
         // Its intents are refused, and that is no wait.
         return Ok(Duration::ZERO);
     }

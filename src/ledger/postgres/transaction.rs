@@ -52,7 +52,7 @@ impl<'c> Transaction<'c> {
     }
 
     fn begun(self) -> Self {
-        // The first look sends it. If it fails, so does all that follows.
+        // The first poll sends it. If it fails, so does all that follows.
         drop(self.client.batch_execute(&self.beginning).now_or_never());
         self
     }
@@ -140,7 +140,7 @@ async fn execute(client: &Client, sql: &str, text: &str) -> Result<u64, tokio_po
 impl Drop for Transaction<'_> {
     fn drop(&mut self) {
         if !self.is_over {
-            // The first look sends it; whoever comes next need not wait for the answer.
+            // The first poll sends it. The next transaction need not wait for the answer.
             drop(self.client.batch_execute("ROLLBACK").now_or_never());
         }
     }
@@ -149,7 +149,8 @@ impl Drop for Transaction<'_> {
 /// The beginning of a transaction that writes: it counts the write of a runner and renews its lease. To be sent before all else.
 pub(super) type Opening<'t> = LocalBoxFuture<'t, Result<Standing, PostgresError>>;
 
-/// A question that is on its way.
+/// A question that is on its way. Await its answer before the commit: if it failed, the server rolls back, and answers the commit all the same.
+#[must_use = "a question that failed undoes the transaction"]
 pub(super) struct Sent<F: Future> {
     question: Pin<Box<F>>,
     answer: Option<F::Output>,
@@ -159,7 +160,7 @@ impl<F: Future> Sent<F> {
     /// Sends a question, behind all that were sent before. What it asks after its first answer is sent once its answer is awaited.
     pub(super) async fn now(question: F) -> Self {
         let mut question = Box::pin(question);
-        // The client sends a statement when it is looked at for the first time.
+        // The client sends a statement when it is polled for the first time.
         let answer = match futures::poll!(question.as_mut()) {
             Poll::Ready(answer) => Some(answer),
             Poll::Pending => None,
