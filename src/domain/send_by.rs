@@ -11,13 +11,13 @@ use std::time::Duration;
 pub struct SendBy(Clock);
 
 impl SendBy {
-    /// So long from now.
+    /// This long from now.
     #[must_use]
     pub fn within(span: Duration) -> Self {
         Self(Clock::now().plus(span))
     }
 
-    /// Whether it is too late.
+    /// Returns true once nothing may leave.
     #[must_use]
     pub fn is_over(self) -> bool {
         self.0.is_past()
@@ -45,8 +45,8 @@ impl Clock {
     }
 }
 
-/// Where the system has no such clock: whichever of two clocks says that more time has passed. The one may stand still while the machine
-/// sleeps, and the other may be set.
+/// On a system without such a clock: the one of two clocks that shows more time. The first may stop while the machine sleeps, and the second
+/// may be set.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Clock(std::time::Instant, std::time::SystemTime);

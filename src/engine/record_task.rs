@@ -13,15 +13,15 @@ use crate::domain::{AttemptId, Job, TaskNames};
 use crate::ledger::{HeldBatch, LedgerError};
 use crate::service::VideoService;
 
-/// How often a task id is tried to be written, and the pause between two tries.
+/// The tries to record a task ID, and the wait between two of them.
 const WRITE_TRIES: usize = 3;
 const WRITE_PAUSE: Duration = Duration::from_millis(500);
 /// The longest wait for a ledger to record a task ID before you get the ID: a process that is killed then would lose it.
 const RESCUE_AFTER: Duration = Duration::from_secs(10);
 
 impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
-    /// Writes a task id. If that fails it is told at once, before anything else can happen, and tried again for a while. Where the ledger
-    /// keeps the order, the next submission need not wait for that: its intent comes with this task, or not at all.
+    /// Records a task ID. If that fails or takes too long, shows the ID at once and tries again. If the ledger keeps the order, the next
+    /// submission need not wait: its intent is recorded with this task, or not at all.
     pub(super) async fn write_task(
         &self,
         job: &Job,
@@ -30,8 +30,8 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
         permit: Permit<'_>,
     ) -> Result<TaskNames, LedgerError> {
         let mut writing = pin!(self.ledger.accept(attempt, task.clone()));
-        // The first look tells the ledger.
-        let told = poll!(writing.as_mut());
+        // The first poll hands it to the ledger.
+        let polled = poll!(writing.as_mut());
         let mut permit = Some(permit);
         if self.ledger.keeps_order() {
             permit = None;
@@ -40,7 +40,7 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
             (self.gateway.tell)(RunEvent::Rescue { job: job.id.clone(), task: task.clone(), price: job.price });
         };
         let mut is_late = false;
-        let mut written = if let Poll::Ready(written) = told {
+        let mut written = if let Poll::Ready(written) = polled {
             written
         } else if let Ok(written) = tokio::time::timeout(RESCUE_AFTER, writing.as_mut()).await {
             written
@@ -49,7 +49,7 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
             rescue();
             writing.await
         };
-        // One that is another's is written down already, with that one.
+        // A task of another attempt is already recorded with that one.
         let is_known = |written: &Result<_, _>| matches!(written, Ok(_) | Err(LedgerError::TaskTaken { .. }));
         if !is_known(&written) && !is_late {
             rescue();

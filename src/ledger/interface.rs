@@ -158,7 +158,7 @@ pub trait HeldBatch: Sync {
         std::future::ready(Ok(attempts.into_iter().collect()))
     }
 
-    /// What other runners have of the batch; among it videos that no live runner downloads, if `videos`.
+    /// The tasks of the batch that other runners have; with `videos`, also videos that no live runner downloads.
     fn others(&self, _videos: bool) -> impl Future<Output = Result<Others, LedgerError>> + Send {
         std::future::ready(Ok(Others::default()))
     }

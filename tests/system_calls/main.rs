@@ -70,23 +70,25 @@ fn meet(call: &str, fault: &str, when: &str) -> bool {
     is_met
 }
 
+/// These system calls of a run that succeeds.
+fn trace_of(calls: &str) -> String {
+    let (service, here) = (Service::well(), Workspace::with_manifest(MANIFEST));
+    let trace = format!("strace -f -qq -o trace.log -e trace={calls} \"$0\" run m.yaml --yes --first-poll 0s");
+    here.script(&service, &trace).ends_with(0);
+    std::fs::read_to_string(here.path("trace.log")).expect("a trace")
+}
+
 /// The kernel must not deliver a submission long after its sender was stopped.
 #[test]
 fn submission_is_not_retransmitted_for_minutes() {
-    let (service, here) = (Service::well(), Workspace::with_manifest(MANIFEST));
-    let trace = "strace -f -qq -o trace.log -e trace=setsockopt \"$0\" run m.yaml --yes --first-poll 0s";
-    here.script(&service, trace).ends_with(0);
-    let trace = std::fs::read_to_string(here.path("trace.log")).expect("a trace");
+    let trace = trace_of("setsockopt");
     assert!(trace.contains("TCP_USER_TIMEOUT, [30000]"), "{trace}");
 }
 
 /// Before a connection is made, so no other process of the user reads its environment, and no core holds the key.
 #[test]
 fn process_with_a_key_is_not_dumpable() {
-    let (service, here) = (Service::well(), Workspace::with_manifest(MANIFEST));
-    let trace = "strace -f -qq -o trace.log -e trace=prctl,connect \"$0\" run m.yaml --yes --first-poll 0s";
-    here.script(&service, trace).ends_with(0);
-    let trace = std::fs::read_to_string(here.path("trace.log")).expect("a trace");
+    let trace = trace_of("prctl,connect");
     let at = |call: &str| trace.find(call).unwrap_or_else(|| panic!("{call}: {trace}"));
     assert!(at("prctl(PR_SET_DUMPABLE, SUID_DUMP_DISABLE") < at("connect("), "{trace}");
     // Without a key, nothing is hidden from the user's own tools.

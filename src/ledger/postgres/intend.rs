@@ -45,21 +45,21 @@ pub(super) struct Question<'a> {
     pub(super) limits: &'a [SpendLimit],
 }
 
-/// What came of the intents of one commit.
+/// The decisions on the intents of one commit.
 #[derive(Clone, Default)]
 pub(super) struct Decided {
     /// For each of them, in their order.
     pub(super) answers: Vec<Answer>,
-    /// What other runners have taken meanwhile.
+    /// The jobs that other runners have claimed meanwhile.
     pub(super) taken: Vec<Taken>,
-    /// What was found besides, unless purchases are frozen or this runner has expired.
+    /// Facts for later intents, unless purchases are frozen or this runner has expired.
     pub(super) facts: Option<Facts>,
 }
 
-/// What intents find that concerns later ones.
+/// Facts that concern later intents.
 #[derive(Clone)]
 pub(super) struct Facts {
-    /// How many runners live.
+    /// The number of live runners.
     pub(super) alive: u32,
     /// The ledger limits.
     pub(super) limits: Vec<SpendLimit>,

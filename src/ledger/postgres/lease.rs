@@ -9,7 +9,7 @@ use super::runner::{conclude, expire_silent, heartbeats};
 use super::writer::Writer;
 
 impl Writer {
-    /// A sign of life; who gave none for too long is declared dead, and what nobody waits for any more is in doubt.
+    /// Sends a heartbeat, expires runners without a lease, and puts intents in doubt whose response can't come any more.
     pub(super) async fn give_a_sign(&mut self) {
         let times = self.times;
         let known = std::mem::replace(&mut self.heartbeats, Heartbeats::new());
@@ -23,7 +23,7 @@ impl Writer {
         self.heartbeats = known;
         match latest {
             Ok(latest) => self.note_heartbeats(latest),
-            // The next one is tried all the same; whoever writes hears of it.
+            // The next heartbeat is tried anyway, and each write reports the error itself.
             Err(error) => tracing::warn!("no sign of life could be given: {}", crate::domain::with_causes(&error)),
         }
         self.last_sign = Instant::now();
@@ -35,6 +35,7 @@ impl Writer {
         self.heartbeats.note(latest, &self.times);
     }
 
+    /// Deregisters the runner.
     pub(super) async fn take_leave(&mut self) {
         let left = self.transact(async |transaction, runner, _| runner.leave(transaction).await).await;
         if let Err(error) = left {

@@ -45,7 +45,7 @@ pub(super) async fn room(
         "SELECT id, concurrency, waited_us > {NOW} - $2 FROM runner WHERE died_us IS NULL AND left_us IS NULL AND beat_us > {NOW} - $1"
     );
     let (abandoned, dead) = (micros(ABANDONED), micros(times.dead));
-    // Whoever was refused a place a moment ago asks again, and waits until then.
+    // A runner without a slot asks again soon, and counts as waiting until then.
     let waits = micros(times.look_again * WAITS);
     let [service, name] = key.clone();
     let open_values = [service, name, (&abandoned as &(dyn ToSql + Sync), Type::INT8)];
