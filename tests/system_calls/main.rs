@@ -70,10 +70,10 @@ fn meet(call: &str, fault: &str, when: &str) -> bool {
     is_met
 }
 
-/// These system calls of a run that succeeds.
-fn trace_of(calls: &str) -> String {
+/// These system calls of a run with an option, which succeeds.
+fn trace_of(calls: &str, option: &str) -> String {
     let (service, here) = (Service::well(), Workspace::with_manifest(MANIFEST));
-    let trace = format!("strace -f -qq -o trace.log -e trace={calls} \"$0\" run m.yaml --yes --first-poll 0s");
+    let trace = format!("strace -f -qq -o trace.log -e trace={calls} \"$0\" run m.yaml {option}");
     here.script(&service, &trace).ends_with(0);
     std::fs::read_to_string(here.path("trace.log")).expect("a trace")
 }
@@ -81,19 +81,18 @@ fn trace_of(calls: &str) -> String {
 /// The kernel must not deliver a submission long after its sender was stopped.
 #[test]
 fn submission_is_not_retransmitted_for_minutes() {
-    let trace = trace_of("setsockopt");
+    let trace = trace_of("setsockopt", "--yes --first-poll 0s");
     assert!(trace.contains("TCP_USER_TIMEOUT, [30000]"), "{trace}");
 }
 
 /// Before a connection is made, so no other process of the user reads its environment, and no core holds the key.
 #[test]
 fn process_with_a_key_is_not_dumpable() {
-    let trace = trace_of("prctl,connect");
+    let trace = trace_of("prctl,connect", "--yes --first-poll 0s");
     let at = |call: &str| trace.find(call).unwrap_or_else(|| panic!("{call}: {trace}"));
     assert!(at("prctl(PR_SET_DUMPABLE, SUID_DUMP_DISABLE") < at("connect("), "{trace}");
     // Without a key, nothing is hidden from the user's own tools.
-    here.script(&service, "exec strace -f -qq -o trace.log -e trace=prctl \"$0\" run m.yaml --plan").ends_with(0);
-    let trace = std::fs::read_to_string(here.path("trace.log")).expect("a trace");
+    let trace = trace_of("prctl", "--plan");
     assert!(!trace.contains("PR_SET_DUMPABLE"), "{trace}");
 }
 
