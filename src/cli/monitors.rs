@@ -12,7 +12,8 @@ use super::exit::Exit;
 use super::failure::Failure;
 use super::runtime;
 use crate::domain::{BatchKey, with_causes};
-use crate::monitor::{Ending, METRICS_MARK, OwnFile, Ping, Word, last_name, metrics};
+use crate::ledger::Ledger;
+use crate::monitor::{Ending, LedgerState, METRICS_MARK, OwnFile, Ping, Word, last_name, metrics};
 use crate::report::Report;
 use crate::ui::{self, SUMMARY_MARK, Terminal};
 
@@ -33,6 +34,8 @@ pub(super) struct Monitors<'t> {
     key: OnceCell<BatchKey>,
     /// How the batch stands at the end.
     report: OnceCell<Report>,
+    /// The state of the ledger at the end.
+    ledger: OnceCell<LedgerState>,
     /// For how long monitors were waited for.
     waited: Cell<Duration>,
     has_warned: Cell<bool>,
@@ -69,6 +72,7 @@ impl<'t> Monitors<'t> {
             name: name.unwrap_or_default(),
             key: OnceCell::new(),
             report: OnceCell::new(),
+            ledger: OnceCell::new(),
             waited: Cell::default(),
             has_warned: Cell::new(false),
         }
@@ -93,6 +97,17 @@ impl<'t> Monitors<'t> {
     pub(super) fn wants_sums(&self) -> bool {
         self.report.get().is_none()
             && (self.ping.is_some() || self.metrics.is_some() || self.summary.is_some() || self.terminal.logs_json)
+    }
+
+    /// Reads the state of the ledger for the metrics. A ledger that can't be read has none.
+    pub(super) async fn look_at(&self, ledger: &impl Ledger) {
+        if self.metrics.is_some()
+            && let (Ok(freeze), Ok(seen)) = (ledger.frozen().await, ledger.runners().await)
+        {
+            let expired = seen.iter().filter(|runner| runner.is_dead).count();
+            let runners = ledger.is_shared().then(|| (seen.len() - expired, expired));
+            self.ledger.get_or_init(|| LedgerState { is_frozen: freeze.is_some(), runners });
+        }
     }
 
     /// Tells that the run begins, now that the batch is held: whoever ends with 75 has not begun.
@@ -129,6 +144,7 @@ impl<'t> Monitors<'t> {
             began_at: self.began_at,
             took: self.began.elapsed(),
             totals: report.map(|report| &report.totals),
+            ledger: self.ledger.get().copied(),
         };
         let told = ui::Told {
             key,

@@ -8,12 +8,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::{
-    BoughtElsewhere, Event, HoldError, Intent, Joining, LedgerError, OpenElsewhere, Others, OwnerLimit, RunnerSeen,
-    Spending, Unavailable,
+    BoughtElsewhere, Event, HoldError, Intent, Joining, LedgerError, OpenElsewhere, Others, OwnerLimit, Spending,
+    Unavailable,
 };
 use crate::domain::{
-    Account, Attempt, AttemptId, AttemptState, BatchKey, Fingerprint, Freeze, History, JobId, Label, Move, SendBy,
-    TaskId, TaskNames, UnfinishedRetake, Usd,
+    Account, Attempt, AttemptId, AttemptState, BatchKey, Fingerprint, Freeze, History, JobId, Label, Move, RunnerSeen,
+    SendBy, TaskId, TaskNames, UnfinishedRetake, Usd,
 };
 
 /// The books of many batches. What is read here needs no lock, changes nothing, and is what was durable a moment ago.

@@ -70,7 +70,7 @@ pub use intent::{Approval, Intent, RunLimit, SpendLimit};
 pub use interface::{HeldBatch, Ledger};
 pub use owner::{OwnerLimit, Span};
 pub use postgres::{AddressError, PostgresAddress, PostgresBatch, PostgresLedger};
-pub use sharing::{Joining, Others, RunnerSeen, this_machine};
+pub use sharing::{Joining, Others, this_machine};
 pub(crate) use sqlite::OWN_FOLDER;
 pub use sqlite::{CheckError, Contents, SqliteBatch, SqliteLedger};
 pub use transfer::CopyError;

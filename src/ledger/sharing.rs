@@ -1,10 +1,6 @@
 //! What runners that share a ledger say to one another.
 
-use std::time::Duration;
-
-use jiff::Timestamp;
-
-use crate::domain::{Account, AttemptState, BatchKey, Digest};
+use crate::domain::{Account, Digest};
 
 /// A plan that a runner begins to buy by, so that all runners of a batch buy by the same.
 #[derive(Clone, Debug)]
@@ -41,21 +37,4 @@ pub fn this_machine() -> String {
     #[cfg(not(unix))]
     let name = name.or_else(|| std::env::var("COMPUTERNAME").ok());
     name.unwrap_or_else(|| "unnamed".to_owned())
-}
-
-/// A runner, as the ledger knows it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct RunnerSeen {
-    /// Its machine and process.
-    pub name: String,
-    /// When it began.
-    pub since: Timestamp,
-    /// How long ago it gave the last sign of life.
-    pub silent_for: Duration,
-    /// Whether it was declared dead.
-    pub is_dead: bool,
-    /// The batches that it is at.
-    pub batches: Vec<BatchKey>,
-    /// How many attempts of it are open, by their state.
-    pub open: Vec<(AttemptState, u32)>,
 }

@@ -35,12 +35,23 @@ pub struct Ending<'e> {
     pub took: Duration,
     /// How the batch stands, if that is known.
     pub totals: Option<&'e Totals>,
+    /// The state of the ledger, if that is known.
+    pub ledger: Option<LedgerState>,
+}
+
+/// Facts about a ledger beside its attempts.
+#[derive(Clone, Copy, Debug)]
+pub struct LedgerState {
+    /// True if purchases are frozen.
+    pub is_frozen: bool,
+    /// Live runners, and those that expired in the last 24 hours, if runners share the ledger.
+    pub runners: Option<(usize, usize)>,
 }
 
 /// The metrics of a run, with what of the earlier ones still holds.
 #[must_use]
 pub fn metrics(ending: &Ending<'_>, earlier: &str) -> String {
-    let Ending { key, exit_code, is_success, is_simulated, began_at, took, totals } = *ending;
+    let Ending { key, exit_code, is_success, is_simulated, began_at, took, totals, ledger } = *ending;
     let ended_at = began_at.saturating_add(took).unwrap_or(began_at);
     let simulated = if is_simulated { ",simulated=\"true\"" } else { "" };
     let labels = format!("name=\"{}\",batch=\"{}\"{simulated}", escaped(&key.name), escaped(&key.batch));
@@ -78,6 +89,18 @@ pub fn metrics(ending: &Ending<'_>, earlier: &str) -> String {
             })
             .collect();
         put("shotlist_jobs", "Jobs of the manifest by where they stand.", &jobs);
+    }
+    if let Some(LedgerState { is_frozen, runners }) = ledger {
+        put(
+            "shotlist_ledger_frozen",
+            "1 if purchases are frozen in the ledger.",
+            &one(u8::from(is_frozen).to_string()),
+        );
+        let runners: Vec<(String, String)> = runners.map_or_else(Vec::new, |(live, expired)| {
+            let line = |state: &str, count: usize| (format!("{labels},state=\"{state}\""), count.to_string());
+            vec![line("live", live), line("expired", expired)]
+        });
+        put("shotlist_ledger_runners", "Live runners of the ledger, and those that expired in 24 hours.", &runners);
     }
     text
 }
@@ -134,6 +157,7 @@ mod tests {
             began_at,
             took: Duration::from_secs(90),
             totals,
+            ledger: None,
         }
     }
 

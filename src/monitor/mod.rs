@@ -7,6 +7,6 @@ mod metrics;
 mod own_file;
 mod ping;
 
-pub use metrics::{Ending, METRICS_MARK, last_name, metrics};
+pub use metrics::{Ending, LedgerState, METRICS_MARK, last_name, metrics};
 pub use own_file::{NotOurs, OwnFile};
 pub use ping::{InvalidPing, Ping, PingError, Word};

@@ -1,5 +1,6 @@
 //! The report for scripts: the same fields, texts byte for byte, money as decimal strings.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
@@ -9,6 +10,7 @@ use serde::{Serialize, Serializer};
 
 use super::row::{Row, Superseded, Totals};
 use super::rows::Report;
+use crate::domain::{Freeze, RunnerSeen};
 
 /// How every job of a manifest stands.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -32,6 +34,43 @@ pub(crate) struct ReportView<'r> {
     superseded: Vec<Superseded>,
     /// Sums over the batch.
     totals: &'r Totals,
+    /// Runners that use this ledger, and those that expired in the last 24 hours. Only `status` says so, and only of a shared ledger.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    runners: Option<Vec<RunnerView<'r>>>,
+    /// The reason why purchases are frozen in this ledger. Only `status` says so, and only if they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    frozen: Option<&'r str>,
+}
+
+/// A runner that shares the ledger.
+#[derive(Debug, Serialize, JsonSchema)]
+struct RunnerView<'r> {
+    /// Its machine and process.
+    runner: &'r str,
+    /// The start of its run.
+    #[schemars(with = "String")]
+    started_at: Timestamp,
+    /// Seconds since its last heartbeat.
+    heartbeat_age_s: u64,
+    /// True if its lease expired: other runners take over its tasks.
+    expired: bool,
+    /// The batches that it runs.
+    batches: Vec<String>,
+    /// Its unfinished attempts by state.
+    attempts: BTreeMap<&'static str, u32>,
+}
+
+impl<'r> From<&'r RunnerSeen> for RunnerView<'r> {
+    fn from(seen: &'r RunnerSeen) -> Self {
+        Self {
+            runner: &seen.name,
+            started_at: seen.since,
+            heartbeat_age_s: seen.silent_for.as_secs(),
+            expired: seen.is_dead,
+            batches: seen.batches.iter().map(ToString::to_string).collect(),
+            attempts: seen.open.iter().map(|(state, count)| (state.name(), *count)).collect(),
+        }
+    }
 }
 
 impl<'r> ReportView<'r> {
@@ -47,7 +86,16 @@ impl<'r> ReportView<'r> {
             jobs: Rows { report, folder },
             superseded: report.superseded_seen_from(folder),
             totals: &report.totals,
+            runners: None,
+            frozen: None,
         }
+    }
+
+    /// The same with the state of the ledger.
+    #[must_use]
+    pub(crate) fn with_ledger(self, runners: Option<&'r [RunnerSeen]>, freeze: Option<&'r Freeze>) -> Self {
+        let runners = runners.map(|runners| runners.iter().map(RunnerView::from).collect());
+        Self { runners, frozen: freeze.map(|freeze| &*freeze.why), ..self }
     }
 }
 

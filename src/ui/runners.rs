@@ -4,8 +4,7 @@ use jiff::Timestamp;
 
 use super::lines::span;
 use super::page::Page;
-use crate::domain::AttemptState;
-use crate::ledger::RunnerSeen;
+use crate::domain::{AttemptState, RunnerSeen};
 
 /// Who runs, since when, and what each has.
 #[must_use]

@@ -32,12 +32,32 @@ fn status_shows_who_runs_and_what_they_have() {
     let told = team.command(1, &["status", "m.yaml"]).ends_with(0).stdout;
     assert!(told.contains("runners:") && told.contains("desk-0 process"), "{told}");
     assert!(told.contains("at m: 1 being sent"), "{told}");
+    let status = || -> Value {
+        let json = team.command(1, &["status", "m.yaml", "--format", "json"]).ends_with(0).stdout;
+        serde_json::from_str(&json).expect("JSON")
+    };
+    let told = status();
+    let runner = &told["runners"][0];
+    assert!(runner["runner"].as_str().is_some_and(|name| name.starts_with("desk-0 process")), "{told}");
+    assert_eq!(
+        (&runner["expired"], &runner["batches"][0], &runner["attempts"]["intended"]),
+        (&false.into(), &"m".into(), &1.into())
+    );
+    assert_eq!(told.get("frozen"), None, "{told}");
     std::fs::remove_file(&flag).expect("it goes on");
     assert_eq!(Ended::of(child).code, Some(0));
     for command in [&["spend", "m.yaml"][..], &["report", "m.yaml"], &["status", "m.yaml"]] {
         let told = team.command(1, command).ends_with(0).stdout;
         assert!(told.contains("1.80"), "{command:?}: {told}");
     }
+    team.command(1, &["limit", "set", "--stop"]).ends_with(0);
+    let told = status();
+    assert!(told["frozen"].is_string() && told["runners"].as_array().is_some_and(Vec::is_empty), "{told}");
+    team.run(1, &["--metrics", "m.prom"]).ends_with(0);
+    let metrics = std::fs::read_to_string(team.desks[1].path("m.prom")).expect("metrics");
+    assert!(metrics.contains("shotlist_ledger_frozen{name=\"m\",batch=\"\"} 1\n"), "{metrics}");
+    assert!(metrics.contains("shotlist_ledger_runners{name=\"m\",batch=\"\",state=\"expired\"} 0\n"), "{metrics}");
+    team.command(1, &["limit", "set", "--resume"]).ends_with(0);
     // The password is in no command that is shown, and in no report.
     let with = team.database.url().replace("postgres@", "postgres:secret@");
     let plan = ["run", "m.yaml", "--plan", "--retake", "*"];
@@ -257,4 +277,31 @@ fn another_manifest_is_refused_while_others_run() {
     std::fs::remove_file(&flag).expect("it goes on");
     assert_eq!(Ended::of(child).code, Some(0));
     assert_eq!(team.agree(), (3, 0));
+}
+
+/// The order that the reference gives: a run between the restore and the reconciled bill submits nothing.
+#[test]
+fn a_restored_dump_stays_frozen_in_the_documented_order() {
+    let team = Team::new(1, 4);
+    team.run(0, &["--limit", "2"]).ends_with(0);
+    let (file, address) = (team.desks[0].path("books.dump"), team.database.url());
+    let reference = team.command(0, &["help", "machines"]).ends_with(0).stdout;
+    let documented = |program: &str| {
+        let line = reference.lines().find(|line| line.trim().starts_with(&format!("{program} --"))).expect("a command");
+        let line = line.replace("books.dump", &file.display().to_string()).replace("\"$SHOTLIST_LEDGER\"", &address);
+        let mut words = line.split_whitespace().map(str::to_owned);
+        let path = crate::cluster::program(&words.next().expect("a program"));
+        crate::cluster::done(Command::new(path).args(words));
+    };
+    let (freeze, unfreeze) = (&["limit", "set", "--stop"], &["limit", "set", "--resume"]);
+    documented("pg_dump");
+    team.run(0, &["--limit", "1"]).ends_with(0);
+    team.command(0, freeze).ends_with(0);
+    documented("pg_restore");
+    team.command(0, freeze).ends_with(0);
+    assert_eq!(team.database.sql("SELECT count(*) FROM shotlist.attempt"), "2", "the dump lacks a purchase");
+    let refused = team.run(0, &[]).ends_with(3);
+    assert!(refused.stderr.contains("purchases are frozen"), "{}", refused.stderr);
+    assert_eq!(team.charges().len(), 3);
+    team.command(0, unfreeze).ends_with(0);
 }

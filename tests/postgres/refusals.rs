@@ -67,13 +67,24 @@ fn a_database_that_is_no_ledger_or_forgets_is_refused() {
     team.database.sql("UPDATE shotlist.ledger SET version = 1");
     let (port, name) = (Cluster::shared().port, &team.database.name);
     Cluster::shared().sql("postgres", "CREATE ROLE reader LOGIN");
-    let grants = "GRANT USAGE ON SCHEMA shotlist TO reader; GRANT SELECT ON ALL TABLES IN SCHEMA shotlist TO reader";
-    team.database.sql(grants);
+    let reference = team.command(0, &["help", "machines"]).ends_with(0).stdout;
+    let rights = |role: &str, last: &str| -> String {
+        let of_role = |line: &&str| line.trim().starts_with("GRANT") && line.trim().ends_with(&format!("TO {role};"));
+        let sql: Vec<&str> = reference.lines().filter(of_role).collect();
+        assert!(sql.last().is_some_and(|grant| grant.contains(last)), "{reference}");
+        sql.join("\n")
+    };
+    team.database.sql(&rights("reader", "GRANT SELECT ON"));
     let reader = format!("postgres://reader@127.0.0.1:{port}/{name}");
     team.command(0, &["status", "m.yaml"]).env("SHOTLIST_LEDGER", &reader).ends_with(0);
-    refused(&team, &reader, 74, &["permission denied", "let the owner grant it"]);
+    refused(&team, &reader, 74, &["lacks a right", "permission denied", "shotlist help machines"]);
+    Cluster::shared().sql("postgres", "CREATE ROLE team LOGIN");
+    team.database.sql(&rights("team", "DELETE ON"));
     team.database.sql(&format!("ALTER DATABASE {name} SET default_transaction_read_only = on"));
     refused(&team, &url, 74, &["read-only"]);
     let forgetful = Cluster::start(&["fsync=off"]);
     refused(&team, &forgetful.database().url(), 74, &["fsync=off"]);
+    Cluster::shared().sql("postgres", &format!("ALTER DATABASE {name} RESET default_transaction_read_only"));
+    let buyer = format!("postgres://team@127.0.0.1:{port}/{name}");
+    team.run(0, &[]).env("SHOTLIST_LEDGER", &buyer).ends_with(0);
 }

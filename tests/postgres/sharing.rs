@@ -105,7 +105,7 @@ async fn a_pause_is_for_all_runners_of_an_account() {
         held.join(plan("", 9)).await.expect("joined");
     }
     let account = intent_of("a").account;
-    one.pause(&account, Duration::from_secs(60)).await.expect("written");
+    one.pause(&account, Duration::from_mins(1)).await.expect("written");
     one.pause(&account, Duration::from_secs(1)).await.expect("a shorter one ends nothing");
     match two.intend(intent_of("a")).await {
         Err(LedgerError::Later(wait)) => assert!(wait > Duration::from_secs(1), "{wait:?}"),

@@ -121,6 +121,9 @@ fn obey(args: &RunArgs, terminal: &Terminal, monitors: Option<&Monitors<'_>>) ->
         {
             monitors.is_known(report);
         }
+        if let Some(monitors) = monitors {
+            monitors.look_at(session.ledger()).await;
+        }
         ended
     });
     let ended =

@@ -55,7 +55,9 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
         of(&jobs, history.about(|job| meant.contains(job)))
     };
     if as_json {
-        let json = Page::json(&ReportView::new(&report, &out, Timestamp::now()));
+        let runners = ledger.is_shared().then_some(&*runners);
+        let view = ReportView::new(&report, &out, Timestamp::now()).with_ledger(runners, freeze.as_ref());
+        let json = Page::json(&view);
         terminal.result(&json.map_err(|error| Failure::of_form(&error))?);
     } else {
         terminal.result(&ui::status_text(

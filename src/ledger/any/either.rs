@@ -7,12 +7,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::domain::{
-    Account, Attempt, AttemptId, AttemptState, BatchKey, Fingerprint, Freeze, History, JobId, Label, Move, SendBy,
-    TaskId, TaskNames, UnfinishedRetake, Usd,
+    Account, Attempt, AttemptId, AttemptState, BatchKey, Fingerprint, Freeze, History, JobId, Label, Move, RunnerSeen,
+    SendBy, TaskId, TaskNames, UnfinishedRetake, Usd,
 };
 use crate::ledger::{
     BoughtElsewhere, Event, HeldBatch, HoldError, Intent, Joining, Ledger, LedgerError, OpenElsewhere, Others,
-    OwnerLimit, PostgresBatch, PostgresLedger, RunnerSeen, Spending, SqliteBatch, SqliteLedger, Unavailable,
+    OwnerLimit, PostgresBatch, PostgresLedger, Spending, SqliteBatch, SqliteLedger, Unavailable,
 };
 
 /// A ledger in a file of this machine, or in a database.

@@ -69,6 +69,9 @@ impl PostgresAddress {
         let (plain, options) = without_own_options(text);
         // The client knows the scheme in small letters.
         let plain = plain.split_once("://").map_or_else(String::new, |(_, rest)| format!("postgres://{rest}"));
+        if text.contains("sslcert=") || text.contains("sslkey=") {
+            return Err(AddressError::NotOne("client certificates are not supported: use a password".to_owned()));
+        }
         let config: Result<Config, _> = plain.parse();
         let mut config = config.map_err(|error: tokio_postgres::Error| {
             // What is under it says which part of the address is meant, and never quotes a password.
@@ -315,6 +318,7 @@ mod tests {
             "postgres://ann@db",
             "postgres://ann@db/x?sslmode=prefer",
             "postgres://ann:a@b@db/x",
+            "postgres://ann@db/x?sslcert=ann.pem&sslkey=ann.key",
         ] {
             assert!(matches!(read(wrong, &[]), Err(AddressError::NotOne(_))), "{wrong}");
         }

@@ -39,9 +39,11 @@ pub(super) async fn connect(address: &PostgresAddress) -> Result<Client, Postgre
     };
     let (client, connection) = connected.map_err(|source| match source.code() {
         Some(&SqlState::INVALID_CATALOG_NAME) => PostgresError::NoDatabase { source },
-        Some(&SqlState::INVALID_PASSWORD | &SqlState::INVALID_AUTHORIZATION_SPECIFICATION) => {
-            PostgresError::Password { address: address.to_string(), source }
+        Some(&SqlState::INVALID_PASSWORD) => PostgresError::Password { address: address.to_string(), source },
+        Some(&SqlState::INVALID_AUTHORIZATION_SPECIFICATION) => {
+            PostgresError::Denied { address: address.to_string(), source }
         }
+        Some(&SqlState::TOO_MANY_CONNECTIONS) => PostgresError::Full { address: address.to_string(), source },
         // The client has no code for it.
         None if with_causes(&source).contains("password missing") => {
             PostgresError::Password { address: address.to_string(), source }
@@ -86,6 +88,9 @@ fn tls(address: &PostgresAddress) -> Result<ClientConfig, PostgresError> {
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_file_iter(path).map_err(|error| fault(&error))? {
             roots.add(certificate.map_err(|error| fault(&error))?).map_err(|error| fault(&error))?;
+        }
+        if roots.is_empty() {
+            return Err(fault(&"the file contains no certificate"));
         }
         return Ok(with_roots(roots));
     }

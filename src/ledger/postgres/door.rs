@@ -18,11 +18,12 @@ use super::kind::Kind;
 use super::schema::{Found, IS_ALONE, TIMELINE, create, recognise};
 use super::transaction::Transaction;
 use super::{books, gate, limits, read, runners, transfer};
-use crate::domain::{Attempt, AttemptState, BatchKey, Fingerprint, Freeze, History, JobId, Label, TaskId, Usd};
+use crate::domain::{
+    Attempt, AttemptState, BatchKey, Fingerprint, Freeze, History, JobId, Label, RunnerSeen, TaskId, Usd,
+};
 use crate::ledger::transfer::Books;
 use crate::ledger::{
-    BoughtElsewhere, CopyError, HoldError, Ledger, LedgerError, OpenElsewhere, OwnerLimit, RunnerSeen, Spending,
-    Unavailable,
+    BoughtElsewhere, CopyError, HoldError, Ledger, LedgerError, OpenElsewhere, OwnerLimit, Spending, Unavailable,
 };
 
 /// How often a question is asked again whose connection broke, and after how long at first.

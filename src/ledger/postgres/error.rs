@@ -13,6 +13,12 @@ pub(super) enum PostgresError {
     Connect { address: String, source: tokio_postgres::Error },
     #[error("the ledger {address} refuses the user or the password")]
     Password { address: String, source: tokio_postgres::Error },
+    #[error("the database server refuses user or host for ledger {address}")]
+    Denied { address: String, source: tokio_postgres::Error },
+    #[error("the database server has no free connection for ledger {address}")]
+    Full { address: String, source: tokio_postgres::Error },
+    #[error("the user lacks a right in the database")]
+    Rights(#[source] tokio_postgres::Error),
     #[error("there is no such database for the ledger")]
     NoDatabase { source: tokio_postgres::Error },
     #[error("there is no encrypted connection to the ledger {address}")]
@@ -57,9 +63,16 @@ impl PostgresError {
             Self::Password { .. } => {
                 "give the password in PGPASSWORD or in the file that PGPASSFILE names, and the user in the address"
             }
+            Self::Denied { .. } => {
+                "correct the user in the address, or allow this user and host in the server's `pg_hba.conf`"
+            }
+            Self::Full { .. } => {
+                "raise `max_connections` of the server, or put a pooler in front: a run needs two connections"
+            }
+            Self::Rights(_) => "grant the rights that `shotlist help machines` lists as SQL",
             Self::NoDatabase { .. } => "is its name right? `createdb NAME` makes one",
             Self::Tls { .. } => {
-                "?sslrootcert=FILE names the authority of the server's certificate; ?sslmode=disable goes without, for a network that is your own"
+                "?sslrootcert=FILE names the authority of the server's certificate, and the address must name the host as the certificate does; ?sslmode=disable goes without, for a network that is your own"
             }
             Self::Certificates(_) => "name the authority of the server's certificate: ?sslrootcert=FILE",
             Self::Newer { .. } => "use the version of shotlist that the others use",
@@ -70,9 +83,7 @@ impl PostgresError {
             }
             Self::NoSync => "set fsync=on: a purchase that the ledger forgets is paid for twice",
             Self::Encoding(_) => "make a database for it: createdb --encoding=UTF8 --template=template0 NAME",
-            Self::Sql(_) => {
-                "if it says that a right is missing, let the owner grant it; otherwise look into the server's log"
-            }
+            Self::Sql(_) => "look into the server's log",
             Self::Unreadable(_) | Self::Impersonated | Self::Unsettled(_) => {
                 "somebody else has changed the ledger: find out who, and let nobody buy until then (shotlist limit set --stop)"
             }
@@ -88,7 +99,11 @@ impl PostgresError {
     /// The same in our own words, where there are some.
     pub(super) fn in_general(self) -> Self {
         match self {
-            Self::Sql(error) if error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => Self::ReadOnly,
+            Self::Sql(error) => match error.code() {
+                Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => Self::ReadOnly,
+                Some(&SqlState::INSUFFICIENT_PRIVILEGE) => Self::Rights(error),
+                _ => Self::Sql(error),
+            },
             other => other,
         }
     }
@@ -116,6 +131,7 @@ pub(super) fn is_lost(error: &tokio_postgres::Error) -> bool {
 
 impl From<PostgresError> for Unavailable {
     fn from(error: PostgresError) -> Self {
+        let error = error.in_general();
         let help = error.help();
         Self::new(error, help)
     }

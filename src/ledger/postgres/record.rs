@@ -1,10 +1,9 @@
 //! Events of one commit: each attempt is locked, lives through what happened to it, and is written whole.
 //!
 //! What a state allows is decided on the locked row, so that a final word is written once, whoever comes first. Who comes second
-//! with a word about a task that another runner looks after has lost nothing: that is counted, and no error.
+//! with a word about a task that another runner looks after has lost nothing: that is no error.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use jiff::Timestamp;
 use tokio_postgres::types::{ToSql, Type};
@@ -19,9 +18,6 @@ use crate::domain::{Attempt, AttemptId, AttemptState, BatchKey, TaskId, TaskName
 use crate::ledger::stored::Stored;
 use crate::ledger::times::Times;
 use crate::ledger::{Event, LedgerError};
-
-/// Words that another runner had written already.
-static RACES_LOST: AtomicU64 = AtomicU64::new(0);
 
 /// Something that happened to an attempt.
 pub(super) struct Happening<'a> {
@@ -76,8 +72,7 @@ pub(super) async fn record(
         }
         recorded.push(match told {
             Err(LedgerError::Illegal(_)) if is_another_word(row, event) => {
-                let lost = RACES_LOST.fetch_add(1, Ordering::Relaxed) + 1;
-                tracing::debug!("another runner wrote {event:?} before: {lost} times so far");
+                tracing::debug!("another runner recorded a terminal state before {event:?}");
                 (Ok(None), None)
             }
             told => {

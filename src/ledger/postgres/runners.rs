@@ -9,8 +9,7 @@ use tokio_postgres::types::Type;
 use super::error::PostgresError;
 use super::runner::micros;
 use super::transaction::{NOW, Transaction};
-use crate::domain::{AttemptState, BatchKey};
-use crate::ledger::RunnerSeen;
+use crate::domain::{AttemptState, BatchKey, RunnerSeen};
 
 /// The runners that live, and those that were declared dead not longer than this ago: first who began first.
 pub(super) async fn seen(transaction: &Transaction<'_>, dead: Duration) -> Result<Vec<RunnerSeen>, PostgresError> {

@@ -247,12 +247,17 @@ impl Writer {
     /// Whether an error is one of the connection, and not of what was asked.
     fn is_broken(&self, error: &PostgresError) -> bool {
         match error {
-            PostgresError::Silent | PostgresError::Connect { .. } | PostgresError::Tls { .. } => true,
+            PostgresError::Silent
+            | PostgresError::Connect { .. }
+            | PostgresError::Full { .. }
+            | PostgresError::Tls { .. } => true,
             // A primary that steps down is one for a while; whoever starts on a standby is told at once.
             PostgresError::ReadOnly => self.is_enrolled,
             PostgresError::Sql(error) => {
                 let is_gone = error.code().is_none() && self.client.as_ref().is_none_or(Client::is_closed);
-                is_lost(error) || is_gone || self.client.is_none() && self.is_enrolled
+                // A person or a server that shuts down cancels statements, and so does the time limit of a statement.
+                let is_canceled = error.code() == Some(&SqlState::QUERY_CANCELED);
+                is_lost(error) || is_canceled || is_gone || self.client.is_none() && self.is_enrolled
             }
             // Whoever was let in once waits until the others have mended what they are just changing.
             _ => self.client.is_none() && self.is_enrolled,
