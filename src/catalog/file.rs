@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use super::bounds::{Choice, FaceRule, ImageRule, PromptRule, SizeRule, Typical, Whole};
-use crate::domain::{Charging, Field, Usd};
+use crate::domain::{Charging, Field, FinalWords, Usd};
 
 /// All families and models that shotlist knows.
 #[derive(Debug, Deserialize)]
@@ -19,17 +19,6 @@ pub struct Catalog {
     pub final_words: FinalWords,
     families: BTreeMap<String, Family>,
     models: BTreeMap<String, ModelEntry>,
-}
-
-/// Words for the end of a task that gateways use, in small letters.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FinalWords {
-    /// There is a video, if progress is 100.
-    #[serde(default)]
-    pub completed: Vec<String>,
-    /// There is no video, if an error comes with the word.
-    pub failed: Vec<String>,
 }
 
 /// A model family: what its requests may say, and how it behaves.
@@ -150,7 +139,7 @@ impl Catalog {
         catalog.version = version;
         catalog.prices_taken_on = prices_taken_on;
         if let Some(words) = final_words {
-            catalog.final_words = words;
+            catalog.final_words.extend(words);
         }
         catalog.families.extend(families);
         catalog.models.extend(models);

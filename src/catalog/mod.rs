@@ -10,4 +10,4 @@ mod file;
 
 pub use bounds::{Choice, PromptRule, Required, SizeRule, Whole};
 pub use check::{Severity, Violation};
-pub use file::{Catalog, Family, FinalWords, Model, Price};
+pub use file::{Catalog, Family, Model, Price};

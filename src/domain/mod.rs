@@ -8,6 +8,7 @@ mod attempt;
 mod causes;
 mod cells;
 mod digest;
+mod final_words;
 mod freeze;
 mod hex;
 mod history;
@@ -36,6 +37,7 @@ pub use attempt::{Attempt, AttemptId, AttemptState, Charge, Charging, ServiceErr
 pub(crate) use causes::{causes, with_causes};
 pub use cells::{Cells, Columns};
 pub use digest::Digest;
+pub use final_words::FinalWords;
 pub use freeze::Freeze;
 pub(crate) use hex::hex;
 pub use history::{History, UnfinishedRetake};

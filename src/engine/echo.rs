@@ -90,7 +90,7 @@ mod tests {
     fn a_difference_is_told_once_for_each_model() {
         let echoes = Echoes::default();
         let news = |request: &str, answer: &str| {
-            let report = crate::service::TaskReport::parse(answer.as_bytes(), &crate::service::FinalWords::default())
+            let report = crate::service::TaskReport::parse(answer.as_bytes(), &crate::domain::FinalWords::default())
                 .expect("a report");
             echoes.news(request, &report.echo)
         };

@@ -96,7 +96,7 @@ mod tests {
     }
 
     fn said(id: &str) -> TaskReport {
-        TaskReport::parse(format!("{{\"id\": \"{id}\"}}").as_bytes(), &crate::service::FinalWords::default())
+        TaskReport::parse(format!("{{\"id\": \"{id}\"}}").as_bytes(), &crate::domain::FinalWords::default())
             .expect("a report")
     }
 

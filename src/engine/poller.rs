@@ -23,7 +23,7 @@ use super::reactions::Reactions;
 use super::settings::Settings;
 use super::stop::StopReason;
 use super::watch::Watch;
-use super::watched::{Moment, Next, Note, Pause, Watched};
+use super::watched::{Ending, Moment, Next, Note, Pause, Watched};
 use crate::domain::{TaskId, with_causes};
 use crate::ledger::{Event, HeldBatch, LedgerError};
 use crate::service::{PollAnswer, TaskReport, VideoService};
@@ -32,6 +32,8 @@ use crate::service::{PollAnswer, TaskReport, VideoService};
 enum Done {
     /// A poll, unless the service asked everybody to wait meanwhile.
     Poll(Option<PollAnswer>),
+    /// A look for the video of a task that may be completed, since this time.
+    Content(bool, Timestamp),
     /// The claim of a name, and the report that gave it.
     Claim(TaskId, Box<TaskReport>, Result<(), LedgerError>),
 }
@@ -66,6 +68,7 @@ pub(super) struct Poller<'e, S, L> {
     in_flight: InFlight,
     reactions: Reactions<'e, S>,
     deadline: Duration,
+    endless: EndlessTasks,
     /// Boxed: the table grows by doubling, and would keep room for many more tasks than there are.
     tasks: HashMap<Number, Box<Entry<'e>>>,
     admitted: Number,
@@ -81,6 +84,7 @@ impl<'e, S: VideoService, L: HeldBatch> Poller<'e, S, L> {
             in_flight: InFlight::new(),
             reactions: Reactions::new(gateway, settings),
             deadline: settings.deadline,
+            endless: EndlessTasks { most: settings.max_doubts, overdue: 0, has_ended: false },
             tasks: HashMap::new(),
             admitted: 0,
             queue: DelayQueue::new(),
@@ -176,13 +180,23 @@ impl<'e, S: VideoService, L: HeldBatch> Poller<'e, S, L> {
                 return None;
             }
             Done::Poll(Some(answer)) => entry.watched.next(answer, now, self.reactions.grace),
+            Done::Content(true, ended_at) => (Next::End(Ending::Completed { video_url: None, ended_at }), Vec::new()),
+            Done::Content(false, _) => (Next::Poll(Pause::Usual), Vec::new()),
             Done::Claim(name, report, claimed) => self.after_claim(&mut entry, name, *report, claimed, now),
         };
         if let Some(class) = self.reactions.heed(notes, &entry.watch, &entry.watched) {
             self.hurry(&class);
         }
         match next {
+            Next::AskContent(ended_at) => {
+                let (gateway, task) = (self.gateway, entry.watched.asked_by().clone());
+                self.tasks.insert(number, entry);
+                Some(Either::Left(async move {
+                    (number, Done::Content(gateway.service.has_content(&task).await, ended_at))
+                }))
+            }
             Next::End(ending) => {
+                self.endless.has_ended |= !matches!(ending, Ending::Left(_));
                 entry.watch.tell(self.reactions.last_word(ending, &entry.watched));
                 drop(entry.watch.slot);
                 None
@@ -190,10 +204,10 @@ impl<'e, S: VideoService, L: HeldBatch> Poller<'e, S, L> {
             Next::Claim(name, report) => {
                 let (ledger, attempt) = (self.ledger, entry.watch.attempt);
                 self.tasks.insert(number, entry);
-                Some(async move {
+                Some(Either::Right(async move {
                     let claimed = ledger.record(attempt, Event::AlsoNamed(name.clone())).await;
                     (number, Done::Claim(name, report, claimed))
-                })
+                }))
             }
             Next::Poll(pause) => {
                 let wait = self.reactions.wait(pause, &entry.watch, &entry.watched, now.age);
@@ -236,8 +250,36 @@ impl<'e, S: VideoService, L: HeldBatch> Poller<'e, S, L> {
 
     fn leave(&mut self, number: Number, why: LeaveReason) {
         if let Some(entry) = self.tasks.remove(&number) {
+            if why == LeaveReason::Deadline
+                && let Some(message) = self.endless.note_overdue()
+            {
+                self.gateway.stop_because(StopReason::TooManyFailures, message);
+            }
             entry.watch.tell(entry.watched.left(why));
         }
+    }
+}
+
+/// The circuit breaker for tasks that never end: each one that passes its deadline frees a slot for the next purchase.
+struct EndlessTasks {
+    /// The most tasks that pass their deadline while none has ended in this run.
+    most: usize,
+    overdue: usize,
+    has_ended: bool,
+}
+
+impl EndlessTasks {
+    /// Counts a task that passed its deadline. Returns the reason to stop, once there are too many.
+    fn note_overdue(&mut self) -> Option<String> {
+        self.overdue += 1;
+        let is_open = self.overdue >= self.most && !self.has_ended;
+        is_open.then(|| {
+            format!(
+                "{} tasks passed their deadline, and none has ended in this run: does the service say how they end? \
+                 `--deadline` gives them more time",
+                self.overdue
+            )
+        })
     }
 }
 

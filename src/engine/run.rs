@@ -10,6 +10,7 @@ use super::connectivity::Connectivity;
 use super::echo::Echoes;
 use super::event::RunEvent;
 use super::fetcher::Fetcher;
+use super::first_look::FirstLook;
 use super::gateway::Gateway;
 use super::job_runner::{JobRunner, Work};
 use super::known::Known;
@@ -91,6 +92,7 @@ impl<S: VideoService, L: HeldBatch> Engine<'_, S, L> {
             ledger: self.ledger,
             spend_guard: &spend_guard,
             give_up_after: self.settings.deadline,
+            first_look: FirstLook::default(),
         };
         let fetcher = self.downloads.zip(plan.downloads.as_ref());
         let fetcher =

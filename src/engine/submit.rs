@@ -13,6 +13,7 @@
 use std::time::Duration;
 
 use super::event::RunEvent;
+use super::first_look::FirstLook;
 use super::gateway::Gateway;
 use super::known::Known;
 use super::slots::{Slot, Slots, Turn};
@@ -55,6 +56,8 @@ pub(super) struct Submitter<'e, S, L> {
     pub spend_guard: &'e SpendGuard,
     /// For how long the service may take nothing at all before it counts as out of reach.
     pub give_up_after: Duration,
+    /// Whether the service may be submitted to, once it was looked at.
+    pub first_look: FirstLook,
 }
 
 /// What came of a submission in the end.
@@ -102,6 +105,9 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
     }
 
     async fn try_until(&self, job: &Job, known: Known, slot: &mut Slot<'_>, is_reserved: &mut bool) -> Submitted {
+        if !self.first_look.allows(self.gateway).await {
+            return Submitted::Nothing;
+        }
         let (mut turn, mut unsent) = (self.slots.turn(), 0);
         loop {
             // Held until the answer is in the ledger, or on its way there ahead of all that follow: a process that dies leaves no more

@@ -19,6 +19,10 @@ use crate::service::{Echo, PollAnswer, Status, TaskReport};
 pub(super) const GRACE: Duration = Duration::from_mins(2);
 /// How many answers that a task is completed, without a URL, before the content endpoint stands in for it.
 const URLLESS_ANSWERS: u32 = 3;
+/// How many answers in a row with an error, without a URL and with a word that the interface does not have, before the task counts as failed.
+const ERROR_ANSWERS: u32 = 3;
+/// How many answers with a word of success alone, before the content endpoint is asked for the video.
+const UNPROVEN_ANSWERS: u32 = 2;
 /// How many refusals of the key in a row, before a task is left at the service.
 const KEY_REFUSALS: u32 = 3;
 
@@ -38,6 +42,8 @@ pub(super) enum Next {
     Poll(Pause),
     /// The report is about it if the ledger takes this name for it.
     Claim(TaskId, Box<TaskReport>),
+    /// It may be completed, since this time: the content endpoint is asked.
+    AskContent(Timestamp),
     /// It is polled no more.
     End(Ending),
 }
@@ -112,6 +118,8 @@ pub(super) struct Watched {
     failures: u32,
     key_refusals: u32,
     urlless_answers: u32,
+    error_answers: u32,
+    unproven_answers: u32,
     /// Its age when it was denied first, of the denials in a row.
     denied_since: Option<Duration>,
     is_started: bool,
@@ -135,6 +143,8 @@ impl Watched {
             failures: 0,
             key_refusals: 0,
             urlless_answers: 0,
+            error_answers: 0,
+            unproven_answers: 0,
             denied_since: None,
             is_started: false,
             progress: None,
@@ -272,9 +282,19 @@ impl Watched {
             Status::Unproven(word) => {
                 (self.said, self.is_endless) = (Some(format!("the service says `{word}`, and gives no video")), false);
                 notes.push(Note::UnknownWord(word));
+                self.unproven_answers += 1;
+                if report.progress.is_none() && self.unproven_answers >= UNPROVEN_ANSWERS {
+                    return Next::AskContent(ended_at);
+                }
                 Next::Poll(Pause::Usual)
             }
             Status::Unknown(word) => {
+                if let Some(error) = report.error.clone().filter(|_| report.video_url.is_none()) {
+                    self.error_answers += 1;
+                    if self.error_answers >= ERROR_ANSWERS {
+                        return Next::End(Ending::Failed { error, ended_at });
+                    }
+                }
                 let why = report.error.map(|error| format!(": {}", error.message)).unwrap_or_default();
                 (self.said, self.is_endless) = (Some(format!("the service says `{word}`{why}")), true);
                 notes.push(Note::UnknownWord(word));
@@ -285,6 +305,7 @@ impl Watched {
 
     fn is_unfinished(&mut self, now: Moment) -> Next {
         (self.unfinished_at, self.unfinished_age) = (now.at, now.age);
+        (self.error_answers, self.unproven_answers) = (0, 0);
         (self.said, self.is_endless) = (None, false);
         Next::Poll(Pause::Usual)
     }
@@ -331,7 +352,7 @@ impl Watched {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::service::FinalWords;
+    use crate::domain::FinalWords;
 
     const USUAL: Next = Next::Poll(Pause::Usual);
 

@@ -5,11 +5,6 @@
 //! killed run continues under the same approval: its submissions don't count as earlier ones.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::ops::Deref;
-use std::panic::resume_unwind;
-use std::sync::{Arc, LazyLock};
-use std::thread;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -105,49 +100,11 @@ impl SavedJob {
     }
 }
 
-/// From so many jobs on, the digest of a plan is made aside.
-const MANY: usize = 1000;
+/// A job to submit, and the times of its earlier submissions in microseconds.
+pub(super) type Bought<'p> = (&'p Job, Vec<i64>);
 
-/// What stands for all that a plan would buy. Of many jobs it takes a while, so it is made aside, and waited for where it is looked at.
-#[derive(Clone)]
-pub(super) struct PlanDigest(Arc<LazyLock<Digest, Box<dyn FnOnce() -> Digest + Send>>>);
-
-impl PlanDigest {
-    /// Of each job that is bought, with the times of the submissions that came before, in microseconds.
-    pub(super) fn of(key: BatchKey, retries: u32, bought: Vec<Bought>) -> Self {
-        let is_made_aside = bought.len() >= MANY;
-        let whole = Arc::new((key, retries, bought));
-        let aside = is_made_aside.then(|| {
-            let whole = Arc::clone(&whole);
-            thread::Builder::new().name("digest".to_owned()).spawn(move || digest(&whole))
-        });
-        let made: Box<dyn FnOnce() -> Digest + Send> = match aside {
-            Some(Ok(aside)) => Box::new(move || aside.join().unwrap_or_else(|panic| resume_unwind(panic))),
-            // Where no thread can be had, it takes its time where it is looked at.
-            Some(Err(_)) | None => Box::new(move || digest(&whole)),
-        };
-        Self(Arc::new(LazyLock::new(made)))
-    }
-}
-
-impl Deref for PlanDigest {
-    type Target = Digest;
-
-    fn deref(&self) -> &Digest {
-        &self.0
-    }
-}
-
-impl fmt::Debug for PlanDigest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
-
-/// A job, and what of it came before.
-pub(super) type Bought = (Arc<Job>, Vec<i64>);
-
-fn digest((key, retries, bought): &(BatchKey, u32, Vec<Bought>)) -> Digest {
+/// The digest of a plan that submits these jobs.
+pub(super) fn digest(key: &BatchKey, retries: u32, bought: &[Bought<'_>]) -> Digest {
     let mut jobs: Vec<_> = bought
         .iter()
         // The body as it is sent, not as it is fingerprinted: the stand-in for an image is not the image.

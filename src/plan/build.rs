@@ -4,7 +4,7 @@ use std::cell::LazyCell;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::approval::{Approved, PlanDigest};
+use super::approval::{Approved, Bought, digest};
 use super::decide::{Action, Redo, decide};
 use super::downloads::DownloadPlan;
 use super::elsewhere::Elsewhere;
@@ -48,7 +48,7 @@ pub struct Plan {
     pub downloads: Option<DownloadPlan>,
     /// What the manifest was made of besides itself.
     pub inputs: Inputs,
-    digest: PlanDigest,
+    digest: Digest,
     /// The freeze, if purchases are frozen in the ledger.
     pub frozen: Option<Freeze>,
     /// The retake that an earlier run didn't end and that the patterns of this run would replace.
@@ -111,7 +111,7 @@ impl Plan {
             .partition(|attempt| resumed.contains(&attempt.id));
         let due: Vec<(u32, u32)> =
             jobs.iter().filter(|planned| planned.action.buys()).map(|planned| planned.job.typical_s).collect();
-        let digest = digest(&jobs, &given);
+        let digest = digest(&given.key, given.retries, &bought(&jobs, &given));
         let estimate = Estimate::of(&due, resume.len() + collect.len(), given.concurrency);
         let repurchases = guards::repurchases(&jobs, &given);
         let is_left_out = |id: &JobId| (given.is_in_manifest)(id) && !chosen.contains(id);
@@ -318,13 +318,13 @@ fn before_approval<'h>(attempts: &[&'h Attempt], approved: Option<&Approved>) ->
     attempts.iter().copied().filter(|attempt| !is_part(attempt)).collect()
 }
 
-/// What stands for all that is bought.
-fn digest(jobs: &[Planned], given: &PlanInput<'_>) -> PlanDigest {
-    let bought = jobs.iter().filter(|planned| planned.is_to_be_approved).map(|planned| {
+/// The jobs that an approval covers.
+fn bought<'p>(jobs: &'p [Planned], given: &PlanInput<'_>) -> Vec<Bought<'p>> {
+    let covered = jobs.iter().filter(|planned| planned.is_to_be_approved).map(|planned| {
         let attempts: Vec<&Attempt> = given.history.of(&planned.job.id).collect();
         let before =
             before_approval(&attempts, given.approved).into_iter().filter(|attempt| attempt.counts_as_submission());
-        (Arc::clone(&planned.job), before.map(|attempt| attempt.intended_at.as_microsecond()).collect())
+        (&*planned.job, before.map(|attempt| attempt.intended_at.as_microsecond()).collect())
     });
-    PlanDigest::of(given.key.clone(), given.retries, bought.collect())
+    covered.collect()
 }

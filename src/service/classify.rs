@@ -5,9 +5,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::wire::{FinalWords, Status, TaskReport};
-use super::{PollAnswer, Submission, bounds, reason};
-use crate::domain::{ServiceError, retry_after};
+use super::wire::{Status, TaskReport};
+use super::{Look, PollAnswer, Submission, bounds, reason};
+use crate::domain::{FinalWords, ServiceError, TaskId, retry_after};
 
 /// How much of an answer shows whether it is a page, in bytes: white space may stand before what it begins with.
 const BEGINNING_OF_A_PAGE: usize = 200;
@@ -18,6 +18,8 @@ pub struct Answer<'a> {
     pub status: u16,
     /// The header `Retry-After` as it came.
     pub retry_after: Option<&'a str>,
+    /// True if a header says that the request was not passed on to the service.
+    pub is_overloaded: bool,
     /// The header `Location` as it came.
     pub location: Option<&'a str>,
     /// The body.
@@ -33,11 +35,11 @@ pub struct Answer<'a> {
 /// | answer | meaning |
 /// |---|---|
 /// | 2xx with a task id | accepted |
-/// | 429, 425; 503 with `Retry-After` | refused, asked to wait: said by rate limits (nginx, gateways) before anything is passed on |
+/// | 429, 425; 503 with `Retry-After`, or with a header of overload | refused, asked to wait: said by rate limits (nginx, gateways) before anything is passed on |
 /// | 301, 302, 307, 308 | another address: said by web servers and gateways in front of a service (a missing `https`, `www` or slash), which made nothing |
-/// | 401, 403 | the key |
+/// | 401, 403 | the key; with a page for people, a firewall refuses this job |
 /// | 408 | nobody knows: RFC 9110 §15.5.9 means a request that never came whole, but gateways (`LiteLLM`, Ray Serve) say it when what is behind them took too long, and one was seen to have bought five tasks |
-/// | 402 | refused for good, for want of money on the account: said by gateways whose users pay in advance |
+/// | 402; 403, 429 and others with a code of missing funds or quota | refused for good, for want of money on the account: said by gateways whose users pay in advance |
 /// | 404, 405 without a reason or with one that any web server gives; 400 and 407 with a page for people | another address, or a proxy: the same for every job, while a web server says 413 with a page of one that is too long |
 /// | 511 | nobody knows: a network that wants a login answers for everybody (RFC 6585 §6) |
 /// | other 4xx | refused for good |
@@ -56,12 +58,20 @@ pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp)
             None if is_page(answer.body) => Submission::Page(describe(answer, "a page for people came back")),
             None => Submission::Unknown(describe(answer, "the service said yes in a form that can't be read")),
         },
+        400..=499 if reason::lacks_money(answer.body) => {
+            Submission::Unpaid(describe(answer, "the service refused the submission"))
+        }
         429 | 425 => Submission::Wait(wait(answer, now), asked_to_wait(answer)),
-        503 if answer.retry_after.is_some() => Submission::Wait(wait(answer, now), asked_to_wait(answer)),
+        503 if answer.retry_after.is_some() || answer.is_overloaded => {
+            Submission::Wait(wait(answer, now), asked_to_wait(answer))
+        }
         500 | 502 | 503 | 504 if free_server_errors => {
             Submission::ServerError(wait(answer, now), asked_to_wait(answer))
         }
         301 | 302 | 307 | 308 => Submission::Moved(moved(answer)),
+        401 | 403 if is_page(answer.body) => {
+            Submission::Rejected(describe(answer, "something before the service refused the submission"))
+        }
         401 | 403 => Submission::KeyRefused(describe(answer, "the service refused the key")),
         408 => Submission::Unknown(describe(answer, "something on the way timed out while it had the request")),
         402 => Submission::Unpaid(describe(answer, "the service refused the submission")),
@@ -81,7 +91,16 @@ pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp)
 }
 
 /// What an answer to `GET /v1/videos/{id}` means. A poll costs nothing, so whatever is unclear is asked again.
-pub(super) fn poll(answer: &Answer<'_>, now: Timestamp) -> PollAnswer {
+///
+/// A terminal state counts with any status, if the body names the task.
+pub(super) fn poll(answer: &Answer<'_>, task: &TaskId, now: Timestamp) -> PollAnswer {
+    if !(200..=299).contains(&answer.status)
+        && let Some(report) = report(answer)
+        && report.names.as_ref().is_some_and(|names| names.has(task))
+        && matches!(report.status, Status::Completed | Status::Failed)
+    {
+        return PollAnswer::Report(report);
+    }
     match answer.status {
         200..=299 => report(answer).map_or_else(
             || PollAnswer::Transient("the service's answer can't be read as a task".to_owned()),
@@ -91,10 +110,27 @@ pub(super) fn poll(answer: &Answer<'_>, now: Timestamp) -> PollAnswer {
         400 if reason::denies_the_task(answer.body) => {
             PollAnswer::Missing(describe(answer, "the service does not know it").message)
         }
-        401 | 403 => PollAnswer::KeyRefused(describe(answer, "the service refused the key")),
+        401 | 403 if !is_page(answer.body) => PollAnswer::KeyRefused(describe(answer, "the service refused the key")),
         429 => PollAnswer::Wait(wait(answer, now), asked_to_wait(answer)),
-        503 if answer.retry_after.is_some() => PollAnswer::Wait(wait(answer, now), asked_to_wait(answer)),
+        503 if answer.retry_after.is_some() || answer.is_overloaded => {
+            PollAnswer::Wait(wait(answer, now), asked_to_wait(answer))
+        }
         _ => PollAnswer::Transient(describe(answer, "the service gave no answer that says how it stands").message),
+    }
+}
+
+/// What an answer to a GET for a task that doesn't exist says of submissions: whether they would end in doubt, or by the key. A 5xx with
+/// JSON is an answer: some gateways fail so on an unknown ID.
+pub(super) fn look(answer: &Answer<'_>) -> Look {
+    let is_json = serde_json::from_slice::<Value>(answer.body).is_ok_and(|body| body.is_object());
+    match answer.status {
+        200..=299 if is_page(answer.body) => Look::Unusable(describe(answer, "a page for people came back").message),
+        401 if !is_page(answer.body) => Look::KeyRefused(describe(answer, "the service refused the key")),
+        503 if answer.retry_after.is_some() || answer.is_overloaded => Look::Usable,
+        408 | 500..=599 if !is_json => {
+            Look::Unusable(describe(answer, "the service gave no answer of its own").message)
+        }
+        _ => Look::Usable,
     }
 }
 
@@ -164,14 +200,23 @@ fn describe(answer: &Answer<'_>, what: &str) -> ServiceError {
 mod tests {
     use super::*;
 
-    static WORDS: FinalWords = FinalWords { completed: Vec::new(), failed: Vec::new() };
+    static WORDS: FinalWords =
+        FinalWords { completed: Vec::new(), failed: Vec::new(), video_urls: Vec::new(), overload_headers: Vec::new() };
 
     fn now() -> Timestamp {
         "2026-11-20T12:00:00Z".parse().expect("a time")
     }
 
     fn answer(status: u16, retry_after: Option<&'static str>, body: &'static str) -> Answer<'static> {
-        Answer { status, retry_after, location: None, body: body.as_bytes(), masked: body.as_bytes(), words: &WORDS }
+        Answer {
+            status,
+            retry_after,
+            is_overloaded: false,
+            location: None,
+            body: body.as_bytes(),
+            masked: body.as_bytes(),
+            words: &WORDS,
+        }
     }
 
     fn kind(answer: &Answer<'_>) -> &'static str {
@@ -274,12 +319,16 @@ mod tests {
         assert_eq!(wait("soon"), None);
     }
 
+    fn polled(answer: &Answer<'_>) -> PollAnswer {
+        poll(answer, &TaskId::new("t").expect("an ID"), now())
+    }
+
     #[test]
     fn a_poll_never_fails_a_task_by_itself() {
         for status in [500, 502, 503, 504, 400, 302, 418] {
-            assert!(matches!(poll(&answer(status, None, ""), now()), PollAnswer::Transient(_)), "{status}");
+            assert!(matches!(polled(&answer(status, None, "")), PollAnswer::Transient(_)), "{status}");
         }
-        assert!(matches!(poll(&answer(200, None, "<html>"), now()), PollAnswer::Transient(_)));
+        assert!(matches!(polled(&answer(200, None, "<html>")), PollAnswer::Transient(_)));
         for (status, body) in [
             (404, ""),
             (410, ""),
@@ -287,7 +336,7 @@ mod tests {
             (400, r#"{"error": {"message": "Video 'v1' not found"}}"#),
             (400, r#"{"detail": "The task does not exist."}"#),
         ] {
-            assert!(matches!(poll(&answer(status, None, body), now()), PollAnswer::Missing(_)), "{status} {body}");
+            assert!(matches!(polled(&answer(status, None, body)), PollAnswer::Missing(_)), "{status} {body}");
         }
         // Said of something else than the task, or with another status: it may be there all the same.
         for (status, body) in [
@@ -295,7 +344,7 @@ mod tests {
             (400, r#"{"error": {"message": "the task is not finished"}}"#),
             (500, r#"{"error": {"message": "task not found"}}"#),
         ] {
-            assert!(matches!(poll(&answer(status, None, body), now()), PollAnswer::Transient(_)), "{status} {body}");
+            assert!(matches!(polled(&answer(status, None, body)), PollAnswer::Transient(_)), "{status} {body}");
         }
     }
 

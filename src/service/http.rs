@@ -1,24 +1,22 @@
 //! The service over HTTP.
 //!
-//! Submissions get clients without any retry of their own and without redirects: one that makes a connection for each, and
-//! those of [`kept`](super::kept), which use the one that they have again, where that is as safe. Polls share a pool, because they are safe to
-//! repeat.
+//! Each submission opens a connection of its own, without retries and redirects: an idle connection may be closed while a submission is on its
+//! way, which puts the job in doubt. TLS sessions are resumed. Polls share a pool, because they are safe to repeat.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RANGE, RETRY_AFTER};
 use reqwest::{Client, RequestBuilder, Response, Url};
-use tower::util::{AndThenLayer, MapResponseLayer};
+use tower::util::AndThenLayer;
 
 use super::classify::{self, Answer};
 use super::clients::{ClientError, Trusted, build};
 use super::endpoint::is_loopback;
-use super::kept::{IDLE, KeptConnections, Passage};
-use super::{Credentials, Endpoint, FinalWords, PollAnswer, Submission, VideoService, mask, send_by};
-use crate::domain::{Request, SendBy, ServiceError, TaskId, causes};
+use super::{Credentials, Endpoint, Look, PollAnswer, Submission, VideoService, mask, send_by};
+use crate::domain::{FinalWords, Request, SendBy, ServiceError, TaskId, causes};
 
 /// How long to wait for the answer to a submission. Generous: when it runs out, the job is in doubt.
 const SUBMIT_TIMEOUT: Duration = Duration::from_mins(3);
@@ -26,6 +24,11 @@ const SUBMIT_TIMEOUT: Duration = Duration::from_mins(3);
 const POLL_TIMEOUT: Duration = Duration::from_secs(30);
 /// The most that is read of an answer, in bytes; a task object has some hundreds.
 const LARGEST_ANSWER: usize = 1024 * 1024;
+
+/// The task ID of the first look, which no service gives out.
+const FIRST_LOOK: &str = "shotlist-first-look";
+/// The most redirects of one poll.
+const MOST_REDIRECTS: usize = 3;
 
 /// The most that is kept of an answer that broke off, in characters.
 const MOST_KEPT: usize = 2000;
@@ -37,7 +40,6 @@ pub struct HttpService {
     credentials: Credentials,
     trusted: Trusted,
     submit: Client,
-    kept: Arc<KeptConnections>,
     poll: Client,
     submit_timeout: Duration,
     free_server_errors: bool,
@@ -57,21 +59,14 @@ impl HttpService {
         let credentials = credentials.into();
         let headers = headers(&credentials);
         let trusted = Trusted::by_this_machine();
-        let (is_near, common) = (endpoint.is_loopback(), trusted.clone());
-        let base = move || common.client(is_near).default_headers(headers.clone());
+        let (is_near, common) = (endpoint.is_loopback(), &trusted);
+        let base = || common.client(is_near).default_headers(headers.clone());
         let poll = build(base().timeout(POLL_TIMEOUT))?;
-        let once = move || base().retry(reqwest::retry::never());
         let in_time = AndThenLayer::new(send_by::in_time);
+        let submit = base().retry(reqwest::retry::never()).pool_max_idle_per_host(0).connector_layer(in_time);
         Ok(Self {
-            submit: build(once().pool_max_idle_per_host(0).connector_layer(in_time))?,
+            submit: build(submit)?,
             poll,
-            kept: Arc::new(KeptConnections::new(move |seen| {
-                let counted = MapResponseLayer::new(move |connection| {
-                    seen.note_made();
-                    connection
-                });
-                build(once().pool_idle_timeout(IDLE).pool_max_idle_per_host(1).connector_layer(counted)).ok()
-            })),
             trusted,
             credentials,
             endpoint,
@@ -141,6 +136,37 @@ impl VideoService for HttpService {
         mask::poll(&self.credentials, self.get(task).await)
     }
 
+    async fn look(&self) -> Look {
+        let url = self.endpoint.at(&["v1", "videos", FIRST_LOOK]);
+        let response = match logged("GET", &url, self.poll.get(url.clone()).send()).await {
+            Ok(response) => response,
+            Err(error) if is_distrust(&error) => return Look::Untrusted(self.distrusted(&error)),
+            Err(error) if error.is_connect() => return Look::Usable,
+            Err(error) => return Look::Unusable(self.unanswered(&error)),
+        };
+        let head = Head::of(&response, &self.words);
+        match read(response).await {
+            Ok(body) => match classify::look(&head.answer(&body, &self.masked(&body), &self.words)) {
+                Look::Unusable(message) => Look::Unusable(self.credentials.masked(message)),
+                look => look,
+            },
+            Err((error, _)) => Look::Unusable(self.unanswered(&error)),
+        }
+    }
+
+    async fn has_content(&self, task: &TaskId) -> bool {
+        let Ok(url) = self.content_url(task).parse::<Url>() else { return false };
+        let asked = self.poll.get(url.clone()).header(RANGE, "bytes=0-11");
+        let Ok(mut response) = logged("GET", &url, asked.send()).await else { return false };
+        let status = response.status();
+        // A video elsewhere is as good.
+        if status.is_redirection() {
+            return response.headers().contains_key(LOCATION);
+        }
+        let beginning = if status.is_success() { response.chunk().await.ok().flatten() } else { None };
+        beginning.is_some_and(|bytes| bytes.get(4..8) == Some(b"ftyp"))
+    }
+
     fn content_url(&self, task: &TaskId) -> String {
         self.endpoint.at(&["v1", "videos", task.as_str(), "content"]).into()
     }
@@ -148,24 +174,8 @@ impl VideoService for HttpService {
 
 impl HttpService {
     async fn post(&self, request: &Request, send_by: Option<SendBy>) -> Submission {
-        // Where there is a deadline, it is looked at when the connection stands.
-        let passage = if send_by.is_none() { self.kept.passage() } else { None };
-        let client = passage.as_ref().map_or(&self.submit, Passage::client);
-        let submission = self.post_by(client, request, send_by).await;
-        if let Some(passage) = passage {
-            match &submission {
-                Submission::Accepted(..) => passage.was_taken(),
-                // There was no connection.
-                Submission::NotSent(_) | Submission::Untrusted(_) => {}
-                _ => passage.was_not_taken(),
-            }
-        }
-        submission
-    }
-
-    async fn post_by(&self, client: &Client, request: &Request, send_by: Option<SendBy>) -> Submission {
         let url = self.endpoint.at(&["v1", "videos"]);
-        let post = client.post(url.clone()).timeout(self.submit_timeout);
+        let post = self.submit.post(url.clone()).timeout(self.submit_timeout);
         let post = post.header(CONTENT_TYPE, "application/json").body(request.body().to_owned());
         let sent = logged("POST", &url, send_by::before(send_by, post.send())).await;
         let response = match sent {
@@ -177,7 +187,7 @@ impl HttpService {
             }
             Err(error) => return Submission::Unknown(lost(&error, &[])),
         };
-        let head = Head::of(&response);
+        let head = Head::of(&response, &self.words);
         match read(response).await {
             Ok(body) => self.meaning(&head, &body),
             // The status of a refusal is a refusal even if its explanation is cut short.
@@ -220,6 +230,10 @@ impl HttpService {
         format!("there is no connection to {}: {why}", self.endpoint.origin())
     }
 
+    fn unanswered(&self, error: &reqwest::Error) -> String {
+        format!("{} gave no answer: {}", self.endpoint.origin(), why(error))
+    }
+
     fn distrusted(&self, error: &reqwest::Error) -> String {
         let unread = std::env::var_os("SSL_CERT_FILE").filter(|path| std::fs::File::open(path).is_err());
         let help = match unread {
@@ -230,18 +244,27 @@ impl HttpService {
     }
 
     async fn get(&self, task: &TaskId) -> PollAnswer {
-        let url = self.endpoint.at(&["v1", "videos", task.as_str()]);
-        let response = match logged("GET", &url, self.poll.get(url.clone()).send()).await {
-            Ok(response) => response,
-            Err(error) if is_distrust(&error) => return PollAnswer::Transient(self.distrusted(&error)),
-            Err(error) if error.is_connect() => return PollAnswer::Transient(self.unreached(&error)),
-            Err(error) => return PollAnswer::Transient(why(&error)),
-        };
-        let head = Head::of(&response);
-        match read(response).await {
-            Ok(body) => classify::poll(&head.answer(&body, &self.masked(&body), &self.words), Timestamp::now()),
-            Err((error, _)) => PollAnswer::Transient(why(&error)),
+        let mut url = self.endpoint.at(&["v1", "videos", task.as_str()]);
+        for _ in 0..=MOST_REDIRECTS {
+            let response = match logged("GET", &url, self.poll.get(url.clone()).send()).await {
+                Ok(response) => response,
+                Err(error) if is_distrust(&error) => return PollAnswer::Transient(self.distrusted(&error)),
+                Err(error) if error.is_connect() => return PollAnswer::Transient(self.unreached(&error)),
+                Err(error) => return PollAnswer::Transient(why(&error)),
+            };
+            let head = Head::of(&response, &self.words);
+            if let Some(next) = head.redirect_within(&url) {
+                url = next;
+                continue;
+            }
+            return match read(response).await {
+                Ok(body) => {
+                    classify::poll(&head.answer(&body, &self.masked(&body), &self.words), task, Timestamp::now())
+                }
+                Err((error, _)) => PollAnswer::Transient(why(&error)),
+            };
         }
+        PollAnswer::Transient(format!("the service redirects a poll more than {MOST_REDIRECTS} times"))
     }
 }
 
@@ -266,18 +289,30 @@ async fn logged(
 struct Head {
     status: u16,
     retry_after: Option<String>,
+    is_overloaded: bool,
     location: Option<String>,
 }
 
 impl Head {
-    fn of(response: &Response) -> Self {
+    fn of(response: &Response, words: &FinalWords) -> Self {
         let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
-        Self { status: response.status().as_u16(), retry_after: header(RETRY_AFTER), location: header(LOCATION) }
+        Self {
+            status: response.status().as_u16(),
+            retry_after: header(RETRY_AFTER),
+            is_overloaded: words.overload_headers.iter().any(|name| response.headers().contains_key(name)),
+            location: header(LOCATION),
+        }
+    }
+
+    /// The URL of a redirect that keeps the method and the origin.
+    fn redirect_within(&self, url: &Url) -> Option<Url> {
+        let next = url.join(self.location.as_deref().filter(|_| matches!(self.status, 307 | 308))?).ok()?;
+        (next.origin() == url.origin()).then_some(next)
     }
 
     fn answer<'a>(&'a self, body: &'a [u8], masked: &'a [u8], words: &'a FinalWords) -> Answer<'a> {
         let (retry_after, location) = (self.retry_after.as_deref(), self.location.as_deref());
-        Answer { status: self.status, retry_after, location, body, masked, words }
+        Answer { status: self.status, retry_after, is_overloaded: self.is_overloaded, location, body, masked, words }
     }
 }
 
@@ -304,10 +339,16 @@ fn lost(error: &reqwest::Error, arrived: &[u8]) -> ServiceError {
     ServiceError { message, code: None, raw: arrived.into() }
 }
 
-/// Whether the server's certificate was not accepted. It will be the same the next time.
+/// Whether a certificate was not accepted, the server's or the client's. It will be the same the next time.
 fn is_distrust(error: &(dyn std::error::Error + 'static)) -> bool {
     if let Some(tls) = error.downcast_ref::<rustls::Error>() {
-        return matches!(tls, rustls::Error::InvalidCertificate(_));
+        // The server asks for a certificate of the client, and reads no request before it has one (RFC 8446, section 4.4).
+        use rustls::AlertDescription as Alert;
+        let wants_certificate = matches!(
+            tls,
+            rustls::Error::AlertReceived(Alert::CertificateRequired | Alert::BadCertificate | Alert::UnknownCA)
+        );
+        return wants_certificate || matches!(tls, rustls::Error::InvalidCertificate(_));
     }
     // What an error of the system is wrapped around is not its source, but its source's source.
     let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);

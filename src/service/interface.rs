@@ -15,8 +15,31 @@ pub trait VideoService: Sync {
     /// Asks once how a task stands.
     fn poll(&self, task: &TaskId) -> impl Future<Output = PollAnswer> + Send;
 
+    /// Sends one harmless request, which makes no task: finds out whether a submission would end in doubt.
+    fn look(&self) -> impl Future<Output = Look> + Send {
+        std::future::ready(Look::Usable)
+    }
+
+    /// Returns whether the content endpoint has a task's video.
+    fn has_content(&self, _task: &TaskId) -> impl Future<Output = bool> + Send {
+        std::future::ready(false)
+    }
+
     /// Where a task's video can be fetched if the task itself does not say (interface §4).
     fn content_url(&self, task: &TaskId) -> String;
+}
+
+/// What a harmless first request found.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Look {
+    /// The service answers, or there is no connection: a submission finds that out at no cost.
+    Usable,
+    /// It refused the key.
+    KeyRefused(ServiceError),
+    /// A submission would end in doubt, in these words.
+    Unusable(String),
+    /// A certificate was not accepted, in these words.
+    Untrusted(String),
 }
 
 /// What came of one submission.

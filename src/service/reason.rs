@@ -39,6 +39,17 @@ pub(super) fn denies_the_task(answer: &[u8]) -> bool {
     })
 }
 
+/// Whether the code of a refusal says that the account has no money or no quota left (`insufficient_quota`,
+/// `insufficient_user_quota`).
+pub(super) fn lacks_money(answer: &[u8]) -> bool {
+    let said = serde_json::from_slice(answer).ok().as_ref().and_then(of_refusal);
+    said.and_then(|said| said.code).is_some_and(|code| {
+        let code = code.to_lowercase();
+        let is_about_it = ["quota", "balance", "credit", "fund"].iter().any(|what| code.contains(what));
+        code.contains("insufficient") && is_about_it || code == "billing_hard_limit_reached"
+    })
+}
+
 /// The beginning of an answer that gives no reason in any usual place.
 pub(super) fn beginning(answer: &str) -> Option<String> {
     let words = answer.split_whitespace().collect::<Vec<_>>().join(" ");

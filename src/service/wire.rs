@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{bounds, reason};
-use crate::domain::{ServiceError, TaskId, TaskNames};
+use crate::domain::{FinalWords, ServiceError, TaskId, TaskNames};
 
 /// A task's state by the service's word (interface §3).
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -24,15 +24,6 @@ pub enum Status {
     Unproven(String),
     /// A word that the interface does not have, or none.
     Unknown(String),
-}
-
-/// Words of gateways for the end of a task, in small letters.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct FinalWords {
-    /// There is a video, though perhaps no address of it, if progress is 100.
-    pub completed: Vec<String>,
-    /// There is none, if an error comes with the word.
-    pub failed: Vec<String>,
 }
 
 /// What the service says that it makes, as far as it does.
@@ -103,9 +94,11 @@ impl TaskReport {
         let text = |name: &str| fields.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
         let progress = fields.get("progress").and_then(Value::as_f64).filter(|p| (0.0..=100.0).contains(p));
         let error = reason::of_task(&value);
-        let result = result_url(&value);
+        let result = result_url(&value, words);
         let completed_at = fields.get("completed_at").and_then(Value::as_i64).and_then(timestamp);
-        let has_ended = result.is_some() || (completed_at.is_some() && progress == Some(100.0));
+        let is_full = progress == Some(100.0);
+        // The URL of a preview comes with a progress.
+        let has_video = result.is_some() && (progress.is_none() || is_full || completed_at.is_some());
         let status = match Status::named(text("status").unwrap_or("(none)")) {
             Status::Unknown(word) if words.failed.contains(&word.to_lowercase()) => {
                 if error.is_some() {
@@ -114,13 +107,12 @@ impl TaskReport {
                     Status::Unknown(word)
                 }
             }
-            Status::Unknown(_) if has_ended => Status::Completed,
-            Status::Unknown(word) if words.completed.contains(&word.to_lowercase()) => {
-                if progress == Some(100.0) {
-                    Status::Completed
-                } else {
-                    Status::Unproven(word)
-                }
+            Status::Unknown(_) if error.is_some() && result.is_none() && (is_full || completed_at.is_some()) => {
+                Status::Failed
+            }
+            Status::Unknown(_) if has_video || is_full && completed_at.is_some() => Status::Completed,
+            Status::Unknown(word) if words.completed.contains(&word.to_lowercase()) && error.is_none() => {
+                if result.is_some() || is_full { Status::Completed } else { Status::Unproven(word) }
             }
             known => known,
         };
@@ -184,12 +176,11 @@ impl Status {
 }
 
 /// Where a video is: as the interface has it, or else where gateways and services of the same shape put it.
-fn result_url(task: &Value) -> Option<String> {
+fn result_url(task: &Value, words: &FinalWords) -> Option<String> {
     if let Some(text) = task["video_url"].as_str().filter(|text| !text.trim().is_empty()) {
         return bounds::address(text);
     }
-    let places = [&task["metadata"]["url"], &task["video"]["url"], &task["data"][0]["url"], &task["result_url"]];
-    places.into_iter().find_map(address)
+    words.video_urls.iter().find_map(|place| address(task.pointer(place)?))
 }
 
 fn address(value: &Value) -> Option<String> {
@@ -212,7 +203,12 @@ mod tests {
     use super::*;
 
     fn parse(value: &Value) -> TaskReport {
-        let words = FinalWords { completed: vec!["success".into()], failed: vec!["cancelled".into(), "error".into()] };
+        let words = FinalWords {
+            completed: vec!["success".into()],
+            failed: vec!["cancelled".into(), "error".into()],
+            video_urls: ["/metadata/url", "/video/url", "/data/0/url", "/result_url", "/output"].map(Into::into).into(),
+            ..FinalWords::default()
+        };
         TaskReport::parse(value.to_string().as_bytes(), &words).expect("an object")
     }
 
@@ -302,6 +298,13 @@ mod tests {
             (json!({ "status": "Cancelled", "error": { "message": "by you" } }), Status::Failed),
             (json!({ "status": "error", "fail_reason": "moderated" }), Status::Failed),
             (json!({ "status": "expired", "error": "too late" }), unknown("expired")),
+            (
+                json!({ "status": "nsfw", "progress": 100, "error": "refused", "completed_at": 1_790_000_000 }),
+                Status::Failed,
+            ),
+            (json!({ "status": "rendering", "progress": 40, "video_url": url }), unknown("rendering")),
+            (json!({ "status": "success", "progress": 40, "video_url": url }), Status::Completed),
+            (json!({ "status": "success", "error": "refused" }), unknown("success")),
         ] {
             assert_eq!(parse(&body).status, status, "{body}");
         }
@@ -316,6 +319,7 @@ mod tests {
             json!({ "status": "completed", "video": { "url": url } }),
             json!({ "status": "completed", "data": [{ "url": url }] }),
             json!({ "status": "completed", "result_url": url }),
+            json!({ "status": "completed", "output": url }),
             json!({ "status": "completed", "url": url }),
         ] {
             assert_eq!(parse(&body).video_url.as_deref(), Some(url), "{body}");

@@ -9,7 +9,7 @@ use crate::download::{self, Downloader, HostPolicy};
 use crate::engine::Settings;
 use crate::plan::Plan;
 use crate::sandbox::{self, Sandbox};
-use crate::service::{ApiKey, ClientError, Credentials, Endpoint, FinalWords, HttpService};
+use crate::service::{ApiKey, ClientError, Credentials, Endpoint, HttpService};
 
 /// How many times faster than documented the simulator of a rehearsal is.
 pub const SIMULATOR_SPEED: f64 = 20.0;
@@ -116,8 +116,7 @@ impl Connection {
         options: ConnectionOptions,
         simulator: Option<Sandbox>,
     ) -> Result<Self, ClientError> {
-        let words = &options.catalog.final_words;
-        let words = FinalWords { completed: words.completed.clone(), failed: words.failed.clone() };
+        let words = options.catalog.final_words.clone();
         let service = HttpService::new(endpoint, credentials, options.free_server_errors)?.with_final_words(words);
         Ok(Self { service, account, options, simulator })
     }

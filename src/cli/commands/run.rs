@@ -102,10 +102,7 @@ fn obey(args: &RunArgs, terminal: &Terminal, monitors: Option<&Monitors<'_>>) ->
         }
         if args.money.plan {
             session.check_outputs()?;
-            let shown = run.show(&plan, chosen.warnings);
-            // The process ends here: the system takes a hundred thousand jobs back faster than they can be freed one by one.
-            std::mem::forget(plan);
-            return shown;
+            return run.show(&plan, chosen.warnings);
         }
         session.check_reports()?;
         programs::check(&args.programs)?;
@@ -128,9 +125,6 @@ fn obey(args: &RunArgs, terminal: &Terminal, monitors: Option<&Monitors<'_>>) ->
     });
     let ended =
         ended.map_err(|failure: Failure| failure.of_this_ledger(session.ledger(), args.manifest.ledger.as_deref()));
-    if args.money.plan {
-        std::mem::forget(session);
-    }
     // A template of today is another batch tomorrow: whoever mends it then needs the one that was refused.
     ended.map_err(|failure| match &failure.help {
         Some(help) if failure.exit == Exit::NotAllowed && !args.money.plan => {

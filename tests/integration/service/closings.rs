@@ -1,17 +1,13 @@
-//! A server that closes its connections at every moment: nothing is sent twice, every doubt is about a submission that was cut off, and
-//! connections that are kept add hardly one.
+//! A server that closes its connections at every moment: nothing is sent twice, and only a submission that was cut off is in doubt.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
-use shotlist::domain::{Request, SendBy, Spec};
-use shotlist::service::{ApiKey, Endpoint, HttpService, Submission, VideoService as _};
 
 use crate::support::{Ended, Workspace, numbered_jobs};
 
@@ -30,39 +26,34 @@ enum Moment {
     Answered(Duration),
     /// Not at all.
     Never,
-    /// Not at all; but the submission is refused.
-    Refusing,
 }
 
 impl Moment {
     /// Whether the submission itself is cut off.
     fn cuts(self) -> bool {
-        !matches!(self, Self::Answered(_) | Self::Never | Self::Refusing)
+        !matches!(self, Self::Answered(_) | Self::Never)
     }
 }
 
 /// What the server did.
 #[derive(Default)]
 struct Books {
-    /// How many submissions came on each connection, and the connections in the order in which they came.
+    /// How many submissions came on each connection.
     came: HashMap<usize, usize>,
-    order: Vec<usize>,
     /// How often a task was made for each prompt.
     made: HashMap<String, usize>,
     /// How many submissions were cut off.
     cut: usize,
-    /// How many had come when one was refused, that one included.
-    refused: Option<usize>,
 }
 
-/// A server that decides when it closes: by which submission it is on its connection, and among all.
+/// A server that decides when it closes: by the number of the submission.
 struct Closer {
     url: String,
     books: Arc<Mutex<Books>>,
 }
 
 impl Closer {
-    fn start(when: impl Fn(usize, usize) -> Moment + Send + Sync + 'static) -> Self {
+    fn start(when: impl Fn(usize) -> Moment + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let books = Arc::new(Mutex::new(Books::default()));
@@ -82,14 +73,10 @@ impl Closer {
 
     /// Runs so many jobs to their end, with eight submissions open at the most.
     fn run(&self, jobs: usize) -> (Workspace, Ended) {
-        self.run_with(jobs, &["--concurrency", "128"])
-    }
-
-    fn run_with(&self, jobs: usize, more: &[&str]) -> (Workspace, Ended) {
         let here = Workspace::with_manifest(&numbered_jobs(jobs));
-        let args = ["run", "m.yaml", "--yes", "--no-download", "--max-doubts", "1000"];
+        let args = ["run", "m.yaml", "--yes", "--no-download", "--max-doubts", "1000", "--concurrency", "128"];
         let quick = ["--first-poll", "0s", "--poll-interval", "50ms", "--poll-floor", "5ms"];
-        let program = here.shotlist(&[args.as_slice(), &quick, more].concat());
+        let program = here.shotlist(&[args.as_slice(), &quick].concat());
         let ended = program.env("SHOTLIST_BASE_URL", &self.url).env("SHOTLIST_API_KEY", "k").ends();
         (here, ended)
     }
@@ -99,7 +86,7 @@ fn serve(
     mut stream: &TcpStream,
     connection: usize,
     books: &Mutex<Books>,
-    when: &dyn Fn(usize, usize) -> Moment,
+    when: &dyn Fn(usize) -> Moment,
 ) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
@@ -115,25 +102,15 @@ fn serve(
             moment = {
                 let mut books = books.lock().expect("no panic");
                 let all: usize = books.came.values().sum();
-                books.order.push(connection);
-                let here = books.came.entry(connection).or_default();
-                *here += 1;
-                let moment = when(*here, all + 1);
+                *books.came.entry(connection).or_default() += 1;
+                let moment = when(all + 1);
                 books.cut += usize::from(moment.cuts());
-                if moment == Moment::Refusing {
-                    books.refused = Some(books.order.len());
-                }
                 moment
             };
             let mut body = vec![0; if moment == Moment::Reading { length / 2 } else { length }];
             reader.read_exact(&mut body)?;
             if matches!(moment, Moment::Reading | Moment::Read) {
                 return Ok(());
-            }
-            if moment == Moment::Refusing {
-                stream.write_all(b"HTTP/1.1 422 x\r\ncontent-length: 2\r\n\r\n{}")?;
-                line.clear();
-                continue;
             }
             let asked: Value = serde_json::from_slice(&body).expect("JSON");
             let mut books = books.lock().expect("no panic");
@@ -183,12 +160,8 @@ fn chance(seed: usize, nth: usize, below: usize) -> usize {
 
 #[test]
 fn whenever_it_closes_nothing_is_sent_twice() {
-    let mut kept = 0;
     for seed in 0..8 {
-        // At first it is well, or nothing would be kept for long.
-        let quiet = if seed < 4 { 0 } else { 60 };
-        let closer = Closer::start(move |_, all| match chance(seed, all, 24) {
-            _ if all < quiet => Moment::Never,
+        let closer = Closer::start(move |number| match chance(seed, number, 24) {
             0 => Moment::Reading,
             1 => Moment::Read,
             2 => Moment::Made,
@@ -198,100 +171,7 @@ fn whenever_it_closes_nothing_is_sent_twice() {
         });
         let (here, _) = closer.run(160);
         let books = closer.books();
-        let too_many = doubts_too_many(&here, &books);
-        // Where the server was trusted already, as many as are open at once.
-        let most = if quiet == 0 { 1 } else { 8 };
-        assert!(too_many <= most, "seed {seed}: {too_many} doubts are about nothing that was cut off");
-        assert!(books.came.values().sum::<usize>() + too_many >= 160, "seed {seed}: not every job was submitted");
-        kept += books.came.values().filter(|came| **came > 1).count();
+        assert_eq!(doubts_too_many(&here, &books), 0, "seed {seed}: a doubt is about nothing that was cut off");
+        assert_eq!(books.came.len(), 160, "seed {seed}: each submission has a connection of its own");
     }
-    assert!(kept > 0, "no connection was used again");
-}
-
-#[test]
-fn one_that_closes_after_each_answer_without_a_word_costs_one_doubt_at_the_most() {
-    for pause in [0, 1, 2, 5, 20] {
-        let closer = Closer::start(move |_, _| Moment::Answered(Duration::from_millis(pause)));
-        let (here, _) = closer.run(60);
-        let too_many = doubts_too_many(&here, &closer.books());
-        assert!(too_many <= 1, "{pause} ms after the answer: {too_many}");
-        let came: usize = closer.books().came.values().sum();
-        assert!(came + too_many >= 60, "{pause} ms after the answer: {came} came");
-    }
-}
-
-#[test]
-fn one_that_closes_after_so_many_answers_costs_no_more_doubts_than_submissions_are_open() {
-    for most in [5, 20] {
-        let closer =
-            Closer::start(move |here, _| if here >= most { Moment::Answered(Duration::ZERO) } else { Moment::Never });
-        let (here, _) = closer.run(300);
-        let books = closer.books();
-        assert_eq!(books.cut, 0);
-        // A sixteenth of the slots.
-        assert!(doubts_too_many(&here, &books) <= 8);
-        assert!(books.came.values().any(|came| *came >= most), "no connection was kept as long as that");
-    }
-}
-
-#[test]
-fn one_that_keeps_its_connections_is_asked_for_few() {
-    let closer = Closer::start(|_, _| Moment::Never);
-    let (here, ended) = closer.run(1000);
-    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    let books = closer.books();
-    assert_eq!((books.made.len(), doubts_too_many(&here, &books)), (1000, 0));
-    let connections = books.came.len();
-    assert!(connections < 500, "{connections} connections for 1000 submissions");
-}
-
-/// Something in between may refuse a request before it has read it, and then take its body for another one and refuse that, too.
-#[test]
-fn after_a_refusal_no_connection_is_used_again() {
-    let refused_at = 100;
-    let closer = Closer::start(move |_, all| if all == refused_at { Moment::Refusing } else { Moment::Never });
-    // Two slots, so that few are on their way when one is refused.
-    let (here, _) = closer.run_with(300, &["--concurrency", "2"]);
-    let books = closer.books();
-    assert_eq!((books.made.len(), doubts_too_many(&here, &books)), (299, 0));
-    let after: Vec<usize> = books.order[refused_at + 4..].to_vec();
-    let once = after.iter().all(|connection| after.iter().filter(|other| *other == connection).count() == 1);
-    assert!(once, "a connection was used again");
-    assert!(books.came.values().any(|came| *came > 10), "no connection was used again before that");
-}
-
-/// Also of those that wait for a connection at that moment.
-#[test]
-fn nothing_comes_on_a_connection_after_a_refusal_on_it() {
-    for _ in 0..5 {
-        let is_refused = AtomicBool::new(false);
-        let closer = Closer::start(move |here, all| {
-            let refuses = all > 200 && here > 3 && !is_refused.swap(true, Ordering::Relaxed);
-            if refuses { Moment::Refusing } else { Moment::Never }
-        });
-        closer.run_with(400, &["--concurrency", "1000"]);
-        let books = closer.books();
-        let refused_at = books.refused.expect("one was refused on a connection that was kept");
-        let (before, after) = books.order.split_at(refused_at);
-        assert!(!after.contains(&before[refused_at - 1]), "{after:?}");
-    }
-}
-
-#[tokio::test]
-async fn what_may_not_be_sent_after_a_deadline_goes_over_a_connection_of_its_own() {
-    let closer = Closer::start(|_, _| Moment::Never);
-    let endpoint = Endpoint::parse(&closer.url, false).expect("an address");
-    let service = HttpService::new(endpoint, ApiKey::new("k").expect("a key"), false).expect("a client");
-    let spec = Spec { model: "alpha-2".into(), prompt: Some("a crane".into()), ..Spec::default() };
-    let request = Request::new(&spec);
-    let connections_of = async |send_by: Option<SendBy>| {
-        let before = closer.books().came.len();
-        for _ in 0..3 {
-            let answer = service.submit(&request, send_by).await;
-            assert!(matches!(answer, Submission::Accepted(..)), "{answer:?}");
-        }
-        closer.books().came.len() - before
-    };
-    assert!(connections_of(None).await < 3);
-    assert_eq!(connections_of(Some(SendBy::within(Duration::from_mins(1)))).await, 3);
 }

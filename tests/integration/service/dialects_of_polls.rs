@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::dialect::{COMPLETED, FAILED, Must, OPEN, RUNNING, all_hold, looked, said, seen, text};
+use super::dialect::{COMPLETED, Dialect, FAILED, Must, OPEN, RUNNING, all_hold, looked, said, seen, text};
 
 #[test]
 fn the_end_is_understood_by_its_word_or_by_its_video() {
@@ -162,13 +162,14 @@ fn what_is_no_end_is_asked_about_again_and_told() {
         open("its own address", &json!({ "status": "rendering", "url": "$S/v1/videos/t0" }), "`rendering`"),
         open("cancelled without a reason", &json!({ "status": "cancelled" }), "`cancelled`"),
         open("cancelled with a video", &json!({ "status": "cancelled", "video_url": "$V" }), "`cancelled`"),
-        open(
-            "deleted with a reason",
-            &json!({ "status": "deleted", "error": { "message": "by the janitor" } }),
-            "by the janitor",
-        ),
         open("limbo", &json!({ "status": "limbo", "progress": 100 }), "resolve m.yaml a --lost"),
-        open("success alone", &json!({ "status": "SUCCEEDED" }), "`SUCCEEDED`, and gives no video"),
+        open("a preview", &json!({ "status": "rendering", "progress": 40, "video_url": "$V" }), "`rendering`"),
+        seen(
+            "success alone, and no content",
+            &json!({ "status": "SUCCEEDED" }),
+            Must { told: "`SUCCEEDED`, and gives no video", ..OPEN },
+        )
+        .with_content(said(404, &json!({ "error": { "message": "no such file" } }))),
         open("success in the middle", &json!({ "status": "success", "progress": 40 }), "`success`"),
         open("empty", &json!({}), "(none)"),
         trouble("404", said(404, &json!({ "error": { "message": "no such task" } })), "no such task"),
@@ -189,7 +190,10 @@ fn what_is_no_end_is_asked_about_again_and_told() {
         trouble("HTML with 200", text(200, &[], "<html>please log in</html>"), "can't be read as a task"),
         trouble("cut off", text(200, &[], "{\"id\": \"t0\", \"status\": \"comp"), "can't be read as a task"),
         trouble("nothing", text(204, &[], ""), "can't be read as a task"),
-        trouble("redirect", text(307, &[("location", "$S/v1/videos/t0/")], ""), "HTTP 307"),
+        trouble("redirects without end", text(307, &[("location", "$S/v1/videos/t0")], ""), "redirects a poll"),
+        trouble("redirect to another origin", text(307, &[("location", "http://localhost:9/t0")], ""), "HTTP 307"),
+        trouble("403 with a page", text(403, &[], "<html>blocked</html>"), "blocked"),
+        trouble("500 with the end of another task", said(500, &json!({ "id": "t9", "status": "failed" })), "HTTP 500"),
         looked(
             "trouble, then the end",
             vec![
@@ -200,5 +204,74 @@ fn what_is_no_end_is_asked_about_again_and_told() {
             ],
             Must { polls: 4, ..COMPLETED },
         ),
+    ]);
+}
+
+#[test]
+fn a_word_that_nobody_knows_with_an_error_is_a_failure() {
+    let refused = |status: &str, more: serde_json::Value| {
+        let mut task = json!({ "id": "t0", "status": status, "error": { "message": "the prompt was refused" } });
+        task.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        task
+    };
+    let at_the_end = json!({ "progress": 100, "completed_at": 1_795_436_000, "video_url": null });
+    let failed = |name, poll: &serde_json::Value, polls| {
+        seen(name, poll, Must { told: "the prompt was refused", polls, ..FAILED })
+    };
+    all_hold(vec![
+        failed("moderation_blocked at 100", &refused("moderation_blocked", at_the_end.clone()), 1),
+        failed("nsfw at 100", &refused("nsfw", at_the_end.clone()), 1),
+        failed("refunded at 100", &refused("refunded", at_the_end.clone()), 1),
+        failed("done with an error at 100", &refused("done", at_the_end), 1),
+        failed("moderation_blocked", &refused("moderation_blocked", json!({})), 3),
+        failed("incomplete at 40", &refused("incomplete", json!({ "progress": 40 })), 3),
+        failed("timeout", &refused("timeout", json!({})), 1),
+        failed("deleted", &refused("deleted", json!({})), 1),
+        failed("fail", &refused("fail", json!({ "progress": 100 })), 1),
+        looked(
+            "an error for a while",
+            vec![
+                said(200, &refused("retrying", json!({}))),
+                said(200, &refused("retrying", json!({}))),
+                said(200, &json!({ "status": "in_progress" })),
+                said(200, &refused("retrying", json!({}))),
+                said(200, &json!({ "status": "completed", "video_url": "$V" })),
+            ],
+            Must { polls: 5, ..COMPLETED },
+        ),
+    ]);
+}
+
+#[test]
+fn success_without_the_usual_marks_is_found() {
+    let found = |name, poll| seen(name, poll, COMPLETED);
+    all_hold(vec![
+        found("content.video_url", &json!({ "id": "t0", "status": "succeeded", "content": { "video_url": "$V" } })),
+        found("videos[0].url", &json!({ "status": "succeeded", "videos": [{ "url": "$V" }] })),
+        found("output", &json!({ "status": "succeeded", "output": "$V" })),
+        found("output[0]", &json!({ "status": "succeeded", "output": ["$V"] })),
+        found("task_result", &json!({ "status": "succeed", "task_result": { "videos": [{ "url": "$V" }] } })),
+        found("generations[0].url", &json!({ "status": "succeeded", "generations": [{ "url": "$V" }] })),
+        seen("success alone", &json!({ "status": "SUCCEEDED" }), Must { polls: 2, ..COMPLETED }),
+    ]);
+}
+
+#[test]
+fn the_body_is_believed_whatever_the_status() {
+    let failed = |name, status| {
+        let body = json!({ "id": "t0", "status": "failed", "error": { "message": "CUDA out of memory" } });
+        looked(name, vec![said(status, &body)], Must { told: "CUDA out of memory", ..FAILED })
+    };
+    let done = json!({ "id": "t0", "status": "completed", "video_url": "$V" });
+    all_hold(vec![
+        failed("failed under 400", 400),
+        failed("failed under 422", 422),
+        failed("failed under 500", 500),
+        failed("failed under 503", 503),
+        looked("completed under 500", vec![said(500, &done)], COMPLETED),
+        Dialect {
+            polls: vec![("t0", text(307, &[("location", "$S/v1/videos/moved")], "")), ("moved", said(200, &done))],
+            ..seen("redirect within the origin", &json!({}), COMPLETED)
+        },
     ]);
 }

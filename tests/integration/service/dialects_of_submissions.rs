@@ -183,5 +183,16 @@ fn a_submission_is_refused_and_nothing_is_bought() {
             said(403, &json!({ "error": { "message": "no quota" } })),
             Must { told: "no quota", exit: 4, ..PENDING },
         ),
+        rejected("403 with a page", text(403, &[], "<html>this request was blocked</html>"), "was blocked"),
+        rejected(
+            "429 without quota",
+            said(429, &json!({ "error": { "code": "insufficient_quota", "message": "check your plan" } })),
+            "check your plan",
+        ),
+        rejected(
+            "403 without quota",
+            said(403, &json!({ "code": "insufficient_user_quota", "message": "top up" })),
+            "top up",
+        ),
     ]);
 }

@@ -75,7 +75,7 @@ fn a_certificate_that_is_not_trusted_ends_the_run_at_once_and_says_how_to_trust_
 
     let authority = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/integration/service/certificates/authority.pem");
     run().env("SSL_CERT_FILE", authority).ends_with(0);
-    assert_eq!((requests.load(Ordering::SeqCst), here.states()), (2, vec!["completed".to_owned()]));
+    assert_eq!((requests.load(Ordering::SeqCst), here.states()), (3, vec!["completed".to_owned()]));
 }
 
 #[test]

@@ -1,0 +1,27 @@
+//! The words and fields of gateways, which are data of the catalog.
+
+use serde::Deserialize;
+
+/// Words for the end of a task, in lowercase, and other signs that gateways give.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct FinalWords {
+    /// Words of success. They count with a URL or progress 100, or if the content endpoint has a video.
+    pub completed: Vec<String>,
+    /// Words of failure. They count with an error.
+    pub failed: Vec<String>,
+    /// Places of a video's URL beside `video_url`, as JSON pointers (RFC 6901).
+    pub video_urls: Vec<String>,
+    /// Response headers of a 503 that was not passed on to the service.
+    pub overload_headers: Vec<String>,
+}
+
+impl FinalWords {
+    /// Adds others.
+    pub fn extend(&mut self, more: Self) {
+        self.completed.extend(more.completed);
+        self.failed.extend(more.failed);
+        self.video_urls.extend(more.video_urls);
+        self.overload_headers.extend(more.overload_headers);
+    }
+}

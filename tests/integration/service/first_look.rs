@@ -1,0 +1,107 @@
+//! The harmless GET before the first submission: a wrong base URL costs nothing and leaves no job in doubt.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use serde_json::json;
+
+use crate::support::{Answer, Service, Workspace, numbered_jobs, raw};
+
+/// A server that answers each GET alike, and counts submissions, which it closes without an answer.
+fn server(get: &'static str) -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let posts = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&posts);
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let counted = Arc::clone(&counted);
+            thread::spawn(move || drop(serve(&stream, get, &counted)));
+        }
+    });
+    (url, posts)
+}
+
+fn serve(mut stream: &TcpStream, get: &str, posts: &AtomicUsize) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream);
+    let (mut line, mut header) = (String::new(), String::new());
+    reader.read_line(&mut line)?;
+    let mut length = 0;
+    while reader.read_line(&mut header)? > 2 {
+        let value = header.strip_prefix("content-length: ").and_then(|value| value.trim().parse().ok());
+        length = value.unwrap_or(length);
+        header.clear();
+    }
+    if line.starts_with("POST") {
+        posts.fetch_add(1, Ordering::SeqCst);
+        reader.read_exact(&mut vec![0; length])?;
+        return Ok(());
+    }
+    stream.write_all(get.as_bytes())
+}
+
+fn runs_against(get: &'static str, code: i32) -> (String, usize) {
+    let (url, posts) = server(get);
+    let here = Workspace::with_manifest(&numbered_jobs(20));
+    let run = here.shotlist(&["run", "m.yaml", "--yes", "--no-download", "--first-poll", "0s"]);
+    let ended = run.env("SHOTLIST_BASE_URL", &url).env("SHOTLIST_API_KEY", "k").ends_with(code);
+    (ended.stderr, posts.load(Ordering::SeqCst))
+}
+
+#[test]
+fn wrong_server_ends_the_run_before_a_submission() {
+    for get in [
+        "",
+        "HTTP/1.1 502 Bad Gateway\r\ncontent-length: 17\r\n\r\n<html>502</html>\n",
+        "HTTP/1.1 503 x\r\ncontent-length: 22\r\n\r\nupstream connect error",
+        "HTTP/1.1 200 OK\r\ncontent-length: 19\r\n\r\n<html>log in</html>",
+        "HTTP/1.1 511 x\r\ncontent-length: 0\r\n\r\n",
+        "SSH-2.0-OpenSSH_9.2\r\n",
+    ] {
+        let (told, posts) = runs_against(get, 6);
+        assert_eq!(posts, 0, "{get}");
+        assert!(told.contains("is the base URL right?"), "{get}: {told}");
+    }
+}
+
+#[test]
+fn refused_key_ends_the_run_before_a_submission() {
+    let (_, posts) = runs_against("HTTP/1.1 401 x\r\ncontent-length: 2\r\n\r\n{}", 4);
+    assert_eq!(posts, 0);
+}
+
+/// Some gateways fail on an unknown ID, and are well else.
+#[test]
+fn server_that_explains_itself_is_submitted_to() {
+    let (_, posts) = runs_against("HTTP/1.1 500 x\r\ncontent-length: 16\r\n\r\n{\"error\": \"odd\"}", 7);
+    assert_eq!(posts, 3, "the circuit breaker for jobs in doubt");
+}
+
+#[test]
+fn overload_that_was_not_passed_on_is_a_wait() {
+    let service = Service::scripted(|asked| {
+        if asked.method == "POST" && asked.earlier < 2 {
+            return raw(503, &[("x-envoy-overloaded", "true")], "upstream request overflow");
+        }
+        Answer::Well
+    });
+    let here = Workspace::with_manifest(&numbered_jobs(2));
+    here.run(&service, &[]).ends_with(0);
+    assert_eq!(here.report()["totals"]["at_risk_usd"], json!("0.00"));
+}
+
+/// Each task that passes its deadline frees a slot: without a circuit breaker, all 40 jobs are bought.
+#[test]
+fn tasks_that_never_end_stop_submissions() {
+    let service = Service::scripted(|asked| match asked.method.as_str() {
+        "POST" => Answer::Well,
+        _ => raw(200, &[], r#"{"status": "limbo"}"#),
+    });
+    let here = Workspace::with_manifest(&numbered_jobs(40));
+    let ended = here.run(&service, &["--concurrency", "1", "--deadline", "300ms"]).ends_with(1);
+    assert_eq!(service.posts().len(), 3, "{}", ended.stderr);
+    assert!(ended.stderr.contains("none has ended in this run"), "{}", ended.stderr);
+}
