@@ -91,7 +91,7 @@ async fn fill_once(transport: &Transport, link: &Link, part: &mut Part) -> Resul
     let url = match link {
         Link::Video(url) => url,
         Link::Content(url) => {
-            let response = answer(transport, url, part).await?;
+            let response = answer(transport, link, url, part).await?;
             if !content::is_json(text(response.headers(), &CONTENT_TYPE)) {
                 return take(transport, url, response, part).await;
             }
@@ -100,12 +100,12 @@ async fn fill_once(transport: &Transport, link: &Link, part: &mut Part) -> Resul
             &content::link(&body).ok_or_else(no_link)?
         }
     };
-    let response = answer(transport, url, part).await?;
+    let response = answer(transport, link, url, part).await?;
     take(transport, url, response, part).await
 }
 
-/// An answer that holds a video, or the rest of one.
-async fn answer(transport: &Transport, url: &str, part: &mut Part) -> Result<Response, Miss> {
+/// An answer that holds a video, or the rest of one. A content endpoint may refuse while the video is not ready.
+async fn answer(transport: &Transport, link: &Link, url: &str, part: &mut Part) -> Result<Response, Miss> {
     let response = match redirects::get(transport, url, part.resume(&host(url))).await? {
         Arrival::Answer(response) => response,
         Arrival::Lost(why) => return Err(Miss::Again(why, None)),
@@ -116,6 +116,9 @@ async fn answer(transport: &Transport, url: &str, part: &mut Part) -> Result<Res
         StatusCode::RANGE_NOT_SATISFIABLE => {
             part.restart(None, "").await.map_err(|error| local(part, error))?;
             Err(Miss::Again("the server has not as much as arrived before".to_owned(), None))
+        }
+        status if matches!(link, Link::Content(_)) && matches!(status.as_u16(), 202 | 400 | 404 | 409) => {
+            Err(Miss::Again(format!("HTTP {}: not ready", status.as_u16()), wait()))
         }
         status if status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429) => {
             Err(Miss::Again(format!("HTTP {}", status.as_u16()), wait()))

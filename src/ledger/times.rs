@@ -34,31 +34,18 @@ pub(super) struct Times {
 impl Times {
     /// What holds for everybody.
     pub(super) fn usual() -> Self {
+        let haste = haste();
+        let after = |time: Duration| time.div_f64(haste);
         Self {
-            beat: Duration::from_secs(5),
-            dead: Duration::from_mins(1),
-            unanswered: UNANSWERED,
-            send: Duration::from_secs(10),
-            answer: Duration::from_mins(1),
-            lock: Duration::from_secs(30),
-            standstill: Duration::from_secs(15),
-            outage: Duration::from_mins(5),
-            look_again: Duration::from_millis(500),
-        }
-        .hastened(haste())
-    }
-
-    fn hastened(self, haste: f64) -> Self {
-        Self {
-            beat: self.beat.div_f64(haste),
-            dead: self.dead.div_f64(haste),
-            unanswered: self.unanswered.div_f64(haste),
-            send: self.send.div_f64(haste),
-            answer: self.answer.div_f64(haste),
-            lock: self.lock.div_f64(haste),
-            standstill: self.standstill.div_f64(haste),
-            outage: self.outage.div_f64(haste),
-            look_again: self.look_again.div_f64(haste),
+            beat: after(Duration::from_secs(5)),
+            dead: after(Duration::from_mins(1)),
+            unanswered: after(UNANSWERED),
+            send: after(Duration::from_secs(10)),
+            answer: after(Duration::from_mins(1)),
+            lock: after(Duration::from_secs(30)),
+            standstill: after(Duration::from_secs(5)),
+            outage: after(Duration::from_mins(5)),
+            look_again: after(Duration::from_millis(500)),
         }
     }
 }

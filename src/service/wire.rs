@@ -79,6 +79,7 @@ pub struct TaskReport {
     pub echo: Box<Echo>,
 }
 
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 /// Above this a timestamp is taken for milliseconds: as seconds it would lie beyond the year 5000. The interface says
 /// "integer" and no unit.
 const SECONDS_BELOW: i64 = 100_000_000_000;
@@ -88,6 +89,7 @@ impl TaskReport {
     /// the end of a task.
     #[must_use]
     pub fn parse(body: &[u8], words: &FinalWords) -> Option<Self> {
+        let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body);
         let value: Value = serde_json::from_slice(body).ok()?;
         let value = unwrapped(value);
         let fields = value.as_object()?;
@@ -140,8 +142,13 @@ impl TaskReport {
     }
 }
 
-/// The task, out of the envelope that some gateways put it in (new-api: `{"code": "success", "data": {…}}`).
+/// The task, out of the envelope that some gateways put it in (new-api: `{"code": "success", "data": {…}}`), or out of a list of one.
 fn unwrapped(mut answer: Value) -> Value {
+    if let Value::Array(list) = &mut answer
+        && list.len() == 1
+    {
+        return list[0].take();
+    }
     let is_named = |value: &Value| ["id", "task_id"].iter().any(|name| !value[*name].is_null());
     let is_inside = answer["data"].is_object() && is_named(&answer["data"]) && answer["data"]["status"].is_string();
     if is_inside && !is_named(&answer) { answer["data"].take() } else { answer }

@@ -6,7 +6,7 @@ use super::command::Again;
 use super::lines::count;
 use super::page::Page;
 use super::table::shortened;
-use crate::domain::{Attempt, BatchKey, History, Usd};
+use crate::domain::{Attempt, BatchKey, History, TaskId, Usd};
 
 /// The columns of an id and of a prompt, where there is too much of them.
 const ID: usize = 32;
@@ -31,6 +31,10 @@ pub(crate) fn doubts(history: &History, again: &Again) -> Page {
         page.line(format_args!("  {job:jobs$}  {at}  {cost:>costs$}  {}", prompt(attempt)));
         // In full: the id of a task may be in it.
         page.line(format_args!("  {:jobs$}  {}", "", known(attempt)));
+        if let Some(id) = held_id(attempt) {
+            let command = again.command("resolve", &[attempt.job.as_str(), "--task", &id]);
+            page.line(format_args!("  {:jobs$}  if `{id}` is its task: {command}", ""));
+        }
     }
     page.line("");
     page.line("Look each one up at the service, by its time and its prompt. If it made a task:");
@@ -58,6 +62,17 @@ fn cost(attempt: &Attempt) -> String {
 fn prompt(attempt: &Attempt) -> String {
     let sent: serde_json::Value = serde_json::from_str(&attempt.request).unwrap_or_default();
     shortened(sent["prompt"].as_str().unwrap_or_default(), PROMPT)
+}
+
+/// The fields of a response that may hold the task ID, as JSON pointers. None of them is documented, so a person decides.
+const HELD_IDS: [&str; 8] =
+    ["/id", "/task_id", "/data/task_id", "/data/id", "/data/0/id", "/output/task_id", "/job_id", "/request_id"];
+
+/// The task ID that the response to a job in doubt may hold.
+fn held_id(attempt: &Attempt) -> Option<String> {
+    let response = &attempt.error.as_ref()?.raw;
+    let text = |place: &&str| response.pointer(place)?.as_str().map(str::to_owned);
+    HELD_IDS.iter().find_map(text).filter(|id| TaskId::new(id.as_str()).is_some())
 }
 
 fn known(attempt: &Attempt) -> &str {

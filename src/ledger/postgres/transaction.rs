@@ -5,14 +5,15 @@
 //! behind a pooler, no two of them need meet the same session.
 
 use std::borrow::Cow;
+use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 use std::task::Poll;
 
 use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
-use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Row};
+use tokio_postgres::Client;
+use tokio_postgres::types::Type;
 
 use super::error::PostgresError;
 use super::kind::Kind;
@@ -21,9 +22,6 @@ use crate::ledger::times::Times;
 
 /// The database's clock, in microseconds since 1970.
 pub(super) const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
-
-/// A statement's value, and its type.
-type Value<'v> = (&'v (dyn ToSql + Sync), Type);
 
 /// A transaction. Dropped, it is rolled back.
 pub(super) struct Transaction<'c> {
@@ -74,35 +72,6 @@ impl<'c> Transaction<'c> {
         Ok(self.client.batch_execute(&self.beginning).await?)
     }
 
-    /// The rows of a question.
-    pub(super) async fn query_typed(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, tokio_postgres::Error> {
-        self.client.query_typed(sql, values).await
-    }
-
-    /// The only row of a question.
-    pub(super) async fn query_typed_one(&self, sql: &str, values: &[Value<'_>]) -> Result<Row, tokio_postgres::Error> {
-        self.client.query_typed_one(sql, values).await
-    }
-
-    /// The row of a question, if there is one.
-    pub(super) async fn query_typed_opt(
-        &self,
-        sql: &str,
-        values: &[Value<'_>],
-    ) -> Result<Option<Row>, tokio_postgres::Error> {
-        self.client.query_typed_opt(sql, values).await
-    }
-
-    /// Executes statements without values.
-    pub(super) async fn batch_execute(&self, sql: &str) -> Result<(), tokio_postgres::Error> {
-        self.client.batch_execute(sql).await
-    }
-
-    /// Executes a statement, and returns how many rows it changed.
-    pub(super) async fn execute_typed(&self, sql: &str, values: &[Value<'_>]) -> Result<u64, tokio_postgres::Error> {
-        self.client.execute_typed(sql, values).await
-    }
-
     /// Executes a statement with one text together with the commit: nothing that follows it here may depend on it.
     pub(super) fn execute_last(&self, sql: impl Into<Cow<'static, str>>, text: String) {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).push((sql.into(), text));
@@ -130,6 +99,14 @@ impl<'c> Transaction<'c> {
     pub(super) async fn rollback(mut self) -> Result<(), PostgresError> {
         self.is_over = true;
         Ok(self.client.batch_execute("ROLLBACK").await?)
+    }
+}
+
+impl Deref for Transaction<'_> {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        self.client
     }
 }
 

@@ -1,7 +1,7 @@
-//! The rows of `for_each`: [`rows`] reads them from the manifest or from a file, a spreadsheet with [`sheet`] in [`pieces`], prompt sets with [`lines`].
+//! The rows of `for_each`: [`rows`] reads them from the manifest or from a file, a spreadsheet with [`sheet`], prompt sets with [`lines`].
 
 mod lines;
-mod pieces;
+mod quotes;
 pub(in crate::manifest) mod row;
 pub(in crate::manifest) mod rows;
 mod sheet;

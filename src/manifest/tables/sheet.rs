@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use csv::StringRecord;
 
-use super::pieces::{PIECE, Piece, pieces};
+use super::quotes::unclosed;
 use super::row::Row;
 use crate::domain::{Cells, Columns, Rule};
-use crate::manifest::parallel::in_order;
 use crate::manifest::source::bounds::MOST_JOBS;
 use crate::manifest::source::diagnostic::{Diagnostic, RowLocation};
 use crate::manifest::source::location::{Location, Pointer};
@@ -43,94 +42,47 @@ pub(super) fn parse(csv: &str, file: &str, at: &Pointer, found: &mut Vec<Diagnos
         );
         return Vec::new();
     }
-    let behind_header = usize::try_from(reader.position().byte()).unwrap_or(usize::MAX);
-    let pieces = match pieces(csv, separator, behind_header, PIECE) {
-        Ok(pieces) => pieces,
-        Err(line) => {
-            let finding = Diagnostic::error(
-                Rule::CsvOpenQuote,
-                "a quote is never closed, and swallows all that follows",
-                place(),
-            );
-            let row = RowLocation { file, line: line + above };
-            found.push(
-                finding.with_job(None, Some(row)).with_help("close the quote; a quote inside a cell is written twice"),
-            );
-            return Vec::new();
-        }
-    };
-    let table = Table { header, separator, above, file: Arc::clone(&file), at };
+    if let Some(line) = unclosed(csv, separator) {
+        let message = "a quote is never closed, and swallows all that follows";
+        let finding = Diagnostic::error(Rule::CsvOpenQuote, message, place());
+        let row = RowLocation { file, line: line + above };
+        found.push(
+            finding.with_job(None, Some(row)).with_help("close the quote; a quote inside a cell is written twice"),
+        );
+        return Vec::new();
+    }
     let mut rows = Vec::new();
-    in_order(
-        &pieces,
-        |piece| table.rows(piece),
-        |read| {
-            for row in read.flatten() {
-                match row {
-                    Ok(row) if rows.len() >= MOST_JOBS => {
-                        let message = format!("{file} has more than {MOST_JOBS} rows");
-                        let finding = Diagnostic::error(Rule::CsvTooLong, message, place()).with_job(None, row.place);
-                        found.push(finding.with_help("split it, and give each part an entry or a manifest of its own"));
-                        break;
-                    }
-                    Ok(row) => rows.push(row),
-                    Err(finding) => found.push(*finding),
-                }
+    for record in reader.records() {
+        let cells = match record {
+            Ok(cells) => cells,
+            Err(error) => {
+                found.push(Diagnostic::error(Rule::CsvMalformed, format!("{file}: {error}"), place()));
+                break;
             }
-        },
-    );
+        };
+        // Spreadsheets leave rows of empty cells behind when content was deleted.
+        if cells.iter().all(|cell| cell.trim().is_empty()) {
+            continue;
+        }
+        let row = RowLocation { file: Arc::clone(&file), line: line_of(csv, &cells) + above };
+        if cells.len() != header.names().len() {
+            let message =
+                format!("a row has {} and the header {}", counted(cells.len()), counted(header.names().len()));
+            let finding = Diagnostic::error(Rule::CsvRagged, message, place()).with_job(None, Some(row));
+            found.push(finding.with_help("put cells that contain the separator or a quote into double quotes"));
+        } else if rows.len() >= MOST_JOBS {
+            let message = format!("{file} has more than {MOST_JOBS} rows");
+            let finding = Diagnostic::error(Rule::CsvTooLong, message, place()).with_job(None, Some(row));
+            found.push(finding.with_help("split it, and give each part an entry or a manifest of its own"));
+            break;
+        } else {
+            rows.push(Row::of_cells(Cells::new(Arc::clone(&header), &cells), Some(row)));
+        }
+    }
     if rows.is_empty() && found.len() == before {
         found.push(Diagnostic::error(Rule::CsvNoRows, format!("{file} has a header and no rows"), place()));
     }
     rows
-}
-
-/// What is known of a table before its rows are read.
-struct Table<'t> {
-    header: Arc<Columns>,
-    separator: u8,
-    /// How many lines stand above it.
-    above: u64,
-    file: Arc<str>,
-    /// Where the manifest names it.
-    at: &'t Pointer,
-}
-
-impl Table<'_> {
-    /// The rows of a piece, and what is wrong with others of it.
-    fn rows(&self, piece: &Piece<'_>) -> Vec<Result<Row, Box<Diagnostic>>> {
-        let Self { header, separator, file, at, .. } = self;
-        let wrong = |rule, message| Diagnostic::error(rule, message, (*at).clone().value());
-        let mut reader = csv::ReaderBuilder::new();
-        // A piece ends with a line, so the first one alone has none above it.
-        let reader = reader.delimiter(*separator).flexible(true).has_headers(piece.above == 0);
-        let mut rows = Vec::new();
-        for record in reader.from_reader(piece.text.as_bytes()).into_records() {
-            let cells = match record {
-                Ok(cells) => cells,
-                Err(error) => {
-                    rows.push(Err(Box::new(wrong(Rule::CsvMalformed, format!("{file}: {error}")))));
-                    break;
-                }
-            };
-            // Spreadsheets leave rows of empty cells behind when content was deleted.
-            if cells.iter().all(|cell| cell.trim().is_empty()) {
-                continue;
-            }
-            let line = line_of(piece.text, &cells) + piece.above + self.above;
-            let row = RowLocation { file: Arc::clone(file), line };
-            if cells.len() == header.names().len() {
-                rows.push(Ok(Row::of_cells(Cells::new(Arc::clone(header), &cells), Some(row))));
-                continue;
-            }
-            let message =
-                format!("a row has {} and the header {}", counted(cells.len()), counted(header.names().len()));
-            let finding = wrong(Rule::CsvRagged, message).with_job(None, Some(row));
-            let finding = finding.with_help("put cells that contain the separator or a quote into double quotes");
-            rows.push(Err(Box::new(finding)));
-        }
-        rows
-    }
 }
 
 fn counted(cells: usize) -> String {
@@ -222,13 +174,12 @@ mod tests {
     }
 
     #[test]
-    fn a_long_table_is_read_in_pieces_and_is_one_table() {
+    fn long_table_is_read_to_its_end() {
         let row = |number: usize| match number {
             3000 => "ragged\n".to_owned(),
             _ => format!("{number},\"two\nlines of {}\"\n", "text ".repeat(20)),
         };
         let csv: String = std::iter::once("a,b\n".to_owned()).chain((0..5000).map(row)).collect();
-        assert!(csv.len() > 5 * PIECE);
         let mut found = Vec::new();
         let rows = parse(&csv, "x.csv", &Pointer::top(), &mut found);
         let numbers: Vec<String> = rows.iter().map(|row| cell(row, "a")).collect();

@@ -80,6 +80,8 @@ fn a_submission_is_taken_or_in_doubt() {
     let doubt = |name, answer, told| posted(name, answer, Must { told, ..IN_DOUBT });
     all_hold(vec![
         posted("201", said(201, &id), COMPLETED),
+        posted("byte order mark", text(200, &[], "\u{feff}{\"id\": \"t0\"}"), COMPLETED),
+        posted("a list of one", said(200, &json!([{ "id": "t0", "status": "queued" }])), COMPLETED),
         posted("202", said(202, &id), COMPLETED),
         posted("203", said(203, &id), COMPLETED),
         posted("207", said(207, &id), COMPLETED),

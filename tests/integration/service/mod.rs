@@ -5,7 +5,7 @@ mod dialect;
 mod dialects_of_polls;
 mod dialects_of_submissions;
 mod faults;
-mod first_look;
 mod gateways;
 mod names;
 mod tls;
+mod wrong_servers;

@@ -1,4 +1,4 @@
-//! The harmless GET before the first submission: a wrong base URL costs nothing and leaves no job in doubt.
+//! Wrong servers cost little: the harmless GET before the first submission, circuit breakers, and jobs in doubt whose response holds an ID.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -8,7 +8,7 @@ use std::thread;
 
 use serde_json::json;
 
-use crate::support::{Answer, Service, Workspace, numbered_jobs, raw};
+use crate::support::{Answer, Service, Workspace, answer_of_video, numbered_jobs, raw};
 
 /// A server that answers each GET alike, and counts submissions, which it closes without an answer.
 fn server(get: &'static str) -> (String, Arc<AtomicUsize>) {
@@ -104,4 +104,36 @@ fn tasks_that_never_end_stop_submissions() {
     let ended = here.run(&service, &["--concurrency", "1", "--deadline", "300ms"]).ends_with(1);
     assert_eq!(service.posts().len(), 3, "{}", ended.stderr);
     assert!(ended.stderr.contains("none has ended in this run"), "{}", ended.stderr);
+}
+
+#[test]
+fn job_in_doubt_offers_the_id_of_its_response() {
+    let service = Service::scripted(|asked| match asked.method.as_str() {
+        "POST" => raw(200, &[], r#"{"request_id": "r0"}"#),
+        _ => Answer::Well,
+    });
+    let here = Workspace::with_manifest(crate::service::dialect::ONE_JOB);
+    here.run(&service, &[]).ends_with(7);
+    let listed = here.shotlist(&["resolve", "m.yaml"]).ends_with(0).stdout;
+    assert!(listed.contains("if `r0` is its task: shotlist resolve m.yaml a --task r0"), "{listed}");
+}
+
+/// Some gateways call a task completed a while before its content is there.
+#[test]
+fn content_that_is_not_ready_is_asked_for_again() {
+    for status in [202, 400, 404, 409] {
+        let service = Service::scripted(move |asked| {
+            if asked.path.ends_with("/content") {
+                return if asked.earlier == 0 {
+                    raw(status, &[], "")
+                } else {
+                    Answer::Bytes(answer_of_video("content"))
+                };
+            }
+            if asked.method == "POST" { Answer::Well } else { raw(200, &[], r#"{"status": "completed"}"#) }
+        });
+        let here = Workspace::with_manifest(crate::service::dialect::ONE_JOB);
+        here.run(&service, &[]).ends_with(0);
+        assert!(here.path("shotlist-out/m/a.mp4").exists(), "{status}");
+    }
 }
