@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use libfuzzer_sys::fuzz_target;
 use shotlist::catalog::Catalog;
-use shotlist::domain::{Account, AttemptState, BatchKey};
+use shotlist::domain::{Account, AttemptState, BatchKey, FinalWords};
 use shotlist::ledger::{Event, HeldBatch as _, Intent, Ledger as _, LedgerError, SqliteLedger};
 use shotlist::manifest::{Options, load};
 use tokio::runtime::Runtime;
-use shotlist::service::{Answer, FinalWords, Submission, submission};
+use shotlist::service::{Answer, Submission, submission};
 
 const STATUS: [u16; 12] = [200, 201, 202, 204, 302, 400, 401, 408, 422, 429, 500, 503];
 
@@ -31,7 +31,7 @@ static NEXT: AtomicUsize = AtomicUsize::new(0);
 
 fuzz_target!(|bytes: &[u8]| {
     let [status, wait, body @ ..] = bytes else { return };
-    let answer = Answer { status: STATUS[usize::from(*status) % STATUS.len()], retry_after: (wait % 2 == 1).then_some("1"), location: None, body, masked: body, words: &FinalWords::default() };
+    let answer = Answer { status: STATUS[usize::from(*status) % STATUS.len()], retry_after: (wait % 2 == 1).then_some("1"), is_overloaded: *wait == 3, location: None, body, masked: body, words: &FinalWords::default() };
     let (_folder, ledger, runtime) = &*LEDGER;
     // A batch of its own, so that a ledger of a million answers is read as quickly as an empty one.
     let batch = BatchKey { name: "fuzz".into(), batch: NEXT.fetch_add(1, Ordering::Relaxed).to_string() };
