@@ -39,7 +39,7 @@ async fn look<S: VideoService>(gateway: &Gateway<'_, S>) -> bool {
                 tokio::time::sleep(PAUSE).await;
                 continue;
             }
-            Some(Look::Unusable(message)) => (StopReason::Unreachable, format!("{message} (is the base URL right?)")),
+            Some(Look::Unusable(message)) => (StopReason::Unreachable, format!("{message}; check the base URL")),
             Some(Look::Untrusted(message)) => (StopReason::Unreachable, message),
             Some(Look::KeyRefused(error)) => (StopReason::KeyRefused, error.message),
         };

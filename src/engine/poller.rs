@@ -262,7 +262,7 @@ impl<'e, S: VideoService, L: HeldBatch> Poller<'e, S, L> {
 
 /// The circuit breaker for tasks that never end: each one that passes its deadline frees a slot for the next purchase.
 struct EndlessTasks {
-    /// The most tasks that pass their deadline while none has ended in this run.
+    /// The tasks that may pass their deadline while none has ended in this run.
     most: usize,
     overdue: usize,
     has_ended: bool,
@@ -275,8 +275,7 @@ impl EndlessTasks {
         let is_open = self.overdue >= self.most && !self.has_ended;
         is_open.then(|| {
             format!(
-                "{} tasks passed their deadline, and none has ended in this run: does the service say how they end? \
-                 `--deadline` gives them more time",
+                "{} tasks passed their deadline, and none has ended in this run; `--deadline` gives tasks more time",
                 self.overdue
             )
         })

@@ -19,9 +19,9 @@ use crate::service::{Echo, PollAnswer, Status, TaskReport};
 pub(super) const GRACE: Duration = Duration::from_mins(2);
 /// How many answers that a task is completed, without a URL, before the content endpoint stands in for it.
 const URLLESS_ANSWERS: u32 = 3;
-/// How many answers in a row with an error, without a URL and with a word that the interface does not have, before the task counts as failed.
+/// The answers in a row with an unknown word, an error, and no URL, after which the task counts as failed.
 const ERROR_ANSWERS: u32 = 3;
-/// How many answers with a word of success alone, before the content endpoint is asked for the video.
+/// The answers with a word of success alone, after which the content endpoint is asked for the video.
 const UNPROVEN_ANSWERS: u32 = 2;
 /// How many refusals of the key in a row, before a task is left at the service.
 const KEY_REFUSALS: u32 = 3;

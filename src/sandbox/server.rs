@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
 use axum::extract::{Path, State};
 use axum::http::header::{ACCEPT_RANGES, AUTHORIZATION, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_RANGE, RANGE};
 use axum::http::{HeaderMap, StatusCode};
@@ -143,11 +144,18 @@ pub async fn start(options: Options) -> std::io::Result<Sandbox> {
     Ok(Sandbox { address, server })
 }
 
-async fn submit(State(shared): Service, headers: HeaderMap, body: Bytes) -> Result<Response, Refusal> {
+async fn submit(
+    State(shared): Service,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, Refusal> {
     authorize(&headers)?;
     demand_json(&headers)?;
-    let fields: Map<String, Value> = serde_json::from_slice(&body)
-        .map_err(|error| refuse(StatusCode::BAD_REQUEST, &format!("no JSON object: {error}"), "invalid_json"))?;
+    let body = body.map_err(|error| refuse(error.status(), &error.body_text(), "unreadable_body"))?;
+    let fields: Map<String, Value> = serde_json::from_slice(&body).map_err(|error| {
+        let what = if body.starts_with(b"--") { "a form".to_owned() } else { format!("no JSON object: {error}") };
+        refuse(StatusCode::BAD_REQUEST, &format!("the body is {what}"), "invalid_json")
+    })?;
     let mut spec = spec(&fields).map_err(|message| refuse(StatusCode::BAD_REQUEST, &message, "invalid_field"))?;
     let model = shared
         .options
@@ -282,13 +290,15 @@ impl Shared {
 }
 
 fn authorize(headers: &HeaderMap) -> Result<(), Refusal> {
-    let bearer = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
-    match bearer {
-        None | Some("" | UNKNOWN_KEY) => Err(refuse(StatusCode::UNAUTHORIZED, "the key is unknown", "unknown_key")),
-        Some(KEY_WITHOUT_GROUP) => {
-            Err(refuse(StatusCode::FORBIDDEN, "the key is not in the vip group", "key_without_group"))
-        }
-        Some(_) => Ok(()),
+    let said = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let (scheme, key) = said.split_once(' ').unwrap_or_default();
+    // Letter case doesn't count in a scheme (RFC 9110, section 11.1).
+    let key = if scheme.eq_ignore_ascii_case("bearer") { key.trim() } else { "" };
+    match key {
+        "" => Err(refuse(StatusCode::UNAUTHORIZED, "there is no key: send `Authorization: Bearer KEY`", "missing_key")),
+        UNKNOWN_KEY => Err(refuse(StatusCode::UNAUTHORIZED, "the key is unknown", "unknown_key")),
+        KEY_WITHOUT_GROUP => Err(refuse(StatusCode::FORBIDDEN, "the key is not in the vip group", "key_without_group")),
+        _ => Ok(()),
     }
 }
 
@@ -331,9 +341,13 @@ fn clip(task: &Task, headers: &HeaderMap) -> Response {
     (StatusCode::PARTIAL_CONTENT, whole, shown, clip[from..=to].to_vec()).into_response()
 }
 
-/// First and last byte of a range such as `bytes=100-` in a file of this length.
+/// First and last byte of a range such as `bytes=100-` or `bytes=-100` in a file of this length.
 fn part(range: &str, length: usize) -> Option<(usize, usize)> {
     let (from, to) = range.strip_prefix("bytes=")?.split_once('-')?;
+    if from.is_empty() {
+        let last: usize = to.parse().ok()?;
+        return (last > 0).then(|| (length.saturating_sub(last), length - 1));
+    }
     let from: usize = from.parse().ok()?;
     let to = if to.is_empty() { length - 1 } else { to.parse::<usize>().ok()?.min(length - 1) };
     (from <= to).then_some((from, to))

@@ -146,10 +146,7 @@ impl VideoService for HttpService {
         };
         let head = Head::of(&response, &self.words);
         match read(response).await {
-            Ok(body) => match classify::look(&head.answer(&body, &self.masked(&body), &self.words)) {
-                Look::Unusable(message) => Look::Unusable(self.credentials.masked(message)),
-                look => look,
-            },
+            Ok(body) => classify::look(&head.answer(&body, &self.masked(&body), &self.words)),
             Err((error, _)) => Look::Unusable(self.unanswered(&error)),
         }
     }
@@ -343,12 +340,12 @@ fn lost(error: &reqwest::Error, arrived: &[u8]) -> ServiceError {
 fn is_distrust(error: &(dyn std::error::Error + 'static)) -> bool {
     if let Some(tls) = error.downcast_ref::<rustls::Error>() {
         // The server asks for a certificate of the client, and reads no request before it has one (RFC 8446, section 4.4).
-        use rustls::AlertDescription as Alert;
-        let wants_certificate = matches!(
+        use rustls::AlertDescription::{BadCertificate, CertificateRequired, UnknownCA};
+        return matches!(
             tls,
-            rustls::Error::AlertReceived(Alert::CertificateRequired | Alert::BadCertificate | Alert::UnknownCA)
+            rustls::Error::InvalidCertificate(_)
+                | rustls::Error::AlertReceived(CertificateRequired | BadCertificate | UnknownCA)
         );
-        return wants_certificate || matches!(tls, rustls::Error::InvalidCertificate(_));
     }
     // What an error of the system is wrapped around is not its source, but its source's source.
     let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);

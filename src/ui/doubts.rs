@@ -65,14 +65,13 @@ fn prompt(attempt: &Attempt) -> String {
 }
 
 /// The fields of a response that may hold the task ID, as JSON pointers. None of them is documented, so a person decides.
-const HELD_IDS: [&str; 8] =
-    ["/id", "/task_id", "/data/task_id", "/data/id", "/data/0/id", "/output/task_id", "/job_id", "/request_id"];
+const HELD_IDS: &str = "/id /task_id /data/task_id /data/id /data/0/id /output/task_id /job_id /request_id";
 
 /// The task ID that the response to a job in doubt may hold.
 fn held_id(attempt: &Attempt) -> Option<String> {
     let response = &attempt.error.as_ref()?.raw;
-    let text = |place: &&str| response.pointer(place)?.as_str().map(str::to_owned);
-    HELD_IDS.iter().find_map(text).filter(|id| TaskId::new(id.as_str()).is_some())
+    let text = |place: &str| response.pointer(place)?.as_str().map(str::to_owned);
+    HELD_IDS.split(' ').find_map(text).filter(|id| TaskId::new(id.as_str()).is_some())
 }
 
 fn known(attempt: &Attempt) -> &str {

@@ -1,7 +1,7 @@
 //! A run as it goes: one bar on a terminal, plain lines elsewhere, events as JSON where the log is JSON.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::command::Again;
@@ -30,6 +30,7 @@ pub(crate) struct Progress {
     again: Again,
     state: Mutex<ProgressState>,
     last_trouble: Mutex<Option<Instant>>,
+    named: Once,
     /// What no line of a JSON log may hold.
     prompts: HashMap<JobId, Arc<Job>>,
 }
@@ -45,7 +46,8 @@ impl Progress {
         let jobs = plan.jobs.iter().filter(|_| terminal.logs_json).map(|planned| &planned.job);
         let prompts = jobs.map(|job| (job.id.clone(), Arc::clone(job))).collect();
         let (terminal, again) = (terminal.clone(), again.clone());
-        Self { terminal, again, state: Mutex::new(state), last_trouble: Mutex::default(), prompts }
+        let (state, named) = (Mutex::new(state), Once::new());
+        Self { terminal, again, state, last_trouble: Mutex::default(), named, prompts }
     }
 
     /// Takes in something that happened, and shows it.
@@ -185,7 +187,10 @@ impl Progress {
                 Some(&format!("${price} at risk: it may have been charged")),
             ),
             RunEvent::Named { job, task } => {
-                terminal.warning(&format!("the service calls the task of {job} by another name too: {task}"));
+                let warn =
+                    || terminal.warning(&format!("the service calls the task of {job} by another name too: {task}"));
+                // A gateway does so for each task; the JSON log has them all.
+                self.named.call_once(warn);
             }
             RunEvent::Left { job, why, said, is_endless } => match why {
                 LeaveReason::Deadline => self.say_late(job, said.as_deref(), *is_endless),

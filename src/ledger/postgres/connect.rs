@@ -37,19 +37,16 @@ pub(super) async fn connect(address: &PostgresAddress) -> Result<Client, Postgre
             connected => break connected,
         }
     };
+    let address = address.to_string();
     let (client, connection) = connected.map_err(|source| match source.code() {
         Some(&SqlState::INVALID_CATALOG_NAME) => PostgresError::NoDatabase { source },
-        Some(&SqlState::INVALID_PASSWORD) => PostgresError::Password { address: address.to_string(), source },
-        Some(&SqlState::INVALID_AUTHORIZATION_SPECIFICATION) => {
-            PostgresError::Denied { address: address.to_string(), source }
-        }
-        Some(&SqlState::TOO_MANY_CONNECTIONS) => PostgresError::Full { address: address.to_string(), source },
+        Some(&SqlState::INVALID_PASSWORD) => PostgresError::Password { address, source },
+        Some(&SqlState::INVALID_AUTHORIZATION_SPECIFICATION) => PostgresError::Denied { address, source },
+        Some(&SqlState::TOO_MANY_CONNECTIONS) => PostgresError::Full { address, source },
         // The client has no code for it.
-        None if with_causes(&source).contains("password missing") => {
-            PostgresError::Password { address: address.to_string(), source }
-        }
-        None if with_causes(&source).contains("TLS") => PostgresError::Tls { address: address.to_string(), source },
-        _ => PostgresError::Connect { address: address.to_string(), source },
+        None if with_causes(&source).contains("password missing") => PostgresError::Password { address, source },
+        None if with_causes(&source).contains("TLS") => PostgresError::Tls { address, source },
+        _ => PostgresError::Connect { address, source },
     })?;
     tokio::spawn(async move {
         // Whoever asks next hears of it, too.

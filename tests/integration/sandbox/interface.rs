@@ -46,6 +46,9 @@ fn a_task_waits_runs_and_ends_with_a_playable_video() {
     let part = request("GET", url, &["range: bytes=100-199"], "");
     assert_eq!((part.status, part.body.as_slice()), (206, &video.body[100..200]));
     assert_eq!(request("GET", url, &["range: bytes=99999999-"], "").status, 416);
+    let end = request("GET", url, &["range: bytes=-100"], "");
+    assert_eq!((end.status, end.body.as_slice()), (206, &video.body[video.body.len() - 100..]));
+    assert_eq!(request("GET", url, &["range: bytes=-0"], "").status, 416);
 }
 
 #[test]
@@ -62,6 +65,11 @@ fn it_refuses_what_the_interface_refuses() {
         assert_eq!(reply.status, status, "{key}");
         assert!(reply.json()["error"]["message"].is_string());
     }
+    assert_eq!(request("POST", &url, &["x-none: 1", JSON], "{}").json()["error"]["code"], "missing_key");
+    let form = request("POST", &url, &["authorization: bearer k", JSON], "--boundary");
+    assert_eq!((form.status, &form.json()["error"]["message"]), (400, &json!("the body is a form")));
+    let long = request("POST", &url, &[KEY, JSON], &" ".repeat(3_000_000));
+    assert_eq!((long.status, &long.json()["error"]["code"]), (413, &json!("unreadable_body")));
     for bad in [
         json!({}),
         json!({ "model": "alpha-3", "prompt": "x" }),

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{Answer, Asked, Program, Service, Workspace, json as answer, numbered_jobs, open_ledger};
+use crate::support::{Answer, Asked, Program, Service, Workspace, json as answer, numbered_jobs, open_ledger, raw};
 
 fn asked_for(asked: &Asked) -> String {
     asked.path.rsplit('/').next().expect("a name").to_owned()
@@ -30,7 +30,7 @@ fn a_name_that_stays_is_written_down_and_the_next_run_knows_it_at_once() {
     });
     let here = Workspace::with_manifest(&numbered_jobs(2));
     let ended = here.run(&service, &["--deadline", "500ms"]).ends_with(1);
-    assert!(ended.stderr.contains("t0 (also poll-t0)"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("(also poll-t"), "{}", ended.stderr);
     assert_eq!(here.ledger("SELECT task, alias FROM attempt ORDER BY id"), [["t0", "poll-t0"], ["t1", "poll-t1"]]);
 
     let service = Service::scripted(|asked| completed(asked, &format!("poll-{}", asked_for(asked))));
@@ -159,4 +159,20 @@ fn a_second_name_that_is_no_good_does_not_keep_a_task_from_being_found() {
         here.run(&service, &["--deadline", "60s"]).ends_with(0);
         assert_eq!(here.states(), ["completed"], "{bad}");
     }
+}
+
+/// A gateway does so for each task.
+#[test]
+fn other_names_of_tasks_are_warned_of_once() {
+    let service = Service::scripted(|asked| {
+        if asked.method == "POST" {
+            return Answer::Well;
+        }
+        let (id, is_over) = (asked.path.rsplit('/').next().unwrap_or_default(), asked.earlier >= 4);
+        let status = if is_over { "completed" } else { "in_progress" };
+        raw(200, &[], &format!(r#"{{"id": "x-{id}", "status": "{status}"}}"#))
+    });
+    let here = Workspace::with_manifest(&numbered_jobs(5));
+    let told = here.run(&service, &["--no-download"]).ends_with(0).stderr;
+    assert_eq!(told.matches("by another name too").count(), 1, "{told}");
 }
