@@ -10,12 +10,8 @@ use super::settings::Settings;
 use super::stop::StopReason;
 use super::watch::{TaskUpdate, Watch};
 use super::watched::{Ending, GRACE, Note, Pause, Watched};
-use crate::domain::ServiceError;
 use crate::ledger::Event;
 use crate::service::VideoService;
-
-/// The code, in reports, of a task that the service gave out and then denied for too long.
-const DENIED: &str = "not_found";
 
 /// Acts on what answers say, and learns from them.
 pub(super) struct Reactions<'e, S> {
@@ -87,10 +83,7 @@ impl<'e, S: VideoService> Reactions<'e, S> {
                 Event::Completed { video_url, ended_at, polls }
             }
             Ending::Failed { error, ended_at } => Event::Failed { error, ended_at, polls },
-            Ending::Disowned { message, ended_at } => {
-                let error = ServiceError { message, code: Some(DENIED.to_owned()), ..ServiceError::default() };
-                Event::Disowned { error, ended_at, polls }
-            }
+            Ending::Disowned { error, ended_at } => Event::Disowned { error, ended_at, polls },
             Ending::Left(why) => return watched.left(why),
         })
     }

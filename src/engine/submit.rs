@@ -56,7 +56,7 @@ pub(super) struct Submitter<'e, S, L> {
     pub spend_guard: &'e SpendGuard,
     /// For how long the service may take nothing at all before it counts as out of reach.
     pub give_up_after: Duration,
-    /// Whether the service may be submitted to, once it was looked at.
+    /// The harmless request before the first submission.
     pub first_look: FirstLook,
 }
 

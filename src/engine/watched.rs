@@ -15,6 +15,8 @@ use super::watch::TaskUpdate;
 use crate::domain::{ServiceError, TaskId, TaskNames};
 use crate::service::{Echo, PollAnswer, Status, TaskReport};
 
+/// The code, in reports, of a task that the service gave out and then denied for too long.
+const DENIED: &str = "not_found";
 /// How long a known task may be denied before it counts as failed.
 pub(super) const GRACE: Duration = Duration::from_mins(2);
 /// How many answers that a task is completed, without a URL, before the content endpoint stands in for it.
@@ -56,7 +58,7 @@ pub(super) enum Ending {
     /// The service says that there is none.
     Failed { error: ServiceError, ended_at: Timestamp },
     /// The service denies the task for good, in these words.
-    Disowned { message: String, ended_at: Timestamp },
+    Disowned { error: ServiceError, ended_at: Timestamp },
     /// It is left at the service.
     Left(LeaveReason),
 }
@@ -291,8 +293,10 @@ impl Watched {
             Status::Unknown(word) => {
                 if let Some(error) = report.error.clone().filter(|_| report.video_url.is_none()) {
                     self.error_answers += 1;
-                    if self.error_answers >= ERROR_ANSWERS {
-                        return Next::End(Ending::Failed { error, ended_at });
+                    let is_over = report.progress == Some(100) || report.completed_at.is_some();
+                    // Nobody knows the word, so no retry by itself follows.
+                    if is_over || self.error_answers >= ERROR_ANSWERS {
+                        return Next::End(Ending::Disowned { error, ended_at });
                     }
                 }
                 let why = report.error.map(|error| format!(": {}", error.message)).unwrap_or_default();
@@ -324,7 +328,8 @@ impl Watched {
         if now.age.saturating_sub(since) < grace {
             return Next::Poll(Pause::Usual);
         }
-        Next::End(Ending::Disowned { message, ended_at: now.at })
+        let error = ServiceError { message, code: Some(DENIED.to_owned()), ..ServiceError::default() };
+        Next::End(Ending::Disowned { error, ended_at: now.at })
     }
 
     /// Between which ages it ended, seen finished now: after the last answer that saw it unfinished, and within the second
@@ -452,7 +457,14 @@ mod tests {
             (
                 "denied for longer",
                 vec![missing(), missing(), missing(), missing()],
-                Next::End(Ending::Disowned { message: denied.into(), ended_at: at(40) }),
+                Next::End(Ending::Disowned {
+                    error: ServiceError {
+                        message: denied.into(),
+                        code: Some(DENIED.into()),
+                        ..ServiceError::default()
+                    },
+                    ended_at: at(40),
+                }),
                 vec![Note::Denied(denied.into())],
             ),
             (

@@ -56,7 +56,7 @@ pub enum Event {
         /// Polls in this run.
         polls: u32,
     },
-    /// The service denies, again and again, that it knows the task. It may be there all the same.
+    /// The service denies, again and again, that it knows the task, or gives an error with an unknown word. The task may live all the same.
     Disowned {
         /// In what words.
         error: ServiceError,

@@ -119,7 +119,7 @@ pub(super) fn poll(answer: &Answer<'_>, task: &TaskId, now: Timestamp) -> PollAn
     }
 }
 
-/// What an answer to a GET for a task that doesn't exist says of submissions: whether they would end in doubt, or by the key. A 5xx with
+/// The meaning of a response to a GET for a task that doesn't exist: shows if submissions would end in doubt, or by the key. A 5xx with
 /// JSON is an answer: some gateways fail so on an unknown ID.
 pub(super) fn look(answer: &Answer<'_>) -> Look {
     let is_json = serde_json::from_slice::<Value>(answer.body).is_ok_and(|body| body.is_object());

@@ -155,12 +155,7 @@ impl VideoService for HttpService {
         let Ok(url) = self.content_url(task).parse::<Url>() else { return false };
         let asked = self.poll.get(url.clone()).header(RANGE, "bytes=0-11");
         let Ok(mut response) = logged("GET", &url, asked.send()).await else { return false };
-        let status = response.status();
-        // A video elsewhere is as good.
-        if status.is_redirection() {
-            return response.headers().contains_key(LOCATION);
-        }
-        let beginning = if status.is_success() { response.chunk().await.ok().flatten() } else { None };
+        let beginning = if response.status().is_success() { response.chunk().await.ok().flatten() } else { None };
         beginning.is_some_and(|bytes| bytes.get(4..8) == Some(b"ftyp"))
     }
 
@@ -336,7 +331,7 @@ fn lost(error: &reqwest::Error, arrived: &[u8]) -> ServiceError {
     ServiceError { message, code: None, raw: arrived.into() }
 }
 
-/// Whether a certificate was not accepted, the server's or the client's. It will be the same the next time.
+/// Returns true if a certificate was not accepted, the server's or the client's. It will be the same the next time.
 fn is_distrust(error: &(dyn std::error::Error + 'static)) -> bool {
     if let Some(tls) = error.downcast_ref::<rustls::Error>() {
         // The server asks for a certificate of the client, and reads no request before it has one (RFC 8446, section 4.4).

@@ -29,7 +29,7 @@ pub trait VideoService: Sync {
     fn content_url(&self, task: &TaskId) -> String;
 }
 
-/// What a harmless first request found.
+/// The result of the harmless request before the first submission.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Look {
     /// The service answers, or there is no connection: a submission finds that out at no cost.

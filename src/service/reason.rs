@@ -39,7 +39,7 @@ pub(super) fn denies_the_task(answer: &[u8]) -> bool {
     })
 }
 
-/// Whether the code of a refusal says that the account has no money or no quota left (`insufficient_quota`,
+/// Returns true if the code of a refusal says that the account has no money or no quota left (`insufficient_quota`,
 /// `insufficient_user_quota`).
 pub(super) fn lacks_money(answer: &[u8]) -> bool {
     let said = serde_json::from_slice(answer).ok().as_ref().and_then(of_refusal);

@@ -109,10 +109,9 @@ impl TaskReport {
                     Status::Unknown(word)
                 }
             }
-            Status::Unknown(_) if error.is_some() && result.is_none() && (is_full || completed_at.is_some()) => {
-                Status::Failed
+            Status::Unknown(_) if has_video || error.is_none() && is_full && completed_at.is_some() => {
+                Status::Completed
             }
-            Status::Unknown(_) if has_video || is_full && completed_at.is_some() => Status::Completed,
             Status::Unknown(word) if words.completed.contains(&word.to_lowercase()) && error.is_none() => {
                 if result.is_some() || is_full { Status::Completed } else { Status::Unproven(word) }
             }
@@ -307,7 +306,7 @@ mod tests {
             (json!({ "status": "expired", "error": "too late" }), unknown("expired")),
             (
                 json!({ "status": "nsfw", "progress": 100, "error": "refused", "completed_at": 1_790_000_000 }),
-                Status::Failed,
+                unknown("nsfw"),
             ),
             (json!({ "status": "rendering", "progress": 40, "video_url": url }), unknown("rendering")),
             (json!({ "status": "success", "progress": 40, "video_url": url }), Status::Completed),

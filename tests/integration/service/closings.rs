@@ -38,7 +38,7 @@ impl Moment {
 /// What the server did.
 #[derive(Default)]
 struct Books {
-    /// How many submissions came on each connection.
+    /// The number of submissions on each connection.
     came: HashMap<usize, usize>,
     /// How often a task was made for each prompt.
     made: HashMap<String, usize>,

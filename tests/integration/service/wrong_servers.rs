@@ -137,3 +137,18 @@ fn content_that_is_not_ready_is_asked_for_again() {
         assert!(here.path("shotlist-out/m/a.mp4").exists(), "{status}");
     }
 }
+
+/// Nobody knows the word, so the task may live: a second submission could be charged, too.
+#[test]
+fn unknown_word_with_an_error_is_not_retried_by_itself() {
+    for more in ["", r#", "progress": 100"#] {
+        let body = format!(r#"{{"status": "nsfw", "error": {{"message": "refused"}}{more}}}"#);
+        let service = Service::scripted(move |asked| match asked.method.as_str() {
+            "POST" => Answer::Well,
+            _ => raw(200, &[], &body),
+        });
+        let here = Workspace::with_manifest(crate::service::dialect::ONE_JOB);
+        here.run(&service, &["--retries", "2"]).ends_with(1);
+        assert_eq!((service.posts().len(), here.states()), (1, vec!["failed".to_owned()]));
+    }
+}
