@@ -14,10 +14,8 @@ use super::expand::moves::moves;
 use super::expand::pictures::Pictures;
 use super::expand::prompt_files::PromptFiles;
 use super::raw::budget::{RawBudget, SpanBudget};
-use super::raw::entries::Entries;
 use super::raw::job_field::is_reserved;
 use super::raw::mirror::RawManifest;
-use super::raw::{split, stream};
 use super::source::bounds;
 use super::source::diagnostic::{Diagnostic, Severity, Sources, unreadable};
 use super::source::location::{Location, Pointer};
@@ -185,28 +183,11 @@ pub fn load(options: &Options<'_>, catalog: &Catalog) -> Loaded {
 /// What a text means, and what is wrong with it.
 type Read = (Option<Manifest>, Vec<Diagnostic>);
 
-/// Reads a text in the quickest way that its form allows: in pieces, entry by entry, or as a whole. What it means is the same.
 fn read(text: &str, options: &Options<'_>, catalog: &Catalog) -> Result<Read, serde_yaml::Error> {
-    let build_rest = |rest: Mapping, entries: Entries<'_>| -> Option<Read> {
-        let mut found = Vec::new();
-        match RawManifest::decode_rest(rest, &mut found) {
-            Some(raw) => build(&raw, entries, options, catalog, found),
-            None => Some((None, found)),
-        }
-    };
-    let in_pieces = split::read(text).and_then(|(rest, pieces)| build_rest(rest, Entries::Pieces(pieces)));
-    let read = in_pieces.or_else(|| {
-        let (rest, jobs) = stream::read(text)?;
-        build_rest(rest, Entries::Decoded(jobs))
-    });
-    if let Some(read) = read {
-        return Ok(read);
-    }
     let mut found = Vec::new();
-    let decoded = RawManifest::decode(values(text)?, &mut found);
-    let Some((raw, jobs)) = decoded else { return Ok((None, found)) };
-    // What is decoded is what it seemed.
-    Ok(build(&raw, Entries::Decoded(jobs), options, catalog, found).unwrap_or_default())
+    let Some((raw, entries)) = RawManifest::decode(values(text)?, &mut found) else { return Ok((None, found)) };
+    let manifest = build(&raw, entries, options, catalog, &mut found);
+    Ok((Some(manifest), found))
 }
 
 /// A text as a tree of values.
@@ -228,15 +209,13 @@ fn values(text: &str) -> Result<Value, serde_yaml::Error> {
     Ok(value)
 }
 
-/// Makes the manifest; nothing if the entries are other ones than they seemed.
 fn build(
     raw: &RawManifest,
-    entries: Entries<'_>,
+    entries: Vec<Value>,
     options: &Options<'_>,
     catalog: &Catalog,
-    mut told: Vec<Diagnostic>,
-) -> Option<Read> {
-    let found = &mut told;
+    found: &mut Vec<Diagnostic>,
+) -> Manifest {
     let now = options.now.to_zoned(zone(raw, found));
     let today = now.date().to_string();
     let vars = vars(raw, options, found);
@@ -248,7 +227,7 @@ fn build(
     let prompts = PromptFiles::new(&access);
     let pictures = Pictures::new(&access);
     let expander = Expander { templates: &templates, catalog, access: &access, prompts: &prompts, pictures: &pictures };
-    let jobs = expander.expand(raw, entries, found)?;
+    let jobs = expander.expand(raw, entries, found);
     for label in raw.budget.labels.keys() {
         let place = Pointer::top().key("budget").key("labels").key(&label.name).key(&label.value).named();
         found.extend(slips::limit_of_nobody(label, &jobs, place));
@@ -261,7 +240,7 @@ fn build(
         let is_complete = found.iter().all(|finding| finding.severity == Severity::Warning);
         moves(&raw.moved, &ids, is_complete, found)
     };
-    let manifest = Manifest {
+    Manifest {
         key: BatchKey { name: name(raw, options.path, found), batch },
         jobs,
         is_ledger_shared: raw.is_ledger_shared,
@@ -269,8 +248,7 @@ fn build(
         unsound,
         inputs: Inputs { files: access.names(), variables: raw.env.clone() },
         moves,
-    };
-    Some((Some(manifest), told))
+    }
 }
 
 /// The manifest's name, or its file's. A stream may have another name the next time, or the same as another manifest's;

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
+use serde_yaml::Value;
+
 use super::checked::{Checked, Origin, check};
 use super::fields::Fields;
 use super::finisher::Finisher;
@@ -14,8 +16,7 @@ use super::prompt_files::{PromptFiles, PromptText};
 use crate::catalog::Catalog;
 use crate::domain::{Field, Job, Labels, Rule};
 use crate::manifest::parallel::in_order;
-use crate::manifest::raw::decode::Decoded;
-use crate::manifest::raw::entries::Entries;
+use crate::manifest::raw::decode::decode_job;
 use crate::manifest::raw::faces::Faces;
 use crate::manifest::raw::job_field::{JobField, JobField as F, is_reserved};
 use crate::manifest::raw::matrix::{Combination, RawMatrix};
@@ -45,26 +46,6 @@ pub(crate) struct Expander<'e> {
     pub pictures: &'e Pictures,
 }
 
-/// What was made of an entry, aside.
-enum Made {
-    /// Nothing, which is told.
-    Nothing(Vec<Diagnostic>),
-    /// One job: its entry has neither rows nor a matrix.
-    One { checked: Box<Checked>, names_file: bool, takes: usize, found: Vec<Diagnostic> },
-    /// Nothing yet: an entry with rows or a matrix is as long as a manifest.
-    Later(Box<Decoded>),
-}
-
-impl Made {
-    /// What is wrong with the entry.
-    fn findings(self) -> Vec<Diagnostic> {
-        match self {
-            Self::Nothing(found) | Self::One { found, .. } => found,
-            Self::Later(decoded) => decoded.1,
-        }
-    }
-}
-
 /// What is taken in so far, and how much more may be.
 struct Taken<'f> {
     finisher: Finisher,
@@ -74,14 +55,9 @@ struct Taken<'f> {
 }
 
 impl Expander<'_> {
-    /// All jobs in file order. Those with a mistake are told and left out. Many entries are worked on at once, and one is gone when its
-    /// jobs are made: of a long list, not all are here at once. Nothing if the entries are other ones than they seemed.
-    pub(crate) fn expand(
-        &self,
-        raw: &RawManifest,
-        entries: Entries<'_>,
-        found: &mut Vec<Diagnostic>,
-    ) -> Option<Vec<Arc<Job>>> {
+    /// All jobs in file order. Those with a mistake are reported and left out. An entry is decoded when its turn comes, and dropped when its
+    /// jobs are made.
+    pub(crate) fn expand(&self, raw: &RawManifest, entries: Vec<Value>, found: &mut Vec<Diagnostic>) -> Vec<Arc<Job>> {
         let at = Pointer::top().key("defaults");
         warn_of_extras(&raw.defaults, &at, found);
         let prompt = self.prompts.named_by(&raw.defaults);
@@ -91,75 +67,35 @@ impl Expander<'_> {
         if raw.defaults.file.is_some() {
             taken.finisher.name_files();
         }
-        let make = |number: usize, decoded: Decoded| self.make(number, decoded, &defaults, &raw.faces);
-        entries.in_order(make, |made| {
-            let mut has_room = true;
-            for (number, made) in made.enumerate() {
-                // What is wrong with the rest is told all the same.
-                if !has_room {
-                    taken.found.extend(made.findings());
-                    continue;
-                }
-                has_room = match made {
-                    Made::Nothing(found) => {
-                        taken.found.extend(found);
-                        true
-                    }
-                    Made::One { checked, names_file, takes, found } => {
-                        taken.found.extend(found);
-                        if names_file {
-                            taken.finisher.name_files();
-                        }
-                        let at = Pointer::top().key("jobs").index(number);
-                        taken.expect(takes, &at) && taken.admit(*checked, &at)
-                    }
-                    Made::Later(decoded) => self.make_all(number, *decoded, &defaults, &raw.faces, &mut taken),
-                };
-            }
-        })?;
+        let mut has_room = true;
+        for (number, value) in entries.into_iter().enumerate() {
+            let (raw_job, mut found) = decode_job(value, &Pointer::top().key("jobs").index(number));
+            taken.found.append(&mut found);
+            // What is wrong with the rest is reported, too.
+            has_room = has_room && self.make_all(number, &raw_job, &defaults, &raw.faces, &mut taken);
+        }
         for ((field, model), count) in taken.passed_over {
             let count = if count == 1 { "1 job".to_owned() } else { format!("{count} jobs") };
             tracing::info!("the default `{field}` is passed over for {count} of {model}, which has no choice there");
         }
-        Some(taken.finisher.jobs)
+        taken.finisher.jobs
     }
 
-    /// Makes the job of an entry that has neither rows nor a matrix.
-    fn make(&self, number: usize, decoded: Decoded, defaults: &Fields<'_>, faces: &Faces) -> Made {
-        if decoded.0.for_each.is_some() || decoded.0.matrix.is_some() {
-            return Made::Later(Box::new(decoded));
-        }
-        let (raw_job, mut found) = decoded;
-        let prompt = self.prompts.named_by(&raw_job.fields);
-        let at = Pointer::top().key("jobs").index(number);
-        let Some(own) = self.compile(&raw_job, prompt.as_deref(), &at, &mut found) else {
-            return Made::Nothing(found);
-        };
-        let entry = self.entry(&own, defaults);
-        let is_damaged = raw_job.is_damaged;
-        let origin =
-            Origin { number, is_damaged, entry, faces, combination: &[], row: None, cells: None, matrix: None };
-        let checked = Box::new(check(render(entry, None, &[]), &origin));
-        Made::One { checked, names_file: raw_job.fields.file.is_some(), takes: takes_of(&own), found }
-    }
-
-    /// Makes the jobs of an entry with rows or a matrix; false if there is no room for them.
+    /// Makes the jobs of an entry; false if there is no room for them.
     fn make_all(
         &self,
         number: usize,
-        (raw_job, mut found): Decoded,
+        raw_job: &RawJob,
         defaults: &Fields<'_>,
         faces: &Faces,
         taken: &mut Taken<'_>,
     ) -> bool {
-        let (raw_job, at) = (&raw_job, Pointer::top().key("jobs").index(number));
+        let at = Pointer::top().key("jobs").index(number);
         if raw_job.fields.file.is_some() {
             taken.finisher.name_files();
         }
         let prompt = self.prompts.named_by(&raw_job.fields);
-        let own = self.compile(raw_job, prompt.as_deref(), &at, &mut found);
-        taken.found.append(&mut found);
-        let Some(own) = own else { return true };
+        let Some(own) = self.compile(raw_job, prompt.as_deref(), &at, taken.found) else { return true };
         let entry = self.entry(&own, defaults);
         let combinations = combinations_of(raw_job, &at, taken.found);
         let rows = self.rows_of(raw_job, &at, taken.found);
@@ -255,11 +191,11 @@ fn values_of(combination: &Combination) -> Option<Arc<Labels>> {
     (!combination.is_empty()).then(|| Arc::new(values.collect()))
 }
 
-fn text_of(value: &serde_yaml::Value) -> String {
+fn text_of(value: &Value) -> String {
     match value {
-        serde_yaml::Value::String(text) => text.clone(),
-        serde_yaml::Value::Number(number) => number.to_string(),
-        serde_yaml::Value::Bool(is_so) => is_so.to_string(),
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        Value::Bool(is_so) => is_so.to_string(),
         _ => String::new(),
     }
 }

@@ -1,4 +1,4 @@
-//! How the two long ways of reading a manifest, parsing it and filling it in, use all processors.
+//! Filling in the rows of a table on all processors.
 //!
 //! [`in_order`](mod@in_order) does the same to many things at once, and gives what comes of them in their order. It knows nothing of manifests.
 

@@ -26,8 +26,9 @@ fn field_keys() -> [&'static str; F::SHARED.len()] {
 }
 
 impl RawManifest {
-    /// Decodes a whole file, and its jobs. What is wrong is told; what is right is still there.
-    pub(crate) fn decode(value: Value, found: &mut Vec<Diagnostic>) -> Option<(Self, Vec<Decoded>)> {
+    /// Decodes a whole file but for its jobs, which come as they are: of a long list, few need to be decoded at once. What is wrong
+    /// is reported; what is right is still there.
+    pub(crate) fn decode(value: Value, found: &mut Vec<Diagnostic>) -> Option<(Self, Vec<Value>)> {
         let top = Pointer::top();
         if value.is_null() {
             let finding = Diagnostic::error(Rule::Empty, "the manifest is empty", Location::File);
@@ -35,13 +36,8 @@ impl RawManifest {
             return None;
         }
         let mut table = Table::open(value, top, "a manifest", found)?;
-        let jobs = decode_jobs(&mut table);
+        let jobs = jobs_of(&mut table);
         Some((Self::decode_table(table), jobs))
-    }
-
-    /// Decodes what stands beside the jobs.
-    pub(crate) fn decode_rest(rest: Mapping, found: &mut Vec<Diagnostic>) -> Option<Self> {
-        Some(Self::decode_table(Table::open(Value::Mapping(rest), Pointer::top(), "a manifest", found)?))
     }
 
     fn decode_table(mut table: Table<'_>) -> Self {
@@ -119,22 +115,21 @@ fn decode_defaults(table: &mut Table<'_>) -> RawFields {
     fields
 }
 
-fn decode_jobs(table: &mut Table<'_>) -> Vec<Decoded> {
+fn jobs_of(table: &mut Table<'_>) -> Vec<Value> {
     let at = table.at("jobs");
-    let jobs = match table.take("jobs") {
+    match table.take("jobs") {
         Some(Value::Sequence(jobs)) if !jobs.is_empty() => jobs,
         Some(Value::Sequence(_)) | None => {
             let finding = Diagnostic::error(Rule::NoJobs, "the manifest lists no jobs", at.named());
             table.tell(finding.with_help("write a list under `jobs`, each entry starting with `- id: …`"));
-            return Vec::new();
+            Vec::new()
         }
         Some(other) => {
             let finding = wrong_type("`jobs`", "a list", &other, at.value());
             table.tell(finding.with_help("start each job with a dash: `- id: …`"));
-            return Vec::new();
+            Vec::new()
         }
-    };
-    jobs.into_iter().enumerate().map(|(index, value)| decode_job(value, &at.index(index))).collect()
+    }
 }
 
 /// An entry of `jobs`, and what is wrong with it.
