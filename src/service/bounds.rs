@@ -4,7 +4,9 @@
 //! The interface gives no lengths (§2.3). These are many times what any service says, and small beside what a
 //! spreadsheet's cell holds.
 
-use serde_json::Value;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
 
 use crate::domain::TaskId;
 
@@ -37,8 +39,13 @@ pub(super) fn raw(value: &Value) -> Value {
     raw_text(&value.to_string())
 }
 
-/// The beginning of an answer that is no JSON.
-pub(super) fn raw_text(text: &str) -> Value {
+/// The beginning of a body that is not JSON: text, or otherwise its bytes as `{"base64": …}`.
+pub(super) fn raw_body(body: &[u8]) -> Value {
+    let bytes = || json!({ "base64": STANDARD.encode(&body[..body.len().min(RAW / 4 * 3)]) });
+    std::str::from_utf8(body).map_or_else(|_| bytes(), raw_text)
+}
+
+fn raw_text(text: &str) -> Value {
     let end = text.floor_char_boundary(RAW);
     text[..end].into()
 }
@@ -72,8 +79,6 @@ fn is_flat(value: &Value, depth: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -88,6 +93,8 @@ mod tests {
     fn what_is_endless_or_bottomless_is_cut() {
         assert_eq!(message(&"é".repeat(1_000_000)).chars().count(), MESSAGE + 1);
         assert!(raw(&json!("é".repeat(1_000_000))).to_string().len() < RAW + 8);
+        assert!(raw_body(&vec![0xff; 1_000_000]).to_string().len() < RAW + 20);
+        assert_eq!(raw_body(b"\x1f\x8b\x08 id"), json!({ "base64": "H4sIIGlk" }));
         let deep = (0..127).fold(json!(1), |inner, _| json!({ "x": inner }));
         assert!(raw(&deep).is_string(), "as deep as a parser goes");
         assert!(raw(&json!({ "x": deep, "y": "z".repeat(RAW) })).to_string().len() < 2 * RAW);

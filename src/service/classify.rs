@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::Value;
 
 use super::wire::{Status, TaskReport};
-use super::{Look, PollAnswer, Submission, bounds, reason};
+use super::{Look, PollAnswer, Submission, bounds, json, reason};
 use crate::domain::{FinalWords, ServiceError, TaskId, retry_after};
 
 /// How much of an answer shows whether it is a page, in bytes: white space may stand before what it begins with.
@@ -122,7 +121,7 @@ pub(super) fn poll(answer: &Answer<'_>, task: &TaskId, now: Timestamp) -> PollAn
 /// The meaning of a response to a GET for a task that doesn't exist: shows if submissions would end in doubt, or by the key. A 5xx with
 /// JSON is an answer: some gateways fail so on an unknown ID.
 pub(super) fn look(answer: &Answer<'_>) -> Look {
-    let is_json = serde_json::from_slice::<Value>(answer.body).is_ok_and(|body| body.is_object());
+    let is_json = json::value(answer.body).is_some_and(|body| body.is_object());
     match answer.status {
         200..=299 if is_page(answer.body) => Look::Unusable(describe(answer, "a page for people came back").message),
         401 if !is_page(answer.body) => Look::KeyRefused(describe(answer, "the service refused the key")),
@@ -185,9 +184,9 @@ fn wait(answer: &Answer<'_>, now: Timestamp) -> Option<Duration> {
 fn describe(answer: &Answer<'_>, what: &str) -> ServiceError {
     let status = answer.status;
     let text = String::from_utf8_lossy(answer.masked);
-    let json: Option<Value> = serde_json::from_slice(answer.masked).ok();
+    let json = json::value(answer.masked);
     let error = json.as_ref().and_then(reason::of_refusal);
-    let raw = json.as_ref().map_or_else(|| bounds::raw_text(&text), bounds::raw);
+    let raw = json.as_ref().map_or_else(|| bounds::raw_body(answer.masked), bounds::raw);
     let (said, code) = match error {
         Some(error) => (Some(error.message), error.code),
         None => (reason::beginning(&text), None),

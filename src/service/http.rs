@@ -15,7 +15,7 @@ use tower::util::AndThenLayer;
 use super::classify::{self, Answer};
 use super::clients::{ClientError, Trusted, build};
 use super::endpoint::is_loopback;
-use super::{Credentials, Endpoint, Look, PollAnswer, Submission, VideoService, mask, send_by};
+use super::{Credentials, Endpoint, Look, PollAnswer, Submission, VideoService, bounds, mask, send_by};
 use crate::domain::{FinalWords, Request, SendBy, ServiceError, TaskId, causes};
 
 /// How long to wait for the answer to a submission. Generous: when it runs out, the job is in doubt.
@@ -83,7 +83,9 @@ impl HttpService {
         &self,
         resolver: &R,
     ) -> Result<impl Fn(&Url, bool) -> RequestBuilder + Send + Sync + use<R>, ClientError> {
-        let anonymous_client = |is_near| build(self.trusted.client(is_near).dns_resolver(resolver.clone()));
+        // A range counts the bytes that arrive, so they are kept as they are.
+        let base = |is_near| self.trusted.client(is_near).no_gzip().no_brotli().no_deflate();
+        let anonymous_client = |is_near| build(base(is_near).dns_resolver(resolver.clone()));
         let (far, near) = (anonymous_client(false)?, anonymous_client(true)?);
         let (endpoint, credentials) = (self.endpoint.clone(), self.credentials.clone());
         Ok(move |url: &Url, was_elsewhere: bool| {
@@ -122,7 +124,7 @@ impl HttpService {
 fn headers(credentials: &Credentials) -> HeaderMap {
     let mut headers = credentials.headers();
     headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
-    // Without it a server may pack the answer (RFC 9110 §12.5.3), and the task id in it could not be read.
+    // Short bodies gain nothing from compression; one that comes compressed after all is decoded.
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     headers
 }
@@ -324,11 +326,11 @@ async fn read(mut response: Response) -> Result<Vec<u8>, (reqwest::Error, Vec<u8
 fn lost(error: &reqwest::Error, arrived: &[u8]) -> ServiceError {
     let what = if error.is_timeout() { "no answer in time" } else { "the answer was lost on its way" };
     let mut message = format!("{what}: {}", why(error));
-    let arrived: String = String::from_utf8_lossy(arrived).chars().take(MOST_KEPT).collect();
-    if !arrived.is_empty() {
-        message = format!("{message}; what arrived of it: {arrived}");
+    let text: String = String::from_utf8_lossy(arrived).chars().take(MOST_KEPT).collect();
+    if !text.is_empty() {
+        message = format!("{message}; what arrived of it: {text}");
     }
-    ServiceError { message, code: None, raw: arrived.into() }
+    ServiceError { message, code: None, raw: bounds::raw_body(arrived) }
 }
 
 /// Returns true if a certificate was not accepted, the server's or the client's. It will be the same the next time.

@@ -4,8 +4,7 @@
 //! have one of their own. What an answer means is decided in [`classify`], a pure function with a test for each line
 //! of the table "Which POST failures are safe to send again". However much the service says, [`bounds`] holds it to what a
 //! ledger and a person can keep, and [`mask`] takes the key itself out of it if it is echoed. [`send_by`] keeps
-//! what wakes up late from being sent, and [`clients`]
-//! whom all of them trust.
+//! what wakes up late from being sent, [`json`] reads bodies, and [`clients`] sets up the HTTP clients.
 
 mod bounds;
 mod classify;
@@ -14,6 +13,7 @@ mod credentials;
 mod endpoint;
 mod http;
 mod interface;
+mod json;
 mod key;
 mod mask;
 mod reason;

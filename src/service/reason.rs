@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::bounds;
+use super::{bounds, json};
 use crate::domain::ServiceError;
 
 /// The most of an answer without a reason that is shown, in characters.
@@ -31,7 +31,7 @@ pub(super) fn of_refusal(answer: &Value) -> Option<ServiceError> {
 
 /// Whether a refusal says in words that there is no such task, as some gateways do with 400 (new-api: `task_not_exist`).
 pub(super) fn denies_the_task(answer: &[u8]) -> bool {
-    let said = serde_json::from_slice(answer).ok().as_ref().and_then(of_refusal);
+    let said = json::value(answer).as_ref().and_then(of_refusal);
     said.is_some_and(|said| {
         let words = format!("{} {}", said.code.unwrap_or_default(), said.message).to_lowercase().replace('_', " ");
         let is_about_it = ["task", "video", "job"].iter().any(|name| words.contains(name));
@@ -42,7 +42,7 @@ pub(super) fn denies_the_task(answer: &[u8]) -> bool {
 /// Returns true if the code of a refusal says that the account has no money or no quota left (`insufficient_quota`,
 /// `insufficient_user_quota`).
 pub(super) fn lacks_money(answer: &[u8]) -> bool {
-    let said = serde_json::from_slice(answer).ok().as_ref().and_then(of_refusal);
+    let said = json::value(answer).as_ref().and_then(of_refusal);
     said.and_then(|said| said.code).is_some_and(|code| {
         let code = code.to_lowercase();
         let is_about_it = ["quota", "balance", "credit", "fund"].iter().any(|what| code.contains(what));
@@ -72,7 +72,7 @@ const OF_PATHS_BEGIN: [&str; 5] =
 
 /// Whether a refusal may be about the address: it has no reason, or one that says nothing of what was asked for.
 pub(super) fn is_about_the_address(answer: &[u8]) -> bool {
-    let Some(said) = serde_json::from_slice(answer).ok().as_ref().and_then(of_refusal) else { return true };
+    let Some(said) = json::value(answer).as_ref().and_then(of_refusal) else { return true };
     let words = said.message.trim().trim_end_matches(['.', '!']).to_lowercase();
     OF_PATHS.contains(&&*words)
         || OF_PATHS_BEGIN.iter().any(|start| words.starts_with(start))

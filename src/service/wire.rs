@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{bounds, reason};
+use super::{bounds, json, reason};
 use crate::domain::{FinalWords, ServiceError, TaskId, TaskNames};
 
 /// A task's state by the service's word (interface §3).
@@ -79,7 +79,6 @@ pub struct TaskReport {
     pub echo: Box<Echo>,
 }
 
-const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 /// Above this a timestamp is taken for milliseconds: as seconds it would lie beyond the year 5000. The interface says
 /// "integer" and no unit.
 const SECONDS_BELOW: i64 = 100_000_000_000;
@@ -89,9 +88,7 @@ impl TaskReport {
     /// the end of a task.
     #[must_use]
     pub fn parse(body: &[u8], words: &FinalWords) -> Option<Self> {
-        let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body);
-        let value: Value = serde_json::from_slice(body).ok()?;
-        let value = unwrapped(value);
+        let value = unwrapped(json::value(body)?);
         let fields = value.as_object()?;
         let text = |name: &str| fields.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
         let progress = fields.get("progress").and_then(Value::as_f64).filter(|p| (0.0..=100.0).contains(p));

@@ -1,7 +1,8 @@
 //! A run as it goes: one bar on a terminal, plain lines elsewhere, events as JSON where the log is JSON.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::command::Again;
@@ -30,7 +31,7 @@ pub(crate) struct Progress {
     again: Again,
     state: Mutex<ProgressState>,
     last_trouble: Mutex<Option<Instant>>,
-    named: Once,
+    named: AtomicUsize,
     /// What no line of a JSON log may hold.
     prompts: HashMap<JobId, Arc<Job>>,
 }
@@ -46,7 +47,7 @@ impl Progress {
         let jobs = plan.jobs.iter().filter(|_| terminal.logs_json).map(|planned| &planned.job);
         let prompts = jobs.map(|job| (job.id.clone(), Arc::clone(job))).collect();
         let (terminal, again) = (terminal.clone(), again.clone());
-        let (state, named) = (Mutex::new(state), Once::new());
+        let (state, named) = (Mutex::new(state), AtomicUsize::new(0));
         Self { terminal, again, state, last_trouble: Mutex::default(), named, prompts }
     }
 
@@ -131,6 +132,10 @@ impl Progress {
     /// Takes the picture away; what comes next is the summary.
     pub(crate) fn finish(&self) {
         live::draw(Vec::new());
+        let named = self.named.load(Ordering::Relaxed);
+        if named > 1 {
+            self.terminal.note(&format!("the service uses a second ID for {named} tasks"));
+        }
     }
 
     fn say(&self, event: &RunEvent) {
@@ -187,10 +192,10 @@ impl Progress {
                 Some(&format!("${price} at risk: it may have been charged")),
             ),
             RunEvent::Named { job, task } => {
-                let warn =
-                    || terminal.warning(&format!("the service calls the task of {job} by another name too: {task}"));
                 // A gateway does so for each task; the JSON log has them all.
-                self.named.call_once(warn);
+                if self.named.fetch_add(1, Ordering::Relaxed) == 0 {
+                    terminal.warning(&format!("the service uses a second ID for the task of {job}: {task}"));
+                }
             }
             RunEvent::Left { job, why, said, is_endless } => match why {
                 LeaveReason::Deadline => self.say_late(job, said.as_deref(), *is_endless),
@@ -200,7 +205,8 @@ impl Progress {
                 }
             },
             RunEvent::Waiting { wait, message } => {
-                terminal.note(&format!("waiting {}: {message}", span(*wait)));
+                let wait = if wait.as_secs() == 0 { String::new() } else { format!(" {}", span(*wait)) };
+                terminal.note(&format!("waiting{wait}: {message}"));
             }
             RunEvent::Trouble { message } => terminal.warning(&format!("no answer, asking again: {message}")),
             RunEvent::Others { open, alive } => {

@@ -13,15 +13,15 @@ pub const ONE_JOB: &str = "version: 1\njobs: [{ id: a, model: alpha-2, prompt: a
 pub struct Said {
     status: u16,
     headers: Vec<(&'static str, &'static str)>,
-    body: String,
+    body: Vec<u8>,
 }
 
 pub fn said(status: u16, body: &Value) -> Said {
-    Said { status, headers: vec![("content-type", "application/json")], body: body.to_string() }
+    Said { status, headers: vec![("content-type", "application/json")], body: body.to_string().into() }
 }
 
-pub fn text(status: u16, headers: &[(&'static str, &'static str)], body: &str) -> Said {
-    Said { status, headers: headers.to_vec(), body: body.to_owned() }
+pub fn text(status: u16, headers: &[(&'static str, &'static str)], body: impl Into<Vec<u8>>) -> Said {
+    Said { status, headers: headers.to_vec(), body: body.into() }
 }
 
 /// A service's way to answer, and what must come of one job on alpha-2.
@@ -67,7 +67,10 @@ impl Dialect {
             let headers: Vec<(&str, String)> =
                 answer.headers.iter().map(|(name, value)| (*name, replaced(value))).collect();
             let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-            raw(answer.status, &headers, &replaced(&answer.body))
+            match std::str::from_utf8(&answer.body) {
+                Ok(body) => raw(answer.status, &headers, replaced(body)),
+                Err(_) => raw(answer.status, &headers, &answer.body),
+            }
         });
         let here = Workspace::with_manifest(ONE_JOB);
         let is_open = ["queued", "in_progress"].contains(&must.state);

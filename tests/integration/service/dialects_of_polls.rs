@@ -156,6 +156,7 @@ fn what_is_no_end_is_asked_about_again_and_told() {
             "completed_at before the end",
             &json!({ "status": "in_progress", "progress": 40, "completed_at": 1_790_000_000 }),
         ),
+        looked("NaN", vec![text(200, &[], r#"{"status": "in_progress", "progress": NaN, "eta": -Infinity}"#)], RUNNING),
         open("processing", &json!({ "status": "processing", "progress": 10 }), "`processing`"),
         open("PENDING", &json!({ "status": "PENDING" }), "`PENDING`"),
         open("NOT_START", &json!({ "status": "NOT_START" }), "`NOT_START`"),

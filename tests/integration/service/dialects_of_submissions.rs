@@ -4,6 +4,13 @@ use serde_json::{Value, json};
 
 use super::dialect::{COMPLETED, Dialect, IN_DOUBT, Must, OPEN, PENDING, REJECTED, all_hold, posted, said, text};
 
+/// `{"id": "t0"}`, compressed.
+const GZIP: [u8; 32] = [
+    31, 139, 8, 0, 0, 0, 0, 0, 2, 3, 171, 86, 202, 76, 81, 178, 82, 80, 42, 49, 80, 170, 5, 0, 14, 85, 93, 158, 12, 0,
+    0, 0,
+];
+const DEFLATE: [u8; 20] = [120, 156, 171, 86, 202, 76, 81, 178, 82, 80, 42, 49, 80, 170, 5, 0, 22, 21, 3, 76];
+
 #[test]
 fn a_task_is_known_by_all_of_its_names() {
     let well = || said(200, &json!({ "status": "completed", "video_url": "$V" }));
@@ -13,6 +20,15 @@ fn a_task_is_known_by_all_of_its_names() {
     all_hold(vec![
         named("only id", &json!({ "id": "t0" }), vec![("t0", well()), ("", unknown())], COMPLETED),
         named("only task_id", &json!({ "task_id": "t0" }), vec![("t0", well()), ("", unknown())], COMPLETED),
+        Dialect {
+            post: text(200, &[], r#"{"id": 10000000000000000000000001}"#),
+            ..named(
+                "a number beyond 64 bits",
+                &json!({}),
+                vec![("10000000000000000000000001", well()), ("", unknown())],
+                COMPLETED,
+            )
+        },
         named("a number", &json!({ "id": 4711 }), vec![("4711", well()), ("", unknown())], COMPLETED),
         named(
             "two names, the first is known",
@@ -82,6 +98,9 @@ fn a_submission_is_taken_or_in_doubt() {
         posted("201", said(201, &id), COMPLETED),
         posted("byte order mark", text(200, &[], "\u{feff}{\"id\": \"t0\"}"), COMPLETED),
         posted("a list of one", said(200, &json!([{ "id": "t0", "status": "queued" }])), COMPLETED),
+        posted("gzip against identity", text(200, &[("content-encoding", "gzip")], GZIP), COMPLETED),
+        posted("deflate against identity", text(200, &[("content-encoding", "deflate")], DEFLATE), COMPLETED),
+        posted("NaN", text(200, &[], r#"{"id": "t0", "progress": NaN, "eta": Infinity}"#), COMPLETED),
         posted("202", said(202, &id), COMPLETED),
         posted("203", said(203, &id), COMPLETED),
         posted("207", said(207, &id), COMPLETED),
@@ -117,6 +136,9 @@ fn a_submission_is_taken_or_in_doubt() {
         doubt("data[0].id", said(200, &json!({ "data": [{ "id": "t0" }] })), "t0"),
         doubt("an id that is blank", said(200, &json!({ "id": " " })), "without a task id"),
         doubt("200 with an error", said(200, &json!({ "error": { "message": "quota" } })), "quota"),
+        // Its bytes are kept in the ledger, as base64.
+        doubt("gzip that does not say so", text(200, &[], GZIP), "can't be read"),
+        doubt("UTF-16", text(200, &[], [0xff, 0xfe, b'{', 0, b'"', 0]), "can't be read"),
         doubt("204", text(204, &[], ""), "can't be read"),
         doubt("HTML", text(200, &[], "<html>please log in</html>"), "please log in"),
         doubt("303", text(303, &[("location", "$S/v1/videos/t0")], ""), "redirect"),

@@ -170,9 +170,10 @@ fn other_names_of_tasks_are_warned_of_once() {
         }
         let (id, is_over) = (asked.path.rsplit('/').next().unwrap_or_default(), asked.earlier >= 4);
         let status = if is_over { "completed" } else { "in_progress" };
-        raw(200, &[], &format!(r#"{{"id": "x-{id}", "status": "{status}"}}"#))
+        raw(200, &[], format!(r#"{{"id": "x-{id}", "status": "{status}"}}"#))
     });
     let here = Workspace::with_manifest(&numbered_jobs(5));
     let told = here.run(&service, &["--no-download"]).ends_with(0).stderr;
-    assert_eq!(told.matches("by another name too").count(), 1, "{told}");
+    assert_eq!(told.matches("uses a second ID").count(), 2, "the first one, and how many: {told}");
+    assert!(told.contains("\nthe service uses a second ID for 5 tasks"), "{told}");
 }

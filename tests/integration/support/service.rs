@@ -45,16 +45,17 @@ pub enum Answer {
 
 /// An answer with a status and a JSON body.
 pub fn json(status: u16, body: &Value) -> Answer {
-    raw(status, &[("content-type", "application/json")], &body.to_string())
+    raw(status, &[("content-type", "application/json")], body.to_string())
 }
 
 /// An answer with a status, headers and a body.
-pub fn raw(status: u16, headers: &[(&str, &str)], body: &str) -> Answer {
+pub fn raw(status: u16, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Answer {
+    let body = body.as_ref();
     let mut text = format!("HTTP/1.1 {status} x\r\nconnection: close\r\ncontent-length: {}\r\n", body.len());
     for (name, value) in headers {
         text.push_str(&format!("{name}: {value}\r\n"));
     }
-    Answer::Bytes(format!("{text}\r\n{body}").into_bytes())
+    Answer::Bytes([text.as_bytes(), b"\r\n", body].concat())
 }
 
 /// The least that passes for a video; `word` tells one from another.

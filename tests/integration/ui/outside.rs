@@ -176,7 +176,7 @@ fn a_key_that_the_service_echoes_is_written_nowhere() {
             "POST" if asked.body.contains("refused") => {
                 crate::support::json(400, &json!({ "message": format!("bad key {echoed}") }))
             }
-            "POST" if asked.body.contains("lost") => raw(502, &[], &format!("<p>{echoed}")),
+            "POST" if asked.body.contains("lost") => raw(502, &[], format!("<p>{echoed}")),
             "POST" => Answer::Well,
             _ => crate::support::json(
                 200,
