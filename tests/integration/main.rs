@@ -10,13 +10,13 @@ mod download;
 mod engine;
 /// How the program is built: held against a table.
 mod house;
-/// What was bought, whatever breaks: the file, the disk, the process.
+/// The ledger as a file, with faults of the disk and crashes.
 mod ledger;
 /// From a file to jobs: what it becomes, and everything that can be wrong with it.
 mod manifest;
 /// What is due, why, and what it costs; and what was bought before.
 mod plan;
-/// The simulator: as the interface has the service, and with every fault that it can play.
+/// The simulator, as the interface has the service.
 mod sandbox;
 /// The service in all its dialects, on bad days, behind gateways and TLS.
 mod service;

@@ -230,7 +230,7 @@ fn the_simulator_writes_through_no_link_either() {
 #[test]
 fn a_ledger_is_made_at_once_for_its_owner_and_knows_a_link_that_its_owner_named() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
-    here.script(&service, "umask 022; exec \"$0\" run m.yaml --yes --select one").ends_with(0);
+    here.script(&service, "umask 022; exec \"$0\" run m.yaml --yes --first-poll 0s --select one").ends_with(0);
     let mode = fs::metadata(here.path(LEDGER)).expect("the ledger").permissions().mode() & 0o777;
     assert_eq!(mode, 0o640, "it holds prompts and signed links");
     // The owner's own link, on the command line, is the owner's word.

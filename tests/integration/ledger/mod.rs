@@ -1,10 +1,5 @@
-//! What was bought, whatever breaks: the file, the disk, the process.
+//! The ledger as a file, with faults of the disk and crashes.
 
-mod chaos;
 mod crash;
-mod damage;
 mod faults;
 mod file;
-mod kills;
-mod people;
-mod random;

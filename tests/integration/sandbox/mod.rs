@@ -1,5 +1,3 @@
-//! The simulator: as the interface has the service, and with every fault that it can play.
+//! The simulator, as the interface has the service.
 
-mod faults;
 mod interface;
-mod prompts;

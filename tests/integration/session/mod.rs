@@ -15,5 +15,4 @@ mod retakes;
 mod run;
 mod sheet;
 mod signals;
-mod spring;
 mod yesterday;

@@ -1,10 +1,10 @@
-//! Small manifests that ask for more than any machine holds: each ends in a clear error, within a memory that is given to
-//! it, and what a manifest may read.
+//! Small manifests that ask for more than any machine holds: each ends in a clear error, within the
+//! memory that it may use.
 #![cfg(unix)]
 
 use std::fs;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::support::{Ended, Program, Workspace};
 
@@ -122,42 +122,6 @@ fn a_hundred_findings_are_shown_and_the_others_are_counted() {
     let here = Workspace::with_manifest(&format!("version: 1\njobs:\n{extras}{}", jobs(1).replace("j0", "wrong")));
     let Ended { stderr, .. } = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(2);
     assert!(stderr.contains("alpha-3") && stderr.contains("more findings"), "{stderr}");
-}
-
-#[test]
-fn a_manifest_reads_files_of_its_own_folder_and_says_which() {
-    let manifest = "version: 1\nenv: [HOME_TOWN]\ndefaults: { model: alpha-2 }\njobs:\n  - { id: \"{{ row.n }}\", for_each: sub/rows.csv, prompt_file: p.txt }\n";
-    let here = Workspace::new().file("p.txt", "{{ env.HOME_TOWN }} {{ row.n }}");
-    fs::create_dir_all(here.path("in/sub")).expect("a folder");
-    for (name, content) in [("in/m.yaml", manifest), ("in/sub/rows.csv", "n\n1\n"), ("in/p.txt", "{{ env.HOME_TOWN }}")]
-    {
-        here.write(name, content);
-    }
-    let plan = |args: &[&str]| here.shotlist(&[&["run", "in/m.yaml", "--plan"], args].concat()).env("HOME_TOWN", "Ulm");
-    let shown = plan(&[]).ends_with(0).stdout;
-    assert!(shown.contains("reads 2 files: p.txt, sub/rows.csv\nreads 1 variable: HOME_TOWN\n"), "{shown}");
-    let comment = plan(&["--format", "markdown"]).ends_with(0).stdout;
-    assert!(comment.contains("reads 2 files: p.txt, sub/rows.csv.\nreads 1 variable: HOME\\_TOWN.\n"), "{comment}");
-    let json: Value = serde_json::from_str(&plan(&["--format", "json"]).ends_with(0).stdout).expect("JSON");
-    assert_eq!(json["inputs"], json!({ "files": ["p.txt", "sub/rows.csv"], "variables": ["HOME_TOWN"] }));
-
-    // Neither a path nor a link leads out, but where the command line says so.
-    std::os::unix::fs::symlink(here.path("p.txt"), here.path("in/link.txt")).expect("a link");
-    here.write("rows.csv", "n\n1\n");
-    let outside = [
-        manifest.replace("sub/rows.csv", "../rows.csv"),
-        manifest.replace("sub/rows.csv", here.path("rows.csv").to_str().expect("UTF-8")),
-        manifest.replace("p.txt", "../p.txt"),
-        manifest.replace("p.txt", "link.txt"),
-        manifest.replace("p.txt", "\"{{ '../p' }}.txt\""),
-    ];
-    for manifest in &outside {
-        here.write("in/m.yaml", manifest);
-        let stderr = plan(&[]).ends_with(2).stderr;
-        assert!(stderr.contains("outside the manifest's folder"), "{stderr}");
-        plan(&["--root", "."]).ends_with(0);
-        plan(&["--root", "in/sub"]).ends_with(2);
-    }
 }
 
 #[test]

@@ -1,0 +1,18 @@
+//! Long runs of the real program: kills at every write and at random, chaos, random models of people, damaged ledgers, faults of the simulator,
+//! a thousand prompts, and inputs that ask for more than a machine has. A target of its own, because it takes minutes:
+//! `cargo test --test endurance`.
+#![expect(unreachable_pub, reason = "nothing of a test is reachable, and `pub` says what other files of it use")]
+
+#[expect(dead_code, unused_imports, reason = "the other tests use the rest")]
+#[path = "../integration/support/mod.rs"]
+mod support;
+
+mod bounds;
+mod chaos;
+mod damage;
+mod kills;
+mod people;
+mod prompts;
+mod random;
+mod sandbox_faults;
+mod spring;

@@ -1,0 +1,44 @@
+//! The files and variables that a manifest may read.
+#![cfg(unix)]
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::support::Workspace;
+
+#[test]
+fn a_manifest_reads_files_of_its_own_folder_and_says_which() {
+    let manifest = "version: 1\nenv: [HOME_TOWN]\ndefaults: { model: alpha-2 }\njobs:\n  - { id: \"{{ row.n }}\", for_each: sub/rows.csv, prompt_file: p.txt }\n";
+    let here = Workspace::new().file("p.txt", "{{ env.HOME_TOWN }} {{ row.n }}");
+    fs::create_dir_all(here.path("in/sub")).expect("a folder");
+    for (name, content) in [("in/m.yaml", manifest), ("in/sub/rows.csv", "n\n1\n"), ("in/p.txt", "{{ env.HOME_TOWN }}")]
+    {
+        here.write(name, content);
+    }
+    let plan = |args: &[&str]| here.shotlist(&[&["run", "in/m.yaml", "--plan"], args].concat()).env("HOME_TOWN", "Ulm");
+    let shown = plan(&[]).ends_with(0).stdout;
+    assert!(shown.contains("reads 2 files: p.txt, sub/rows.csv\nreads 1 variable: HOME_TOWN\n"), "{shown}");
+    let comment = plan(&["--format", "markdown"]).ends_with(0).stdout;
+    assert!(comment.contains("reads 2 files: p.txt, sub/rows.csv.\nreads 1 variable: HOME\\_TOWN.\n"), "{comment}");
+    let json: Value = serde_json::from_str(&plan(&["--format", "json"]).ends_with(0).stdout).expect("JSON");
+    assert_eq!(json["inputs"], json!({ "files": ["p.txt", "sub/rows.csv"], "variables": ["HOME_TOWN"] }));
+
+    // Neither a path nor a link leads out, but where the command line says so.
+    std::os::unix::fs::symlink(here.path("p.txt"), here.path("in/link.txt")).expect("a link");
+    here.write("rows.csv", "n\n1\n");
+    let outside = [
+        manifest.replace("sub/rows.csv", "../rows.csv"),
+        manifest.replace("sub/rows.csv", here.path("rows.csv").to_str().expect("UTF-8")),
+        manifest.replace("p.txt", "../p.txt"),
+        manifest.replace("p.txt", "link.txt"),
+        manifest.replace("p.txt", "\"{{ '../p' }}.txt\""),
+    ];
+    for manifest in &outside {
+        here.write("in/m.yaml", manifest);
+        let stderr = plan(&[]).ends_with(2).stderr;
+        assert!(stderr.contains("outside the manifest's folder"), "{stderr}");
+        plan(&["--root", "."]).ends_with(0);
+        plan(&["--root", "in/sub"]).ends_with(2);
+    }
+}
