@@ -78,7 +78,7 @@ impl Shell {
         self.press(typed);
         // To the begin of the line, and there: a command that shows its words, each on a line of its own.
         self.press("\u{1}printf '<%s>' \u{5} end\n");
-        let words: String = words.split(' ').chain(["end"]).map(|word| format!("<{word}>")).collect();
+        let words: String = words.split(' ').chain(["end"]).fold(String::new(), |all, word| all + "<" + word + ">");
         self.waits_for(&words.replace("my_list", "my list").replace("summer_26", "summer 26"));
     }
 }
