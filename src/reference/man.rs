@@ -3,16 +3,15 @@
 use roff::{Inline, Roff, bold, roman};
 
 use super::blocks::{Block, Span};
-use super::topic::{TOPICS, Topic};
 
-/// The page of a topic.
-pub(super) fn page(topic: Topic, blocks: &[Block]) -> String {
-    let (name, section) = (format!("shotlist-{}", topic.name), topic.section.to_string());
+/// The page of a topic: its name and section, its title, its text, and the pages to see also.
+pub(super) fn page((name, section): (&str, char), title: &str, blocks: &[Block], see_also: &str) -> String {
+    let (name, section) = (format!("shotlist-{name}"), section.to_string());
     let mut page = Roff::new();
     let version = concat!("shotlist ", env!("CARGO_PKG_VERSION"));
     page.control("TH", [name.to_uppercase().as_str(), &section, "", version, "shotlist"]);
     page.control("SH", ["NAME"]);
-    page.text([roman(format!("{name} - {}", topic.title()))]);
+    page.text([roman(format!("{name} - {title}"))]);
     page.control("SH", ["DESCRIPTION"]);
     for block in blocks {
         match block {
@@ -54,9 +53,7 @@ pub(super) fn page(topic: Topic, blocks: &[Block]) -> String {
         }
     }
     page.control("SH", ["SEE ALSO"]);
-    let others = TOPICS.iter().filter(|other| **other != topic);
-    let others: Vec<String> = others.map(|other| format!("shotlist-{}({})", other.name, other.section)).collect();
-    page.text([roman(format!("shotlist(1), {}", others.join(", ")))]);
+    page.text([roman(see_also)]);
     page.render()
 }
 

@@ -47,7 +47,10 @@ impl Topic {
     /// The topic as a man page: `shotlist-NAME.SECTION`.
     #[must_use]
     pub fn man_page(self) -> String {
-        man::page(self, &blocks::of(self.text))
+        let others = TOPICS.iter().filter(|other| **other != self);
+        let others: Vec<String> = others.map(|other| format!("shotlist-{}({})", other.name, other.section)).collect();
+        let see_also = format!("shotlist(1), {}", others.join(", "));
+        man::page((self.name, self.section), self.title(), &blocks::of(self.text), &see_also)
     }
 }
 

@@ -70,7 +70,7 @@ fn blocks(text: &str, language: &str) -> Vec<Vec<String>> {
     starts.map(|rest| rest.lines().take_while(|line| *line != "```").map(str::to_owned).collect()).collect()
 }
 
-/// Every command of the README is run: here, in this order and in one folder, or by what `.ci/run` runs of the packages.
+/// Every command of the README is run: here, in this order and in one folder, or by what `.ci/release` runs of the packages.
 #[test]
 fn every_command_of_the_readme_is_run() {
     let readme = read("README.md");
@@ -80,7 +80,7 @@ fn every_command_of_the_readme_is_run() {
     let sheet = blocks(&readme, "text").into_iter().next().expect("a sheet");
     here.write("products.csv", sheet.join("\n"));
     let simulator = Simulator::start(&here, &["--speed", "5000"]);
-    let gate = [".ci/run", "packaging/check"].map(read).concat();
+    let gate = [".ci/release", "packaging/check"].map(read).concat();
     let (mut bought, mut commands) = (Vec::new(), 0);
     for command in blocks(&readme, "sh").into_iter().flatten() {
         commands += 1;

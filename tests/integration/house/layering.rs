@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::imports::{Import, imports};
+
 /// A room, and those that it may import.
 type Line = (&'static str, &'static [&'static str]);
 
@@ -126,27 +128,6 @@ fn without_comments(text: &str) -> String {
     text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
 }
 
-/// The first names after this path, outside comments: in `use` lines and in paths alike.
-fn names_after(text: &str, path: &str) -> BTreeSet<String> {
-    let code = without_comments(text);
-    code.match_indices(path)
-        .flat_map(|(at, marker)| {
-            let rest = &code[at + marker.len()..];
-            let list = rest
-                .strip_prefix('{')
-                .and_then(|rest| rest.split_once('}'))
-                .map_or_else(Vec::new, |(list, _)| list.split(',').collect());
-            let words = if list.is_empty() { vec![rest] } else { list };
-            words.into_iter().map(first_name).collect::<Vec<_>>()
-        })
-        .filter(|name| !name.is_empty())
-        .collect()
-}
-
-fn first_name(text: &str) -> String {
-    text.trim_start().chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect()
-}
-
 /// Holds edges against a table that has no circle: rooms can be taken away one by one, each when all that it imports are gone.
 fn assert_held(edges: &BTreeMap<String, BTreeSet<String>>, table: &[Line], what: &str) {
     let allowed: BTreeMap<&str, &[&str]> = table.iter().copied().collect();
@@ -175,7 +156,8 @@ fn every_import_is_in_the_table() {
     for (file, text) in sources(&src()) {
         // What lies in no room is the front door.
         let Some((room, _)) = file.split_once('/') else { continue };
-        edges.entry(room.to_owned()).or_default().extend(names_after(&text, "crate::"));
+        let imported = imports(&file, &text).into_iter().filter_map(|import| import.path.into_iter().next());
+        edges.entry(room.to_owned()).or_default().extend(imported);
     }
     assert_held(&edges, &ROOMS, "src");
     assert_no_circle(&ROOMS);
@@ -189,11 +171,12 @@ fn the_rooms_inside_rooms_keep_to_their_tables() {
         let inner: Vec<&str> = table.iter().map(|(name, _)| *name).collect();
         for (file, text) in sources(&src().join(room)).into_iter().filter(|(file, _)| file != "mod.rs") {
             let from = file.split_once('/').map_or(".", |(inner, _)| inner).to_owned();
-            let absolute = names_after(&text, &format!("crate::{room}::"));
-            // From a file beside the inner rooms, `super` is the room; from one inside, it is its own inner room.
-            let near = if from == "." { names_after(&text, "super::") } else { BTreeSet::new() };
-            let to_inner = |name: String| if inner.contains(&name.as_str()) { name } else { ".".to_owned() };
-            edges.entry(from).or_default().extend(absolute.into_iter().chain(near).map(to_inner));
+            let within = imports(&format!("{room}/{file}"), &text).into_iter().filter(|import| import.path[0] == room);
+            let to_inner = |import: Import| match import.path.get(1) {
+                Some(name) if inner.contains(&name.as_str()) => name.clone(),
+                _ => ".".to_owned(),
+            };
+            edges.entry(from).or_default().extend(within.map(to_inner));
         }
         let listed: BTreeSet<String> = fs::read_dir(src().join(room))
             .expect("a room")
@@ -216,37 +199,54 @@ fn the_rooms_inside_rooms_keep_to_their_tables() {
     assert_eq!(with_inner, INNER.iter().map(|(room, _)| (*room).to_owned()).collect(), "rooms with rooms inside");
 }
 
-/// The files that a file names, as far as it names them by their own path and not by a door.
+/// The files that the production code of a file names by their own path, not by a door.
 fn files_named(file: &str, text: &str, all: &BTreeMap<String, String>) -> BTreeSet<String> {
-    let code = without_comments(production(text));
-    let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut named = BTreeSet::new();
-    for (marker, root) in [("super::", folder), ("crate::", "")] {
-        for (at, _) in code.match_indices(marker) {
-            // `super::super::` is written by its path from the top.
-            let path = code[at + marker.len()..].split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':').next();
-            let mut way = root.to_owned();
-            for step in path.unwrap_or_default().split("::").take_while(|step| !step.is_empty()) {
-                way = if way.is_empty() { step.to_owned() } else { format!("{way}/{step}") };
-                named.extend(all.get_key_value(&format!("{way}.rs")).map(|(name, _)| name.clone()));
-            }
-        }
+    for import in imports(file, text).into_iter().filter(|import| !import.is_of_tests) {
+        let ways = (1..=import.path.len()).map(|steps| format!("{}.rs", import.path[..steps].join("/")));
+        named.extend(ways.filter(|way| all.contains_key(way)));
     }
     named.remove(file);
     named
+}
+
+/// The files that are left when all others were read one by one, each after those that it names: a circle, and what names it.
+fn circle(all: &BTreeMap<String, String>) -> Option<BTreeMap<&str, BTreeSet<String>>> {
+    let mut left: BTreeMap<&str, BTreeSet<String>> =
+        all.iter().map(|(file, text)| (file.as_str(), files_named(file, text, all))).collect();
+    while !left.is_empty() {
+        let free = left.iter().find(|(_, named)| named.iter().all(|other| !left.contains_key(other.as_str())));
+        let Some((&free, _)) = free else { return Some(left) };
+        left.remove(free);
+    }
+    None
 }
 
 /// Not even between two files: each can be read when those that it names have been.
 #[test]
 fn no_files_name_each_other_in_a_circle() {
     let all = sources(&src());
-    let mut left: BTreeMap<&str, BTreeSet<String>> =
-        all.iter().map(|(file, text)| (file.as_str(), files_named(file, text, &all))).collect();
-    assert!(left["session/ready.rs"].contains("session/held.rs"), "nothing is read: {:?}", left["session/ready.rs"]);
-    while !left.is_empty() {
-        let free = left.iter().find(|(_, named)| named.iter().all(|other| !left.contains_key(other.as_str())));
-        let Some((&free, _)) = free else { panic!("a circle among {left:#?}") };
-        left.remove(free);
+    let ready = files_named("session/ready.rs", &all["session/ready.rs"], &all);
+    assert!(ready.contains("session/held.rs"), "nothing is read: {ready:?}");
+    assert_eq!(circle(&all), None);
+}
+
+#[test]
+fn circle_between_two_files_is_found_in_every_form_of_import() {
+    let both = |first: &str, second: &str| {
+        let of = |text: &str| text.to_owned();
+        BTreeMap::from([(of("room/a.rs"), of(first)), (of("room/b.rs"), of(second)), (of("room/c.rs"), of(""))])
+    };
+    for forth in [
+        "use super::{b::B, c};",
+        "use super::b as other;",
+        "fn f() -> crate::room::b::B { loop {} }",
+        "const S: &str = concat!(super::b::NAME);",
+    ] {
+        assert_eq!(circle(&both(forth, "use super::c;")), None, "{forth}");
+        assert!(circle(&both(forth, "use super::{a, c};")).is_some(), "{forth}");
+        assert!(circle(&both(forth, "use crate::{room::{a::{self, A}, c}, other};")).is_some(), "{forth}");
+        assert_eq!(circle(&both(forth, "#[cfg(test)] mod tests { use super::super::a; }")), None, "{forth}");
     }
 }
 

@@ -1,3 +1,4 @@
 //! How the program is built: held against a table.
 
+mod imports;
 mod layering;
