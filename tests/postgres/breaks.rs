@@ -87,7 +87,10 @@ fn a_connection_that_falls_silent_is_made_anew() {
     let proxy = Proxy::to(Cluster::shared().port);
     team.ledger = format!("postgres://postgres@127.0.0.1:{}/{}", proxy.port(), team.database.name);
     let started = team.all_at_once(&["--concurrency", "10"]);
-    std::thread::sleep(Duration::from_millis(500));
+    wait_until("they are at it", || {
+        team.database.sql("SELECT to_regclass('shotlist.attempt') IS NOT NULL") == "t"
+            && team.database.sql("SELECT count(*) > 8 FROM shotlist.attempt") == "t"
+    });
     proxy.stall(true);
     // A transaction may take a thirtieth of a minute here.
     std::thread::sleep(Duration::from_secs(4));
