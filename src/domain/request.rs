@@ -75,15 +75,18 @@ impl Request {
             .filter(|(name, _)| Field::named(name).and_then(said).is_none())
             .map(|(name, value)| (name.as_str(), Part::Value(value)))
             .collect();
-        let texts = [
-            (Field::Model, Some(&spec.model)),
-            (Field::Prompt, spec.prompt.as_ref()),
-            (Field::AspectRatio, spec.aspect_ratio.as_ref()),
-            (Field::Size, spec.size.as_ref()),
-        ];
-        fields.extend(texts.into_iter().filter_map(|(field, text)| Some((field.name(), Part::Text(text?)))));
-        fields.extend(spec.duration.map(|seconds| (Field::Duration.name(), Part::Whole(seconds))));
-        fields.extend(image.map(|image| (Field::Image.name(), Part::Value(image))));
+        // Exhaustive, so that no field is accepted, priced, and not sent.
+        let part = |field: Field| match field {
+            Field::Model => Some(Part::Text(&spec.model)),
+            Field::Prompt => spec.prompt.as_deref().map(Part::Text),
+            Field::Duration => spec.duration.map(Part::Whole),
+            Field::AspectRatio => spec.aspect_ratio.as_deref().map(Part::Text),
+            Field::Size => spec.size.as_deref().map(Part::Text),
+            Field::Image => image.map(Part::Value),
+            // A face is the consent of a person, not part of the request.
+            Field::Face => None,
+        };
+        fields.extend(Field::ALL.into_iter().filter_map(|field| Some((field.name(), part(field)?))));
         fields.sort_unstable_by_key(|(name, _)| *name);
         let mut body = String::with_capacity(128 + spec.prompt.as_ref().map_or(0, String::len));
         write_list(&mut body, '{', '}', fields, |(name, part), out| {

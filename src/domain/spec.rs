@@ -24,8 +24,8 @@ pub enum Field {
 }
 
 impl Field {
-    /// Every field, in the order in which a manifest usually has them.
-    pub const ALL: [Self; 7] =
+    /// Every field, in the order in which a manifest usually has them. Its length is that of the enumeration.
+    pub const ALL: [Self; Self::Face as usize + 1] =
         [Self::Model, Self::Prompt, Self::Duration, Self::AspectRatio, Self::Size, Self::Image, Self::Face];
 
     /// The field's name in the manifest, which is its name in the request too.

@@ -1,11 +1,13 @@
 //! The report as a workbook: the columns of the CSV with types, so that nothing has to be guessed when it is opened.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::Path;
 
 use rust_xlsxwriter::{Color, ExcelDateTime, Format, FormatAlign, Url, Workbook, Worksheet, XlsxError};
 
-use super::csv::{cells, heads, of_sheet};
+use super::columns::{self, COLUMNS, Kind};
+use super::csv::{heads, of_sheet};
 use super::row::Row;
 use super::rows::Report;
 
@@ -16,36 +18,6 @@ const LONGEST_LINK: usize = 2083;
 /// The longest text of a cell, in characters, and the most links of a sheet: limits of Excel.
 const LONGEST_TEXT: usize = 32_767;
 const MOST_LINKS: usize = 65_530;
-/// The widths of columns, in characters; of every other, the second.
-const WIDTHS: [(&str, f64); 7] = [
-    ("id", 24.0),
-    ("prompt", 60.0),
-    ("error_message", 40.0),
-    ("task_id", 24.0),
-    ("model", 20.0),
-    ("submitted_at", 20.0),
-    ("completed_at", 20.0),
-];
-const WIDTH: f64 = 12.0;
-
-/// What a column holds.
-enum Kind {
-    Text,
-    Number,
-    Money,
-    Time,
-    Link,
-}
-
-fn kind(head: &str) -> Kind {
-    match head {
-        "cost_usd" | "price_usd" | "at_risk_usd" => Kind::Money,
-        "bytes" | "duration_s" | "take" | "attempts" | "polls" | "generation_s" => Kind::Number,
-        "submitted_at" | "completed_at" => Kind::Time,
-        "file" => Kind::Link,
-        _ => Kind::Text,
-    }
-}
 
 /// Writes a report that lies in a folder.
 pub(super) fn write(report: &Report, folder: &Path, to: &mut impl Write) -> io::Result<()> {
@@ -59,19 +31,20 @@ fn fill(sheet: &mut Worksheet, report: &Report, folder: &Path) -> Result<(), Xls
     let heads = heads(&names);
     sheet.set_name(SHEET)?;
     let bold = Format::new().set_bold().set_background_color(Color::RGB(0x00EE_ECE8));
-    for (column, head) in (0..).zip(&heads) {
+    let columns =
+        || COLUMNS.iter().map(|column| (column.kind, column.width)).chain(std::iter::repeat(columns::of_sheet()));
+    for ((column, head), (_, width)) in (0..).zip(&heads).zip(columns()) {
         sheet.write_string_with_format(0, column, head, &bold)?;
-        let width = WIDTHS.iter().find(|(name, _)| name == head).map_or(WIDTH, |(_, width)| *width);
         sheet.set_column_width(column, width)?;
     }
     let forms = Forms::new();
     let (mut line, mut links) = (0, 0);
     for row in report.rows_seen_from(folder) {
         line += 1;
-        let own = cells(&row);
-        let texts = own.iter().map(AsRef::as_ref).chain(of_sheet(&row, &names));
-        for ((column, head), text) in (0..).zip(&heads).zip(texts).filter(|(_, text)| !text.is_empty()) {
-            put(sheet, line, column, head, text, &row, &forms, &mut links)?;
+        let own = COLUMNS.iter().map(|column| (column.text)(&row));
+        let texts = own.chain(of_sheet(&row, &names).map(Cow::Borrowed));
+        for ((column, (kind, _)), text) in (0..).zip(columns()).zip(texts).filter(|(_, text)| !text.is_empty()) {
+            put(sheet, (line, column), kind, &text, &row, &forms, &mut links)?;
         }
     }
     sheet.set_freeze_panes(1, 1)?;
@@ -102,19 +75,17 @@ fn can_be_linked(path: &str) -> bool {
     path.chars().count() + "file:///".len() <= LONGEST_LINK && !path.contains(['#', '%'])
 }
 
-#[expect(clippy::too_many_arguments, reason = "the place of a cell, what is in it, and how it looks")]
 fn put(
     sheet: &mut Worksheet,
-    line: u32,
-    column: u16,
-    head: &str,
+    (line, column): (u32, u16),
+    kind: Kind,
     text: &str,
     row: &Row,
     forms: &Forms,
     links: &mut usize,
 ) -> Result<(), XlsxError> {
-    match kind(head) {
-        kind @ (Kind::Money | Kind::Number) => match (kind, text.parse::<f64>()) {
+    match kind {
+        Kind::Money | Kind::Number => match (kind, text.parse::<f64>()) {
             // Six decimals of dollars are exact in what a cell holds, up to a billion of them.
             (Kind::Money, Ok(number)) => {
                 sheet.write_number_with_format(line, column, number, &forms.money)?;
@@ -126,9 +97,8 @@ fn put(
                 sheet.write_string(line, column, text)?;
             }
         },
-        Kind::Time => {
-            let at = if head == "submitted_at" { row.submitted_at } else { row.completed_at };
-            if let Some(at) = at {
+        Kind::Time(at) => {
+            if let Some(at) = at(row) {
                 let at = ExcelDateTime::from_timestamp(at.as_second())?;
                 sheet.write_datetime_with_format(line, column, &at, &forms.time)?;
             }
@@ -139,10 +109,10 @@ fn put(
             let link = Url::new(format!("file:///{text}"));
             sheet.write_url_with_text(line, column, link, text)?;
         }
-        Kind::Link | Kind::Text => {
+        Kind::Link | Kind::Text | Kind::Wrapped => {
             let most = text.char_indices().nth(LONGEST_TEXT - 1).map(|(at, _)| at);
             let cut = most.map_or_else(|| text.to_owned(), |at| format!("{}…", &text[..at]));
-            if head == "prompt" {
+            if matches!(kind, Kind::Wrapped) {
                 sheet.write_string_with_format(line, column, cut, &forms.text)?;
             } else {
                 sheet.write_string(line, column, cut)?;

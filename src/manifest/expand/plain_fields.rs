@@ -71,7 +71,7 @@ impl<'r, 't> Maker<'r, 't, '_> {
         };
         let at = || cell.at.clone();
         let filled = self.fill_source(&source, at)?;
-        if field == F::Duration {
+        if field.is_whole() {
             return self.whole(field, &filled, at).map(|seconds| Some(seconds.into()));
         }
         Ok(Some(filled.into()))
@@ -97,7 +97,7 @@ impl<'r, 't> Maker<'r, 't, '_> {
             F::Id => Ok(Some(filled.into())),
             F::Prompt if is_empty && !self.own.says(F::Image) => Ok(Some(filled.into())),
             _ if is_empty => Ok(None),
-            F::Duration => self.whole(field, &filled, at).map(|seconds| Some(seconds.into())),
+            _ if field.is_whole() => self.whole(field, &filled, at).map(|number| Some(number.into())),
             _ => Ok(Some(filled.into())),
         }
     }

@@ -109,6 +109,27 @@ impl JobField {
         }
     }
 
+    /// Returns whether its value is a whole number, so that a text from a template, row, or matrix must be one, too.
+    pub(in crate::manifest) const fn is_whole(self) -> bool {
+        match self {
+            F::Duration | F::Takes => true,
+            F::Id
+            | F::Model
+            | F::Prompt
+            | F::PromptFile
+            | F::AspectRatio
+            | F::Size
+            | F::Image
+            | F::ImageFile
+            | F::ImageKey
+            | F::Face
+            | F::Tags
+            | F::Labels
+            | F::File
+            | F::Extra => false,
+        }
+    }
+
     /// Whether templates may use it.
     pub(in crate::manifest) fn is_plain(self) -> bool {
         Self::PLAIN.contains(&self)

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use proptest::prelude::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 use shotlist::catalog::Catalog;
 use shotlist::domain::{
-    Account, Attempt, AttemptId, AttemptState, Fingerprint, History, Job, JobId, Particulars, TaskId,
+    Account, Attempt, AttemptId, AttemptState, Field, Fingerprint, History, Job, JobId, Particulars, TaskId,
 };
 use shotlist::manifest::{Options, load};
 
@@ -376,4 +376,44 @@ jobs:
         (&plan["jobs"][0]["request"]["duration"], &plan["jobs"][1]["request"]["duration"]),
         (&5.into(), &6.into())
     );
+}
+
+/// A field that is accepted and not sent would be bought as something else.
+#[test]
+fn field_reaches_request_from_every_source() {
+    let cases = [
+        ("model", json!("alpha-2"), json!({ "prompt": "x" })),
+        ("prompt", json!("a cat"), json!({ "model": "alpha-2" })),
+        ("duration", json!(6), json!({ "model": "beta-2.0-lite", "prompt": "x" })),
+        ("aspect_ratio", json!("9:16"), json!({ "model": "alpha-2", "prompt": "x" })),
+        ("size", json!("720x1280"), json!({ "model": "beta-2.0-lite", "prompt": "x" })),
+        ("image", json!("https://pictures.example/a.png"), json!({ "model": "alpha-2", "prompt": "x" })),
+    ];
+    let with = |job: &Value, field: &str, value: Value| {
+        let mut job = job.clone();
+        job["id"] = "a".into();
+        job[field] = value;
+        job
+    };
+    for (field, value, job) in &cases {
+        let plain = json!({ "jobs": [with(job, field, value.clone())] });
+        let default = json!({ "defaults": { *field: value }, "jobs": [with(job, "id", "a".into())] });
+        let template = json!({ "vars": { "v": value }, "jobs": [with(job, field, "{{ v }}".into())] });
+        let mut row = with(job, field, "{{ row.v }}".into());
+        row["for_each"] = json!([{ "v": value }]);
+        let mut matrix = with(job, "matrix", json!({ *field: [value] }));
+        matrix["id"] = "a".into();
+        let mut sources = vec![plain, default, template, json!({ "jobs": [row] })];
+        // A list of images is not an axis.
+        sources.extend((*field != "image").then(|| json!({ "jobs": [matrix] })));
+        for mut manifest in sources {
+            manifest["version"] = 1.into();
+            let plan = plan(&Workspace::with_manifest(&manifest.to_string()));
+            assert_eq!(&plan["jobs"][0]["request"][*field], value, "{manifest}");
+        }
+    }
+    let tried: Vec<&str> = cases.iter().map(|(field, ..)| *field).collect();
+    // The consent of a person is not sent.
+    let all: Vec<&str> = Field::ALL.iter().filter(|field| **field != Field::Face).map(|field| field.name()).collect();
+    assert_eq!(tried, all);
 }
