@@ -6,7 +6,7 @@ use std::path::Path;
 use super::exit::Exit;
 use super::failure::Failure;
 use super::paths::is_known_to_the_shell;
-use crate::domain::{Freeze, MovedOnto, with_causes};
+use crate::domain::{Freeze, MovedOnto, RefusalCode, with_causes};
 use crate::ledger::{AnyLedger, HoldError, LedgerError, Unavailable};
 use crate::session::{ConnectionError, OtherAccount, Refusal, ThroughALink};
 use crate::ui::quoted;
@@ -24,13 +24,15 @@ const WRITABLE: &str = "check the path, the permissions of its folder and the fr
 impl Failure {
     /// A ledger that can't be used.
     pub(super) fn of_ledger(error: &Unavailable) -> Self {
-        Self::before_sending(Exit::CannotWrite, with_causes(error)).with_help(error.help())
+        Self::before_sending(Exit::CannotWrite, with_causes(error))
+            .with_help(error.help())
+            .with_code(RefusalCode::LedgerUnavailable)
     }
 
     /// Something that the ledger did not take.
     fn of_write(error: &LedgerError) -> Self {
         let refused = |exit| Self::before_sending(exit, with_causes(error));
-        match error {
+        let failure = match error {
             LedgerError::Unavailable(error) => Self::of_ledger(error),
             LedgerError::OtherPlan { .. } => refused(Exit::Busy).with_help(
                 "run the same manifest everywhere, or wait until the others have ended; prices and jobs must be the same",
@@ -43,7 +45,8 @@ impl Failure {
                 .with_help("wait until it has ended, or until `shotlist status` calls it dead for some minutes"),
             LedgerError::Frozen(freeze) => Self::frozen(freeze),
             error => Self::cannot_write(error),
-        }
+        };
+        failure.with_code(error.code())
     }
 
     /// A ledger whose purchases are frozen: by its keeper, or by a failover after which purchases may be missing.
@@ -51,7 +54,7 @@ impl Failure {
         let exit = if freeze.by_failover { Exit::CannotWrite } else { Exit::NotAllowed };
         let allow = format!("run `{UNFREEZE}` to allow purchases again");
         let help = if freeze.by_failover { LOOK_FIRST.to_owned() } else { allow };
-        Self::before_sending(exit, freeze.to_string()).with_help(help)
+        Self::before_sending(exit, freeze.to_string()).with_help(help).with_code(RefusalCode::Frozen)
     }
 
     /// Names the ledger in the command that unfreezes it.
@@ -125,7 +128,7 @@ impl From<ConnectionError> for Failure {
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
         let refused = |exit| Self::before_sending(exit, with_causes(&refusal));
-        match &refusal {
+        let failure = match &refusal {
             Refusal::Hold(HoldError::Busy { .. }) => refused(Exit::Busy)
                 .with_help("wait for it to end; what it does is in the ledger, and the next run goes on from there"),
             Refusal::Hold(HoldError::Unavailable(error)) | Refusal::Ledger(error) => Self::of_ledger(error),
@@ -158,13 +161,48 @@ impl From<Refusal> for Failure {
                 .with_help("have the plan approved as it is now, or bring back what it was; --plan --approved FILE, with a saved plan, says what differs"),
             Refusal::NotAgreed { .. } => refused(Exit::NotAllowed)
                 .with_help("give --yes, --max-cost or --approved, or write budget.run in the manifest; --plan shows the cost"),
-        }
+        };
+        failure.with_code(refusal.code())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::{JobId, Usd};
+    use crate::plan::Limit;
+
+    /// The only place that holds the sentences: tests of runs name codes.
+    #[test]
+    fn refusals_read_so() {
+        let job = || JobId::new("hero").expect("an ID");
+        let usd = |text: &str| text.parse::<Usd>().expect("an amount");
+        let limit = Limit { source: "budget.day".into(), usd: usd("40"), used: usd("30"), label: None };
+        let refusals = [
+            Refusal::PrivateLedger,
+            Refusal::KeyInRequest { job: job() },
+            Refusal::Files(Box::new(std::io::Error::other("the disk is full"))),
+            Refusal::Connection(ConnectionError::Simulator("no port is free".into())),
+            Refusal::OverLimit { cost: usd("19.05"), limit },
+            Refusal::NoConnection,
+            Refusal::OtherKind { ledger_is_simulated: true },
+            Refusal::OtherKind { ledger_is_simulated: false },
+            Refusal::BoughtBefore { jobs: 1 },
+            Refusal::BoughtBefore { jobs: 2 },
+            Refusal::NoAssetCommand { jobs: 2 },
+            Refusal::NotAgreed { cost: usd("19.05"), agreed: Usd::ZERO },
+            Refusal::NotAgreed { cost: usd("19.05"), agreed: usd("5") },
+            Refusal::Write(LedgerError::Claimed(job())),
+            Refusal::Write(LedgerError::RolledBack),
+            Refusal::Write(LedgerError::Closed),
+        ];
+        let shown = refusals.into_iter().map(|refusal| {
+            let Failure { exit, code, message, help, .. } = refusal.into();
+            let code = code.map_or("", RefusalCode::code);
+            format!("error[{code}]: {message}\n  help: {}\n  exit: {}\n", help.unwrap_or_default(), exit.code())
+        });
+        insta::assert_snapshot!(shown.collect::<String>());
+    }
 
     /// A client that can't be set up is no disk that is full, and has another exit code.
     #[test]

@@ -54,7 +54,7 @@ pub use picture::Picture;
 pub(crate) use picture::{has_password, why_no_web_address};
 pub use request::{Fingerprint, Request};
 pub(crate) use retry_after::retry_after;
-pub use rule::Rule;
+pub use rule::{RefusalCode, Rule};
 pub use runner_seen::RunnerSeen;
 pub use send_by::SendBy;
 pub(crate) use spec::is_upright;

@@ -1,30 +1,58 @@
-//! What can be wrong with a manifest: the one list of rules, whose short names scripts match on. A name that was once given
-//! stays; `shotlist schema diagnostics` prints the list.
+//! The codes of refusals and of errors in a manifest, which scripts match on. A code stays once it is released; `shotlist schema diagnostics` lists them.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-macro_rules! rules {
-    ($($rule:ident $code:literal $meaning:literal)*) => {
-        /// A rule that a manifest can break.
+macro_rules! codes {
+    ($(#[$doc:meta])* $name:ident: $($variant:ident $code:literal $meaning:literal)*) => {
+        $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
-        pub enum Rule {
-            $(#[doc = $meaning] #[serde(rename = $code)] $rule,)*
+        pub enum $name {
+            $(#[doc = $meaning] #[serde(rename = $code)] $variant,)*
         }
 
-        impl Rule {
+        impl $name {
             /// Its short name, for scripts.
             #[must_use]
             pub fn code(self) -> &'static str {
                 match self {
-                    $(Self::$rule => $code,)*
+                    $(Self::$variant => $code,)*
                 }
             }
         }
     };
 }
 
-rules! {
+codes! {
+    /// A reason why shotlist refuses a run or a change of the ledger, before anything is sent.
+    RefusalCode:
+    AlreadyPaid "already-paid" "Jobs are already paid for, without consent to a repurchase."
+    BatchLocked "batch-locked" "Another run has locked the batch."
+    Frozen "frozen" "Purchases in the ledger are frozen."
+    LedgerKind "ledger-kind" "Of the ledger and the service, one is real and the other simulated."
+    LedgerPrivate "ledger-private" "The manifest requires a shared ledger."
+    LedgerRefuses "ledger-refuses" "The ledger refuses a change."
+    LedgerUnavailable "ledger-unavailable" "The ledger can't be opened or reached."
+    MovedOnto "moved-onto" "`moved` gives a purchase to a job that has one."
+    NoAssetCommand "no-asset-command" "A job has a local image, but `--asset-command` is not set."
+    NoClient "no-client" "The HTTP client or the simulator can't start."
+    NoConnection "no-connection" "A plan with requests has no connection to a service."
+    NoConsent "no-consent" "Spending requires consent."
+    NotAReport "not-a-report" "A report would replace a file that is not a report."
+    NotWritable "not-writable" "A file or the ledger can't be written."
+    OtherAccount "other-account" "Active tasks belong to another base URL or API key."
+    OtherPlan "other-plan" "Another runner runs the batch with another plan."
+    OverLimit "over-limit" "The run would exceed a spend limit."
+    PlanDiffers "plan-differs" "The plan differs from the approved plan."
+    ReplacesInput "replaces-input" "A video would replace a file that the run reads."
+    RunnerMayLive "runner-may-live" "The runner that sent a job may still run."
+    SecretInRequest "secret-in-request" "A request contains the API key or another secret."
+    TaskAssigned "task-assigned" "The task is assigned to a live runner."
+}
+
+codes! {
+    /// A rule that a manifest can break.
+    Rule:
     AspectRatioUnknown "aspect-ratio-unknown" "The family has no such aspect ratio."
     AxisEmpty "axis-empty" "An axis of a matrix has no values."
     AxisRepeats "axis-repeats" "An axis of a matrix has the same value twice."

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::event::IllegalEvent;
-use crate::domain::{BatchKey, Freeze, JobId, MovedOnto, TaskId, Usd};
+use crate::domain::{BatchKey, Freeze, JobId, MovedOnto, RefusalCode, TaskId, Usd};
 
 /// What a store said, whichever it is.
 type StoreError = Arc<dyn Error + Send + Sync>;
@@ -154,4 +154,29 @@ pub enum LedgerError {
     /// The writer is gone.
     #[error("the ledger is closed")]
     Closed,
+}
+
+impl LedgerError {
+    /// The code of the refusal.
+    #[must_use]
+    pub fn code(&self) -> RefusalCode {
+        match self {
+            Self::OverLimit { .. } => RefusalCode::OverLimit,
+            Self::MovedOnto(_) => RefusalCode::MovedOnto,
+            Self::PaidElsewhere { .. } => RefusalCode::AlreadyPaid,
+            Self::Frozen(_) => RefusalCode::Frozen,
+            Self::OtherPlan { .. } => RefusalCode::OtherPlan,
+            Self::OtherAccount { .. } => RefusalCode::OtherAccount,
+            Self::SenderMayLive { .. } => RefusalCode::RunnerMayLive,
+            Self::LookedAfter { .. } => RefusalCode::TaskAssigned,
+            Self::Unavailable(_) => RefusalCode::LedgerUnavailable,
+            Self::Store(_) | Self::RolledBack | Self::Closed => RefusalCode::NotWritable,
+            Self::Claimed(_)
+            | Self::Approved(_)
+            | Self::TaskTaken { .. }
+            | Self::Illegal(_)
+            | Self::Later(_)
+            | Self::DeclaredDead => RefusalCode::LedgerRefuses,
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::error::Error;
 use super::connection::{ConnectionError, OtherAccount};
 use super::outputs::Replaces;
 use super::reporter::ReporterError;
-use crate::domain::{Digest, Freeze, JobId, MovedOnto, Usd};
+use crate::domain::{Digest, Freeze, JobId, MovedOnto, RefusalCode, Usd};
 use crate::ledger::{HoldError, LedgerError, Unavailable};
 use crate::plan::Limit;
 use crate::report::NoReport;
@@ -105,6 +105,34 @@ pub enum Refusal {
         /// What was agreed to.
         agreed: Usd,
     },
+}
+
+impl Refusal {
+    /// The code, for scripts.
+    #[must_use]
+    pub fn code(&self) -> RefusalCode {
+        match self {
+            Self::Hold(HoldError::Busy { .. }) => RefusalCode::BatchLocked,
+            Self::Hold(HoldError::Unavailable(_)) | Self::Ledger(_) => RefusalCode::LedgerUnavailable,
+            Self::PrivateLedger => RefusalCode::LedgerPrivate,
+            Self::Write(error) => error.code(),
+            Self::Moved(_) => RefusalCode::MovedOnto,
+            Self::NoReport(_) => RefusalCode::NotAReport,
+            Self::KeyInRequest { .. } => RefusalCode::SecretInRequest,
+            Self::Replaces(_) => RefusalCode::ReplacesInput,
+            Self::Files(_) => RefusalCode::NotWritable,
+            Self::Connection(_) => RefusalCode::NoClient,
+            Self::Frozen(_) => RefusalCode::Frozen,
+            Self::OverLimit { .. } => RefusalCode::OverLimit,
+            Self::NoConnection => RefusalCode::NoConnection,
+            Self::OtherKind { .. } => RefusalCode::LedgerKind,
+            Self::OtherAccount(_) => RefusalCode::OtherAccount,
+            Self::BoughtBefore { .. } => RefusalCode::AlreadyPaid,
+            Self::NoAssetCommand { .. } => RefusalCode::NoAssetCommand,
+            Self::NotApproved { .. } => RefusalCode::PlanDiffers,
+            Self::NotAgreed { .. } => RefusalCode::NoConsent,
+        }
+    }
 }
 
 impl From<ReporterError> for Refusal {

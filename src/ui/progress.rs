@@ -183,6 +183,7 @@ impl Progress {
                 terminal.failure(&format!("{job} was rejected, without a charge: {message}"));
             }
             RunEvent::InDoubt { job, message, price } => terminal.error(
+                None,
                 &format!("{job} is in doubt: {message}"),
                 Some(&format!(
                     "it is never sent again by itself. If the service has a task for it: `{}`; if it has none: `{}`",
@@ -226,7 +227,7 @@ impl Progress {
                 let line = format!("RESCUE: the task of {job} is {task}, and the ledger does not have it yet");
                 let command = again.command("resolve", &[job.as_str(), "--task", task.id.as_str()]);
                 let help = format!("keep this line; when the ledger can be written: `{command}`");
-                terminal.error(&line, Some(&help), Some("the task is paid for"));
+                terminal.error(None, &line, Some(&help), Some("the task is paid for"));
                 // On both streams: one of them may go to the very disk that is full.
                 let mut page = Page::new();
                 page.line(&line);

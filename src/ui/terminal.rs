@@ -9,6 +9,7 @@ use terminal_size::{Height, Width, terminal_size_of};
 
 use super::page::Page;
 use super::wrap::wrapped;
+use crate::domain::RefusalCode;
 use crate::domain::printable::one_line;
 
 /// How the user wants things shown, and where they go.
@@ -71,7 +72,12 @@ impl Terminal {
     pub(crate) fn tell_lost_results(&self) -> bool {
         let has_lost = self.has_lost_results.swap(false, Ordering::Relaxed);
         if has_lost {
-            self.error("the result could not be written to stdout", Some("check the free space where it goes"), None);
+            self.error(
+                None,
+                "the result could not be written to stdout",
+                Some("check the free space where it goes"),
+                None,
+            );
         }
         has_lost
     }
@@ -103,11 +109,12 @@ impl Terminal {
     }
 
     /// An error, to stderr: what happened, how to mend it, what it means for the money.
-    pub(crate) fn error(&self, message: &str, help: Option<&str>, money: Option<&str>) {
+    pub(crate) fn error(&self, code: Option<RefusalCode>, message: &str, help: Option<&str>, money: Option<&str>) {
+        let code = code.map(RefusalCode::code);
         if self.logs_json {
-            return tracing::error!(event = "error", message, help, money);
+            return tracing::error!(event = "error", code, message, help, money);
         }
-        say("error", ERROR, message, 0);
+        say(&code.map_or_else(|| "error".to_owned(), |code| format!("error[{code}]")), ERROR, message, 0);
         for (name, text) in [("help", help), ("money", money)] {
             if let Some(text) = text {
                 say(name, HELP, text, 2);

@@ -7,6 +7,7 @@ use crate::cli::args::{SchemaArgs, SchemaOf};
 use crate::cli::books::SpendView;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
+use crate::domain::RefusalCode;
 use crate::manifest::RawManifest;
 use crate::plan::PlanView;
 use crate::report::ReportView;
@@ -21,13 +22,17 @@ pub(super) fn print(args: &SchemaArgs, terminal: &Terminal) -> Result<Exit, Fail
 /// A schema as a page.
 pub(super) fn page(of: SchemaOf) -> Result<Page, Failure> {
     let settings = SchemaSettings::draft2020_12().with_transform(RestrictFormats::default());
-    let generator = settings.into_generator();
+    let mut generator = settings.into_generator();
     let (name, mut schema) = match of {
         SchemaOf::Manifest => ("manifest", generator.into_root_schema_for::<RawManifest>()),
         SchemaOf::Plan => ("plan", generator.into_root_schema_for::<PlanView<'static>>()),
         SchemaOf::Report => ("report", generator.into_root_schema_for::<ReportView<'static>>()),
         SchemaOf::Spend => ("spend", generator.into_root_schema_for::<SpendView>()),
-        SchemaOf::Diagnostics => ("diagnostics", generator.into_root_schema_for::<ui::DiagnosticsView>()),
+        SchemaOf::Diagnostics => {
+            // No field has it: an error shows it as `error[CODE]`, and an event of the JSON log as `code`.
+            generator.subschema_for::<RefusalCode>();
+            ("diagnostics", generator.into_root_schema_for::<ui::DiagnosticsView>())
+        }
     };
     // A name and no address: nothing is fetched to read a manifest.
     schema.insert("$id".to_owned(), format!("urn:shotlist:{name}:1").into());

@@ -208,7 +208,7 @@ fn a_run_of_other_jobs_does_not_make_it_forgotten() {
     here.run(&service, &["--buy-again", "*", "--select", "one"]).ends_with(0);
     let ended = here.run(&service, &[]).ends_with(3);
     assert!(
-        ended.stderr.contains("1 job is already paid for") && ended.stderr.contains("two was bought"),
+        ended.stderr.contains("error[already-paid]") && ended.stderr.contains("two was bought"),
         "{}",
         ended.stderr
     );

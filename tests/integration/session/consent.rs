@@ -122,7 +122,7 @@ fn batch_key_in_another_spelling_is_questioned() {
     for key in ["Fru\u{308}hling", "fr\u{fc}hling", "Fr\u{fc}hling ", "\u{a0}Fr\u{fc}hling"] {
         let refused = here.run(&service, &["--batch", key]).ends_with(3).stderr;
         let edit = "if it is the same batch, write `batch: \"Fr\u{fc}hling\"`";
-        assert!(refused.contains("2 jobs are already paid for") && refused.contains(edit), "{refused}");
+        assert!(refused.contains("error[already-paid]") && refused.contains(edit), "{refused}");
     }
     here.run(&service, &["--batch", "Sommer"]).ends_with(0);
     assert_eq!(service.posts().len(), 4);
@@ -217,7 +217,7 @@ fn one_purchase_elsewhere_explains_one_job() {
     here.write("m.yaml", list("y", &["a", "b"]));
     let refused = here.run(&service, &["--buy-again", "a"]).ends_with(3).stderr;
     assert!(
-        refused.contains("2 jobs are already paid for") && refused.contains("b asks for the same as q of `x`"),
+        refused.contains("error[already-paid]") && refused.contains("b asks for the same as q of `x`"),
         "{refused}"
     );
     assert_eq!(service.posts().len(), 2);
@@ -291,7 +291,7 @@ fn frozen_ledger_buys_nothing_and_says_so() {
     let copied = here.shotlist(&["run", "m.yaml", "--plan", "--ledger", "copy.db"]).ends_with(3).stdout;
     assert!(copied.contains("purchases are frozen"), "a copy lifts no freeze: {copied}");
     let refused = here.run(&service, &[]).ends_with(3).stderr;
-    assert!(refused.contains("purchases are frozen") && refused.contains("limit set --resume"), "{refused}");
+    assert!(refused.contains("error[frozen]") && refused.contains("limit set --resume"), "{refused}");
     // What is paid for is still downloaded.
     fs::remove_file(here.path("shotlist-out/m/j0.mp4")).expect("a video");
     here.run(&service, &["--select", "j0"]).ends_with(0);

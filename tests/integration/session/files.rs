@@ -16,7 +16,7 @@ fn video_never_replaces_a_file_of_its_run() {
         here.write("m.yaml", manifest(file));
         let refused =
             here.run(&service, &["--out", ".", "--ledger", "ledger.db", "--report", "more.csv"]).ends_with(2).stderr;
-        assert!(refused.contains("the video of `a` would replace"), "{file}: {refused}");
+        assert!(refused.contains("error[replaces-input]"), "{file}: {refused}");
     }
     for file in [".shotlist/ledger.db", ".git/hooks/pre-commit", ".env", "a/.b/c.mp4"] {
         here.write("m.yaml", manifest(file));
@@ -55,7 +55,7 @@ fn request_that_contains_the_key_is_refused() {
         (Service::well(), Workspace::with_manifest(manifest).file("copy.env", "KEY=sk-Secret-0123456789\n"));
     let run = |args: &[&str]| here.run(&service, args).env("SHOTLIST_API_KEY", "sk-Secret-0123456789");
     let refused = run(&[]).ends_with(2);
-    assert!(refused.stderr.contains("the request of `a` contains the API key"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("error[secret-in-request]"), "{}", refused.stderr);
     assert!(!format!("{}{}", refused.stdout, refused.stderr).contains("Secret"));
     assert!(service.posts().is_empty() && !here.path("shotlist-out/m/report.json").exists());
     run(&["--select", "b"]).ends_with(0);

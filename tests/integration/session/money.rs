@@ -179,7 +179,11 @@ fn another_account_polls_after_nothing_until_it_is_said_to_be_the_same() {
     done.store(true, std::sync::atomic::Ordering::SeqCst);
     let polls = service.polls();
     let ended = here.run(&service, &[]).env("SHOTLIST_API_KEY", "rotated").ends_with(2);
-    assert!(ended.stderr.contains("belongs to") && ended.stderr.contains("--same-account"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("error[other-account]") && ended.stderr.contains("--same-account"),
+        "{}",
+        ended.stderr
+    );
     assert!(!ended.stderr.contains("rotated"), "the key was shown: {}", ended.stderr);
     let elsewhere = Service::well();
     here.run(&elsewhere, &[]).ends_with(2);
@@ -195,7 +199,7 @@ fn the_simulator_and_the_real_service_never_share_a_ledger() {
     here.run(&service, &["--select", "one"]).ends_with(0);
     let rehearsal = here.shotlist(&["run", "m.yaml", "--sandbox"]).env("SHOTLIST_LEDGER", ".shotlist/ledger.db");
     let ended = rehearsal.ends_with(74);
-    assert!(ended.stderr.contains("a real ledger"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("error[ledger-unavailable]"), "{}", ended.stderr);
     here.shotlist(&["run", "m.yaml", "--sandbox"]).env("SHOTLIST_OUT", "shotlist-out/m").ends_with(0);
     let books = |args: &[&str]| here.shotlist(&[&["spend"], args].concat()).ends_with(0).stdout;
     assert!(books(&["--sandbox"]).contains(" (simulated), at risk: "), "{}", books(&["--sandbox"]));

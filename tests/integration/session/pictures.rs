@@ -59,7 +59,7 @@ fn a_picture_with_other_blanks_in_its_prompt_is_not_bought_again_by_itself() {
     run(&here, &service, &[]).ends_with(0);
     here.write("m.yaml", LOOKS.replace("prompt: Walk", "prompt: 'Walk '"));
     let refused = run(&here, &service, &[]).ends_with(3).stderr;
-    assert!(refused.contains("4 jobs are already paid for") && refused.contains("Unicode forms"), "{refused}");
+    assert!(refused.contains("error[already-paid]") && refused.contains("Unicode forms"), "{refused}");
     assert_eq!(service.posts().len(), 4);
     // Another picture is another wish.
     here.write("frames/red.png", png("other"));

@@ -149,7 +149,7 @@ fn what_stands_in_the_rows_comes_back_with_what_became_of_them() {
     here.run(&service, &["--report", "out.xlsx"]).ends_with(0);
     workbook(&here);
     let refused = here.run(&service, &["--report", "looks.xlsx"]).ends_with(2).stderr;
-    assert!(refused.contains("is no report of shotlist"), "{refused}");
+    assert!(refused.contains("error[not-a-report]"), "{refused}");
 }
 
 #[test]

@@ -62,6 +62,14 @@ impl Program {
         Ended::of(self.starts())
     }
 
+    /// Runs it to its end, which must be a refusal with this code and this exit code.
+    #[track_caller]
+    pub fn fails_with(self, code: &str, exit: i32) -> Ended {
+        let ended = self.ends_with(exit);
+        assert!(ended.stderr.contains(&format!("error[{code}]: ")), "not {code}: {}", ended.stderr);
+        ended
+    }
+
     /// Runs it to its end, which must have this exit code.
     #[track_caller]
     pub fn ends_with(self, code: i32) -> Ended {
