@@ -12,7 +12,7 @@ use tokio_postgres::types::{ToSql, Type};
 use super::address::PostgresAddress;
 use super::connect::{check_that_it_lasts, connect};
 use super::error::PostgresError;
-use super::error::is_lost;
+use super::error::{is_canceled, is_lost};
 use super::held::{PostgresBatch, WriterHandle};
 use super::kind::Kind;
 use super::schema::{Found, IS_ALONE, TIMELINE, create, recognise};
@@ -26,7 +26,7 @@ use crate::ledger::{
     BoughtElsewhere, CopyError, HoldError, Ledger, LedgerError, OpenElsewhere, OwnerLimit, Spending, Unavailable,
 };
 
-/// How often a question is asked again whose connection broke, and after how long at first.
+/// How often a question is asked again whose connection broke or that was canceled, and after how long at first.
 const MOST_TRIES: u32 = 20;
 /// How long a question may take.
 const MOST_PATIENCE: Duration = Duration::from_mins(2);
@@ -57,7 +57,7 @@ macro_rules! ask {
             };
             let asked = tokio::time::timeout(MOST_PATIENCE, asked).await;
             match asked.unwrap_or(Err(PostgresError::Silent)) {
-                Err(PostgresError::Sql(error)) if tries < MOST_TRIES && is_lost(&error) => {
+                Err(PostgresError::Sql(error)) if tries < MOST_TRIES && (is_lost(&error) || is_canceled(&error)) => {
                     tries += 1;
                     tokio::time::sleep(BETWEEN_TRIES * tries).await;
                 }

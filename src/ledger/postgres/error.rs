@@ -119,6 +119,11 @@ pub(super) fn is_without_tables(error: &PostgresError) -> bool {
     }
 }
 
+/// Returns whether a statement was canceled: by a person, a server that shuts down, or the time limit of a statement.
+pub(super) fn is_canceled(error: &tokio_postgres::Error) -> bool {
+    error.code() == Some(&SqlState::QUERY_CANCELED)
+}
+
 /// Whether the connection is gone, or the server is going down, comes up, or has no connection to give.
 pub(super) fn is_lost(error: &tokio_postgres::Error) -> bool {
     let Some(code) = error.code() else {
@@ -126,7 +131,7 @@ pub(super) fn is_lost(error: &tokio_postgres::Error) -> bool {
             || std::error::Error::source(error).is_some_and(<dyn std::error::Error>::is::<std::io::Error>);
     };
     let is_over = *code == SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT;
-    is_over || matches!(&code.code()[..2], "08" | "57" | "53") && *code != SqlState::QUERY_CANCELED
+    is_over || matches!(&code.code()[..2], "08" | "57" | "53") && !is_canceled(error)
 }
 
 impl From<PostgresError> for Unavailable {

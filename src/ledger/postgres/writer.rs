@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::address::PostgresAddress;
 use super::batches::AtWork;
 use super::connect::{check_that_it_lasts, connect};
-use super::error::{PostgresError, is_lost, is_without_tables};
+use super::error::{PostgresError, is_canceled, is_lost, is_without_tables};
 use super::heartbeats::Heartbeats;
 use super::kind::Kind;
 use super::memory::Memory;
@@ -255,9 +255,7 @@ impl Writer {
             PostgresError::ReadOnly => self.is_enrolled,
             PostgresError::Sql(error) => {
                 let is_gone = error.code().is_none() && self.client.as_ref().is_none_or(Client::is_closed);
-                // A person or a server that shuts down cancels statements, and so does the time limit of a statement.
-                let is_canceled = error.code() == Some(&SqlState::QUERY_CANCELED);
-                is_lost(error) || is_canceled || is_gone || self.client.is_none() && self.is_enrolled
+                is_lost(error) || is_canceled(error) || is_gone || self.client.is_none() && self.is_enrolled
             }
             // Whoever was let in once waits until the others have mended what they are just changing.
             _ => self.client.is_none() && self.is_enrolled,
