@@ -54,7 +54,7 @@ impl Failure {
         let exit = if freeze.by_failover { Exit::CannotWrite } else { Exit::NotAllowed };
         let allow = format!("run `{UNFREEZE}` to allow purchases again");
         let help = if freeze.by_failover { LOOK_FIRST.to_owned() } else { allow };
-        Self::before_sending(exit, freeze.to_string()).with_help(help).with_code(RefusalCode::Frozen)
+        Self::before_sending(exit, freeze.to_string()).with_help(help)
     }
 
     /// Names the ledger in the command that unfreezes it.

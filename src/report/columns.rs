@@ -9,7 +9,7 @@ use super::row::{Row, moment};
 /// The width of a column, in characters, unless it has its own.
 const WIDTH: f64 = 12.0;
 
-/// What a column holds.
+/// The type of a column.
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
     Text,
@@ -26,7 +26,7 @@ pub(super) enum Kind {
 pub(super) struct Column {
     /// Its name in the first line.
     pub name: &'static str,
-    /// What it holds.
+    /// The type of its cells.
     pub kind: Kind,
     /// Its width in a workbook, in characters.
     pub width: f64,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// The digits of the longest integer that a [`Value`] holds exactly, `u64::MAX`, is 20 digits long.
+/// The most digits of an integer that a [`Value`] certainly holds exactly: `u64::MAX` has 20.
 const LONGEST_INTEGER: usize = 19;
 
 /// The value of a body. A byte order mark is skipped, `NaN` and `Infinity` (Python's `json.dumps`) are read as null, and integers beyond 64 bits

@@ -97,8 +97,8 @@ pub enum Refusal {
         /// The digest that was approved.
         approved: Digest,
     },
-    /// Nobody agreed to what it costs.
-    #[error("the run would cost ${cost}, and {}", if agreed.is_zero() { "nobody agreed to that".to_owned() } else { format!("agreed to was ${agreed}") })]
+    /// The cost lacks consent.
+    #[error("spending ${cost} requires consent{}", if agreed.is_zero() { String::new() } else { format!(", found consent to ${agreed}") })]
     NotAgreed {
         /// The most that it would cost.
         cost: Usd,

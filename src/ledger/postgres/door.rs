@@ -26,7 +26,7 @@ use crate::ledger::{
     BoughtElsewhere, CopyError, HoldError, Ledger, LedgerError, OpenElsewhere, OwnerLimit, Spending, Unavailable,
 };
 
-/// How often a question is asked again whose connection broke or that was canceled, and after how long at first.
+/// The most repetitions of a read after a broken connection or a cancellation.
 const MOST_TRIES: u32 = 20;
 /// How long a question may take.
 const MOST_PATIENCE: Duration = Duration::from_mins(2);

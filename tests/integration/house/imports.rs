@@ -1,4 +1,4 @@
-//! What a source file names of its own crate, as the compiler reads it.
+//! The paths of its own crate that a source file names, as the compiler reads them.
 
 use syn::visit::{self, Visit};
 use syn::{Attribute, ItemMod, ItemUse, Macro, UseTree};

@@ -174,6 +174,6 @@ fn other_names_of_tasks_are_warned_of_once() {
     });
     let here = Workspace::with_manifest(&numbered_jobs(5));
     let told = here.run(&service, &["--no-download"]).ends_with(0).stderr;
-    assert_eq!(told.matches("uses a second ID").count(), 2, "the first one, and how many: {told}");
+    assert_eq!(told.matches("uses a second ID").count(), 2, "the first one, and their count: {told}");
     assert!(told.contains("\nthe service uses a second ID for 5 tasks"), "{told}");
 }
