@@ -28,7 +28,7 @@ use crate::ledger::{
 
 /// The most repetitions of a read after a broken connection or a cancellation.
 const MOST_TRIES: u32 = 20;
-/// How long a question may take.
+/// The time limit of one read.
 const MOST_PATIENCE: Duration = Duration::from_mins(2);
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 /// For how long a runner that was declared dead is still shown.
@@ -44,8 +44,8 @@ pub struct PostgresLedger {
     writer: Arc<Mutex<Weak<WriterHandle>>>,
 }
 
-/// Asks something of one moment; the answer is `$nothing` if there is no ledger. A connection that breaks meanwhile is made anew: to ask
-/// twice costs nothing.
+/// Reads from one snapshot, or returns `$nothing` if no ledger exists. Repeats the read on a new connection after a broken one, and after a
+/// cancellation: a read changes nothing.
 macro_rules! ask {
     ($self:ident, $nothing:expr, $look:ident => $question:expr) => {{
         let mut tries = 0;

@@ -119,7 +119,7 @@ pub(super) fn is_without_tables(error: &PostgresError) -> bool {
     }
 }
 
-/// Returns whether a statement was canceled: by a person, a server that shuts down, or the time limit of a statement.
+/// Returns whether a statement was canceled: by an administrator, a server that shuts down, or the time limit of a statement.
 pub(super) fn is_canceled(error: &tokio_postgres::Error) -> bool {
     error.code() == Some(&SqlState::QUERY_CANCELED)
 }

@@ -163,7 +163,7 @@ fn a_second_name_that_is_no_good_does_not_keep_a_task_from_being_found() {
 
 /// A gateway does so for each task.
 #[test]
-fn other_names_of_tasks_are_warned_of_once() {
+fn second_ids_are_warned_of_once_and_counted() {
     let service = Service::scripted(|asked| {
         if asked.method == "POST" {
             return Answer::Well;
@@ -173,7 +173,7 @@ fn other_names_of_tasks_are_warned_of_once() {
         raw(200, &[], format!(r#"{{"id": "x-{id}", "status": "{status}"}}"#))
     });
     let here = Workspace::with_manifest(&numbered_jobs(5));
-    let told = here.run(&service, &["--no-download"]).ends_with(0).stderr;
-    assert_eq!(told.matches("uses a second ID").count(), 2, "the first one, and their count: {told}");
-    assert!(told.contains("\nthe service uses a second ID for 5 tasks"), "{told}");
+    let stderr = here.run(&service, &["--no-download"]).ends_with(0).stderr;
+    assert_eq!(stderr.matches("uses a second ID").count(), 2, "the first one, and their count: {stderr}");
+    assert!(stderr.contains("\nthe service uses a second ID for 5 tasks"), "{stderr}");
 }
