@@ -1,10 +1,9 @@
 //! `--approved`: a whole digest, or a file with the approved plan.
 
 use super::args::RunArgs;
-use super::exit::Exit;
 use super::failure::Failure;
 use super::service::service_view;
-use crate::domain::Digest;
+use crate::domain::{Digest, NoticeCode, RefusalCode};
 use crate::files::read_text;
 use crate::plan::{Approved, Plan};
 use crate::ui::{self, Terminal};
@@ -32,7 +31,7 @@ pub(super) fn approval(given: &str) -> Result<Approval, Failure> {
     if given.len() >= PART && given.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Ok(Approval::Part(given.to_owned()));
     }
-    let refused = |message: String, help: &str| Failure::before_sending(Exit::Usage, message).with_help(help);
+    let refused = |message: String, help: &str| Failure::new(RefusalCode::ApprovalInvalid, message).with_help(help);
     let json = read_text(given.as_ref(), LARGEST_PLAN).map_err(|error| {
         let message = format!("`--approved {given}` must be a digest or a saved plan; can't read a file: {error}");
         refused(message, "pass all 64 digits of the digest that `--plan` shows, or the path of a saved plan")
@@ -53,7 +52,7 @@ pub(super) fn refuse_part(part: &str, digest: &Digest) -> Failure {
     } else {
         "this plan has another digest: `--plan` shows it".to_owned()
     };
-    Failure::before_sending(Exit::Usage, message).with_help(help)
+    Failure::new(RefusalCode::ApprovalInvalid, message).with_help(help)
 }
 
 /// Warns if the run submits to another service than a saved plan names, which the digest doesn't cover. Refuses `--retake` for what was bought
@@ -67,7 +66,7 @@ pub(super) fn check(
     if let Some(named) = approved.and_then(Approved::service) {
         let now = service_view(args)?;
         if *named != now {
-            terminal.warning(&ui::other_service(named, &now));
+            terminal.warning(NoticeCode::OtherService, &ui::other_service(named, &now));
         }
     }
     let uncovered = plan.uncovered_retakes();
@@ -76,5 +75,5 @@ pub(super) fn check(
     }
     let message = format!("the approval doesn't cover retaking {}", ui::listed(&uncovered));
     let help = "leave out `--approved` to see the plan with the retake, and approve that";
-    Err(Failure::before_sending(Exit::NotAllowed, message).with_help(help))
+    Err(Failure::new(RefusalCode::PlanDiffers, message).with_help(help))
 }

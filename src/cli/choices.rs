@@ -6,14 +6,13 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::exit::Exit;
 use super::failure::Failure;
-use crate::domain::{BatchKey, Job, JobId, TaskId};
+use crate::domain::{BatchKey, Job, JobId, RefusalCode, TaskId};
 use crate::files::read_text;
 use crate::plan::{IdGlobs, InvalidGlob, Retakes};
 
 /// What shows which ids there are.
-pub(super) const LISTS_IDS: &str = "`shotlist run MANIFEST --plan -v` lists every id";
+pub(super) const LISTS_IDS: &str = "`shotlist run MANIFEST --plan -v` lists every ID";
 
 /// The largest file of choices or IDs, in bytes: 200,000 jobs with IDs, task IDs, and notes.
 const LARGEST_FILE: u64 = 64 << 20;
@@ -29,7 +28,7 @@ pub(super) enum Chosen {
 
 /// What is said of a pattern that matches nothing where there is a file of that name.
 pub(super) fn with_the_sign(option: &str, file: &str) -> String {
-    format!("there is a file of that name: `{option} @{file}` reads ids from it")
+    format!("to read IDs from the file of that name, pass `{option} @{file}`")
 }
 
 /// The choices that somebody made on the page.
@@ -76,16 +75,16 @@ impl Patterns {
     }
 
     fn add(&mut self, file: &str, meant: Chosen) -> Result<(), Failure> {
-        let refused = |why: String| Failure::before_sending(Exit::Usage, format!("@{file}: {why}"));
-        let text =
-            read_text(Path::new(file), LARGEST_FILE).map_err(|error| refused(format!("can't read it: {error}")))?;
+        let refused = |why: String| Failure::new(RefusalCode::ChoicesInvalid, format!("`@{file}`: {why}"));
+        let text = read_text(Path::new(file), LARGEST_FILE)
+            .map_err(|error| refused(format!("can't read the file: {error}")))?;
         let mut tasks = None;
         let ids = if text.trim_start().starts_with('{') {
             let choices: Choices =
-                serde_json::from_str(&text).map_err(|error| refused(format!("it holds no choices: {error}")))?;
+                serde_json::from_str(&text).map_err(|error| refused(format!("must be a file of choices: {error}")))?;
             if let Some(both) = choices.again.iter().find(|id| choices.keep.contains(id)) {
-                let failure = refused(format!("`{both}` is both kept and asked for again"));
-                return Err(failure.with_help("save the choices on the page again"));
+                let failure = refused(format!("`{both}` is both under `keep` and under `again`"));
+                return Err(failure.with_help("save the choices on the contact sheet again"));
             }
             self.about.push((file.to_owned(), BatchKey { name: choices.name, batch: choices.batch }));
             match meant {
@@ -101,10 +100,9 @@ impl Patterns {
         // Nothing would mean everything.
         if ids.is_empty() {
             return Err(match meant {
-                Chosen::Keep => refused("it names nothing that is kept".to_owned()).with_help(format!(
-                    "for what is asked for again alone, give its ids: `--select ID --retake @{file}`"
-                )),
-                Chosen::Again => refused("it names nothing that is asked for again".to_owned()),
+                Chosen::Keep => refused("`keep` is empty".to_owned())
+                    .with_help(format!("to run only the retakes, select them by ID: `--select ID --retake @{file}`")),
+                Chosen::Again => refused("`again` is empty".to_owned()),
             });
         }
         let mut seen = HashSet::new();
@@ -119,7 +117,8 @@ impl Patterns {
                     let task = tasks.remove(id.as_str()).and_then(TaskId::new);
                     // Without its task, a choice would buy another take at every run.
                     let task = task.ok_or_else(|| {
-                        refused(format!("the choice for `{id}` has no task ID")).with_help("save it on the page again")
+                        refused(format!("the choice for `{id}` has no task ID"))
+                            .with_help("save the choices on the contact sheet again")
                     })?;
                     self.chosen.push((id.clone(), task));
                 }
@@ -134,8 +133,8 @@ impl Patterns {
     pub(super) fn expect_matches(&self, option: &str, selected: &[Arc<Job>]) -> Result<(), Failure> {
         let ids: HashSet<&JobId> = selected.iter().map(|job| &job.id).collect();
         if let Some((file, id)) = self.named.iter().find(|(_, id)| !ids.contains(id)) {
-            let message = format!("{option} @{file}: `{id}` is not among the selected jobs");
-            return Err(Failure::before_sending(Exit::Usage, message).with_help(LISTS_IDS));
+            let message = format!("`{option} @{file}`: `{id}` is not among the selected jobs");
+            return Err(Failure::new(RefusalCode::NoMatch, message).with_help(LISTS_IDS));
         }
         for glob in &self.globs {
             expect_match(option, glob, selected.iter()).map_err(|failure| {
@@ -159,13 +158,19 @@ impl Patterns {
 
     /// Refuses choices that were made about something else, and ids that no job has: what somebody chose is not quietly left out.
     pub(super) fn check(&self, key: &BatchKey, jobs: &[Arc<Job>]) -> Result<(), Failure> {
-        let refused = |message: String| Failure::before_sending(Exit::Usage, message);
+        let refused = |message: String| Failure::new(RefusalCode::ChoicesInvalid, message);
         if let Some((file, other)) = self.about.iter().find(|(_, about)| about != key) {
-            let failure = refused(format!("@{file}: it is about {other}, and this is {key}"));
+            let failure = refused(format!("`@{file}` must be about `{key}`, found `{other}`"));
             return Err(failure.with_help(match (other.name == key.name, other.batch.is_empty()) {
-                (true, true) => "save the choices on the page of this batch, or take that one with --no-batch",
-                (true, false) => "save the choices on the page of this batch, or say which one is meant with --batch",
-                (false, _) => "save the choices on the page of this manifest, or name the one that they were made of",
+                (true, true) => {
+                    "save the choices on the contact sheet of this batch, or select the other batch with `--no-batch`"
+                }
+                (true, false) => {
+                    "save the choices on the contact sheet of this batch, or select the other batch with `--batch`"
+                }
+                (false, _) => {
+                    "save the choices on the contact sheet of this manifest, or run the manifest that they are about"
+                }
             }));
         }
         if self.named.is_empty() {
@@ -173,7 +178,7 @@ impl Patterns {
         }
         let known: HashSet<&JobId> = jobs.iter().map(|job| &job.id).collect();
         if let Some((file, id)) = self.named.iter().find(|(_, id)| !known.contains(id)) {
-            let failure = refused(format!("@{file}: no job has the id {id}"));
+            let failure = Failure::new(RefusalCode::NoMatch, format!("`@{file}`: no job has the ID `{id}`"));
             return Err(failure.with_help(LISTS_IDS));
         }
         Ok(())
@@ -187,10 +192,10 @@ pub(super) fn expect_match<'j>(
     mut jobs: impl Iterator<Item = &'j Arc<Job>>,
 ) -> Result<(), Failure> {
     let globs = IdGlobs::new(&[glob.to_owned()]);
-    let globs = globs.map_err(|error| Failure::before_sending(Exit::Usage, error.to_string()))?;
+    let globs = globs.map_err(|error| Failure::new(RefusalCode::OptionInvalid, error.to_string()))?;
     if jobs.any(|job| globs.has(job.id.as_str())) {
         return Ok(());
     }
-    let failure = Failure::before_sending(Exit::Usage, format!("{option} {glob}: no job matches it"));
+    let failure = Failure::new(RefusalCode::NoMatch, format!("`{option} {glob}` matches no job"));
     Err(failure.with_help(LISTS_IDS))
 }

@@ -1,31 +1,36 @@
 //! What whoever pays agrees to: on the command line, in the manifest, or asked on a terminal.
 
 use super::args::RunArgs;
-use super::exit::Exit;
 use super::failure::Failure;
-use crate::domain::{JobId, Usd};
+use crate::domain::{JobId, RefusalCode, Usd};
 use crate::plan::{IdGlobs, Plan};
 use crate::session::Consent;
-use crate::ui::{self, Terminal};
+use crate::ui::{self, Again, Terminal};
 
 /// What is agreed to about this plan, at the service with this address. Where nobody can be asked and nobody agreed, that is nothing, and the session refuses it.
-pub(super) fn ask(args: &RunArgs, plan: &Plan, service: &str, terminal: &Terminal) -> Result<Consent, Failure> {
+pub(super) fn ask(
+    args: &RunArgs,
+    plan: &Plan,
+    again: &Again,
+    service: &str,
+    terminal: &Terminal,
+) -> Result<Consent, Failure> {
     if args.manifest.sandbox {
         return Ok(Consent::default());
     }
-    let again = repurchases(args, plan, terminal)?;
-    Ok(Consent::up_to(agreed_sum(args, plan, service, terminal)?).also_again(again))
+    let repurchased = repurchases(args, plan, again, terminal)?;
+    Ok(Consent::up_to(agreed_sum(args, plan, again, service, terminal)?).also_again(repurchased))
 }
 
 /// The jobs that may be repurchased: those that `--buy-again` names, or all of them after a confirmation.
-fn repurchases(args: &RunArgs, plan: &Plan, terminal: &Terminal) -> Result<Vec<JobId>, Failure> {
+fn repurchases(args: &RunArgs, plan: &Plan, again: &Again, terminal: &Terminal) -> Result<Vec<JobId>, Failure> {
     let globs = IdGlobs::new(&args.again.buy_again)
-        .map_err(|error| Failure::before_sending(Exit::Usage, format!("`--buy-again`: {error}")))?;
+        .map_err(|error| Failure::new(RefusalCode::OptionInvalid, format!("`--buy-again`: {error}")))?;
     let jobs = || plan.repurchases.iter().map(|before| before.job.clone());
     if jobs().all(|job| globs.has(job.as_str())) {
         return Ok(jobs().collect());
     }
-    terminal.question(&ui::repurchases(plan));
+    terminal.question(&ui::repurchases(plan, again));
     if !terminal.can_ask() {
         return Ok(jobs().filter(|job| globs.has(job.as_str())).collect());
     }
@@ -35,13 +40,13 @@ fn repurchases(args: &RunArgs, plan: &Plan, terminal: &Terminal) -> Result<Vec<J
 
 /// Asks once before money is spent. What was said on the command line needs no question; a limit on the run in the
 /// manifest is consent where nobody can be asked.
-fn agreed_sum(args: &RunArgs, plan: &Plan, service: &str, terminal: &Terminal) -> Result<Usd, Failure> {
+fn agreed_sum(args: &RunArgs, plan: &Plan, again: &Again, service: &str, terminal: &Terminal) -> Result<Usd, Failure> {
     let (money, cost) = (&args.money, plan.worst_case());
     if cost.is_zero() || money.yes || money.max_cost.is_some() || money.approved.is_some() {
         return Ok(plan.most());
     }
     if terminal.can_ask() {
-        terminal.question(&ui::plan_text(plan, terminal.width(), terminal.verbosity > 0));
+        terminal.question(&ui::plan_text(plan, again, terminal.width(), terminal.verbosity > 0));
         // A wrong address is the last thing that can still be seen.
         confirmed(terminal, &format!("Spend up to ${cost} at {service}?"))?;
         return Ok(plan.most());
@@ -50,5 +55,5 @@ fn agreed_sum(args: &RunArgs, plan: &Plan, service: &str, terminal: &Terminal) -
 }
 
 fn confirmed(terminal: &Terminal, question: &str) -> Result<(), Failure> {
-    if terminal.ask(question) { Ok(()) } else { Err(Failure::before_sending(Exit::NotAllowed, "not confirmed")) }
+    if terminal.ask(question) { Ok(()) } else { Err(Failure::new(RefusalCode::NotConfirmed, "not confirmed")) }
 }

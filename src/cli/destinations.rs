@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::args::ReportArgs;
-use super::exit::Exit;
 use super::failure::Failure;
+use crate::domain::RefusalCode;
 use crate::report::{Writer, form_of};
 use crate::ui::Again;
 
@@ -13,9 +13,8 @@ pub(super) fn writer(reports: &ReportArgs, out: &Path, again: &Again) -> Result<
     let usual = Writer::usual(out).with_commands(again.commands());
     reports.report.iter().try_fold(usual, |writer, path| {
         let Some(form) = form_of(path) else {
-            let message = format!("--report {}: the extension says no form of a report", path.display());
-            let failure = Failure::before_sending(Exit::Usage, message);
-            return Err(failure.with_help("write a path that ends in .csv, .xlsx, .json or .html"));
+            let message = format!("`--report {}` must end in `.csv`, `.xlsx`, `.json`, or `.html`", path.display());
+            return Err(Failure::new(RefusalCode::OptionInvalid, message));
         };
         Ok(writer.and(path.clone(), form))
     })

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::args::AgainArgs;
 use super::exit::Exit;
-use crate::domain::{Job, JobId, Usd};
+use crate::domain::{Job, JobId, NoticeCode, Usd};
 use crate::plan::{Action, Plan};
 use crate::report::{JobState, Report};
 use crate::session::{EngineOutcome, RunEvent, StopReason};
@@ -44,7 +44,7 @@ impl Bought {
                     self.submitted.insert(job.clone());
                 }
             }
-            RunEvent::Rescue { job, price, .. } => {
+            RunEvent::TaskNotRecorded { job, price, .. } => {
                 self.rescued.insert(job.clone(), *price);
             }
             _ => {}
@@ -118,7 +118,6 @@ pub(super) fn say_what_was_not_bought_again(
             format!("`{}` buys them alone", again.command("run", &options))
         }
     };
-    terminal.failure(&format!(
-        "the run ended early: {count} of {wanted} jobs that were asked for again were not bought; {how}"
-    ));
+    let left = format!("the run ended early: {count} of {wanted} jobs to repeat were not submitted; {how}");
+    terminal.failure(NoticeCode::NotBoughtAgain, &left);
 }

@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use crate::domain::RefusalCode;
+
 /// How a command ended, from best to worst.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Exit {
@@ -30,6 +32,58 @@ pub enum Exit {
 }
 
 impl Exit {
+    /// The exit code of a refusal.
+    #[must_use]
+    pub fn of(code: RefusalCode) -> Self {
+        use RefusalCode as C;
+        match code {
+            C::AlreadyPaid | C::Frozen | C::NoConsent | C::NotConfirmed | C::OverLimit | C::PlanDiffers => {
+                Self::NotAllowed
+            }
+            C::NoClient | C::Unreachable => Self::Unreachable,
+            C::KeyRefused => Self::KeyRefused,
+            C::BatchLocked | C::OtherPlan | C::RunnerMayLive | C::TaskAssigned => Self::Busy,
+            C::FileExists
+            | C::FrozenByFailover
+            | C::LedgerDamaged
+            | C::LedgerRefuses
+            | C::LedgerUnavailable
+            | C::NotWritable => Self::CannotWrite,
+            C::ApprovalInvalid
+            | C::BillInvalid
+            | C::CatalogInvalid
+            | C::ChoicesInvalid
+            | C::KeyInvalid
+            | C::KeyMissing
+            | C::LabelUnknown
+            | C::LedgerKind
+            | C::LedgerMissing
+            | C::LedgerNotEmpty
+            | C::LedgerPrivate
+            | C::LedgerUrlInvalid
+            | C::ManifestInvalid
+            | C::ManifestMissing
+            | C::MovedOnto
+            | C::NoAssetCommand
+            | C::NoConnection
+            | C::NoMatch
+            | C::NotAReport
+            | C::NotResolvable
+            | C::OptionInvalid
+            | C::OtherAccount
+            | C::ProgramInvalid
+            | C::ReplacesInput
+            | C::SecretInRequest
+            | C::SheetInvalid
+            | C::TaskDiffers
+            | C::TaskTaken
+            | C::TaskUnconfirmed
+            | C::TopicUnknown
+            | C::UrlInvalid
+            | C::UrlMissing => Self::Usage,
+        }
+    }
+
     /// What it says, in a few words.
     #[must_use]
     pub fn meaning(self) -> &'static str {

@@ -6,14 +6,14 @@ use crate::domain::RefusalCode;
 use crate::ui::Terminal;
 
 /// Said of the money where nothing has left this machine.
-pub(super) const NOTHING_SENT: &str = "nothing was sent, and nothing was spent";
+pub(super) const NOTHING_SENT: &str = "nothing was submitted; nothing was spent";
 
 /// A command that could not do its work.
 #[derive(Debug)]
 pub(super) struct Failure {
     /// The exit code.
     pub exit: Exit,
-    /// The code of a refusal.
+    /// The code, for scripts; none if a signal ended the command.
     pub code: Option<RefusalCode>,
     /// What happened, with its causes.
     pub message: String,
@@ -25,24 +25,28 @@ pub(super) struct Failure {
 
 impl Failure {
     /// A failure before anything was sent.
-    pub(super) fn before_sending(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, code: None, message: message.into(), help: None, money: Some(NOTHING_SENT) }
+    pub(super) fn new(code: RefusalCode, message: impl Into<String>) -> Self {
+        Self { exit: Exit::of(code), code: Some(code), message: message.into(), help: None, money: Some(NOTHING_SENT) }
     }
 
     /// A failure of a command that has nothing to do with money.
-    pub(super) fn plain(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, code: None, message: message.into(), help: None, money: None }
+    pub(super) fn plain(code: RefusalCode, message: impl Into<String>) -> Self {
+        Self::new(code, message).without_money()
+    }
+
+    /// A signal that ended a command before anything was sent.
+    pub(super) fn interrupted(signal: i32, message: impl Into<String>) -> Self {
+        Self { exit: Exit::Signal(signal), code: None, message: message.into(), help: None, money: Some(NOTHING_SENT) }
+    }
+
+    /// The same of a command that has nothing to do with money.
+    pub(crate) fn without_money(self) -> Self {
+        Self { money: None, ..self }
     }
 
     /// Shows it.
     pub(super) fn show(self, terminal: &Terminal) {
-        terminal.error(self.code, &self.message, self.help.as_deref(), self.money);
-    }
-
-    /// Adds the code of a refusal.
-    #[must_use]
-    pub(super) fn with_code(self, code: RefusalCode) -> Self {
-        Self { code: Some(code), ..self }
+        terminal.error(self.code.map(RefusalCode::code), &self.message, self.help.as_deref(), self.money);
     }
 
     /// Adds how to mend it.

@@ -10,11 +10,10 @@ use super::args::{ManifestArgs, SelectArgs};
 use super::catalog::catalog;
 use super::choices::{self, LISTS_IDS, Patterns, expect_match};
 use super::environment;
-use super::exit::Exit;
 use super::failure::Failure;
-use crate::domain::Job;
+use crate::domain::{Job, RefusalCode};
 use crate::manifest::{self, Diagnostic, Loaded, Manifest, Severity, nearest};
-use crate::plan::{IdGlobs, Selection};
+use crate::plan::{IdGlobs, Selection, WarningView};
 use crate::ui::{self, Terminal};
 
 /// Where the environment names the file of the key.
@@ -42,8 +41,8 @@ pub(super) struct Chosen {
     pub selection: Selection,
     /// Its selected jobs, in manifest order.
     pub selected: Vec<Arc<Job>>,
-    /// What is worth knowing about it, in sentences, each with the job that it is about, if it is about one.
-    pub warnings: Vec<(Option<String>, String)>,
+    /// Its warnings.
+    pub warnings: Vec<WarningView>,
 }
 
 /// Loads a manifest, and shows its findings.
@@ -54,15 +53,17 @@ pub(super) fn load(
     terminal: &Terminal,
 ) -> Result<Chosen, Failure> {
     if is_sheet(&args.manifest) {
-        let what = format!("{} is a spreadsheet, and no manifest", args.manifest.display());
+        let what = format!("`{}` is a spreadsheet, not a manifest", args.manifest.display());
         let init = ui::Again::about(&args.manifest).command("init --from", &[]);
-        return Err(Failure::before_sending(Exit::Usage, what).with_help(format!("`{init}` writes a manifest for it")));
+        return Err(
+            Failure::new(RefusalCode::ManifestMissing, what).with_help(format!("write a manifest for it: `{init}`"))
+        );
     }
     let select = Patterns::read(&selection.select, choices::Chosen::Keep)?;
     let (args_of_selection, excluded) =
         (&SelectArgs { select: select.patterns(), ..selection.clone() }, &selection.exclude);
     let selection = Selection::new(&select.patterns(), &selection.exclude, &selection.tag)
-        .map_err(|error| Failure::before_sending(Exit::Usage, error.to_string()))?;
+        .map_err(|error| Failure::new(RefusalCode::OptionInvalid, error.to_string()))?;
     // Also for commands that need no key: what they print or write must not hold it.
     let from_environment = environment::variable(KEY_FILE_VARIABLE).map(PathBuf::from);
     let options = manifest::Options {
@@ -107,7 +108,12 @@ pub(super) fn load(
     for glob in excluded {
         expect_match("--exclude", glob, manifest.jobs.iter())?;
     }
-    let warnings = findings.into_iter().map(|finding| (finding.job.map(|job| job.id), finding.message)).collect();
+    let warning = |finding: Diagnostic| WarningView {
+        code: finding.rule.code(),
+        job: finding.job.map(|job| job.id),
+        message: finding.message,
+    };
+    let warnings = findings.into_iter().map(warning).collect();
     Ok(Chosen { manifest, selection, selected, warnings })
 }
 
@@ -119,29 +125,33 @@ pub(super) fn is_sheet(path: &Path) -> bool {
 
 /// Why nothing is selected: the word that matches nothing, with what it was probably meant to be.
 fn nothing_selected(said: &SelectArgs, jobs: &[Arc<Job>]) -> Failure {
-    let refused = |message: String, help: String| Failure::before_sending(Exit::Usage, message).with_help(help);
+    let refused = |message: String, help: String| Failure::new(RefusalCode::NoMatch, message).with_help(help);
     let is_used = |glob: &String| {
         IdGlobs::new(std::slice::from_ref(glob)).is_ok_and(|globs| jobs.iter().any(|job| globs.has(job.id.as_str())))
     };
     if let Some(glob) = said.select.iter().find(|glob| !is_used(glob)) {
         let help = match nearest(glob, jobs.iter().map(|job| job.id.as_str())) {
             _ if Path::new(glob).is_file() => choices::with_the_sign("--select", glob),
-            _ if glob.contains(',') => "say it once for each: --select one --select two".to_owned(),
-            Some(id) => format!("did you mean `{id}`? {LISTS_IDS}"),
+            _ if glob.contains(',') => "repeat the option for each: `--select one --select two`".to_owned(),
+            Some(id) => format!("a similar ID exists: `{id}`; {LISTS_IDS}"),
             None => LISTS_IDS.to_owned(),
         };
-        return refused(format!("--select {glob}: no job matches it"), help);
+        return refused(format!("`--select {glob}` matches no job"), help);
     }
     let tags: BTreeSet<&str> = jobs.iter().flat_map(|job| job.tags.iter().map(String::as_str)).collect();
     if let Some(tag) = said.tag.iter().find(|tag| !tags.contains(tag.as_str())) {
         let known = tags.into_iter().take(NAMED_TAGS).collect::<Vec<_>>().join(", ");
-        let help = if known.is_empty() { "no job has a tag".to_owned() } else { format!("the tags are: {known}") };
-        return refused(format!("--tag {tag}: no job has it"), help);
+        let help = if known.is_empty() {
+            "leave out `--tag`: no job has a tag".to_owned()
+        } else {
+            format!("pass one of the tags: {known}")
+        };
+        return refused(format!("`--tag {tag}` matches no job"), help);
     }
-    refused("no job matches the selection".to_owned(), LISTS_IDS.to_owned())
+    refused("the selection matches no job".to_owned(), LISTS_IDS.to_owned())
 }
 
 fn invalid(args: &ManifestArgs, errors: usize) -> Failure {
     let errors = if errors == 1 { "1 error".to_owned() } else { format!("{errors} errors") };
-    Failure::before_sending(Exit::Usage, format!("{} has {errors}", args.manifest.display()))
+    Failure::new(RefusalCode::ManifestInvalid, format!("`{}` has {errors}", args.manifest.display()))
 }

@@ -11,7 +11,7 @@ use super::args::RunArgs;
 use super::exit::Exit;
 use super::failure::Failure;
 use super::runtime;
-use crate::domain::{BatchKey, with_causes};
+use crate::domain::{BatchKey, NoticeCode, RefusalCode, with_causes};
 use crate::ledger::Ledger;
 use crate::monitor::{Ending, LedgerState, METRICS_MARK, OwnFile, Ping, Word, last_name, metrics};
 use crate::report::Report;
@@ -47,13 +47,13 @@ impl<'t> Monitors<'t> {
         let named = &args.monitors;
         let mut refused = None;
         let ping = named.ping.as_deref().map(Ping::new).transpose().unwrap_or_else(|error| {
-            refused = Some(Failure::before_sending(Exit::Usage, format!("--ping: {error}")));
+            refused = Some(Failure::new(RefusalCode::OptionInvalid, format!("`--ping`: {error}")));
             None
         });
         let mut file = |option: &str, path: Option<&Path>, mark| {
             path.map(|path| OwnFile::new(path, mark)).transpose().unwrap_or_else(|error| {
-                let failure = Failure::before_sending(Exit::CannotWrite, format!("{option}: {}", with_causes(&error)));
-                refused = Some(failure.with_help("name another file, or move that one out of the way"));
+                let failure = Failure::new(RefusalCode::FileExists, format!("`{option}`: {}", with_causes(&error)));
+                refused = Some(failure.with_help("name another file, or move that one away"));
                 None
             })
         };
@@ -193,13 +193,13 @@ impl<'t> Monitors<'t> {
         if let Err(error) = said
             && !self.has_warned.replace(true)
         {
-            self.terminal.failure(&format!("the monitor of --ping was not told: {error}"));
+            self.terminal.failure(NoticeCode::PingFailed, &format!("can't reach the monitor of `--ping`: {error}"));
         }
     }
 
     fn written(&self, what: &str, written: std::io::Result<()>) {
         if let Err(error) = written {
-            self.terminal.failure(&format!("the {what} can't be written: {error}"));
+            self.terminal.failure(NoticeCode::MonitorNotWritten, &format!("can't write the {what}: {error}"));
         }
     }
 }

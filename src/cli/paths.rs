@@ -4,9 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::args::{ManifestArgs, RunArgs};
 use super::environment;
-use super::exit::Exit;
 use super::failure::Failure;
-use crate::domain::BatchKey;
+use crate::domain::{BatchKey, RefusalCode};
 use crate::ledger::{AddressError, AnyLedger, PostgresAddress, PostgresLedger, SqliteLedger};
 use crate::manifest::is_stream;
 use crate::session::{Home, Options};
@@ -29,20 +28,19 @@ pub(super) fn ledger_of(given: Option<&Path>, manifest: &Path, sandbox: bool) ->
 pub(super) fn named_ledger(given: &Path, sandbox: bool) -> Result<AnyLedger, Failure> {
     let text = given.to_string_lossy();
     if PostgresAddress::is_nearly_one(&text) {
-        let message = "the ledger's name looks like an address, and is none of a PostgreSQL database";
-        let help = "write postgres://USER@HOST:PORT/DATABASE, or ./NAME for a file of that name";
-        return Err(Failure::before_sending(Exit::Usage, message).with_help(help));
+        let message = "`--ledger` looks like a URL, but not a PostgreSQL URL";
+        let help = "write `postgres://USER@HOST:PORT/DATABASE`, or `./NAME` for a file of that name";
+        return Err(Failure::new(RefusalCode::LedgerUrlInvalid, message).with_help(help));
     }
     let Some(address) = given.to_str().filter(|text| PostgresAddress::is_one(text)) else {
         return Ok(AnyLedger::File(if sandbox { SqliteLedger::simulated(given) } else { SqliteLedger::real(given) }));
     };
     let address = PostgresAddress::new(address, &|name| std::env::var_os(name)).map_err(|error| {
-        let failure = Failure::before_sending(Exit::Usage, error.to_string());
+        let failure = Failure::new(RefusalCode::LedgerUrlInvalid, error.to_string());
         match error {
-            AddressError::NotOne(_) => failure.with_help("write postgres://USER@HOST:PORT/DATABASE"),
-            AddressError::HasPassword => failure.with_help(
-                "leave it out, and give it in PGPASSWORD or PGPASSFILE; or give the whole address in SHOTLIST_LEDGER",
-            ),
+            AddressError::NotOne(_) => failure.with_help("write `postgres://USER@HOST:PORT/DATABASE`"),
+            AddressError::HasPassword => failure
+                .with_help("set the password in `PGPASSWORD` or `PGPASSFILE`, or the whole URL in `SHOTLIST_LEDGER`"),
             AddressError::OpenPasswordFile(_) => failure,
         }
     })?;
@@ -102,19 +100,20 @@ pub(super) fn existing_ledger(
     sandbox: bool,
 ) -> Result<AnyLedger, Failure> {
     if let Some(manifest) = manifest.filter(|manifest| !manifest.exists() && !is_stream(manifest)) {
-        let failure = Failure::plain(Exit::Usage, format!("there is no manifest {}", manifest.display()));
+        let failure =
+            Failure::plain(RefusalCode::ManifestMissing, format!("found no manifest `{}`", manifest.display()));
         return Err(failure
-            .with_help("name a manifest, or its ledger with --ledger; without either, it is the working folder's"));
+            .with_help("name a manifest, or its ledger with `--ledger`; without either, the command uses the working directory's ledger"));
     }
     let ledger = ledger_of(given, manifest.unwrap_or(Path::new("")), sandbox)?;
     if is_there(&ledger) {
         return Ok(ledger);
     }
-    let failure = Failure::plain(Exit::Usage, format!("there is no ledger at {ledger}"));
+    let failure = Failure::plain(RefusalCode::LedgerMissing, format!("found no ledger at `{ledger}`"));
     if manifest.is_some() && given.is_none() {
-        return Err(failure.with_help("nothing was bought with this manifest here yet; --sandbox is for rehearsals"));
+        return Err(failure.with_help("run the manifest first; `--sandbox` selects the simulator's ledger"));
     }
-    Err(failure.with_help("name a manifest, or the ledger with --ledger; it lies in .shotlist beside the manifest"))
+    Err(failure.with_help("name a manifest, or the ledger with `--ledger`; it is in `.shotlist` beside the manifest"))
 }
 
 fn home_of(manifest: &Path, sandbox: bool) -> Home {

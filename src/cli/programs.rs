@@ -1,9 +1,8 @@
 //! The programs that a run starts, as they were named.
 
 use super::args::ProgramArgs;
-use super::exit::Exit;
 use super::failure::Failure;
-use crate::domain::with_causes;
+use crate::domain::{RefusalCode, with_causes};
 use crate::session::{AssetCommand, Program};
 
 /// Refuses what can't be started, before anything is bought for it.
@@ -11,9 +10,8 @@ pub(super) fn check(args: &ProgramArgs) -> Result<(), Failure> {
     for (option, command) in [("--asset-command", &args.asset_command), ("--exec", &args.exec)] {
         let Some(command) = command else { continue };
         program(option, command, args)?.find().map_err(|error| {
-            let help =
-                "name a program that is there and may be executed (`chmod +x`), by its path or as one on the PATH";
-            Failure::before_sending(Exit::Usage, format!("{option}: {}", with_causes(&error))).with_help(help)
+            let help = "name an executable program, by its path or by its name on the PATH";
+            Failure::new(RefusalCode::ProgramInvalid, format!("`{option}`: {}", with_causes(&error))).with_help(help)
         })?;
     }
     Ok(())
@@ -32,7 +30,7 @@ pub(super) fn exec(args: &ProgramArgs) -> Result<Option<Program>, Failure> {
 
 fn program(option: &str, command: &str, args: &ProgramArgs) -> Result<Program, Failure> {
     Program::parse(command, args.program_timeout).map_err(|error| {
-        let help = "write a program and its arguments as for a shell; none is started, so pipes and variables go into a script";
-        Failure::before_sending(Exit::Usage, format!("{option}: {error}")).with_help(help)
+        let help = "write a program and its arguments, quoted as for a shell; put pipes and variables into a script";
+        Failure::new(RefusalCode::ProgramInvalid, format!("`{option}`: {error}")).with_help(help)
     })
 }

@@ -1,9 +1,8 @@
-//! What a refusal means at the command line: the exit code, and how to mend it.
+//! Refusals at the command line, each with its help.
 
 use std::error::Error;
 use std::path::Path;
 
-use super::exit::Exit;
 use super::failure::Failure;
 use super::paths::is_known_to_the_shell;
 use crate::domain::{Freeze, MovedOnto, RefusalCode, with_causes};
@@ -19,42 +18,38 @@ const UNFREEZE: &str = "shotlist limit set --resume";
 /// The help for tasks of another account.
 const SAME_ACCOUNT: &str =
     "use the same base URL and key; if both keys belong to one account, as after a rotation, pass `--same-account`";
-const WRITABLE: &str = "check the path, the permissions of its folder and the free space";
+/// The help for a file that can't be written.
+const WRITABLE: &str = "check the path, the permissions of its directory, and the free space";
 
 impl Failure {
     /// A ledger that can't be used.
     pub(super) fn of_ledger(error: &Unavailable) -> Self {
-        Self::before_sending(Exit::CannotWrite, with_causes(error))
-            .with_help(error.help())
-            .with_code(RefusalCode::LedgerUnavailable)
+        Self::new(RefusalCode::LedgerUnavailable, with_causes(error)).with_help(error.help())
     }
 
-    /// Something that the ledger did not take.
+    /// A change that the ledger refused.
     fn of_write(error: &LedgerError) -> Self {
-        let refused = |exit| Self::before_sending(exit, with_causes(error));
-        let failure = match error {
+        let refused = Self::new(error.code(), with_causes(error));
+        match error {
             LedgerError::Unavailable(error) => Self::of_ledger(error),
-            LedgerError::OtherPlan { .. } => refused(Exit::Busy).with_help(
-                "run the same manifest everywhere, or wait until the others have ended; prices and jobs must be the same",
-            ),
-            LedgerError::LookedAfter { .. } => {
-                refused(Exit::Busy).with_help("end that run first, or wait for it: it will say what became of the task")
+            LedgerError::OtherPlan { .. } => {
+                refused.with_help("run the same manifest with the same prices on all machines, or wait for the others")
             }
-            LedgerError::OtherAccount { .. } => refused(Exit::Usage).with_help(SAME_ACCOUNT),
-            LedgerError::SenderMayLive { .. } => refused(Exit::Busy)
-                .with_help("wait until it has ended, or until `shotlist status` calls it dead for some minutes"),
+            LedgerError::LookedAfter { .. } => refused.with_help("end that run first, or wait for it"),
+            LedgerError::OtherAccount { .. } => refused.with_help(SAME_ACCOUNT),
+            LedgerError::SenderMayLive { .. } => refused.with_help(
+                "wait until that run has ended, or until `shotlist status` has shown it as expired for 3 min",
+            ),
             LedgerError::Frozen(freeze) => Self::frozen(freeze),
-            error => Self::cannot_write(error),
-        };
-        failure.with_code(error.code())
+            _ => refused.with_help(WRITABLE),
+        }
     }
 
-    /// A ledger whose purchases are frozen: by its keeper, or by a failover after which purchases may be missing.
+    /// A ledger whose purchases are frozen: by a person, or by a failover after which purchases may be missing.
     fn frozen(freeze: &Freeze) -> Self {
-        let exit = if freeze.by_failover { Exit::CannotWrite } else { Exit::NotAllowed };
         let allow = format!("run `{UNFREEZE}` to allow purchases again");
         let help = if freeze.by_failover { LOOK_FIRST.to_owned() } else { allow };
-        Self::before_sending(exit, freeze.to_string()).with_help(help)
+        Self::new(freeze.code(), freeze.to_string()).with_help(help)
     }
 
     /// Names the ledger in the command that unfreezes it.
@@ -66,19 +61,14 @@ impl Failure {
         Self { help: self.help.map(|help| help.replace(UNFREEZE, &unfreeze)), ..self }
     }
 
-    /// A result that can't be put into its form: shotlist's own fault, the same for every command.
+    /// A result that can't be written as JSON: shotlist's own fault, the same for every command.
     pub(crate) fn of_form(error: &serde_json::Error) -> Self {
-        Self::plain(Exit::CannotWrite, format!("the result can't be written as JSON: {error}"))
+        Self::plain(RefusalCode::NotWritable, format!("can't write the result as JSON: {error}"))
     }
 
-    /// The same of a command that has nothing to do with money.
-    pub(crate) fn without_money(self) -> Self {
-        Self { money: None, ..self }
-    }
-
-    /// Something else that can't be written.
+    /// A file that can't be written.
     pub(super) fn cannot_write(error: &dyn Error) -> Self {
-        Self::before_sending(Exit::CannotWrite, with_causes(error)).with_help(WRITABLE)
+        Self::new(RefusalCode::NotWritable, with_causes(error)).with_help(WRITABLE)
     }
 }
 
@@ -108,8 +98,8 @@ impl From<HoldError> for Failure {
 
 impl From<ThroughALink> for Failure {
     fn from(link: ThroughALink) -> Self {
-        let failure = Self::before_sending(Exit::CannotWrite, with_causes(&link));
-        failure.with_help(format!("a link that you made yourself can be named: {}", link.option()))
+        let failure = Self::new(RefusalCode::NotWritable, with_causes(&link));
+        failure.with_help(format!("if the link is yours, name its target: {}", link.option()))
     }
 }
 
@@ -127,48 +117,49 @@ impl From<ConnectionError> for Failure {
 
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
-        let refused = |exit| Self::before_sending(exit, with_causes(&refusal));
-        let failure = match &refusal {
-            Refusal::Hold(HoldError::Busy { .. }) => refused(Exit::Busy)
-                .with_help("wait for it to end; what it does is in the ledger, and the next run goes on from there"),
-            Refusal::Hold(HoldError::Unavailable(error)) | Refusal::Ledger(error) => Self::of_ledger(error),
-            Refusal::Write(error) => Self::of_write(error),
-            Refusal::PrivateLedger => refused(Exit::Usage)
-                .with_help("set `SHOTLIST_LEDGER` to the database of your team, or remove `ledger: shared` from the manifest"),
-            Refusal::Moved(_) => refused(Exit::Usage)
-                .with_help("take the entry out of `moved`: both were paid for, or may have been"),
-            Refusal::KeyInRequest { .. } => refused(Exit::Usage).with_help("remove the secret from the prompt, or from the file that the manifest reads"),
-            Refusal::Replaces(_) => refused(Exit::Usage).with_help("write another `file`, or choose another directory with `--out`"),
-            Refusal::NoReport(_) => refused(Exit::Usage).with_help("name another file, or move that one away"),
-            Refusal::Files(_) => refused(Exit::CannotWrite).with_help(WRITABLE),
-            Refusal::Connection(_) => refused(Exit::Unreachable),
-            Refusal::Frozen(freeze) => Self::frozen(freeze),
-            Refusal::OverLimit { limit, .. } if limit.source.starts_with("owner.") => refused(Exit::NotAllowed)
-                .with_help("the owner raises it with `shotlist limit set`; or choose fewer jobs with --select or --tag"),
-            Refusal::OverLimit { .. } => {
-                refused(Exit::NotAllowed).with_help("raise the limit, or choose fewer jobs with --select or --tag")
+        let refused = Self::new(refusal.code(), with_causes(&refusal));
+        let help = match &refusal {
+            Refusal::Hold(HoldError::Unavailable(error)) | Refusal::Ledger(error) => return Self::of_ledger(error),
+            Refusal::Write(error) => return Self::of_write(error),
+            Refusal::Frozen(freeze) => return Self::frozen(freeze),
+            Refusal::Connection(_) | Refusal::NoConnection | Refusal::OtherKind { .. } => return refused,
+            Refusal::Hold(HoldError::Busy { .. }) => "wait for that run to end; the next run continues from the ledger",
+            Refusal::PrivateLedger => {
+                "set `SHOTLIST_LEDGER` to the database of your team, or remove `ledger: shared` from the manifest"
             }
-            Refusal::NoConnection | Refusal::OtherKind { .. } => refused(Exit::Usage),
-            Refusal::OtherAccount(_) => refused(Exit::Usage).with_help(SAME_ACCOUNT),
-            Refusal::BoughtBefore { .. } => refused(Exit::NotAllowed).with_help(
-                "pass `--buy-again GLOB` for the jobs to repurchase, follow the hint for each job above, or leave it out with `--exclude`",
-            ),
-            Refusal::NoAssetCommand { .. } => refused(Exit::Usage).with_help(
-                "give --asset-command CMD: it gets the path of a picture as its last argument, and prints the address at which the service \
-                 can fetch it",
-            ),
-            Refusal::NotApproved { .. } => refused(Exit::NotAllowed)
-                .with_help("have the plan approved as it is now, or bring back what it was; --plan --approved FILE, with a saved plan, says what differs"),
-            Refusal::NotAgreed { .. } => refused(Exit::NotAllowed)
-                .with_help("give --yes, --max-cost or --approved, or write budget.run in the manifest; --plan shows the cost"),
+            Refusal::Moved(_) => "remove the entry from `moved`: both jobs are paid for, or may be",
+            Refusal::KeyInRequest { .. } => {
+                "remove the secret from the prompt, or from the file that the manifest reads"
+            }
+            Refusal::Replaces(_) => "write another `file`, or choose another directory with `--out`",
+            Refusal::NoReport(_) => "name another file, or move that one away",
+            Refusal::Files(_) => WRITABLE,
+            Refusal::OverLimit { limit, .. } if limit.source.starts_with("owner.") => {
+                "raise the limit with `shotlist limit set`, or choose fewer jobs with `--select` or `--tag`"
+            }
+            Refusal::OverLimit { .. } => "raise the limit, or choose fewer jobs with `--select` or `--tag`",
+            Refusal::OtherAccount(_) => SAME_ACCOUNT,
+            Refusal::BoughtBefore { .. } => {
+                "pass `--buy-again GLOB` for the jobs to repurchase, follow the hint for each job above, or leave it out with `--exclude`"
+            }
+            Refusal::NoAssetCommand { .. } => {
+                "pass `--asset-command CMD`: it gets the path of an image as its last argument, and prints a URL for the service"
+            }
+            Refusal::NotApproved { .. } => {
+                "approve the plan as it is now, or restore what was approved; `--plan --approved FILE`, with a saved plan, lists the differences"
+            }
+            Refusal::NotAgreed { .. } => {
+                "pass `--yes`, `--max-cost`, or `--approved`, or set `budget.run` in the manifest; `--plan` shows the cost"
+            }
         };
-        failure.with_code(refusal.code())
+        refused.with_help(help)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::exit::Exit;
     use crate::domain::{JobId, Usd};
     use crate::plan::Limit;
 

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use super::args::{RunArgs, ServiceArgs};
 use super::environment;
-use super::exit::Exit;
 use super::failure::Failure;
-use crate::domain::with_causes;
+use crate::domain::{NoticeCode, RefusalCode, with_causes};
 use crate::plan::ServiceView;
 use crate::service::{ApiKey, Credentials, Endpoint, GatewayHeader};
 
@@ -21,47 +20,47 @@ const LARGEST_KEY_FILE: u64 = 8 * 1024;
 /// The address that the user gave.
 pub(super) fn endpoint(args: &ServiceArgs) -> Result<Endpoint, Failure> {
     let Some(base_url) = &args.base_url else {
-        let failure = Failure::before_sending(Exit::Usage, "the service's address is not set");
-        return Err(failure.with_help("give it with --base-url or SHOTLIST_BASE_URL; --sandbox needs none"));
+        let failure = Failure::new(RefusalCode::UrlMissing, "the base URL is not set");
+        return Err(failure.with_help("pass `--base-url`, or set `SHOTLIST_BASE_URL`; `--sandbox` needs none"));
     };
     Endpoint::parse(base_url, args.allow_http).map_err(|error| {
         let help = match error {
-            crate::service::InvalidEndpoint::PlainHttp(_) => "write https, or give --allow-http if you accept that",
-            crate::service::InvalidEndpoint::Versioned(_) => "leave it out",
-            _ => "write for example https://api.example.com",
+            crate::service::InvalidEndpoint::PlainHttp(_) => "write `https`, or pass `--allow-http` to accept that",
+            crate::service::InvalidEndpoint::Versioned(_) => "leave out the version",
+            _ => "write, for example, `https://api.example.com`",
         };
-        Failure::before_sending(Exit::Usage, format!("--base-url: {error}")).with_help(help)
+        Failure::new(RefusalCode::UrlInvalid, format!("`--base-url`: {error}")).with_help(help)
     })
 }
 
 /// The key that the user gave.
 pub(super) fn key(args: &ServiceArgs) -> Result<ApiKey, Failure> {
     let (text, source) = if let Some(path) = &args.api_key_file {
-        (read(path)?, format!("the key file {}", path.display()))
+        (read(path)?, format!("key file `{}`", path.display()))
     } else if let Some(text) = environment::variable(KEY_VARIABLE) {
         // What is no UTF-8 is no key either, and told as one that is none.
-        (text.to_string_lossy().into_owned(), KEY_VARIABLE.to_owned())
+        (text.to_string_lossy().into_owned(), format!("`{KEY_VARIABLE}`"))
     } else {
-        let failure = Failure::before_sending(Exit::Usage, "there is no API key");
-        return Err(failure.with_help(format!("set {KEY_VARIABLE}, or name a file with --api-key-file")));
+        let failure = Failure::new(RefusalCode::KeyMissing, "the API key is not set");
+        return Err(failure.with_help(format!("set `{KEY_VARIABLE}`, or name a file with `--api-key-file`")));
     };
     keep_out_of_dumps();
     ApiKey::new(&text).map_err(|error| {
-        let failure = Failure::before_sending(Exit::Usage, format!("{source} holds no key: {error}"));
+        let failure = Failure::new(RefusalCode::KeyInvalid, format!("{source} must contain an API key: {error}"));
         failure.with_help("copy the key again, as one line and without quotes")
     })
 }
 
 /// The key, and the headers for a gateway.
 pub(super) fn credentials(args: &ServiceArgs, key: ApiKey) -> Result<Credentials, Failure> {
-    let refused = |error: String| Failure::before_sending(Exit::Usage, format!("--header: {error}"));
+    let refused = |error: String| Failure::new(RefusalCode::OptionInvalid, format!("`--header`: {error}"));
     // A variable of several lines ends in one that is empty.
     let said = args.header.iter().filter(|header| !header.trim().is_empty());
     let headers = said.map(|header| GatewayHeader::parse(header)).collect::<Result<Vec<_>, _>>();
     let headers = headers.map_err(|error| refused(error.to_string()))?;
     let mut names = HashSet::new();
     if let Some(twice) = headers.iter().find(|header| !names.insert(header.name())) {
-        return Err(refused(format!("`{}` is given twice", twice.name())));
+        return Err(refused(format!("`{}` is set twice", twice.name())));
     }
     Ok(Credentials::new(key, headers))
 }
@@ -70,7 +69,7 @@ pub(super) fn credentials(args: &ServiceArgs, key: ApiKey) -> Result<Credentials
 fn keep_out_of_dumps() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable) {
-        tracing::warn!("can't keep the key out of core dumps: {error}");
+        tracing::warn!(code = NoticeCode::KeyUnprotected.code(), "can't keep the key out of core dumps: {error}");
     }
 }
 
@@ -95,8 +94,8 @@ pub(super) fn service_view(args: &RunArgs) -> Result<ServiceView, Failure> {
 fn read(path: &Path) -> Result<String, Failure> {
     use std::io::Read as _;
     let failure = |why: String, help: &str| {
-        let message = format!("the key file {} can't be read: {why}", path.display());
-        Failure::before_sending(Exit::Usage, message).with_help(help)
+        let message = format!("can't read key file `{}`: {why}", path.display());
+        Failure::new(RefusalCode::KeyInvalid, message).with_help(help)
     };
     let (tell, read) = std::sync::mpsc::channel();
     let from = path.to_owned();
@@ -113,8 +112,8 @@ fn read(path: &Path) -> Result<String, Failure> {
     let text = read.map_err(|error| failure(with_causes(&error), "check the path and its permissions"))?;
     if text.len() as u64 > LARGEST_KEY_FILE {
         return Err(failure(
-            "no key is as long as that".to_owned(),
-            "name the file that holds the key and nothing else",
+            format!("must have at most {LARGEST_KEY_FILE} bytes"),
+            "name a file that contains only the key",
         ));
     }
     Ok(text)
@@ -128,7 +127,8 @@ fn warn_of_readers(path: &Path, file: &std::fs::File) {
         let is_open = file.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o004 != 0);
         if is_open {
             tracing::warn!(
-                "everybody on this machine may read the key file {}: `chmod 600` mends that",
+                code = NoticeCode::KeyReadable.code(),
+                "every user of this machine can read key file `{}`: run `chmod 600` on it",
                 path.display()
             );
         }

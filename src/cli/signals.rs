@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::domain::NoticeCode;
 use crate::session::{RunEvent, Stop, StopReason};
 
 /// Signals that come within this time are one.
@@ -18,8 +19,8 @@ pub(super) async fn watch(stop: &Stop, tell: &(dyn Fn(RunEvent) + Sync)) -> i32 
     let mut signals = Signals::new();
     let first = signals.next().await;
     stop.because(StopReason::Signal(first));
-    let message = "open submissions are answered and recorded; tasks at the service can't be cancelled, and the next \
-                   run collects them; once more leaves at once";
+    let message = "responses in flight are still recorded; active tasks can't be canceled, and the next run collects \
+                   them; a second signal exits now";
     tell(RunEvent::Stopping { reason: StopReason::Signal(first), message: message.to_owned() });
     // Some senders signal the process and then its group: that is one wish, not two.
     tokio::time::sleep(ONE_WISH).await;
@@ -60,7 +61,11 @@ impl Signals {
 fn catch(kind: tokio::signal::unix::SignalKind) -> Option<tokio::signal::unix::Signal> {
     let signal = tokio::signal::unix::signal(kind);
     if let Err(error) = &signal {
-        tracing::warn!("signal {} can't be caught, and would end the run at once: {error}", kind.as_raw_value());
+        tracing::warn!(
+            code = NoticeCode::SignalIgnored.code(),
+            "can't catch signal {}, which would end the run at once: {error}",
+            kind.as_raw_value()
+        );
     }
     signal.ok()
 }
@@ -96,7 +101,10 @@ impl Signals {
 
 async fn interrupt() {
     if let Err(error) = tokio::signal::ctrl_c().await {
-        tracing::warn!("Ctrl-C can't be caught, and would end the run at once: {error}");
+        tracing::warn!(
+            code = NoticeCode::SignalIgnored.code(),
+            "can't catch Ctrl-C, which would end the run at once: {error}"
+        );
         std::future::pending::<()>().await;
     }
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use super::codes::RefusalCode;
+
 /// A freeze: the ledger allows no purchase until a person unfreezes it.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("purchases are frozen: {why}")]
@@ -17,5 +19,11 @@ impl Freeze {
     #[must_use]
     pub fn on_request(why: impl Into<Arc<str>>) -> Self {
         Self { why: why.into(), by_failover: false }
+    }
+
+    /// The code of a refusal because of it.
+    #[must_use]
+    pub fn code(&self) -> RefusalCode {
+        if self.by_failover { RefusalCode::FrozenByFailover } else { RefusalCode::Frozen }
     }
 }

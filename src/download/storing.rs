@@ -12,7 +12,7 @@ use super::digest::digest;
 use super::mp4::flaw;
 use super::part::note_path;
 use super::{Destination, FetchError, Stored};
-use crate::domain::{OutputPath, TaskId, VideoFile, hex};
+use crate::domain::{NoticeCode, OutputPath, TaskId, VideoFile, hex};
 use crate::files::{make_folders, no_link, no_links_below, open_plain, sync_folder};
 
 /// The most versions of a name. Whoever has that many has another problem.
@@ -229,7 +229,7 @@ fn forget(paths: &[PathBuf]) {
         if let Err(error) = fs::remove_file(path)
             && error.kind() != io::ErrorKind::NotFound
         {
-            tracing::warn!("{} can't be removed: {error}", path.display());
+            tracing::warn!(code = NoticeCode::FileLeft.code(), "can't remove `{}`: {error}", path.display());
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::stop::StopReason;
-use crate::domain::{AttemptId, JobId, TaskNames, Usd, VideoFile};
+use crate::domain::{AttemptId, JobId, NoticeCode, TaskNames, Usd, VideoFile};
 
 /// Something that happened.
 #[derive(Clone, PartialEq, Debug)]
@@ -101,14 +101,14 @@ pub enum RunEvent {
         price: Usd,
     },
     /// The service calls a task by another name too.
-    Named {
+    TaskAlias {
         /// The job.
         job: JobId,
         /// Both names.
         task: TaskNames,
     },
     /// A task is left at the service; the next run goes on with it.
-    Left {
+    TaskLeft {
         /// The job.
         job: JobId,
         /// Why.
@@ -126,24 +126,26 @@ pub enum RunEvent {
         message: String,
     },
     /// The service gave no usable answer; it is asked again.
-    Trouble {
+    RequestFailed {
         /// What happened.
         message: String,
     },
     /// Other runners of the batch are at something, and this one waits for them.
-    Others {
+    WaitingForRunners {
         /// How many of its tasks they look after.
         open: u32,
         /// How many they are.
         alive: u32,
     },
-    /// Something is unusual, and the run copes with it.
+    /// Something unusual that the run copes with.
     Warned {
-        /// What it is.
+        /// The code.
+        code: NoticeCode,
+        /// The description.
         message: String,
     },
     /// The service answers again.
-    Back {
+    ServiceRecovered {
         /// For how long it did not.
         after: Duration,
     },
@@ -153,7 +155,7 @@ pub enum RunEvent {
         status: String,
     },
     /// A task was made and its id could not be written down. It must reach a person.
-    Rescue {
+    TaskNotRecorded {
         /// The job.
         job: JobId,
         /// The id that would otherwise be lost.
@@ -168,6 +170,39 @@ pub enum RunEvent {
         /// In what words.
         message: String,
     },
+}
+
+impl RunEvent {
+    /// The code, for scripts.
+    #[must_use]
+    pub fn code(&self) -> NoticeCode {
+        match self {
+            Self::Started { .. } => NoticeCode::Started,
+            Self::Submitted { .. } => NoticeCode::Submitted,
+            Self::NotSent { .. } => NoticeCode::NotSent,
+            Self::Rejected { .. } => NoticeCode::Rejected,
+            Self::InDoubt { .. } => NoticeCode::InDoubt,
+            Self::Progressed { .. } => NoticeCode::Progressed,
+            Self::Completed { .. } => NoticeCode::Completed,
+            Self::ToFetch { .. } => NoticeCode::ToFetch,
+            Self::Fetched(_) => NoticeCode::Fetched,
+            Self::Executed { error: None, .. } => NoticeCode::Executed,
+            Self::Executed { error: Some(_), .. } => NoticeCode::NotExecuted,
+            Self::NotFetched { .. } => NoticeCode::NotFetched,
+            Self::Failed { .. } => NoticeCode::Failed,
+            Self::Retrying { .. } => NoticeCode::Retrying,
+            Self::TaskAlias { .. } => NoticeCode::TaskAlias,
+            Self::TaskLeft { .. } => NoticeCode::TaskLeft,
+            Self::Waiting { .. } => NoticeCode::Waiting,
+            Self::RequestFailed { .. } => NoticeCode::RequestFailed,
+            Self::WaitingForRunners { .. } => NoticeCode::WaitingForRunners,
+            Self::Warned { code, .. } => *code,
+            Self::ServiceRecovered { .. } => NoticeCode::ServiceRecovered,
+            Self::UnknownStatus { .. } => NoticeCode::UnknownStatus,
+            Self::TaskNotRecorded { .. } => NoticeCode::TaskNotRecorded,
+            Self::Stopping { .. } => NoticeCode::Stopping,
+        }
+    }
 }
 
 /// A video that is in its place.

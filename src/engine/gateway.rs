@@ -7,6 +7,7 @@ use super::echo::Echoes;
 use super::event::RunEvent;
 use super::rate_limit::RateLimit;
 use super::stop::{Stop, StopReason};
+use crate::domain::NoticeCode;
 use crate::service::Echo;
 
 /// The service, how fast it may be asked, whether it answers, and who hears of it.
@@ -29,13 +30,13 @@ impl<S> Gateway<'_, S> {
     /// A request got no answer that is of use.
     pub(super) fn failed_to_answer(&self, message: String) {
         self.connectivity.failed();
-        (self.tell)(RunEvent::Trouble { message });
+        (self.tell)(RunEvent::RequestFailed { message });
     }
 
     /// A request got an answer.
     pub(super) fn was_reached(&self) {
         if let Some(after) = self.connectivity.was_reached() {
-            (self.tell)(RunEvent::Back { after });
+            (self.tell)(RunEvent::ServiceRecovered { after });
         }
     }
 
@@ -53,7 +54,7 @@ impl<S> Gateway<'_, S> {
     /// The service said what it makes of a request.
     pub(super) fn compare(&self, request: &str, echo: &Echo) {
         if let Some(message) = self.echoes.news(request, echo) {
-            (self.tell)(RunEvent::Warned { message });
+            (self.tell)(RunEvent::Warned { code: NoticeCode::EchoDiffers, message });
         }
     }
 

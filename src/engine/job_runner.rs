@@ -220,7 +220,7 @@ impl<'r, S: VideoService, L: HeldBatch> JobRunner<'r, S, L> {
                 }
                 Some(TaskUpdate::Named(names)) => {
                     task.clone_from(&names);
-                    (self.gateway.tell)(RunEvent::Named { job: job.clone(), task: names });
+                    (self.gateway.tell)(RunEvent::TaskAlias { job: job.clone(), task: names });
                     continue;
                 }
                 Some(last) => return last,
@@ -255,7 +255,7 @@ impl<'r, S: VideoService, L: HeldBatch> JobRunner<'r, S, L> {
                 if why == LeaveReason::Deadline {
                     self.tally.past_deadline.fetch_add(1, Ordering::Relaxed);
                 }
-                (self.gateway.tell)(RunEvent::Left { job, why, said, is_endless });
+                (self.gateway.tell)(RunEvent::TaskLeft { job, why, said, is_endless });
             }
         }
     }

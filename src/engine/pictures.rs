@@ -12,7 +12,7 @@ use tokio::sync::{OnceCell, Semaphore};
 
 use super::gateway::Gateway;
 use super::stop::StopReason;
-use crate::domain::{Job, Picture, with_causes};
+use crate::domain::{Job, NoticeCode, Picture, with_causes};
 use crate::hooks::AssetCommand;
 use crate::ledger::{HeldBatch, LedgerError};
 
@@ -96,7 +96,11 @@ impl<'r, S, L: HeldBatch> Pictures<'r, S, L> {
         }
         let kept = self.ledger.keep_picture_address(&picture.sha256, &command.program.fingerprint(), address).await;
         if let Err(error) = kept {
-            tracing::warn!("the address of a picture can't be kept: {}", with_causes(&error));
+            tracing::warn!(
+                code = NoticeCode::AssetUrlNotKept.code(),
+                "can't record the URL of an image: {}",
+                with_causes(&error)
+            );
         }
     }
 }

@@ -10,6 +10,7 @@ use super::settings::Settings;
 use super::stop::StopReason;
 use super::watch::{TaskUpdate, Watch};
 use super::watched::{Ending, GRACE, Note, Pause, Watched};
+use crate::domain::NoticeCode;
 use crate::ledger::Event;
 use crate::service::VideoService;
 
@@ -40,7 +41,9 @@ impl<'e, S: VideoService> Reactions<'e, S> {
                 Note::Reached => self.gateway.was_reached(),
                 Note::Transient(message) => self.gateway.failed_to_answer(message),
                 Note::KeyRefused(message) => self.gateway.stop_because(StopReason::KeyRefused, message),
-                Note::Denied(message) => (self.gateway.tell)(RunEvent::Warned { message }),
+                Note::Denied(message) => {
+                    (self.gateway.tell)(RunEvent::Warned { code: NoticeCode::TaskDenied, message });
+                }
                 Note::UnknownWord(status) => {
                     if self.unknown.insert(status.clone()) {
                         (self.gateway.tell)(RunEvent::UnknownStatus { status });

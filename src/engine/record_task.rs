@@ -37,7 +37,11 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
             permit = None;
         }
         let rescue = || {
-            (self.gateway.tell)(RunEvent::Rescue { job: job.id.clone(), task: task.clone(), price: job.price });
+            (self.gateway.tell)(RunEvent::TaskNotRecorded {
+                job: job.id.clone(),
+                task: task.clone(),
+                price: job.price,
+            });
         };
         let mut is_late = false;
         let mut written = if let Poll::Ready(written) = polled {

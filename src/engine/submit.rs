@@ -20,7 +20,7 @@ use super::slots::{Slot, Slots, Turn};
 use super::spend_guard::SpendGuard;
 use super::stop::StopReason;
 use super::trust::{Permit, Trust};
-use crate::domain::{Account, AttemptId, Job, JobId, SendBy, ServiceError, TaskNames, with_causes};
+use crate::domain::{Account, AttemptId, Job, JobId, NoticeCode, SendBy, ServiceError, TaskNames, with_causes};
 use crate::ledger::{Approval, Event, HeldBatch, Intent, LedgerError, RunLimit, SpendLimit};
 use crate::service::{Submission, VideoService};
 
@@ -146,9 +146,8 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
                 drop(permit);
                 turn.is_over();
                 self.write(attempt, Event::Withdrawn).await;
-                let message =
-                    "the ledger answered too late to submit a job, which is tried again; is its connection slow?";
-                (self.gateway.tell)(RunEvent::Warned { message: message.to_owned() });
+                let message = "the ledger answered too late to submit a job; the run tries again".to_owned();
+                (self.gateway.tell)(RunEvent::Warned { code: NoticeCode::LedgerSlow, message });
                 continue;
             }
             // Boxed: it is large, and every job that waits would otherwise keep room for it.
@@ -270,7 +269,7 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
             LedgerError::Claimed(_) if self.ledger.is_shared() => {}
             // Another run is at this job, or was; what it does is in the ledger.
             LedgerError::Claimed(_) | LedgerError::Approved(_) => {
-                (self.gateway.tell)(RunEvent::Warned { message: error.to_string() });
+                (self.gateway.tell)(RunEvent::Warned { code: NoticeCode::JobClaimed, message: error.to_string() });
             }
             error => self.gateway.stop_because(StopReason::of_intent(error), with_causes(error)),
         }

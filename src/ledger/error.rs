@@ -164,19 +164,17 @@ impl LedgerError {
             Self::OverLimit { .. } => RefusalCode::OverLimit,
             Self::MovedOnto(_) => RefusalCode::MovedOnto,
             Self::PaidElsewhere { .. } => RefusalCode::AlreadyPaid,
-            Self::Frozen(_) => RefusalCode::Frozen,
+            Self::Frozen(freeze) => freeze.code(),
             Self::OtherPlan { .. } => RefusalCode::OtherPlan,
             Self::OtherAccount { .. } => RefusalCode::OtherAccount,
             Self::SenderMayLive { .. } => RefusalCode::RunnerMayLive,
             Self::LookedAfter { .. } => RefusalCode::TaskAssigned,
             Self::Unavailable(_) => RefusalCode::LedgerUnavailable,
             Self::Store(_) | Self::RolledBack | Self::Closed => RefusalCode::NotWritable,
-            Self::Claimed(_)
-            | Self::Approved(_)
-            | Self::TaskTaken { .. }
-            | Self::Illegal(_)
-            | Self::Later(_)
-            | Self::DeclaredDead => RefusalCode::LedgerRefuses,
+            Self::TaskTaken { .. } => RefusalCode::TaskTaken,
+            Self::Claimed(_) | Self::Approved(_) | Self::Illegal(_) | Self::Later(_) | Self::DeclaredDead => {
+                RefusalCode::LedgerRefuses
+            }
         }
     }
 }

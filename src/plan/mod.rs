@@ -19,6 +19,7 @@ mod repurchase;
 mod retake;
 mod select;
 mod service_view;
+mod statements;
 mod view;
 
 pub use approval::Approved;
@@ -35,5 +36,6 @@ pub use repurchase::{Before, Repurchase};
 pub use retake::{Retakes, SpentChoice};
 pub use select::{IdGlobs, InvalidGlob, Selection};
 pub use service_view::ServiceView;
+pub use statements::{Statement, statements};
 pub(crate) use view::by_model;
-pub use view::{ModelView, PlanView};
+pub use view::{ModelView, PlanView, WarningView};

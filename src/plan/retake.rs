@@ -41,6 +41,11 @@ pub enum SpentChoice {
     AlreadyRetaken,
 }
 
+impl SpentChoice {
+    /// Every reason.
+    pub const ALL: [Self; 3] = [Self::NotTheLastTake, Self::RetakeFailed, Self::AlreadyRetaken];
+}
+
 impl Retake<'_> {
     /// The same as a part of an unfinished retake.
     pub(super) fn within(self, begun: Option<&UnfinishedRetake>) -> Self {

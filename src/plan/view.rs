@@ -44,8 +44,19 @@ pub struct PlanView<'p> {
     pub estimate: EstimateView,
     /// What the manifest read besides itself: it may be in what is sent.
     pub inputs: &'p Inputs,
-    /// What a person should know, in sentences.
-    pub warnings: Vec<String>,
+    /// Manifest warnings, and what the plan means beside its jobs.
+    pub warnings: Vec<WarningView>,
+}
+
+/// A warning, or a fact about the whole plan.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct WarningView {
+    /// The code; `shotlist schema diagnostics` lists all of them.
+    pub code: &'static str,
+    /// The job that it is about; null if it is about more than one.
+    pub job: Option<String>,
+    /// The text, which may change between versions.
+    pub message: String,
 }
 
 /// One selected job.
@@ -182,7 +193,7 @@ impl<'p> PlanView<'p> {
     /// The view of a plan, with warnings beside it.
     ///
     /// Fails only if a request body were no JSON, which it is by its making.
-    pub fn new(plan: &'p Plan, service: ServiceView, warnings: Vec<String>) -> Result<Self, serde_json::Error> {
+    pub fn new(plan: &'p Plan, service: ServiceView, warnings: Vec<WarningView>) -> Result<Self, serde_json::Error> {
         let jobs = plan.jobs.iter().map(|planned| {
             Ok(JobView {
                 id: planned.job.id.as_str(),

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::{BatchKey, Usd};
+use crate::domain::{BatchKey, NoticeCode, Usd};
 use crate::files::{open_plain, replace};
 
 /// The longest report that is read, in bytes: a hundred thousand jobs take half of it.
@@ -69,7 +69,11 @@ fn read(path: &Path, key: &BatchKey) -> Vec<EarlierJob> {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
         Err(error) => {
-            tracing::warn!("{} can't be read, and can't tell what was bought before: {error}", path.display());
+            tracing::warn!(
+                code = NoticeCode::ReportNotRead.code(),
+                "can't read `{}` for earlier purchases: {error}",
+                path.display()
+            );
             return Vec::new();
         }
     };
@@ -77,7 +81,11 @@ fn read(path: &Path, key: &BatchKey) -> Vec<EarlierJob> {
         Ok(Earlier { name, batch, simulated: false, jobs }) if name == key.name && batch == key.batch => jobs,
         Ok(_) => Vec::new(),
         Err(error) => {
-            tracing::warn!("{} is no report, and can't tell what was bought before: {error}", path.display());
+            tracing::warn!(
+                code = NoticeCode::ReportNotRead.code(),
+                "`{}` is not a report, and is ignored: {error}",
+                path.display()
+            );
             Vec::new()
         }
     }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::row::{Row, moment};
 use super::rows::Report;
-use crate::domain::{Labels, OutputPath, Usd};
+use crate::domain::{Labels, NoticeCode, OutputPath, Usd};
 use crate::files::{no_links_below, replace};
 
 /// What IPTC calls a video that a model made (newscodes, digital source type).
@@ -53,7 +53,7 @@ fn write_one(report: &Report, row: &Row, requests: &impl Fn(&str) -> Option<Valu
     let (Some(file), Some(sha256), Some(bytes)) = (&row.file, &row.sha256, row.bytes) else { return Ok(()) };
     // A video that is called `report` would have the report beside it.
     let Ok(own) = OutputPath::stored(&format!("{file}.json")) else {
-        tracing::warn!("{file} has no description beside it: that name is the report's");
+        tracing::warn!(code = NoticeCode::SidecarName.code(), "`{file}` has no sidecar file: a report has its name");
         return Ok(());
     };
     let time = |at: Option<Timestamp>| at.map(moment);

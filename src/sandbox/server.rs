@@ -28,7 +28,7 @@ use super::refusal::{Refusal, refuse};
 use super::task::Task;
 use super::trouble::{self, Trouble};
 use crate::catalog::{Catalog, Family, Model, Severity, SizeRule};
-use crate::domain::Spec;
+use crate::domain::{NoticeCode, Spec};
 
 /// How the simulator behaves.
 #[derive(Clone, Debug)]
@@ -138,7 +138,7 @@ pub async fn start(options: Options) -> std::io::Result<Sandbox> {
         .with_state(Arc::new(shared));
     let server = tokio::spawn(async move {
         if let Err(error) = axum::serve(listener, routes).await {
-            tracing::error!("the simulator stopped: {error}");
+            tracing::error!(code = NoticeCode::SandboxStopped.code(), "the simulator stopped: {error}");
         }
     });
     Ok(Sandbox { address, server })

@@ -18,7 +18,9 @@ use super::refusal::Refusal;
 use super::reporter::Reporter;
 use super::start::Session;
 use super::unreported;
-use crate::domain::{Account, Attempt, AttemptId, AttemptState, BatchKey, History, Inputs, Job, JobId, Request, Spec};
+use crate::domain::{
+    Account, Attempt, AttemptId, AttemptState, BatchKey, History, Inputs, Job, JobId, NoticeCode, Request, Spec,
+};
 use crate::ledger::{HeldBatch as _, HoldError, Ledger, OpenElsewhere};
 use crate::plan::{OtherFolder, Plan, PlanInput, Retakes};
 use crate::report::{Writer, earlier_jobs};
@@ -57,12 +59,15 @@ pub(super) async fn take<L: Ledger>(
     keys.extend(unreported(session)?.into_iter().filter(|key| !keys.contains(key)).collect::<Vec<_>>());
     for key in keys {
         if taken.len() == MOST {
-            tracing::warn!("more than {MOST} other batches have something to collect: the next runs go on with them");
+            tracing::warn!(
+                code = NoticeCode::BatchesLeft.code(),
+                "more than {MOST} other batches to collect; the next runs collect the rest"
+            );
             break;
         }
         let held = match session.ledger.hold(&key).await {
             Err(HoldError::Busy { batch, .. }) => {
-                tracing::info!("{batch} is collected by the run that is at it");
+                tracing::info!(code = NoticeCode::CollectedElsewhere.code(), "another run collects batch `{batch}`");
                 continue;
             }
             held => held?,
@@ -146,7 +151,11 @@ pub(super) fn leave_foreign<H>(others: &[Elsewhere<H>], plan: &mut Plan, connect
     });
     if plan.collect.len() < before {
         let left = before - plan.collect.len();
-        tracing::warn!("tasks of other batches that belong to another account are left at the service: {left}");
+        tracing::warn!(
+            code = NoticeCode::AccountsLeft.code(),
+            left,
+            "skipped tasks of other accounts in other batches"
+        );
     }
 }
 

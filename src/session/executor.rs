@@ -21,7 +21,8 @@ use jiff::Timestamp;
 
 use super::elsewhere::as_bought;
 use crate::domain::{
-    Attempt, AttemptId, AttemptState, BatchKey, Executed, History, Job, JobId, TaskId, VideoFile, with_causes,
+    Attempt, AttemptId, AttemptState, BatchKey, Executed, History, Job, JobId, NoticeCode, TaskId, VideoFile,
+    with_causes,
 };
 use crate::download::{holds, is_whole};
 use crate::engine::{FetchedVideo, RunEvent, Stop, StopReason};
@@ -201,7 +202,7 @@ impl<H: HeldBatch> Executor<'_, H> {
         let (path, file) = (due.path.clone(), due.file.clone());
         if !on_a_thread(move || holds(&path, &file)).await.unwrap_or(false) {
             // Another video took its place, or somebody removed it; the next run knows more.
-            tracing::info!(job = %due.job.id, "its video is not there any more as it was fetched: no program is started");
+            tracing::info!(code = NoticeCode::HookVideoGone.code(), job = %due.job.id, "skipped `--exec`: the video is missing or changed");
             return;
         }
         let (error, line) = self.execute(&due).await;
@@ -217,10 +218,8 @@ impl<H: HeldBatch> Executor<'_, H> {
         tally.failed.fetch_add(1, Ordering::Relaxed);
         if tally.in_a_row.fetch_add(1, Ordering::Relaxed) + 1 == MOST_FAILED {
             tally.is_over.store(true, Ordering::Relaxed);
-            let message = format!(
-                "the program failed {MOST_FAILED} times in a row: it is started for no other video in this run"
-            );
-            (self.tell)(RunEvent::Warned { message });
+            let message = format!("`--exec` failed {MOST_FAILED} times in a row, and is not started again in this run");
+            (self.tell)(RunEvent::Warned { code: NoticeCode::HooksStopped, message });
         }
     }
 

@@ -17,7 +17,7 @@ use super::outcome::Outcome;
 use super::refusal::Refusal;
 use super::start::Session;
 use super::{elsewhere, limits, purchases, together};
-use crate::domain::{Account, History, with_causes};
+use crate::domain::{Account, History, NoticeCode, with_causes};
 use crate::download::{Downloader, Downloads};
 use crate::engine::{self, Engine, RunEvent, Stop};
 use crate::files::sweep;
@@ -188,7 +188,11 @@ impl<'s, L: Ledger> Ready<'s, L> {
             && let Err(error) = batch.keep_retake(None).await
         {
             // The run itself is over: the same patterns would only continue it.
-            tracing::warn!("can't record the end of the retake: {}", with_causes(&error));
+            tracing::warn!(
+                code = NoticeCode::RetakeNotEnded.code(),
+                "can't record the end of the retake: {}",
+                with_causes(&error)
+            );
         }
         // The batch stays held until its reports are written.
         let reported = reporter.write().await;

@@ -122,7 +122,7 @@ impl Refusal {
             Self::Replaces(_) => RefusalCode::ReplacesInput,
             Self::Files(_) => RefusalCode::NotWritable,
             Self::Connection(_) => RefusalCode::NoClient,
-            Self::Frozen(_) => RefusalCode::Frozen,
+            Self::Frozen(freeze) => freeze.code(),
             Self::OverLimit { .. } => RefusalCode::OverLimit,
             Self::NoConnection => RefusalCode::NoConnection,
             Self::OtherKind { .. } => RefusalCode::LedgerKind,

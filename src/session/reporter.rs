@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::domain::{BatchKey, Job, Move, MovedOnto, with_causes};
+use crate::domain::{BatchKey, Job, Move, MovedOnto, NoticeCode, with_causes};
 use crate::files::on_a_thread;
 use crate::ledger::{Ledger, Unavailable};
 use crate::report::{Report, ReportError, Writer, write_sidecars};
@@ -65,7 +65,7 @@ impl<L: Ledger> Reporter<L> {
             let report = Report::new(&key, is_simulated, jobs, history, &out);
             let written = writer.write(number, &report);
             if sidecars && let Err(error) = write_sidecars(&report) {
-                tracing::warn!("what stands beside the videos can't be written: {error}");
+                tracing::warn!(code = NoticeCode::ReportNotWritten.code(), "can't write a sidecar file: {error}");
             }
             Reported { report, written }
         });
@@ -84,8 +84,10 @@ impl<L: Ledger> Reporter<L> {
             // What goes wrong is tried again at the end of the run, where it decides the exit code.
             match self.write().await {
                 Ok(Reported { written: Ok(()), .. }) => {}
-                Ok(Reported { written: Err(error), .. }) => tracing::warn!("{}", with_causes(&error)),
-                Err(error) => tracing::warn!("{}", with_causes(&error)),
+                Ok(Reported { written: Err(error), .. }) => {
+                    tracing::warn!(code = NoticeCode::ReportNotWritten.code(), "{}", with_causes(&error));
+                }
+                Err(error) => tracing::warn!(code = NoticeCode::ReportNotWritten.code(), "{}", with_causes(&error)),
             }
             pause = PAUSE.max(start.elapsed() * SHARE);
         }

@@ -171,7 +171,7 @@ async fn wait_for_others<L: Ledger, S: VideoService>(
         }
         if told != Some(others.theirs) {
             (told, pause) = (Some(others.theirs), batch.look_again());
-            (engine.tell)(RunEvent::Others { open: others.theirs, alive: others.alive });
+            (engine.tell)(RunEvent::WaitingForRunners { open: others.theirs, alive: others.alive });
         }
         // Whoever waits for minutes asks less and less often.
         engine.stop.unless_stopping(tokio::time::sleep(pause)).await;

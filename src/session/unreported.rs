@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::path::Path;
 
+use crate::domain::NoticeCode;
 use crate::files::{open_plain, replace};
 
 /// A file in a batch's folder, with the batch value in it.
@@ -25,7 +26,7 @@ pub(super) fn unmark(folder: &Path) {
     if let Err(error) = fs::remove_file(folder.join(MARK))
         && error.kind() != ErrorKind::NotFound
     {
-        tracing::warn!("{} can't be removed: {error}", folder.join(MARK).display());
+        tracing::warn!(code = NoticeCode::FileLeft.code(), "can't remove `{}`: {error}", folder.join(MARK).display());
     }
 }
 

@@ -11,8 +11,8 @@ use unicode_width::UnicodeWidthStr as _;
 use super::page::Page;
 use super::terminal::Terminal;
 use super::wrap::wrapped;
-use crate::domain::Rule;
 use crate::domain::printable::one_line;
+use crate::domain::{NoticeCode, Rule};
 use crate::manifest::{Diagnostic, Located, Location, Severity, Sources};
 
 /// How many findings are shown, those of one rule at one place counted as one: whoever has more mends these first.
@@ -43,7 +43,7 @@ pub(crate) fn show_findings(terminal: &Terminal, findings: &[Diagnostic], source
         Terminal::problem(&renderer.render(&[render(&group, sources, width)]));
     }
     if left > 0 {
-        terminal.failure(&format!("… and {left} more findings, which are not shown"));
+        terminal.failure(NoticeCode::MoreFindings, &format!("… and {left} more findings, which are not shown"));
     }
 }
 

@@ -6,7 +6,7 @@ use crate::report::{JobState, Report};
 
 /// What a run collects of another batch, or what is in doubt there.
 #[must_use]
-pub(crate) fn open_elsewhere(other: &Elsewhere) -> String {
+pub(super) fn other_batch(other: &Elsewhere) -> String {
     let counted = |number: u32, noun: &str, rest: &str| {
         let number = usize::try_from(number).unwrap_or(usize::MAX);
         (number > 0).then(|| format!("{}{rest}", count(number, noun)))
@@ -14,16 +14,16 @@ pub(crate) fn open_elsewhere(other: &Elsewhere) -> String {
     let at_risk = format!(" in doubt (${} at risk)", other.at_risk);
     let parts = [
         counted(other.outstanding, "task", " to collect"),
-        counted(other.unfetched, "video", " to fetch"),
+        counted(other.unfetched, "video", " to download"),
         counted(other.doubtful, "submission", &at_risk),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     // One without a name is what a manifest without `batch` makes.
     let batch = match &*other.batch {
-        "" => "batch without a name".to_owned(),
-        name => format!("batch `{name}`"),
+        "" => "the unnamed batch".to_owned(),
+        name => format!("another batch, `{name}`,"),
     };
-    format!("the {batch} of earlier has {}", parts.join(", "))
+    format!("{batch} has {}", parts.join(", "))
 }
 
 /// How the jobs of another batch stand now.

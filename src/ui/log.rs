@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
-use tracing::{Event, Subscriber};
+use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::FmtContext;
 use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
@@ -73,11 +73,11 @@ where
     fn format_event(&self, _: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
         let mut fields = Fields(Vec::new());
         event.record(&mut fields);
-        let level = event.metadata().level().as_str();
+        let level = *event.metadata().level();
         if self.is_json {
-            writeln!(writer, "{}", fields.into_json(level))
+            writeln!(writer, "{}", fields.into_json(level.as_str()))
         } else {
-            writeln!(writer, "{level:>5} {}", fields.into_text())
+            writeln!(writer, "{}", fields.into_text(level))
         }
     }
 }
@@ -92,22 +92,31 @@ impl Fields {
     }
 
     fn into_json(mut self, level: &str) -> String {
-        let name = self.take("event").unwrap_or_else(|| NAMELESS.into());
+        // An event without a name of its own is named by its code.
+        let by_code = || self.0.iter().find(|(name, _)| *name == "code").and_then(|(_, code)| code.as_str());
+        let named = by_code().map_or_else(|| NAMELESS.to_owned(), |code| code.replace('-', "_"));
+        let name = self.take("event").unwrap_or_else(|| named.into());
         let head = [("ts", format!("{:.3}", Timestamp::now()).into()), ("level", level.into()), ("event", name)];
         let all = head.into_iter().chain(self.0).map(|(name, value)| format!("{}:{value}", Value::from(name)));
         format!("{{{}}}", all.collect::<Vec<_>>().join(","))
     }
 
-    /// The message, with what it does not say itself.
-    fn into_text(mut self) -> String {
-        let name = self.take("event");
+    /// The message behind its level and code, with the fields that it lacks.
+    fn into_text(mut self, level: Level) -> String {
+        let (name, code) = (self.take("event"), self.take("code"));
         let message = self.take("message");
         let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let said = message.as_ref().or(name.as_ref()).map(plain);
         // An event that has a name says all of it in its message.
         let rest = self.0.iter().filter(|_| name.is_none() || message.is_none());
         let rest = rest.map(|(name, value)| format!("{name}={}", plain(value)));
-        said.into_iter().chain(rest).collect::<Vec<_>>().join(" ")
+        let text = said.into_iter().chain(rest).collect::<Vec<_>>().join(" ");
+        match (code.as_ref().and_then(Value::as_str), level) {
+            (Some(code), Level::ERROR) => format!("error[{code}]: {text}"),
+            (Some(code), Level::WARN) => format!("warning[{code}]: {text}"),
+            (Some(_), _) => text,
+            (None, level) => format!("{level:>5} {text}"),
+        }
     }
 }
 

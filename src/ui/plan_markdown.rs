@@ -1,20 +1,20 @@
 //! The plan for a comment on a pull request.
 
-use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use indexmap::IndexMap;
+
 use super::approval::{approve, can_be_approved};
 use super::command::Again;
-use super::elsewhere::open_elsewhere;
 use super::lines::{count, span};
 use super::markdown::{escaped, hidden, no_room};
 use super::page::Page;
-use super::plan_text::{SIMULATED, action_name, cost, held, inputs, left_out, limit_in_words, pictures, spent_choices};
-use super::repurchases::bought_before;
+use super::plan_text::{action_name, cost};
+use super::statements::{details, sentence};
 use super::table::shortened;
 use crate::domain::{JobId, Usd};
-use crate::plan::{Action, Plan, Planned, by_model};
+use crate::plan::{Action, Plan, Planned, WarningView, by_model, statements};
 
 /// How a plan as Markdown begins, so that a comment that holds one can be found and replaced.
 const MARK: &str = "<!-- shotlist plan: ";
@@ -22,19 +22,18 @@ const MARK: &str = "<!-- shotlist plan: ";
 const MOST: usize = 60_000;
 /// Room behind the rows for how many are left out.
 const LAST_LINE: usize = 200;
-/// The most earlier purchases that are told, the most slips, and the most of what is open elsewhere.
-const TOLD: usize = 20;
-/// The most jobs that are named of one slip.
+/// The most items of a list.
+const LISTED: usize = 20;
+/// The most jobs that are named with one warning.
 const NAMED: usize = 5;
-/// The most characters of what is said of one slip.
-const SLIP: usize = 300;
+/// The most characters of one warning.
+const WARNING: usize = 300;
 /// More rows than this are folded away.
 const UNFOLDED: usize = 10;
 
-/// The plan as GitHub-flavoured Markdown; `warnings` are what looks like a slip, each with the job that it is about, if it is about one, and
-/// `again` is all that leads to it.
+/// The plan as GitHub-flavored Markdown, with the warnings of its manifest; `again` leads back to it.
 #[must_use]
-pub(crate) fn plan_markdown(plan: &Plan, warnings: &[(Option<String>, String)], again: &Again) -> Page {
+pub(crate) fn plan_markdown(plan: &Plan, warnings: &[WarningView], again: &Again) -> Page {
     let totals = plan.totals();
     let key = plan.key.to_string();
     let mut text = format!("{MARK}{} -->\n### Video plan: {}\n\n", hidden(&key), escaped(&key));
@@ -43,52 +42,18 @@ pub(crate) fn plan_markdown(plan: &Plan, warnings: &[(Option<String>, String)], 
         let _infallible = writeln!(text, "{line}");
     };
     put(format!("**{} to submit for ${}**, about {wall}.", count(totals.submit, "job"), totals.cost));
-    if plan.is_simulated {
-        put(format!("**This is {SIMULATED}.**"));
-    }
-    if plan.pictures() > 0 {
-        put(format!("{}.", pictures(plan.pictures())));
-    }
-    if !plan.left_out.is_empty() {
-        put(format!("{}.", left_out(plan.left_out.len())));
-    }
-    plan.frozen.iter().for_each(|freeze| put(format!("**{}**", escaped(&freeze.to_string()))));
-    for spent in spent_choices(plan) {
-        put(escaped(&spent));
-    }
-    for limit in plan.every_limit() {
-        let verdict = if plan.cost_under(limit) <= limit.left() { "Within" } else { "**Over**" };
-        put(format!("{verdict} {}.", escaped(&limit_in_words(plan, limit))));
-    }
-    if totals.in_doubt > 0 {
-        let jobs = count(totals.in_doubt, "job");
-        put(format!("**{jobs} in doubt**: ${} at risk, never sent again by itself.", totals.at_risk));
-    }
-    if totals.held > 0 {
-        put(format!("{}.", held(&totals)));
-    }
-    inputs(plan).for_each(|read| put(format!("{}.", escaped(&read))));
-    for other in plan.elsewhere.iter().take(TOLD) {
-        put(format!("{}.", escaped(&open_elsewhere(other))));
-    }
-    let slips = slips(warnings);
-    if !slips.is_empty() {
-        put("\n**Looks like a slip**:\n".to_owned());
-        slips.iter().take(TOLD).for_each(|slip| put(format!("- {slip}")));
-        if slips.len() > TOLD {
-            put(format!("- … and {} more", slips.len() - TOLD));
+    for statement in statements(plan) {
+        let sentence = escaped(&sentence(plan, &statement, again));
+        put(if statement.is_urgent() { format!("**{sentence}.**") } else { format!("{sentence}.") });
+        let details = details(plan, &statement);
+        if !details.is_empty() {
+            list(&mut put, details.iter().map(|line| escaped(line)));
         }
     }
-    if !plan.repurchases.is_empty() {
-        let (jobs, cost) = (count(plan.repurchases.len(), "job"), plan.repurchase_cost());
-        put(format!("\n**{jobs} already paid for**; repurchasing costs ${cost} and requires `--buy-again`:\n"));
-        let before = bought_before(plan);
-        for line in before.iter().take(TOLD) {
-            put(format!("- {}", escaped(line)));
-        }
-        if before.len() > TOLD {
-            put(format!("- … and {} more", before.len() - TOLD));
-        }
+    let lints = lints(warnings);
+    if !lints.is_empty() {
+        put("\n**Manifest warnings**:\n".to_owned());
+        list(&mut put, lints.into_iter());
     }
     if can_be_approved(plan) {
         put(format!("\nDigest `{}`. To buy exactly this:\n\n    {}", plan.digest(), approve(plan, again)));
@@ -131,21 +96,26 @@ pub(crate) fn plan_markdown(plan: &Plan, warnings: &[(Option<String>, String)], 
     page
 }
 
-/// What looks like a slip, each with the jobs that it is about, in the order of the first ones.
-fn slips(warnings: &[(Option<String>, String)]) -> Vec<String> {
-    let mut slips: Vec<(&str, Vec<&str>)> = Vec::new();
-    let mut places = HashMap::new();
-    for (job, message) in warnings {
-        let place = *places.entry(message).or_insert(slips.len());
-        if place == slips.len() {
-            slips.push((message, Vec::new()));
-        }
-        slips[place].1.extend(job.as_deref());
+/// Puts a list, as long as a comment may have it.
+fn list(put: &mut impl FnMut(String), items: impl ExactSizeIterator<Item = String>) {
+    let more = items.len().saturating_sub(LISTED);
+    items.take(LISTED).for_each(|item| put(format!("- {item}")));
+    if more > 0 {
+        put(format!("- … and {more} more"));
     }
-    let told = slips.into_iter().map(|(message, jobs)| {
+    put(String::new());
+}
+
+/// The warnings of the manifest, each once with its jobs, in the order of the first ones.
+fn lints(warnings: &[WarningView]) -> Vec<String> {
+    let mut lints: IndexMap<&str, Vec<&str>> = IndexMap::new();
+    for WarningView { job, message, .. } in warnings {
+        lints.entry(message).or_default().extend(job.as_deref());
+    }
+    let told = lints.into_iter().map(|(message, jobs)| {
         let more = jobs.len().saturating_sub(NAMED);
         let named: Vec<String> = jobs.iter().take(NAMED).map(|job| named_job(job)).collect();
-        let (named, message) = (named.join(", "), escaped(&shortened(message, SLIP)));
+        let (named, message) = (named.join(", "), escaped(&shortened(message, WARNING)));
         match (jobs.len(), more) {
             (0, _) => message,
             (_, 0) => format!("{named}: {message}"),
@@ -157,7 +127,7 @@ fn slips(warnings: &[(Option<String>, String)]) -> Vec<String> {
 
 /// The ID of a job; of an unselected job, it may be any string.
 fn named_job(id: &str) -> String {
-    if JobId::new(id).is_ok() { format!("`{id}`") } else { escaped(&shortened(id, SLIP)) }
+    if JobId::new(id).is_ok() { format!("`{id}`") } else { escaped(&shortened(id, WARNING)) }
 }
 
 /// The jobs of one action, as many as fit into so many bytes, and how many those are.

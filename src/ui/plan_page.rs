@@ -6,23 +6,22 @@ use std::time::Duration;
 use super::approval::{approve, can_be_approved};
 use super::command::Again;
 use super::lines::{count, span};
-use super::plan_text::{action_name, cost, told};
+use super::plan_text::{action_name, cost, stated};
 use crate::domain::Picture;
-use crate::plan::{Action, Plan, Planned};
+use crate::plan::{Action, Plan, Planned, WarningView};
 use crate::report::{Proposal, ProposalCard};
 
-/// The plan; `warnings` are what looks like a slip, each with the job that it is about, if it is about one, and `embed` gives a
-/// picture of this machine as an address that holds it, while there is room.
+/// The plan with the warnings of its manifest; `embed` gives a local image as a data URL, while there is room.
 #[must_use]
 pub(crate) fn plan_page(
     plan: &Plan,
-    warnings: &[(Option<String>, String)],
+    warnings: &[WarningView],
     again: &Again,
     mut embed: impl FnMut(&Picture) -> Option<String>,
 ) -> Proposal {
     let totals = plan.totals();
     let mut by_job: HashMap<&str, Vec<String>> = HashMap::new();
-    for (job, message) in warnings {
+    for WarningView { job, message, .. } in warnings {
         by_job.entry(job.as_deref().unwrap_or_default()).or_default().push(message.clone());
     }
     let mut pictures: BTreeMap<String, Option<String>> = BTreeMap::new();
@@ -51,7 +50,7 @@ pub(crate) fn plan_page(
         name: plan.key.name.clone(),
         batch: plan.key.batch.clone(),
         figures,
-        told: told(plan),
+        told: stated(plan, again),
         warnings: by_job.remove("").unwrap_or_default(),
         command: can_be_approved(plan).then(|| approve(plan, again)),
         cards,

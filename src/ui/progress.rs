@@ -12,7 +12,7 @@ use super::live;
 use super::page::Page;
 use super::progress_state::{ProgressState, SILENCE};
 use super::terminal::Terminal;
-use crate::domain::{Job, JobId};
+use crate::domain::{Job, JobId, NoticeCode};
 use crate::engine::{LeaveReason, RunEvent, Settings, StopReason};
 use crate::plan::Plan;
 
@@ -84,7 +84,7 @@ impl Progress {
             | RunEvent::InDoubt { job, message: said, .. }
             | RunEvent::NotFetched { job, message: said }
             | RunEvent::Failed { job, message: said }
-            | RunEvent::Left { job, said: Some(said), .. } => *said = without_prompt(said, prompt_of(job)),
+            | RunEvent::TaskLeft { job, said: Some(said), .. } => *said = without_prompt(said, prompt_of(job)),
             RunEvent::Stopping { message, .. } => {
                 for job in self.prompts.values() {
                     *message = without_prompt(message, job.spec.prompt.as_deref());
@@ -106,9 +106,9 @@ impl Progress {
     fn say_how_far(&self) {
         let sentence = self.state().sentence(Instant::now());
         if self.terminal.logs_json {
-            tracing::info!(event = "progress", message = sentence);
+            tracing::info!(code = NoticeCode::Progress.code(), message = sentence);
         } else {
-            self.terminal.note(&sentence);
+            self.terminal.note(NoticeCode::Progress, &sentence);
         }
     }
 
@@ -118,7 +118,7 @@ impl Progress {
 
     /// The same trouble again and again is told once in a while.
     fn is_worth_telling(&self, event: &RunEvent) -> bool {
-        if !matches!(event, RunEvent::Trouble { .. } | RunEvent::Waiting { .. }) {
+        if !matches!(event, RunEvent::RequestFailed { .. } | RunEvent::Waiting { .. }) {
             return true;
         }
         let mut last = self.last_trouble.lock().unwrap_or_else(PoisonError::into_inner);
@@ -134,100 +134,105 @@ impl Progress {
         live::draw(Vec::new());
         let named = self.named.load(Ordering::Relaxed);
         if named > 1 {
-            self.terminal.note(&format!("the service uses a second ID for {named} tasks"));
+            self.terminal.note(NoticeCode::TaskAlias, &format!("the service uses a second ID for {named} tasks"));
         }
     }
 
     fn say(&self, event: &RunEvent) {
-        let (terminal, again) = (&self.terminal, &self.again);
+        let (terminal, again, code) = (&self.terminal, &self.again, event.code());
         match event {
             RunEvent::Started { submit, resume, planned, fetch } => {
                 let mut text = format!("{} to submit for ${planned}", count(*submit, "job"));
                 if *fetch > 0 {
-                    text = format!("{text}, {} of earlier runs to fetch", count(*fetch, "video"));
+                    text = format!("{text}, {} to download, already paid for", count(*fetch, "video"));
                 }
                 if *resume > 0 {
-                    text = format!("{text}, {} at the service already", count(*resume, "task"));
+                    text = format!("{text}, {}", count(*resume, "active task"));
                 }
-                self.detail(&text);
+                self.detail(code, &text);
             }
             RunEvent::Submitted { job, task, price } => {
                 if terminal.verbosity > 0 {
-                    self.detail(&format!("submitted {job} (${price}) as {task}"));
+                    self.detail(code, &format!("submitted {job} (${price}) as {task}"));
                 }
             }
-            RunEvent::Completed { job } => self.detail(&format!("completed {job}")),
+            RunEvent::Completed { job } => self.detail(code, &format!("completed {job}")),
             RunEvent::Progressed { .. } | RunEvent::ToFetch { .. } => {}
             RunEvent::Fetched(video) => {
                 if terminal.verbosity > 0 {
-                    terminal.note(&format!("fetched {}, {}: {}", video.job, size(video.file.bytes), video.file.path));
+                    let (bytes, path) = (size(video.file.bytes), &video.file.path);
+                    terminal.note(code, &format!("downloaded {}, {bytes}: {path}", video.job));
                 }
             }
             RunEvent::Executed { job, error: None } => {
                 if terminal.verbosity > 0 {
-                    terminal.note(&format!("the program is done with the video of {job}"));
+                    terminal.note(code, &format!("ran `--exec` for {job}"));
                 }
             }
-            RunEvent::Executed { job, error: Some(error) } => terminal.failure(&format!(
-                "the program failed for the video of {job}, and the next run with --exec starts it again: {error}"
-            )),
-            RunEvent::NotFetched { job, message } => terminal.failure(&format!(
-                "the video of {job} could not be fetched, and the next run tries again without a charge: {message}"
-            )),
-            RunEvent::Failed { job, message } => terminal.failure(&format!("{job} failed: {message}")),
-            RunEvent::Retrying { job, price } => terminal.note(&format!("{job} is tried again, for ${price} more")),
+            RunEvent::Executed { job, error: Some(error) } => {
+                let text = format!("`--exec` failed for {job}; the next run with `--exec` repeats it: {error}");
+                terminal.failure(code, &text);
+            }
+            RunEvent::NotFetched { job, message } => {
+                let text = format!("can't download {job}; the next run tries again, free of charge: {message}");
+                terminal.failure(code, &text);
+            }
+            RunEvent::Failed { job, message } => terminal.failure(code, &format!("{job} failed: {message}")),
+            RunEvent::Retrying { job, price } => terminal.note(code, &format!("retrying {job} for another ${price}")),
             RunEvent::NotSent { job, reason } => {
-                terminal.failure(&format!("{job} was not sent, and costs nothing: {reason}"));
+                terminal.failure(code, &format!("{job} was not sent, and costs nothing: {reason}"));
             }
             RunEvent::Rejected { job, message } => {
-                terminal.failure(&format!("{job} was rejected, without a charge: {message}"));
+                terminal.failure(code, &format!("{job} was rejected, and costs nothing: {message}"));
             }
             RunEvent::InDoubt { job, message, price } => terminal.error(
-                None,
+                Some(code.code()),
                 &format!("{job} is in doubt: {message}"),
                 Some(&format!(
-                    "it is never sent again by itself. If the service has a task for it: `{}`; if it has none: `{}`",
+                    "look it up at the service; if it has a task: `{}`; if it has none: `{}`",
                     again.command("resolve", &[job.as_str(), "--task", "ID"]),
                     again.command("resolve", &[job.as_str(), "--never-created"])
                 )),
-                Some(&format!("${price} at risk: it may have been charged")),
+                Some(&format!("${price} at risk; shotlist never sends the job again by itself")),
             ),
-            RunEvent::Named { job, task } => {
+            RunEvent::TaskAlias { job, task } => {
                 // A gateway does so for each task; the JSON log has them all.
                 if self.named.fetch_add(1, Ordering::Relaxed) == 0 {
-                    terminal.warning(&format!("the service uses a second ID for the task of {job}: {task}"));
+                    terminal.warning(code, &format!("the service uses a second ID for the task of {job}: {task}"));
                 }
             }
-            RunEvent::Left { job, why, said, is_endless } => match why {
+            RunEvent::TaskLeft { job, why, said, is_endless } => match why {
                 LeaveReason::Deadline => self.say_late(job, said.as_deref(), *is_endless),
-                LeaveReason::Interrupted => self.detail(&format!("left {job} at the service")),
+                LeaveReason::Interrupted => self.detail(code, &format!("left the task of {job} active")),
                 LeaveReason::KeyRefused => {
-                    terminal.failure(&format!("{job} stays at the service: the key is refused"));
+                    terminal.failure(code, &format!("the task of {job} stays active: the service refuses the key"));
                 }
             },
             RunEvent::Waiting { wait, message } => {
                 let wait = if wait.as_secs() == 0 { String::new() } else { format!(" {}", span(*wait)) };
-                terminal.note(&format!("waiting{wait}: {message}"));
+                terminal.note(code, &format!("waiting{wait}: {message}"));
             }
-            RunEvent::Trouble { message } => terminal.warning(&format!("no answer, asking again: {message}")),
-            RunEvent::Others { open, alive } => {
+            RunEvent::RequestFailed { message } => {
+                terminal.warning(code, &format!("no usable response, trying again: {message}"));
+            }
+            RunEvent::WaitingForRunners { open, alive } => {
                 let (tasks, runners) = (count(*open as usize, "task"), count(*alive as usize, "other runner"));
-                terminal.note(&format!("waiting for {tasks} of {runners}; what one of them leaves is taken over"));
+                terminal.note(code, &format!("waiting for {tasks} of {runners}; this run takes over orphaned tasks"));
             }
-            RunEvent::Warned { message } => terminal.warning(message),
-            RunEvent::Back { after } => {
+            RunEvent::Warned { message, .. } => terminal.warning(code, message),
+            RunEvent::ServiceRecovered { after } => {
                 if *after >= SILENCE {
-                    terminal.note(&format!("the service answers again, after {}", span(*after)));
+                    terminal.note(code, &format!("the service responds again, after {}", span(*after)));
                 }
             }
-            RunEvent::UnknownStatus { status } => terminal.warning(&format!(
-                "the service says `{status}`, which its interface does not know; the task is asked about again"
-            )),
-            RunEvent::Rescue { job, task, .. } => {
+            RunEvent::UnknownStatus { status } => {
+                terminal.warning(code, &format!("the service reports the unknown state `{status}`; polling continues"));
+            }
+            RunEvent::TaskNotRecorded { job, task, .. } => {
                 let line = format!("RESCUE: the task of {job} is {task}, and the ledger does not have it yet");
                 let command = again.command("resolve", &[job.as_str(), "--task", task.id.as_str()]);
-                let help = format!("keep this line; when the ledger can be written: `{command}`");
-                terminal.error(None, &line, Some(&help), Some("the task is paid for"));
+                let help = format!("keep this line; when the ledger is writable, run `{command}`");
+                terminal.error(Some(code.code()), &line, Some(&help), Some("the task is paid for"));
                 // On both streams: one of them may go to the very disk that is full.
                 let mut page = Page::new();
                 page.line(&line);
@@ -238,49 +243,48 @@ impl Progress {
     }
 
     fn say_late(&self, job: &JobId, said: Option<&str>, is_endless: bool) {
-        let late =
-            format!("{job} took longer than the deadline: it stays at the service, and the next run goes on with it");
-        self.terminal.failure(&match said {
+        let late = format!("{job} passed its deadline; its task stays active, and the next run polls it");
+        let text = match said {
             None => late,
-            Some(said) if !is_endless => format!("{late}. The last poll brought: {said}"),
+            Some(said) if !is_endless => format!("{late}; last state: {said}"),
             Some(said) => {
                 let give_up = self.again.command("resolve", &[job.as_str(), "--lost"]);
                 format!(
-                    "{late}. The last poll brought: {said}. If its task will certainly never end, give it up: `{give_up}` (if it is \
-                     still running, buying the job again pays twice)"
+                    "{late}; last state: {said}; if the task never ends, run `{give_up}` (if it is still running, a retry pays twice)"
                 )
             }
-        });
+        };
+        self.terminal.failure(NoticeCode::TaskLeft, &text);
     }
 
     fn say_stop(&self, reason: StopReason, message: &str) {
         let what = match reason {
-            StopReason::TooManyFailures => "too much goes wrong",
-            StopReason::TooManyDoubts => "nobody knows what the service does with them",
-            StopReason::TimeBox => "the run's time is over",
-            StopReason::SpendLimit => "the limit on spending is reached",
+            StopReason::TooManyFailures => "too many failures",
+            StopReason::TooManyDoubts => "too many jobs in doubt",
+            StopReason::TimeBox => "the time limit is reached",
+            StopReason::SpendLimit => "a spend limit is reached",
             StopReason::Unreachable => "the service can't be reached",
             StopReason::KeyRefused => {
-                "the key is refused (mend SHOTLIST_API_KEY, or the file that --api-key-file names)"
+                "the service refuses the key (correct `SHOTLIST_API_KEY`, or the file of `--api-key-file`)"
             }
-            StopReason::FilesFailed => "videos can't be kept",
-            StopReason::Frozen => "the ledger allows none",
-            StopReason::PaidElsewhere => "another run paid for the same",
-            StopReason::LedgerFailed => "what is bought can't be written down",
+            StopReason::FilesFailed => "videos can't be written",
+            StopReason::Frozen => "purchases are frozen",
+            StopReason::PaidElsewhere => "another run paid for the same request",
+            StopReason::LedgerFailed => "the ledger can't be written",
             StopReason::Signal(_) => "interrupted",
         };
-        let text = format!("no more submissions, {what}: {message}");
+        let text = format!("stopped submitting, {what}: {message}");
         if matches!(reason, StopReason::Signal(_)) {
-            self.terminal.warning(&text);
+            self.terminal.warning(NoticeCode::Stopping, &text);
         } else {
-            self.terminal.failure(&text);
+            self.terminal.failure(NoticeCode::Stopping, &text);
         }
     }
 
-    /// A line that a picture makes superfluous.
-    fn detail(&self, text: &str) {
+    /// A line that a bar makes superfluous.
+    fn detail(&self, code: NoticeCode, text: &str) {
         if !self.terminal.shows_bar || self.terminal.verbosity > 0 {
-            self.terminal.note(text);
+            self.terminal.note(code, text);
         }
     }
 }
@@ -294,9 +298,9 @@ fn is_bad(event: &RunEvent) -> bool {
         | RunEvent::NotFetched { .. }
         | RunEvent::Failed { .. }
         | RunEvent::Executed { error: Some(_), .. }
-        | RunEvent::Rescue { .. }
+        | RunEvent::TaskNotRecorded { .. }
         | RunEvent::Stopping { .. } => true,
-        RunEvent::Left { why, .. } => *why != LeaveReason::Interrupted,
+        RunEvent::TaskLeft { why, .. } => *why != LeaveReason::Interrupted,
         _ => false,
     }
 }

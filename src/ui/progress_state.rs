@@ -96,16 +96,16 @@ impl ProgressState {
                 self.reserved += *price;
                 self.last_doubt = Some((job.clone(), *price));
             }
-            RunEvent::Left { .. } => self.left += 1,
+            RunEvent::TaskLeft { .. } => self.left += 1,
             RunEvent::ToFetch { .. } => self.to_fetch += 1,
             RunEvent::Fetched(_) | RunEvent::NotFetched { .. } => self.to_fetch = self.to_fetch.saturating_sub(1),
-            RunEvent::Trouble { .. } => {
+            RunEvent::RequestFailed { .. } => {
                 self.silent_since.get_or_insert(now);
             }
-            RunEvent::Back { .. } => self.silent_since = None,
+            RunEvent::ServiceRecovered { .. } => self.silent_since = None,
             _ => {}
         }
-        if matches!(event, RunEvent::Completed { .. } | RunEvent::Failed { .. } | RunEvent::Left { .. }) {
+        if matches!(event, RunEvent::Completed { .. } | RunEvent::Failed { .. } | RunEvent::TaskLeft { .. }) {
             self.running = self.running.saturating_sub(1);
         }
         if let Some(eta) = &mut self.eta {
@@ -203,7 +203,7 @@ fn look_ahead(eta: &mut Eta, event: &RunEvent, now: Instant) {
         RunEvent::Submitted { job, .. } => eta.submitted(job, now),
         RunEvent::Progressed { job, percent } => eta.progressed(job, *percent),
         RunEvent::Completed { job } | RunEvent::Failed { job, .. } => eta.ended(job, true, now),
-        RunEvent::Left { job, .. } => eta.ended(job, false, now),
+        RunEvent::TaskLeft { job, .. } => eta.ended(job, false, now),
         RunEvent::Rejected { job, .. } | RunEvent::InDoubt { job, .. } => eta.stop_waiting(job),
         _ => {}
     }
@@ -256,7 +256,7 @@ mod tests {
         );
         let later = now + Duration::from_secs(100);
         assert!(progress.sentence(later).contains("about 50 s left"), "{}", progress.sentence(later));
-        progress.note(&RunEvent::Trouble { message: "gone".into() }, now);
+        progress.note(&RunEvent::RequestFailed { message: "gone".into() }, now);
         assert!(progress.sentence(later).contains("no answer for 2 min"), "{}", progress.sentence(later));
     }
 
@@ -266,7 +266,7 @@ mod tests {
         progress.note(&RunEvent::Completed { job: id("a") }, now);
         for job in ["b", "c", "d"] {
             let why = crate::engine::LeaveReason::Interrupted;
-            progress.note(&RunEvent::Left { job: id(job), why, said: None, is_endless: false }, now);
+            progress.note(&RunEvent::TaskLeft { job: id(job), why, said: None, is_endless: false }, now);
         }
         assert_eq!(progress.bar(8), "██░░░░░░");
     }

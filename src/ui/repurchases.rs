@@ -3,41 +3,13 @@
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use super::command::quoted;
-use super::lines::count;
-use super::page::Page;
 use crate::domain::BatchKey;
 use crate::plan::{Before, Plan, Repurchase};
 
-/// The most earlier purchases that are told one by one.
+/// The most jobs that a pattern lists.
 const LISTED: usize = 20;
 /// The most jobs that are named with one.
 const NAMED: usize = 5;
-
-/// The jobs that seem to have been bought before, with what they cost, and what it takes to buy them again.
-#[must_use]
-pub(crate) fn repurchases(plan: &Plan) -> Page {
-    let (mut page, number) = (Page::new(), plan.repurchases.len());
-    if number > 0 {
-        let are = if number == 1 { "is" } else { "are" };
-        let is_sure = plan.repurchases.iter().all(|before| before.state != "in_doubt");
-        let perhaps = if is_sure { "" } else { ", or may be" };
-        page.line(format_args!(
-            "{} {are} already paid for{perhaps}; `--buy-again {}` repurchases for ${}",
-            count(number, "job"),
-            quoted(&repurchased(plan)),
-            plan.repurchase_cost()
-        ));
-    }
-    let lines = bought_before(plan);
-    for line in lines.iter().take(LISTED) {
-        page.line(format_args!("  {line}"));
-    }
-    if lines.len() > LISTED {
-        page.line(format_args!("  … and {} more", lines.len() - LISTED));
-    }
-    page
-}
 
 /// The pattern for `--buy-again` that names the repurchases of a plan, or all if they are many.
 #[must_use]
@@ -52,8 +24,7 @@ pub(crate) fn repurchased(plan: &Plan) -> String {
 }
 
 /// What was bought before, and what to do if it is the same: a line for each earlier purchase.
-#[must_use]
-pub(crate) fn bought_before(plan: &Plan) -> Vec<String> {
+pub(super) fn bought_before(plan: &Plan) -> Vec<String> {
     let mut lines: IndexMap<String, Vec<&Repurchase>> = IndexMap::new();
     for before in &plan.repurchases {
         lines.entry(described(&plan.key, "", before)).or_default().push(before);

@@ -9,8 +9,8 @@ use terminal_size::{Height, Width, terminal_size_of};
 
 use super::page::Page;
 use super::wrap::wrapped;
-use crate::domain::RefusalCode;
 use crate::domain::printable::one_line;
+use crate::domain::{NoticeCode, RefusalCode};
 
 /// How the user wants things shown, and where they go.
 #[derive(Clone, Debug)]
@@ -73,8 +73,8 @@ impl Terminal {
         let has_lost = self.has_lost_results.swap(false, Ordering::Relaxed);
         if has_lost {
             self.error(
-                None,
-                "the result could not be written to stdout",
+                Some(RefusalCode::NotWritable.code()),
+                "can't write the result to stdout",
                 Some("check the free space where it goes"),
                 None,
             );
@@ -83,39 +83,37 @@ impl Terminal {
     }
 
     /// A line for whoever looks, to stderr; not when quiet.
-    pub(crate) fn note(&self, text: &str) {
+    pub(crate) fn note(&self, code: NoticeCode, text: &str) {
         match (self.is_quiet, self.logs_json) {
             (true, _) => {}
-            (false, true) => tracing::info!(event = "note", message = text),
+            (false, true) => tracing::info!(event = "note", code = code.code(), message = text),
             (false, false) => say("", Style::new(), text, 0),
         }
     }
 
     /// A warning, to stderr; not when quiet.
-    pub(crate) fn warning(&self, text: &str) {
-        match (self.is_quiet, self.logs_json) {
-            (true, _) => {}
-            (false, true) => tracing::warn!(event = "warning", message = text),
-            (false, false) => say("warning", WARNING, text, 0),
+    pub(crate) fn warning(&self, code: NoticeCode, text: &str) {
+        if !self.is_quiet {
+            self.failure(code, text);
         }
     }
 
-    /// Something that keeps a job from being done, to stderr, also when quiet: that is what a person has to know.
-    pub(crate) fn failure(&self, text: &str) {
+    /// A warning about a job that will not be done, to stderr, also when quiet.
+    pub(crate) fn failure(&self, code: NoticeCode, text: &str) {
+        let code = code.code();
         if self.logs_json {
-            return tracing::warn!(event = "failure", message = text);
+            return tracing::warn!(event = "warning", code, message = text);
         }
-        say("warning", WARNING, text, 0);
+        say(&format!("warning[{code}]"), WARNING, text, 0);
     }
 
     /// An error, to stderr: what happened, how to mend it, what it means for the money.
-    pub(crate) fn error(&self, code: Option<RefusalCode>, message: &str, help: Option<&str>, money: Option<&str>) {
-        let code = code.map(RefusalCode::code);
+    pub(crate) fn error(&self, code: Option<&str>, message: &str, help: Option<&str>, note: Option<&str>) {
         if self.logs_json {
-            return tracing::error!(event = "error", code, message, help, money);
+            return tracing::error!(event = "error", code, message, help, note);
         }
         say(&code.map_or_else(|| "error".to_owned(), |code| format!("error[{code}]")), ERROR, message, 0);
-        for (name, text) in [("help", help), ("money", money)] {
+        for (name, text) in [("note", note), ("help", help)] {
             if let Some(text) = text {
                 say(name, HELP, text, 2);
             }
@@ -131,7 +129,7 @@ impl Terminal {
     /// What a question is about, to stderr, also when quiet: nobody can agree to what was not shown.
     pub(crate) fn question(&self, page: &Page) {
         if self.logs_json {
-            return page.as_str().lines().for_each(|line| self.failure(line));
+            return page.as_str().lines().for_each(|line| tracing::warn!(event = "question", message = line));
         }
         let fitted = columns(terminal_size_of(io::stderr())).map(|columns| page.fitted(columns.into()));
         line(fitted.as_deref().unwrap_or(page.as_str()));

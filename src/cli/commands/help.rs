@@ -5,6 +5,7 @@ use clap::CommandFactory as _;
 use crate::cli::args::{Cli, HelpArgs};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
+use crate::domain::RefusalCode;
 use crate::manifest::nearest;
 use crate::reference::{TOPICS, Topic};
 use crate::ui::{Page, Terminal};
@@ -39,8 +40,8 @@ fn unknown(words: &[String]) -> Failure {
     let topics = TOPICS.map(|topic| topic.name);
     let known: Vec<&str> = commands.chain(topics).collect();
     let help = match nearest(&said, known.iter().copied()) {
-        Some(near) => format!("did you mean `shotlist help {near}`?"),
-        None => format!("the topics are: {}; `shotlist help` lists the commands", topics.join(", ")),
+        Some(near) => format!("a similar topic exists: `shotlist help {near}`"),
+        None => format!("name a topic: {}; `shotlist help` lists the commands", topics.join(", ")),
     };
-    Failure::plain(Exit::Usage, format!("there is no command and no topic `{said}`")).with_help(help)
+    Failure::plain(RefusalCode::TopicUnknown, format!("found no command or topic `{said}`")).with_help(help)
 }

@@ -9,7 +9,7 @@ use crate::catalog::Catalog;
 use crate::cli::args::{InitArgs, SchemaOf};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
-use crate::domain::Usd;
+use crate::domain::{NoticeCode, RefusalCode, Usd};
 use crate::manifest;
 use crate::manifest::draft::{self, Draft};
 use crate::ui::{Again, Terminal};
@@ -33,7 +33,7 @@ pub(super) fn init(args: &InitArgs, terminal: &Terminal) -> Result<Exit, Failure
     };
     write_new(&file, text.as_bytes()).map_err(|error| {
         if error.kind() == std::io::ErrorKind::AlreadyExists {
-            let failure = Failure::plain(Exit::CannotWrite, format!("{} exists, and is left as it is", file.display()));
+            let failure = Failure::plain(RefusalCode::FileExists, format!("`{}` exists", file.display()));
             return failure.with_help("name another file: `shotlist init FILE`");
         }
         cannot_write(&file, &error)
@@ -45,16 +45,17 @@ pub(super) fn init(args: &InitArgs, terminal: &Terminal) -> Result<Exit, Failure
         written => written.map_err(|error| cannot_write(&schema, &error))?,
     }
     if !unused.is_empty() {
-        terminal.note(&format!("columns that are not used: {}", unused.join(", ")));
+        terminal.note(NoticeCode::ColumnsUnused, &format!("columns that are not used: {}", unused.join(", ")));
     }
     let run = |option: &str| Again::about(&file).command("run", &[option]);
-    terminal.note(&format!(
+    let wrote = format!(
         "wrote {}{}, and {SCHEMA} for editors; next: `{}`, then `{}`",
         file.display(),
         comes_to(&file),
         run("--plan"),
         run("--sandbox")
-    ));
+    );
+    terminal.note(NoticeCode::Written, &wrote);
     Ok(Exit::Done)
 }
 
@@ -68,23 +69,26 @@ fn comes_to(file: &Path) -> String {
                 if manifest.jobs.len() == 1 { "1 job".to_owned() } else { format!("{} jobs", manifest.jobs.len()) };
             format!(" ({jobs} for ${price})")
         }
-        _ => " (which has mistakes to mend: the plan names them)".to_owned(),
+        _ => " (with errors to fix: the plan lists them)".to_owned(),
     }
 }
 
 /// The manifest for a sheet, and where it goes.
 fn of_a_sheet(sheet: &Path, args: &InitArgs) -> Result<(PathBuf, Draft), Failure> {
-    let refused = |why: String| Failure::plain(Exit::Usage, why);
+    let refused = |why: String| Failure::plain(RefusalCode::SheetInvalid, why);
     let file = args.file.clone().unwrap_or_else(|| sheet.with_extension("yaml"));
     let folder = file.parent().unwrap_or(Path::new(""));
     let real = |path: &Path| {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-        path.canonicalize().map_err(|error| refused(format!("{} can't be read: {error}", path.display())))
+        path.canonicalize().map_err(|error| refused(format!("can't read `{}`: {error}", path.display())))
     };
     let name = real(sheet)?.strip_prefix(real(folder)?).ok().and_then(|inside| inside.to_str().map(str::to_owned));
     let name = name.filter(|_| sheet.file_name().and_then(OsStr::to_str).is_some()).ok_or_else(|| {
-        let outside = refused(format!("{} is not in the folder of {} or below", sheet.display(), file.display()));
-        outside.with_help("a manifest reads its own folder: write it beside the sheet, or name a FILE above it")
+        let outside =
+            refused(format!("`{}` must be in the directory of `{}` or below", sheet.display(), file.display()));
+        outside.with_help(
+            "write the manifest beside the spreadsheet, or in a directory above it: `shotlist init FILE --from SHEET`",
+        )
     })?;
     let draft = draft::draft(folder, &name, args.sheet.as_deref(), args.model.as_deref()).map_err(|error| {
         let failure = refused(error.to_string());
@@ -99,5 +103,5 @@ fn write_new(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::plain(Exit::CannotWrite, format!("{} can't be written: {error}", path.display()))
+    Failure::plain(RefusalCode::NotWritable, format!("can't write `{}`: {error}", path.display()))
 }

@@ -6,7 +6,7 @@ use crate::cli::args::{LedgerArgs, LedgerCommand};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::{paths, runtime};
-use crate::domain::with_causes;
+use crate::domain::{RefusalCode, with_causes};
 use crate::ledger::{AnyLedger, BackupError, CheckError, Contents, CopyError, SqliteLedger};
 use crate::ui::{Page, Terminal};
 
@@ -45,15 +45,21 @@ fn file(args: &LedgerArgs) -> Result<SqliteLedger, Failure> {
     match paths::ledger_of(args.ledger.as_deref(), Path::new(""), args.sandbox)? {
         AnyLedger::File(file) => Ok(file),
         AnyLedger::Server(server) => {
-            let failure = Failure::plain(Exit::Usage, format!("can't check {server}: it is a database"));
+            let failure =
+                Failure::plain(RefusalCode::OptionInvalid, format!("can't check `{server}`: it is a database"));
             Err(failure.with_help("run `shotlist ledger backup FILE`, then `shotlist ledger check --ledger FILE`"))
         }
     }
 }
 
 fn refuse(error: &CheckError) -> Failure {
-    let exit = if matches!(error, CheckError::Missing(_)) { Exit::Usage } else { Exit::CannotWrite };
-    Failure::plain(exit, with_causes(error)).with_help(error.help())
+    let code = match error {
+        CheckError::Unavailable(_) => RefusalCode::LedgerUnavailable,
+        CheckError::Missing(_) => RefusalCode::LedgerMissing,
+        CheckError::Damaged { .. } => RefusalCode::LedgerDamaged,
+        CheckError::Copy { .. } => RefusalCode::NotWritable,
+    };
+    Failure::plain(code, with_causes(error)).with_help(error.help())
 }
 
 fn not_backed_up(error: BackupError) -> Failure {
@@ -64,10 +70,12 @@ fn not_backed_up(error: BackupError) -> Failure {
 }
 
 fn not_carried(error: &CopyError) -> Failure {
-    let exit = match error {
-        CopyError::Unavailable(_) | CopyError::Damaged(_) => Exit::CannotWrite,
-        CopyError::Busy(_) => Exit::Busy,
-        CopyError::Missing(_) | CopyError::NotEmpty(_) => Exit::Usage,
+    let code = match error {
+        CopyError::Unavailable(_) => RefusalCode::LedgerUnavailable,
+        CopyError::Damaged(_) => RefusalCode::LedgerDamaged,
+        CopyError::Busy(_) => RefusalCode::BatchLocked,
+        CopyError::Missing(_) => RefusalCode::LedgerMissing,
+        CopyError::NotEmpty(_) => RefusalCode::LedgerNotEmpty,
     };
-    Failure::plain(exit, with_causes(error)).with_help(error.help())
+    Failure::plain(code, with_causes(error)).with_help(error.help())
 }

@@ -8,7 +8,7 @@ use crate::cli::args::{Amount, LimitArgs, LimitCommand, LimitSetArgs};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::{paths, runtime};
-use crate::domain::Usd;
+use crate::domain::{NoticeCode, RefusalCode, Usd};
 use crate::ledger::{AnyLedger, Ledger as _, OwnerLimit, Span};
 use crate::ui::{Page, Terminal};
 
@@ -18,7 +18,8 @@ pub(super) fn limit(args: &LimitArgs, terminal: &Terminal) -> Result<Exit, Failu
     if let (LimitCommand::Set(LimitSetArgs { resume: true, .. }), AnyLedger::File(file)) = (&args.command, &ledger)
         && !file.exists()
     {
-        let failure = Failure::plain(Exit::Usage, format!("can't unfreeze `{ledger}`: there is no such ledger"));
+        let failure =
+            Failure::plain(RefusalCode::LedgerMissing, format!("can't unfreeze `{ledger}`: found no ledger there"));
         return Err(failure.with_help("pass the ledger of the refused run with `--ledger`"));
     }
     let done = runtime::block_on(async {
@@ -26,7 +27,8 @@ pub(super) fn limit(args: &LimitArgs, terminal: &Terminal) -> Result<Exit, Failu
             let is_begun = matches!(&ledger, AnyLedger::File(file) if !file.exists());
             change(&ledger, set).await?;
             if is_begun && let AnyLedger::File(file) = &ledger {
-                terminal.note(&format!("{} was begun: these limits hold for runs that use it", file.path().display()));
+                let begun = format!("created ledger `{}`; the limits apply to runs that use it", file.path().display());
+                terminal.note(NoticeCode::LedgerBegun, &begun);
             }
             if terminal.is_quiet {
                 return Ok(());
@@ -57,8 +59,8 @@ async fn change(ledger: &AnyLedger, set: &LimitSetArgs) -> Result<(), Failure> {
     }
     let Some(slots) = set.slots else { return Ok(()) };
     let AnyLedger::Server(server) = ledger else {
-        let failure = Failure::plain(Exit::Usage, "--slots is about runners that share a ledger on PostgreSQL");
-        return Err(failure.with_help("on one machine, --concurrency says how many tasks a run may have"));
+        let failure = Failure::plain(RefusalCode::OptionInvalid, "`--slots` requires a ledger on PostgreSQL");
+        return Err(failure.with_help("pass `--concurrency` to each run instead"));
     };
     Ok(server.set_slots(slots.0).await?)
 }

@@ -8,6 +8,7 @@ use clap::CommandFactory as _;
 use crate::cli::args::{Cli, ManArgs};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
+use crate::domain::{NoticeCode, RefusalCode};
 use crate::files::{make_folders, replace};
 use crate::reference::TOPICS;
 use crate::ui::{Page, Terminal};
@@ -18,10 +19,10 @@ pub(super) fn write(args: &ManArgs, terminal: &Terminal) -> Result<Exit, Failure
     program.build();
     let Some(folder) = &args.dir else {
         if std::io::stdout().is_terminal() {
-            let failure = Failure::plain(Exit::Usage, "a man page is no text for a terminal");
-            return Err(
-                failure.with_help("`shotlist man DIR` writes all of them; `shotlist man | man -l -` shows the first")
-            );
+            let failure = Failure::plain(RefusalCode::OptionInvalid, "a man page can't be printed on a terminal");
+            return Err(failure.with_help(
+                "write all pages with `shotlist man DIR`, or show the first with `shotlist man | man -l -`",
+            ));
         }
         terminal.result(&Page::own(page(&program, "shotlist")));
         return Ok(Exit::Done);
@@ -32,10 +33,11 @@ pub(super) fn write(args: &ManArgs, terminal: &Terminal) -> Result<Exit, Failure
     for (name, section, text) in &pages {
         let path = folder.join(format!("man{section}")).join(format!("{name}.{section}"));
         write_page(&path, text).map_err(|error| {
-            Failure::plain(Exit::CannotWrite, format!("{} can't be written: {error}", path.display()))
+            Failure::plain(RefusalCode::NotWritable, format!("can't write `{}`: {error}", path.display()))
         })?;
     }
-    terminal.note(&format!("wrote {} pages; to read one: man -M {} shotlist", pages.len(), folder.display()));
+    let wrote = format!("wrote {} pages; read one with `man -M {} shotlist`", pages.len(), folder.display());
+    terminal.note(NoticeCode::Written, &wrote);
     Ok(Exit::Done)
 }
 

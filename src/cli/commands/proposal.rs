@@ -7,16 +7,16 @@ use crate::cli::failure::Failure;
 use crate::cli::pictures;
 use crate::cli::service::service_view;
 use crate::cli::wanted::wanted;
-use crate::plan::{Approved, Plan, PlanView};
+use crate::plan::{Approved, Plan, PlanView, WarningView, statements};
 use crate::report::write_proposal;
 use crate::session::Refusal;
 use crate::ui::{self, Again, Page};
 
 impl Run<'_> {
-    pub(super) fn show(&self, plan: &Plan, warnings: Vec<(Option<String>, String)>) -> Result<Exit, Failure> {
+    pub(super) fn show(&self, plan: &Plan, mut warnings: Vec<WarningView>) -> Result<Exit, Failure> {
         let page = match self.args.money.format {
             PlanFormat::Text => {
-                let mut page = ui::plan_text(plan, self.terminal.width(), self.terminal.verbosity > 0);
+                let mut page = ui::plan_text(plan, &self.again, self.terminal.width(), self.terminal.verbosity > 0);
                 // What came before an approval is not what comes before the next one.
                 if self.approved().is_none() {
                     page.add(&ui::to_approve(plan, &self.in_full(plan)));
@@ -32,22 +32,12 @@ impl Run<'_> {
                 Page::own(String::from_utf8_lossy(&page).into_owned())
             }
             PlanFormat::Json => {
-                let bought = ui::bought_before(plan);
-                let fetch = plan.totals().fetch;
-                let missing = (fetch > 0).then(|| ui::to_fetch(fetch));
-                let elsewhere = plan.elsewhere.iter().map(ui::open_elsewhere);
-                let pictures = (plan.pictures() > 0).then(|| ui::pictures(plan.pictures()));
-                let warnings = warnings
-                    .into_iter()
-                    .map(|(_, message)| message)
-                    .chain(plan.frozen.iter().map(ToString::to_string))
-                    .chain(pictures)
-                    .chain(ui::spent_choices(plan))
-                    .chain(plan.unfinished_retake.as_ref().map(ui::unfinished_retake))
-                    .chain(bought)
-                    .chain(missing)
-                    .chain(elsewhere);
-                let view = PlanView::new(plan, service_view(self.args)?, warnings.collect());
+                for statement in statements(plan) {
+                    let warning = |message| WarningView { code: statement.code().code(), job: None, message };
+                    warnings.push(warning(ui::sentence(plan, &statement, &self.again)));
+                    warnings.extend(ui::details(plan, &statement).into_iter().map(warning));
+                }
+                let view = PlanView::new(plan, service_view(self.args)?, warnings);
                 let json = view.and_then(|view| Page::json(&view));
                 json.map_err(|error| Failure::of_form(&error))?
             }

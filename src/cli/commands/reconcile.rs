@@ -12,7 +12,7 @@ use crate::cli::args::ReconcileArgs;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::{paths, runtime};
-use crate::domain::{BatchKey, hex};
+use crate::domain::{BatchKey, NoticeCode, RefusalCode, hex};
 use crate::files::read_at_most;
 use crate::ledger::{AnyLedger, Event, HeldBatch as _, Ledger as _};
 use crate::ui::{self, Again, Terminal};
@@ -25,15 +25,16 @@ const LARGEST_BILL: u64 = 512 << 20;
 
 /// Says where bill and ledger differ; with `--apply`, writes down what the bill settles.
 pub(super) fn reconcile(args: &ReconcileArgs, terminal: &Terminal) -> Result<Exit, Failure> {
-    let usage = |message: String| Failure::plain(Exit::Usage, message);
-    let unread = |why: String| usage(format!("the bill {}: {why}", args.bill.display()));
-    let bytes = read_at_most(&args.bill, LARGEST_BILL).map_err(|error| unread(format!("can't read it: {error}")))?;
+    let unread =
+        |why: String| Failure::plain(RefusalCode::BillInvalid, format!("bill `{}`: {why}", args.bill.display()));
+    let bytes =
+        read_at_most(&args.bill, LARGEST_BILL).map_err(|error| unread(format!("can't read the file: {error}")))?;
     let columns = Columns { task: &args.task, usd: &args.usd, time: args.time.as_deref() };
     let bill = read(&bytes, &columns).map_err(|error| {
         let failure = unread(error.to_string());
         match error {
             BillError::NoColumn(..) => {
-                failure.with_help("name the columns as the first line of the bill has them: --task COLUMN --usd COLUMN")
+                failure.with_help("name the columns as in the first line of the bill: `--task COLUMN --usd COLUMN`")
             }
             _ => failure,
         }
@@ -48,7 +49,7 @@ pub(super) fn reconcile(args: &ReconcileArgs, terminal: &Terminal) -> Result<Exi
     if args.apply {
         apply(&bill, &comparison, &ledger, &source(&args.bill, &bytes), terminal)?;
     } else if comparison.settled().next().is_some() {
-        terminal.note("nothing was written: --apply writes what the bill settles into the ledger");
+        terminal.note(NoticeCode::BillNotApplied, "nothing was recorded; `--apply` records what the bill settles");
     }
     let is_whole = bill.unread.is_empty() && bill.others.is_empty();
     Ok(if comparison.agrees() && is_whole { Exit::Done } else { Exit::SomeFailed })
@@ -58,15 +59,20 @@ pub(super) fn reconcile(args: &ReconcileArgs, terminal: &Terminal) -> Result<Exi
 fn period(args: &ReconcileArgs) -> Result<Period, Failure> {
     let start = |day: Date| {
         let start = day.to_zoned(TimeZone::system());
-        start.map(|start| start.timestamp()).map_err(|error| Failure::plain(Exit::Usage, error.to_string()))
+        start
+            .map(|start| start.timestamp())
+            .map_err(|error| Failure::plain(RefusalCode::OptionInvalid, error.to_string()))
     };
     let (Some(since), Some(until)) = (args.since, args.until) else {
         return Ok(Period { from: Timestamp::MIN, to: Timestamp::MAX, is_said: false });
     };
     if until < since {
-        return Err(Failure::plain(Exit::Usage, format!("--until {until} is before --since {since}")));
+        return Err(Failure::plain(
+            RefusalCode::OptionInvalid,
+            format!("`--until {until}` is before `--since {since}`"),
+        ));
     }
-    let behind = until.tomorrow().map_err(|error| Failure::plain(Exit::Usage, error.to_string()))?;
+    let behind = until.tomorrow().map_err(|error| Failure::plain(RefusalCode::OptionInvalid, error.to_string()))?;
     // No bill has what is yet to be charged.
     Ok(Period { from: start(since)?, to: start(behind)?.min(Timestamp::now()), is_said: true })
 }
@@ -100,8 +106,10 @@ fn apply(
     terminal: &Terminal,
 ) -> Result<(), Failure> {
     if !bill.unread.is_empty() {
-        let message = "nothing was written: some lines of the bill can't be read, and what they say is unknown";
-        return Err(Failure::plain(Exit::Usage, message).with_help("mend those lines, or have the bill made anew"));
+        let message = "can't apply the bill: some of its lines can't be read";
+        return Err(
+            Failure::plain(RefusalCode::BillInvalid, message).with_help("fix those lines, or export the bill again")
+        );
     }
     let mut settled: Vec<(&Matched<'_>, bool)> = comparison.settled().collect();
     settled.sort_by_key(|(matched, _)| (matched.batch, matched.attempt.id));
@@ -119,7 +127,7 @@ fn apply(
         Ok(())
     });
     if written > 0 {
-        terminal.note(&format!("written into the ledger, from {source}: {written}"));
+        terminal.note(NoticeCode::BillApplied, &format!("recorded from {source}: {written}"));
     }
     done.map_err(Failure::without_money)
 }

@@ -12,7 +12,9 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::manifest::{Wanted, load};
 use crate::cli::{paths, runtime};
-use crate::domain::{Attempt, AttemptState, BatchKey, Charge, History, Move, TaskId, TaskNames};
+use crate::domain::{
+    Attempt, AttemptState, BatchKey, Charge, History, Move, NoticeCode, RefusalCode, TaskId, TaskNames,
+};
 use crate::ledger::{AnyBatch, AnyLedger, Event, HeldBatch as _, Ledger as _};
 use crate::manifest::Manifest;
 use crate::plan::IdGlobs;
@@ -32,7 +34,7 @@ pub(super) fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, F
     let (ledger, again) = (paths::ledger(&args.manifest)?, paths::again(&args.manifest, &key));
     let verdict = &args.verdict;
     let has_verdict = verdict.task.is_some() || verdict.never_created || verdict.lost.is_some();
-    let usage = |message: &str| Failure::before_sending(Exit::Usage, message);
+    let usage = |message: &str| Failure::new(RefusalCode::OptionInvalid, message);
     match (&args.job, has_verdict) {
         (None, false) => runtime::block_on(async {
             let history = ledger.history(&key).await?.moved(&moves)?;
@@ -44,8 +46,10 @@ pub(super) fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, F
             terminal.result(&page);
             Ok(Exit::Done)
         }),
-        (None, true) => Err(usage("what became of it is said of a job: name one, or a pattern of ids")),
-        (Some(_), false) => Err(usage("say what became of it: --task ID, --never-created or --lost")),
+        (None, true) => Err(usage("no job given").with_help("pass a job ID or a pattern")),
+        (Some(_), false) => {
+            Err(usage("no outcome given").with_help("pass `--task ID`, `--never-created`, or `--lost`"))
+        }
         (Some(job), true) => {
             let books = Books { ledger: &ledger, key: &key, moves: &moves };
             runtime::block_on(settle(args, job, books, &again, terminal)).map_err(about_doubts)
@@ -69,7 +73,7 @@ impl Books<'_> {
 
 /// Whatever went wrong, a doubt is still one: its money is not "nothing".
 fn about_doubts(failure: Failure) -> Failure {
-    Failure { money: Some("nothing was spent by this, and what is in doubt stays in doubt"), ..failure }
+    Failure { money: Some("nothing was spent; what is in doubt stays in doubt"), ..failure }
 }
 
 async fn settle(
@@ -80,10 +84,10 @@ async fn settle(
     terminal: &Terminal,
 ) -> Result<Exit, Failure> {
     let meant =
-        IdGlobs::new(&[job.to_owned()]).map_err(|error| Failure::before_sending(Exit::Usage, error.to_string()))?;
+        IdGlobs::new(&[job.to_owned()]).map_err(|error| Failure::new(RefusalCode::OptionInvalid, error.to_string()))?;
     // Read before it is held: a ledger that is not there must not be made here, and one that is gone is told.
     if !books.history().await?.attempts().any(|attempt| meant.has(attempt.job.as_str())) {
-        return Err(nothing_to_settle(job, "the ledger does not know it in this batch"));
+        return Err(not_resolvable(job, "the ledger has no attempt of it in this batch"));
     }
     let batch = books.ledger.hold(books.key).await?;
     let now = books.history().await?;
@@ -97,15 +101,15 @@ async fn settle(
         }
         (Verdict { task: Some(_), .. }, several) => {
             let jobs: Vec<&str> = several.iter().map(|attempt| attempt.job.as_str()).collect();
-            let message = format!("one task is of one job, and {job} is {}", jobs.join(", "));
-            return Err(Failure::before_sending(Exit::Usage, message));
+            let message = format!("`--task` must name one job, found {}", jobs.join(", "));
+            return Err(Failure::new(RefusalCode::NotResolvable, message).with_help("pass the ID of one job"));
         }
         (Verdict { lost: Some(_), .. }, _) => Event::GivenUp,
         _ => Event::Denied,
     };
     for attempt in &attempts {
         batch.record(attempt.id, event.clone()).await?;
-        terminal.note(&settled(&event, attempt, again));
+        terminal.note(NoticeCode::Resolved, &settled(&event, attempt, again));
     }
     Ok(Exit::Done)
 }
@@ -127,14 +131,14 @@ fn doubtful(history: &History, job: &str, meant: &IdGlobs, also_denied: bool) ->
         return Ok(vec![denied.clone()]);
     }
     if of_job().any(|attempt| attempt.state == AttemptState::Intended) {
-        let message = format!("the runner that sent {job} may still wait for the answer");
-        let help = "wait until it has ended; `shotlist status` says which it is, and three minutes after it is called dead this can be settled";
-        return Err(Failure::before_sending(Exit::Busy, message).with_help(help));
+        let message = format!("the runner that sent `{job}` may still wait for the response");
+        let help = "wait until that run has ended, or until `shotlist status` has shown it as expired for 3 min";
+        return Err(Failure::new(RefusalCode::RunnerMayLive, message).with_help(help));
     }
-    let failure = nothing_to_settle(job, "the ledger knows no doubt about it");
+    let failure = not_resolvable(job, "it is not in doubt");
     let is_waiting = of_job().any(|attempt| attempt.state.is_outstanding());
     Err(if is_waiting {
-        failure.with_help("its task is at the service; `--lost` gives up one that never ends")
+        failure.with_help("wait for its active task; `--lost` gives up a task that never ends")
     } else {
         failure
     })
@@ -152,11 +156,11 @@ fn endless(history: &History, job: &str, task: &str) -> Result<Attempt, Failure>
     let meant: Vec<&&Attempt> = waiting.iter().filter(is_meant).collect();
     match (meant.as_slice(), waiting.as_slice()) {
         ([attempt], _) => Ok((**attempt).clone()),
-        (_, []) => Err(nothing_to_settle(job, "no task of it is at the service by the ledger's word")),
+        (_, []) => Err(not_resolvable(job, "it has no active task")),
         _ => {
             let names: Vec<String> = waiting.iter().map(|attempt| name(attempt)).collect();
-            let failure = nothing_to_settle(job, &format!("its tasks at the service are {}", names.join(" and ")));
-            Err(failure.with_help("name the one that never ends: --lost=ID"))
+            let failure = not_resolvable(job, &format!("it has {} active tasks: {}", names.len(), names.join(", ")));
+            Err(failure.with_help("name the task that never ends: `--lost=ID`"))
         }
     }
 }
@@ -169,8 +173,8 @@ async fn confirmed(
     task: &str,
     doubtful: &Attempt,
 ) -> Result<TaskNames, Failure> {
-    let usage = |message: String| Failure::before_sending(Exit::Usage, message);
-    let task = TaskId::new(task.trim()).ok_or_else(|| usage("--task is blank".to_owned()))?;
+    let blank = || Failure::new(RefusalCode::OptionInvalid, "`--task` must name a task ID, found a blank");
+    let task = TaskId::new(task.trim()).ok_or_else(blank)?;
     refuse_the_task_of_another(ledger, &task).await?;
     let address = address(&args.manifest, &args.service)?;
     let connection = connect(address, &args.manifest, &args.service, false).await?;
@@ -208,15 +212,15 @@ fn refuse_mismatch(task: &TaskId, report: &TaskReport, attempt: &Attempt) -> Res
         return Ok(());
     }
     let message = format!("task {task} doesn't match {}: it has {}", attempt.job, differences.join(", and "));
-    Err(Failure::before_sending(Exit::Usage, message)
+    Err(Failure::new(RefusalCode::TaskDiffers, message)
         .with_help("check the task ID; pass `--anyway` if it is still this job's task"))
 }
 
 async fn refuse_the_task_of_another(ledger: &AnyLedger, task: &TaskId) -> Result<(), Failure> {
     let owner = ledger.owner(task).await?;
     owner.map_or(Ok(()), |(job, batch)| {
-        let message = format!("the task {task} belongs to {job} of {batch} already");
-        Err(Failure::before_sending(Exit::Usage, message))
+        let message = format!("task `{task}` belongs to `{job}` of `{batch}`");
+        Err(Failure::new(RefusalCode::TaskTaken, message).with_help("check the task ID"))
     })
 }
 
@@ -226,7 +230,7 @@ async fn seen_at_the_service(
     service: &impl VideoService,
     task: &TaskId,
 ) -> Result<(TaskNames, bool, TaskReport), Failure> {
-    let usage = |message: String| Failure::before_sending(Exit::Usage, message);
+    let unconfirmed = |message: String| Failure::new(RefusalCode::TaskUnconfirmed, message);
     let (asked, mut stranger) = (TaskNames::from(task.clone()), None);
     let mut polls = 0;
     loop {
@@ -236,18 +240,18 @@ async fn seen_at_the_service(
         }
         let report = match service.poll(task).await {
             PollAnswer::Report(report) if matches!(report.status, Status::Unknown(_)) => {
-                return Err(usage(format!("what the service says of {task} is not how a task looks")));
+                return Err(unconfirmed(format!("the service reports an unknown state for task `{task}`")));
             }
             PollAnswer::Report(report) => report,
             PollAnswer::Missing(message) => {
-                let failure = usage(format!("asked about the task {task}, {message}"));
-                return Err(failure.with_help("check the id; if there is no task, say so with --never-created"));
+                let failure = unconfirmed(format!("can't confirm task `{task}`: {message}"));
+                return Err(failure.with_help("check the task ID; if no task exists, pass `--never-created`"));
             }
-            PollAnswer::KeyRefused(error) => return Err(Failure::before_sending(Exit::KeyRefused, error.message)),
+            PollAnswer::KeyRefused(error) => return Err(Failure::new(RefusalCode::KeyRefused, error.message)),
             PollAnswer::Wait(_, message) | PollAnswer::Transient(message) => {
                 let failure =
-                    Failure::before_sending(Exit::Unreachable, format!("the service can't confirm it now: {message}"));
-                return Err(failure.with_help("try again later; the job stays in doubt until then"));
+                    Failure::new(RefusalCode::Unreachable, format!("can't confirm task `{task}` now: {message}"));
+                return Err(failure.with_help("repeat the command later"));
             }
         };
         let Some(name) = report.strange_name(&asked) else {
@@ -255,7 +259,7 @@ async fn seen_at_the_service(
             return Ok((TaskNames { id: task.clone(), alias }, false, report));
         };
         if stranger.as_ref().is_some_and(|known| known != name) {
-            return Err(usage(format!("asked about the task {task}, the service answers about others")));
+            return Err(unconfirmed(format!("polls for task `{task}` return other task IDs")));
         }
         polls += 1;
         if polls == STABLE {
@@ -283,9 +287,8 @@ fn settled(event: &Event, attempt: &Attempt, again: &Again) -> String {
     }
 }
 
-fn nothing_to_settle(job: &str, why: &str) -> Failure {
-    let failure = Failure::before_sending(Exit::Usage, format!("there is nothing to settle about {job}: {why}"));
-    failure.with_help(
-        "`shotlist resolve MANIFEST` lists what is in doubt, and `shotlist status MANIFEST` where each job stands",
+fn not_resolvable(job: &str, why: &str) -> Failure {
+    Failure::new(RefusalCode::NotResolvable, format!("can't resolve `{job}`: {why}")).with_help(
+        "list the jobs in doubt with `shotlist resolve MANIFEST`, and all states with `shotlist status MANIFEST`",
     )
 }

@@ -18,9 +18,9 @@ use crate::cli::manifest::{Wanted, load};
 use crate::cli::monitors::Monitors;
 use crate::cli::wanted::wanted;
 use crate::cli::{consent, destinations, ending, paths, programs, runtime, signals};
-use crate::domain::{BatchKey, JobId};
+use crate::domain::{BatchKey, JobId, NoticeCode, RefusalCode};
 use crate::ledger::{AnyLedger, HoldError, Ledger as _};
-use crate::plan::{Few, Plan};
+use crate::plan::{Few, Plan, Statement, statements};
 use crate::session::{Connection, Held, Options, Outcome, RedoOptions, Refusal, Reported, Session, Settings, Stop};
 use crate::ui::{self, Again, Progress, Terminal};
 
@@ -50,8 +50,8 @@ fn obey(args: &RunArgs, terminal: &Terminal, monitors: Option<&Monitors<'_>>) ->
     retake.check(key, &chosen.manifest.jobs)?;
     retake.expect_matches("--retake", &chosen.selected)?;
     if args.programs.exec.is_some() && args.videos.no_download {
-        let message = "--exec is about videos that are here, and --no-download leaves them at their addresses";
-        return Err(Failure::before_sending(Exit::Usage, message.to_owned()).with_help("leave one of the two out"));
+        let message = "`--exec` requires downloads, found `--no-download`";
+        return Err(Failure::new(RefusalCode::OptionInvalid, message).with_help("leave out one of the two"));
     }
     let (approved, part) = match args.money.approved.as_deref().map(approval).transpose()? {
         Some(Approval::Plan(approved)) => (Some(approved), None),
@@ -64,7 +64,7 @@ fn obey(args: &RunArgs, terminal: &Terminal, monitors: Option<&Monitors<'_>>) ->
         redo: RedoOptions {
             retries: args.again.retries,
             retry_failed: args.again.retry_failed,
-            retake: retake.retakes().map_err(|error| Failure::before_sending(Exit::Usage, error.to_string()))?,
+            retake: retake.retakes().map_err(|error| Failure::new(RefusalCode::OptionInvalid, error.to_string()))?,
         },
         own_files: paths::own_files(args),
         few: args.few.sample.map(Few::Spread).or(args.few.limit.map(Few::First)),
@@ -170,12 +170,12 @@ impl Run<'_> {
         let others = self.session.ledger().runners().await?;
         let held = self.hold().await?;
         for other in others.iter().filter(|other| !other.is_dead && other.batches.contains(&held.plan().key)) {
-            self.terminal.note(&ui::other_runner(other));
+            self.terminal.note(NoticeCode::OtherRunner, &ui::other_runner(other));
         }
         self.tell_what_is_open(&held);
         held.check_freeze()?;
         if let Some(freeze) = held.plan().freeze() {
-            self.terminal.warning(&format!("{freeze}; this run polls and downloads only"));
+            self.terminal.warning(NoticeCode::PurchasesFrozen, &format!("{freeze}; this run polls and downloads only"));
         }
         held.check_limits()?;
         if let Err(refusal) = held.check_approval() {
@@ -188,7 +188,7 @@ impl Run<'_> {
         let left_out: HashSet<JobId> = ready.plan().left_out.iter().cloned().collect();
         let has_doubts_elsewhere = ready.plan().elsewhere.iter().any(|other| other.doubtful > 0);
         let service = ready.account().map_or("", |account| &*account.service);
-        let consent = consent::ask(self.args, ready.plan(), service, self.terminal)?;
+        let consent = consent::ask(self.args, ready.plan(), &self.again, service, self.terminal)?;
         let stop = Stop::default();
         if !ready.has_work() {
             self.begin().await;
@@ -238,13 +238,12 @@ impl Run<'_> {
             match self.session.hold().await {
                 Err(Refusal::Hold(busy @ HoldError::Busy { .. })) if Instant::now() < until => {
                     if !std::mem::replace(&mut has_said, true) {
-                        self.terminal.note(&format!("{busy}: waiting for it to end"));
+                        self.terminal.note(NoticeCode::WaitingForLock, &format!("{busy}: waiting for it to end"));
                     }
                     tokio::select! {
                         () = tokio::time::sleep(LOOK_AGAIN.min(until.saturating_duration_since(Instant::now()))) => {}
                         signal = signals::first() => {
-                            let message = "interrupted while another run held the batch";
-                            return Err(Failure::before_sending(Exit::Signal(signal), message));
+                            return Err(Failure::interrupted(signal, "interrupted while waiting for the batch lock"));
                         }
                     }
                 }
@@ -262,26 +261,26 @@ impl Run<'_> {
 
     /// Tells what costs money without being part of this plan.
     fn tell_what_is_open(&self, held: &Held<'_, AnyLedger>) {
-        for told in ui::spent_choices(held.plan()) {
-            self.terminal.note(&told);
-        }
-        if let Some(begun) = &held.plan().unfinished_retake {
-            self.terminal.warning(&ui::unfinished_retake(begun));
-        }
-        let concluded = held.concluded();
-        if concluded > 0 {
-            let jobs = if concluded == 1 { "1 job is".to_owned() } else { format!("{concluded} jobs are") };
-            self.terminal.warning(&format!("{jobs} in doubt: an earlier run ended between sending and the answer"));
-        }
-        for other in &held.plan().elsewhere {
-            let told = ui::open_elsewhere(other);
-            if other.doubtful == 0 {
-                self.terminal.note(&told);
-                continue;
+        let (plan, terminal) = (held.plan(), self.terminal);
+        for statement in statements(plan) {
+            let (code, text) = (statement.code(), ui::sentence(plan, &statement, &self.again));
+            match statement {
+                Statement::ChoiceSpent(..) => terminal.note(code, &text),
+                Statement::RetakeUnfinished(_) => terminal.warning(code, &text),
+                Statement::OtherBatch(other) if other.doubtful == 0 => terminal.note(code, &text),
+                Statement::OtherBatch(other) => {
+                    let key = BatchKey { name: plan.key.name.clone(), batch: other.batch.clone() };
+                    let resolve = paths::again_elsewhere(&self.args.manifest, &key).command("resolve", &[]);
+                    terminal.warning(code, &format!("{text}: `{resolve}` lists them"));
+                }
+                _ => {}
             }
-            let key = BatchKey { name: held.plan().key.name.clone(), batch: other.batch.clone() };
-            let resolve = paths::again_elsewhere(&self.args.manifest, &key).command("resolve", &[]);
-            self.terminal.warning(&format!("{told}: `{resolve}` lists what is in doubt"));
+        }
+        let recovered = held.concluded();
+        if recovered > 0 {
+            let jobs = if recovered == 1 { "1 job is".to_owned() } else { format!("{recovered} jobs are") };
+            let text = format!("{jobs} in doubt: an earlier run ended between sending and the response");
+            terminal.warning(NoticeCode::Recovered, &text);
         }
     }
 
@@ -299,7 +298,7 @@ impl Run<'_> {
         if plan.asks_about_tasks() {
             return connection.map(Some);
         }
-        let why = "everything is completed, and some videos are not here: --no-download leaves them where they are";
+        let why = "or skip the download of missing videos with `--no-download`";
         connection.map(Some).map_err(|failure| {
             let help = failure.help.as_deref().map_or_else(|| why.to_owned(), |help| format!("{help}; {why}"));
             failure.with_help(help)

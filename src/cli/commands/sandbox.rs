@@ -4,6 +4,7 @@ use crate::cli::args::SandboxArgs;
 use crate::cli::catalog::catalog;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
+use crate::domain::{NoticeCode, RefusalCode};
 use crate::sandbox::{Options, start};
 use crate::ui::{Page, Terminal};
 
@@ -20,9 +21,8 @@ pub(super) fn serve(args: &SandboxArgs, terminal: &Terminal) -> Result<Exit, Fai
         catalog: catalog(args.catalog.as_deref())?,
     };
     let cannot = |error: std::io::Error| {
-        let failure =
-            Failure::plain(Exit::Unreachable, format!("the simulator can't serve on port {}: {error}", args.port));
-        failure.with_help("choose another port with --port; 0 takes any that is free")
+        let failure = Failure::plain(RefusalCode::NoClient, format!("can't serve on port {}: {error}", args.port));
+        failure.with_help("choose another port with `--port`; 0 selects a free one")
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(cannot)?;
     runtime.block_on(async {
@@ -30,8 +30,11 @@ pub(super) fn serve(args: &SandboxArgs, terminal: &Terminal) -> Result<Exit, Fai
         let mut page = Page::new();
         page.line(sandbox.base_url());
         terminal.result(&page);
-        terminal.note("The simulator takes any key, makes no real video and charges nothing.");
-        terminal.note(&format!("What it would have charged: {}/_sandbox/ledger", sandbox.base_url()));
+        let serves = format!(
+            "the simulator accepts any key, makes no real video, and charges nothing; what it would have charged: {}/_sandbox/ledger",
+            sandbox.base_url()
+        );
+        terminal.note(NoticeCode::SandboxServes, &serves);
         sandbox.serve().await;
         Ok(Exit::Done)
     })

@@ -7,7 +7,7 @@ use crate::cli::args::{SchemaArgs, SchemaOf};
 use crate::cli::books::SpendView;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
-use crate::domain::RefusalCode;
+use crate::domain::{NoticeCode, RefusalCode};
 use crate::manifest::RawManifest;
 use crate::plan::PlanView;
 use crate::report::ReportView;
@@ -29,8 +29,9 @@ pub(super) fn page(of: SchemaOf) -> Result<Page, Failure> {
         SchemaOf::Report => ("report", generator.into_root_schema_for::<ReportView<'static>>()),
         SchemaOf::Spend => ("spend", generator.into_root_schema_for::<SpendView>()),
         SchemaOf::Diagnostics => {
-            // No field has it: an error shows it as `error[CODE]`, and an event of the JSON log as `code`.
+            // No field has them: a line on stderr shows `error[CODE]` or `warning[CODE]`, and an event of the JSON log `code`.
             generator.subschema_for::<RefusalCode>();
+            generator.subschema_for::<NoticeCode>();
             ("diagnostics", generator.into_root_schema_for::<ui::DiagnosticsView>())
         }
     };

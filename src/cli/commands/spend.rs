@@ -10,7 +10,7 @@ use crate::cli::books::{By, Line, SpendView, Sums};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::{paths, runtime};
-use crate::domain::Usd;
+use crate::domain::{RefusalCode, Usd};
 use crate::ledger::{Ledger as _, Spending};
 use crate::ui::{Column, Page, Terminal};
 
@@ -21,7 +21,9 @@ pub(super) fn spend(args: &SpendArgs, terminal: &Terminal) -> Result<Exit, Failu
         None => Timestamp::MIN,
         Some(day) => {
             let start = day.to_zoned(zone.clone());
-            start.map_err(|error| Failure::plain(Exit::Usage, format!("--since: {error}")))?.timestamp()
+            start
+                .map_err(|error| Failure::plain(RefusalCode::OptionInvalid, format!("`--since`: {error}")))?
+                .timestamp()
         }
     };
     let ledger = paths::existing_ledger(args.ledger.as_deref(), args.manifest.as_deref(), args.sandbox)?;
@@ -47,13 +49,13 @@ fn refuse_unknown(label: &str, spending: &[Spending]) -> Result<(), Failure> {
     if known.contains(label) || spending.is_empty() {
         return Ok(());
     }
-    let failure = Failure::plain(Exit::Usage, format!("--by {label}: nothing that was submitted has this label"));
+    let failure = Failure::plain(RefusalCode::LabelUnknown, format!("`--by {label}`: no submitted job has this label"));
     let known: Vec<&str> = known.into_iter().collect();
     Err(failure.with_help(if known.is_empty() {
-        "write day, batch or model; a label is written on a job, `labels: { client: acme }`, before it is submitted"
+        "pass `day`, `batch`, or `model`; a job has a label if you set `labels: { client: acme }` before it is submitted"
             .to_owned()
     } else {
-        format!("write day, batch, model, or one of the labels: {}", known.join(", "))
+        format!("pass `day`, `batch`, `model`, or one of the labels: {}", known.join(", "))
     }))
 }
 

@@ -69,7 +69,7 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
         terminal.result(&ui::runners_text(&runners, Timestamp::now()));
         let mut page = Page::new();
         for line in
-            retake.as_ref().map(ui::unfinished_retake).into_iter().chain(freeze.map(|freeze| freeze.to_string()))
+            retake.as_ref().map(ui::retake_unfinished).into_iter().chain(freeze.map(|freeze| freeze.to_string()))
         {
             page.line(line);
         }

@@ -15,7 +15,7 @@ use super::error::PostgresError;
 use super::kind::Kind;
 use super::orders::{Answer, Order};
 use super::writer::{Shared, Writer};
-use crate::domain::{Account, AttemptId, BatchKey, JobId, Move, SendBy, TaskNames, UnfinishedRetake};
+use crate::domain::{Account, AttemptId, BatchKey, JobId, Move, NoticeCode, SendBy, TaskNames, UnfinishedRetake};
 use crate::ledger::times::Times;
 use crate::ledger::{Event, HeldBatch, Intent, Joining, LedgerError, Others};
 
@@ -74,9 +74,12 @@ impl Drop for WriterHandle {
         }
         if !thread.is_finished() {
             // It ends with the process; the others find out that this runner is gone.
-            tracing::warn!("the ledger does not answer, and is not told that this run has ended");
+            tracing::warn!(
+                code = NoticeCode::RunnerNotDeregistered.code(),
+                "can't deregister this runner: the ledger does not respond"
+            );
         } else if thread.join().is_err() {
-            tracing::error!("the ledger's writer panicked");
+            tracing::error!(code = NoticeCode::WriterPanicked.code(), "the ledger's writer panicked");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The lease of this runner: renewed by each heartbeat, which also expires the others' where it is over.
 
+use crate::domain::{NoticeCode, with_causes};
 use std::sync::atomic::Ordering;
 
 use tokio::time::Instant;
@@ -24,7 +25,13 @@ impl Writer {
         match latest {
             Ok(latest) => self.note_heartbeats(latest),
             // The next heartbeat is tried anyway, and each write reports the error itself.
-            Err(error) => tracing::warn!("no sign of life could be given: {}", crate::domain::with_causes(&error)),
+            Err(error) => {
+                tracing::warn!(
+                    code = NoticeCode::HeartbeatFailed.code(),
+                    "can't renew the lease: {}",
+                    with_causes(&error)
+                );
+            }
         }
         self.last_sign = Instant::now();
     }
@@ -39,7 +46,7 @@ impl Writer {
     pub(super) async fn take_leave(&mut self) {
         let left = self.transact(async |transaction, runner, _| runner.leave(transaction).await).await;
         if let Err(error) = left {
-            let why = crate::domain::with_causes(&error);
+            let why = with_causes(&error);
             tracing::debug!("the ledger does not know that this runner has ended: {why}");
         }
     }

@@ -26,7 +26,7 @@ use super::runner::Runner;
 use super::schema::{Found, create, recognise};
 use super::standing::Standing;
 use super::transaction::{Opening, Sent, Transaction};
-use crate::domain::{AttemptId, SendBy};
+use crate::domain::{AttemptId, NoticeCode, SendBy};
 use crate::ledger::times::Times;
 use crate::ledger::{SpendLimit, crash};
 
@@ -140,7 +140,7 @@ impl Writer {
             let error = match answered {
                 Ok(Some(done)) => {
                     if self.broken_since.take().is_some() {
-                        tracing::info!("the ledger is back");
+                        tracing::info!(code = NoticeCode::LedgerBack.code(), "the ledger is reachable again");
                     }
                     return Ok(done);
                 }
@@ -165,7 +165,10 @@ impl Writer {
             self.client = None;
             let since = *self.broken_since.get_or_insert_with(|| {
                 let why = crate::domain::with_causes(&error);
-                tracing::warn!("the connection to the ledger broke, and nothing is bought until it is back: {why}");
+                tracing::warn!(
+                    code = NoticeCode::LedgerLost.code(),
+                    "lost the connection to the ledger; nothing is submitted until it is back: {why}"
+                );
                 Instant::now()
             });
             let most = if hurries { FAREWELL } else { self.times.outage };
@@ -218,7 +221,7 @@ impl Writer {
                 self.runner.is_unsure = true;
                 transaction.commit().await?;
                 (self.runner.writes, self.runner.is_unsure) = (self.runner.writes + 1, false);
-                tracing::error!("{put_back}");
+                tracing::error!(code = NoticeCode::PutBack.code(), "{put_back}");
                 return Ok(None);
             }
             done => done?,
@@ -240,7 +243,9 @@ impl Writer {
     /// Names everything that may have been charged, once, if the tables are gone: no other place has it.
     pub(super) fn rescue(&mut self) {
         if std::mem::take(&mut self.has_lost_tables) {
-            self.memory.charged().for_each(|line| tracing::error!("RESCUE: {line}"));
+            self.memory
+                .charged()
+                .for_each(|line| tracing::error!(code = NoticeCode::TaskNotRecorded.code(), "RESCUE: {line}"));
         }
     }
 

@@ -26,7 +26,7 @@ use super::refused::Refused;
 use super::schema::Kind;
 use super::witness::{self, Witness};
 use super::write;
-use crate::domain::{Account, AttemptId, BatchKey, JobId, Move, TaskNames, UnfinishedRetake};
+use crate::domain::{Account, AttemptId, BatchKey, JobId, Move, NoticeCode, TaskNames, UnfinishedRetake};
 use crate::ledger::crash;
 use crate::ledger::{Event, HeldBatch, HoldError, Intent, LedgerError, Unavailable};
 
@@ -118,7 +118,7 @@ impl Drop for SqliteBatch {
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
-            tracing::error!("the ledger's writer panicked");
+            tracing::error!(code = NoticeCode::WriterPanicked.code(), "the ledger's writer panicked");
         }
     }
 }

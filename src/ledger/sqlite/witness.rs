@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
+use crate::domain::NoticeCode;
 use crate::files::{open_plain, open_private};
 
 /// What follows the ledger's name and a dot.
@@ -49,7 +50,8 @@ impl Witness {
             && !std::mem::replace(&mut self.is_mute, true)
         {
             tracing::warn!(
-                "the ledger's witness can't be written, and a ledger that goes back in time is not noticed: {error}"
+                code = NoticeCode::CommitCounter.code(),
+                "can't write the commit counter, so an outdated copy of the ledger would not be refused: {error}"
             );
         }
     }

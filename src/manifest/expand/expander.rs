@@ -14,7 +14,7 @@ use super::maker::{Entry, render};
 use super::pictures::Pictures;
 use super::prompt_files::{PromptFiles, PromptText};
 use crate::catalog::Catalog;
-use crate::domain::{Field, Job, Labels, Rule};
+use crate::domain::{Field, Job, Labels, NoticeCode, Rule};
 use crate::manifest::parallel::in_order;
 use crate::manifest::raw::decode::decode_job;
 use crate::manifest::raw::faces::Faces;
@@ -76,7 +76,10 @@ impl Expander<'_> {
         }
         for ((field, model), count) in taken.passed_over {
             let count = if count == 1 { "1 job".to_owned() } else { format!("{count} jobs") };
-            tracing::info!("the default `{field}` is passed over for {count} of {model}, which has no choice there");
+            tracing::info!(
+                code = NoticeCode::DefaultSkipped.code(),
+                "the default `{field}` does not apply to {count} of {model}"
+            );
         }
         taken.finisher.jobs
     }

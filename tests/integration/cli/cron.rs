@@ -155,6 +155,5 @@ fn what_was_spent_is_told_from_any_folder() {
     let ledger = here.path(".shotlist/ledger.db");
     let told = elsewhere.shotlist(&["spend", "--ledger", &ledger.to_string_lossy()]).ends_with(0).stdout;
     assert!(told.contains("$11.25"), "{told}");
-    let lost = elsewhere.shotlist(&["spend"]).ends_with(2).stderr;
-    assert!(lost.contains("name a manifest, or the ledger with --ledger"), "{lost}");
+    elsewhere.shotlist(&["spend"]).fails_with("ledger-missing", 2);
 }

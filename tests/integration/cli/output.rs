@@ -23,12 +23,9 @@ fn a_reader_that_goes_away_ends_no_run() {
 fn a_report_that_cannot_be_written_is_told_before_anything_is_spent() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS).file("file", ""));
     for args in [["--report", "file/report.csv"], ["--out", "file"]] {
-        let ended = here.run(&service, &args).ends_with(74);
-        assert!(ended.stderr.contains("can't be written"), "{}", ended.stderr);
-        assert!(ended.stderr.contains("nothing was spent"), "{}", ended.stderr);
+        here.run(&service, &args).fails_with("not-writable", 74);
     }
-    let ended = here.run(&service, &["--report", "report.pdf"]).ends_with(2);
-    assert!(ended.stderr.contains(".csv, .xlsx, .json or .html"), "{}", ended.stderr);
+    here.run(&service, &["--report", "report.pdf"]).fails_with("option-invalid", 2);
     assert_eq!(service.asked().len(), 0);
 }
 
@@ -38,10 +35,8 @@ fn a_report_that_cannot_be_written_is_told_before_anything_is_spent() {
 fn a_ledger_that_cannot_be_written_is_told_before_anything_is_spent() {
     let (service, here) =
         (Service::well(), Workspace::with_manifest(TWO_JOBS).file("text.db", "this is no database, really"));
-    for (ledger, told) in [("/proc/shotlist/ledger.db", "can't be made"), ("text.db", "is no database")] {
-        let ended = here.run(&service, &["--ledger", ledger]).ends_with(74);
-        assert!(ended.stderr.contains(told), "{}", ended.stderr);
-        assert!(ended.stderr.contains("nothing was spent"), "{}", ended.stderr);
+    for ledger in ["/proc/shotlist/ledger.db", "text.db"] {
+        here.run(&service, &["--ledger", ledger]).fails_with("ledger-unavailable", 74);
     }
     assert_eq!(service.asked().len(), 0);
 }
@@ -123,7 +118,11 @@ fn whatever_happens_a_json_log_is_json_and_says_how_it_ended() {
     for quiet in [["--batch", "loud"].as_slice(), &["--batch", "quiet", "-q"]] {
         let ended = here.run(&echoing, &[quiet, &["--log-format", "json"]].concat()).ends_with(1);
         assert!(!ended.stderr.contains("a cat") && ended.stderr.contains("[the prompt]"), "{}", ended.stderr);
-        assert!(ended.stderr.contains("\"event\":\"rejected\",\"job\":\"one\""), "{}", ended.stderr);
+        assert!(
+            ended.stderr.contains("\"event\":\"rejected\",\"code\":\"rejected\",\"job\":\"one\""),
+            "{}",
+            ended.stderr
+        );
     }
     // Silent where everything went well, in this form, too.
     let ended = here.run(&service, &["-q", "--log-format", "json"]).ends_with(0);
@@ -159,9 +158,8 @@ fn init_writes_a_manifest_that_plans_and_never_overwrites() {
     let here = Workspace::new();
     here.shotlist(&["init"]).ends_with(0);
     let plan = here.shotlist(&["run", "shotlist.yaml", "--plan"]).ends_with(0).stdout;
-    assert!(plan.contains("4 jobs to submit"), "{plan}");
-    let ended = here.shotlist(&["init"]).ends_with(74);
-    assert!(ended.stderr.contains("is left as it is"), "{}", ended.stderr);
+    assert!(plan.starts_with("my-campaign: 4 jobs\n"), "{plan}");
+    here.shotlist(&["init"]).fails_with("file-exists", 74);
     here.shotlist(&["init", "other.yaml"]).ends_with(0);
 }
 
@@ -190,8 +188,7 @@ fn bad_usage_exits_with_two() {
 fn a_result_that_cannot_be_written_is_no_success() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     for args in ["run m.yaml --plan", "status m.yaml", "run m.yaml --yes --first-poll 0s --poll-interval 50ms"] {
-        let ended = here.script(&service, &format!("exec \"$0\" {args} >/dev/full")).ends_with(74);
-        assert!(ended.stderr.contains("could not be written to stdout"), "{args}: {}", ended.stderr);
+        here.script(&service, &format!("exec \"$0\" {args} >/dev/full")).fails_with("not-writable", 74);
     }
     assert_eq!(here.states(), ["completed", "completed"]);
 }
@@ -224,8 +221,9 @@ fn a_link_to_a_manifest_is_the_same_manifest() {
     here.run(&service, &[]).ends_with(0);
     fs::create_dir(here.path("elsewhere")).expect("a folder");
     std::os::unix::fs::symlink(here.path("m.yaml"), here.path("elsewhere/m.yaml")).expect("a link");
-    let plan = here.shotlist(&["run", "elsewhere/m.yaml", "--plan"]).ends_with(0).stdout;
-    assert!(plan.contains("2 completed, nothing to do"), "{plan}");
+    let plan = here.shotlist(&["run", "elsewhere/m.yaml", "--plan", "--format", "json"]).ends_with(0).stdout;
+    let plan: serde_json::Value = serde_json::from_str(&plan).expect("JSON");
+    assert_eq!(plan["totals"]["done"], 2, "{plan}");
 }
 
 #[test]
@@ -246,11 +244,7 @@ fn all_reports_can_be_written_again_from_the_ledger_alone() {
     let asked = service.asked().len();
     // No address, no key: nobody is asked.
     let ended = here.shotlist(&["report", "m.yaml", "--report", "more/again.html"]).ends_with(0);
-    assert!(
-        ended.stdout.contains("2 jobs: 2 completed") && ended.stdout.contains("more/again.html"),
-        "{}",
-        ended.stdout
-    );
+    assert!(ended.stdout.contains("more/again.html"), "{}", ended.stdout);
     assert_eq!((read("report.csv"), undated("report.json")), (csv, json));
     assert!(read("report.html").contains("id=\"job-one\""));
     let again = fs::read_to_string(here.path("more/again.html")).expect("one more report");

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::json;
 
 use super::direct::{ONE_JOB, expiring};
-use crate::support::{Answer, Service, Simulator, Workspace, answer_of_video, json as answer, raw, video};
+use crate::support::{Answer, Service, Simulator, Workspace, answer_of_video, has_code, json as answer, raw, video};
 
 type Content = Box<dyn Fn() -> Answer + Send + Sync>;
 
@@ -148,7 +148,7 @@ fn an_old_take_whose_link_is_dead_is_told_and_fails_no_later_run() {
     here.write("m.yaml", ONE_JOB.replace("prompt: x", "prompt: y"));
     for _ in 0..2 {
         let ended = here.run(&service, &[]).ends_with(0);
-        assert!(ended.stderr.contains("the video of one could not be fetched"), "{}", ended.stderr);
+        assert!(has_code(&ended.stderr, "not-fetched"), "{}", ended.stderr);
         assert!(here.path("shotlist-out/m/one.mp4").exists());
     }
 }

@@ -57,7 +57,8 @@ async fn an_id_that_cannot_be_written_is_told_as_a_rescue_line_and_submitting_st
     let (outcome, events) =
         run(&service, &ledger, &settings, &Stop::default(), &plan(&jobs(5), &History::default(), None)).await;
     assert_eq!(service.submissions().len(), 1);
-    let rescued = events.iter().any(|event| matches!(event, RunEvent::Rescue { task, .. } if task.id.as_str() == "t0"));
+    let rescued =
+        events.iter().any(|event| matches!(event, RunEvent::TaskNotRecorded { task, .. } if task.id.as_str() == "t0"));
     assert!(rescued, "{events:?}");
     assert!(outcome.stopped.contains(&StopReason::LedgerFailed));
 }
@@ -212,7 +213,7 @@ async fn a_signal_leaves_outstanding_tasks_and_submits_no_more() {
     let ((outcome, events), ()) = futures::join!(running, signal);
     assert_eq!(ledger.states(), [AttemptState::InProgress; 2]);
     assert_eq!(outcome.stopped.into_iter().collect::<Vec<_>>(), [StopReason::Signal(2)]);
-    assert_eq!(events.iter().filter(|event| matches!(event, RunEvent::Left { .. })).count(), 2);
+    assert_eq!(events.iter().filter(|event| matches!(event, RunEvent::TaskLeft { .. })).count(), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -226,7 +227,7 @@ async fn a_time_box_ends_the_run_and_leaves_the_rest() {
     assert!(start.elapsed() <= 151 * SECOND, "{:?}", start.elapsed());
     let (done, left) = (AttemptState::Completed, AttemptState::InProgress);
     assert_eq!(ledger.states(), [done, done, left, left]);
-    assert_eq!(events.iter().filter(|event| matches!(event, RunEvent::Left { .. })).count(), 2);
+    assert_eq!(events.iter().filter(|event| matches!(event, RunEvent::TaskLeft { .. })).count(), 2);
     // A run that is done sooner does not wait for the end of its time.
     let (service, ledger, start) = (FakeService::taking(|_| 100 * SECOND), MemoryLedger::default(), Instant::now());
     let settings = Settings { max_duration: Some(3600 * SECOND), ..settings };

@@ -33,7 +33,7 @@ async fn ten_minutes_without_a_network_lose_nothing_and_the_run_goes_on() {
     let ended = |state| ledger.states().into_iter().filter(|other| *other == state).count();
     assert_eq!(ended(AttemptState::Completed), 24);
     let back = events.iter().find_map(|event| match event {
-        RunEvent::Back { after } => Some(*after),
+        RunEvent::ServiceRecovered { after } => Some(*after),
         _ => None,
     });
     assert!(back.is_some_and(|after| after > 500 * SECOND && after < 700 * SECOND), "{back:?}");

@@ -4,8 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::support::TWO_JOBS;
-use crate::support::{Answer, Ended, Service, Workspace, open_ledger};
+use crate::support::{Answer, Ended, Service, TWO_JOBS, Workspace, open_ledger};
 
 const LEDGER: &str = ".shotlist/ledger.db";
 

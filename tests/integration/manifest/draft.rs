@@ -5,13 +5,19 @@ use shotlist::domain::Rule;
 use shotlist::manifest::draft::{Draft, draft};
 use shotlist::manifest::{self, Options};
 
-use crate::support::Workspace;
+use crate::support::{Workspace, has_code, priced};
 
 fn drafted(sheet: &str) -> (Workspace, String) {
     let here = Workspace::new().file("sheet.csv", sheet);
     here.shotlist(&["init", "--from", "sheet.csv"]).ends_with(0);
     let text = std::fs::read_to_string(here.path("sheet.yaml")).expect("a manifest");
     (here, text)
+}
+
+/// The number of jobs that a plan of `sheet.yaml` submits, and their price.
+fn planned(here: &Workspace, args: &[&str]) -> (u64, String) {
+    let plan = here.shotlist(&[&["run", "sheet.yaml", "--plan", "--format", "json"], args].concat()).ends_with(0);
+    priced(&serde_json::from_str(&plan.stdout).expect("JSON"))
 }
 
 #[test]
@@ -43,8 +49,7 @@ fn the_columns_of_a_sheet_are_guessed_and_each_guess_is_told() {
             labels: { client: "{{ row.Client }}" }
             # not used: `Product Name`, `Price`
         "#);
-    let plan = here.shotlist(&["run", "sheet.yaml", "--plan"]).ends_with(0).stdout;
-    assert!(plan.contains("2 jobs to submit for $8.45"), "{plan}");
+    assert_eq!(planned(&here, &[]), (2, "8.45".to_owned()));
     // A guess is no consent: without a limit and without a terminal nothing is bought.
     here.shotlist(&["run", "sheet.yaml", "--base-url", "http://127.0.0.1:9"]).env("SHOTLIST_API_KEY", "k").ends_with(3);
 }
@@ -78,7 +83,7 @@ fn a_sheet_without_a_prompt_an_id_or_a_length_that_fits_still_gives_a_manifest()
         "#);
     // Words of a sheet are not bought before somebody has made a sentence of them.
     let refused = here.shotlist(&["run", "sheet.yaml", "--sandbox", "--yes"]).ends_with(2).stderr;
-    assert!(refused.contains("error[prompt-blank]"), "{refused}");
+    assert!(has_code(&refused, "prompt-blank"), "{refused}");
     here.write("sheet.yaml", text.replace("prompt: \"\"", "prompt: \"A {{ row.Colour }} {{ row.Name }} turns\""));
     here.shotlist(&["run", "sheet.yaml", "--plan"]).ends_with(0);
 }
@@ -157,7 +162,7 @@ fn shot_lists_and_campaign_sheets_are_understood() {
         "#);
     let here = Workspace::new().file("t.csv", "Videos of spring,,\nProduct,Prompt,Price\nMug,A mug turns,3\n");
     let refused = here.shotlist(&["init", "--from", "t.csv"]).ends_with(2).stderr;
-    assert!(refused.contains("has one name for 3 columns, as a title has"), "{refused}");
+    assert!(has_code(&refused, "sheet-invalid"), "{refused}");
 }
 
 /// A guess that is wrong costs money, so what stands under a field's own name is never passed over.
@@ -170,8 +175,7 @@ fn what_is_wrong_under_a_fields_own_name_is_told_by_the_plan() {
         ("id,prompt,Video Model\na,A dog,alpha-2\nb,A cat,Alpha-2\n", "Alpha-2"),
     ] {
         let here = Workspace::new().file("sheet.csv", sheet);
-        let wrote = here.shotlist(&["init", "--from", "sheet.csv"]).ends_with(0).stderr;
-        assert!(wrote.contains("which has mistakes to mend"), "{wrote}");
+        here.shotlist(&["init", "--from", "sheet.csv"]).ends_with(0);
         let refused = here.shotlist(&["run", "sheet.yaml", "--plan"]).ends_with(2).stderr;
         assert!(refused.contains(told), "{refused}");
     }
@@ -212,16 +216,14 @@ fn lengths_of_things_and_running_numbers_are_neither_seconds_nor_ids() {
           duration: "{{ row['Duration (s)'] }}" # in seconds; some models are priced by it
           # not used: `Nr`, `Length (cm)`, `Preis`
         "#);
-    let plan = here.shotlist(&["run", "sheet.yaml", "--plan"]).ends_with(0).stdout;
-    assert!(plan.contains("2 jobs to submit for $7.15"), "{plan}");
+    assert_eq!(planned(&here, &[]), (2, "7.15".to_owned()));
 }
 
 /// A column of ids that counts the rows keeps what was paid where a row is put in and the others keep their numbers. Any other id is better.
 #[test]
 fn ids_that_count_the_rows_are_better_than_none() {
     let here = Workspace::new().file("sheet.csv", "id,prompt,takes\n1,A red ball rolls,2\n2,A blue ball rolls,2\n");
-    let told = here.shotlist(&["init", "--from", "sheet.csv"]).ends_with(0).stderr;
-    assert!(told.contains("columns that are not used: `takes`\n"), "{told}");
+    here.shotlist(&["init", "--from", "sheet.csv", "--log-format", "json"]).ends_with(0).shows("columns-unused");
     let text = std::fs::read_to_string(here.path("sheet.yaml")).expect("a manifest");
     insta::assert_snapshot!(text.split_once("jobs:\n").expect("jobs").1, @r#"
         - id: "{{ row.id }}"
@@ -234,8 +236,7 @@ fn ids_that_count_the_rows_are_better_than_none() {
         "#);
     here.shotlist(&["run", "sheet.yaml", "--sandbox", "--yes"]).ends_with(0);
     here.write("sheet.csv", "id,prompt\n3,A new ball rolls\n1,A red ball rolls\n2,A blue ball rolls\n");
-    let plan = here.shotlist(&["run", "sheet.yaml", "--sandbox", "--plan"]).ends_with(0).stdout;
-    assert!(plan.contains("1 job to submit for $0.90"), "{plan}");
+    assert_eq!(planned(&here, &["--sandbox"]), (1, "0.90".to_owned()));
     let named = drafted("id,name,prompt\n1,mug,A mug turns\n2,lamp,A lamp shines\n").1;
     assert!(named.contains("id: \"{{ row.name }}\""), "{named}");
 }
@@ -273,20 +274,20 @@ fn a_sheet_of_a_workbook_is_named() {
 fn nothing_is_replaced_and_what_is_no_sheet_is_refused() {
     let (here, text) = drafted("id,prompt\na,A dog\n");
     let refused = here.shotlist(&["init", "--from", "sheet.csv"]).ends_with(74).stderr;
-    assert!(refused.contains("sheet.yaml exists, and is left as it is"), "{refused}");
+    assert!(has_code(&refused, "file-exists"), "{refused}");
     assert_eq!(std::fs::read_to_string(here.path("sheet.yaml")).expect("a manifest"), text);
     let here =
         here.file("ragged.csv", "id,prompt\na,x\nb,y,z\n").file("empty.csv", "a,b\n").file("sub/other.csv", "a\n1\n");
     for (args, why) in [
-        (["--from", "none.csv"].as_slice(), "none.csv can't be read: No such file"),
-        (&["--from", "empty.csv"], "empty.csv has a header and no rows"),
-        (&["--from", "ragged.csv"], "ragged.csv, line 3: a row has 3 cells and the header 2 cells"),
-        (&["new.yaml", "--from", "../outside.csv"], "can't be read"),
-        (&["sub/new.yaml", "--from", "empty.csv"], "empty.csv is not in the folder of sub/new.yaml or below"),
-        (&["--from", "sub/other.csv", "--model", "gamma"], "there is no model `gamma`"),
+        (["--from", "none.csv"].as_slice(), "none.csv"),
+        (&["--from", "empty.csv"], "empty.csv"),
+        (&["--from", "ragged.csv"], "ragged.csv, line 3"),
+        (&["new.yaml", "--from", "../outside.csv"], "outside.csv"),
+        (&["sub/new.yaml", "--from", "empty.csv"], "sub/new.yaml"),
+        (&["--from", "sub/other.csv", "--model", "gamma"], "`gamma`"),
     ] {
         let args = [&["init"], args].concat();
-        let refused = here.shotlist(&args).ends_with(2).stderr;
+        let refused = here.shotlist(&args).fails_with("sheet-invalid", 2).stderr;
         assert!(refused.contains(why), "{args:?}: {refused}");
     }
     here.shotlist(&["init", "all.yaml", "--from", "sub/other.csv", "--model", "beta-2.0-lite"]).ends_with(0);

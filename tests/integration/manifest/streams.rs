@@ -1,7 +1,7 @@
 //! A manifest that is no file, and what is kept for it.
 #![cfg(unix)]
 
-use crate::support::{Service, Workspace};
+use crate::support::{Service, Workspace, has_code};
 
 const NAMED: &str = "version: 1\nname: piped\nvars: { a: 1 }\njobs: [{ id: \"{{ row.id }}\", for_each: rows.csv, model: alpha-2, prompt: x }]\n";
 const QUICK: &str = "--yes --first-poll 0s --poll-interval 50ms --poll-floor 5ms";
@@ -25,26 +25,21 @@ fn a_manifest_from_a_stream_is_at_home_in_the_working_folder() {
         assert!(here.path(".shotlist/ledger.db").exists() && here.path("shotlist-out/piped/a.mp4").exists(), "{way}");
     }
     assert!(!std::path::Path::new("/dev/.shotlist").exists() && !std::path::Path::new("/dev/shotlist-out").exists());
-    let status = here.script(&service, "cat m.yaml | \"$0\" status -").ends_with(0);
-    assert!(status.stdout.contains("2 completed"), "{}", status.stdout);
+    let status = here.script(&service, "cat m.yaml | \"$0\" status - --format json").ends_with(0).stdout;
+    let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
+    assert_eq!(status["totals"]["states"]["completed"], 2);
 }
 
 #[test]
 fn a_stream_without_a_name_is_refused_before_anything_is_bought() {
     let service = Service::well();
     let here = Workspace::with_manifest("version: 1\njobs: [{ id: a, model: alpha-2, prompt: x }]\n");
-    let refused = here.script(&service, &format!("cat m.yaml | \"$0\" run - {QUICK}")).ends_with(2);
-    assert!(
-        refused.stderr.contains("needs a name") && refused.stderr.contains("write `name: …`"),
-        "{}",
-        refused.stderr
-    );
+    here.script(&service, &format!("cat m.yaml | \"$0\" run - {QUICK}")).ends_with(2).shows("name-missing");
     // Nobody can answer a question on a pipe.
     let here = Workspace::with_manifest("version: 1\nname: n\njobs: [{ id: a, model: alpha-2, prompt: x }]\n");
-    let refused = here.script(&service, "cat m.yaml | \"$0\" run -").ends_with(3);
-    assert!(refused.stderr.contains("--yes"), "{}", refused.stderr);
+    here.script(&service, "cat m.yaml | \"$0\" run -").fails_with("no-consent", 3);
     let endless = here.script(&service, "\"$0\" run /dev/zero --yes").ends_with(2);
-    assert!(endless.stderr.contains("larger than 64 MiB"), "{}", endless.stderr);
+    assert!(has_code(&endless.stderr, "unreadable"), "{}", endless.stderr);
     assert_eq!(service.asked().len(), 0);
 }
 

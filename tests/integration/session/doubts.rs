@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{Answer, Service, Workspace, json as answer};
+use crate::support::{Answer, Service, Workspace, has_code, json as answer};
 
 const SPINS: &str = "version: 1
 defaults: { model: alpha-2 }
@@ -59,7 +59,7 @@ fn a_pattern_settles_several_and_a_task_only_one() {
     here.shotlist(&["resolve", "m.yaml", "--never-created"]).ends_with(2);
     here.shotlist(&["resolve", "m.yaml", "spin-*"]).ends_with(2);
     let several = here.shotlist(&["resolve", "m.yaml", "spin-*", "--task", "t"]).ends_with(2).stderr;
-    assert!(several.contains("one task is of one job, and spin-* is spin-mug, spin-lamp"), "{several}");
+    assert!(has_code(&several, "not-resolvable"), "{several}");
     here.shotlist(&["resolve", "m.yaml", "spin-*", "--lost"]).ends_with(2);
     let settled = here.shotlist(&["resolve", "m.yaml", "spin-*", "--never-created"]).ends_with(0).stderr;
     assert_eq!(
@@ -102,22 +102,14 @@ fn what_was_said_to_be_never_created_can_be_found_after_all() {
     here.run(&service, &["--batch", "b"]).ends_with(7);
     // Of another batch, too, it is told where it is.
     let listed = here.shotlist(&["resolve", "m.yaml"]).ends_with(0).stdout;
-    assert!(
-        listed.contains("in `m / b`: 1 submission in doubt, $0.90 at risk: shotlist resolve m.yaml --batch b"),
-        "{listed}"
-    );
+    assert!(listed.contains("shotlist resolve m.yaml --batch b\n"), "{listed}");
     here.shotlist(&["resolve", "m.yaml", "a", "--never-created", "--batch", "b"]).ends_with(0);
     let found = |task: &str| {
         let resolve = here.shotlist(&["resolve", "m.yaml", "a", "--batch", "b", "--task", task]);
         resolve.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends()
     };
     let other = found("beta");
-    assert!(
-        other.code == Some(2) && other.stderr.contains("it has model beta-2.0-lite where alpha-2 was asked for"),
-        "{}",
-        other.stderr
-    );
-    assert!(other.stderr.contains("what is in doubt stays in doubt"), "{}", other.stderr);
+    assert!(other.code == Some(2) && has_code(&other.stderr, "task-differs"), "{}", other.stderr);
     assert_eq!(found("mine").code, Some(0));
     here.run(&service, &["--batch", "b", "--no-download"]).ends_with(0);
     assert_eq!(service.posts().len(), 1);

@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::TWO_JOBS;
-use crate::support::{Answer, Service, Workspace, json as answer};
+use crate::support::{Answer, Service, TWO_JOBS, Workspace, codes, has_code, json as answer};
 
 fn with_budget(budget: &str) -> String {
     TWO_JOBS.replace("version: 1\n", &format!("version: 1\nbudget: {budget}\n"))
@@ -24,10 +23,12 @@ fn day_and_month_count_every_batch_of_the_ledger() {
         let here = Workspace::with_manifest(&with_budget(&format!("{{ {limit}: 20 }}")));
         let service = Service::well();
         here.run(&service, &["--batch", "a"]).ends_with(0);
-        let plan = here.shotlist(&["run", "m.yaml", "--plan", "--batch", "b"]).ends_with(3).stdout;
-        assert!(plan.contains(&format!("OVER the limit of $20.00 (budget.{limit}), $11.25 of it used")), "{plan}");
+        let plan = here.plan(&["--batch", "b"]);
+        let used = &plan["budget"]["limits"][0];
+        assert_eq!((&used["source"], &used["used_usd"]), (&json!(format!("budget.{limit}")), &json!("11.25")));
+        assert!(codes(&plan).contains(&"over-limit"), "{plan}");
         let ended = here.run(&service, &["--batch", "b"]).ends_with(3);
-        assert!(ended.stderr.contains("of which $11.25 is used"), "{}", ended.stderr);
+        assert!(has_code(&ended.stderr, "over-limit"), "{}", ended.stderr);
         assert_eq!(service.posts().len(), 2);
         // What still fits is run.
         here.run(&service, &["--batch", "b", "--select", "two"]).ends_with(0);
@@ -80,8 +81,7 @@ fn failed_jobs_are_tried_again_only_when_that_was_agreed() {
     here.run(&service, &[]).ends_with(1);
     here.run(&service, &[]).ends_with(1);
     assert_eq!(service.posts().len(), 1, "a failed job was paid for again unasked");
-    let plan = here.shotlist(&["run", "m.yaml", "--plan", "--retry-failed"]).ends_with(0).stdout;
-    assert!(plan.contains("retry") && plan.contains("1 job to submit for $0.90"), "{plan}");
+    assert_eq!(here.planned(&["--retry-failed"]), (1, "0.90".to_owned()));
     here.run(&service, &["--retry-failed"]).ends_with(1);
     here.run(&service, &["--retry-failed"]).ends_with(0);
     assert_eq!(here.report()["jobs"][0]["attempts"], 3);
@@ -144,8 +144,7 @@ fn a_ledger_that_is_gone_is_not_taken_for_a_new_one() {
     here.run(&service, &[]).ends_with(0);
     std::fs::remove_file(here.path(".shotlist/ledger.db")).expect("it was there");
     for args in [["run", "m.yaml", "--plan"].as_slice(), &["status", "m.yaml"]] {
-        let ended = here.shotlist(args).ends_with(74);
-        assert!(ended.stderr.contains("is gone"), "{}", ended.stderr);
+        here.shotlist(args).fails_with("ledger-unavailable", 74);
     }
     here.run(&service, &[]).ends_with(74);
     here.shotlist(&["resolve", "m.yaml", "one", "--never-created"]).ends_with(74);
@@ -179,11 +178,7 @@ fn another_account_polls_after_nothing_until_it_is_said_to_be_the_same() {
     done.store(true, std::sync::atomic::Ordering::SeqCst);
     let polls = service.polls();
     let ended = here.run(&service, &[]).env("SHOTLIST_API_KEY", "rotated").ends_with(2);
-    assert!(
-        ended.stderr.contains("error[other-account]") && ended.stderr.contains("--same-account"),
-        "{}",
-        ended.stderr
-    );
+    assert!(has_code(&ended.stderr, "other-account") && ended.stderr.contains("--same-account"), "{}", ended.stderr);
     assert!(!ended.stderr.contains("rotated"), "the key was shown: {}", ended.stderr);
     let elsewhere = Service::well();
     here.run(&elsewhere, &[]).ends_with(2);
@@ -199,7 +194,7 @@ fn the_simulator_and_the_real_service_never_share_a_ledger() {
     here.run(&service, &["--select", "one"]).ends_with(0);
     let rehearsal = here.shotlist(&["run", "m.yaml", "--sandbox"]).env("SHOTLIST_LEDGER", ".shotlist/ledger.db");
     let ended = rehearsal.ends_with(74);
-    assert!(ended.stderr.contains("error[ledger-unavailable]"), "{}", ended.stderr);
+    assert!(has_code(&ended.stderr, "ledger-unavailable"), "{}", ended.stderr);
     here.shotlist(&["run", "m.yaml", "--sandbox"]).env("SHOTLIST_OUT", "shotlist-out/m").ends_with(0);
     let books = |args: &[&str]| here.shotlist(&[&["spend"], args].concat()).ends_with(0).stdout;
     assert!(books(&["--sandbox"]).contains(" (simulated), at risk: "), "{}", books(&["--sandbox"]));
@@ -207,7 +202,7 @@ fn the_simulator_and_the_real_service_never_share_a_ledger() {
     assert!(books(&["--format", "json"]).contains("\"simulated\": false"));
     assert_eq!(here.report()["simulated"], false);
     let ended = here.run(&service, &["--ledger", ".shotlist/sandbox.db"]).ends_with(74);
-    assert!(ended.stderr.contains("never bought"), "{}", ended.stderr);
+    assert!(has_code(&ended.stderr, "ledger-unavailable"), "{}", ended.stderr);
 }
 
 #[test]
@@ -225,15 +220,14 @@ fn a_person_settles_a_doubt() {
     // The only task that the service knows by that id belongs to the other job.
     for task in ["t0", " t0 "] {
         let ended = resolve(&["one", "--task", task]).ends_with(2);
-        assert!(ended.stderr.contains("belongs to two of m already"), "{}", ended.stderr);
+        assert!(has_code(&ended.stderr, "task-taken"), "{}", ended.stderr);
     }
     resolve(&["one", "--task", "found"]).env("SHOTLIST_API_KEY", "other").ends_with(2);
     // A wrong guess with --same-account must not hand the tasks over to a wrong account.
     let elsewhere = Service::scripted(|_| answer(404, &json!({})));
     let args = ["one", "--task", "found", "--same-account", "--base-url", &elsewhere.url()];
     resolve(&args).env("SHOTLIST_API_KEY", "other").ends_with(2);
-    let ended = resolve(&["one", "--task", "found"]).ends_with(0);
-    assert!(ended.stderr.contains("pays nothing new"), "{}", ended.stderr);
+    resolve(&["one", "--task", "found", "--log-format", "json"]).ends_with(0).shows("resolved");
     here.run(&service, &[]).ends_with(0);
     assert_eq!(here.report()["jobs"][0]["task_id"], "found");
     assert_eq!(service.posts().len(), 2);
@@ -270,11 +264,10 @@ fn a_job_that_is_changed_or_removed_while_its_task_is_outstanding_is_collected()
     here.run(&service, &["--deadline", "200ms"]).ends_with(1);
     done.store(true, std::sync::atomic::Ordering::SeqCst);
     here.write("m.yaml", "version: 1\njobs:\n  - { id: one, model: beta-2.0-lite, prompt: a bird }\n");
-    let plan = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0).stdout;
-    assert!(plan.contains("prompt changed since"), "{plan}");
-    assert!(plan.contains("2 tasks at the service already"), "{plan}");
-    let ended = here.run(&service, &[]).ends_with(0);
-    assert!(ended.stdout.contains("superseded: 2 tasks"), "{}", ended.stdout);
+    let plan = here.plan(&[]);
+    assert_eq!(plan["jobs"][0]["action"], "changed");
+    assert!(codes(&plan).contains(&"active-tasks"), "{plan}");
+    here.run(&service, &[]).ends_with(0);
     assert_eq!(service.posts().len(), 3);
     let report = here.report();
     let superseded: Vec<_> = report["superseded"].as_array().expect("a list").iter().collect();
@@ -289,11 +282,13 @@ fn a_likely_rename_is_pointed_out() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     here.run(&service, &[]).ends_with(0);
     here.write("m.yaml", TWO_JOBS.replace("id: two", "id: second"));
-    let plan = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0).stdout;
-    assert!(plan.contains("second asks for the same as two"), "{plan}");
-    let json = here.shotlist(&["run", "m.yaml", "--plan", "--format", "json"]).ends_with(0).stdout;
-    let json: Value = serde_json::from_str(&json).expect("JSON");
-    assert!(json["warnings"][0].as_str().is_some_and(|warning| warning.contains("second asks for the same as two")));
+    let plan = here.plan(&[]);
+    let before = &plan["bought_before"][0];
+    assert_eq!(
+        (&before["job"], &before["id"], &before["known_from"]),
+        (&json!("second"), &json!("two"), &json!("gone"))
+    );
+    assert!(codes(&plan).contains(&"already-paid"), "{plan}");
 }
 
 #[test]
@@ -314,8 +309,7 @@ fn a_service_that_charges_no_server_errors_can_be_said_to() {
 fn a_slip_in_a_glob_buys_nothing() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
     for option in ["--retake", "--exclude"] {
-        let ended = here.run(&service, &[option, "typo*"]).ends_with(2);
-        assert!(ended.stderr.contains(&format!("{option} typo*: no job matches it")), "{}", ended.stderr);
+        here.run(&service, &[option, "typo*"]).fails_with("no-match", 2);
     }
     assert_eq!(service.asked().len(), 0);
 }

@@ -6,7 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Ended, Program, Service, Workspace, json as answer, kill, numbered_jobs, wait_until};
+use crate::support::{
+    Answer, Ended, Program, Service, Workspace, codes, has_code, json as answer, kill, numbered_jobs, priced,
+    wait_until,
+};
 
 /// Writes the choices that the page of this report saves when these jobs are asked for again.
 fn choose(here: &Workspace, report: &Value, again: &[&str]) {
@@ -23,21 +26,16 @@ fn a_choice_is_bought_once_for_each_video() {
     here.run(&service, &[]).ends_with(0);
     choose(&here, &here.report(), &["j0", "j2"]);
     let chosen = ["--retake", "@choices.json"];
-    let plan = here.run(&service, &[&chosen[..], &["--plan"]].concat()).ends_with(0).stdout;
-    assert!(plan.contains("2 jobs to submit") && !plan.contains("the choice"), "{plan}");
+    let plan = here.plan(&chosen);
+    assert_eq!((priced(&plan).0, codes(&plan).contains(&"choice-spent")), (2, false), "{plan}");
     here.run(&service, &chosen).ends_with(0);
     assert_eq!(service.posts().len(), 5);
 
-    let told = "2 jobs are not taken again, because the choice is not about their last take: j0, j2";
     for _ in 0..2 {
-        let ended = here.run(&service, &chosen).ends_with(0);
-        assert!(ended.stderr.contains(told), "{}", ended.stderr);
+        here.run(&service, &[&chosen[..], &["--log-format", "json"]].concat()).ends_with(0).shows("choice-spent");
         assert_eq!(service.posts().len(), 5, "the same choices buy nothing more");
     }
-    for form in ["text", "markdown", "html", "json"] {
-        let plan = here.run(&service, &[&chosen[..], &["--plan", "--format", form]].concat()).ends_with(0).stdout;
-        assert!(plan.contains(told), "{form}: {plan}");
-    }
+    assert!(codes(&here.plan(&chosen)).contains(&"choice-spent"));
 
     // Whoever looked at the new video and asks once more gets one more.
     choose(&here, &here.report(), &["j0"]);
@@ -45,8 +43,9 @@ fn a_choice_is_bought_once_for_each_video() {
     assert_eq!(service.posts().len(), 6);
     // A pattern asks each time anew, and the plan says that it is not the first time.
     for (glob, is_first) in [("j0", false), ("j1", true)] {
-        let plan = here.run(&service, &["--plan", "--retake", glob]).ends_with(0).stdout;
-        assert_eq!(plan.contains("was taken again before"), !is_first, "{plan}");
+        let plan = here.plan(&["--retake", glob]);
+        let earlier = plan["jobs"].as_array().expect("jobs").iter().find(|job| job["id"] == glob).expect("the job");
+        assert_eq!(earlier["earlier"] == 1, is_first, "{plan}");
     }
     here.run(&service, &[&chosen[..], &["--retake", "j0"]].concat()).ends_with(0);
     assert_eq!(service.posts().len(), 7);
@@ -59,7 +58,7 @@ fn choice_that_keeps_a_video_and_asks_for_another_is_refused() {
     let both = json!({ "name": "m", "keep": ["j0"], "again": ["j0"], "tasks": { "j0": "t0" } });
     here.write("choices.json", both.to_string());
     let refused = here.run(&service, &["--retake", "@choices.json"]).ends_with(2).stderr;
-    assert!(refused.contains("`j0` is both kept and asked for again"), "{refused}");
+    assert!(has_code(&refused, "choices-invalid"), "{refused}");
     assert_eq!(service.posts().len(), 1);
 }
 
@@ -81,11 +80,11 @@ fn choices_of_a_job_that_is_not_selected_are_refused() {
     here.run(&service, &[]).ends_with(0);
     choose(&here, &here.report(), &["j0"]);
     let refused = here.run(&service, &["--retake", "@choices.json", "--select", "j1"]).ends_with(2).stderr;
-    assert!(refused.contains("`j0` is not among the selected jobs"), "{refused}");
+    assert!(has_code(&refused, "no-match"), "{refused}");
     // A file is not named by its name alone.
     for option in ["--retake", "--select"] {
-        let refused = here.run(&service, &[option, "choices.json"]).ends_with(2).stderr;
-        assert!(refused.contains(&format!("`{option} @choices.json` reads ids from it")), "{refused}");
+        let refused = here.run(&service, &[option, "choices.json"]).fails_with("no-match", 2).stderr;
+        assert!(refused.contains(&format!("`{option} @choices.json`")), "{refused}");
     }
     assert_eq!(service.posts().len(), 2);
 }
@@ -138,8 +137,7 @@ fn what_a_run_that_ended_early_did_not_take_again_is_bought_by_what_it_tells() {
         choose(&here, &here.report(), &["j0", "j1", "j2", "j3", "j4"]);
         most.store(7, Ordering::SeqCst);
         let ended = here.run(&service, &["--retake", retake, "--concurrency", "1"]).ends_with(1);
-        let left = "the run ended early: 3 of 5 jobs that were asked for again were not bought; `";
-        let command = ended.stderr.split(left).nth(1).and_then(|rest| rest.split('`').next());
+        let command = ended.stderr.split("warning[not-bought-again]").nth(1).and_then(|rest| rest.split('`').nth(1));
         let command = command.unwrap_or_else(|| panic!("no command: {}", ended.stderr));
         assert!(command.ends_with(told), "{command}");
 

@@ -4,8 +4,7 @@ use std::process::Child;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crate::support::TWO_JOBS;
-use crate::support::{Ended, Service, Workspace, kill, wait_until};
+use crate::support::{Ended, Service, TWO_JOBS, Workspace, has_code, kill, wait_until};
 
 /// Lets children be hung up also where this process ignores that, as under `nohup`: what is ignored stays so in a child, and what
 /// is caught does not.
@@ -28,9 +27,8 @@ fn the_first_signal_leaves_tasks_at_the_service_and_the_next_run_collects_them()
         kill(&child, signal);
         let ended = Ended::of(child);
         assert_eq!(ended.code, Some(code), "{}", ended.stderr);
-        assert!(ended.stderr.contains("can't be cancelled, and the next run collects them"), "{}", ended.stderr);
+        assert!(has_code(&ended.stderr, "stopping"), "{}", ended.stderr);
         assert_eq!(here.states(), ["in_progress", "pending"]);
-        assert!(ended.stdout.contains("1 in progress, 1 pending"), "{}", ended.stdout);
 
         switch.store(true, Ordering::SeqCst);
         here.run(&service, &[]).ends_with(0);
@@ -56,7 +54,7 @@ fn an_open_submission_is_answered_and_recorded_before_the_run_ends() {
 /// Waits until the run reports the first signal.
 fn wait_for_report(child: &mut Child) {
     let lines = std::io::BufRead::lines(std::io::BufReader::new(child.stderr.take().expect("stderr")));
-    let is_reported = lines.map_while(Result::ok).any(|line| line.contains("once more leaves at once"));
+    let is_reported = lines.map_while(Result::ok).any(|line| line.starts_with("warning[stopping]"));
     assert!(is_reported, "the first signal was not reported");
 }
 

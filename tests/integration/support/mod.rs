@@ -1,5 +1,6 @@
 //! What the tests share: the program with a scrubbed environment, a temporary workspace, and a scripted service.
 
+mod codes;
 pub mod fake;
 mod http;
 mod ledger;
@@ -10,6 +11,7 @@ mod service;
 mod simulator;
 mod workspace;
 
+pub use codes::{codes, has_code, priced};
 pub use http::request;
 pub use ledger::open_ledger;
 pub use program::{Ended, Program, kill, output_of, wait_until};

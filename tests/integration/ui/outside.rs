@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::json;
 
-use crate::support::{Answer, Ended, Service, Workspace, output_of, raw};
+use crate::support::{Answer, Ended, Service, Workspace, has_code, output_of, raw};
 
 /// Opens a title, clears the screen, turns the direction, hides what follows, and begins lines that look like ours.
 const EVIL: &str = "x\u{1b}]0;OWNED\u{7}\u{1b}[2J\u{9b}8m\u{202e}\u{2066}\nerror: forged\r\nmoney: nothing was spent\u{2028}completed j9";
@@ -201,15 +201,14 @@ fn a_key_that_the_service_echoes_is_written_nowhere() {
 #[test]
 fn a_quiet_run_that_fails_says_why() {
     let manifest = "version: 1\njobs: [{ id: a, model: alpha-2, prompt: a }]\n";
-    for (status, code, told) in [(401, 4, "the key is refused"), (422, 1, "a was rejected"), (500, 7, "a is in doubt")]
-    {
+    for (status, code, told) in [(401, 4, "stopping"), (422, 1, "rejected"), (500, 7, "in-doubt")] {
         let service = Service::scripted(move |_| crate::support::json(status, &json!({ "message": "because" })));
         let here = Workspace::with_manifest(manifest);
         let ended = here.run(&service, &["-q"]).ends_with(code);
-        assert!(ended.stderr.contains(told) && ended.stderr.contains("because"), "{status}: {}", ended.stderr);
+        assert!(ended.shows(told).stderr.contains("because"), "{status}");
     }
     let here = Workspace::with_manifest(manifest);
     let program = here.shotlist(&["run", "m.yaml", "-q", "--yes", "--base-url", "http://127.0.0.1:1"]);
     let ended = program.env("SHOTLIST_API_KEY", "k").ends_with(6);
-    assert!(ended.stderr.contains("the service can't be reached"), "{}", ended.stderr);
+    assert!(has_code(&ended.stderr, "stopping"), "{}", ended.stderr);
 }

@@ -4,8 +4,7 @@
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use crate::support::TWO_JOBS;
-use crate::support::{Service, Workspace, json, output_of};
+use crate::support::{Service, TWO_JOBS, Workspace, json, output_of};
 
 /// Runs a command on a terminal of so many columns; what was shown.
 fn shown_in(here: &Workspace, service: &Service, columns: u16, args: &str) -> String {

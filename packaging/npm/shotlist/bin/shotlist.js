@@ -17,7 +17,7 @@ function program() {
       `error: there is no shotlist for ${platform} here\n` +
         `  help: install @shotlist/${platform} beside it, which npm does by itself without --omit=optional, or name both files of a ` +
         "release; on Linux it needs glibc\n" +
-        "  money: nothing was sent, and nothing was spent",
+        "  note: nothing was submitted; nothing was spent",
     );
     process.exit(2);
   }
@@ -29,7 +29,7 @@ const child = spawn(program(), process.argv.slice(2), { stdio: "inherit" });
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
 
 child.on("error", (error) => {
-  console.error(`error: shotlist can't be started: ${error.message}\n  money: nothing was sent, and nothing was spent`);
+  console.error(`error: shotlist can't be started: ${error.message}\n  note: nothing was submitted; nothing was spent`);
   process.exit(2);
 });
 child.on("exit", (code, signal) => process.exit(code ?? 128 + constants.signals[signal]));

@@ -1,0 +1,123 @@
+//! What a plan means beside its jobs: each fact once, in one order, for every output.
+
+use super::build::Plan;
+use super::elsewhere::Elsewhere;
+use super::planned::Limit;
+use super::retake::SpentChoice;
+use crate::domain::{Freeze, JobId, NoticeCode, UnfinishedRetake, Usd};
+
+/// One fact about a whole plan. Each output renders all of them.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Statement<'p> {
+    /// The simulator plays the service.
+    Simulated,
+    /// Purchases are frozen.
+    Frozen(&'p Freeze),
+    /// The number of due jobs with a local image.
+    LocalImages(usize),
+    /// The number of due jobs that are left for another run.
+    LeftOut(usize),
+    /// Jobs without a retake, although one was asked for.
+    ChoiceSpent(SpentChoice, Vec<&'p JobId>),
+    /// A retake that an earlier run did not finish.
+    RetakeUnfinished(&'p UnfinishedRetake),
+    /// The number of active tasks that the run polls.
+    ActiveTasks(usize),
+    /// Jobs that wait for a face review, and the one-time fees of the reviews.
+    Held(usize, Usd),
+    /// Jobs in doubt, and the sum at risk.
+    InDoubt(usize, Usd),
+    /// The most that the run can spend with its retries, and whether a limit stops them earlier.
+    WorstCase(Usd, bool),
+    /// A spend limit, and what the plan takes of it.
+    Limit(&'p Limit, Usd),
+    /// Files or variables that the manifest reads.
+    Reads(&'static str, &'p [String]),
+    /// What another batch of the name has to collect or in doubt.
+    OtherBatch(&'p Elsewhere),
+    /// Due jobs that are already paid for, and what they would cost.
+    AlreadyPaid(usize, Usd),
+    /// The number of videos to download that earlier runs paid for.
+    ToFetch(usize),
+}
+
+impl Statement<'_> {
+    /// The code, for scripts.
+    #[must_use]
+    pub fn code(&self) -> NoticeCode {
+        match self {
+            Self::Simulated => NoticeCode::Simulated,
+            Self::Frozen(_) => NoticeCode::PurchasesFrozen,
+            Self::LocalImages(_) => NoticeCode::LocalImages,
+            Self::LeftOut(_) => NoticeCode::LeftOut,
+            Self::ChoiceSpent(..) => NoticeCode::ChoiceSpent,
+            Self::RetakeUnfinished(_) => NoticeCode::RetakeUnfinished,
+            Self::ActiveTasks(_) => NoticeCode::ActiveTasks,
+            Self::Held(..) => NoticeCode::Held,
+            Self::InDoubt(..) => NoticeCode::InDoubt,
+            Self::WorstCase(..) => NoticeCode::WorstCase,
+            Self::Limit(limit, cost) if *cost <= limit.left() => NoticeCode::WithinLimit,
+            Self::Limit(..) => NoticeCode::OverLimit,
+            Self::Reads(..) => NoticeCode::Reads,
+            Self::OtherBatch(other) if other.doubtful > 0 => NoticeCode::InDoubtElsewhere,
+            Self::OtherBatch(_) => NoticeCode::OtherBatch,
+            Self::AlreadyPaid(..) => NoticeCode::AlreadyPaid,
+            Self::ToFetch(_) => NoticeCode::ToFetch,
+        }
+    }
+
+    /// Returns whether a reviewer must not overlook it.
+    #[must_use]
+    pub fn is_urgent(&self) -> bool {
+        matches!(self, Self::Simulated | Self::Frozen(_) | Self::InDoubt(..) | Self::AlreadyPaid(..))
+            || self.code() == NoticeCode::OverLimit
+    }
+}
+
+/// Returns what there is to state about a plan.
+#[must_use]
+pub fn statements(plan: &Plan) -> Vec<Statement<'_>> {
+    let totals = plan.totals();
+    let some = |number: usize, statement: Statement<'static>| (number > 0).then_some(statement);
+    let local = plan.pictures();
+    let head = [
+        plan.is_simulated.then_some(Statement::Simulated),
+        plan.frozen.as_ref().map(Statement::Frozen),
+        some(local, Statement::LocalImages(local)),
+        some(plan.left_out.len(), Statement::LeftOut(plan.left_out.len())),
+    ];
+    let spent = SpentChoice::ALL
+        .into_iter()
+        .map(|why| (why, plan.spent_choices(why)))
+        .filter(|(_, jobs)| !jobs.is_empty())
+        .map(|(why, jobs)| Statement::ChoiceSpent(why, jobs));
+    let active = plan.resume.len() + plan.collect.len();
+    let (most, worst) = (plan.most(), plan.worst_case());
+    let middle = [
+        plan.unfinished_retake.as_ref().map(Statement::RetakeUnfinished),
+        some(active, Statement::ActiveTasks(active)),
+        some(totals.held, Statement::Held(totals.held, totals.face_reviews)),
+        some(totals.in_doubt, Statement::InDoubt(totals.in_doubt, totals.at_risk)),
+        (plan.retries > 0 && worst > totals.cost).then_some(Statement::WorstCase(most, most < worst)),
+    ];
+    let limits = plan.every_limit().map(|limit| Statement::Limit(limit, plan.cost_under(limit)));
+    let reads = [("file", &*plan.inputs.files), ("variable", &*plan.inputs.variables)]
+        .into_iter()
+        .filter(|(_, names)| !names.is_empty())
+        .map(|(kind, names)| Statement::Reads(kind, names));
+    let paid = plan.repurchases.len();
+    let tail = [
+        some(paid, Statement::AlreadyPaid(paid, plan.repurchase_cost())),
+        some(totals.fetch, Statement::ToFetch(totals.fetch)),
+    ];
+    let others = plan.elsewhere.iter().map(Statement::OtherBatch);
+    head.into_iter()
+        .flatten()
+        .chain(spent)
+        .chain(middle.into_iter().flatten())
+        .chain(limits)
+        .chain(reads)
+        .chain(others)
+        .chain(tail.into_iter().flatten())
+        .collect()
+}

@@ -1,0 +1,122 @@
+//! The statements of a plan in words, the same in every output.
+
+use super::command::{Again, quoted};
+use super::elsewhere::other_batch;
+use super::lines::count;
+use super::page::Page;
+use super::repurchases::{bought_before, repurchased};
+use crate::domain::{JobId, UnfinishedRetake, Usd};
+use crate::plan::{Limit, Plan, SpentChoice, Statement, statements};
+
+/// The most names in one line.
+const NAMED: usize = 5;
+/// The most earlier purchases that are listed.
+const LISTED: usize = 20;
+
+/// Returns a statement as a clause without a period.
+#[must_use]
+pub(crate) fn sentence(plan: &Plan, statement: &Statement<'_>, again: &Again) -> String {
+    match statement {
+        Statement::Simulated => "sandbox run: nothing is paid, and real purchases do not count".to_owned(),
+        Statement::Frozen(freeze) => freeze.to_string(),
+        Statement::LocalImages(jobs) => {
+            let use_one = if *jobs == 1 { "uses" } else { "use" };
+            format!("{} {use_one} a local image, which `--asset-command` gives a URL", count(*jobs, "job"))
+        }
+        Statement::LeftOut(jobs) => format!("{} left for another run", count(*jobs, "due job")),
+        Statement::ChoiceSpent(why, jobs) => choice_spent(*why, jobs),
+        Statement::RetakeUnfinished(begun) => retake_unfinished(begun),
+        Statement::ActiveTasks(tasks) => format!("{} of earlier runs to poll", count(*tasks, "active task")),
+        Statement::Held(jobs, fees) => format!(
+            "{} held for face reviews: ${fees} once, paid outside the service; `review: approved` under `faces` releases them",
+            count(*jobs, "job")
+        ),
+        Statement::InDoubt(jobs, at_risk) => {
+            let resolve = again.command("resolve", &[]);
+            format!(
+                "{} in doubt: ${at_risk} at risk, never sent again by itself; `{resolve}` lists them",
+                count(*jobs, "job")
+            )
+        }
+        Statement::WorstCase(most, is_capped) => {
+            let stop = if *is_capped { "; retries stop at the limit" } else { "" };
+            format!("at most ${most} with every paid retry{stop}")
+        }
+        Statement::Limit(limit, cost) => limited(limit, *cost),
+        Statement::Reads(kind, names) => format!("reads {}: {}", count(names.len(), kind), listed(names)),
+        Statement::OtherBatch(other) => other_batch(other),
+        Statement::AlreadyPaid(jobs, cost) => {
+            let are = if *jobs == 1 { "is" } else { "are" };
+            let is_sure = plan.repurchases.iter().all(|before| before.state != "in_doubt");
+            let perhaps = if is_sure { "" } else { ", or may be" };
+            let globs = quoted(&repurchased(plan));
+            format!(
+                "{} {are} already paid for{perhaps}; `--buy-again {globs}` repurchases for ${cost}",
+                count(*jobs, "job")
+            )
+        }
+        Statement::ToFetch(videos) => format!("{} to download, already paid for", count(*videos, "video")),
+    }
+}
+
+/// The statement about jobs that are already paid for, with its details.
+#[must_use]
+pub(crate) fn repurchases(plan: &Plan, again: &Again) -> Page {
+    let mut page = Page::new();
+    for statement in statements(plan).iter().filter(|statement| matches!(statement, Statement::AlreadyPaid(..))) {
+        page.line(sentence(plan, statement, again));
+        for line in details(plan, statement) {
+            page.line(format_args!("  {line}"));
+        }
+    }
+    page
+}
+
+/// What a statement lists below itself: the earlier purchases of jobs that are already paid for.
+#[must_use]
+pub(crate) fn details(plan: &Plan, statement: &Statement<'_>) -> Vec<String> {
+    if !matches!(statement, Statement::AlreadyPaid(..)) {
+        return Vec::new();
+    }
+    let mut lines = bought_before(plan);
+    let more = lines.len().saturating_sub(LISTED);
+    lines.truncate(LISTED);
+    lines.extend((more > 0).then(|| format!("… and {more} more")));
+    lines
+}
+
+/// A limit, what of it is used, and for the limit of a label, what the plan takes of it.
+fn limited(limit: &Limit, cost: Usd) -> String {
+    let verdict = if cost <= limit.left() { "within" } else { "OVER" };
+    let taken = limit.label.as_ref().map(|_| format!(", ${cost} to submit")).unwrap_or_default();
+    let used = if limit.used.is_zero() { String::new() } else { format!(", ${} of it used", limit.used) };
+    format!("{verdict} the limit of ${} ({}){taken}{used}", limit.usd, limit.source)
+}
+
+/// Jobs without a retake, and the reason.
+fn choice_spent(why: SpentChoice, jobs: &[&JobId]) -> String {
+    let ids: Vec<&str> = jobs.iter().map(|id| id.as_str()).collect();
+    let because = match why {
+        SpentChoice::NotTheLastTake => "the choice is about an earlier take",
+        SpentChoice::AlreadyRetaken => "the interrupted run already bought it, and this run continues it",
+        SpentChoice::RetakeFailed => "the retake failed; `--retry-failed` with the same choices retries it",
+    };
+    format!("no retake of {} ({}): {because}", count(jobs.len(), "job"), listed(&ids))
+}
+
+/// A retake that did not finish, and how to continue it.
+#[must_use]
+pub(crate) fn retake_unfinished(begun: &UnfinishedRetake) -> String {
+    let options = begun.globs.iter().take(NAMED).map(|glob| format!("--retake {}", quoted(glob)));
+    let mut options = options.collect::<Vec<_>>().join(" ");
+    if begun.globs.len() > NAMED {
+        options.push_str(" …");
+    }
+    format!("an earlier `{options}` did not finish; the same options continue it, other patterns start over")
+}
+
+/// The first few of some names.
+pub(crate) fn listed<T: AsRef<str>>(names: &[T]) -> String {
+    let first = names.iter().take(NAMED).map(AsRef::as_ref).collect::<Vec<&str>>().join(", ");
+    if names.len() > NAMED { format!("{first}, …") } else { first }
+}
