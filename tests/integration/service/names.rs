@@ -84,7 +84,7 @@ fn a_task_that_never_ends_can_be_given_up_and_then_be_bought_again() {
     let ended = here.run(&service, &["--deadline", "300ms"]).ends_with(1);
     assert!(ended.stderr.contains("shotlist resolve m.yaml a --lost"), "{}", ended.stderr);
     let lost = here.shotlist(&["resolve", "m.yaml", "a", "--lost"]).ends_with(0);
-    assert!(lost.stderr.contains("nobody knows whether its $3.75 was charged"), "{}", lost.stderr);
+    assert!(lost.stderr.contains("$3.75"), "{}", lost.stderr);
     here.shotlist(&["resolve", "m.yaml", "a", "--lost"]).ends_with(2);
 
     // Nothing is asked or bought before somebody says so, and the money stays unknown.

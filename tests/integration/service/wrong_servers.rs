@@ -63,7 +63,7 @@ fn wrong_server_ends_the_run_before_a_submission() {
     ] {
         let (told, posts) = runs_against(get, 6);
         assert_eq!(posts, 0, "{get}");
-        assert!(told.contains("check the base URL"), "{get}: {told}");
+        assert!(has_code(&told, "stopping"), "{get}: {told}");
     }
 }
 

@@ -50,7 +50,7 @@ fn a_job_keeps_what_it_bought_in_whatever_state_it_is() {
     // Without a word, all of it looks like a rename, and the line that mends it can be taken as it stands.
     here.write("m.yaml", manifest(&NEW, "[]"));
     let refused = here.run(&service, &[]).ends_with(3).stderr;
-    assert!(refused.contains("write `- { from: a, to: a2 }` under `moved`"), "{refused}");
+    assert!(refused.contains("`- { from: a, to: a2 }`"), "{refused}");
     assert!(refused.contains("`- { from: b-7.2, to: b2-7.2 }`"), "{refused}");
     assert_eq!(service.posts().len(), bought);
 

@@ -162,8 +162,7 @@ fn a_command_that_is_shown_can_be_pasted_as_it_is() {
     let (_, rest) = stderr.split_once("if it has none: ").expect("a command");
     let command = rest.lines().next().expect("a line").replacen("shotlist", "\"$0\"", 1);
     assert!(command.contains("--never-created --batch 'it'\\''s today' --ledger 'a ledger.db'"), "{command}");
-    let settled = here.script(&service, &command).ends_with(0);
-    assert!(settled.stderr.contains("a is due again"), "{}", settled.stderr);
+    here.script(&service, &command).ends_with(0);
     assert!(!here.path("x.yaml").exists());
 }
 
