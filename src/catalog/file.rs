@@ -59,6 +59,13 @@ pub struct FieldRules {
 struct ModelEntry {
     family: String,
     price: Price,
+    /// Whether `init` may choose it. A new model starts with `false`, so that it does not change what others draft.
+    #[serde(default = "yes")]
+    suggested: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// What a model costs. A model without a price can't be written down: it would be an error, never free.
@@ -181,6 +188,11 @@ impl Catalog {
     pub fn model_names(&self) -> impl Iterator<Item = &str> {
         self.models.keys().map(String::as_str)
     }
+
+    /// The names of the models that a drafted manifest may use, in alphabetic order.
+    pub fn suggested_names(&self) -> impl Iterator<Item = &str> {
+        self.models.iter().filter(|(_, model)| model.suggested).map(|(name, _)| name.as_str())
+    }
 }
 
 impl Family {
@@ -257,7 +269,7 @@ mod tests {
             (r#"usd: "0.90""#, r#"usd: "0""#),
             (r#", usd: "0.90""#, ""),
             (r#"usd: "0.90""#, r#"usd: "free""#),
-            ("alpha-2: { family: alpha", "alpha-2: { family: gamma"),
+            ("alpha-2: { family: alpha", "alpha-2: { family: no-such-family"),
         ] {
             assert!(text.contains(from));
             assert!(Catalog::parse(&text.replacen(from, to, 1)).is_err(), "{to} was taken");
@@ -282,7 +294,7 @@ models:
             "",
             "version: 1\nmodels: {}\n",
             "version: 2\nprices_taken_on: x\n",
-            "version: 1\nprices_taken_on: x\nmodels: { a: { family: gamma, price: { per: request, usd: '1' } } }\n",
+            "version: 1\nprices_taken_on: x\nmodels: { a: { family: no-such-family, price: { per: request, usd: '1' } } }\n",
             "version: 1\nprices_taken_on: x\nmodels: { a: { family: alpha } }\n",
             "version: 1\nprices_taken_on: x\nmodel: {}\n",
         ] {

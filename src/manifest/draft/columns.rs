@@ -252,7 +252,7 @@ pub(super) fn model<'m>(columns: &[Column], given: Option<&'m str>, catalog: &'m
     let taken = |name: &str| {
         catalog.model(name).map_or(0, |model| columns.iter().filter(|column| is_taken(column, model.family)).count())
     };
-    let best = catalog.model_names().min_by_key(|name| (usize::MAX - taken(name), usual_price(name, catalog)));
+    let best = catalog.suggested_names().min_by_key(|name| (usize::MAX - taken(name), usual_price(name, catalog)));
     given.or(best).unwrap_or_default()
 }
 
@@ -273,7 +273,7 @@ pub(super) fn is_taken(column: &Column, family: &Family) -> bool {
 /// The cheapest model whose family takes what a column asks for.
 pub(super) fn taker<'c>(column: &Column, catalog: &'c Catalog) -> Option<&'c str> {
     let takes = |name: &&str| catalog.model(name).is_some_and(|model| is_taken(column, model.family));
-    catalog.model_names().filter(takes).min_by_key(|name| usual_price(name, catalog))
+    catalog.suggested_names().filter(takes).min_by_key(|name| usual_price(name, catalog))
 }
 
 /// What a video of the usual length costs.
@@ -328,4 +328,27 @@ fn tells_apart(cells: &[&str]) -> bool {
         let id = slug(cell);
         cell.chars().count() <= LONGEST_ID && !id.is_empty() && seen.insert(id)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn new_model_changes_drafts_only_once_it_is_suggested() {
+        let chosen = |suggested: &str| {
+            let model =
+                format!("cheap: {{ family: beta, price: {{ per: second, usd: '0.01' }}, suggested: {suggested} }}");
+            let text = format!("version: 1\nprices_taken_on: 2027-01-01\nmodels: {{ {model} }}\n");
+            let catalog = Catalog::extended_by(&text).expect("a catalog");
+            model_of(&catalog)
+        };
+        let model_of_today = model_of(Catalog::embedded());
+        assert_eq!((chosen("false"), chosen("true")), (model_of_today, "cheap".to_owned()));
+    }
+
+    fn model_of(catalog: &Catalog) -> String {
+        let prompt = Column::of("Prompt", &["A dog runs", "A cat sleeps"], Path::new(""), catalog);
+        model(&[prompt], None, catalog).to_owned()
+    }
 }

@@ -36,7 +36,7 @@ pub(super) fn text(from: &Table<'_>, columns: &[Column], model: Chosen<'_>, cata
     let Table { file, sheet, rows } = *from;
     let name = Path::new(file).file_stem().map_or_else(|| file.into(), |stem| stem.to_string_lossy());
     let rates: Vec<String> =
-        catalog.model_names().filter_map(|name| Some(format!("{name} {}", catalog.model(name)?.rate()))).collect();
+        catalog.suggested_names().filter_map(|name| Some(format!("{name} {}", catalog.model(name)?.rate()))).collect();
     let why = match (model.is_given, names_models(columns)) {
         (_, true) => "for rows that name none",
         (true, false) => "as you chose",
