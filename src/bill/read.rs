@@ -61,16 +61,16 @@ pub(crate) struct Line {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BillError {
     /// It is no text.
-    #[error("it is no UTF-8: save it as CSV UTF-8")]
+    #[error("must be UTF-8; save it as CSV UTF-8")]
     NotText,
     /// There is nothing in it.
     #[error("it is empty")]
     Empty,
     /// A column that was named is not there.
-    #[error("it has no column `{0}`; its columns are: {1}")]
+    #[error("found no column `{0}`; the columns are: {1}")]
     NoColumn(String, String),
     /// Two columns have the name.
-    #[error("it has two columns `{0}`: rename one of them")]
+    #[error("found two columns `{0}`")]
     TwoColumns(String),
     /// It never ends.
     #[error("it has more than {MOST_LINES} lines")]
@@ -290,8 +290,8 @@ mod tests {
     fn what_is_no_bill_is_refused_with_what_to_do() {
         let refused = |text: &[u8]| read(text, &COLUMNS).expect_err("it is none").to_string();
         assert_eq!(refused(b""), "it is empty");
-        assert_eq!(refused(b"\xff\xfea\0"), "it is no UTF-8: save it as CSV UTF-8");
-        assert_eq!(refused(b"task,usd\n"), "it has no column `Task ID`; its columns are: task, usd");
-        assert_eq!(refused(b"Task ID,Amount,Amount,When\n"), "it has two columns `Amount`: rename one of them");
+        assert_eq!(refused(b"\xff\xfea\0"), "must be UTF-8; save it as CSV UTF-8");
+        assert_eq!(refused(b"task,usd\n"), "found no column `Task ID`; the columns are: task, usd");
+        assert_eq!(refused(b"Task ID,Amount,Amount,When\n"), "found two columns `Amount`");
     }
 }

@@ -118,10 +118,10 @@ struct Extension {
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
     /// It is not of the form of a catalogue.
-    #[error("the catalogue can't be read: {0}")]
+    #[error("can't read the catalog: {0}")]
     Form(#[from] serde_yaml::Error),
     /// Its parts contradict each other.
-    #[error("the catalogue contradicts itself: {0}")]
+    #[error("the catalog contradicts itself: {0}")]
     Content(String),
 }
 

@@ -19,6 +19,7 @@ mod ending;
 mod environment;
 mod exit;
 mod failure;
+mod front;
 mod manifest;
 mod monitors;
 mod paths;

@@ -4,12 +4,12 @@ use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use clap::FromArgMatches as _;
 use clap::error::ErrorKind;
-use clap::{CommandFactory as _, FromArgMatches as _};
 
 use super::args::{Cli, LogFormat, TerminalArgs, When};
 use super::exit::Exit;
-use super::{commands, completion, environment, tips};
+use super::{commands, completion, environment, front, tips};
 use crate::catalog::Catalog;
 use crate::ui::{self, Terminal};
 
@@ -22,7 +22,7 @@ pub fn main() -> ExitCode {
         Ok(true) => return ExitCode::SUCCESS,
         Err(usage) => return told(&usage),
     }
-    let matches = environment::heeded(Cli::command(), &words).try_get_matches_from(words);
+    let matches = environment::heeded(front::command(), &words).try_get_matches_from(words);
     let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(usage) if usage.kind() == ErrorKind::DisplayVersion => return version(),

@@ -12,9 +12,9 @@ use crate::ui::quoted;
 
 /// What to do once a database has forgotten something.
 const LOOK_FIRST: &str =
-    "compare the service's bill with `shotlist reconcile BILL`, then run `shotlist limit set --resume`";
+    "compare the service's bill with `shotlist reconcile BILL`, then run `shotlist limit set --unfreeze`";
 /// The command that unfreezes a ledger.
-const UNFREEZE: &str = "shotlist limit set --resume";
+const UNFREEZE: &str = "shotlist limit set --unfreeze";
 /// The help for tasks of another account.
 const SAME_ACCOUNT: &str =
     "use the same base URL and key; if both keys belong to one account, as after a rotation, pass `--same-account`";
@@ -134,7 +134,7 @@ impl From<Refusal> for Failure {
             Refusal::Replaces(_) => "write another `file`, or choose another directory with `--out`",
             Refusal::NoReport(_) => "name another file, or move that one away",
             Refusal::Files(_) => WRITABLE,
-            Refusal::OverLimit { limit, .. } if limit.source.starts_with("owner.") => {
+            Refusal::OverLimit { limit, .. } if limit.source.starts_with("ledger.") => {
                 "raise the limit with `shotlist limit set`, or choose fewer jobs with `--select` or `--tag`"
             }
             Refusal::OverLimit { .. } => "raise the limit, or choose fewer jobs with `--select` or `--tag`",
@@ -204,10 +204,7 @@ mod tests {
             let Failure { exit, message, help, .. } = refusal.into();
             (exit, message, help.is_some_and(|help| help.contains("free space")))
         };
-        assert_eq!(
-            told(client),
-            (Exit::Unreachable, "the simulator can't be started: no port is free".to_owned(), false)
-        );
+        assert_eq!(told(client), (Exit::Unreachable, "can't start the simulator: no port is free".to_owned(), false));
         assert_eq!(told(disk), (Exit::CannotWrite, "the disk is full".to_owned(), true));
     }
 

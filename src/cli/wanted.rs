@@ -14,7 +14,7 @@ pub(super) fn wanted(args: &RunArgs, manifest: Again) -> Again {
     ];
     let values = lists.into_iter().flat_map(|(option, values)| values.iter().map(move |value| (option, value)));
     let mut wanted = values.fold(manifest, |wanted, (option, value)| wanted.with(option, value));
-    for (option, number) in [("--sample", few.sample), ("--limit", few.limit)] {
+    for (option, number) in [("--sample", few.sample), ("--first", few.first)] {
         if let Some(number) = number {
             wanted = wanted.with(option, &number.to_string());
         }

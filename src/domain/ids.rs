@@ -21,16 +21,16 @@ const LONGEST_ID: usize = 128;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidJobId {
     /// The text has no character at all.
-    #[error("the id is empty")]
+    #[error("the ID is empty")]
     Empty,
     /// The text has more than 128 characters.
-    #[error("the id has {0} characters; {LONGEST_ID} is the most")]
+    #[error("the ID must have at most {LONGEST_ID} characters, found {0}")]
     TooLong(usize),
     /// The first character is neither a letter nor a digit.
-    #[error("the id starts with `{0}`; it must start with a letter or a digit of ASCII")]
+    #[error("the ID must start with an ASCII letter or digit, found `{0}`")]
     BadStart(char),
     /// A character is not of the permitted ones.
-    #[error("the id contains {0:?}; only A-Z a-z 0-9 . _ - are allowed")]
+    #[error("the ID contains {0:?}; only A-Z a-z 0-9 . _ - are allowed")]
     BadCharacter(char),
 }
 

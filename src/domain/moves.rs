@@ -15,7 +15,7 @@ pub struct Move {
 
 /// Something was bought under both ids of a move, or perhaps: nobody can know which of the two is the job.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{} can't be moved to {}, which was submitted itself", .0.from, .0.to)]
+#[error("can't move `{}` to `{}`, which was submitted itself", .0.from, .0.to)]
 pub struct MovedOnto(pub Move);
 
 /// The new ids, by the old ones, of the jobs that moves are about; the moves are made in their order. An id under which nothing
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(told(&[("b", true)], &[("a", "b")]), of(&[]), "made already");
         assert_eq!(
             told(&[("a", true), ("b", true)], &[("a", "b")]),
-            Err("a can't be moved to b, which was submitted itself".to_owned())
+            Err("can't move `a` to `b`, which was submitted itself".to_owned())
         );
         // What bought nothing is in nobody's way.
         assert_eq!(told(&[("a", true), ("b", false)], &[("a", "b")]), of(&["a>b"]));

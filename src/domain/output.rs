@@ -15,16 +15,16 @@ pub enum InvalidPath {
     #[error("a part of the path is empty")]
     Empty,
     /// It starts at the root of a disk.
-    #[error("the path is absolute, and would leave the output folder")]
+    #[error("the path is absolute, and leads out of the output directory")]
     Absolute,
     /// It climbs.
-    #[error("`..` would leave the output folder")]
+    #[error("`..` leads out of the output directory")]
     Climbs,
     /// A character that some system does not take, or that would mean something there.
-    #[error("`{}` can't be in a file name on every system", .0.escape_debug())]
+    #[error("`{}` is not valid in a file name on every system", .0.escape_debug())]
     Character(char),
     /// A name that Windows keeps for a device, or that ends in a dot or a blank.
-    #[error("`{0}` can't be the name of a file on every system")]
+    #[error("`{0}` is not a valid file name on every system")]
     Name(String),
     /// It is too long for some file system.
     #[error("a part of the path is longer than {MOST_BYTES} bytes")]

@@ -106,16 +106,16 @@ pub enum FetchError {
     #[error("{0}")]
     Transient(String),
     /// Something else came.
-    #[error("what came is no whole MP4 video: {0}")]
+    #[error("the download is not a complete MP4 video: {0}")]
     NotVideo(String),
     /// It does not end.
-    #[error("it is longer than {0} bytes, which no video of this service is")]
+    #[error("must have at most {0} bytes")]
     TooLong(u64),
     /// The way leads where shotlist does not go.
     #[error("{0}")]
     BadRedirect(String),
     /// This machine could not take it.
-    #[error("{} can't be written", path.display())]
+    #[error("can't write `{}`", path.display())]
     Local {
         /// The file or folder.
         path: PathBuf,

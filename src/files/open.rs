@@ -43,10 +43,10 @@ pub(crate) enum ReadError {
     #[error(transparent)]
     Io(#[from] io::Error),
     /// It holds more bytes than it may.
-    #[error("it is larger than {0} bytes")]
+    #[error("must have at most {0} bytes")]
     TooLarge(u64),
     /// It isn't UTF-8.
-    #[error("it is not UTF-8 text")]
+    #[error("must be UTF-8")]
     NotText,
 }
 

@@ -24,16 +24,16 @@ pub struct AssetCommand {
 #[derive(Debug, thiserror::Error)]
 pub enum NoAddress {
     /// The command failed.
-    #[error("the asset command")]
+    #[error("`--asset-command`")]
     Program(#[from] ProgramError),
     /// It ended well and said something else.
-    #[error("the asset command printed {0}")]
+    #[error("`--asset-command` printed {0}")]
     Nonsense(String),
     /// The picture is another one than when the manifest was read.
-    #[error("it was changed while the run went on; the next run plans with what it is then")]
+    #[error("it changed during the run; the next run plans with the new content")]
     Changed,
     /// The picture can't be read any more.
-    #[error("it can't be read any more")]
+    #[error("can't read the file again")]
     Gone(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 

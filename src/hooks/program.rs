@@ -50,7 +50,7 @@ pub struct Said {
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
     /// It can't be started.
-    #[error("`{program}` can't be started")]
+    #[error("can't start `{program}`")]
     NotStarted {
         /// What was to be started.
         program: String,
@@ -69,7 +69,7 @@ pub enum ProgramError {
     #[error("it took longer than {}, and was killed", spoken(*.0))]
     TooLong(Duration),
     /// It can't be waited for.
-    #[error("it can't be waited for")]
+    #[error("can't wait for the program")]
     Lost(#[source] io::Error),
 }
 
@@ -277,7 +277,7 @@ mod tests {
         assert_eq!(told("kill -9 $$").await, "signal: 9 (SIGKILL)");
         let nowhere = Program::parse("no-such-program-here", Duration::from_mins(1)).expect("words");
         let error = nowhere.run(Path::new("x"), &[]).await.expect_err("nothing to start");
-        assert_eq!(error.to_string(), "`no-such-program-here` can't be started");
+        assert_eq!(error.to_string(), "can't start `no-such-program-here`");
         let found = |command| Program::parse(command, Duration::ZERO).expect("words").find();
         for (command, is_there) in [
             ("sh", true),

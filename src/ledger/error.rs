@@ -47,7 +47,7 @@ impl Error for Unavailable {
 #[derive(Debug, thiserror::Error)]
 pub enum HoldError {
     /// Another runner holds it.
-    #[error("another run holds the batch {batch}{holder}")]
+    #[error("batch `{batch}` is locked by another run{holder}")]
     Busy {
         /// The batch.
         batch: BatchKey,
@@ -63,10 +63,10 @@ pub enum HoldError {
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum LedgerError {
     /// The store refused: a full disk, a read-only folder, a broken file.
-    #[error("the ledger can't be written")]
+    #[error("can't write the ledger")]
     Store(#[source] StoreError),
     /// The intent would pass a limit over all batches; nothing was written.
-    #[error("{name} of ${limit} would be passed: ${used} is spent or at risk already")]
+    #[error("`{name}` allows ${limit}, but ${used} is already spent or at risk")]
     OverLimit {
         /// The limit's name in the manifest.
         name: Arc<str>,
@@ -76,7 +76,7 @@ pub enum LedgerError {
         used: Usd,
     },
     /// Another attempt of the job is open; nothing was written.
-    #[error("{0} was submitted by another run meanwhile")]
+    #[error("another run has submitted `{0}`")]
     Claimed(JobId),
     /// The approval allows no further submission of it; nothing was written.
     #[error("the approval allows no further submission of `{0}`")]
@@ -93,7 +93,7 @@ pub enum LedgerError {
     #[error(transparent)]
     MovedOnto(#[from] MovedOnto),
     /// Another attempt at the same service has this task; nothing was written.
-    #[error("the service named the task {task}, which is that of {job} in {batch} already")]
+    #[error("the service returned task ID `{task}`, which belongs to `{job}` of `{batch}`")]
     TaskTaken {
         /// The task.
         task: TaskId,
@@ -106,34 +106,32 @@ pub enum LedgerError {
     #[error(transparent)]
     Illegal(#[from] IllegalEvent),
     /// Another write of the same commit failed so badly that the whole commit was undone.
-    #[error("the ledger can't be written: the commit was rolled back")]
+    #[error("can't write the ledger: the commit was rolled back")]
     RolledBack,
     /// There is no place at the service now, or it asked to wait, or something else has to be written first; nothing was written. It may be
     /// asked again after this long.
-    #[error("it is not the time to submit now")]
+    #[error("submission deferred")]
     Later(Duration),
     /// Purchases are frozen; nothing was written.
     #[error(transparent)]
     Frozen(Freeze),
     /// This runner stood still, and others went on without it; nothing was written.
-    #[error(
-        "this run gave no sign of life for so long that the others went on without it; what it bought is in the ledger"
-    )]
+    #[error("this runner's lease expired, and other runners took over; its purchases are in the ledger")]
     DeclaredDead,
     /// Others buy of this batch by another plan; nothing was written.
-    #[error("another runner is at this batch with another plan: {differences}")]
+    #[error("another runner runs this batch with another plan: {differences}")]
     OtherPlan {
         /// The jobs that differ.
         differences: String,
     },
     /// Another runner buys this batch for another account; nothing was written.
-    #[error("{runner} buys this batch with another base URL or API key")]
+    #[error("runner {runner} uses another base URL or API key for this batch")]
     OtherAccount {
         /// The other runner.
         runner: String,
     },
     /// Nobody can say yet that it made no task; nothing was written.
-    #[error("the runner {runner}, which sent {job}, may still live and wait for the answer")]
+    #[error("runner {runner}, which sent `{job}`, may still wait for the response")]
     SenderMayLive {
         /// The job.
         job: String,
@@ -141,7 +139,7 @@ pub enum LedgerError {
         runner: String,
     },
     /// Another runner asks about the task; nothing was written.
-    #[error("the runner {runner} looks after the task of {job}, and lives")]
+    #[error("the task of `{job}` is assigned to live runner {runner}")]
     LookedAfter {
         /// The job.
         job: String,

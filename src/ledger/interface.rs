@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::{
-    BoughtElsewhere, Event, HoldError, Intent, Joining, LedgerError, OpenElsewhere, Others, OwnerLimit, Spending,
+    BoughtElsewhere, Event, HoldError, Intent, Joining, LedgerError, LedgerLimit, OpenElsewhere, Others, Spending,
     Unavailable,
 };
 use crate::domain::{
@@ -79,11 +79,14 @@ pub trait Ledger: Clone + Display + Send + Sync + 'static {
     }
 
     /// The owner's limits.
-    fn owner_limits(&self) -> impl Future<Output = Result<Vec<OwnerLimit>, Unavailable>> + Send;
+    fn owner_limits(&self) -> impl Future<Output = Result<Vec<LedgerLimit>, Unavailable>> + Send;
 
     /// Sets one of the owner's limits in the place of an earlier one, or takes it away. Makes the ledger if there is none.
-    fn set_owner_limit(&self, limit: OwnerLimit, is_kept: bool)
-    -> impl Future<Output = Result<(), Unavailable>> + Send;
+    fn set_owner_limit(
+        &self,
+        limit: LedgerLimit,
+        is_kept: bool,
+    ) -> impl Future<Output = Result<(), Unavailable>> + Send;
 
     /// The runners that live, and those that were declared dead lately, where the ledger knows them.
     fn runners(&self) -> impl Future<Output = Result<Vec<RunnerSeen>, Unavailable>> + Send {

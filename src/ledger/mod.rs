@@ -68,7 +68,7 @@ pub(crate) use event::GIVEN_UP;
 pub use event::{Event, IllegalEvent};
 pub use intent::{Approval, Intent, RunLimit, SpendLimit};
 pub use interface::{HeldBatch, Ledger};
-pub use owner::{OwnerLimit, Span};
+pub use owner::{LedgerLimit, Span};
 pub use postgres::{AddressError, PostgresAddress, PostgresBatch, PostgresLedger};
 pub use sharing::{Joining, Others, this_machine};
 pub(crate) use sqlite::OWN_FOLDER;

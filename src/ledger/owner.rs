@@ -37,7 +37,7 @@ impl Span {
 
 /// What everything in a ledger, or what has a label, may cost in a span.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct OwnerLimit {
+pub struct LedgerLimit {
     /// It is about what has this label, and otherwise about everything.
     pub label: Option<Label>,
     /// The span.
@@ -48,14 +48,14 @@ pub struct OwnerLimit {
     pub zone: String,
 }
 
-impl OwnerLimit {
-    /// What it is called: `owner.month`, or with its label `owner.client.acme.month`.
+impl LedgerLimit {
+    /// What it is called: `ledger.month`, or with its label `ledger.client.acme.month`.
     #[must_use]
     pub fn name(&self) -> String {
         let span = self.span.name();
         match &self.label {
-            None => format!("owner.{span}"),
-            Some(label) => format!("owner.{}.{}.{span}", label.name, label.value),
+            None => format!("ledger.{span}"),
+            Some(label) => format!("ledger.{}.{}.{span}", label.name, label.value),
         }
     }
 
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_month_begins_where_the_owner_lives() {
-        let limit = |zone: &str, span| OwnerLimit { label: None, span, usd: Usd::ZERO, zone: zone.to_owned() };
+        let limit = |zone: &str, span| LedgerLimit { label: None, span, usd: Usd::ZERO, zone: zone.to_owned() };
         let now: Timestamp = "2026-11-30T23:30:00Z".parse().expect("a time");
         let since = |zone, span| limit(zone, span).at(now).since.to_string();
         assert_eq!(since("Europe/Berlin", Span::Month), "2026-11-30T23:00:00Z");

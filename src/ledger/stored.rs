@@ -69,7 +69,7 @@ pub(super) struct Stored {
 
 /// A value of our own that makes no sense: somebody else changed it, and guessing would cost money.
 #[derive(Debug, thiserror::Error)]
-#[error("attempt {attempt} can't be read: its {column} is {value:?}")]
+#[error("can't read attempt {attempt}: its {column} is {value:?}")]
 pub(super) struct Unreadable {
     attempt: i64,
     column: &'static str,

@@ -1,6 +1,6 @@
 //! All of a ledger, on its way from one store into another: whole or not at all.
 
-use super::owner::OwnerLimit;
+use super::owner::LedgerLimit;
 use super::stored::Stored;
 use super::{Contents, HoldError, Unavailable};
 use crate::domain::{AttemptState, BatchKey, Usd};
@@ -16,7 +16,7 @@ pub(super) struct Books {
     pub(super) unsent: Vec<(usize, String, String, i64)>,
     /// Addresses of pictures: the SHA-256, the command, the address, and when, in microseconds.
     pub(super) addresses: Vec<(String, String, String, i64)>,
-    pub(super) limits: Vec<OwnerLimit>,
+    pub(super) limits: Vec<LedgerLimit>,
 }
 
 /// Why a ledger could not be carried into another. The other one is as it was.
@@ -26,16 +26,16 @@ pub enum CopyError {
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
     /// A run is at the one that is read.
-    #[error("a run is at the ledger that is to be copied: {0}")]
+    #[error("a run uses the ledger to copy: {0}")]
     Busy(String),
     /// The one that is read is damaged.
     #[error("{0}")]
     Damaged(String),
     /// There is nothing to read.
-    #[error("there is no ledger at {0}")]
+    #[error("found no ledger at `{0}`")]
     Missing(String),
     /// The one that is to be written has attempts already.
-    #[error("{0} is not empty: two ledgers can't become one")]
+    #[error("ledger `{0}` must be empty")]
     NotEmpty(String),
 }
 

@@ -22,10 +22,10 @@ pub struct OwnFile {
 #[derive(Debug, thiserror::Error)]
 pub enum NotOurs {
     /// It holds something else.
-    #[error("{} is there already, and shotlist did not write it", .0.display())]
+    #[error("`{}` exists, and shotlist did not write it", .0.display())]
     Foreign(PathBuf),
     /// It can't be looked at.
-    #[error("{} can't be read to see whether shotlist wrote it", .0.display())]
+    #[error("can't read `{}` to check whether shotlist wrote it", .0.display())]
     Unread(PathBuf, #[source] io::Error),
 }
 

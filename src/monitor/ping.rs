@@ -20,13 +20,13 @@ pub struct Ping {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum InvalidPing {
     /// It is none of the web.
-    #[error("it is no http or https address")]
+    #[error("must be an http or https URL")]
     NotHttp,
     /// It has a part behind its path, where the words of a run go.
-    #[error("it has a query or a fragment, which the address of a check has not")]
+    #[error("the URL has a query or a fragment")]
     Decorated,
     /// No client can be had.
-    #[error("requests can't be made on this machine")]
+    #[error("can't set up requests on this machine")]
     NoClient,
 }
 
@@ -34,7 +34,7 @@ pub enum InvalidPing {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PingError {
     /// It answered with something else than a yes.
-    #[error("it answered with HTTP {0}, which is no yes; redirects are not followed")]
+    #[error("the monitor responded with HTTP {0}, not 2xx; redirects are not followed")]
     Refused(u16),
     /// It gave no answer.
     #[error("{0}")]

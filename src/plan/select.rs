@@ -12,7 +12,7 @@ pub struct Selection {
 
 /// A pattern that is no glob.
 #[derive(Debug, thiserror::Error)]
-#[error("`{glob}` is no pattern: {source}")]
+#[error("`{glob}` must be a pattern: {source}")]
 pub struct InvalidGlob {
     glob: String,
     source: globset::Error,

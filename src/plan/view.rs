@@ -100,7 +100,7 @@ pub struct TotalsView {
     /// Videos that are fetched because they are not here.
     fetch: usize,
     held: usize,
-    /// Due jobs that are left for another run (`--sample`, `--limit`).
+    /// Due jobs that are left for another run (`--sample`, `--first`).
     left_out: usize,
     failed: usize,
     in_doubt: usize,

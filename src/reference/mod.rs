@@ -4,6 +4,7 @@
 //! ([`terminal`]) and the man pages ([`man`]). [`blocks`] reads the part of Markdown that the topics use, and refuses what it does not know,
 //! so that no word is lost on the way. Nothing here imports another room.
 
+pub mod again;
 mod blocks;
 pub mod cron;
 pub mod exit_codes;
@@ -17,5 +18,6 @@ pub mod service;
 mod terminal;
 mod topic;
 pub mod videos;
+pub mod words;
 
 pub use topic::{TOPICS, Topic};

@@ -40,7 +40,7 @@ pub fn form_of(path: &Path) -> Option<Form> {
 
 /// Why a report could not be written.
 #[derive(Debug, thiserror::Error)]
-#[error("the report {} can't be written", path.display())]
+#[error("can't write report `{}`", path.display())]
 pub struct ReportError {
     /// The file.
     pub path: PathBuf,

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
     /// The request is obeyed, and charged, and the connection is cut instead of an answer.
-    LostAnswer,
+    LostResponse,
     /// 429, with `Retry-After` in seconds; nothing is done.
     RetryAfter,
     /// 429, with `Retry-After` as a date; nothing is done.
@@ -32,7 +32,7 @@ pub enum Fault {
 impl Fault {
     /// Every one.
     pub const ALL: [Self; 11] = [
-        Self::LostAnswer,
+        Self::LostResponse,
         Self::RetryAfter,
         Self::RetryAfterDate,
         Self::ServerError,
@@ -49,7 +49,7 @@ impl Fault {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Self::LostAnswer => "lost-answer",
+            Self::LostResponse => "lost-response",
             Self::RetryAfter => "retry-after",
             Self::RetryAfterDate => "retry-after-date",
             Self::ServerError => "server-error",

@@ -16,7 +16,7 @@ const WINDOW: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Limits {
     max_rps: Option<u32>,
-    max_outstanding: Option<usize>,
+    max_tasks: Option<usize>,
     window: Mutex<(Instant, u32)>,
     /// When each outstanding task ends.
     ends: Mutex<BinaryHeap<Reverse<Instant>>>,
@@ -24,8 +24,8 @@ pub(super) struct Limits {
 
 impl Limits {
     /// Allows so many requests in a second and so many tasks at once; `None` is no limit.
-    pub(super) fn new(max_rps: Option<u32>, max_outstanding: Option<usize>) -> Self {
-        Self { max_rps, max_outstanding, window: Mutex::new((Instant::now(), 0)), ends: Mutex::default() }
+    pub(super) fn new(max_rps: Option<u32>, max_tasks: Option<usize>) -> Self {
+        Self { max_rps, max_tasks, window: Mutex::new((Instant::now(), 0)), ends: Mutex::default() }
     }
 
     /// Counts a request, or refuses it.
@@ -41,7 +41,7 @@ impl Limits {
 
     /// Counts a task that takes this long, or refuses it.
     pub(super) fn refuse_task(&self, takes: Duration) -> Option<Response> {
-        let most = self.max_outstanding?;
+        let most = self.max_tasks?;
         let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         while ends.peek().is_some_and(|end| end.0 <= now) {

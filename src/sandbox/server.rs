@@ -46,7 +46,7 @@ pub struct Options {
     /// The most requests in a second.
     pub max_rps: Option<u32>,
     /// The most tasks at once.
-    pub max_outstanding: Option<usize>,
+    pub max_tasks: Option<usize>,
     /// What it takes, and what it costs.
     pub catalog: &'static Catalog,
 }
@@ -61,7 +61,7 @@ impl Default for Options {
             fail_rate: 0.0,
             faults: Vec::new(),
             max_rps: None,
-            max_outstanding: None,
+            max_tasks: None,
             catalog: Catalog::embedded(),
         }
     }
@@ -114,7 +114,7 @@ pub async fn start(options: Options) -> std::io::Result<Sandbox> {
     let address = listener.local_addr()?;
     let trouble = Arc::new(Trouble {
         faults: Faults::new(&options.faults, options.seed),
-        limits: Limits::new(options.max_rps, options.max_outstanding),
+        limits: Limits::new(options.max_rps, options.max_tasks),
         speed: options.speed,
     });
     let shared = Shared {

@@ -57,7 +57,7 @@ pub(super) async fn answer(State(trouble): State<Arc<Trouble>>, request: Request
         return StatusCode::from_u16(status).unwrap_or_default().into_response();
     }
     let honest = next.run(request).await;
-    if faults.strikes(Fault::LostAnswer) {
+    if faults.strikes(Fault::LostResponse) {
         return cut_off(honest, 0).await;
     }
     if faults.strikes(Fault::Truncated) {

@@ -14,7 +14,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why there is no client.
 #[derive(Debug, thiserror::Error)]
-#[error("the HTTP client can't be set up")]
+#[error("can't set up the HTTP client")]
 pub struct ClientError(#[source] reqwest::Error);
 
 /// Whom clients trust: what this machine trusts, or Mozilla's roots where it has no certificate store. Read from the disk once for all that are made

@@ -45,16 +45,16 @@ pub struct GatewayHeader {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidHeader {
     /// There is no `=`.
-    #[error("write NAME=VALUE, with an equals sign; in SHOTLIST_HEADER, one a line")]
+    #[error("must be `NAME=VALUE`; in `SHOTLIST_HEADER`, one per line")]
     NoValue,
     /// The name has a character that no name of a header has.
-    #[error("`{0}` is no name of a header")]
+    #[error("`{0}` must be a header name")]
     BadName(String),
     /// The value has a character that no header carries.
-    #[error("the value of `{0}` holds a line break or another character that no header carries")]
+    #[error("the value of `{0}` contains a line break or another invalid character")]
     BadValue(String),
     /// shotlist sets it itself.
-    #[error("`{0}` is set by shotlist itself; the key comes from SHOTLIST_API_KEY or --api-key-file")]
+    #[error("`{0}` is set by shotlist; the key comes from `SHOTLIST_API_KEY` or `--api-key-file`")]
     Own(String),
 }
 

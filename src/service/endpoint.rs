@@ -12,16 +12,16 @@ pub struct Endpoint(Url);
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidEndpoint {
     /// It is no http or https address of a host.
-    #[error("`{0}` is no http or https address")]
+    #[error("`{0}` must be an http or https URL")]
     NotHttp(String),
     /// It has a part that a base address can't have.
-    #[error("`{0}` has a user name, a query or a fragment, which a base address can't have")]
+    #[error("`{0}` has a user name, a query, or a fragment, which a base URL can't have")]
     Decorated(String),
     /// It ends with what is part of every path.
-    #[error("`{0}` ends with /v1 or /v1/videos, which shotlist adds itself")]
+    #[error("`{0}` ends with `/v1` or `/v1/videos`, which shotlist adds")]
     Versioned(String),
     /// It would carry the key in the clear.
-    #[error("`{0}` is plain http: the key could be read on its way")]
+    #[error("`{0}` uses plain HTTP, which exposes the key")]
     PlainHttp(String),
 }
 

@@ -18,10 +18,10 @@ pub enum InvalidKey {
     #[error("it is empty")]
     Empty,
     /// It stands in quotes, as in a file of settings.
-    #[error("it stands in quotes")]
+    #[error("it is quoted")]
     Quoted,
     /// It has a character that no HTTP header may carry.
-    #[error("it contains a space, a line break or another character that no key has")]
+    #[error("it contains a space, a line break, or another invalid character")]
     BadCharacter,
 }
 

@@ -17,7 +17,7 @@ pub(super) async fn before<T>(send_by: Option<SendBy>, send: impl Future<Output 
 
 /// The connection stands too late for what was to be sent on it.
 #[derive(Debug, thiserror::Error)]
-#[error("the connection stood too late: others may have gone on without this run")]
+#[error("connected too late to send; another runner may have taken over")]
 struct TooLate;
 
 /// Lets a connection through that stands in time. Between this and the first byte nothing is waited for.

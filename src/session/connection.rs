@@ -57,13 +57,13 @@ pub enum ConnectionError {
     #[error(transparent)]
     Client(#[from] ClientError),
     /// The simulator can't be started.
-    #[error("the simulator can't be started")]
+    #[error("can't start the simulator")]
     Simulator(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 /// Tasks that are to be looked after belong to another account.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("the task of {job}{} belongs to {owner}, and this is {account}: another account can't see it", and_more(*more))]
+#[error("the task of `{job}`{} belongs to {owner}, but this account is {account}", and_more(*more))]
 pub struct OtherAccount {
     /// The first job with such a task.
     pub job: JobId,

@@ -20,7 +20,7 @@ pub struct Home {
 
 /// A link is in the way: a project from somewhere else must not choose which file of this machine is written.
 #[derive(Debug, thiserror::Error)]
-#[error("{what} is not to be had")]
+#[error("can't use {what}")]
 pub struct ThroughALink {
     what: &'static str,
     option: &'static str,

@@ -51,11 +51,11 @@ pub enum Refusal {
     Frozen(#[from] Freeze),
     /// The run would pass a limit on spending.
     #[error(
-        "the run would cost ${cost}{}, and the limit is ${} ({}){}",
+        "the run costs ${cost}{}, but the limit is ${} ({}){}",
         limit.label.as_ref().map(|label| format!(" for {label}")).unwrap_or_default(),
         limit.usd,
         limit.source,
-        if limit.used.is_zero() { String::new() } else { format!(", of which ${} is used", limit.used) }
+        if limit.used.is_zero() { String::new() } else { format!(", ${} of it used", limit.used) }
     )]
     OverLimit {
         /// What it would cost.
@@ -64,13 +64,13 @@ pub enum Refusal {
         limit: Limit,
     },
     /// The plan needs a service, and there is none.
-    #[error("there is something to ask of the service, and no connection to one")]
+    #[error("the plan requires a connection to the service")]
     NoConnection,
     /// Of the ledger and the service, one is real and the other simulated.
     #[error("{}", if *ledger_is_simulated {
-        "the service is real, and the ledger is that of the simulator"
+        "the service is real, but the ledger is the simulator's"
     } else {
-        "the service is the simulator, which may not write into a real ledger"
+        "the service is the simulator, but the ledger is real"
     })]
     OtherKind {
         /// Which of them.
@@ -86,7 +86,7 @@ pub enum Refusal {
         jobs: usize,
     },
     /// Nobody can give local pictures an address.
-    #[error("{} with a picture of this machine, and the service fetches every image itself", if *jobs == 1 { "1 job begins".to_owned() } else { format!("{jobs} jobs begin") })]
+    #[error("{} a local image, but `--asset-command` is not set", if *jobs == 1 { "1 job uses".to_owned() } else { format!("{jobs} jobs use") })]
     NoAssetCommand {
         /// How many jobs that are due begin with one.
         jobs: usize,

@@ -50,7 +50,7 @@ pub enum ReporterError {
     #[error(transparent)]
     Moved(#[from] MovedOnto),
     /// The thread that writes can't be started, or panicked.
-    #[error("the thread that writes the reports can't be had")]
+    #[error("can't start the report writer thread")]
     Thread(#[source] std::io::Error),
 }
 

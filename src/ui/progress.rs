@@ -248,7 +248,7 @@ impl Progress {
             None => late,
             Some(said) if !is_endless => format!("{late}; last state: {said}"),
             Some(said) => {
-                let give_up = self.again.command("resolve", &[job.as_str(), "--lost"]);
+                let give_up = self.again.command("resolve", &[job.as_str(), "--abandon"]);
                 format!(
                     "{late}; last state: {said}; if the task never ends, run `{give_up}` (if it is still running, a retry pays twice)"
                 )

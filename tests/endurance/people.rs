@@ -227,7 +227,7 @@ fn live(seed: u64, steps: usize) -> (usize, usize) {
             2 => vec!["--tag", "t1"],
             3 => vec!["--exclude", &first],
             4 => vec!["--sample", "1"],
-            5 => vec!["--limit", "2"],
+            5 => vec!["--first", "2"],
             _ => vec![],
         };
         if is_retake {

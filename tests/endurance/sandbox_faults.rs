@@ -58,7 +58,7 @@ fn what_loses_no_submission_leaves_every_job_completed() {
         &["--fault", "no-url=1"],
         &["--fault", "backwards=0.9"],
         &["--max-rps", "30"],
-        &["--max-outstanding", "3"],
+        &["--max-tasks", "3"],
     ] {
         let (here, simulator, ended) = rehearse(faults);
         assert_eq!(ended.code, Some(0), "{faults:?}: {}", ended.stderr);
@@ -70,7 +70,7 @@ fn what_loses_no_submission_leaves_every_job_completed() {
 
 #[test]
 fn what_loses_submissions_leaves_doubt_and_nothing_is_sent_again() {
-    for fault in ["lost-answer=0.3", "server-error=0.3", "malformed=0.3", "truncated=0.3"] {
+    for fault in ["lost-response=0.3", "server-error=0.3", "malformed=0.3", "truncated=0.3"] {
         let (here, simulator, ended) = rehearse(&["--fault", fault]);
         assert_eq!(ended.code, Some(7), "{fault}: {}", ended.stderr);
         assert_counted_once(&here, &simulator, fault);
@@ -87,7 +87,7 @@ fn what_loses_submissions_leaves_doubt_and_nothing_is_sent_again() {
 fn all_of_them_together() {
     let all = [
         "--fault",
-        "lost-answer=0.05",
+        "lost-response=0.05",
         "--fault",
         "server-error=0.05",
         "--fault",
@@ -104,7 +104,7 @@ fn all_of_them_together() {
         "backwards=0.3",
         "--fault",
         "retry-after=0.02",
-        "--max-outstanding",
+        "--max-tasks",
         "6",
     ];
     let (here, simulator, _) = rehearse(&all);
@@ -150,7 +150,7 @@ fn faults_are_what_they_are_called() {
     assert_eq!(content.status, 200, "the content endpoint is spared");
 
     let ended = here.shotlist(&["sandbox", "--fault", "slw=0.1"]).ends_with(2);
-    assert!(ended.stderr.contains("there is no fault `slw`: write one of lost-answer"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("there is no fault `slw`: write one of lost-response"), "{}", ended.stderr);
     here.shotlist(&["sandbox", "--fault", "slow"]).ends_with(2);
     here.shotlist(&["sandbox", "--fault", "slow=2"]).ends_with(2);
 }

@@ -37,7 +37,7 @@ fn what_a_lagging_standby_lacks_is_put_back_and_everybody_stops() {
     let proxy = Proxy::to(primary.port);
     team.ledger = format!("postgres://postgres@127.0.0.1:{}/{}", proxy.port(), team.database.name);
     // One job each, so that the ledger is there before it is copied.
-    team.run(0, &["--limit", "1"]).ends_with(0);
+    team.run(0, &["--first", "1"]).ends_with(0);
     let started = team.all_at_once(&["--concurrency", "20"]);
     wait_until("they are at it", || bought(&team) > 20);
     // The standby has everything until here, and nothing that comes after.
@@ -70,8 +70,8 @@ fn what_a_lagging_standby_lacks_is_put_back_and_everybody_stops() {
     let before = bought(&team);
     let refused = team.run(1, &[]).ends();
     assert_eq!((refused.code, bought(&team)), (Some(74), before), "{}", refused.stderr);
-    assert!(refused.stderr.contains("shotlist limit set --resume"), "{}", refused.stderr);
-    team.command(0, &["limit", "set", "--resume"]).ends_with(0);
+    assert!(refused.stderr.contains("shotlist limit set --unfreeze"), "{}", refused.stderr);
+    team.command(0, &["limit", "set", "--unfreeze"]).ends_with(0);
     all_end(vec![team.run(0, &[]).starts(), team.run(1, &[]).starts()], &[0, 7]);
     let (charges, doubts) = team.agree();
     assert!(charges + doubts >= 400, "{charges} {doubts}");
@@ -131,7 +131,7 @@ fn who_died_before_a_standby_took_over_is_not_forgotten() {
 fn team_with_an_old_copy() -> (Cluster, Team, tempfile::TempDir) {
     let primary = Cluster::start(&["wal_level=replica", "max_wal_senders=4"]);
     let team = Team::on(primary.database(), 2, 12, &["--speed", "400"]);
-    team.run(0, &["--limit", "1"]).ends_with(0);
+    team.run(0, &["--first", "1"]).ends_with(0);
     let copy = standby_of(&primary);
     (primary, team, copy)
 }
@@ -140,7 +140,7 @@ fn team_with_an_old_copy() -> (Cluster, Team, tempfile::TempDir) {
 #[test]
 fn standby_that_never_saw_a_runner_freezes_purchases() {
     let (mut primary, mut team, copy) = team_with_an_old_copy();
-    team.run(0, &["--limit", "5"]).ends_with(0);
+    team.run(0, &["--first", "5"]).ends_with(0);
     primary.stop();
     let standby = Cluster::of_folder(copy, &[]);
     promote(&standby.data());
@@ -155,15 +155,15 @@ fn standby_that_never_saw_a_runner_freezes_purchases() {
     }
     assert_eq!((team.charges().len(), bought(&team)), (6, 1), "nothing is bought before a person has looked");
     // One word is enough, and holds at once.
-    team.command(1, &["limit", "set", "--resume"]).ends_with(0);
-    team.run(1, &["--limit", "1"]).ends_with(0);
+    team.command(1, &["limit", "set", "--unfreeze"]).ends_with(0);
+    team.run(1, &["--first", "1"]).ends_with(0);
     assert_eq!(bought(&team), 2);
 }
 
 /// A copy of a ledger without a purchase, and one of a ledger that was just unfrozen.
 #[test]
 fn standby_that_saw_no_purchase_freezes_purchases() {
-    for prepare in [&["limit", "set", "--month", "100"][..], &["limit", "set", "--resume"]] {
+    for prepare in [&["limit", "set", "--month", "100"][..], &["limit", "set", "--unfreeze"]] {
         let mut primary = Cluster::start(&["wal_level=replica", "max_wal_senders=4"]);
         let mut team = Team::on(primary.database(), 2, 4, &["--speed", "400"]);
         team.command(0, prepare).ends_with(0);
@@ -234,7 +234,7 @@ fn synchronous_standby_takes_over_without_a_freeze() {
     wait_until("commits wait for it", || {
         primary.sql("postgres", "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == "1"
     });
-    team.run(0, &["--limit", "3"]).ends_with(0);
+    team.run(0, &["--first", "3"]).ends_with(0);
     primary.stop();
     promote(&standby.data());
     team.database = standby.named(&team.database.name);

@@ -14,7 +14,7 @@ use super::run::RunArgs;
 use crate::report::JobState;
 use crate::sandbox::Fault;
 
-/// Turns a YAML list of video jobs into finished videos, and never pays twice by itself.
+/// Batch runner for a paid video generation service: prices, submits, polls, and downloads the jobs of a manifest.
 #[derive(Debug, Parser)]
 #[command(name = "shotlist", version, max_term_width = 100, disable_help_subcommand = true)]
 pub(crate) struct Cli {
@@ -29,27 +29,27 @@ pub(crate) struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Validate, price, submit, poll, download and report; with --plan, stop after pricing
+    /// Validate, price, submit, poll, download, and report; stop after the price with --plan
     Run(Box<RunArgs>),
-    /// Show where each job stands, from the ledger alone
+    /// Show job states from the ledger
     Status(StatusArgs),
-    /// Write the reports again, from the ledger alone
+    /// Rewrite the reports from the ledger
     Report(ReportCommandArgs),
-    /// List what is in doubt, settle it, or give up a task that never ends
+    /// List jobs in doubt, or record their outcome
     Resolve(ResolveArgs),
-    /// Show money by day, batch, model or label, from the ledger
+    /// Show spending by day, batch, model, or label
     Spend(SpendArgs),
-    /// Hold the service's bill against the ledger
+    /// Compare the service's bill with the ledger
     Reconcile(ReconcileArgs),
-    /// Fetch the videos that are not on this machine; nothing is bought
+    /// Download videos that are missing on this machine; costs nothing
     Fetch(Box<FetchArgs>),
-    /// Set or show the owner's limits, which no manifest can raise
+    /// Set or show ledger limits, which no manifest can raise
     Limit(LimitArgs),
-    /// Copy the ledger whole, or verify it
+    /// Copy, back up, or verify a ledger
     Ledger(LedgerArgs),
-    /// Write a commented starter manifest
+    /// Write a starter manifest, or one for a spreadsheet
     Init(InitArgs),
-    /// Serve the local simulator of the service
+    /// Serve the simulator of the service
     Sandbox(SandboxArgs),
     /// Print a JSON Schema
     Schema(SchemaArgs),
@@ -57,7 +57,7 @@ pub(crate) enum Command {
     Man(ManArgs),
     /// Print completions for a shell
     Completions(CompletionsArgs),
-    /// Print the help of a command, or a topic: manifest, money, exit-codes, reports, cron, machines, videos, programs, service
+    /// Show help for a command, or a topic of the reference
     Help(HelpArgs),
 }
 
@@ -65,14 +65,15 @@ pub(crate) enum Command {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Terminal")]
 pub(crate) struct TerminalArgs {
-    /// Say nothing but results and errors
+    /// Print only results and errors
     #[arg(short, long, global = true, env = "SHOTLIST_QUIET", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Say more; twice for even more
+    /// Print more; repeatable
     #[arg(short, long, global = true, env = "SHOTLIST_VERBOSE", hide_env_values = true, action = ArgAction::Count)]
     pub verbose: u8,
     /// When to show a progress bar
     #[arg(
+        hide_short_help = true,
         long,
         global = true,
         env = "SHOTLIST_PROGRESS",
@@ -81,8 +82,9 @@ pub(crate) struct TerminalArgs {
         default_value = "auto"
     )]
     pub progress: When,
-    /// When to use colour; the environment's `NO_COLOR` is honoured
+    /// When to use color; `NO_COLOR` applies
     #[arg(
+        hide_short_help = true,
         long,
         global = true,
         env = "SHOTLIST_COLOR",
@@ -91,8 +93,9 @@ pub(crate) struct TerminalArgs {
         default_value = "auto"
     )]
     pub color: When,
-    /// The form of log lines on stderr
+    /// Format of log lines on stderr
     #[arg(
+        hide_short_help = true,
         long,
         global = true,
         env = "SHOTLIST_LOG_FORMAT",
@@ -134,13 +137,13 @@ pub(crate) struct StatusArgs {
     pub manifest: ManifestArgs,
     #[command(flatten)]
     pub selection: SelectArgs,
-    /// The folder with the videos [default: as for `run`]
+    /// Directory with the videos [default: as for `run`]
     #[arg(long, env = "SHOTLIST_OUT", hide_env_values = true, value_name = "DIR", help_heading = "Files")]
     pub out: Option<PathBuf>,
-    /// Only jobs in this state; repeatable
-    #[arg(long, env = "SHOTLIST_STATE", hide_env_values = true, help_heading = "Which jobs", value_name = "STATE", value_delimiter = ',', value_parser = state())]
+    /// Show only jobs in this state; repeatable
+    #[arg(long, env = "SHOTLIST_STATE", hide_env_values = true, help_heading = "Jobs", value_name = "STATE", value_delimiter = ',', value_parser = state())]
     pub state: Vec<JobState>,
-    /// The form of the answer
+    /// Format of the output
     #[arg(long, env = "SHOTLIST_FORMAT", hide_env_values = true, value_name = "FORMAT", default_value = "text")]
     pub format: StatusFormat,
 }
@@ -154,18 +157,19 @@ pub(crate) enum StatusFormat {
 
 /// Options of `resolve`.
 #[derive(Debug, Args)]
-#[command(override_usage = "shotlist resolve [OPTIONS] <MANIFEST> [<JOB> <--task <ID>|--never-created|--lost[=<ID>]>]")]
+#[command(
+    override_usage = "shotlist resolve [OPTIONS] <MANIFEST> [<JOB> <--task <ID>|--never-created|--abandon[=<ID>]>]"
+)]
 pub(crate) struct ResolveArgs {
     #[command(flatten)]
     pub manifest: ManifestArgs,
-    /// The id of the job in doubt, a glob over ids, or the id of the job whose task never ends; without it, what is in doubt
-    /// is listed
+    /// Job ID or pattern; without it, the command lists jobs in doubt
     #[arg(help_heading = "Arguments", index = 2, display_order = 2)]
     pub job: Option<String>,
     #[command(flatten)]
     pub verdict: Verdict,
-    /// Record the task even if its model, duration, shape, or time differs from the job's
-    #[arg(long, requires = "task", help_heading = "What became of it")]
+    /// Accept a task whose model, duration, shape, or time differs from the job's
+    #[arg(long, requires = "task", help_heading = "Outcome")]
     pub anyway: bool,
     #[command(flatten)]
     pub service: ServiceArgs,
@@ -173,39 +177,40 @@ pub(crate) struct ResolveArgs {
 
 /// What became of a doubtful submission.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "What became of it")]
+#[command(next_help_heading = "Outcome")]
 #[group(required = false, multiple = false)]
 pub(crate) struct Verdict {
-    /// It made this task; the service is asked before it is believed
+    /// The job has this task; the service must confirm it
     #[arg(long, value_name = "ID")]
     pub task: Option<String>,
-    /// It never made a task: the job is due again, and costs again
+    /// The job has no task; makes it due again, and costs again
     #[arg(long)]
     pub never_created: bool,
-    /// Its task will never end: nobody asks about it any more, and what it cost stays as it is, known or not. The job
-    /// counts as failed, and `run --retry-failed` buys it again. With more than one task at the service, say which
+    /// Stop polling a task for good; the charge stays as it is
+    ///
+    /// The job counts as failed, and `run --retry-failed` submits it again. A job with several active tasks needs the ID
     #[arg(long, value_name = "ID", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-    pub lost: Option<String>,
+    pub abandon: Option<String>,
 }
 
 /// Options of `spend`.
 #[derive(Debug, Args)]
 pub(crate) struct SpendArgs {
-    /// A manifest whose ledger it is; without one, the ledger of the working folder
+    /// Manifest beside the ledger [default: the working directory's ledger]
     pub manifest: Option<PathBuf>,
-    /// Only what was spent on this day or later, for example 2026-11-01
+    /// Show spending since this day, for example 2026-11-01
     #[arg(long, value_name = "DATE", value_parser = day)]
     pub since: Option<jiff::civil::Date>,
-    /// The ledger [default: .shotlist/ledger.db beside the manifest]
+    /// Ledger [default: .shotlist/ledger.db beside the manifest]
     #[arg(long, env = "SHOTLIST_LEDGER", hide_env_values = true, value_name = "PATH|postgres://…")]
     pub ledger: Option<PathBuf>,
-    /// The simulator's books
+    /// Use the simulator's ledger
     #[arg(long, env = "SHOTLIST_SANDBOX", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub sandbox: bool,
-    /// Sums by day, by batch, by model, or by the values of a label; without it, by the first three together
+    /// Sum by day, batch, model, or label [default: the first three together]
     #[arg(long, env = "SHOTLIST_BY", hide_env_values = true, value_name = "day|batch|model|LABEL", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub by: Option<String>,
-    /// The form of the answer
+    /// Format of the output
     #[arg(long, env = "SHOTLIST_FORMAT", hide_env_values = true, value_name = "FORMAT", default_value = "text")]
     pub format: SpendFormat,
 }
@@ -221,30 +226,31 @@ pub(crate) enum SpendFormat {
 /// Options of `reconcile`.
 #[derive(Debug, Args)]
 pub(crate) struct ReconcileArgs {
-    /// The bill as CSV
+    /// Bill as CSV
     pub bill: PathBuf,
-    /// A manifest whose ledger it is; without one, the ledger of the working folder
+    /// Manifest beside the ledger [default: the working directory's ledger]
     pub manifest: Option<PathBuf>,
-    /// The column with the service's names of tasks
+    /// Column with task IDs
     #[arg(long, value_name = "COLUMN")]
-    pub task: String,
-    /// The column with the amounts in dollars
+    pub task_column: String,
+    /// Column with amounts in USD
     #[arg(long, value_name = "COLUMN")]
-    pub usd: String,
-    /// The column with times, by which doubts find their lines
+    pub usd_column: String,
+    /// Column with times, which helps to match jobs in doubt
     #[arg(long, value_name = "COLUMN")]
-    pub time: Option<String>,
-    /// The first day that the bill covers, for example 2026-11-01
+    pub time_column: Option<String>,
+    /// First day of the bill, for example 2026-11-01
     #[arg(long, value_name = "DATE", requires = "until", value_parser = day)]
     pub since: Option<jiff::civil::Date>,
-    /// The last day that the bill covers. With both, what a bill does not have that ended well inside of these days was not charged, if
-    /// every line of the bill is explained
+    /// Last day of the bill
+    ///
+    /// With both days, a task without a line was not charged, if all lines match and the task ended 36 hours inside the period
     #[arg(long, value_name = "DATE", requires = "since", value_parser = day)]
     pub until: Option<jiff::civil::Date>,
-    /// Write what the bill settles into the ledger; without it, nothing is written
+    /// Record what the bill settles
     #[arg(long)]
     pub apply: bool,
-    /// The ledger [default: .shotlist/ledger.db beside the manifest]
+    /// Ledger [default: .shotlist/ledger.db beside the manifest]
     #[arg(long, env = "SHOTLIST_LEDGER", hide_env_values = true, value_name = "PATH|postgres://…")]
     pub ledger: Option<PathBuf>,
 }
@@ -252,13 +258,13 @@ pub(crate) struct ReconcileArgs {
 /// Options of `ledger`.
 #[derive(Debug, Args)]
 pub(crate) struct LedgerArgs {
-    /// What to do with it
+    /// Action
     #[command(subcommand)]
     pub command: LedgerCommand,
-    /// The ledger [default: .shotlist/ledger.db in the working folder, with --sandbox sandbox.db]
+    /// Ledger [default: .shotlist/ledger.db in the working directory]
     #[arg(long, global = true, env = "SHOTLIST_LEDGER", hide_env_values = true, value_name = "PATH|postgres://…")]
     pub ledger: Option<PathBuf>,
-    /// It is one of the simulator
+    /// Use the simulator's ledger
     #[arg(long, global = true, env = "SHOTLIST_SANDBOX", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub sandbox: bool,
 }
@@ -266,37 +272,36 @@ pub(crate) struct LedgerArgs {
 /// What can be done with a ledger.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LedgerCommand {
-    /// Carry all of a ledger into an empty one: from a file into a database, or back
+    /// Move a ledger into an empty one: from a file to a database, or back
     Copy {
-        /// The ledger that is read
+        /// Ledger to read
         #[arg(value_name = "PATH|postgres://…")]
         from: PathBuf,
-        /// The one that is written, which must be empty
+        /// Ledger to write, which must be empty
         #[arg(value_name = "PATH|postgres://…")]
         to: PathBuf,
     },
     /// Copy a ledger to a new file while runs use it
     Backup {
-        /// The copy; an existing file is never replaced
+        /// File to write; never overwritten
         file: PathBuf,
     },
-    /// Verify the file, each attempt in it, its sums, and that it did not go back in time
+    /// Verify the file, its attempts, its sums, and its age
     Check,
 }
 
 /// Options of `init`.
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
-    /// Where to write it; an existing file is never overwritten [default: shotlist.yaml, and with --from the sheet's name beside
-    /// it]
+    /// Manifest to write; never overwritten [default: shotlist.yaml, or the spreadsheet's name]
     pub file: Option<PathBuf>,
-    /// Make jobs of the rows of this spreadsheet (csv, tsv, xlsx), with what its columns seem to mean as comments
+    /// Draft jobs from the rows of this spreadsheet (csv, tsv, xlsx)
     #[arg(long, value_name = "SHEET")]
     pub from: Option<PathBuf>,
-    /// The sheet of the workbook [default: its first one]
+    /// Sheet of the workbook [default: the first]
     #[arg(long, value_name = "NAME", requires = "from")]
     pub sheet: Option<String>,
-    /// The model for these jobs [default: what the columns ask for, else the cheapest]
+    /// Model of the jobs [default: the cheapest that fits the columns]
     #[arg(long, value_name = "MODEL", requires = "from")]
     pub model: Option<String>,
 }
@@ -304,38 +309,39 @@ pub(crate) struct InitArgs {
 /// Options of `sandbox`.
 #[derive(Debug, Args)]
 pub(crate) struct SandboxArgs {
-    /// The port on 127.0.0.1; 0 for any that is free
+    /// Port on 127.0.0.1; 0 selects a free one
     #[arg(long, value_name = "N", default_value = "8787")]
     pub port: u16,
-    /// How many times faster than the real thing; a run against it expects the real times unless it is told --first-poll
+    /// Speed-up over the real service
     #[arg(long, value_name = "X", default_value = "1", value_parser = speed)]
     pub speed: f64,
-    /// Makes generation times and failures repeatable
+    /// Seed of generation times and failures
     #[arg(long, value_name = "S", default_value = "0")]
     pub seed: u64,
-    /// The share of tasks that fail, 0 to 1
+    /// Share of tasks that fail, 0 to 1
     #[arg(long, value_name = "P", default_value = "0", value_parser = probability)]
     pub fail_rate: f64,
-    /// A fault and how often it strikes, 0 to 1; repeatable. On any answer: lost-answer (obeyed, then the connection is
-    /// cut), truncated, malformed, slow, server-error, retry-after (429 in seconds), retry-after-date; on a task's state:
-    /// unknown-status, no-url, backwards; on a video: expired-url
+    /// Fault and its share, 0 to 1; repeatable
+    ///
+    /// On any response: `lost-response` (handled, then the connection is cut), `truncated`, `malformed`, `slow`, `server-error`,
+    /// `retry-after` (429 in seconds), `retry-after-date`. On a task's state: `unknown-status`, `no-url`, `backwards`. On a video: `expired-url`
     #[arg(long, value_name = "NAME=P", value_parser = fault)]
     pub fault: Vec<(Fault, f64)>,
     /// A catalogue that adds models or changes prices
     #[arg(long, env = "SHOTLIST_CATALOG", hide_env_values = true, value_name = "FILE")]
     pub catalog: Option<PathBuf>,
-    /// The most requests in a second; more get a 429
+    /// Maximum requests per second; more get a 429
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_rps: Option<u32>,
-    /// The most tasks at once; a submission beyond gets a 429
+    /// Maximum number of active tasks; a submission above it gets a 429
     #[arg(long, value_name = "N", value_parser = at_least_one)]
-    pub max_outstanding: Option<usize>,
+    pub max_tasks: Option<usize>,
 }
 
 /// Options of `schema`.
 #[derive(Debug, Args)]
 pub(crate) struct SchemaArgs {
-    /// Of what
+    /// Schema to print
     #[arg(value_name = "manifest|plan|report|spend|diagnostics")]
     pub of: SchemaOf,
 }
@@ -354,21 +360,21 @@ pub(crate) enum SchemaOf {
 /// Options of `completions`.
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArgs {
-    /// For which shell
+    /// Shell
     pub shell: Shell,
 }
 
 /// Options of `man`.
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
-    /// The folder to write all of them into, as man1, man5 and man7; without it, the first one is printed
+    /// Directory for man1, man5, and man7; without it, the first page is printed
     pub dir: Option<PathBuf>,
 }
 
 /// Options of `help`.
 #[derive(Debug, Args)]
 pub(crate) struct HelpArgs {
-    /// A command, or a topic
+    /// Command or topic
     #[arg(value_name = "COMMAND|TOPIC")]
     pub words: Vec<String>,
 }

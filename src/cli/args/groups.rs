@@ -10,28 +10,34 @@ use clap::{ArgAction, Args};
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Manifest")]
 pub(crate) struct ManifestArgs {
-    /// The YAML file that lists the jobs, or - for the standard input
+    /// Manifest to read, or - for stdin
     #[arg(help_heading = "Arguments", index = 1, display_order = 1)]
     pub manifest: PathBuf,
-    /// Override a var of the manifest; repeatable
-    #[arg(long, env = "SHOTLIST_SET", hide_env_values = true, value_name = "NAME=VALUE", value_parser = name_and_value)]
+    /// Override a variable under `vars`; repeatable
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_SET", hide_env_values = true, value_name = "NAME=VALUE", value_parser = name_and_value)]
     pub set: Vec<(String, String)>,
-    /// Let the manifest read files in this folder and below, and not only in its own
-    #[arg(long, env = "SHOTLIST_ROOT", hide_env_values = true, value_name = "DIR")]
+    /// Allow the manifest to read files below DIR
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_ROOT", hide_env_values = true, value_name = "DIR")]
     pub root: Option<PathBuf>,
-    /// Use this batch value instead of the manifest's
+    /// Use this batch instead of the manifest's
     #[arg(long, env = "SHOTLIST_BATCH", hide_env_values = true, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
     pub batch: Option<String>,
-    /// The batch that has no name: what a manifest without `batch` makes
-    #[arg(long, conflicts_with = "batch")]
+    /// Use the unnamed batch
+    #[arg(long, hide_short_help = true, conflicts_with = "batch")]
     pub no_batch: bool,
-    /// A catalogue that adds models or changes prices
-    #[arg(long, env = "SHOTLIST_CATALOG", hide_env_values = true, value_name = "FILE")]
+    /// Catalog that adds models or changes prices
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_CATALOG", hide_env_values = true, value_name = "FILE")]
     pub catalog: Option<PathBuf>,
-    /// The ledger, in a file or on PostgreSQL [default: .shotlist/ledger.db beside the manifest]
-    #[arg(long, env = "SHOTLIST_LEDGER", hide_env_values = true, value_name = "PATH|postgres://…")]
+    /// Ledger, a file or a PostgreSQL database [default: .shotlist/ledger.db beside the manifest]
+    #[arg(
+        long,
+        hide_short_help = true,
+        env = "SHOTLIST_LEDGER",
+        hide_env_values = true,
+        value_name = "PATH|postgres://…"
+    )]
     pub ledger: Option<PathBuf>,
-    /// Use the built-in simulator on loopback: no key, no money, a ledger and a folder of its own
+    /// Run against the built-in simulator; spends nothing
     #[arg(long, env = "SHOTLIST_SANDBOX", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub sandbox: bool,
 }
@@ -45,15 +51,15 @@ impl ManifestArgs {
 
 /// Which jobs.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Which jobs")]
+#[command(next_help_heading = "Jobs")]
 pub(crate) struct SelectArgs {
-    /// Only jobs whose id matches, or @FILE for the ids that a file names or that were kept on the page; repeatable
+    /// Select jobs by ID, or by `@FILE` with IDs or kept choices; repeatable
     #[arg(long, env = "SHOTLIST_SELECT", hide_env_values = true, value_name = "GLOB|@FILE")]
     pub select: Vec<String>,
-    /// No jobs whose id matches; repeatable
+    /// Exclude jobs by ID; repeatable
     #[arg(long, env = "SHOTLIST_EXCLUDE", hide_env_values = true, value_name = "GLOB")]
     pub exclude: Vec<String>,
-    /// Only jobs with this tag; repeatable
+    /// Select jobs with this tag; repeatable
     #[arg(long, env = "SHOTLIST_TAG", hide_env_values = true, value_name = "TAG")]
     pub tag: Vec<String>,
 }
@@ -62,12 +68,13 @@ pub(crate) struct SelectArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Files")]
 pub(crate) struct ReportArgs {
-    /// The folder for reports and videos [default: shotlist-out/NAME[/BATCH] beside the manifest, with --sandbox
-    /// shotlist-sandbox/NAME[/BATCH]; with both, a folder `sandbox` in DIR]
+    /// Directory for reports and videos [default: shotlist-out/NAME[/BATCH]]
+    ///
+    /// It is beside the manifest. With `--sandbox`, it is `shotlist-sandbox/NAME[/BATCH]`, or `sandbox` in DIR
     #[arg(long, env = "SHOTLIST_OUT", hide_env_values = true, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// One more report, its form by extension (csv, xlsx, json, html); repeatable
-    #[arg(long, env = "SHOTLIST_REPORT", hide_env_values = true, value_name = "PATH")]
+    /// Write another report: csv, xlsx, json, or html; repeatable
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_REPORT", hide_env_values = true, value_name = "PATH")]
     pub report: Vec<PathBuf>,
 }
 
@@ -75,23 +82,32 @@ pub(crate) struct ReportArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Service")]
 pub(crate) struct ServiceArgs {
-    /// The service's base address
+    /// Base URL of the service
     #[arg(long, env = "SHOTLIST_BASE_URL", hide_env_values = true, value_name = "URL")]
     pub base_url: Option<String>,
-    /// A file with the API key [default: the key in `SHOTLIST_API_KEY`]
-    #[arg(long, env = "SHOTLIST_API_KEY_FILE", hide_env_values = true, value_name = "PATH")]
+    /// File with the API key [default: the key in `SHOTLIST_API_KEY`]
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_API_KEY_FILE", hide_env_values = true, value_name = "PATH")]
     pub api_key_file: Option<PathBuf>,
-    /// A header for a gateway in front of the service, with every request to it; repeatable, in the environment one a line
-    #[arg(long, env = "SHOTLIST_HEADER", hide_env_values = true, value_name = "NAME=VALUE", value_delimiter = '\n')]
+    /// Header for a gateway; repeatable
+    ///
+    /// shotlist sends it with each request to the service. In the environment, write one per line
+    #[arg(
+        long,
+        hide_short_help = true,
+        env = "SHOTLIST_HEADER",
+        hide_env_values = true,
+        value_name = "NAME=VALUE",
+        value_delimiter = '\n'
+    )]
     pub header: Vec<String>,
-    /// Let the key travel over plain http to other machines, and take videos over it
-    #[arg(long, env = "SHOTLIST_ALLOW_HTTP", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    /// Allow plain HTTP to other machines, also for the key
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_ALLOW_HTTP", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub allow_http: bool,
-    /// Follow links of videos into this machine's own network, also when the service is elsewhere
-    #[arg(long, env = "SHOTLIST_ALLOW_PRIVATE_HOSTS", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    /// Allow downloads from private network addresses
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_ALLOW_PRIVATE_HOSTS", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub allow_private_hosts: bool,
-    /// Outstanding tasks belong to this address and key, though they were submitted with others
-    #[arg(long, env = "SHOTLIST_SAME_ACCOUNT", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    /// Reassign active tasks to the current URL and API key
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_SAME_ACCOUNT", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub same_account: bool,
 }
 

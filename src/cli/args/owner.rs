@@ -12,13 +12,13 @@ use crate::domain::{Label, Usd};
 /// Options of `limit`.
 #[derive(Debug, Args)]
 pub(crate) struct LimitArgs {
-    /// What to do
+    /// Action
     #[command(subcommand)]
     pub command: LimitCommand,
-    /// The ledger [default: .shotlist/ledger.db in the working folder]
+    /// Ledger [default: .shotlist/ledger.db in the working directory]
     #[arg(long, global = true, env = "SHOTLIST_LEDGER", hide_env_values = true, value_name = "PATH|postgres://…")]
     pub ledger: Option<PathBuf>,
-    /// It is one of the simulator
+    /// Use the simulator's ledger
     #[arg(long, global = true, env = "SHOTLIST_SANDBOX", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub sandbox: bool,
 }
@@ -28,36 +28,37 @@ pub(crate) struct LimitArgs {
 pub(crate) enum LimitCommand {
     /// Set limits that no manifest can raise
     Set(LimitSetArgs),
-    /// Show them, with what is left
+    /// Show the limits, with the rest of each
     Show,
 }
 
 /// Options of `limit set`.
 #[derive(Debug, Args)]
-#[command(group = clap::ArgGroup::new("what").required(true).multiple(true).args(["day", "month", "slots", "stop", "resume"]))]
+#[command(group = clap::ArgGroup::new("what").required(true).multiple(true).args(["day", "month", "slots", "freeze", "unfreeze"]))]
 pub(crate) struct LimitSetArgs {
-    /// The most that all batches of the ledger may cost in a day; `none` takes the limit away
+    /// Maximum per day over all batches; `none` removes the limit
     #[arg(long, value_name = "USD|none", value_parser = amount)]
     pub day: Option<Amount>,
-    /// The same in a month
+    /// Maximum per month over all batches; `none` removes the limit
     #[arg(long, value_name = "USD|none", value_parser = amount)]
     pub month: Option<Amount>,
-    /// They are about what has this label, and not about everything
+    /// Apply the limits to jobs with this label only
     #[arg(long, value_name = "NAME=VALUE", value_parser = label)]
     pub label: Option<Label>,
-    /// The time zone whose days and months count, for example Europe/Berlin [default: this machine's]
+    /// Time zone of days and months, for example Europe/Berlin [default: this machine's]
     #[arg(long, value_name = "ZONE", value_parser = zone)]
     pub timezone: Option<String>,
-    /// How many tasks all runners together may have at the service; `none` for as many as the most that one of them was given. For a
-    /// ledger on PostgreSQL
+    /// Maximum number of active tasks of all runners; `none` removes it
+    ///
+    /// For a ledger on PostgreSQL. Without it, the largest `--concurrency` applies
     #[arg(long, value_name = "N|none", value_parser = slots)]
     pub slots: Option<Slots>,
-    /// Let nobody buy with this ledger: before a backup of it is brought back, for example
-    #[arg(long, conflicts_with = "resume")]
-    pub stop: bool,
-    /// Let everybody buy again: after --stop, after it was copied, or after a database had forgotten something and you have looked
+    /// Block all purchases, for example before you restore a backup
+    #[arg(long, conflicts_with = "unfreeze")]
+    pub freeze: bool,
+    /// Allow purchases again
     #[arg(long)]
-    pub resume: bool,
+    pub unfreeze: bool,
 }
 
 /// An amount, or none.
@@ -75,7 +76,7 @@ pub(crate) struct FetchArgs {
     pub manifest: ManifestArgs,
     #[command(flatten)]
     pub selection: SelectArgs,
-    /// The folder for the videos [default: as for `run`]
+    /// Directory for the videos [default: as for `run`]
     #[arg(long, env = "SHOTLIST_OUT", hide_env_values = true, value_name = "DIR", help_heading = "Files")]
     pub out: Option<PathBuf>,
     #[command(flatten)]

@@ -9,13 +9,13 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::{paths, runtime};
 use crate::domain::{NoticeCode, RefusalCode, Usd};
-use crate::ledger::{AnyLedger, Ledger as _, OwnerLimit, Span};
+use crate::ledger::{AnyLedger, Ledger as _, LedgerLimit, Span};
 use crate::ui::{Page, Terminal};
 
 /// Sets or shows the owner's limits.
 pub(super) fn limit(args: &LimitArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let ledger = paths::ledger_of(args.ledger.as_deref(), Path::new(""), args.sandbox)?;
-    if let (LimitCommand::Set(LimitSetArgs { resume: true, .. }), AnyLedger::File(file)) = (&args.command, &ledger)
+    if let (LimitCommand::Set(LimitSetArgs { unfreeze: true, .. }), AnyLedger::File(file)) = (&args.command, &ledger)
         && !file.exists()
     {
         let failure =
@@ -50,11 +50,11 @@ async fn change(ledger: &AnyLedger, set: &LimitSetArgs) -> Result<(), Failure> {
     for (span, amount) in [(Span::Day, set.day), (Span::Month, set.month)] {
         let Some(Amount(amount)) = amount else { continue };
         let usd = amount.unwrap_or(Usd::ZERO);
-        let limit = OwnerLimit { label: set.label.clone(), span, usd, zone: zone.clone() };
+        let limit = LedgerLimit { label: set.label.clone(), span, usd, zone: zone.clone() };
         ledger.set_owner_limit(limit, amount.is_some()).await?;
     }
-    if set.stop || set.resume {
-        let why = set.stop.then_some("`shotlist limit set --stop`");
+    if set.freeze || set.unfreeze {
+        let why = set.freeze.then_some("`shotlist limit set --freeze`");
         ledger.set_stop(why).await?;
     }
     let Some(slots) = set.slots else { return Ok(()) };
@@ -83,7 +83,7 @@ async fn shown(ledger: &AnyLedger) -> Result<Page, Failure> {
         page.line(format_args!("tasks at the service: {slots} for all runners together"));
     }
     if let Some(freeze) = ledger.frozen().await? {
-        page.line(format_args!("{freeze}; `shotlist limit set --resume` allows them again"));
+        page.line(format_args!("{freeze}; `shotlist limit set --unfreeze` allows them again"));
     }
     Ok(page)
 }

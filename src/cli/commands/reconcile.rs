@@ -29,13 +29,13 @@ pub(super) fn reconcile(args: &ReconcileArgs, terminal: &Terminal) -> Result<Exi
         |why: String| Failure::plain(RefusalCode::BillInvalid, format!("bill `{}`: {why}", args.bill.display()));
     let bytes =
         read_at_most(&args.bill, LARGEST_BILL).map_err(|error| unread(format!("can't read the file: {error}")))?;
-    let columns = Columns { task: &args.task, usd: &args.usd, time: args.time.as_deref() };
+    let columns = Columns { task: &args.task_column, usd: &args.usd_column, time: args.time_column.as_deref() };
     let bill = read(&bytes, &columns).map_err(|error| {
         let failure = unread(error.to_string());
         match error {
-            BillError::NoColumn(..) => {
-                failure.with_help("name the columns as in the first line of the bill: `--task COLUMN --usd COLUMN`")
-            }
+            BillError::NoColumn(..) => failure.with_help(
+                "name the columns as in the first line of the bill: `--task-column COLUMN --usd-column COLUMN`",
+            ),
             _ => failure,
         }
     })?;

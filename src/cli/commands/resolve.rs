@@ -33,7 +33,7 @@ pub(super) fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, F
     let Manifest { key, moves, .. } = load(&args.manifest, &SelectArgs::default(), wanted, terminal)?.manifest;
     let (ledger, again) = (paths::ledger(&args.manifest)?, paths::again(&args.manifest, &key));
     let verdict = &args.verdict;
-    let has_verdict = verdict.task.is_some() || verdict.never_created || verdict.lost.is_some();
+    let has_verdict = verdict.task.is_some() || verdict.never_created || verdict.abandon.is_some();
     let usage = |message: &str| Failure::new(RefusalCode::OptionInvalid, message);
     match (&args.job, has_verdict) {
         (None, false) => runtime::block_on(async {
@@ -48,7 +48,7 @@ pub(super) fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, F
         }),
         (None, true) => Err(usage("no job given").with_help("pass a job ID or a pattern")),
         (Some(_), false) => {
-            Err(usage("no outcome given").with_help("pass `--task ID`, `--never-created`, or `--lost`"))
+            Err(usage("no outcome given").with_help("pass `--task ID`, `--never-created`, or `--abandon`"))
         }
         (Some(job), true) => {
             let books = Books { ledger: &ledger, key: &key, moves: &moves };
@@ -91,7 +91,7 @@ async fn settle(
     }
     let batch = books.ledger.hold(books.key).await?;
     let now = books.history().await?;
-    let attempts = match &args.verdict.lost {
+    let attempts = match &args.verdict.abandon {
         Some(task) => vec![endless(&now, job, task)?],
         None => doubtful(&now, job, &meant, args.verdict.task.is_some())?,
     };
@@ -104,7 +104,7 @@ async fn settle(
             let message = format!("`--task` must name one job, found {}", jobs.join(", "));
             return Err(Failure::new(RefusalCode::NotResolvable, message).with_help("pass the ID of one job"));
         }
-        (Verdict { lost: Some(_), .. }, _) => Event::GivenUp,
+        (Verdict { abandon: Some(_), .. }, _) => Event::GivenUp,
         _ => Event::Denied,
     };
     for attempt in &attempts {
@@ -138,7 +138,7 @@ fn doubtful(history: &History, job: &str, meant: &IdGlobs, also_denied: bool) ->
     let failure = not_resolvable(job, "it is not in doubt");
     let is_waiting = of_job().any(|attempt| attempt.state.is_outstanding());
     Err(if is_waiting {
-        failure.with_help("wait for its active task; `--lost` gives up a task that never ends")
+        failure.with_help("wait for its active task; `--abandon` gives up a task that never ends")
     } else {
         failure
     })
@@ -160,7 +160,7 @@ fn endless(history: &History, job: &str, task: &str) -> Result<Attempt, Failure>
         _ => {
             let names: Vec<String> = waiting.iter().map(|attempt| name(attempt)).collect();
             let failure = not_resolvable(job, &format!("it has {} active tasks: {}", names.len(), names.join(", ")));
-            Err(failure.with_help("name the task that never ends: `--lost=ID`"))
+            Err(failure.with_help("name the task that never ends: `--abandon=ID`"))
         }
     }
 }

@@ -67,7 +67,7 @@ fn obey(args: &RunArgs, terminal: &Terminal, monitors: Option<&Monitors<'_>>) ->
             retake: retake.retakes().map_err(|error| Failure::new(RefusalCode::OptionInvalid, error.to_string()))?,
         },
         own_files: paths::own_files(args),
-        few: args.few.sample.map(Few::Spread).or(args.few.limit.map(Few::First)),
+        few: args.few.sample.map(Few::Spread).or(args.few.first.map(Few::First)),
         max_cost: args.money.max_cost,
         approved,
         downloads: !args.videos.no_download,
@@ -91,7 +91,7 @@ fn obey(args: &RunArgs, terminal: &Terminal, monitors: Option<&Monitors<'_>>) ->
     let in_these_words = wanted(args, again.clone());
     let to_look = in_these_words.command("run", &["--plan"]);
     // A number counts due jobs anew.
-    let is_number = args.few.sample.is_some() || args.few.limit.is_some();
+    let is_number = args.few.sample.is_some() || args.few.first.is_some();
     let asks_once = !args.again.retry_failed && !is_number;
     let to_repeat = asks_once.then(|| in_these_words.command("run", &[]));
     let run = Run { args, terminal, session: &session, again, to_repeat, monitors };

@@ -17,7 +17,7 @@ pub(super) fn serve(args: &SandboxArgs, terminal: &Terminal) -> Result<Exit, Fai
         fail_rate: args.fail_rate,
         faults: args.fault.clone(),
         max_rps: args.max_rps,
-        max_outstanding: args.max_outstanding,
+        max_tasks: args.max_tasks,
         catalog: catalog(args.catalog.as_deref())?,
     };
     let cannot = |error: std::io::Error| {

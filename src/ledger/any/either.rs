@@ -11,8 +11,8 @@ use crate::domain::{
     SendBy, TaskId, TaskNames, UnfinishedRetake, Usd,
 };
 use crate::ledger::{
-    BoughtElsewhere, Event, HeldBatch, HoldError, Intent, Joining, Ledger, LedgerError, OpenElsewhere, Others,
-    OwnerLimit, PostgresBatch, PostgresLedger, Spending, SqliteBatch, SqliteLedger, Unavailable,
+    BoughtElsewhere, Event, HeldBatch, HoldError, Intent, Joining, Ledger, LedgerError, LedgerLimit, OpenElsewhere,
+    Others, PostgresBatch, PostgresLedger, Spending, SqliteBatch, SqliteLedger, Unavailable,
 };
 
 /// A ledger in a file of this machine, or in a database.
@@ -107,11 +107,11 @@ impl Ledger for AnyLedger {
         either!(self, it => it.now().await)
     }
 
-    async fn owner_limits(&self) -> Result<Vec<OwnerLimit>, Unavailable> {
+    async fn owner_limits(&self) -> Result<Vec<LedgerLimit>, Unavailable> {
         either!(self, it => it.owner_limits().await)
     }
 
-    async fn set_owner_limit(&self, limit: OwnerLimit, is_kept: bool) -> Result<(), Unavailable> {
+    async fn set_owner_limit(&self, limit: LedgerLimit, is_kept: bool) -> Result<(), Unavailable> {
         either!(self, it => it.set_owner_limit(limit, is_kept).await)
     }
 

@@ -34,13 +34,13 @@ pub struct PostgresAddress {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum AddressError {
     /// It is no address of a database.
-    #[error("`--ledger` is no address of a PostgreSQL database: {0}")]
+    #[error("`--ledger` must be a PostgreSQL URL: {0}")]
     NotOne(String),
     /// A password stands in it.
-    #[error("a password stands in --ledger, where every user of this machine can read it")]
+    #[error("`--ledger` contains a password, which every user of this machine can read")]
     HasPassword,
     /// The password file can be read by others, as PostgreSQL's own tools do not accept it, either.
-    #[error("the password file {} can be read by others (chmod 600)", .0.display())]
+    #[error("other users can read password file `{}`; run `chmod 600` on it", .0.display())]
     OpenPasswordFile(PathBuf),
 }
 

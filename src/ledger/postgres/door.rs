@@ -23,7 +23,7 @@ use crate::domain::{
 };
 use crate::ledger::transfer::Books;
 use crate::ledger::{
-    BoughtElsewhere, CopyError, HoldError, Ledger, LedgerError, OpenElsewhere, OwnerLimit, Spending, Unavailable,
+    BoughtElsewhere, CopyError, HoldError, Ledger, LedgerError, LedgerLimit, OpenElsewhere, Spending, Unavailable,
 };
 
 /// The most repetitions of a read after a broken connection or a cancellation.
@@ -263,11 +263,11 @@ impl Ledger for PostgresLedger {
         ask!(self, Timestamp::now(), look => read::now(&look))
     }
 
-    async fn owner_limits(&self) -> Result<Vec<OwnerLimit>, Unavailable> {
+    async fn owner_limits(&self) -> Result<Vec<LedgerLimit>, Unavailable> {
         ask!(self, Vec::new(), look => limits::read(&look))
     }
 
-    async fn set_owner_limit(&self, limit: OwnerLimit, is_kept: bool) -> Result<(), Unavailable> {
+    async fn set_owner_limit(&self, limit: LedgerLimit, is_kept: bool) -> Result<(), Unavailable> {
         let client = self.writable().await?;
         let transaction = Transaction::writing(&client, self.kind);
         limits::set(&transaction, &limit, is_kept).await?;

@@ -9,7 +9,7 @@ use crate::ledger::{LedgerError, Unavailable};
 /// Why the database can't be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PostgresError {
-    #[error("there is no connection to the ledger {address}")]
+    #[error("can't connect to ledger {address}")]
     Connect { address: String, source: tokio_postgres::Error },
     #[error("the ledger {address} refuses the user or the password")]
     Password { address: String, source: tokio_postgres::Error },
@@ -19,38 +19,38 @@ pub(super) enum PostgresError {
     Full { address: String, source: tokio_postgres::Error },
     #[error("the user lacks a right in the database")]
     Rights(#[source] tokio_postgres::Error),
-    #[error("there is no such database for the ledger")]
+    #[error("the database of the ledger does not exist")]
     NoDatabase { source: tokio_postgres::Error },
-    #[error("there is no encrypted connection to the ledger {address}")]
+    #[error("can't encrypt the connection to ledger {address}")]
     Tls { address: String, source: tokio_postgres::Error },
-    #[error("the certificates for the connection to the ledger can't be read: {0}")]
+    #[error("can't read the certificates for the ledger: {0}")]
     Certificates(String),
-    #[error("the ledger is of version {found}, and this shotlist knows none after {known}")]
+    #[error("the ledger must have version {known} or lower, found {found}")]
     Newer { found: i32, known: i32 },
-    #[error("the database has a schema `{schema}` that is no ledger")]
+    #[error("the schema `{schema}` of the database is not a ledger")]
     Foreign { schema: &'static str },
-    #[error("the ledger can't be written: the database is read-only, or a standby")]
+    #[error("can't write the ledger: the database is read-only, or a standby")]
     ReadOnly,
-    #[error("the database runs with fsync=off: what it has written may be gone after a loss of power")]
+    #[error("the database runs with `fsync=off`, so commits may not survive power loss")]
     NoSync,
-    #[error("the database keeps its texts in {0}, and prompts need UTF8")]
+    #[error("the database must use UTF8, found {0}")]
     Encoding(String),
-    #[error("the tables of the ledger are gone")]
+    #[error("the tables of the ledger are missing")]
     Gone,
-    #[error("the ledger could not be reached for {0} s")]
+    #[error("the ledger was unreachable for {0} s")]
     Outage(u64),
-    #[error("the ledger does not answer")]
+    #[error("the ledger does not respond")]
     Silent,
-    #[error("the ledger can't be used")]
+    #[error("can't use the ledger")]
     Sql(#[from] tokio_postgres::Error),
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
-    #[error("a thread for the ledger can't be started")]
+    #[error("can't start a thread for the ledger")]
     Thread(#[source] std::io::Error),
-    #[error("another process writes under the name of this runner")]
+    #[error("another process writes as this runner")]
     Impersonated,
     /// Never leaves the writer.
-    #[error("this runner's own writes are unsettled")]
+    #[error("this runner has unsettled writes")]
     Unsettled(Standing),
 }
 
@@ -85,7 +85,7 @@ impl PostgresError {
             Self::Encoding(_) => "make a database for it: createdb --encoding=UTF8 --template=template0 NAME",
             Self::Sql(_) => "look into the server's log",
             Self::Unreadable(_) | Self::Impersonated | Self::Unsettled(_) => {
-                "somebody else has changed the ledger: find out who, and let nobody buy until then (shotlist limit set --stop)"
+                "somebody else has changed the ledger: find out who, and let nobody buy until then (shotlist limit set --freeze)"
             }
             Self::Thread(_) => "the system gives no thread: close other programs",
         }

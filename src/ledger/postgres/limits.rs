@@ -5,23 +5,27 @@ use tokio_postgres::types::{ToSql, Type};
 use super::error::PostgresError;
 use super::transaction::Transaction;
 use crate::domain::{Label, Usd};
-use crate::ledger::{OwnerLimit, Span};
+use crate::ledger::{LedgerLimit, Span};
 
 /// All of them.
-pub(super) async fn read(transaction: &Transaction<'_>) -> Result<Vec<OwnerLimit>, PostgresError> {
+pub(super) async fn read(transaction: &Transaction<'_>) -> Result<Vec<LedgerLimit>, PostgresError> {
     let sql = "SELECT label, value, span, micros, zone FROM owner_limit ORDER BY label, value, span";
     let rows = transaction.query_typed(sql, &[]).await?;
     let limits = rows.iter().map(|row| {
         let (name, value): (String, String) = (row.try_get(0)?, row.try_get(1)?);
         let label = (!name.is_empty()).then_some(Label { name, value });
         let (span, micros, zone): (&str, i64, String) = (row.try_get(2)?, row.try_get(3)?, row.try_get(4)?);
-        Ok(Span::named(span).map(|span| OwnerLimit { label, span, usd: Usd::from_micros(micros), zone }))
+        Ok(Span::named(span).map(|span| LedgerLimit { label, span, usd: Usd::from_micros(micros), zone }))
     });
     limits.filter_map(Result::transpose).collect()
 }
 
 /// Sets one in the place of an earlier one, or takes it away.
-pub(super) async fn set(transaction: &Transaction<'_>, limit: &OwnerLimit, is_kept: bool) -> Result<(), PostgresError> {
+pub(super) async fn set(
+    transaction: &Transaction<'_>,
+    limit: &LedgerLimit,
+    is_kept: bool,
+) -> Result<(), PostgresError> {
     let (name, value) = limit.label.as_ref().map_or(("", ""), |label| (&label.name, &label.value));
     let key: [(&(dyn ToSql + Sync), Type); 3] =
         [(&name, Type::TEXT), (&value, Type::TEXT), (&limit.span.name(), Type::TEXT)];

@@ -26,10 +26,10 @@ pub enum CheckError {
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
     /// There is none.
-    #[error("there is no ledger at {}", .0.display())]
+    #[error("found no ledger at `{}`", .0.display())]
     Missing(PathBuf),
     /// What it says makes no sense.
-    #[error("{} is damaged: {what}", path.display())]
+    #[error("ledger `{}` is damaged: {what}", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -37,7 +37,7 @@ pub enum CheckError {
         what: String,
     },
     /// The copy can't be written.
-    #[error("the copy {} can't be written", path.display())]
+    #[error("can't write the copy `{}`", path.display())]
     Copy {
         /// The copy.
         path: PathBuf,

@@ -15,7 +15,7 @@ use super::{books, checksum, limits, purchases, read, transfer};
 use crate::domain::{Attempt, AttemptState, BatchKey, Fingerprint, Freeze, History, JobId, Label, TaskId, Usd};
 use crate::files::on_a_thread;
 use crate::ledger::transfer::Books;
-use crate::ledger::{BoughtElsewhere, CopyError, HoldError, Ledger, OpenElsewhere, OwnerLimit, Spending, Unavailable};
+use crate::ledger::{BoughtElsewhere, CopyError, HoldError, Ledger, LedgerLimit, OpenElsewhere, Spending, Unavailable};
 
 /// A ledger in an SQLite file, which is made when a batch of it is held for the first time.
 #[derive(Clone, Debug)]
@@ -177,11 +177,11 @@ impl Ledger for SqliteLedger {
         self.ask(None, question).await
     }
 
-    async fn owner_limits(&self) -> Result<Vec<OwnerLimit>, Unavailable> {
+    async fn owner_limits(&self) -> Result<Vec<LedgerLimit>, Unavailable> {
         self.ask(Vec::new(), limits::read).await
     }
 
-    async fn set_owner_limit(&self, limit: OwnerLimit, is_kept: bool) -> Result<(), Unavailable> {
+    async fn set_owner_limit(&self, limit: LedgerLimit, is_kept: bool) -> Result<(), Unavailable> {
         let Self { path, kind } = self.clone();
         let set = aside(move || {
             let connection = open(&path, kind)?;

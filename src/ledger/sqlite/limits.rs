@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, params};
 
 use crate::domain::{Label, Usd};
-use crate::ledger::{OwnerLimit, Span, SpendLimit};
+use crate::ledger::{LedgerLimit, Span, SpendLimit};
 
 /// The owner's word as it stands in one transaction, in which it can't change.
 pub(super) struct OwnersWord {
@@ -21,14 +21,14 @@ pub(super) fn owners_word(connection: &Connection, now: Timestamp) -> rusqlite::
 }
 
 /// All of them.
-pub(super) fn read(connection: &Connection) -> rusqlite::Result<Vec<OwnerLimit>> {
+pub(super) fn read(connection: &Connection) -> rusqlite::Result<Vec<LedgerLimit>> {
     let sql = "SELECT label, value, span, micros, zone FROM owner_limit ORDER BY label, value, span";
     let mut statement = connection.prepare_cached(sql)?;
     let rows = statement.query_map([], |row| {
         let (name, value): (String, String) = (row.get(0)?, row.get(1)?);
         let label = (!name.is_empty()).then_some(Label { name, value });
         let (span, usd, zone) = (row.get::<_, String>(2)?, Usd::from_micros(row.get(3)?), row.get(4)?);
-        Ok(Span::named(&span).map(|span| OwnerLimit { label, span, usd, zone }))
+        Ok(Span::named(&span).map(|span| LedgerLimit { label, span, usd, zone }))
     })?;
     rows.filter_map(Result::transpose).collect()
 }
@@ -45,7 +45,7 @@ pub(super) fn stop(connection: &Connection, why: Option<&str>) -> rusqlite::Resu
 }
 
 /// Sets one in the place of an earlier one, or takes it away.
-pub(super) fn set(connection: &Connection, limit: &OwnerLimit, is_kept: bool) -> rusqlite::Result<()> {
+pub(super) fn set(connection: &Connection, limit: &LedgerLimit, is_kept: bool) -> rusqlite::Result<()> {
     let (name, value) = limit.label.as_ref().map_or(("", ""), |label| (&label.name, &label.value));
     let key = params![name, value, limit.span.name()];
     connection.execute("DELETE FROM owner_limit WHERE label = ?1 AND value = ?2 AND span = ?3", key)?;

@@ -23,7 +23,7 @@ pub(in crate::ledger) struct RunLock {
 
 /// The lock file can't be made.
 #[derive(Debug, thiserror::Error)]
-#[error("the lock file {} can't be made", path.display())]
+#[error("can't create lock file `{}`", path.display())]
 struct LockFileError {
     path: PathBuf,
     source: std::io::Error,

@@ -34,7 +34,7 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OpenError {
     /// Its folder can't be made.
-    #[error("the folder {} can't be made", path.display())]
+    #[error("can't create directory `{}`", path.display())]
     Folder {
         /// The folder.
         path: PathBuf,
@@ -42,10 +42,10 @@ pub(super) enum OpenError {
         source: std::io::Error,
     },
     /// It is not there, and runs have used it before.
-    #[error("the ledger {} is gone: runs have used it before, and their files beside it (`.lock`, `.witness`) are still there", .0.display())]
+    #[error("ledger `{}` is missing, but its `.lock` or `.witness` file is still there", .0.display())]
     Gone(PathBuf),
     /// Whether it is there can't be told, or it is a link that leads nowhere.
-    #[error("the ledger {} can't be reached", path.display())]
+    #[error("can't reach ledger `{}`", path.display())]
     Unreachable {
         /// The file.
         path: PathBuf,
@@ -53,7 +53,7 @@ pub(super) enum OpenError {
         source: std::io::Error,
     },
     /// The file is a database of another program.
-    #[error("{} is a database of another program", .0.display())]
+    #[error("`{}` is a database of another program", .0.display())]
     Foreign(PathBuf),
     /// The file is a ledger of the other kind.
     #[error("{} is {}", path.display(), match found {
@@ -67,17 +67,17 @@ pub(super) enum OpenError {
         found: Kind,
     },
     /// The file is no database at all, or a damaged one.
-    #[error("{} is no database, or a damaged one", .0.display())]
+    #[error("`{}` is not a database, or a damaged one", .0.display())]
     Damaged(PathBuf),
     /// The file has two names, and with them two logs and two locks.
-    #[error("{} has another name, too (a hard link): two runs could use it at once without knowing of each other", .0.display())]
+    #[error("`{}` has a hard link, so two runs could use it at once", .0.display())]
     #[cfg_attr(not(unix), expect(dead_code, reason = "only there can it be told"))]
     TwoNames(PathBuf),
     /// It is a link to a file that is no ledger yet: whatever that is, it is not ours to fill.
-    #[error("{} is a link to an empty file", .0.display())]
+    #[error("`{}` is a link to an empty file", .0.display())]
     Link(PathBuf),
     /// It knows less than it did before.
-    #[error("the ledger {} has gone back in time: it knows {found} commits, and {known} were made", path.display())]
+    #[error("ledger `{}` is outdated: found {found} commits, expected {known}", path.display())]
     Older {
         /// The file.
         path: PathBuf,
@@ -87,7 +87,7 @@ pub(super) enum OpenError {
         found: i64,
     },
     /// The log can't be had, on a network file system for example.
-    #[error("{} can't have a log (WAL) beside it, without which a commit may not survive the loss of power", .0.display())]
+    #[error("`{}` can't have a write-ahead log, so a commit may not survive power loss", .0.display())]
     NoLog(PathBuf),
     /// The file was written by another version of shotlist.
     #[error("ledger {} must have format {VERSION}, found {found}", path.display())]
@@ -106,7 +106,7 @@ pub(super) enum OpenError {
         object: String,
     },
     /// What notices a ledger that goes back in time can't be opened.
-    #[error("the ledger's witness, {}.{}, can't be opened", path.display(), witness::EXTENSION)]
+    #[error("can't open the commit counter `{}.{}`", path.display(), witness::EXTENSION)]
     Witness {
         /// The ledger.
         path: PathBuf,
@@ -114,11 +114,11 @@ pub(super) enum OpenError {
         source: std::io::Error,
     },
     /// A thread that reads or writes it can't be started, or panicked.
-    #[error("the ledger's thread can't be had")]
+    #[error("can't start the ledger's thread")]
     Thread(#[source] std::io::Error),
     /// The store refused.
     // As one sentence: what is under the store's error says the same once more, by a number.
-    #[error("{} can't be opened: {why}", path.display())]
+    #[error("can't open `{}`: {why}", path.display())]
     Store {
         /// The file.
         path: PathBuf,
@@ -417,7 +417,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let opened = Connection::open(folder.path()).expect_err("a folder is no database");
         let told = with_causes(&store_error(Path::new("l.db"), opened));
-        let why = told.strip_prefix("l.db can't be opened: ").expect("where and what");
+        let why = told.strip_prefix("can't open `l.db`: ").expect("where and what");
         assert_eq!(why, "unable to open database file");
     }
 

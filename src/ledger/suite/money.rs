@@ -6,7 +6,7 @@ use super::store::{Fresh, batch, completed, failed, intent_of, task};
 use crate::domain::{
     BatchKey, Charge, Charging, Declaration, Digest, JobId, Label, Labels, Move, ServiceError, UnfinishedRetake, Usd,
 };
-use crate::ledger::{Approval, Event, HeldBatch as _, Intent, Ledger as _, LedgerError, OwnerLimit, Span, SpendLimit};
+use crate::ledger::{Approval, Event, HeldBatch as _, Intent, Ledger as _, LedgerError, LedgerLimit, Span, SpendLimit};
 
 /// Whichever batch spent it, in doubt or not; what certainly bought nothing does not count.
 pub(in crate::ledger) async fn a_limit_over_all_batches_is_kept_where_the_intent_is_written<S: Fresh>() {
@@ -139,7 +139,7 @@ pub(in crate::ledger) async fn what_was_bought_goes_with_its_job_to_a_new_id<S: 
 pub(in crate::ledger) async fn what_the_owner_says_binds_every_manifest<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
-    let limit = |client: Option<&str>, span, usd| OwnerLimit {
+    let limit = |client: Option<&str>, span, usd| LedgerLimit {
         label: client.map(|client| Label { name: "client".into(), value: client.into() }),
         span,
         usd: Usd::from_micros(usd),
@@ -160,11 +160,11 @@ pub(in crate::ledger) async fn what_the_owner_says_binds_every_manifest<S: Fresh
         Err(LedgerError::OverLimit { name, .. }) => name.to_string(),
         other => format!("{other:?}"),
     };
-    assert_eq!(told(of_acme("b")).await, "owner.client.acme.day");
+    assert_eq!(told(of_acme("b")).await, "ledger.client.acme.day");
     for job in ["c", "d"] {
         held.intend(intent_of(job)).await.expect("nobody's, and within the month");
     }
-    assert_eq!(told(intent_of("e")).await, "owner.month");
+    assert_eq!(told(intent_of("e")).await, "ledger.month");
     ledger.set_owner_limit(limit(None, Span::Month, 0), false).await.expect("taken away");
     held.intend(intent_of("e")).await.expect("no limit is about it any more");
 }

@@ -30,10 +30,10 @@ pub enum DraftError {
     #[error("{0} has no rows")]
     Empty(String),
     /// The first row names one of many columns.
-    #[error("the first row of {0} has one name for {1} columns, as a title has")]
+    #[error("the first row of `{0}` looks like a title: one name for {1} columns")]
     Title(String, usize),
     /// The catalogue has no such model.
-    #[error("there is no model `{0}`")]
+    #[error("found no model `{0}`")]
     NoModel(String),
 }
 

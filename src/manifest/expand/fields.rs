@@ -81,7 +81,7 @@ impl<'t> Fields<'t> {
         }
         fields.read_prompt(templates, prompt_in_file, raw, found);
         if raw.image.is_some() && raw.image_file.is_some() {
-            found.push(fields.twice(Rule::ImageTwice, F::Image, F::ImageFile));
+            found.push(fields.twice(Rule::ImageConflict, F::Image, F::ImageFile));
         }
         fields.image = raw.image.as_ref().map(|list| fields.list(templates, F::Image, list, found));
         fields.tags = raw.tags.as_ref().map(|list| fields.list(templates, F::Tags, list, found));
@@ -104,7 +104,7 @@ impl<'t> Fields<'t> {
         let Some(path) = &raw.prompt_file else { return };
         let at = self.at(F::PromptFile);
         if raw.prompt.is_some() {
-            found.push(self.twice(Rule::PromptTwice, F::Prompt, F::PromptFile));
+            found.push(self.twice(Rule::PromptConflict, F::Prompt, F::PromptFile));
             return;
         }
         match prompt_in_file {

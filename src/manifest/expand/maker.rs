@@ -162,7 +162,7 @@ impl Maker<'_, '_, '_> {
                 if self.states[field as usize] == State::Busy {
                     let message = format!("`{}` is used to make itself", field.name());
                     let place = Location::Value(at(), Part::Fragment(field.name().to_owned(), 0));
-                    self.found.push(Diagnostic::error(Rule::TemplateCircle, message, place));
+                    self.found.push(Diagnostic::error(Rule::TemplateCycle, message, place));
                 }
                 return Err(Reported);
             }

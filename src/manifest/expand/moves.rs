@@ -29,10 +29,10 @@ pub(in crate::manifest) fn moves(
                 ),
             );
         } else if by_old.insert(from, a_move).is_some() {
-            let finding = Diagnostic::error(Rule::MovedTwice, format!("`{from}` is moved twice"), of_old);
+            let finding = Diagnostic::error(Rule::MovedConflict, format!("`{from}` is moved twice"), of_old);
             found.push(finding.with_help("keep one of the two entries"));
         } else if !new.insert(to) {
-            let finding = Diagnostic::error(Rule::MovedTwice, format!("two ids are moved to `{to}`"), of_new);
+            let finding = Diagnostic::error(Rule::MovedConflict, format!("two ids are moved to `{to}`"), of_new);
             found.push(finding.with_help("keep one of the two entries"));
         }
     }
@@ -55,7 +55,7 @@ pub(in crate::manifest) fn moves(
     let is_ordered: HashSet<&JobId> = ordered.iter().map(|a_move| &a_move.from).collect();
     if let Some(a_move) = raw.iter().find(|a_move| !is_ordered.contains(&a_move.entry.from)) {
         let message = format!("`{}` is moved in a circle", a_move.entry.from);
-        found.push(Diagnostic::error(Rule::MovedCircle, message, a_move.at.clone().value()));
+        found.push(Diagnostic::error(Rule::MovedCycle, message, a_move.at.clone().value()));
     }
     ordered
 }

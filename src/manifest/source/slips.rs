@@ -52,7 +52,7 @@ pub(crate) fn leftover(
             "write a prompt, or take the row out"
         };
         warning(
-            Rule::PromptLeftover,
+            Rule::PromptPlaceholder,
             format!("the prompt says `{left}`, as if it was still to be filled in"),
             place(),
             help,
@@ -69,7 +69,7 @@ pub(crate) fn hole(column: &str, prompt: Pointer, earlier: usize) -> Diagnostic 
         "fill the cell in, or write {{% if row.{column} | trim %}}{{{{ row.{column} }}}}{{% endif %}} in its place, with the words that go \
          with it inside; where the prompt changes, by a blank even, a job that is paid is bought again"
     );
-    warning(Rule::PromptHole, message, place, &help)
+    warning(Rule::PromptEmptyCell, message, place, &help)
 }
 
 /// A name in the brackets of other tools, or in half of our own: `{brand}`, `{ brand }`, `${brand}`, `[BRAND]`, `<brand>`,

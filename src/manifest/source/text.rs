@@ -16,25 +16,25 @@ pub(crate) enum TextError {
     #[error("{0}")]
     Io(#[from] std::io::Error),
     /// It is larger than it can sensibly be, in KiB.
-    #[error("it is larger than {}", if *.0 >= 1024 { format!("{} MiB", .0 / 1024) } else { format!("{} KiB", .0) })]
+    #[error("must have at most {}", if *.0 >= 1024 { format!("{} MiB", .0 / 1024) } else { format!("{} KiB", .0) })]
     TooLarge(u64),
     /// It is no plain file, or one that a manifest has no business with.
-    #[error("a manifest may read plain files only, and neither the key's nor the system's own")]
+    #[error("a manifest can read plain files only, not the key file or system files")]
     NotForManifests,
     /// It lies elsewhere.
-    #[error("it lies outside the manifest's folder (--root DIR widens what a manifest may read)")]
+    #[error("it is outside the manifest's directory; `--root DIR` allows more")]
     Outside,
     /// It is a folder.
-    #[error("it is a folder")]
+    #[error("it is a directory")]
     Folder,
     /// It is a workbook of a spreadsheet, and no text.
-    #[error("it is a workbook of a spreadsheet program, and no text")]
+    #[error("must be text, found a workbook")]
     Workbook,
     /// It is in the encoding that Windows calls Unicode.
-    #[error("it is in UTF-16")]
+    #[error("must be UTF-8, found UTF-16")]
     Utf16,
     /// Its bytes are no UTF-8.
-    #[error("it is not UTF-8: line {line} holds the byte 0x{byte:02x}")]
+    #[error("must be UTF-8: line {line} contains the byte 0x{byte:02x}")]
     NotUtf8 {
         /// The line, from 1.
         line: usize,

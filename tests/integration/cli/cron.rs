@@ -109,7 +109,7 @@ fn a_cluster_does_about_each_exit_code_what_the_table_says() {
                 Some("retry") => "Count",
                 Some("ignore") if code > 128 => "Ignore",
                 // Another start would change nothing: a person has to do something, or nobody.
-                Some("alarm" | "ignore") => fails,
+                Some("alert" | "ignore") => fails,
                 other => panic!("{code}: {other:?}"),
             };
             (code, action.to_owned())

@@ -11,13 +11,13 @@ fn what_the_owner_allows_is_all_that_is_bought() {
         here.shotlist(&["limit", "set", "--month", "5", "--day", "20", "--timezone", "Europe/Berlin"]).ends_with(0);
     assert_eq!(
         set.stdout,
-        "owner.day: $20.00 (Europe/Berlin), $0.00 used, $20.00 left\n\
-         owner.month: $5.00 (Europe/Berlin), $0.00 used, $5.00 left\n"
+        "ledger.day: $20.00 (Europe/Berlin), $0.00 used, $20.00 left\n\
+         ledger.month: $5.00 (Europe/Berlin), $0.00 used, $5.00 left\n"
     );
     // In a wrong folder it would hold for nobody.
     assert!(set.stderr.contains("`.shotlist/ledger.db`"), "{}", set.stderr);
     let refused = here.run(&service, &[]).fails_with("over-limit", 3).stderr;
-    assert!(refused.contains("(owner.month)") && refused.contains("`shotlist limit set`"), "{refused}");
+    assert!(refused.contains("(ledger.month)") && refused.contains("`shotlist limit set`"), "{refused}");
     // No manifest raises it, and one may tighten it.
     here.write("m.yaml", TWO_JOBS.replace("jobs:", "budget: { month: 100.00 }\njobs:"));
     here.run(&service, &[]).ends_with(3);
@@ -26,7 +26,7 @@ fn what_the_owner_allows_is_all_that_is_bought() {
     here.write("m.yaml", TWO_JOBS);
     here.run(&service, &[]).ends_with(0);
     let shown = here.shotlist(&["limit", "show"]).ends_with(0).stdout;
-    assert_eq!(shown, "owner.day: $20.00 (Europe/Berlin), $11.25 used, $8.75 left\n");
+    assert_eq!(shown, "ledger.day: $20.00 (Europe/Berlin), $11.25 used, $8.75 left\n");
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn what_makes_no_limit_is_told() {
         (&["limit", "set", "--month", "5", "--timezone", "Mars"], "Europe/Berlin"),
         (&["limit", "set", "--slots", "0"], "from 1"),
         (&["limit", "set", "--slots", "5"], "PostgreSQL"),
-        (&["limit", "set", "--resume", "--stop"], "cannot be used with"),
+        (&["limit", "set", "--unfreeze", "--freeze"], "cannot be used with"),
     ] {
         let stderr = here.shotlist(words).ends_with(2).stderr;
         assert!(stderr.contains(told), "{words:?}: {stderr}");

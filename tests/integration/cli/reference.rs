@@ -2,9 +2,10 @@
 
 use crate::support::{Program, Workspace};
 
-const TOPICS: [(&str, &str); 9] = [
+const TOPICS: [(&str, &str); 11] = [
     ("manifest", "5"),
     ("money", "7"),
+    ("again", "7"),
     ("exit-codes", "7"),
     ("reports", "7"),
     ("cron", "7"),
@@ -12,6 +13,7 @@ const TOPICS: [(&str, &str); 9] = [
     ("videos", "7"),
     ("programs", "7"),
     ("service", "7"),
+    ("words", "7"),
 ];
 
 #[test]
@@ -40,12 +42,9 @@ fn there_is_a_man_page_of_every_command_and_it_names_every_option() {
     here.shotlist(&["man", "pages"]).ends_with(0);
     here.shotlist(&["man", "pages"]).ends_with(0);
     let help = here.shotlist(&["--help"]).ends_with(0).stdout;
-    let commands = help.split_once("Commands:\n").expect("commands").1.split_once("\n\n").expect("an end").0;
-    let commands: Vec<&str> = commands
-        .lines()
-        .filter(|line| !line.starts_with("   "))
-        .filter_map(|line| line.split_whitespace().next())
-        .collect();
+    let section = |head: &str| help.split_once(head).expect("commands").1.split_once("\n\n").expect("an end").0;
+    let lines = section("Daily commands:\n").lines().chain(section("More:\n").lines());
+    let commands: Vec<&str> = lines.filter_map(|line| line.split_whitespace().next()).collect();
     assert!(commands.len() > 10, "{commands:?}");
     for command in commands {
         let page = std::fs::read_to_string(here.path(&format!("pages/man1/shotlist-{command}.1"))).expect("a page");
@@ -71,7 +70,7 @@ fn what_there_is_no_help_about_is_told_with_what_was_meant() {
     let here = Workspace::new();
     let near = here.shotlist(&["help", "exit-code"]).fails_with("topic-unknown", 2).stderr;
     assert!(near.contains("`shotlist help exit-codes`"), "{near}");
-    assert!(here.shotlist(&["help", "exit", "codes"]).ends_with(0).stdout.starts_with("WHAT EACH EXIT CODE SAYS"));
+    assert!(here.shotlist(&["help", "exit", "codes"]).ends_with(0).stdout.starts_with("EXIT CODES"));
     let far = here.shotlist(&["help", "weather"]).fails_with("topic-unknown", 2).stderr;
     assert!(far.contains("manifest, money"), "{far}");
     here.file("file", "").shotlist(&["man", "file"]).fails_with("not-writable", 74);
@@ -88,7 +87,7 @@ fn the_version_says_how_old_the_prices_are_and_a_reader_may_be_gone() {
     assert!(lines[0].starts_with(concat!("shotlist ", env!("CARGO_PKG_VERSION"), " (")), "{version}");
     assert_eq!(lines[1..], [format!("prices of {taken}")]);
     let none = Program::script(here.root(), "$0 --version >&-; echo $?; $0 help money | head -n 1").ends_with(0);
-    assert_eq!((none.stdout.as_str(), none.stderr.as_str()), ("0\nWHAT HAPPENS TO YOUR MONEY\n", ""));
+    assert_eq!((none.stdout.as_str(), none.stderr.as_str()), ("0\nMONEY\n", ""));
 }
 
 /// What a shell is answered that asks about the last of these words.

@@ -27,7 +27,7 @@ fn servers_that_send_something_else() -> Hostile {
                     }
                 })
             }),
-            "longer than 1048576 bytes",
+            "at most 1048576 bytes",
         ),
         (
             "an endless page",
@@ -47,11 +47,11 @@ fn servers_that_send_something_else() -> Hostile {
             "it is text/html",
         ),
         ("JSON", Box::new(|_| answer(200, &json!({ "error": "expired" }))), "it is application/json"),
-        ("nothing", Box::new(|_| raw(200, &[], "")), "no whole MP4"),
+        ("nothing", Box::new(|_| raw(200, &[], "")), "complete MP4"),
         (
             "more announced than allowed",
             Box::new(|_| Answer::Bytes(head("content-length: 99999999999\r\n"))),
-            "longer than 1048576 bytes",
+            "at most 1048576 bytes",
         ),
     ]
 }

@@ -113,11 +113,7 @@ fn a_file_that_is_not_this_ledger_is_refused_before_anything_is_sent() {
     make("foreign.db", "CREATE TABLE bookmarks (url TEXT)");
     make("newer.db", "PRAGMA application_id = 0x73686f74; PRAGMA user_version = 99; CREATE TABLE x (y)");
     here.write("damaged.db", [b"SQLite format 3\0".as_slice(), &[0xff; 4096]].concat());
-    for (name, told) in [
-        ("foreign.db", "a database of another program"),
-        ("newer.db", "must have format 1, found 99"),
-        ("damaged.db", "no database, or a damaged one"),
-    ] {
+    for (name, told) in [("foreign.db", "another program"), ("newer.db", "found 99"), ("damaged.db", "damaged")] {
         let before = std::fs::read(here.path(name)).expect("a file");
         for command in [["run", "m.yaml", "--yes"].as_slice(), &["run", "m.yaml", "--plan"], &["status", "m.yaml"]] {
             let program = here.shotlist(&[command, &["--ledger", name]].concat());

@@ -356,7 +356,7 @@ proptest! {
             for finding in &loaded.findings {
                 let is_of_the_text = matches!(
                     finding.rule,
-                    Rule::Yaml | Rule::KeyDuplicate | Rule::UnknownKey | Rule::Template | Rule::TemplateCircle
+                    Rule::Yaml | Rule::KeyDuplicate | Rule::UnknownKey | Rule::Template | Rule::TemplateCycle
                         | Rule::IdInvalid | Rule::IdDuplicate
                 );
                 prop_assert!(!is_of_the_text, "{:?}: {}\n{text}", finding.rule, finding.message);

@@ -135,7 +135,7 @@ fn the_mend_of_a_hole_leaves_what_is_paid_as_it_is() {
             format!("version: 1\njobs: [{{ id: \"{{{{ row.id }}}}\", for_each: holes.csv, model: alpha-2, prompt: \"{prompt}\" }}]\n"),
         );
         let plan = here.shotlist(&["run", "m.yaml", "--plan", "--format", "json"]).ends_with(0);
-        let told = plan.stderr.contains("prompt-hole");
+        let told = plan.stderr.contains("prompt-empty-cell");
         let plan: serde_json::Value = serde_json::from_str(&plan.stdout).expect("JSON");
         let jobs = plan["jobs"].as_array().expect("jobs").clone();
         (
@@ -155,12 +155,12 @@ fn a_manifest_that_cannot_be_read_is_told_what_to_do() {
     let here =
         Workspace::new().file("utf16.yaml", b"\xff\xfev\0").file("latin1.yaml", b"name: caf\xe9").file("folder/x", "");
     for (path, told) in [
-        ("nowhere.yaml", "`shotlist init nowhere.yaml` writes one"),
-        ("folder", "it is a folder"),
-        ("utf16.yaml", "it is in UTF-16"),
-        ("latin1.yaml", "save it as UTF-8, as editors do"),
+        ("nowhere.yaml", "`shotlist init nowhere.yaml`"),
+        ("folder", "directory"),
+        ("utf16.yaml", "UTF-16"),
+        ("latin1.yaml", "UTF-8"),
     ] {
-        let ended = here.shotlist(&["run", path, "--plan"]).ends_with(2);
+        let ended = here.shotlist(&["run", path, "--plan"]).ends_with(2).shows("unreadable");
         assert!(ended.stderr.contains(told), "{path}: {}", ended.stderr);
     }
 }

@@ -163,7 +163,7 @@ fn what_is_no_end_is_asked_about_again_and_told() {
         open("its own address", &json!({ "status": "rendering", "url": "$S/v1/videos/t0" }), "`rendering`"),
         open("cancelled without a reason", &json!({ "status": "cancelled" }), "`cancelled`"),
         open("cancelled with a video", &json!({ "status": "cancelled", "video_url": "$V" }), "`cancelled`"),
-        open("limbo", &json!({ "status": "limbo", "progress": 100 }), "resolve m.yaml a --lost"),
+        open("limbo", &json!({ "status": "limbo", "progress": 100 }), "resolve m.yaml a --abandon"),
         open("a preview", &json!({ "status": "rendering", "progress": 40, "video_url": "$V" }), "`rendering`"),
         seen(
             "success alone, and no content",

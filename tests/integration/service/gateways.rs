@@ -48,10 +48,10 @@ fn a_header_that_is_none_or_shotlists_own_is_refused_without_its_value() {
     let service = Service::well();
     let here = Workspace::with_manifest(ONE_JOB);
     for (header, told) in [
-        ("very-secret", "write NAME=VALUE"),
-        ("a b=very-secret", "no name of a header"),
+        ("very-secret", "`NAME=VALUE`"),
+        ("a b=very-secret", "`a b`"),
         ("Authorization=Bearer very-secret", "SHOTLIST_API_KEY"),
-        ("x=very-secret\u{7f}", "no header carries"),
+        ("x=very-secret\u{7f}", "`x`"),
     ] {
         let ended = here.run(&service, &["--header", header]).ends_with(2);
         assert!(ended.stderr.contains(told) && !ended.stderr.contains("very-secret"), "{}", ended.stderr);

@@ -82,10 +82,10 @@ fn a_task_that_never_ends_can_be_given_up_and_then_be_bought_again() {
     let beta = "version: 1\njobs: [{ id: a, model: beta-2.0-lite, prompt: a }]\n";
     let here = Workspace::with_manifest(beta);
     let ended = here.run(&service, &["--deadline", "300ms"]).ends_with(1);
-    assert!(ended.stderr.contains("shotlist resolve m.yaml a --lost"), "{}", ended.stderr);
-    let lost = here.shotlist(&["resolve", "m.yaml", "a", "--lost"]).ends_with(0);
+    assert!(ended.stderr.contains("shotlist resolve m.yaml a --abandon"), "{}", ended.stderr);
+    let lost = here.shotlist(&["resolve", "m.yaml", "a", "--abandon"]).ends_with(0);
     assert!(lost.stderr.contains("$3.75"), "{}", lost.stderr);
-    here.shotlist(&["resolve", "m.yaml", "a", "--lost"]).ends_with(2);
+    here.shotlist(&["resolve", "m.yaml", "a", "--abandon"]).ends_with(2);
 
     // Nothing is asked or bought before somebody says so, and the money stays unknown.
     let polls = service.polls();
@@ -105,10 +105,10 @@ fn of_two_tasks_of_a_job_the_endless_one_has_to_be_named() {
     here.run(&service, &["--deadline", "200ms"]).ends_with(1);
     here.write("m.yaml", "version: 1\njobs: [{ id: a, model: alpha-2, prompt: now }]\n");
     here.run(&service, &["--deadline", "200ms"]).ends_with(1);
-    let unclear = here.shotlist(&["resolve", "m.yaml", "a", "--lost"]).ends_with(2);
+    let unclear = here.shotlist(&["resolve", "m.yaml", "a", "--abandon"]).ends_with(2);
     assert!(has_code(&unclear.stderr, "not-resolvable"), "{}", unclear.stderr);
-    here.shotlist(&["resolve", "m.yaml", "a", "--lost=t7"]).ends_with(2);
-    let lost = here.shotlist(&["resolve", "m.yaml", "a", "--lost=t0"]).ends_with(0);
+    here.shotlist(&["resolve", "m.yaml", "a", "--abandon=t7"]).ends_with(2);
+    let lost = here.shotlist(&["resolve", "m.yaml", "a", "--abandon=t0"]).ends_with(0);
     assert!(lost.stderr.contains("$0.90"), "{}", lost.stderr);
     assert_eq!(here.ledger("SELECT state FROM attempt ORDER BY id"), [["failed"], ["in_progress"]]);
 }

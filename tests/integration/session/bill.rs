@@ -37,7 +37,7 @@ fn bought() -> (Service, Workspace) {
 
 fn reconcile(here: &Workspace, bill: &str, arguments: &[&str]) -> Ended {
     here.write("bill.csv", bill);
-    let usual = ["reconcile", "bill.csv", "m.yaml", "--task", "task", "--usd", "usd"];
+    let usual = ["reconcile", "bill.csv", "m.yaml", "--task-column", "task", "--usd-column", "usd"];
     here.shotlist(&[&usual, arguments].concat()).ends()
 }
 
@@ -118,7 +118,7 @@ fn a_doubt_that_the_bill_explains_is_settled_by_the_command_that_is_offered() {
     let now = jiff::Timestamp::now() - DAYS_AGO;
     let far = now - jiff::SignedDuration::from_hours(200);
     let bill = format!("task;usd;at\nt0;0.90;\npaid;3.75;\ntook;0.90;{now}\nlong-ago;0.90;{far}\n");
-    let ended = reconcile(&here, &bill, &[&["--time", "at"], days.as_slice()].concat());
+    let ended = reconcile(&here, &bill, &[&["--time-column", "at"], days.as_slice()].concat());
     let offer = "shotlist resolve m.yaml doubt --task took --no-batch";
     assert!(
         ended.stdout.contains(&format!("line 4 fits: {offer}\n")) && !ended.stdout.contains("--task long-ago"),
@@ -184,12 +184,28 @@ fn a_hostile_bill_settles_nothing_that_it_does_not_say() {
     let refunded = reconcile(&here, "task,usd\npaid,3.75\npaid,-3.75\n", &["--apply"]);
     assert!(refunded.stdout.contains("settled by the bill: not charged: 1\n  paid of m"), "{}", refunded.stdout);
     for (arguments, told) in [
-        (&["reconcile", "bill.csv", "m.yaml", "--task", "id", "--usd", "usd"][..], "error[bill-invalid]: "),
-        (&["reconcile", "none.csv", "m.yaml", "--task", "id", "--usd", "usd"], "error[bill-invalid]: "),
-        (&["reconcile", "bill.csv", "m.yaml", "--task", "task"], "--usd"),
-        (&["reconcile", "bill.csv", "m.yaml", "--task", "task", "--usd", "usd", "--since", "2026-11-01"], "--until"),
         (
-            &["reconcile", "bill.csv", "--ledger", "none.db", "--task", "task", "--usd", "usd"],
+            &["reconcile", "bill.csv", "m.yaml", "--task-column", "id", "--usd-column", "usd"][..],
+            "error[bill-invalid]: ",
+        ),
+        (&["reconcile", "none.csv", "m.yaml", "--task-column", "id", "--usd-column", "usd"], "error[bill-invalid]: "),
+        (&["reconcile", "bill.csv", "m.yaml", "--task-column", "task"], "--usd-column"),
+        (
+            &[
+                "reconcile",
+                "bill.csv",
+                "m.yaml",
+                "--task-column",
+                "task",
+                "--usd-column",
+                "usd",
+                "--since",
+                "2026-11-01",
+            ],
+            "--until",
+        ),
+        (
+            &["reconcile", "bill.csv", "--ledger", "none.db", "--task-column", "task", "--usd-column", "usd"],
             "error[ledger-missing]: ",
         ),
     ] {
@@ -239,7 +255,7 @@ fn a_doubt_beside_a_charge_of_another_amount_is_not_called_never_created() {
     let days = days(4);
     let now = jiff::Timestamp::now();
     let bill = format!("task,usd,at\nt0,0.90,\npaid,3.75,\nodd,0.95,{now}\n");
-    let arguments: Vec<&str> = days.iter().map(String::as_str).chain(["--time", "at"]).collect();
+    let arguments: Vec<&str> = days.iter().map(String::as_str).chain(["--time-column", "at"]).collect();
     let ended = reconcile(&here, &bill, &arguments);
     assert!(
         ended.stdout.contains("line 4 of $0.95: shotlist resolve m.yaml doubt --task odd --no-batch"),

@@ -163,7 +163,7 @@ fn rows_that_moved_are_questioned_in_every_selection() {
             &["--select", "row-2"],
             &["--tag", "t2"],
             &["--exclude", "row-1"],
-            &["--limit", "2"],
+            &["--first", "2"],
             &["--sample", "3"],
         ];
         for selection in selections {
@@ -273,9 +273,9 @@ fn retake_by_a_pattern_continues_after_a_kill() {
 fn frozen_ledger_buys_nothing_and_says_so() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
     here.run(&service, &["--select", "j0"]).ends_with(0);
-    here.shotlist(&["limit", "set", "--stop"]).ends_with(0);
+    here.shotlist(&["limit", "set", "--freeze"]).ends_with(0);
     let shown = here.shotlist(&["limit", "show"]).ends_with(0).stdout;
-    assert!(shown.contains("`shotlist limit set --stop`"), "{shown}");
+    assert!(shown.contains("`shotlist limit set --freeze`"), "{shown}");
     assert!(codes(&here.plan(&[])).contains(&"purchases-frozen"));
     here.shotlist(&["run", "m.yaml", "--plan"]).fails_with("frozen", 3);
     assert!(here.status(&[])["frozen"].is_string(), "{}", here.status(&[]));
@@ -283,16 +283,16 @@ fn frozen_ledger_buys_nothing_and_says_so() {
     let copied = here.plan(&["--ledger", "copy.db"]);
     assert!(codes(&copied).contains(&"purchases-frozen"), "a copy lifts no freeze: {copied}");
     let refused = here.run(&service, &[]).ends_with(3).stderr;
-    assert!(has_code(&refused, "frozen") && refused.contains("limit set --resume"), "{refused}");
+    assert!(has_code(&refused, "frozen") && refused.contains("limit set --unfreeze"), "{refused}");
     // What is paid for is still downloaded.
     fs::remove_file(here.path("shotlist-out/m/j0.mp4")).expect("a video");
     here.run(&service, &["--select", "j0"]).ends_with(0);
     assert_eq!(service.posts().len(), 1);
     // Run elsewhere, the command would begin another ledger.
-    here.shotlist(&["limit", "set", "--resume", "--ledger", "stray.db"]).ends_with(2);
+    here.shotlist(&["limit", "set", "--unfreeze", "--ledger", "stray.db"]).ends_with(2);
     assert!(!here.path("stray.db").exists());
-    assert!(refused.contains("`shotlist limit set --resume --ledger .shotlist/ledger.db`"), "{refused}");
-    here.shotlist(&["limit", "set", "--resume", "--ledger", ".shotlist/ledger.db"]).ends_with(0);
+    assert!(refused.contains("`shotlist limit set --unfreeze --ledger .shotlist/ledger.db`"), "{refused}");
+    here.shotlist(&["limit", "set", "--unfreeze", "--ledger", ".shotlist/ledger.db"]).ends_with(0);
     here.run(&service, &[]).ends_with(0);
 }
 
@@ -307,7 +307,7 @@ fn frozen_ledger_still_collects_active_tasks() {
     kill(&child, "-KILL");
     drop(Ended::of(child));
     assert_eq!(here.ledger("SELECT state FROM attempt"), [["queued"]]);
-    here.shotlist(&["limit", "set", "--stop"]).ends_with(0);
+    here.shotlist(&["limit", "set", "--freeze"]).ends_with(0);
     let ended = here.run(&service, &[]).ends_with(3);
     assert!(has_code(&ended.stderr, "purchases-frozen"), "{}", ended.stderr);
     assert_eq!(here.ledger("SELECT job, state FROM attempt WHERE state <> 'void'"), [["j0", "completed"]]);
@@ -321,7 +321,7 @@ fn freeze_stops_a_run_that_is_under_way() {
     let here = Workspace::with_manifest(&numbered_jobs(3));
     let child = here.run(&service, &["--concurrency", "1"]).starts();
     wait_until("the first is sent", || service.posts().len() == 1);
-    here.shotlist(&["limit", "set", "--stop"]).ends_with(0);
+    here.shotlist(&["limit", "set", "--freeze"]).ends_with(0);
     release.store(true, Ordering::SeqCst);
     let ended = Ended::of(child);
     assert_eq!((ended.code, service.posts().len()), (Some(3), 1), "{}", ended.stderr);
@@ -348,13 +348,13 @@ fn command_after_an_early_end_buys_what_is_left_and_nothing_else() {
         jobs.iter().map(|job| (job["id"].as_str().expect("an ID").to_owned(), job["task_id"].clone())).collect();
     let again: Vec<&String> = tasks.keys().collect();
     here.write("choices.json", serde_json::json!({ "name": "m", "again": again, "tasks": tasks }).to_string());
-    let child = here.run(&service, &["--retake", "@choices.json", "--limit", "4", "--concurrency", "1"]).starts();
+    let child = here.run(&service, &["--retake", "@choices.json", "--first", "4", "--concurrency", "1"]).starts();
     wait_until("three are sent", || service.posts().len() == 9);
     kill(&child, "-INT");
     release.store(true, Ordering::SeqCst);
     let told = Ended::of(child).stderr;
     let command = told.split('`').find(|part| part.starts_with("shotlist run m.yaml --select")).expect(&told);
-    assert!(!command.contains("--limit") && command.ends_with("--retake '*'"), "{command}");
+    assert!(!command.contains("--first") && command.ends_with("--retake '*'"), "{command}");
     let words = command.replace("shotlist run m.yaml ", "").replace('\'', "");
     here.run(&service, &words.split(' ').collect::<Vec<_>>()).ends_with(0);
     assert_eq!(service.posts().len(), 10, "only the one that was left");

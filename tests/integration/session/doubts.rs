@@ -60,7 +60,7 @@ fn a_pattern_settles_several_and_a_task_only_one() {
     here.shotlist(&["resolve", "m.yaml", "spin-*"]).ends_with(2);
     let several = here.shotlist(&["resolve", "m.yaml", "spin-*", "--task", "t"]).ends_with(2).stderr;
     assert!(has_code(&several, "not-resolvable"), "{several}");
-    here.shotlist(&["resolve", "m.yaml", "spin-*", "--lost"]).ends_with(2);
+    here.shotlist(&["resolve", "m.yaml", "spin-*", "--abandon"]).ends_with(2);
     let settled = here.shotlist(&["resolve", "m.yaml", "spin-*", "--never-created"]).ends_with(0).stderr;
     assert_eq!(
         settled.matches("is due again; the next run of this batch submits it for $0.90").count(),

@@ -41,7 +41,7 @@ fn file_that_never_ends_is_refused() {
             let refused = here.run(&service, &args).ends_with(2).stderr;
             assert!(["choices-invalid", "approval-invalid"].iter().any(|code| has_code(&refused, code)), "{refused}");
         }
-        let bill = ["reconcile", file, "--ledger", "l.db", "--task", "t", "--usd", "u"];
+        let bill = ["reconcile", file, "--ledger", "l.db", "--task-column", "t", "--usd-column", "u"];
         here.shotlist(&bill).fails_with("bill-invalid", 2);
     }
     assert!(service.asked().is_empty());

@@ -138,16 +138,10 @@ fn a_job_whose_picture_has_no_address_is_not_sent_and_the_next_run_tries_again()
             "exit status: 3: no such bucket",
         ),
         ("[ $name = blue.png ] && { echo https://x/1; echo https://x/2; exit 0; }", "printed 2 lines"),
-        (
-            "[ $name = blue.png ] && { echo file:///etc/passwd; exit 0; }",
-            "`file:///etc/passwd`, which is no http or https",
-        ),
+        ("[ $name = blue.png ] && { echo file:///etc/passwd; exit 0; }", "`file:///etc/passwd`"),
         ("[ $name = blue.png ] && exit 0", "printed nothing"),
         ("[ $name = blue.png ] && sleep 600", "it took longer than 2s, and was killed"),
-        (
-            "[ $name = blue.png ] && printf '\\211PNG\\r\\n\\032\\nother' > \"$1\"",
-            "it was changed while the run went on",
-        ),
+        ("[ $name = blue.png ] && printf '\\211PNG\\r\\n\\032\\nother' > \"$1\"", "it changed during the run"),
     ] {
         let (here, service) = (looks(), Service::well());
         upload(&here, &format!("{script}\necho \"https://cdn.example/$name\""));
@@ -250,9 +244,9 @@ fn without_a_command_nothing_is_sent_and_nothing_else_is_a_picture() {
     for (file, told) in [
         ("notes.png", "`notes.png` is no picture, by its first bytes"),
         ("nothing.png", "No such file"),
-        ("folder.png", "it is a folder"),
-        ("large.png", "it is larger than 64 MiB"),
-        ("link.png", "it lies outside the manifest's folder"),
+        ("folder.png", "directory"),
+        ("large.png", "64 MiB"),
+        ("link.png", "`--root DIR`"),
         ("../secret.png", "No such file"),
         ("/dev/zero", "plain files only"),
     ] {
