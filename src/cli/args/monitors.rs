@@ -16,7 +16,7 @@ pub(crate) struct MonitorArgs {
     /// The URL is secret: prefer `SHOTLIST_PING`
     #[arg(long, hide_short_help = true, env = "SHOTLIST_PING", hide_env_values = true, value_name = "URL")]
     pub ping: Option<String>,
-    /// Write metrics for the node_exporter of Prometheus, also after a refusal
+    /// Write metrics for the `node_exporter` of Prometheus, also after a refusal
     #[arg(long, hide_short_help = true, env = "SHOTLIST_METRICS", hide_env_values = true, value_name = "FILE")]
     pub metrics: Option<PathBuf>,
     /// Write a summary in Markdown, for a CI job or a comment
