@@ -45,7 +45,7 @@ impl Echoes {
             .collect();
         (!news.is_empty()).then(|| {
             format!(
-                "the service says that {model} makes {}: look at a video of it before more is bought, and at what it charges",
+                "the service reports for {model}: {}; check a video and its charge before you buy more",
                 news.join(" and ")
             )
         })
@@ -64,14 +64,14 @@ fn differences(asked: &Asked, echo: &Echo) -> Vec<(&'static str, String)> {
     if let (Some(asked), Some(made)) = (asked.duration.as_f64(), echo.duration_s)
         && (asked - made).abs() >= SHORTEST
     {
-        found.push(("duration", format!("{made} s where {asked} s were asked for")));
+        found.push(("duration", format!("{made} s, requested {asked} s")));
     }
     let texts = [("size", &asked.size, &echo.size), ("aspect_ratio", &asked.aspect_ratio, &echo.aspect_ratio)];
     for (field, asked, made) in texts {
         if let (Some(asked), Some(made)) = (asked.as_str(), made)
             && plain(asked) != plain(made)
         {
-            found.push((field, format!("`{field}` {made} where {asked} was asked for")));
+            found.push((field, format!("`{field}` {made}, requested {asked}")));
         }
     }
     found
@@ -106,9 +106,9 @@ mod tests {
             assert_eq!(news(asked, same), None, "{same}");
         }
         let told = news(asked, r#"{"size": "480x832"}"#).expect("news");
-        assert!(told.contains("beta-2.0-lite makes `size` 480x832"), "{told}");
+        assert!(told.contains("`size` 480x832"), "{told}");
         let told = news(asked, r#"{"seconds": "4", "size": "480x832"}"#).expect("more news");
-        assert!(told.contains("beta-2.0-lite makes 4 s where 10 s were asked for:"), "{told}");
+        assert!(told.contains("4 s, requested 10 s"), "{told}");
         assert_eq!(news(asked, r#"{"duration": 4}"#), None, "told before");
         let alpha = r#"{"aspect_ratio":"9:16","duration":12,"model":"alpha-2"}"#;
         assert!(news(alpha, r#"{"aspect_ratio": "16:9", "duration": 12}"#).is_some());

@@ -43,11 +43,9 @@ impl<S> Gateway<'_, S> {
     /// The service is asked too fast, and said so in these words; how long nobody asks now.
     pub(super) fn slow_down(&self, message: &str) -> Duration {
         let wait = self.rate_limit.slow_down();
-        let rate = self
-            .rate_limit
-            .per_second()
-            .map_or_else(String::new, |rate| format!(": about {rate:.0} requests a second now"));
-        (self.tell)(RunEvent::Waiting { wait, message: format!("{message}; it is asked less often{rate}") });
+        let rate =
+            self.rate_limit.per_second().map_or_else(String::new, |rate| format!("; now about {rate:.0} requests/s"));
+        (self.tell)(RunEvent::Waiting { wait, message: format!("{message}; sending fewer requests{rate}") });
         wait
     }
 

@@ -116,8 +116,7 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
             // Reserved when it is its turn and not before: the first one without money ends all that still wait.
             *is_reserved = *is_reserved || self.spend_guard.reserve(job);
             if !*is_reserved {
-                self.gateway
-                    .stop_because(StopReason::SpendLimit, format!("{} would pass the limit on spending", job.id));
+                self.gateway.stop_because(StopReason::SpendLimit, format!("`{}` would exceed a spend limit", job.id));
                 return Submitted::Nothing;
             }
             let attempt = match self.ledger.intend(self.intent(job, known)).await {
@@ -194,7 +193,7 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
         self.gateway.failed_to_answer(message.to_owned());
         let out_of_reach = !self.gateway.connectivity.was_ever_reached() && unsent >= CONNECT_TRIES;
         if out_of_reach || self.slots.idle_for() > self.give_up_after {
-            let message = format!("{message} (is the address right, and is there a network?)");
+            let message = format!("{message} (check the base URL and the network)");
             self.gateway.stop_because(StopReason::Unreachable, message);
         }
         let most = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(unsent.min(16))).min(LONGEST_PAUSE);
@@ -210,7 +209,7 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
         let wait = wait.unwrap_or(UNSAID_WAIT);
         if wait > self.give_up_after {
             // What is paid for is collected meanwhile, so nobody else waits.
-            self.gateway.stop_because(StopReason::Unreachable, format!("{message}, longer than the deadline"));
+            self.gateway.stop_because(StopReason::Unreachable, format!("{message}, for longer than the deadline"));
             return;
         }
         self.gateway.rate_limit.pause_submissions(wait);
@@ -256,7 +255,7 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
         loop {
             let left = self.give_up_after.saturating_sub(self.slots.idle_for());
             if left.is_zero() {
-                let message = "it has taken nothing for longer than the deadline".to_owned();
+                let message = "no submission accepted within the deadline".to_owned();
                 return self.gateway.stop_because(StopReason::Unreachable, message);
             }
             tokio::time::sleep(left).await;
@@ -298,7 +297,7 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
                 }
                 Err(taken @ LedgerError::TaskTaken { .. }) => {
                     let error = ServiceError {
-                        message: format!("{taken}; all of its names: {task}"),
+                        message: format!("{taken}; all of its IDs: {task}"),
                         code: None,
                         raw: task.to_string().into(),
                     };
@@ -327,14 +326,14 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
             Submission::Rejected(error) | Submission::Astray(error) => {
                 let hopeless = self.trust.was_rejected().map(|rejected| {
                     let (service, said) = (&self.account.service, &error.message);
-                    format!("{rejected} submissions in a row were refused by {service}, and nothing was taken; the last one: {said}")
+                    format!("{service} rejected the first {rejected} submissions; last error: {said}")
                 });
                 self.reject(id, attempt, error, hopeless).await
             }
             Submission::Unpaid(error) => {
                 let hopeless = self.trust.was_unpaid().map(|_| {
                     let said = &error.message;
-                    format!("by the word of {}, there is no money on the account: {said}", self.account.service)
+                    format!("{} reports insufficient funds: {said}", self.account.service)
                 });
                 self.reject(id, attempt, error, hopeless).await
             }
@@ -367,10 +366,9 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
         self.write(attempt, Event::Doubted(error)).await;
         (self.gateway.tell)(RunEvent::InDoubt { job: job.id.clone(), message, price: job.price });
         if let Some(doubts) = too_many {
-            let doubts = if doubts == 1 { "1 doubt".to_owned() } else { format!("{doubts} doubts in a row") };
+            let doubts = if doubts == 1 { "1 job".to_owned() } else { format!("{doubts} jobs in a row") };
             let message = format!(
-                "{doubts}, and nothing was taken in between. What is at the service is still collected; look the doubts up there \
-                 and settle them before the next run"
+                "{doubts} in doubt; active tasks are still polled; resolve the jobs in doubt before the next run"
             );
             self.gateway.stop_because(StopReason::TooManyDoubts, message);
         }

@@ -193,7 +193,7 @@ impl Watched {
                     if self.identity.is_asked_by_alias() {
                         self.identity.was_denied();
                     }
-                    self.is_about_another(&format!("the service answered about the task {name}"), &mut notes)
+                    self.is_about_another(&format!("the response is about task {name}"), &mut notes)
                 }
             },
             A::Missing(why) => self.is_missing(&why, now, grace, &mut notes),
@@ -229,7 +229,7 @@ impl Watched {
 
     /// An answer that is not about this task: it is asked for again.
     fn is_about_another(&mut self, why: &str, notes: &mut Vec<Note>) -> Next {
-        self.failed_to_answer(format!("asked about the task {}, {why}", self.identity.names()), notes)
+        self.failed_to_answer(format!("poll for task {}: {why}", self.identity.names()), notes)
     }
 
     fn failed_to_answer(&mut self, message: String, notes: &mut Vec<Note>) -> Next {
@@ -282,7 +282,7 @@ impl Watched {
             }
             // It may have ended, and nobody can be told that it will not.
             Status::Unproven(word) => {
-                (self.said, self.is_endless) = (Some(format!("the service says `{word}`, and gives no video")), false);
+                (self.said, self.is_endless) = (Some(format!("the service reports `{word}` without a video")), false);
                 notes.push(Note::UnknownWord(word));
                 self.unproven_answers += 1;
                 if report.progress.is_none() && self.unproven_answers >= UNPROVEN_ANSWERS {
@@ -300,7 +300,7 @@ impl Watched {
                     }
                 }
                 let why = report.error.map(|error| format!(": {}", error.message)).unwrap_or_default();
-                (self.said, self.is_endless) = (Some(format!("the service says `{word}`{why}")), true);
+                (self.said, self.is_endless) = (Some(format!("the service reports `{word}`{why}")), true);
                 notes.push(Note::UnknownWord(word));
                 Next::Poll(Pause::Usual)
             }
@@ -319,7 +319,7 @@ impl Watched {
         if self.identity.was_denied() {
             return Next::Poll(Pause::AfterFailures(0));
         }
-        let message = format!("asked about the task {}, {why}", self.identity.names());
+        let message = format!("poll for task {}: {why}", self.identity.names());
         (self.said, self.is_endless) = (Some(message.clone()), false);
         let since = *self.denied_since.get_or_insert_with(|| {
             notes.push(Note::Denied(message.clone()));
@@ -419,7 +419,7 @@ mod tests {
             Next::End(Ending::Completed { video_url, ended_at: at(second) })
         };
         let ended = |from: u64, to: u64| Note::Ended(Duration::from_secs(from), Duration::from_secs(to));
-        let denied = "asked about the task t, gone";
+        let denied = "poll for task t: gone";
         let failed = |message: &str| {
             let error = ServiceError { message: message.into(), ..ServiceError::default() };
             Next::End(Ending::Failed { error, ended_at: at(10) })
@@ -477,7 +477,7 @@ mod tests {
                 "an answer about another task",
                 vec![said(r#"{"id":"x","status":"completed","video_url":"u"}"#)],
                 Next::Poll(Pause::AfterFailures(1)),
-                vec![Note::Transient("asked about the task t, the service answered about the task x".into())],
+                vec![Note::Transient("poll for task t: the response is about task x".into())],
             ),
         ];
         assert_table(rows);

@@ -97,8 +97,8 @@ fn regardless_of_review<'a>(
     // A doubtful attempt comes before everything, also one for an earlier wording: it may have been paid, and a person
     // has to say so before anything else is bought under this name.
     if let Some(doubtful) = attempts.clone().find(|attempt| attempt.state.is_doubtful()) {
-        let why = doubtful.error.as_ref().map_or("the run ended before the answer", |error| error.message.as_str());
-        let reason = format!("may have been charged: {why}");
+        let why = doubtful.error.as_ref().map_or("the run ended before the response", |error| error.message.as_str());
+        let reason = format!("may be charged: {why}");
         return Decision::about(doubtful, Action::InDoubt, reason);
     }
     let same = |attempt: &&Attempt| attempt.fingerprint == *job.request.fingerprint();
@@ -106,22 +106,20 @@ fn regardless_of_review<'a>(
         |wanted: fn(AttemptState) -> bool| attempts.clone().rev().filter(same).find(|attempt| wanted(attempt.state));
     // What is at the service comes before what is completed: the task of a retake that was interrupted is gone on with.
     if let Some(outstanding) = in_state(AttemptState::is_outstanding) {
-        return Decision::about(outstanding, Action::Resume, "is at the service");
+        return Decision::about(outstanding, Action::Resume, "has an active task");
     }
     if let Some(completed) = in_state(|state| state == AttemptState::Completed) {
         let spent_choice = spent_choice(completed, attempts.clone(), redo);
         if redo.retake.is_about(completed) && spent_choice.is_none() {
             let takes = attempts.filter(same).filter(|attempt| attempt.state == AttemptState::Completed).count();
-            let before = if takes > 1 { ", was taken again before" } else { "" };
-            let reason = format!("is completed{before}, and taken again: costs again");
+            let before = if takes > 1 { ", was retaken before" } else { "" };
+            let reason = format!("is completed{before}; the retake costs again");
             return Decision::about(completed, Action::Retry, reason);
         }
         let reason = match spent_choice {
-            Some(SpentChoice::NotTheLastTake) => {
-                "is completed, and the choice to take it again is not about its last take"
-            }
-            Some(SpentChoice::AlreadyRetaken) => "is completed, and the interrupted run retook it",
-            Some(SpentChoice::RetakeFailed) => "is completed, and its retake failed (--retry-failed tries again)",
+            Some(SpentChoice::NotTheLastTake) => "is completed, and the choice is about an earlier take",
+            Some(SpentChoice::AlreadyRetaken) => "is completed, and the interrupted run bought the retake",
+            Some(SpentChoice::RetakeFailed) => "is completed, and its retake failed (`--retry-failed` retries it)",
             None => "is completed",
         };
         return Decision { spent_choice, ..Decision::about(completed, Action::Done, reason) };
@@ -129,9 +127,9 @@ fn regardless_of_review<'a>(
     if let Some(failed) = in_state(|state| state == AttemptState::Failed) {
         let message = failed.error.as_ref().map_or("", |error| error.message.as_str());
         return if redo.retry_failed {
-            Decision::about(failed, Action::Retry, format!("failed, is tried again, costs again: {message}"))
+            Decision::about(failed, Action::Retry, format!("failed; the retry costs again: {message}"))
         } else {
-            Decision::about(failed, Action::Failed, format!("failed (--retry-failed tries again): {message}"))
+            Decision::about(failed, Action::Failed, format!("failed (`--retry-failed` retries it): {message}"))
         };
     }
     let paid = attempts.clone().rev().find(|attempt| attempt.state.is_outstanding() || is_final(attempt.state));
@@ -147,16 +145,16 @@ fn regardless_of_review<'a>(
             fields.push("image_key".to_owned());
         }
         let fields = fields.join(", ");
-        let reason = format!("{fields} changed since it was submitted: costs again");
+        let reason = format!("{fields} changed since it was submitted; costs again");
         return Decision::about(paid, Action::Changed, reason);
     }
     let reason = match attempts.next_back().map(|attempt| (attempt.state, &attempt.error, attempt.particulars.declared))
     {
-        Some((AttemptState::Rejected, ..)) => "was rejected by the service, without a charge".into(),
+        Some((AttemptState::Rejected, ..)) => "was rejected, free of charge".into(),
         Some((_, _, Some(declared))) => declared.to_string().into(),
         // A ledger of an older version kept the story of the doubt, and not when a person settled it.
         Some((_, Some(_), None)) => "declared never created".into(),
-        Some(_) => "was not bought so far, and nothing was charged".into(),
+        Some(_) => "was not bought, and nothing was charged".into(),
         None => "is new".into(),
     };
     Decision { action: Action::Submit, reason, attempt: None, spent_choice: None }
@@ -303,7 +301,7 @@ mod tests {
         let history = [attempt(1, "before", AttemptState::Completed)];
         assert_eq!(
             decide(&job("now"), history.iter(), Redo::default()).reason,
-            "prompt changed since it was submitted: costs again"
+            "prompt changed since it was submitted; costs again"
         );
     }
 

@@ -52,13 +52,13 @@ pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp)
         200..=299 => match report(answer) {
             Some(report) => match report.names {
                 Some(names) => Submission::Accepted(names, *report.echo),
-                None => Submission::Unknown(describe(answer, "the service said yes without a task id")),
+                None => Submission::Unknown(describe(answer, "the service accepted the submission without a task ID")),
             },
-            None if is_page(answer.body) => Submission::Page(describe(answer, "a page for people came back")),
-            None => Submission::Unknown(describe(answer, "the service said yes in a form that can't be read")),
+            None if is_page(answer.body) => Submission::Page(describe(answer, "the response is an HTML page")),
+            None => Submission::Unknown(describe(answer, "the service accepted the submission in an unreadable form")),
         },
         400..=499 if reason::lacks_money(answer.body) => {
-            Submission::Unpaid(describe(answer, "the service refused the submission"))
+            Submission::Unpaid(describe(answer, "the service rejected the submission"))
         }
         429 | 425 => Submission::Wait(wait(answer, now), asked_to_wait(answer)),
         503 if answer.retry_after.is_some() || answer.is_overloaded => {
@@ -69,23 +69,21 @@ pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp)
         }
         301 | 302 | 307 | 308 => Submission::Moved(moved(answer)),
         401 | 403 if is_page(answer.body) => {
-            Submission::Rejected(describe(answer, "something before the service refused the submission"))
+            Submission::Rejected(describe(answer, "a gateway or firewall rejected the submission"))
         }
         401 | 403 => Submission::KeyRefused(describe(answer, "the service refused the key")),
-        408 => Submission::Unknown(describe(answer, "something on the way timed out while it had the request")),
-        402 => Submission::Unpaid(describe(answer, "the service refused the submission")),
+        408 => Submission::Unknown(describe(answer, "a gateway timed out with the request")),
+        402 => Submission::Unpaid(describe(answer, "the service rejected the submission")),
         404 | 405 if reason::is_about_the_address(answer.body) => {
-            Submission::Astray(describe(answer, "the service refused the submission"))
+            Submission::Astray(describe(answer, "the service rejected the submission"))
         }
         400 | 404 | 405 | 407 if is_page(answer.body) => {
-            Submission::Astray(describe(answer, "a page for people came back"))
+            Submission::Astray(describe(answer, "the response is an HTML page"))
         }
-        511 => Submission::Page(describe(answer, "the network wants a login")),
-        400..=499 => Submission::Rejected(describe(answer, "the service refused the submission")),
-        300..=399 => {
-            Submission::Unknown(describe(answer, "the service answered with a redirect, which is not followed"))
-        }
-        _ => Submission::Unknown(describe(answer, "the service failed while it had the request")),
+        511 => Submission::Page(describe(answer, "the network requires a login")),
+        400..=499 => Submission::Rejected(describe(answer, "the service rejected the submission")),
+        300..=399 => Submission::Unknown(describe(answer, "the service returned a redirect, which is not followed")),
+        _ => Submission::Unknown(describe(answer, "the service failed with the request")),
     }
 }
 
@@ -101,20 +99,18 @@ pub(super) fn poll(answer: &Answer<'_>, task: &TaskId, now: Timestamp) -> PollAn
         return PollAnswer::Report(report);
     }
     match answer.status {
-        200..=299 => report(answer).map_or_else(
-            || PollAnswer::Transient("the service's answer can't be read as a task".to_owned()),
-            PollAnswer::Report,
-        ),
-        404 | 410 => PollAnswer::Missing(describe(answer, "the service does not know it").message),
+        200..=299 => report(answer)
+            .map_or_else(|| PollAnswer::Transient("the response is not a task".to_owned()), PollAnswer::Report),
+        404 | 410 => PollAnswer::Missing(describe(answer, "the service does not know the task").message),
         400 if reason::denies_the_task(answer.body) => {
-            PollAnswer::Missing(describe(answer, "the service does not know it").message)
+            PollAnswer::Missing(describe(answer, "the service does not know the task").message)
         }
         401 | 403 if !is_page(answer.body) => PollAnswer::KeyRefused(describe(answer, "the service refused the key")),
         429 => PollAnswer::Wait(wait(answer, now), asked_to_wait(answer)),
         503 if answer.retry_after.is_some() || answer.is_overloaded => {
             PollAnswer::Wait(wait(answer, now), asked_to_wait(answer))
         }
-        _ => PollAnswer::Transient(describe(answer, "the service gave no answer that says how it stands").message),
+        _ => PollAnswer::Transient(describe(answer, "the response has no task state").message),
     }
 }
 
@@ -123,7 +119,7 @@ pub(super) fn poll(answer: &Answer<'_>, task: &TaskId, now: Timestamp) -> PollAn
 pub(super) fn look(answer: &Answer<'_>) -> Look {
     let is_json = json::value(answer.body).is_some_and(|body| body.is_object());
     match answer.status {
-        200..=299 if is_page(answer.body) => Look::Unusable(describe(answer, "a page for people came back").message),
+        200..=299 if is_page(answer.body) => Look::Unusable(describe(answer, "the response is an HTML page").message),
         401 if !is_page(answer.body) => Look::KeyRefused(describe(answer, "the service refused the key")),
         503 if answer.retry_after.is_some() || answer.is_overloaded => Look::Usable,
         408 | 500..=599 if !is_json => {
@@ -354,7 +350,7 @@ mod tests {
         else {
             panic!("not rejected")
         };
-        assert_eq!(error.message, "the service refused the submission (HTTP 400): prompt too long");
+        assert_eq!(error.message, "the service rejected the submission (HTTP 400): prompt too long");
         assert_eq!(error.code.as_deref(), Some("17"));
     }
 }

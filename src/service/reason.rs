@@ -99,7 +99,7 @@ fn service_error(error: &Value) -> ServiceError {
     let said = ["message", "msg", "detail"].iter().find_map(|name| error.get(*name)?.as_str());
     let message = match said.or(error.as_str()) {
         Some(message) => bounds::message(message),
-        None => bounds::message(&format!("no message; the error is {error}")),
+        None => bounds::message(&format!("no message; error: {error}")),
     };
     ServiceError { message, code, raw: bounds::raw(error) }
 }

@@ -23,30 +23,28 @@ pub(crate) fn reconciliation(
     again: &dyn Fn(&BatchKey) -> Again,
 ) -> Page {
     let mut page = Page::new();
-    list(&mut page, "can't be read, and nobody knows what it says", &bill.unread, |unread| {
-        format!("line {}: {}", unread.number, unread.why)
-    });
-    list(&mut page, "without a task", &bill.others, |line| {
+    list(&mut page, "unreadable lines", &bill.unread, |unread| format!("line {}: {}", unread.number, unread.why));
+    list(&mut page, "lines without a task", &bill.others, |line| {
         format!("line {}: ${}{}", line.number, line.usd, credit(line.is_credit))
     });
-    list(&mut page, "of another amount than the ledger has", &comparison.differing, |matched| {
+    list(&mut page, "amounts that differ", &comparison.differing, |matched| {
         let twice = if matched.charges > 1 { format!(", charged {} times", matched.charges) } else { String::new() };
-        format!("{}: billed ${}{twice}, and the ledger has ${}", of(matched), matched.billed, in_ledger(matched))
+        format!("{}: billed ${}{twice}, ledger ${}", of(matched), matched.billed, in_ledger(matched))
     });
-    list(&mut page, "on the bill, and unknown to the ledger", &comparison.strange, |line| {
+    list(&mut page, "only on the bill", &comparison.strange, |line| {
         format!("line {}: {} ${}{}", line.number, shortened(&line.task, TASK), line.usd, credit(line.is_credit))
     });
-    list(&mut page, "charged by the ledger, and not on the bill", &comparison.missing, priced);
+    list(&mut page, "only in the ledger", &comparison.missing, priced);
     list(
         &mut page,
-        "perhaps charged, and not on the bill (that settles it only well inside --since and --until, with every line explained)",
+        "unknown charge, and not on the bill (settled only inside `--since` and `--until`, if all lines match)",
         &comparison.unknown,
         priced,
     );
     doubts(&mut page, comparison, is_said, again);
     list(&mut page, "settled by the bill: charged", &comparison.charged, priced);
     list(&mut page, "settled by the bill: not charged", &comparison.free, priced);
-    list(&mut page, "of other accounts, of which the bill has no line, and left out", &comparison.of_others, priced);
+    list(&mut page, "tasks of other accounts, left out", &comparison.of_others, priced);
     sums(&mut page, bill, comparison);
     page
 }
@@ -69,7 +67,7 @@ fn doubts(page: &mut Page, comparison: &Comparison<'_>, is_said: bool, again: &d
         return;
     }
     page.line(format_args!(
-        "in doubt: {} (a line is of one job: its prompt at the service says of which)",
+        "in doubt: {} (look up which line is whose, by its prompt at the service)",
         comparison.doubts.len()
     ));
     for (matched, candidates) in comparison.doubts.iter().take(LISTED) {
@@ -87,7 +85,7 @@ fn doubts(page: &mut Page, comparison: &Comparison<'_>, is_said: bool, again: &d
         }
         if comparison.strange.is_empty() && is_said && matched.attempt.state.is_doubtful() {
             page.line(format_args!(
-                "    the bill has no line for it; if none will come: {}",
+                "    no line on the bill; if none will follow: {}",
                 again.command("resolve", &[job, "--never-created"])
             ));
         }
@@ -101,7 +99,7 @@ fn sums(page: &mut Page, bill: &Bill, comparison: &Comparison<'_>) {
         lines.map(|line| line.usd).sum::<Usd>()
     };
     let (charged, credited) = (side(false), side(true));
-    let credited = if credited.is_zero() { String::new() } else { format!(", ${credited} of it given back") };
+    let credited = if credited.is_zero() { String::new() } else { format!(", ${credited} of it refunded") };
     let strange: Usd = comparison.strange.iter().filter(|line| !line.is_credit).map(|line| line.usd).sum();
     page.line(format_args!("bill: ${charged} in {}{credited}", count(bill.lines.len(), "line")));
     page.line(format_args!(
@@ -124,7 +122,7 @@ fn sums(page: &mut Page, bill: &Bill, comparison: &Comparison<'_>) {
 }
 
 fn credit(is_credit: bool) -> &'static str {
-    if is_credit { " given back" } else { "" }
+    if is_credit { " refunded" } else { "" }
 }
 
 fn priced(matched: &Matched<'_>) -> String {

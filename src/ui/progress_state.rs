@@ -165,7 +165,7 @@ impl ProgressState {
     fn future(&self, now: Instant) -> Option<String> {
         let silence = self.silent_since.map(|since| now.duration_since(since)).filter(|silence| *silence >= SILENCE);
         if let Some(silence) = silence {
-            return Some(format!("no answer for {}", span(silence)));
+            return Some(format!("no response for {}", span(silence)));
         }
         let left = self.time_left(now).filter(|left| *left >= Duration::from_secs(1))?;
         Some(format!("about {} left", span(left)))
@@ -257,7 +257,7 @@ mod tests {
         let later = now + Duration::from_secs(100);
         assert!(progress.sentence(later).contains("about 50 s left"), "{}", progress.sentence(later));
         progress.note(&RunEvent::RequestFailed { message: "gone".into() }, now);
-        assert!(progress.sentence(later).contains("no answer for 2 min"), "{}", progress.sentence(later));
+        assert!(progress.sentence(later).contains("no response for 2 min"), "{}", progress.sentence(later));
     }
 
     #[test]

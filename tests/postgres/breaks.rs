@@ -239,7 +239,7 @@ fn runner_names_its_purchases_if_the_tables_stay_away() {
     let rescued = ended.stderr.matches("RESCUE: ").count();
     assert!(rescued >= team.charges().len(), "{rescued} of {}: {}", team.charges().len(), ended.stderr);
     assert!(
-        ended.stderr.contains("the tables of the ledger are gone") || ended.stderr.contains("does not exist"),
+        ended.stderr.contains("the tables of the ledger are missing") || ended.stderr.contains("does not exist"),
         "{}",
         ended.stderr
     );

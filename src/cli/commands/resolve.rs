@@ -204,7 +204,7 @@ fn refuse_mismatch(task: &TaskId, report: &TaskReport, attempt: &Attempt) -> Res
     differences.extend(
         other
             .filter(|other| Catalog::embedded().model(other).is_some())
-            .map(|other| format!("model {other} where {} was asked for", attempt.model)),
+            .map(|other| format!("model {other}, requested {}", attempt.model)),
     );
     let ended = report.completed_at.filter(|ended| *ended + CLOCK_DIFFERENCE < attempt.intended_at);
     differences.extend(ended.map(|ended| format!("end at {ended}, before {} was submitted", attempt.intended_at)));

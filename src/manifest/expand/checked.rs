@@ -116,7 +116,7 @@ fn valid(id: &str, origin: &Origin<'_>, found: &mut Vec<Diagnostic>) -> Option<J
         .map_err(|error| {
             let place = origin.entry.own.at(F::Id).value();
             let finding = Diagnostic::error(Rule::IdInvalid, format!("{error}: `{id}`"), place);
-            found.push(finding.with_help("use letters, digits, dots, dashes and underscores"));
+            found.push(finding.with_help("use letters, digits, dots, dashes, and underscores"));
         })
         .ok()
 }
@@ -152,7 +152,7 @@ fn locate(violation: Violation, origin: &Origin<'_>) -> Diagnostic {
     // In a table of both families a column is of use to the jobs of one of them.
     let is_of_a_cell = origin.cells.is_some() && matches!(origin.entry.own.text(field), Some(Text::Template(_)));
     let may_be_absent = matches!(violation.rule, Rule::FieldNotOfFamily | Rule::DurationOutOfRange);
-    let empty_cell = (is_of_a_cell && may_be_absent).then_some("an empty cell leaves the field out of this job");
+    let empty_cell = (is_of_a_cell && may_be_absent).then_some("clear the cell to leave out the field for this job");
     finding.help = match (violation.help, empty_cell) {
         (Some(help), Some(empty_cell)) => Some(format!("{help}; {empty_cell}")),
         (help, empty_cell) => help.or(empty_cell.map(str::to_owned)),

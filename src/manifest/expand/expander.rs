@@ -210,8 +210,8 @@ fn combinations_of(job: &RawJob, at: &Pointer, found: &mut Vec<Diagnostic>) -> V
     // A matrix that was wrong is told already.
     if combinations.is_empty() && !job.is_damaged {
         let place = at.key("matrix").named();
-        let finding = Diagnostic::error(Rule::MatrixEmpty, "nothing is left of this matrix, so there is no job", place);
-        found.push(finding.with_help("exclude less, or leave the entry out"));
+        let finding = Diagnostic::error(Rule::MatrixEmpty, "the matrix has no combination left", place);
+        found.push(finding.with_help("exclude less, or remove the entry"));
     }
     combinations
 }
@@ -224,9 +224,9 @@ fn refuse_twice(job: &RawJob, own: &Fields<'_>, found: &mut Vec<Diagnostic>) {
         if name == F::Id.name() || field.is_some_and(|field| own.says(field)) {
             let message = format!("`{name}` stands on the job and in its matrix");
             let finding = Diagnostic::error(Rule::MatrixAndJob, message, at.clone().value());
-            found.push(finding.with_help("keep one of the two: nobody can know which was meant"));
+            found.push(finding.with_help("keep one of the two"));
         } else if is_reserved(name) && !field.is_some_and(JobField::is_plain) {
-            let message = format!("an axis can't be called `{name}`: templates use that name for something else");
+            let message = format!("the axis name `{name}` is reserved for templates");
             found.push(Diagnostic::error(Rule::AxisReserved, message, at.clone().value()).with_help("rename the axis"));
         }
     }

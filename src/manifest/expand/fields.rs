@@ -119,9 +119,9 @@ impl<'t> Fields<'t> {
 
     /// Two fields say the same thing.
     fn twice(&self, rule: Rule, one: JobField, other: JobField) -> Diagnostic {
-        let message = format!("there is both `{}` and `{}`", one.name(), other.name());
+        let message = format!("found both `{}` and `{}`", one.name(), other.name());
         let finding = Diagnostic::error(rule, message, self.at(other).named());
-        finding.with_help("keep one of the two: nobody can know which was meant")
+        finding.with_help("keep one of the two")
     }
 
     fn add(&mut self, templates: &'t Templates, field: JobField, text: &'t str, found: &mut Vec<Diagnostic>) {

@@ -97,7 +97,7 @@ impl Finisher {
                 Ok(path) if path.is_version() => {
                     let message = format!("`{path}` is a name that earlier videos are kept under");
                     let finding = Diagnostic::error(Rule::FileInvalid, message, place());
-                    list.push(finding.with_help("write it without `~` and a number in front of the extension"));
+                    list.push(finding.with_help("write a name without `~` and a number before the extension"));
                 }
                 Ok(path) => {
                     list.extend(slips::no_mp4(&path, place()));

@@ -38,14 +38,14 @@ impl<'t> Maker<'_, 't, '_> {
             // A row may well have none; who writes nothing at all has forgotten something.
             if matches!(text, Text::Plain(_)) {
                 let finding = Diagnostic::warning(Rule::ImageFileBlank, "`image_file` names no picture", at.value());
-                self.found.push(finding.with_help("name a picture, or leave `image_file` out"));
+                self.found.push(finding.with_help("name an image, or remove `image_file`"));
             }
             return None;
         }
         if why_no_web_address(name).is_none() {
             let message = format!("`{name}` is an address, and `image_file` names a picture of this machine");
             let finding = Diagnostic::error(Rule::Unreadable, message, at.value());
-            self.found.push(finding.with_help("write it under `image`: the service fetches it itself"));
+            self.found.push(finding.with_help("write the URL under `image`"));
             return None;
         }
         match &*self.pictures.read(name) {
@@ -57,7 +57,7 @@ impl<'t> Maker<'_, 't, '_> {
             Err(Unusable::NoPicture) => {
                 let message = format!("`{name}` is no picture, by its first bytes");
                 let finding = Diagnostic::error(Rule::ImageFileNoPicture, message, at.value());
-                self.found.push(finding.with_help("name a PNG, JPEG, WebP, GIF, AVIF or HEIC file"));
+                self.found.push(finding.with_help("name a PNG, JPEG, WebP, GIF, AVIF, or HEIC file"));
             }
         }
         None
@@ -74,7 +74,7 @@ impl<'t> Maker<'_, 't, '_> {
         if own.is_some() && !may_have_one {
             let message = "`image_key` stands in for an image, and this job has none";
             let finding = Diagnostic::error(Rule::ImageKeyAlone, message, at.clone().named());
-            self.found.push(finding.with_help("name an `image`, or leave `image_key` out"));
+            self.found.push(finding.with_help("name an `image`, or remove `image_key`"));
         }
         if urls.is_empty() {
             return None;
@@ -97,9 +97,8 @@ impl<'t> Maker<'_, 't, '_> {
                 let Ok(value) = self.fill(value, at) else { continue };
                 let value = value.trim();
                 if value.chars().count() > LONGEST_LABEL || value.contains(char::is_control) {
-                    let message = format!(
-                        "the label `{name}` is longer than {LONGEST_LABEL} characters, or has more than one line"
-                    );
+                    let message =
+                        format!("the label `{name}` must have one line of at most {LONGEST_LABEL} characters");
                     self.found.push(Diagnostic::error(Rule::LabelInvalid, message, at().value()));
                 } else if value.is_empty() {
                     labels.shift_remove(*name);
@@ -125,7 +124,7 @@ impl<'t> Maker<'_, 't, '_> {
             for (key, value) in source.extra.into_iter().flatten() {
                 let at = source.at(F::Extra);
                 let Some(name) = key.as_str() else {
-                    self.found.push(Diagnostic::error(Rule::KeyNotText, "a field's name must be a text", at.value()));
+                    self.found.push(Diagnostic::error(Rule::KeyNotText, "a field name must be a string", at.value()));
                     continue;
                 };
                 if let Some(value) = self.extra_value(name, value, at.key(name)) {
@@ -198,8 +197,8 @@ fn is_json(value: &serde_yaml::Value) -> bool {
 /// What to do about a picture that can't be read.
 fn help_for_a_picture(error: &TextError) -> &'static str {
     match error {
-        TextError::Folder => "name a picture in it",
-        TextError::TooLarge(_) => "make it smaller: a frame of 720p as a PNG takes less than 4 MiB",
-        _ => "the path is relative to the manifest's folder",
+        TextError::Folder => "name an image in the directory",
+        TextError::TooLarge(_) => "shrink the image; a 720p frame as PNG has less than 4 MiB",
+        _ => "check the path, which is relative to the manifest's directory",
     }
 }

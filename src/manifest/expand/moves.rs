@@ -23,16 +23,12 @@ pub(in crate::manifest) fn moves(
         if ids.contains(from) {
             let message = format!("`{from}` is moved, and is still a job");
             let finding = Diagnostic::error(Rule::MovedFromJob, message, of_old);
-            found.push(
-                finding.with_help(
-                    "what was bought under an id goes to one job: give this one a new id, or move in two runs",
-                ),
-            );
+            found.push(finding.with_help("write each ID once; to swap jobs, use two runs"));
         } else if by_old.insert(from, a_move).is_some() {
             let finding = Diagnostic::error(Rule::MovedConflict, format!("`{from}` is moved twice"), of_old);
             found.push(finding.with_help("keep one of the two entries"));
         } else if !new.insert(to) {
-            let finding = Diagnostic::error(Rule::MovedConflict, format!("two ids are moved to `{to}`"), of_new);
+            let finding = Diagnostic::error(Rule::MovedConflict, format!("`moved` has two entries to `{to}`"), of_new);
             found.push(finding.with_help("keep one of the two entries"));
         }
     }

@@ -46,10 +46,10 @@ impl NamesInUse {
         let name = first.name.as_deref().unwrap_or(folded);
         let message = match (&first.row, name == id) {
             (_, false) => {
-                format!("the ids `{id}` and `{name}` differ only in letter case, and files are named after them")
+                format!("the IDs `{id}` and `{name}` differ only in letter case")
             }
-            (Some(row), true) => format!("the id `{id}` is taken: {} line {} gives it too", row.file, row.line),
-            (None, true) => format!("the id `{id}` is taken"),
+            (Some(row), true) => format!("the ID `{id}` is not unique: {} line {} has it, too", row.file, row.line),
+            (None, true) => format!("the ID `{id}` is not unique"),
         };
         let at = |entry: usize| Pointer::top().key("jobs").index(entry).key("id");
         let mut finding = Diagnostic::error(Rule::IdDuplicate, message, at(entry).value());
@@ -59,8 +59,8 @@ impl NamesInUse {
                  `name-{{ model }}`",
             ));
         }
-        finding.other = Some((Location::Value(at(first.entry), Part::Value), "first given here"));
-        Some(finding.with_help("give each job an id of its own"))
+        finding.other = Some((Location::Value(at(first.entry), Part::Value), "first written here"));
+        Some(finding.with_help("write a unique ID for each job"))
     }
 
     /// Notes that a job's video goes to a path, or tells that another's does, or that one of the two would have to be a
@@ -70,7 +70,7 @@ impl NamesInUse {
         let mut folders = folded.match_indices('/').map(|(at, _)| &folded[..at]);
         let above = folders.find_map(|folder| self.files.get_key_value(folder));
         let message = match (self.files.get(&folded), above) {
-            (Some(other), _) => Some(format!("the video of `{other}` goes to `{file}`, too")),
+            (Some(other), _) => Some(format!("the video of `{other}` has the file `{file}`, too")),
             (None, Some((path, other))) => {
                 Some(format!("`{path}` is the video of `{other}`, so nothing can be in a folder of that name"))
             }

@@ -65,7 +65,12 @@ impl<'r, 't> Maker<'r, 't, '_> {
             serde_yaml::Value::String(text) => text.clone(),
             serde_yaml::Value::Number(number) => number.to_string(),
             other => {
-                self.found.push(wrong_type(&format!("`{name}`"), "a text or a number", other, cell.at.clone().value()));
+                self.found.push(wrong_type(
+                    &format!("`{name}`"),
+                    "a string or a number",
+                    other,
+                    cell.at.clone().value(),
+                ));
                 return Err(Reported);
             }
         };

@@ -27,9 +27,7 @@ impl Maker<'_, '_, '_> {
         u32::try_from(takes).ok().filter(|_| (1..=MOST_TAKES).contains(&takes)).unwrap_or_else(|| {
             let message = format!("`takes` is from 1 to {MOST_TAKES}, and this is {takes}");
             let finding = Diagnostic::error(Rule::TakesOutOfRange, message, at().value());
-            self.found.push(
-                finding.with_help("each take is paid for; to buy none, leave the job out (`--exclude`, `--tag`)"),
-            );
+            self.found.push(finding.with_help("write 1 or more; exclude a job with `--exclude` or `--tag`"));
             1
         })
     }

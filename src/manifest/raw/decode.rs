@@ -67,7 +67,7 @@ fn decode_version(table: &mut Table<'_>) {
         Some(Value::Number(number)) if number.as_i64() == Some(1) => return,
         Some(_) => {
             let place = table.at("version").value();
-            Diagnostic::error(Rule::VersionUnknown, "this shotlist reads version 1 of the manifest format", place)
+            Diagnostic::error(Rule::VersionUnknown, "write `version: 1`, the only format of this shotlist", place)
         }
         None => Diagnostic::error(Rule::VersionMissing, "the manifest has no `version`", Pointer::top().value()),
     };
@@ -126,7 +126,7 @@ fn jobs_of(table: &mut Table<'_>) -> Vec<Value> {
         }
         Some(other) => {
             let finding = wrong_type("`jobs`", "a list", &other, at.value());
-            table.tell(finding.with_help("start each job with a dash: `- id: …`"));
+            table.tell(finding.with_help("start each job with a dash, `- id: …`"));
             Vec::new()
         }
     }
@@ -147,7 +147,7 @@ fn decode_entry(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Opti
     let id = table.field(F::Id);
     if id.is_none() && table.found().is_empty() {
         let finding = Diagnostic::error(Rule::IdMissing, "this job has no `id`", at.clone().value());
-        table.tell(finding.with_help("give it a name that stays the same between runs: what was paid is known by it"));
+        table.tell(finding.with_help("write an `id` that stays the same between runs, because payments belong to it"));
     }
     let for_each = decode_for_each(&mut table);
     let matrix_at = table.at("matrix");
@@ -187,7 +187,7 @@ fn decode_for_each(table: &mut Table<'_>) -> Option<RawForEach> {
         Value::Sequence(rows) if rows.is_empty() => {
             let place = table.at("for_each").named();
             let finding = Diagnostic::error(Rule::NoRows, "`for_each` lists no rows, so there is no job", place);
-            table.tell(finding.with_help("write at least one row, or leave `for_each` out"));
+            table.tell(finding.with_help("write at least one row, or remove `for_each`"));
             Some(RawForEach::Rows(rows))
         }
         Value::Sequence(rows) => Some(RawForEach::Rows(rows)),

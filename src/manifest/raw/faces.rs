@@ -30,7 +30,7 @@ pub(crate) fn decode(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) ->
     };
     for (key, value) in map {
         let Some(name) = key.as_str() else {
-            found.push(Diagnostic::error(Rule::KeyNotText, "the name of a face must be a text", at.clone().value()));
+            found.push(Diagnostic::error(Rule::KeyNotText, "the name of a face must be a string", at.clone().value()));
             continue;
         };
         // Declared, however wrong: jobs that name it need no finding of their own.
@@ -48,7 +48,7 @@ fn review(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Option<Rev
         Some("approved") => Some(Review::Approved),
         Some("pending") => Some(Review::Pending),
         Some(other) => {
-            let message = format!("a review is approved or pending, and this says `{other}`");
+            let message = format!("`review` must be `approved` or `pending`, found `{other}`");
             table.tell(Diagnostic::error(Rule::ReviewUnknown, message, at.key("review").value()).with_help(help));
             None
         }

@@ -23,7 +23,7 @@ pub(super) fn decode(table: &mut Table<'_>) -> Option<RawLabels> {
     for name in &names {
         if let Some(wrong) = what_is_wrong_with(name) {
             let place = labels.at(name).named();
-            let message = format!("a label can't be called `{name}`: {wrong}");
+            let message = format!("the label name `{name}` is invalid: {wrong}");
             labels.tell(Diagnostic::error(Rule::LabelInvalid, message, place).with_help("rename the label"));
         }
         let value = labels.text(name);

@@ -50,7 +50,7 @@ pub(crate) fn decode(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) ->
     let mut lists = [None, None];
     for (key, value) in map {
         let Some(name) = key.as_str().map(str::to_owned) else {
-            let message = format!("the name of an axis must be a text, and this is {}", kind(&key));
+            let message = format!("the name of an axis must be a string, found {}", kind(&key));
             found.push(Diagnostic::error(Rule::KeyNotText, message, at.clone().value()));
             continue;
         };
@@ -76,7 +76,7 @@ fn axis(name: String, value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -
         return None;
     };
     if values.is_empty() {
-        let message = format!("the axis `{name}` has no values, so there is no job");
+        let message = format!("the axis `{name}` has no values");
         found.push(
             Diagnostic::error(Rule::AxisEmpty, message, at.clone().named()).with_help("write at least one value"),
         );
@@ -88,8 +88,8 @@ fn axis(name: String, value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -
     for cell in &cells {
         if !seen.insert(&cell.value) {
             let finding =
-                Diagnostic::error(Rule::AxisRepeats, "this value stands on the axis twice", cell.at.clone().value());
-            found.push(finding.with_help("keep it once; `takes: 2` asks for the same video twice"));
+                Diagnostic::error(Rule::AxisRepeats, "the axis has this value twice", cell.at.clone().value());
+            found.push(finding.with_help("keep it once; write `takes: 2` for two videos of one request"));
         }
     }
     Some((name, cells))
@@ -99,7 +99,7 @@ fn cell(name: &str, value: Value, at: Pointer, found: &mut Vec<Diagnostic>) -> O
     if matches!(value, Value::String(_) | Value::Number(_) | Value::Bool(_)) {
         return Some(Cell { name: name.to_owned(), value, at });
     }
-    found.push(wrong_type(&format!("a value of `{name}`"), "a text or a number", &value, at.value()));
+    found.push(wrong_type(&format!("a value of `{name}`"), "a string or a number", &value, at.value()));
     None
 }
 
@@ -181,7 +181,7 @@ impl RawMatrix {
     fn refuse_if_too_large(&mut self, at: &Pointer, found: &mut Vec<Diagnostic>) {
         let size = self.axes.iter().try_fold(1_usize, |size, (_, values)| size.checked_mul(values.len()));
         if size.is_none_or(|size| size > MOST) || self.include.len() > MOST {
-            let message = format!("this matrix has more than {MOST} combinations");
+            let message = format!("the matrix must have at most {MOST} combinations");
             found.push(
                 Diagnostic::error(Rule::MatrixTooLarge, message, at.clone().named()).with_help("use fewer values"),
             );

@@ -53,7 +53,7 @@ fn id(table: &mut Table<'_>, key: &str) -> Option<JobId> {
         .map_err(|error| {
             let place = table.at(key).value();
             let finding = Diagnostic::error(Rule::IdInvalid, format!("{error}: `{text}`"), place);
-            table.tell(finding.with_help("an entry names one job by its id, without patterns and templates"));
+            table.tell(finding.with_help("an entry must name one job by its ID, without patterns and templates"));
         })
         .ok()
 }

@@ -148,7 +148,7 @@ impl<'f> Table<'f> {
         let mut unknown = 0;
         for key in self.map.keys() {
             let Value::String(name) = key else {
-                let message = format!("a key must be a text, and this is {}", kind(key));
+                let message = format!("a key must be a string, found {}", kind(key));
                 self.found.push(Diagnostic::error(Rule::KeyNotText, message, self.at.clone().value()));
                 continue;
             };
@@ -202,7 +202,7 @@ pub(crate) fn help_with_whole(written: &str) -> String {
         Ok(number) if ["", "s", "sec", "secs", "second", "seconds", "\""].contains(&rest.trim()) => {
             format!("write {number}")
         }
-        _ => "write it in digits, for example 5".to_owned(),
+        _ => "write digits, for example 5".to_owned(),
     }
 }
 
@@ -215,16 +215,14 @@ pub(crate) fn wrong_type(what: &str, wanted: &str, value: &Value, place: Locatio
             finding.with_help("put quotes around the template: \"{{ … }}\"")
         }
         Value::Bool(_) | Value::Number(_) if wanted == "a text" => finding.with_help("put quotes around it"),
-        Value::Tagged(_) => {
-            finding.with_help("put quotes around it: a `!` at the beginning means something else in YAML")
-        }
-        Value::Null if wanted.starts_with("a mapping") => finding.with_help("write its fields, or remove the line"),
-        Value::Number(_) if what == "`budget`" => finding.with_help("say for what: `budget: { run: 50 }`"),
+        Value::Tagged(_) => finding.with_help("put quotes around it, because YAML reads a leading `!` as a tag"),
+        Value::Null if wanted.starts_with("a mapping") => finding.with_help("write the fields, or remove the line"),
+        Value::Number(_) if what == "`budget`" => finding.with_help("name the limit: `budget: { run: 50 }`"),
         Value::Number(_) if what == "a limit" => {
-            finding.with_help("say for whom and for how long: `labels: { client: { acme: { month: 200 } } }`")
+            finding.with_help("name label and span: `labels: { client: { acme: { month: 200 } } }`")
         }
         Value::Sequence(_) if wanted.starts_with("a mapping") => {
-            finding.with_help("a line that starts with `- ` makes a list; leave the dash out")
+            finding.with_help("remove the dash, which makes a list")
         }
         _ => finding,
     }

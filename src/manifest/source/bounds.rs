@@ -35,16 +35,13 @@ pub(crate) fn precheck(text: &str) -> Option<Diagnostic> {
             Err(error) if is_deep => {
                 let marker = error.marker();
                 let place = Location::At(marker.line(), marker.col() + 1);
-                let finding = Diagnostic::error(Rule::YamlLimit, "the manifest is nested beyond every measure", place);
-                return Some(finding.with_help("no manifest needs to be nested this deep"));
+                let finding = Diagnostic::error(Rule::YamlLimit, "the manifest is nested too deeply", place);
+                return Some(finding.with_help("reduce the nesting"));
             }
             Err(_) => return None,
         }
         if sizes.whole > MOST_TEXT {
-            let message = format!(
-                "the manifest's references multiply beyond every measure: they come to more than {} MiB",
-                MOST_TEXT >> 20
-            );
+            let message = format!("the manifest's references must expand to at most {} MiB", MOST_TEXT >> 20);
             let finding = Diagnostic::error(Rule::YamlLimit, message, Location::File);
             return Some(finding.with_help("use fewer `*name` references, or put the text into a `prompt_file`"));
         }
@@ -129,9 +126,9 @@ impl Room {
             let Some(left) = self.jobs.checked_sub(1) else { return Some(too_many(at)) };
             self.jobs = left;
             let Some(left) = self.text.checked_sub(job.request.body().len()) else {
-                let message = format!("the requests of this manifest come to more than {} MiB", MOST_TEXT >> 20);
+                let message = format!("the requests of the manifest must have at most {} MiB", MOST_TEXT >> 20);
                 let finding = Diagnostic::error(Rule::TooMuchText, message, at.clone().value());
-                return Some(finding.with_help("split the manifest, or shorten what each job says"));
+                return Some(finding.with_help("split the manifest, or shorten the prompts"));
             };
             self.text = left;
         }
@@ -140,9 +137,9 @@ impl Room {
 }
 
 fn too_many(at: &Pointer) -> Diagnostic {
-    let message = format!("the manifest comes to more than {MOST_JOBS} jobs");
+    let message = format!("the manifest must make at most {MOST_JOBS} jobs");
     let finding = Diagnostic::error(Rule::TooManyJobs, message, at.clone().value());
-    finding.with_help("split it into several; rows, combinations and takes of an entry multiply")
+    finding.with_help("split the manifest; rows, combinations, and takes multiply")
 }
 
 #[cfg(test)]

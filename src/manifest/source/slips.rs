@@ -45,15 +45,15 @@ pub(crate) fn leftover(
     };
     left.map(|left| {
         let help = if left.starts_with('#') {
-            "a formula failed in the spreadsheet: mend it there"
+            "fix the formula in the spreadsheet"
         } else if left.contains(['{', '[', '<', '%', '$']) {
-            "templates are filled in where the manifest has them, not in what a row holds: write `{{ name }}` there"
+            "write `{{ name }}` in the manifest, because cells are not templates"
         } else {
-            "write a prompt, or take the row out"
+            "write a prompt, or remove the row"
         };
         warning(
             Rule::PromptPlaceholder,
-            format!("the prompt says `{left}`, as if it was still to be filled in"),
+            format!("the prompt contains an unfilled placeholder: `{left}`"),
             place(),
             help,
         )
@@ -99,13 +99,13 @@ pub(crate) fn limit_of_nobody(label: &Label, jobs: &[Arc<Job>], place: Location)
     let names: HashSet<&str> = jobs.iter().flat_map(|job| job.labels.keys()).map(String::as_str).collect();
     if !names.contains(label.name.as_str()) {
         let meant = nearest(&label.name, names)?;
-        let message = format!("there is a limit for the label `{}`, and no job has that label", label.name);
-        return Some(warning(Rule::LimitUnmatched, message, place, &format!("did you mean `{meant}`?")));
+        let message = format!("no job has the label `{}` of this limit", label.name);
+        return Some(warning(Rule::LimitUnmatched, message, place, &format!("a similar label exists: `{meant}`")));
     }
     let values: HashSet<&str> = jobs.iter().filter_map(|job| Some(job.labels.get(&label.name)?.as_str())).collect();
     let meant = (!values.contains(label.value.as_str())).then(|| nearest(&label.value, values)).flatten()?;
-    let message = format!("there is a limit for `{}: {}`, and no job has that label", label.name, label.value);
-    Some(warning(Rule::LimitUnmatched, message, place, &format!("did you mean `{meant}`?")))
+    let message = format!("no job has the label `{}: {}` of this limit", label.name, label.value);
+    Some(warning(Rule::LimitUnmatched, message, place, &format!("a similar label exists: `{meant}`")))
 }
 
 /// An image whose address is that of a page about it.
@@ -118,7 +118,7 @@ pub(crate) fn page_for_image(spec: &Spec, place: impl FnOnce() -> Location) -> O
         !direct && PAGES.iter().any(|(page, below)| host == *page && format!("/{path}").starts_with(below))
     };
     let url = spec.image.iter().find(leads_to_page)?;
-    let help = "the service fetches what the address gives: upload the picture where its address ends in .png or .jpg";
+    let help = "link the image itself, with a URL that ends in .png or .jpg";
     Some(warning(Rule::ImageIsAPage, format!("`{url}` shows a page, and is no picture"), place(), help))
 }
 
@@ -154,7 +154,7 @@ impl Same {
             self.0.insert(beginning, before.len());
             return None;
         };
-        let help = "each of them is paid for; `takes` is for several generations of one request";
+        let help = "remove one of the jobs, or write `takes` for several videos of one request";
         let message = format!("`{}` asks for the same as `{}`", job.id, first.id);
         Some(warning(Rule::SameRequest, message, place(), help))
     }
@@ -170,7 +170,7 @@ pub(crate) fn cut_by_comments(text: &str) -> Vec<Diagnostic> {
         if let Some((at, cut)) = cut(line) {
             let column = line[..at].chars().count() + 1;
             let message = format!("`{cut}` and what follows is a comment in YAML, and no part of the text");
-            let help = "put quotes around the whole text, or a blank behind the `#` if it is meant to be a comment";
+            let help = "put quotes around the string, or a space after the `#` of a comment";
             found.push((start + at, warning(Rule::TextCutOff, message, Location::At(number, column), help)));
         }
         start += line.len() + 1;

@@ -15,10 +15,10 @@ pub(crate) fn nearest<'k>(written: &str, known: impl IntoIterator<Item = &'k str
         .map(|(_, name)| name)
 }
 
-/// "did you mean `x`?", or the list of what is known.
+/// "a similar one exists: `x`", or the list of what is known.
 pub(crate) fn help(written: &str, what: &str, known: &[&str]) -> String {
     match nearest(written, known.iter().copied()) {
-        Some(name) => format!("did you mean `{name}`?"),
+        Some(name) => format!("a similar one exists: `{name}`"),
         None if known.is_empty() => format!("there are no {what}"),
         None => format!("{what}: {}", known.join(", ")),
     }
@@ -37,7 +37,7 @@ const SYNONYMS: [(&[&str], &str); 5] = [
 pub(crate) fn help_with_key(written: &str, known: &[&str]) -> String {
     let synonym = SYNONYMS.iter().find(|(names, key)| names.contains(&written) && known.contains(key));
     if let Some((_, key)) = synonym {
-        return format!("here it is called `{key}`");
+        return format!("write `{key}`");
     }
     let usual = help(written, "keys known here", known);
     if known.contains(&"extra") && nearest(written, known.iter().copied()).is_none() {

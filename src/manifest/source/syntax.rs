@@ -35,25 +35,23 @@ pub(crate) fn findings(error: &serde_yaml::Error, sources: &Sources) -> Vec<Diag
     }
     if said.contains("expected any YAML value") {
         let finding = Diagnostic::error(Rule::Yaml, "this number is too large", Location::At(line, column));
-        return vec![finding.with_help("no field takes such a number; put quotes around it if it is a text")];
+        return vec![finding.with_help("put quotes around a string")];
     }
     let message = said.replacen(&format!(" at line {line} column {column}"), "", 1);
     let written = sources.text().lines().nth(line.saturating_sub(1)).unwrap_or_default();
     let indent: String = written.chars().take_while(|c| c.is_whitespace()).collect();
-    let finding = Diagnostic::error(Rule::Yaml, format!("this is no YAML: {message}"), Location::At(line, column));
+    let finding = Diagnostic::error(Rule::Yaml, format!("invalid YAML: {message}"), Location::At(line, column));
     vec![if indent.contains('\t') {
         finding.with_help("YAML does not allow tabs for indentation: use spaces")
     } else if message.contains("unknown anchor") {
-        finding.with_help(
-            "an asterisk starts a reference to an anchor (`&name`); put quotes around a text that starts with one",
-        )
+        finding.with_help("put quotes around a string that starts with `*`, which refers to an anchor")
     } else if message.contains("mapping values are not allowed") {
-        finding.with_help("put quotes around a text that contains a colon and a space")
+        finding.with_help("put quotes around a string with a colon and a space")
     } else if message.contains("recursion limit") {
-        finding.with_help("no manifest needs to be nested this deep")
+        finding.with_help("reduce the nesting")
     } else {
         finding.with_help(
-            "check the indentation, and put quotes around texts with `: `, ` #`, `{`, `[`, `*`, `&`, `@` or `%`",
+            "check the indentation, and put quotes around strings with `: `, ` #`, `{`, `[`, `*`, `&`, `@`, or `%`",
         )
     }]
 }
@@ -68,10 +66,9 @@ fn slip(text: &str, line: usize) -> Option<Diagnostic> {
         |message: &str, place: Location, help: &str| Diagnostic::error(Rule::Yaml, message, place).with_help(help);
     looked_at.rev().find_map(|(number, written)| {
         if let Some(bytes) = strange_blank(written) {
-            let help =
-                "write a plain space in its place: it looks the same, and came along with a text that was pasted";
+            let help = "replace it with a plain space";
             return Some(error(
-                "this is a no-break space (U+00A0), which YAML takes for a letter",
+                "found a no-break space (U+00A0), which YAML reads as a letter",
                 at(number, bytes),
                 help,
             ));
@@ -89,11 +86,11 @@ fn slip(text: &str, line: usize) -> Option<Diagnostic> {
             } else {
                 "put the whole text into one pair of quotes, and write a ' inside it twice: ''"
             };
-            return Some(error("the text goes on after its closing quote", at(number, start + end), help));
+            return Some(error("found more characters after the closing quote", at(number, start + end), help));
         }
         if value.starts_with("{{") {
             let help = "put quotes around the whole text: \"{{ … }} …\"";
-            return Some(error("a text that begins with a brace needs quotes", at(number, start), help));
+            return Some(error("a string that begins with a brace needs quotes", at(number, start), help));
         }
         too_far_in(&lines, number)
     })
@@ -173,10 +170,7 @@ fn control_character(said: &str, sources: &Sources) -> Option<Diagnostic> {
     let character = sources.text()[at..].chars().next()?;
     let message = format!("YAML does not allow the character U+{:04X}", u32::from(character));
     let place = Location::At(line, before[start..].chars().count() + 1);
-    Some(
-        Diagnostic::error(Rule::Yaml, message, place)
-            .with_help("take it out: it can't be seen, and was pasted by accident"),
-    )
+    Some(Diagnostic::error(Rule::Yaml, message, place).with_help("remove the invisible character"))
 }
 
 /// A quote that is never closed swallows the rest of the file, so the parser's own place is the end of it.
@@ -188,19 +182,19 @@ fn open_quote(said: &str) -> Option<Diagnostic> {
         "this quote is never closed",
         Location::At(line.parse().ok()?, column.parse().ok()?),
     );
-    Some(finding.with_help("close it, or put the whole text into quotes of the other kind"))
+    Some(finding.with_help("close the quote, or use the other kind of quotes"))
 }
 
 fn duplicate_key(pointer: Pointer) -> Diagnostic {
-    let message = format!("the key `{pointer}` stands twice");
+    let message = format!("the key `{pointer}` is set twice");
     let mut finding = Diagnostic::error(Rule::KeyDuplicate, message, Location::Value(pointer.clone(), Part::Again));
-    finding.other = Some((Location::Value(pointer, Part::Key), "first given here"));
-    finding.with_help("keep one of the two: nobody can know which was meant")
+    finding.other = Some((Location::Value(pointer, Part::Key), "first written here"));
+    finding.with_help("keep one of the two")
 }
 
 fn limit_finding(said: &str) -> Diagnostic {
     if said.contains("repetition limit") {
-        let message = "the manifest's references multiply beyond every measure";
+        let message = "the manifest's references expand too far";
         return Diagnostic::error(Rule::YamlLimit, message, Location::File)
             .with_help("use fewer `*name` references inside anchors");
     }

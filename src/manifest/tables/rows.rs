@@ -55,7 +55,7 @@ fn read_file(
     }
     let refused = |error: &TextError| {
         let finding = unreadable("the file of the rows", &access.path_of(file), error, at.clone().value());
-        finding.with_help(error.help().unwrap_or("the path is relative to the manifest's folder"))
+        finding.with_help(error.help().unwrap_or("check the path, which is relative to the manifest's directory"))
     };
     if matches!(ending.as_deref(), Some("xlsx" | "xlsm")) {
         return match access.read_bytes(file, LARGEST) {

@@ -190,7 +190,7 @@ fn a_sheet_of_both_families_is_mended_by_empty_cells() {
     };
     let (here, _) = drafted(&sheet("5,1280x720,16:9", "5,1280x720,16:9"));
     let told = here.shotlist(&["run", "sheet.yaml", "--plan"]).ends_with(2).stderr;
-    assert_eq!(told.matches("; an empty cell leaves the field out of this job").count(), 3, "{told}");
+    assert_eq!(told.matches("; clear the cell to leave out the field for this job").count(), 3, "{told}");
     here.write("sheet.csv", sheet(",,16:9", "5,1280x720,"));
     here.shotlist(&["run", "sheet.yaml", "--plan"]).ends_with(0);
     // Of what stands in the manifest itself, no cell is to blame.
@@ -199,7 +199,7 @@ fn a_sheet_of_both_families_is_mended_by_empty_cells() {
         "version: 1\njobs: [{ id: '{{ row.id }}', for_each: sheet.csv, model: alpha-2, prompt: x, duration: 5 }]\n",
     );
     let told = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(2).stderr;
-    assert!(told.contains("duration-out-of-range") && !told.contains("empty cell"), "{told}");
+    assert!(told.contains("duration-out-of-range") && !told.contains("clear the cell"), "{told}");
 }
 
 #[test]

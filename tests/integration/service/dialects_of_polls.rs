@@ -168,7 +168,7 @@ fn what_is_no_end_is_asked_about_again_and_told() {
         seen(
             "success alone, and no content",
             &json!({ "status": "SUCCEEDED" }),
-            Must { told: "`SUCCEEDED`, and gives no video", ..OPEN },
+            Must { told: "`SUCCEEDED` without a video", ..OPEN },
         )
         .with_content(said(404, &json!({ "error": { "message": "no such file" } }))),
         open("success in the middle", &json!({ "status": "success", "progress": 40 }), "`success`"),
@@ -187,10 +187,10 @@ fn what_is_no_end_is_asked_about_again_and_told() {
             text(502, &[("content-type", "text/html")], "<html><h1>502 Bad Gateway</h1></html>"),
             "502 Bad Gateway",
         ),
-        trouble("a list", said(200, &json!([])), "can't be read as a task"),
-        trouble("HTML with 200", text(200, &[], "<html>please log in</html>"), "can't be read as a task"),
-        trouble("cut off", text(200, &[], "{\"id\": \"t0\", \"status\": \"comp"), "can't be read as a task"),
-        trouble("nothing", text(204, &[], ""), "can't be read as a task"),
+        trouble("a list", said(200, &json!([])), "is not a task"),
+        trouble("HTML with 200", text(200, &[], "<html>please log in</html>"), "is not a task"),
+        trouble("cut off", text(200, &[], "{\"id\": \"t0\", \"status\": \"comp"), "is not a task"),
+        trouble("nothing", text(204, &[], ""), "is not a task"),
         trouble("redirects without end", text(307, &[("location", "$S/v1/videos/t0")], ""), "redirects a poll"),
         trouble("redirect to another origin", text(307, &[("location", "http://localhost:9/t0")], ""), "HTTP 307"),
         trouble("403 with a page", text(403, &[], "<html>blocked</html>"), "blocked"),

@@ -33,11 +33,11 @@ fn doubts_are_listed_with_time_price_prompt_and_what_is_known() {
     3 submissions in doubt, $2.70 at risk
 
       spin-mug   1970-01-01 00:00:00 UTC  $0.90  a blue mug
-                 the service failed while it had the request (HTTP 500): worker crashed
+                 the service failed with the request (HTTP 500): worker crashed
       spin-lamp  1970-01-01 00:00:00 UTC  $0.90  a brass lamp
-                 the service failed while it had the request (HTTP 500): worker crashed
+                 the service failed with the request (HTTP 500): worker crashed
       hero       1970-01-01 00:00:00 UTC  $0.90  a crane
-                 the service failed while it had the request (HTTP 500): worker crashed
+                 the service failed with the request (HTTP 500): worker crashed
 
     Look each one up at the service, by its time and its prompt. If it made a task:
       shotlist resolve m.yaml JOB --task ID

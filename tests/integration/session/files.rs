@@ -195,7 +195,7 @@ fn task_of_another_length_shape_or_time_is_recorded_only_anyway() {
         let program = here.shotlist(&[&["resolve", "m.yaml", "j0", "--task"], args].concat());
         program.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k")
     };
-    for (task, told) in [("long", "5 s where 12 s"), ("tall", "9:16 where 16:9"), ("old", "before")] {
+    for (task, told) in [("long", "5 s, requested 12 s"), ("tall", "9:16, requested 16:9"), ("old", "before")] {
         let refused = resolve(&[task]).fails_with("task-differs", 2).stderr;
         assert!(refused.contains(told), "{task}: {refused}");
     }

@@ -46,7 +46,7 @@ fn a_sheet_of_a_workbook_is_read_as_it_is_shown() {
     assert_eq!(prompts, ["mug 2026-11-21 TRUE 7.5"; 2]);
     assert_eq!((&plan["jobs"][0]["id"], &plan["jobs"][1]["id"]), (&json!("s-7"), &json!("s-12")));
     for (for_each, told) in [
-        ("{ file: looks.xlsx, sheet: Sprign }", "did you mean `Spring`?"),
+        ("{ file: looks.xlsx, sheet: Sprign }", "`Spring`"),
         ("looks.xlsx", "looks.xlsx has a header and no rows"),
         ("{ file: m.yaml, sheet: x }", "is no workbook, and has no sheets"),
         ("{ sheet: Spring }", "names no `file`"),
