@@ -46,8 +46,8 @@ impl CopyError {
         match self {
             Self::Unavailable(error) => error.help(),
             Self::Damaged(_) => "restore a copy that `shotlist ledger check` finds whole",
-            Self::Busy(_) => "wait until it has ended: what it buys meanwhile would be missing in the copy",
-            Self::Missing(_) => "name a ledger that is there; it lies in .shotlist beside the manifest",
+            Self::Busy(_) => "wait for that run to end; the copy would lack its purchases",
+            Self::Missing(_) => "name an existing ledger; it is in `.shotlist` beside the manifest",
             Self::NotEmpty(_) => "name a new file, or a database without a ledger",
         }
     }

@@ -58,36 +58,30 @@ impl PostgresError {
     fn help(&self) -> &'static str {
         match self {
             Self::Connect { .. } | Self::Outage(_) | Self::Silent => {
-                "is the address right, does the server run, and is there a network? nothing is lost: the next run goes on"
+                "check the URL, the server, and the network; nothing is lost, and the next run continues"
             }
-            Self::Password { .. } => {
-                "give the password in PGPASSWORD or in the file that PGPASSFILE names, and the user in the address"
-            }
+            Self::Password { .. } => "set the password in `PGPASSWORD` or `PGPASSFILE`, and the user in the URL",
             Self::Denied { .. } => {
-                "correct the user in the address, or allow this user and host in the server's `pg_hba.conf`"
+                "correct the user in the URL, or allow this user and host in the server's `pg_hba.conf`"
             }
-            Self::Full { .. } => {
-                "raise `max_connections` of the server, or put a pooler in front: a run needs two connections"
-            }
+            Self::Full { .. } => "raise `max_connections`, or use a pooler; a run needs two connections",
             Self::Rights(_) => "grant the rights that `shotlist help machines` lists as SQL",
-            Self::NoDatabase { .. } => "is its name right? `createdb NAME` makes one",
+            Self::NoDatabase { .. } => "check the name, or create the database with `createdb NAME`",
             Self::Tls { .. } => {
-                "?sslrootcert=FILE names the authority of the server's certificate, and the address must name the host as the certificate does; ?sslmode=disable goes without, for a network that is your own"
+                "name the certificate's authority with `?sslrootcert=FILE`, and the host as in the certificate; in a private network, `?sslmode=disable` skips TLS"
             }
-            Self::Certificates(_) => "name the authority of the server's certificate: ?sslrootcert=FILE",
-            Self::Newer { .. } => "use the version of shotlist that the others use",
+            Self::Certificates(_) => "name the certificate's authority with `?sslrootcert=FILE`",
+            Self::Newer { .. } => "use the same shotlist version on all machines",
             Self::Gone => "restore the tables, then compare a bill with `shotlist reconcile`",
-            Self::Foreign { .. } => "name a database of its own for the ledger, or one without a schema of this name",
-            Self::ReadOnly => {
-                "name the primary server, and a user who may write: the owner of the schema, or one with all rights in it"
-            }
-            Self::NoSync => "set fsync=on: a purchase that the ledger forgets is paid for twice",
-            Self::Encoding(_) => "make a database for it: createdb --encoding=UTF8 --template=template0 NAME",
-            Self::Sql(_) => "look into the server's log",
+            Self::Foreign { .. } => "use another database, or one without a schema of this name",
+            Self::ReadOnly => "name the primary server, and a user with write access to the schema",
+            Self::NoSync => "set `fsync=on`, because shotlist pays twice for a purchase that the ledger loses",
+            Self::Encoding(_) => "create a database with `createdb --encoding=UTF8 --template=template0 NAME`",
+            Self::Sql(_) => "check the server's log",
             Self::Unreadable(_) | Self::Impersonated | Self::Unsettled(_) => {
-                "somebody else has changed the ledger: find out who, and let nobody buy until then (shotlist limit set --freeze)"
+                "freeze purchases with `shotlist limit set --freeze`, and find out what changed the ledger"
             }
-            Self::Thread(_) => "the system gives no thread: close other programs",
+            Self::Thread(_) => "close other programs, and try again",
         }
     }
 

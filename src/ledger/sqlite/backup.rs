@@ -63,9 +63,9 @@ impl CheckError {
     pub fn help(&self) -> &'static str {
         match self {
             Self::Unavailable(error) => error.help(),
-            Self::Missing(_) => "name it with --ledger; it lies in .shotlist beside the manifest",
+            Self::Missing(_) => "name the ledger with `--ledger`; it is in `.shotlist` beside the manifest",
             Self::Damaged { .. } => BRING_BACK,
-            Self::Copy { .. } => "name a new file, in a folder that can be written and on a disk with room",
+            Self::Copy { .. } => "name a new file in a writable directory, on a disk with space",
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::ledger::{HoldError, Unavailable};
 /// The folder of a ledger that was given no other place.
 pub(crate) const OWN_FOLDER: &str = ".shotlist";
 /// What mends most of what hinders writing.
-pub(super) const WRITABLE: &str = "check the path, who may read and write the file and its folder, and the free space";
+pub(super) const WRITABLE: &str = "check the path, the permissions of the file and its directory, and the free space";
 const READ_ONLY: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY.union(OpenFlags::SQLITE_OPEN_URI);
 /// The page cache of a connection that only reads; negative, as SQLite has it, for KiB.
 const READERS_CACHE: i32 = -256;
@@ -57,8 +57,8 @@ pub(super) enum OpenError {
     Foreign(PathBuf),
     /// The file is a ledger of the other kind.
     #[error("{} is {}", path.display(), match found {
-        Kind::Real => "a real ledger, and the simulator may not write into it",
-        Kind::Simulated => "the simulator's ledger: what is in it was never bought",
+        Kind::Real => "a real ledger, but the run uses the simulator",
+        Kind::Simulated => "the simulator's ledger, but the run is real",
     })]
     OtherKind {
         /// The file.
@@ -128,13 +128,14 @@ pub(super) enum OpenError {
 }
 
 /// What to do with a ledger that is damaged.
-pub(super) const BRING_BACK: &str = "bring back a copy that `shotlist ledger check` finds whole; without its ledger, shotlist can't know what was paid for";
+pub(super) const BRING_BACK: &str =
+    "restore a copy that `shotlist ledger check` finds whole; without its ledger, shotlist can't know what is paid for";
 
 impl OpenError {
     fn help(&self) -> &'static str {
         match self {
-            Self::OtherVersion { .. } => "use the shotlist that wrote it, or another ledger with --ledger",
-            Self::Foreign(_) | Self::OtherKind { .. } => "name another file with --ledger",
+            Self::OtherVersion { .. } => "use the shotlist version that wrote it, or another ledger with `--ledger`",
+            Self::Foreign(_) | Self::OtherKind { .. } => "name another file with `--ledger`",
             Self::Gone(_) => {
                 "bring it back, or remove those files if you mean to start anew: everything would then be paid for again"
             }
@@ -144,10 +145,10 @@ impl OpenError {
                  good, look up at the service what was bought since, and remove the file that ends in `.witness` to go on \
                  without it: what this copy does not know would then be paid for again"
             }
-            Self::TwoNames(_) => "remove the other name (`find . -samefile` finds it), or copy the file",
-            Self::Link(_) => "name the file itself with --ledger, or remove the link",
-            Self::NoLog(_) => "put the ledger on a local disk with --ledger",
-            Self::Thread(_) => "too many processes or threads are running: try again when there are fewer",
+            Self::TwoNames(_) => "remove the hard link (`find . -samefile` finds it), or copy the file",
+            Self::Link(_) => "name the target with `--ledger`, or remove the link",
+            Self::NoLog(_) => "put the ledger on a local disk with `--ledger`",
+            Self::Thread(_) => "too many processes or threads are running; try again with fewer",
             Self::Folder { .. } | Self::Store { .. } | Self::Unreachable { .. } | Self::Witness { .. } => WRITABLE,
         }
     }
