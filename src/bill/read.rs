@@ -103,7 +103,7 @@ pub(crate) fn read(bytes: &[u8], columns: &Columns<'_>) -> Result<Bill, BillErro
             Ok(record) => record,
             Err(error) => {
                 let number = error.position().map_or(0, csv::Position::line) + before;
-                bill.unread.push(Unread { number, task: String::new(), why: "it is no line of CSV".to_owned() });
+                bill.unread.push(Unread { number, task: String::new(), why: "it is not a line of CSV".to_owned() });
                 continue;
             }
         };
@@ -159,8 +159,8 @@ fn column(heads: &csv::StringRecord, name: &str) -> Result<usize, BillError> {
 fn amount(cell: &str) -> Result<(Usd, bool), String> {
     let refused = || {
         let has_comma = cell.contains(',') && !cell.contains('.');
-        let help = if has_comma { ": write a point and no comma, nobody can know which it stands for" } else { "" };
-        format!("`{cell}` is no amount of dollars{help}")
+        let help = if has_comma { "; write a decimal point, because a comma is ambiguous" } else { "" };
+        format!("`{cell}` must be an amount in USD{help}")
     };
     if cell.is_empty() {
         return Err("it has no amount".to_owned());
@@ -269,7 +269,7 @@ mod tests {
         );
         let unread: Vec<(u64, &str, &str)> =
             bill.unread.iter().map(|unread| (unread.number, unread.task.as_str(), &unread.why[..10])).collect();
-        assert_eq!(unread, [(7, "t3", "`3,75` is "), (8, "", "it has 2 o")]);
+        assert_eq!(unread, [(7, "t3", "`3,75` mus"), (8, "", "it has 2 o")]);
     }
 
     #[test]

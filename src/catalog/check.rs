@@ -105,8 +105,8 @@ fn check_prompt(rule: &PromptRule, spec: &Spec) -> Option<Violation> {
         return Some(Violation::error(Field::Prompt, Rule::PromptMissing, message, help));
     };
     if prompt.trim().is_empty() {
-        let help = "write a text that describes the video, or leave the job out while there is none (`--exclude`, `--tag`); a blank one would be \
-                    paid for all the same";
+        let help = "write a prompt, or exclude the job with `--exclude` or `--tag`; a blank prompt is \
+                    paid for, too";
         return Some(Violation::error(Field::Prompt, Rule::PromptBlank, "the prompt is blank".to_owned(), help));
     }
     let (most, length) = (rule.max_chars?, prompt.chars().count());
@@ -155,7 +155,7 @@ fn base_60(ratio: &str) -> Option<u32> {
 
 fn check_size(rule: &SizeRule, size: &str) -> Option<Violation> {
     let Some((width, height)) = SizeRule::parse(size) else {
-        let message = format!("`{size}` is no size; it is <width>x<height> in pixels");
+        let message = format!("`{size}` must be `<width>x<height>` in pixels");
         return Some(Violation::error(Field::Size, Rule::SizeMalformed, message, "write for example 1280x720"));
     };
     (width.min(height) != rule.short_side).then(|| Violation {
@@ -174,8 +174,7 @@ fn check_size(rule: &SizeRule, size: &str) -> Option<Violation> {
 fn check_image(url: &str) -> Option<Violation> {
     let fault = why_no_web_address(url)?;
     let message = format!("`{url}` {fault}; the service fetches the image itself");
-    let help =
-        "write its URL; a picture on this machine goes under `image_file`, and --asset-command gives it an address";
+    let help = "write an http or https URL; for a local image, write `image_file` and pass `--asset-command`";
     Some(Violation::error(Field::Image, Rule::ImageNotAUrl, message, help))
 }
 

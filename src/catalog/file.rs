@@ -99,7 +99,7 @@ pub struct Model<'c> {
 const EMBEDDED_TEXT: &str = include_str!("catalog.yaml");
 
 static EMBEDDED: LazyLock<Catalog> =
-    LazyLock::new(|| Catalog::parse(EMBEDDED_TEXT).expect("the embedded catalogue is checked by a test"));
+    LazyLock::new(|| Catalog::parse(EMBEDDED_TEXT).expect("the embedded catalog is checked by a test"));
 
 /// What a file of the user's own adds to the embedded catalogue. Its prices have a day of their own.
 #[derive(Debug, Deserialize)]
@@ -162,7 +162,7 @@ impl Catalog {
         for (name, family) in &self.families {
             let (typical, duration) = (&family.typical_generation_s, &family.fields.duration);
             if typical.min == 0 || typical.min > typical.max {
-                return fault(format!("the typical generation time of {name} is no span from 1 second on"));
+                return fault(format!("the typical generation time of {name} must be a span from 1 s"));
             }
             if duration.min < 1 || !(duration.min..=duration.max).contains(&duration.default) {
                 return fault(format!("the default duration of {name} is not within its limits"));

@@ -88,16 +88,16 @@ impl Exit {
     #[must_use]
     pub fn meaning(self) -> &'static str {
         match self {
-            Self::Done => "everything is done",
-            Self::SomeFailed => "some job is not done",
-            Self::Held => "what is left waits for a face review",
-            Self::InDoubt => "some job is in doubt",
+            Self::Done => "all jobs are completed",
+            Self::SomeFailed => "a job is not completed",
+            Self::Held => "only held jobs are left",
+            Self::InDoubt => "a job is in doubt",
             Self::NotAllowed => "a spend limit or missing consent",
-            Self::Unreachable => "the service could not be reached",
+            Self::Unreachable => "the service is unreachable",
             Self::KeyRefused => "the service refused the key",
-            Self::Busy => "another run holds this batch",
-            Self::CannotWrite => "the ledger or a report could not be written",
-            Self::Usage => "bad usage or an invalid manifest",
+            Self::Busy => "another run has the batch lock",
+            Self::CannotWrite => "a write failed",
+            Self::Usage => "usage error or invalid manifest",
             Self::Signal(_) => "interrupted by a signal",
         }
     }

@@ -141,7 +141,7 @@ codes! {
     RetakeNotEnded "retake-not-ended" "The end of a retake can't be recorded."
     RetakeUnfinished "retake-unfinished" "An earlier retake did not finish."
     Retrying "retrying" "A failed job is submitted again, and costs again."
-    RunnerNotDeregistered "runner-not-deregistered" "The ledger was not told that this run has ended."
+    RunnerNotDeregistered "runner-not-deregistered" "The ledger does not know that this run has ended."
     SandboxServes "sandbox-serves" "The simulator is ready."
     SandboxStopped "sandbox-stopped" "The simulator stopped."
     ServiceRecovered "service-recovered" "The service responds again."

@@ -18,9 +18,7 @@ pub struct Usd(Decimal);
 
 /// Why a text is no amount of dollars.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error(
-    "`{0}` is no amount of dollars: write a number such as 40 or 12.50, from 0 to 1000000000, at most six decimals"
-)]
+#[error("`{0}` must be an amount in USD, such as 40 or 12.50, from 0 to 1000000000, with at most six decimals")]
 pub struct InvalidUsd(String);
 
 const DECIMALS: u32 = 6;

@@ -39,7 +39,7 @@ pub(crate) fn why_no_web_address(text: &str) -> Option<&'static str> {
     let (scheme, rest) = text.split_once("://").unwrap_or_default();
     let is_of_the_web = scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http");
     if !is_of_the_web || rest.is_empty() || rest.starts_with('/') {
-        return Some("is no http or https address");
+        return Some("is not an http or https URL");
     }
     if rest.contains(char::is_whitespace) {
         return Some("has a blank in it, and no address has: write %20");

@@ -75,5 +75,5 @@ async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, FetchError> + Send + 'static,
 ) -> Result<T, FetchError> {
     let done = on_a_thread(work).await;
-    done.unwrap_or_else(|error| Err(FetchError::Transient(format!("its thread can't be had: {error}"))))
+    done.unwrap_or_else(|error| Err(FetchError::Transient(format!("can't start its thread: {error}"))))
 }

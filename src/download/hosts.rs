@@ -107,7 +107,7 @@ impl HostPolicy {
     pub(super) async fn admit(&self, mut url: Url) -> Result<Url, FetchError> {
         let refused = |message: String| Err(FetchError::BadRedirect(message));
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-            return refused(format!("`{}` is no address of the web", url.scheme()));
+            return refused(format!("`{}` is not a web URL", url.scheme()));
         }
         if !url.username().is_empty() || url.password().is_some() {
             return refused("the link holds a user name or a password".to_owned());

@@ -57,8 +57,8 @@ pub(super) fn flaw(file: &mut (impl Read + Seek)) -> io::Result<Option<String>> 
         };
     }
     Ok(match (has_index, has_pictures) {
-        (false, _) => Some("it has no `moov`, which says how its pictures are stored".to_owned()),
-        (true, false) => Some("it has no `mdat`, which holds its pictures".to_owned()),
+        (false, _) => Some("it has no `moov` box, which describes the frames".to_owned()),
+        (true, false) => Some("it has no `mdat` box, which contains the frames".to_owned()),
         (true, true) => None,
     })
 }

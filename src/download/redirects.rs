@@ -79,9 +79,9 @@ fn is_redirect(status: StatusCode) -> bool {
 }
 
 fn address(link: &str) -> Result<Url, FetchError> {
-    let url = Url::parse(link).map_err(|_| FetchError::BadRedirect("the link is no address".to_owned()))?;
+    let url = Url::parse(link).map_err(|_| FetchError::BadRedirect("the URL is invalid".to_owned()))?;
     if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
-        return Err(FetchError::BadRedirect(format!("`{}` is no address of the web", url.scheme())));
+        return Err(FetchError::BadRedirect(format!("`{}` is not a web URL", url.scheme())));
     }
     Ok(url)
 }
@@ -89,7 +89,7 @@ fn address(link: &str) -> Result<Url, FetchError> {
 fn next(from: &Url, response: &Response) -> Result<Url, FetchError> {
     let location = response.headers().get(LOCATION).and_then(|location| std::str::from_utf8(location.as_bytes()).ok());
     let location = location.ok_or_else(|| FetchError::BadRedirect("a redirect that says no address".to_owned()))?;
-    let to = from.join(location).map_err(|_| FetchError::BadRedirect("a redirect to what is no address".to_owned()))?;
+    let to = from.join(location).map_err(|_| FetchError::BadRedirect("a redirect to an invalid URL".to_owned()))?;
     let to = address(to.as_str())?;
     if from.scheme() == "https" && to.scheme() == "http" {
         let host = to.host_str().unwrap_or_default();

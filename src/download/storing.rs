@@ -145,7 +145,7 @@ impl Target {
                 named => return named.map(|()| (path, displaced)).map_err(FetchError::local(&at)),
             }
         }
-        let error = io::Error::other("somebody else takes its name again and again");
+        let error = io::Error::other("another process keeps creating its file");
         Err(FetchError::local(&self.at(&self.destination.path))(error))
     }
 

@@ -96,7 +96,7 @@ async fn fill_once(transport: &Transport, link: &Link, part: &mut Part) -> Resul
                 return take(transport, url, response, part).await;
             }
             let body = short(response, &transport.limits).await?;
-            let no_link = || FetchError::NotVideo("JSON in which there is no address".to_owned());
+            let no_link = || FetchError::NotVideo("JSON without a URL".to_owned());
             &content::link(&body).ok_or_else(no_link)?
         }
     };

@@ -144,8 +144,8 @@ impl<'r, S: VideoService, L: HeldBatch> Fetcher<'r, S, L> {
         if download.account != *self.account {
             let owner = &download.account;
             told.push(format!(
-                "a new link can be had from {owner} only, whose task it is; if this key belongs to the same account, say so \
-                 with --same-account"
+                "only {owner}, which owns the task, can return a new URL; if this key belongs to the same account, pass \
+                 `--same-account`"
             ));
             return Err(Unfetched::missed(&told));
         }

@@ -149,7 +149,7 @@ impl<'r, S: VideoService, L: HeldBatch> JobRunner<'r, S, L> {
             Err(why) => why,
         };
         // Whoever looks tomorrow has nothing but the ledger.
-        let reason = format!("its picture has no address: {why}");
+        let reason = format!("its image has no URL: {why}");
         if let Err(error) = self.ledger.note_unsent(&job.id, &reason).await {
             self.gateway.stop_because(StopReason::LedgerFailed, with_causes(&error));
         }

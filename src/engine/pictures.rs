@@ -54,7 +54,7 @@ impl<'r, S, L: HeldBatch> Pictures<'r, S, L> {
     }
 
     async fn ask(&self, picture: &Picture) -> Answer {
-        let Some(command) = self.command else { return Err("there is no asset command".to_owned()) };
+        let Some(command) = self.command else { return Err("`--asset-command` is not set".to_owned()) };
         // It is never closed.
         let _permit = self.permits.acquire().await;
         match self.kept(command, picture).await {

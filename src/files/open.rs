@@ -79,7 +79,7 @@ pub(crate) fn read_at_most(path: &Path, most: u64) -> Result<Vec<u8>, ReadError>
 }
 
 fn not_plain() -> io::Error {
-    io::Error::other("it is no plain file")
+    io::Error::other("it is not a plain file")
 }
 
 #[cfg(all(test, unix))]

@@ -258,7 +258,7 @@ fn name(raw: &RawManifest, path: &Path, found: &mut Vec<Diagnostic>) -> String {
         return name.clone();
     }
     if origin::is_stream(path) {
-        let message = "a manifest that is no file needs a name: what was bought is known by it";
+        let message = "a manifest from stdin requires a `name`";
         found.push(
             Diagnostic::error(Rule::NameMissing, message, Location::File).with_help("write `name: …` at its top"),
         );

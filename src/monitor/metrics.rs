@@ -69,7 +69,7 @@ pub fn metrics(ending: &Ending<'_>, earlier: &str) -> String {
     let seconds = |time: Timestamp| format!("{:.3}", time.as_duration().as_secs_f64());
     put(LAST_RUN, "When the last run ended.", &one(seconds(ended_at)));
     let success = if is_success { one(seconds(ended_at)) } else { last_success(earlier, key).into_iter().collect() };
-    put(LAST_SUCCESS, "When the last run ended after which nobody has to do anything.", &success);
+    put(LAST_SUCCESS, "When the last successful run ended.", &success);
     put("shotlist_last_run_exit_code", "The exit code of the last run.", &one(exit_code.to_string()));
     let took = format!("{:.3}", took.as_secs_f64());
     put("shotlist_last_run_duration_seconds", "How long the last run took.", &one(took));
@@ -183,7 +183,7 @@ mod tests {
         # HELP shotlist_last_run_timestamp_seconds When the last run ended.
         # TYPE shotlist_last_run_timestamp_seconds gauge
         shotlist_last_run_timestamp_seconds{name="da\"ily",batch="mon"} 1000000.000
-        # HELP shotlist_last_success_timestamp_seconds When the last run ended after which nobody has to do anything.
+        # HELP shotlist_last_success_timestamp_seconds When the last successful run ended.
         # TYPE shotlist_last_success_timestamp_seconds gauge
         shotlist_last_success_timestamp_seconds{name="da\"ily",batch="mon"} 1000000.000
         # HELP shotlist_last_run_exit_code The exit code of the last run.
@@ -218,7 +218,7 @@ mod tests {
         # HELP shotlist_last_run_timestamp_seconds When the last run ended.
         # TYPE shotlist_last_run_timestamp_seconds gauge
         shotlist_last_run_timestamp_seconds{name="da\"ily",batch="tue"} 1086400.000
-        # HELP shotlist_last_success_timestamp_seconds When the last run ended after which nobody has to do anything.
+        # HELP shotlist_last_success_timestamp_seconds When the last successful run ended.
         # TYPE shotlist_last_success_timestamp_seconds gauge
         shotlist_last_success_timestamp_seconds{name="da\"ily",batch="mon"} 1000000.000
         # HELP shotlist_last_run_exit_code The exit code of the last run.

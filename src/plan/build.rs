@@ -281,7 +281,7 @@ fn fetch_what_is_missing(jobs: &mut [Planned], downloads: &DownloadPlan) {
     let done = jobs.iter_mut().filter(|planned| planned.action == Action::Done);
     for planned in done.filter(|planned| planned.attempt.is_some_and(|attempt| missing.contains(&attempt))) {
         planned.action = Action::Fetch;
-        planned.reason = "is completed, and its video is not here".into();
+        planned.reason = "is completed, but its video is missing here".into();
     }
 }
 

@@ -20,7 +20,7 @@ const USUAL: [(&str, Form); 3] = [("report.csv", Form::Csv), ("report.json", For
 #[derive(Debug, thiserror::Error)]
 #[error("{} {}", path.display(), match unread {
     Some(error) => format!("can't be read to see whether it is a report: {error}"),
-    None => "is there already, and is no report of shotlist".to_owned(),
+    None => "exists, and is not a report of shotlist".to_owned(),
 })]
 pub struct NoReport {
     /// The file.

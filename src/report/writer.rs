@@ -142,7 +142,7 @@ fn put(
 ) -> std::io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new(""));
     make_folders(folder).map_err(|error| {
-        let message = format!("its folder {} can't be made: {error}", folder.display());
+        let message = format!("can't create directory {}: {error}", folder.display());
         std::io::Error::new(error.kind(), message)
     })?;
     replace(path, write)

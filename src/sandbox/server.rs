@@ -295,7 +295,7 @@ fn authorize(headers: &HeaderMap) -> Result<(), Refusal> {
     // Letter case doesn't count in a scheme (RFC 9110, section 11.1).
     let key = if scheme.eq_ignore_ascii_case("bearer") { key.trim() } else { "" };
     match key {
-        "" => Err(refuse(StatusCode::UNAUTHORIZED, "there is no key: send `Authorization: Bearer KEY`", "missing_key")),
+        "" => Err(refuse(StatusCode::UNAUTHORIZED, "no key; send `Authorization: Bearer KEY`", "missing_key")),
         UNKNOWN_KEY => Err(refuse(StatusCode::UNAUTHORIZED, "the key is unknown", "unknown_key")),
         KEY_WITHOUT_GROUP => Err(refuse(StatusCode::FORBIDDEN, "the key is not in the vip group", "key_without_group")),
         _ => Ok(()),
@@ -314,7 +314,7 @@ fn demand_json(headers: &HeaderMap) -> Result<(), Refusal> {
 }
 
 fn known(id: &str) -> Result<Task, Refusal> {
-    Task::from_id(id).ok_or_else(|| refuse(StatusCode::NOT_FOUND, "there is no such task", "not_found"))
+    Task::from_id(id).ok_or_else(|| refuse(StatusCode::NOT_FOUND, "unknown task", "not_found"))
 }
 
 fn finished(shared: &Shared, task: &Task) -> Result<(), Refusal> {

@@ -85,7 +85,7 @@ impl Task {
             report["completed_at"] = ((self.submitted_ms + lasts) / 1000).into();
         }
         if status == "failed" {
-            report["error"] = json!({ "message": "the simulator was told to fail now and then", "code": "simulated" });
+            report["error"] = json!({ "message": "a fault of the simulator", "code": "simulated" });
         }
         report
     }

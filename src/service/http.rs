@@ -221,7 +221,7 @@ impl HttpService {
     /// There is no connection, and to whom.
     fn unreached(&self, error: &reqwest::Error) -> String {
         let why = why(error).replacen("client error (Connect): ", "", 1);
-        format!("there is no connection to {}: {why}", self.endpoint.origin())
+        format!("can't connect to {}: {why}", self.endpoint.origin())
     }
 
     fn unanswered(&self, error: &reqwest::Error) -> String {

@@ -75,7 +75,7 @@ impl Home {
         if !batch.batch.is_empty() {
             folder.push(folder_name(&batch.batch));
         }
-        self.without_links("the output folder", "--out", folder)
+        self.without_links("the output directory", "--out", folder)
     }
 
     fn without_links(&self, what: &'static str, option: &'static str, path: PathBuf) -> Result<PathBuf, ThroughALink> {

@@ -18,7 +18,7 @@ pub(crate) fn doubts(history: &History, again: &Again) -> Page {
     let mut page = Page::new();
     let doubtful: Vec<&Attempt> = history.attempts().filter(|attempt| attempt.state.is_doubtful()).collect();
     if doubtful.is_empty() {
-        page.line("nothing is in doubt");
+        page.line("no jobs in doubt");
         return page;
     }
     let at_risk: Usd = doubtful.iter().map(|attempt| attempt.price).sum();
@@ -37,9 +37,9 @@ pub(crate) fn doubts(history: &History, again: &Again) -> Page {
         }
     }
     page.line("");
-    page.line("Look each one up at the service, by its time and its prompt. If it made a task:");
+    page.line("Look up each job at the service by time and prompt. If a task exists:");
     page.line(format_args!("  {}", again.command("resolve", &["JOB", "--task", "ID"])));
-    page.line("If it made none, which makes the job due again; a pattern of ids settles several:");
+    page.line("If none exists, make the job due again; JOB can be a pattern:");
     page.line(format_args!("  {}", again.command("resolve", &["JOB", "--never-created"])));
     page
 }
@@ -75,5 +75,5 @@ fn held_id(attempt: &Attempt) -> Option<String> {
 }
 
 fn known(attempt: &Attempt) -> &str {
-    attempt.error.as_ref().map_or("a run is sending it, or was killed before the answer", |error| &error.message)
+    attempt.error.as_ref().map_or("a run sends it now, or was killed before the response", |error| &error.message)
 }

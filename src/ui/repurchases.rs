@@ -39,8 +39,8 @@ fn asking(alike: &[&Repurchase]) -> String {
         names.push(format!("{} more", alike.len() - NAMED));
     }
     match names.pop() {
-        Some(last) if !names.is_empty() => format!("{} and {last} ask", names.join(", ")),
-        last => format!("{} asks", last.unwrap_or_default()),
+        Some(last) if !names.is_empty() => format!("{} and {last} have", names.join(", ")),
+        last => format!("{} has", last.unwrap_or_default()),
     }
 }
 
@@ -48,7 +48,7 @@ fn asking(alike: &[&Repurchase]) -> String {
 fn edits(own: &BatchKey, earlier: &BatchKey) -> String {
     let name = (own.name != earlier.name).then(|| format!("write `name: {}`", Value::from(&*earlier.name)));
     let batch = (own.batch != earlier.batch).then(|| match &*earlier.batch {
-        "" => "leave out `batch`".to_owned(),
+        "" => "remove `batch`".to_owned(),
         batch => format!("write `batch: {}`", Value::from(batch)),
     });
     name.into_iter().chain(batch).collect::<Vec<_>>().join(" and ")
@@ -57,35 +57,35 @@ fn edits(own: &BatchKey, earlier: &BatchKey) -> String {
 /// One earlier purchase, and what to do about it.
 fn described(own: &BatchKey, asking: &str, repurchase: &Repurchase) -> String {
     let Repurchase { job, before, state, price, task, video } = repurchase;
-    let price = price.map_or_else(|| "an unknown sum".to_owned(), |price| format!("${price}"));
+    let price = price.map_or_else(|| "unknown price".to_owned(), |price| format!("${price}"));
     let video = video.as_ref().map_or_else(String::new, |video| format!("; its video: {video}"));
     let state = state.replace('_', " ");
     match before {
         Before::Gone(old) => format!(
-            "{job} asks for the same as {old}, which was submitted and is gone ({state}, {price}{video}): if it is the same \
+            "{job} has the request of {old}, which is paid for and not in the manifest ({state}, {price}{video}): if it is the same \
              job, write `- {{ from: {old}, to: {job} }}` under `moved`"
         ),
         Before::Changed(old) => format!(
-            "{job} asks for what {old} asked for, which asks for something else now ({state}, {price}{video}): if rows have \
-             moved, give each an id of its own that stays, and write under `moved` which of them {old} was"
+            "{job} has the earlier request of {old}, which has changed ({state}, {price}{video}): if rows have moved, \
+             write a lasting ID for each, and the new ID of {old} under `moved`"
         ),
         Before::Respelled => format!(
-            "{job} is paid for in another spelling: only whitespace, case, quotes, dashes, or Unicode forms differ ({state}, {price}{video}): \
-             restore the text, or leave the job out with `--exclude {job}`"
+            "{job} is paid for in another form: only whitespace, case, quotes, dashes, or Unicode forms differ ({state}, {price}{video}): \
+             restore the prompt, or exclude the job with `--exclude {job}`"
         ),
         Before::OtherBatch(batch, old) => format!(
-            "{asking} for the same as {old} of `{batch}` ({state}, {price}{video}): if it is the same batch, {}",
+            "{asking} the request of {old} of `{batch}` ({state}, {price}{video}): if it is the same batch, {}",
             edits(own, batch)
         ),
         Before::OtherName(batch, old) => format!(
-            "{asking} for the same as {old} of `{batch}` ({state}, {price}{video}): if the manifest was renamed, {}",
+            "{asking} the request of {old} of `{batch}` ({state}, {price}{video}): if the manifest was renamed, {}",
             edits(own, batch)
         ),
         Before::Reported(report) => {
-            let task = task.as_ref().map_or_else(String::new, |task| format!(" as the task {task}"));
+            let task = task.as_ref().map_or_else(String::new, |task| format!(" with task {task}"));
             format!(
-                "{job} was bought{task} by {} ({state}, {price}{video}), and this ledger does not know it: bring its ledger \
-                 back (the folder .shotlist)",
+                "{job} is paid for{task} by {} ({state}, {price}{video}), but not in this ledger: restore its ledger \
+                 (the directory `.shotlist`)",
                 report.display()
             )
         }

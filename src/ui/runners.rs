@@ -17,9 +17,9 @@ pub(crate) fn runners_text(runners: &[RunnerSeen], now: Timestamp) -> Page {
     for runner in runners {
         let since = now.duration_since(runner.since).unsigned_abs();
         let life = if runner.is_dead {
-            format!("dead, silent for {}", span(runner.silent_for))
+            format!("expired, last heartbeat {} ago", span(runner.silent_for))
         } else {
-            format!("for {}, last heard of {} ago", span(since), span(runner.silent_for))
+            format!("for {}, last heartbeat {} ago", span(since), span(runner.silent_for))
         };
         let open: Vec<String> =
             runner.open.iter().map(|(state, number)| format!("{number} {}", word(*state))).collect();
@@ -71,8 +71,8 @@ mod tests {
         );
         insta::assert_snapshot!(told.as_str(), @r"
         runners:
-          desk-1 process 7: for 5 min, last heard of 2 s ago, at spring / 1: 3 queued, 1 in progress
-          desk-2 process 9: dead, silent for 4 min, at spring / 1: nothing open
+          desk-1 process 7: for 5 min, last heartbeat 2 s ago, at spring / 1: 3 queued, 1 in progress
+          desk-2 process 9: expired, last heartbeat 4 min ago, at spring / 1: nothing open
         ");
     }
 }

@@ -64,7 +64,7 @@ fn cells(row: &Row) -> Vec<String> {
     let told = row.error_message.as_deref().or(row.declared.as_deref()).or(exec.as_deref()).or(row.file.as_deref());
     let detail = match told {
         Some(detail) => detail,
-        None if is_missing => "the video is not here",
+        None if is_missing => "no video on this machine",
         None => row.task_id.as_deref().unwrap_or(""),
     };
     vec![
@@ -88,13 +88,13 @@ pub(crate) fn summary_text(report: &Report, reserved: Option<Usd>, again: &Again
         page.line(line);
     }
     if report.totals.states.get(JobState::Failed.name()).is_some_and(|&failed| failed > 0) {
-        page.line("failed: --retry-failed tries again, and costs again");
+        page.line("failed: `--retry-failed` retries, and costs again");
     }
     if let Some(line) = not_done(report, again) {
         page.line(line);
     }
     if report.simulated {
-        page.line("This was the simulator: no video was made by a real service, and nothing was paid.");
+        page.line("This was the simulator: nothing was paid.");
     }
     let (pages, others): (Vec<&Path>, Vec<&Path>) = reports.iter().partition(|path| form_of(path) == Some(Form::Html));
     for path in others {
@@ -114,7 +114,7 @@ fn not_done(report: &Report, again: &Again) -> Option<String> {
         first_few(report.states().filter(|(_, state)| is_open(*state)).map(|(job, _)| job.id.to_string()), NAMED)?;
     // Only shown: on another day, `{{ today }}` in a prompt asks for another video, and a person has to see that before it is bought.
     let plan = again.command("run", &["--plan"]);
-    Some(format!("not done: {jobs}; the next run collects what is at the service, and `{plan}` shows the rest"))
+    Some(format!("not done: {jobs}; the next run polls active tasks, and `{plan}` shows the rest"))
 }
 
 /// What opens a page on this system.
@@ -132,9 +132,10 @@ fn causes(report: &Report) -> Vec<String> {
     for row in report.rows() {
         // One that is pending has a message only if it was its turn.
         let is_bad = row.state != JobState::Completed;
-        let waits = row.face.filter(|_| row.state == JobState::Held).map(|face| {
-            format!("waits for the review of {face}: once that is through, write `review: approved` under `faces`")
-        });
+        let waits = row
+            .face
+            .filter(|_| row.state == JobState::Held)
+            .map(|face| format!("waits for the review of {face}; then write `review: approved` under `faces`"));
         let own = row.error_message.filter(|_| is_bad).or(waits).map(|message| (row.state.label(), message));
         let of_exec = row.exec.and_then(|exec| {
             let what = if exec.outcome == ExecOutcome::Owed { "exec owed" } else { "exec failed" };
@@ -178,10 +179,7 @@ fn sum_up(page: &mut Page, report: &Report, again: &Again) {
         page.line(format_args!("at risk: ${} in doubt, listed by `{resolve}`", totals.at_risk_usd));
     }
     if !totals.unknown_usd.is_zero() {
-        page.line(format_args!(
-            "unknown: ${} for tasks of which nobody documents whether they are charged",
-            totals.unknown_usd
-        ));
+        page.line(format_args!("unknown: ${} for tasks whose charge is undocumented", totals.unknown_usd));
     }
     let completed = totals.states.get(JobState::Completed.name()).copied().unwrap_or(0);
     if completed > 0 {
@@ -195,16 +193,16 @@ fn sum_up(page: &mut Page, report: &Report, again: &Again) {
         .map(|(what, videos)| format!("{what} for {}", count(videos, "video")))
         .collect();
     if !exec.is_empty() {
-        page.line(format_args!("exec: {}; the next run with --exec starts them again", exec.join(", ")));
+        page.line(format_args!("exec: {}; the next run with `--exec` repeats them", exec.join(", ")));
     }
     let is_active = |superseded: &&Superseded| matches!(superseded.state, JobState::Queued | JobState::InProgress);
     let active = report.superseded.iter().filter(is_active).count();
     if active > 0 {
-        page.line(format_args!("active: {} beside the rows above; the next run polls them", count(active, "task")));
+        page.line(format_args!("active: {} of other jobs; the next run polls them", count(active, "task")));
     }
     if !report.superseded.is_empty() {
         page.line(format_args!(
-            "superseded: {} of jobs that were changed, taken or tried again, or removed",
+            "superseded: {} of jobs that were changed, repeated, or removed",
             count(report.superseded.len(), "task")
         ));
     }

@@ -327,7 +327,7 @@ pub(crate) struct SandboxArgs {
     /// `retry-after` (429 in seconds), `retry-after-date`. On a task's state: `unknown-status`, `no-url`, `backwards`. On a video: `expired-url`
     #[arg(long, value_name = "NAME=P", value_parser = fault)]
     pub fault: Vec<(Fault, f64)>,
-    /// A catalogue that adds models or changes prices
+    /// Catalog that adds models or changes prices
     #[arg(long, env = "SHOTLIST_CATALOG", hide_env_values = true, value_name = "FILE")]
     pub catalog: Option<PathBuf>,
     /// Maximum requests per second; more get a 429
@@ -383,7 +383,7 @@ pub(crate) struct HelpArgs {
 fn state() -> impl TypedValueParser<Value = JobState> {
     PossibleValuesParser::new(JobState::ALL.map(JobState::name)).try_map(|name| {
         let state = JobState::ALL.into_iter().find(|state| state.name() == name);
-        state.ok_or("there is no such state")
+        state.ok_or("unknown state")
     })
 }
 
@@ -402,7 +402,7 @@ fn fault(text: &str) -> Result<(Fault, f64), String> {
     let (name, share) = text.split_once('=').ok_or("write NAME=P, for example slow=0.1")?;
     let known = || Fault::ALL.map(Fault::name).join(", ");
     let fault = Fault::ALL.into_iter().find(|fault| fault.name() == name);
-    Ok((fault.ok_or_else(|| format!("there is no fault `{name}`: write one of {}", known()))?, probability(share)?))
+    Ok((fault.ok_or_else(|| format!("unknown fault `{name}`; write one of {}", known()))?, probability(share)?))
 }
 
 fn probability(text: &str) -> Result<f64, String> {

@@ -107,7 +107,6 @@ fn label(text: &str) -> Result<Label, String> {
 }
 
 fn zone(text: &str) -> Result<String, String> {
-    jiff::tz::TimeZone::get(text)
-        .map_err(|_| "there is no such time zone; write one such as Europe/Berlin".to_owned())?;
+    jiff::tz::TimeZone::get(text).map_err(|_| "unknown time zone; write one such as Europe/Berlin".to_owned())?;
     Ok(text.to_owned())
 }

@@ -273,17 +273,17 @@ fn settled(event: &Event, attempt: &Attempt, again: &Again) -> String {
     let (job, price, run) = (&attempt.job, attempt.price, again.command("run", &[]));
     match event {
         Event::Found(task) => {
-            format!("{job} is at the service as {task}; `{run}` goes on with it and pays nothing new")
+            format!("recorded {task} for {job}; `{run}` polls it, free of charge")
         }
         Event::GivenUp => {
             let money = match attempt.charge() {
-                Charge::Unknown => format!("nobody knows whether its ${price} was charged"),
-                _ => format!("its ${price} stays spent"),
+                Charge::Unknown => format!("the charge of ${price} stays unknown"),
+                _ => format!("the ${price} stays spent"),
             };
             let retry = again.command("run", &["--retry-failed"]);
-            format!("the task of {job} is given up, and {money}; `{retry}` buys the job again")
+            format!("abandoned the task of {job}; {money}; `{retry}` submits the job again")
         }
-        _ => format!("{job} is due again; the next run of this batch submits it for ${price}"),
+        _ => format!("{job} is due again; the next run submits it for ${price}"),
     }
 }
 

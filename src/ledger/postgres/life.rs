@@ -35,7 +35,8 @@ pub(super) fn happen(attempt: &mut Attempt, event: &Event, at: Timestamp, machin
         }
         Event::Denied => known.declared = Some(Declared { what: Declaration::NeverCreated, at }),
         Event::GivenUp => {
-            attempt.error = Some(Box::new(ServiceError::plain("a person gave its task up: it never ended", GIVEN_UP)));
+            attempt.error =
+                Some(Box::new(ServiceError::plain("its task was abandoned, because it never ended", GIVEN_UP)));
             known.declared = Some(Declared { what: Declaration::Lost, at });
         }
         // The first sighting says most about when generation began.

@@ -329,7 +329,7 @@ pub(super) fn is_there(path: &Path) -> Result<bool, OpenError> {
     // Where a link leads nowhere, it fails here.
     let real = std::fs::metadata(path).map_err(unreachable)?;
     if !real.is_file() {
-        return Err(unreachable(std::io::Error::other("it is no plain file")));
+        return Err(unreachable(std::io::Error::other("it is not a plain file")));
     }
     #[cfg(unix)]
     if std::os::unix::fs::MetadataExt::nlink(&real) > 1 {

@@ -216,7 +216,7 @@ pub(super) fn record(
             connection.prepare_cached(sql)?.execute(params![attempt.0, alias.as_str()])?;
         }
         Event::GivenUp => {
-            let error = ServiceError::plain("a person gave its task up: it never ended", GIVEN_UP);
+            let error = ServiceError::plain("its task was abandoned, because it never ended", GIVEN_UP);
             let sql = "UPDATE attempt SET state = ?2, error = ?3, declared = ?4, declared_us = ?5 WHERE id = ?1";
             let declared = Declaration::Lost.name();
             connection.prepare_cached(sql)?.execute(params![attempt.0, after, error_text(&error), declared, now])?;

@@ -44,10 +44,10 @@ pub(super) fn text(from: &Table<'_>, columns: &[Column], model: Chosen<'_>, cata
     };
     let mut text = format!(
         "# yaml-language-server: $schema=shotlist.schema.json\n\
-         # Made of {}: a job for each row, {rows} now. What the columns seem to mean is a guess, and stands beside each.\n\
+         # Made of {}: a job for each row, {rows} now. The meaning of each column is a guess, noted beside it.\n\
          version: 1\n\
          name: {}\n\n\
-         # The most that one run may newly spend, in dollars. Without it, a run asks, or refuses where nobody can be asked.\n\
+         # The most that one run may spend, in USD. Without it, a run asks, or refuses without a terminal.\n\
          # budget: {{ run: 10.00 }}\n\n\
          defaults:\n  \
            # {why}: {}\n  \
@@ -145,7 +145,7 @@ fn field(column: &Column, columns: &[Column], model: Model<'_>, catalog: &Catalo
             format!("    {line} # needs `--asset-command`, which gives each an address\n")
         }
         None if column.meaning == (Meaning::ImageFile { is_here: false }) => {
-            format!("    # {line} # not all of these pictures are in this folder\n")
+            format!("    # {line} # some of these images are not in this directory\n")
         }
         None => format!("    {line}{}\n", told(column.meaning)),
         Some(field) => {
@@ -167,7 +167,7 @@ fn told(meaning: Meaning) -> &'static str {
         Meaning::Field(Field::Model) => " # decides the price",
         Meaning::Field(Field::Duration) => " # in seconds; some models are priced by it",
         Meaning::Tags => " # `--tag NAME` takes only the jobs that have it",
-        Meaning::Field(Field::Image) => " # the video begins with this picture",
+        Meaning::Field(Field::Image) => " # the video starts with this image",
         _ => "",
     }
 }

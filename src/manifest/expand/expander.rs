@@ -222,7 +222,7 @@ fn refuse_twice(job: &RawJob, own: &Fields<'_>, found: &mut Vec<Diagnostic>) {
     for (name, at) in job.matrix.iter().flat_map(RawMatrix::names).filter(|(name, _)| told.insert(*name)) {
         let field = JobField::named(name);
         if name == F::Id.name() || field.is_some_and(|field| own.says(field)) {
-            let message = format!("`{name}` stands on the job and in its matrix");
+            let message = format!("`{name}` is set on the job and in its matrix");
             let finding = Diagnostic::error(Rule::MatrixAndJob, message, at.clone().value());
             found.push(finding.with_help("keep one of the two"));
         } else if is_reserved(name) && !field.is_some_and(JobField::is_plain) {

@@ -107,7 +107,7 @@ impl Finisher {
                 Err(error) => {
                     let finding = Diagnostic::error(Rule::FileInvalid, format!("`{path}`: {error}"), place());
                     list.push(
-                        finding.with_help("write a path inside the output folder, such as \"teasers/{{ id }}.mp4\""),
+                        finding.with_help("write a path in the output directory, such as \"teasers/{{ id }}.mp4\""),
                     );
                 }
             }

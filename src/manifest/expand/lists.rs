@@ -37,13 +37,13 @@ impl<'t> Maker<'_, 't, '_> {
         if name.is_empty() {
             // A row may well have none; who writes nothing at all has forgotten something.
             if matches!(text, Text::Plain(_)) {
-                let finding = Diagnostic::warning(Rule::ImageFileBlank, "`image_file` names no picture", at.value());
+                let finding = Diagnostic::warning(Rule::ImageFileBlank, "`image_file` is blank", at.value());
                 self.found.push(finding.with_help("name an image, or remove `image_file`"));
             }
             return None;
         }
         if why_no_web_address(name).is_none() {
-            let message = format!("`{name}` is an address, and `image_file` names a picture of this machine");
+            let message = format!("`image_file` must be a local image, found the URL `{name}`");
             let finding = Diagnostic::error(Rule::Unreadable, message, at.value());
             self.found.push(finding.with_help("write the URL under `image`"));
             return None;
@@ -51,11 +51,11 @@ impl<'t> Maker<'_, 't, '_> {
         match &*self.pictures.read(name) {
             Ok(picture) => return Some(picture.clone()),
             Err(Unusable::Unreadable(error)) => {
-                let finding = unreadable("the picture", Path::new(name), error, at.value());
+                let finding = unreadable("the image", Path::new(name), error, at.value());
                 self.found.push(finding.with_help(help_for_a_picture(error)));
             }
             Err(Unusable::NoPicture) => {
-                let message = format!("`{name}` is no picture, by its first bytes");
+                let message = format!("`{name}` is not an image");
                 let finding = Diagnostic::error(Rule::ImageFileNoPicture, message, at.value());
                 self.found.push(finding.with_help("name a PNG, JPEG, WebP, GIF, AVIF, or HEIC file"));
             }
@@ -72,7 +72,7 @@ impl<'t> Maker<'_, 't, '_> {
         let may_have_one =
             if self.own.says(F::Image) { self.own.image.is_some() } else { self.defaults.image.is_some() };
         if own.is_some() && !may_have_one {
-            let message = "`image_key` stands in for an image, and this job has none";
+            let message = "`image_key` requires an image";
             let finding = Diagnostic::error(Rule::ImageKeyAlone, message, at.clone().named());
             self.found.push(finding.with_help("name an `image`, or remove `image_key`"));
         }

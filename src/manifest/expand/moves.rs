@@ -34,7 +34,7 @@ pub(in crate::manifest) fn moves(
     }
     for a_move in raw.iter().filter(|a_move| is_complete && !is_known(&a_move.entry.to, ids, &by_old)) {
         let to = &a_move.entry.to;
-        let message = format!("`{to}` is no job of this manifest");
+        let message = format!("`{to}` is not a job of this manifest");
         let names: Vec<&str> = ids.iter().map(|id| id.as_str()).collect();
         let finding = Diagnostic::error(Rule::MovedToUnknown, message, a_move.at.key("to").value());
         found.push(finding.with_help(suggest::help(to.as_str(), "jobs", &names)));

@@ -72,7 +72,7 @@ impl NamesInUse {
         let message = match (self.files.get(&folded), above) {
             (Some(other), _) => Some(format!("the video of `{other}` has the file `{file}`, too")),
             (None, Some((path, other))) => {
-                Some(format!("`{path}` is the video of `{other}`, so nothing can be in a folder of that name"))
+                Some(format!("`{path}` is the video of `{other}`, and can't be a directory"))
             }
             (None, None) => None,
         };

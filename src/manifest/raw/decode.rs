@@ -186,7 +186,7 @@ fn decode_for_each(table: &mut Table<'_>) -> Option<RawForEach> {
         }
         Value::Sequence(rows) if rows.is_empty() => {
             let place = table.at("for_each").named();
-            let finding = Diagnostic::error(Rule::NoRows, "`for_each` lists no rows, so there is no job", place);
+            let finding = Diagnostic::error(Rule::NoRows, "`for_each` has no rows", place);
             table.tell(finding.with_help("write at least one row, or remove `for_each`"));
             Some(RawForEach::Rows(rows))
         }

@@ -172,7 +172,7 @@ impl RawMatrix {
     fn refuse_excludes_of_no_axis(&self, found: &mut Vec<Diagnostic>) {
         let axes: Vec<&str> = self.axes.iter().map(|(name, _)| name.as_str()).collect();
         for cell in self.exclude.iter().flatten().filter(|cell| !axes.contains(&cell.name.as_str())) {
-            let message = format!("`exclude` names `{}`, which is no axis of this matrix", cell.name);
+            let message = format!("`exclude` has `{}`, which is not an axis of the matrix", cell.name);
             let finding = Diagnostic::error(Rule::AxisUnknown, message, cell.at.clone().named());
             found.push(finding.with_help(suggest::help(&cell.name, "axes", &axes)));
         }

@@ -119,13 +119,13 @@ pub(crate) fn page_for_image(spec: &Spec, place: impl FnOnce() -> Location) -> O
     };
     let url = spec.image.iter().find(leads_to_page)?;
     let help = "link the image itself, with a URL that ends in .png or .jpg";
-    Some(warning(Rule::ImageIsAPage, format!("`{url}` shows a page, and is no picture"), place(), help))
+    Some(warning(Rule::ImageIsAPage, format!("`{url}` is a page, not an image"), place(), help))
 }
 
 /// A video's file with the ending of something else.
 pub(crate) fn no_mp4(path: &OutputPath, place: Location) -> Option<Diagnostic> {
     let is_mp4 = path.as_str().to_ascii_lowercase().ends_with(".mp4");
-    let message = || format!("`{path}` will hold an MP4 all the same");
+    let message = || format!("`{path}` will contain an MP4");
     (!is_mp4).then(|| warning(Rule::FileIsAnMp4, message(), place, "write a name that ends in .mp4"))
 }
 

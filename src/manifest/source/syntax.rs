@@ -154,7 +154,7 @@ fn too_far_in(lines: &[&str], number: usize) -> Option<Diagnostic> {
     let is_item = lines[number].trim_start().starts_with('-');
     (has_value && column > above && !is_item).then(|| {
         let columns = if column - above == 1 { "1 column".to_owned() } else { format!("{} columns", column - above) };
-        let message = format!("`{name}` stands {columns} further in than `{before}`, which has a value already");
+        let message = format!("`{name}` is indented {columns} further than `{before}`, which already has a value");
         let finding = Diagnostic::error(Rule::Yaml, message, Location::At(number + 1, column + 1));
         finding.with_help("begin keys of one mapping in the same column")
     })
@@ -202,5 +202,5 @@ fn limit_finding(said: &str) -> Diagnostic {
         let finding = Diagnostic::error(Rule::Yaml, "the file holds more than one YAML document", Location::File);
         return finding.with_help("split it at the `---` lines: one manifest for each file");
     }
-    Diagnostic::error(Rule::Yaml, format!("this is no YAML: {said}"), Location::File)
+    Diagnostic::error(Rule::Yaml, format!("invalid YAML: {said}"), Location::File)
 }

@@ -76,7 +76,7 @@ fn read_file(
     if sheet.is_some() {
         let finding = Diagnostic::error(
             Rule::SheetUnknown,
-            format!("{file} is no workbook, and has no sheets"),
+            format!("{file} is not a workbook, and has no sheets"),
             at.clone().value(),
         );
         found.push(finding.with_help("leave `sheet` out"));

@@ -100,7 +100,7 @@ fn error_in(cells: &[(usize, Data)], columns: &Columns, place: &Location) -> Opt
         .find_map(|(column, cell)| Some((named(column)?, cell)))?;
     let message = format!("the cell under `{name}` holds the error {}", text(cell));
     let finding = Diagnostic::error(Rule::CellError, message, place.clone());
-    Some(finding.with_help("mend its formula in the spreadsheet, and save the workbook"))
+    Some(finding.with_help("fix the formula in the spreadsheet, and save the workbook"))
 }
 
 /// The rows of a sheet that hold something.
@@ -173,8 +173,8 @@ fn unstored((row, column): (u32, u32), file: &str, sheet: &str, place: &Location
 
 /// Refuses a workbook that unpacks to more than can be borne, by unpacking it: what it says of itself may be a lie.
 fn bearable(bytes: &[u8]) -> Result<(), String> {
-    let mut archive =
-        ZipArchive::new(Cursor::new(bytes)).map_err(|error| format!("it is none, or it was cut short ({error})"))?;
+    let mut archive = ZipArchive::new(Cursor::new(bytes))
+        .map_err(|error| format!("it is not a workbook, or it is truncated ({error})"))?;
     let mut left = MOST_UNPACKED;
     for index in 0..archive.len() {
         let entry = archive.by_index(index).map_err(|error| error.to_string())?;

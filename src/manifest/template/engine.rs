@@ -245,14 +245,14 @@ impl Templates {
         }
         if let Some(column) = name.strip_prefix("row.") {
             let Some(row) = &scope.row else {
-                return Some("this job has no `for_each`, so there is no row".to_owned());
+                return Some("`row` requires `for_each`".to_owned());
             };
             let columns: Vec<String> = row.try_iter().ok()?.map(|key| key.to_string()).collect();
             let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
             return Some(suggest::help(column, "columns of the row", &columns));
         }
         if name == "row" || name == "row_number" {
-            return Some("this job has no `for_each`, so there is no row".to_owned());
+            return Some("`row` requires `for_each`".to_owned());
         }
         let mut names: Vec<&str> = self.names.iter().map(String::as_str).collect();
         if scope.row.is_some() {

@@ -52,7 +52,7 @@ pub(super) fn problems(report: &Report, commands: Option<&Commands>) -> Vec<Prob
         command: None,
     });
     let found = [
-        problem(JobState::InDoubt, format!(": ${at_risk_usd} at risk, for a person to settle"), Some(("resolve", &[]))),
+        problem(JobState::InDoubt, format!(": ${at_risk_usd} at risk; resolve them"), Some(("resolve", &[]))),
         problem(
             JobState::Failed,
             ": tried again only when asked, and costs again".to_owned(),

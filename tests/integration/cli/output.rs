@@ -322,7 +322,7 @@ fn a_file_in_the_way_of_a_report_is_told_once() {
     fs::create_dir_all(here.path("shotlist-out/m/report.csv")).expect("a folder");
     let refused = here.run(&service, &[]).ends_with(2).stderr;
     assert_eq!(refused.matches("can't be read to see whether it is a report").count(), 1, "{refused}");
-    assert_eq!(refused.matches("no plain file").count(), 1, "{refused}");
+    assert_eq!(refused.matches("not a plain file").count(), 1, "{refused}");
     here.run(&service, &["--plan", "--report", "report.txt"]).ends_with(0);
     here.run(&service, &["--report", "report.txt"]).ends_with(2);
     assert_eq!(service.asked().len(), 0);

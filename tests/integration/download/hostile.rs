@@ -112,11 +112,7 @@ fn servers_that_send_too_little() -> Hostile {
             Box::new(|_| raw(302, &[("location", "/videos/t0.mp4")], "")),
             "more than 10 redirects",
         ),
-        (
-            "a redirect to a file",
-            Box::new(|_| raw(302, &[("location", "file:///etc/passwd")], "")),
-            "no address of the web",
-        ),
+        ("a redirect to a file", Box::new(|_| raw(302, &[("location", "file:///etc/passwd")], "")), "not a web URL"),
     ]
 }
 

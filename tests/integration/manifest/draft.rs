@@ -28,11 +28,11 @@ fn the_columns_of_a_sheet_are_guessed_and_each_guess_is_told() {
     let (here, text) = drafted(sheet);
     insta::assert_snapshot!(text, @r#"
         # yaml-language-server: $schema=shotlist.schema.json
-        # Made of sheet.csv: a job for each row, 2 now. What the columns seem to mean is a guess, and stands beside each.
+        # Made of sheet.csv: a job for each row, 2 now. The meaning of each column is a guess, noted beside it.
         version: 1
         name: "sheet"
 
-        # The most that one run may newly spend, in dollars. Without it, a run asks, or refuses where nobody can be asked.
+        # The most that one run may spend, in USD. Without it, a run asks, or refuses without a terminal.
         # budget: { run: 10.00 }
 
         defaults:
@@ -60,11 +60,11 @@ fn a_sheet_without_a_prompt_an_id_or_a_length_that_fits_still_gives_a_manifest()
     let (here, text) = drafted(sheet);
     insta::assert_snapshot!(text, @r#"
         # yaml-language-server: $schema=shotlist.schema.json
-        # Made of sheet.csv: a job for each row, 2 now. What the columns seem to mean is a guess, and stands beside each.
+        # Made of sheet.csv: a job for each row, 2 now. The meaning of each column is a guess, noted beside it.
         version: 1
         name: "sheet"
 
-        # The most that one run may newly spend, in dollars. Without it, a run asks, or refuses where nobody can be asked.
+        # The most that one run may spend, in USD. Without it, a run asks, or refuses without a terminal.
         # budget: { run: 10.00 }
 
         defaults:
@@ -79,7 +79,7 @@ fn a_sheet_without_a_prompt_an_id_or_a_length_that_fits_still_gives_a_manifest()
             prompt: ""
             # duration: "{{ row.Seconds }}" # this model always makes 12 s; `--model beta-2.0-lite-fast` takes it
             aspect_ratio: "{{ row.Aspect }}"
-            # image_file: "{{ row.Photo }}" # not all of these pictures are in this folder
+            # image_file: "{{ row.Photo }}" # some of these images are not in this directory
         "#);
     // Words of a sheet are not bought before somebody has made a sentence of them.
     let refused = here.shotlist(&["run", "sheet.yaml", "--sandbox", "--yes"]).ends_with(2).stderr;
@@ -145,7 +145,7 @@ fn shot_lists_and_campaign_sheets_are_understood() {
           # No column seems to be a prompt: write a sentence, with what belongs into it of "{{ row.Produkt }}, {{ row.Claim }}".
           prompt: ""
           aspect_ratio: "{{ row.Format }}"
-          image: "{{ row['Bild-URL'] }}" # the video begins with this picture
+          image: "{{ row['Bild-URL'] }}" # the video starts with this image
           tags: "{{ row.Status }}" # `--tag NAME` takes only the jobs that have it
           labels: { kunde: "{{ row.Kunde }}" }
           # not used: `Länge`, `Preis`

@@ -39,9 +39,9 @@ fn doubts_are_listed_with_time_price_prompt_and_what_is_known() {
       hero       1970-01-01 00:00:00 UTC  $0.90  a crane
                  the service failed with the request (HTTP 500): worker crashed
 
-    Look each one up at the service, by its time and its prompt. If it made a task:
+    Look up each job at the service by time and prompt. If a task exists:
       shotlist resolve m.yaml JOB --task ID
-    If it made none, which makes the job due again; a pattern of ids settles several:
+    If none exists, make the job due again; JOB can be a pattern:
       shotlist resolve m.yaml JOB --never-created
     ");
     assert_eq!(service.posts().len(), 3);
@@ -49,7 +49,7 @@ fn doubts_are_listed_with_time_price_prompt_and_what_is_known() {
     let empty = here.shotlist(&["resolve", "m.yaml", "--batch", "new"]).ends_with(0).stdout;
     assert_eq!(
         empty,
-        "nothing is in doubt\nin `m`: 3 submissions in doubt, $2.70 at risk: shotlist resolve m.yaml --no-batch\n"
+        "no jobs in doubt\nin `m`: 3 submissions in doubt, $2.70 at risk: shotlist resolve m.yaml --no-batch\n"
     );
 }
 
@@ -62,11 +62,7 @@ fn a_pattern_settles_several_and_a_task_only_one() {
     assert!(has_code(&several, "not-resolvable"), "{several}");
     here.shotlist(&["resolve", "m.yaml", "spin-*", "--abandon"]).ends_with(2);
     let settled = here.shotlist(&["resolve", "m.yaml", "spin-*", "--never-created"]).ends_with(0).stderr;
-    assert_eq!(
-        settled.matches("is due again; the next run of this batch submits it for $0.90").count(),
-        2,
-        "{settled}"
-    );
+    assert_eq!(settled.matches("is due again; the next run submits it for $0.90").count(), 2, "{settled}");
     assert_eq!(
         here.ledger("SELECT job, state FROM attempt ORDER BY id"),
         [["spin-mug", "void"], ["spin-lamp", "void"], ["hero", "in_doubt"]]

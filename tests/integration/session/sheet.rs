@@ -48,7 +48,7 @@ fn a_sheet_of_a_workbook_is_read_as_it_is_shown() {
     for (for_each, told) in [
         ("{ file: looks.xlsx, sheet: Sprign }", "`Spring`"),
         ("looks.xlsx", "looks.xlsx has a header and no rows"),
-        ("{ file: m.yaml, sheet: x }", "is no workbook, and has no sheets"),
+        ("{ file: m.yaml, sheet: x }", "is not a workbook"),
         ("{ sheet: Spring }", "names no `file`"),
         ("broken.xlsx", "can't be read as a workbook"),
     ] {
