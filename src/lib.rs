@@ -1,7 +1,6 @@
-//! shotlist turns a YAML manifest of video jobs into finished videos on an asynchronous video generation service, and
-//! never pays twice by itself.
+//! shotlist is a batch runner for a paid, asynchronous video generation service. It submits each attempt at most once.
 //!
-//! # From a program
+//! # Use as a library
 //!
 //! ```no_run
 #![doc = include_str!("../examples/library.rs")]
@@ -10,72 +9,66 @@
 //! # The life of a job
 //!
 //! ```text
-//! m.yaml ─▶ manifest ─▶ Job ─▶ catalog (limits, price) ─▶ plan (what is due, why, how much) ─▶ engine ─▶ ledger ─▶ report
-//!           source, raw,                                        ▲                                │  ▲
-//!           tables, expand                                      └─────────── what is known ──────┘  │
-//!                                                                                     service (HTTP) ┘
+//! m.yaml ─▶ manifest ─▶ Job ─▶ catalog (bounds, price) ─▶ plan (what is due, why, cost) ─▶ engine ─▶ ledger ─▶ report
+//!           source, raw,                                        ▲                             │  ▲
+//!           tables, expand                                      └────── ledger history ───────┘  │
+//!                                                                              service (HTTP) ───┘
 //! ```
 //!
-//! Everything left of the engine is pure: same input, same plan, no clock, no network. The plan is a value; `--plan`
-//! prints it and the run consumes it, so the dry run can't lie. A [`session`] takes all of that in the one order that keeps money safe.
+//! Everything left of the engine is pure: the same input gives the same plan, without a clock or a network. The plan is a value. `--plan` prints
+//! it, and the run consumes it, so the dry run can't differ from the run. A [`session`] takes these steps in the one order that keeps money safe.
 //!
-//! # The words
+//! # Words
 //!
-//! | word | what it means |
+//! [`reference::words`] explains the words of users. The code adds these:
+//!
+//! | Word | Meaning |
 //! |---|---|
-//! | job | one video that a manifest asks for, known by name, batch and id |
-//! | batch | one round of a manifest's jobs: a new batch value makes all of them due again |
-//! | take | one of several generations of the same request |
-//! | attempt | one submission of a job, as the ledger knows it |
-//! | intent | what is written down before a submission leaves |
-//! | task | what the service made of a submission; it is polled until it ends |
-//! | in doubt | it may have been charged, and nobody knows: a person has to say |
-//! | void | certainly nothing was bought |
-//! | to hold a batch | to be its only runner, which alone may buy |
-//! | slot | a task outstanding at the service, from the intent to the final word |
-//! | cadence | when each task is polled next |
-//! | to drain, to leave | to submit no more; not to wait for what is outstanding either |
-//! | rescue line | a task id that could not be written down, told to a person |
-//! | witness | what notices a ledger that went back in time |
-//! | catalogue | limits, defaults and prices of the model families, as data |
-//! | sandbox | the simulator of the service; what it makes was never bought |
+//! | intent | write-ahead record of a submission |
+//! | void | an intent that certainly bought nothing |
+//! | slot | permission for one active task, from the intent to the terminal state |
+//! | slow start | in-flight limit that grows with each acceptance |
+//! | cadence | the times at which a task is polled |
+//! | drain, abort | finish in-flight work; exit now |
+//! | commit counter | file that reveals an outdated copy of the ledger |
+//! | fencing | refusing writes of an expired runner |
 //!
-//! # The rooms
+//! # Modules
 //!
-//! Arrows run one way; `tests/integration/house/layering.rs` holds the table and fails on any other edge.
+//! Dependencies run one way; `tests/integration/house/layering.rs` has the table and fails on any other edge.
 //!
-//! | room | what it is for |
+//! | Module | Responsibility |
 //! |---|---|
 //! | [`domain`] | plain types: job, attempt, money, history |
-//! | [`files`] | the doors to the disk: no link followed, whole or not at all |
-//! | [`catalog`] | limits, defaults and prices of the model families, as data |
-//! | [`manifest`] | from a YAML file to checked and priced jobs, with the place of everything that is wrong |
+//! | [`files`] | safe file access: no link followed, whole files or none |
+//! | [`catalog`] | bounds, defaults, and prices of the model families, as data |
+//! | [`manifest`] | from a YAML file to checked and priced jobs, with the location of each error |
 //! | [`plan`] | what is due, why, and what it costs |
-//! | `bill` | the service's bill, held against what the ledger knows |
-//! | [`service`] | the service at the edge, and what each of its answers means for the money |
-//! | [`ledger`] | what was bought: the truth, and the argument why a crash never pays twice |
-//! | [`download`] | fetches one video safely |
-//! | [`hooks`] | programs of the user's that a run starts |
-//! | [`engine`] | runs a plan: one bounded stream, one shared poller |
-//! | [`monitor`] | tells whoever watches from afar how a run went |
+//! | `bill` | comparison of the service's bill with the ledger |
+//! | [`service`] | the HTTP client, and what each response means for the money |
+//! | [`ledger`] | the durable record of attempts, and the argument why a crash never pays twice |
+//! | [`download`] | downloads and verifies one video |
+//! | [`hooks`] | programs of the user that a run starts |
+//! | [`engine`] | runs a plan: one bounded stream, one poller |
+//! | [`monitor`] | pings and metrics |
 //! | [`session`] | the one safe order from a manifest to reports |
-//! | [`report`] | views of the ledger: CSV, JSON and a contact sheet |
+//! | [`report`] | views of the ledger: CSV, JSON, XLSX, and the contact sheet |
 //! | [`sandbox`] | the simulator of the service |
-//! | [`reference`](mod@reference) | what stands in no help text because it is about more than one option |
-//! | [`ui`] | what people see |
-//! | [`cli`] | the command line, and the only room that knows all others |
+//! | [`reference`](mod@reference) | topics about more than one option |
+//! | [`ui`] | everything that is printed |
+//! | [`cli`] | the command line, and the only module that knows all others |
 //!
-//! # How far it goes
+//! # Limits
 //!
-//! Measured on two shared cores with `cargo bench --bench numbers` and `sharing`, and a run against `shotlist sandbox`; what was only reckoned says so.
+//! Measured on two shared cores with `cargo bench --bench numbers` and `sharing`, and a run against `shotlist sandbox`. Estimates are marked.
 //!
-//! | what | so many | what it takes | what comes first beyond it, and what it would take |
+//! | What | Up to | Cost | Beyond |
 //! |---|---|---|---|
-//! | jobs in a manifest | 100,000 | a plan in 0.7 s and 190 MB, of the rows of a table in 0.4 s | 200,000 jobs and 64 MiB of text are limits, told before memory is short. 1,000,000 would be 7 s and 1.9 GB (reckoned): all jobs are in memory. It would take a plan that is made piece by piece and keeps only what is due |
-//! | tasks outstanding | 100,000 | 100,000 submitted in 11 s, 490 MB, 4.4 polls a task, 0.6 ms of processor time a job with all reports | the service's own limit. In the program, memory: 5 kB a task; then polls, 5 a task, at 0.05 ms each |
-//! | attempts in a ledger | 1,000,000 | `status` of a batch in 17 ms, `spend` of a month in 70 ms, 0.9 kB each | `spend` of a long span: it reads what the span holds, 0.8 µs an attempt. With 10,000,000, a month in 0.7 s and a year in 8 s (reckoned): it would take sums by day that are kept with each commit. `status` reads one batch, however long the books are |
-//! | runners of one ledger | 8 | 0.82 of the jobs a second that one has on the same two cores | the one lock under which intents are decided: 440 jobs a second and more. Past that, a ledger for each account |
-//! | cards of a page | 5,000 | 10 ms of work a frame while somebody scrolls, as with 500: the rows that are near are laid out, and have players | a page of 10,000 is 16 MB; a batch for each part, as `for_each` and `--batch` make them |
+//! | jobs in a manifest | 100,000 | a plan in 1 s and 250 MB | 200,000 jobs and 64 MiB are bounds. All jobs are in memory: 1,000,000 would take 7 s and 1.9 GB (estimate) |
+//! | active tasks | 100,000 | 11 s to submit, 490 MB, 4.4 polls per task, 0.6 ms of CPU per job | the service's own limit; then 5 kB and 0.05 ms per poll of each task |
+//! | attempts in a ledger | 1,000,000 | `status` of a batch in 17 ms, `spend` of a month in 70 ms, 0.9 kB each | `spend` of a long span, 0.8 µs per attempt |
+//! | runners of one ledger | 8 | 0.82 of the jobs per second of one runner on the same cores | the lock for intents: 440 jobs per second; then one ledger per account |
+//! | cards of a contact sheet | 5,000 | 10 ms of work per frame while scrolling | a page of 10,000 has 16 MB; split the batch |
 
 mod bill;
 pub mod catalog;
