@@ -1,9 +1,11 @@
 //! Why a command ended before its work: what happened, how to mend it, what it means for the money, and the exit code.
 //! Four different things, never one text.
 
+use std::path::Path;
+
 use super::exit::Exit;
 use crate::domain::RefusalCode;
-use crate::ui::Terminal;
+use crate::ui::{Terminal, quoted};
 
 /// Said of the money where nothing has left this machine.
 pub(super) const NOTHING_SENT: &str = "nothing was submitted; nothing was spent";
@@ -47,6 +49,12 @@ impl Failure {
     /// Shows it.
     pub(super) fn show(self, terminal: &Terminal) {
         terminal.error(self.code.map(RefusalCode::code), &self.message, self.help.as_deref(), self.money);
+    }
+
+    /// Names the manifest in the commands of its help.
+    pub(super) fn of_manifest(self, manifest: &Path) -> Self {
+        let name = quoted(&manifest.to_string_lossy());
+        Self { help: self.help.map(|help| help.replace("MANIFEST", &name)), ..self }
     }
 
     /// Adds how to mend it.

@@ -41,6 +41,10 @@ impl Failure {
                 "wait until that run has ended, or until `shotlist status` has shown it as expired for 3 min",
             ),
             LedgerError::Frozen(freeze) => Self::frozen(freeze),
+            LedgerError::OverLimit { .. } => refused.with_help("raise the limit, or choose fewer jobs"),
+            LedgerError::PaidElsewhere { .. } | LedgerError::Claimed(_) | LedgerError::Approved(_) => {
+                refused.with_help("look at the plan again with `--plan`")
+            }
             _ => refused.with_help(WRITABLE),
         }
     }

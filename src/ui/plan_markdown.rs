@@ -43,7 +43,7 @@ pub(crate) fn plan_markdown(plan: &Plan, warnings: &[WarningView], again: &Again
     };
     put(format!("**{} to submit for ${}**, about {wall}.", count(totals.submit, "job"), totals.cost));
     for statement in statements(plan) {
-        let sentence = escaped(&sentence(plan, &statement, again));
+        let sentence = escaped(&capitalized(&sentence(plan, &statement, again)));
         put(if statement.is_urgent() { format!("**{sentence}.**") } else { format!("{sentence}.") });
         let details = details(plan, &statement);
         if !details.is_empty() {
@@ -94,6 +94,12 @@ pub(crate) fn plan_markdown(plan: &Plan, warnings: &[WarningView], again: &Again
     let mut page = Page::new();
     text.lines().for_each(|line| page.line(line));
     page
+}
+
+/// A clause as a sentence begins.
+fn capitalized(clause: &str) -> String {
+    let mut rest = clause.chars();
+    rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
 }
 
 /// Puts a list, as long as a comment may have it.

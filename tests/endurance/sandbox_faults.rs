@@ -150,7 +150,7 @@ fn faults_are_what_they_are_called() {
     assert_eq!(content.status, 200, "the content endpoint is spared");
 
     let ended = here.shotlist(&["sandbox", "--fault", "slw=0.1"]).ends_with(2);
-    assert!(ended.stderr.contains("there is no fault `slw`: write one of lost-response"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("`slw`; write one of lost-response"), "{}", ended.stderr);
     here.shotlist(&["sandbox", "--fault", "slow"]).ends_with(2);
     here.shotlist(&["sandbox", "--fault", "slow=2"]).ends_with(2);
 }

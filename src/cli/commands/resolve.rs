@@ -52,7 +52,8 @@ pub(super) fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, F
         }
         (Some(job), true) => {
             let books = Books { ledger: &ledger, key: &key, moves: &moves };
-            runtime::block_on(settle(args, job, books, &again, terminal)).map_err(about_doubts)
+            runtime::block_on(settle(args, job, books, &again, terminal))
+                .map_err(|failure| about_doubts(failure.of_manifest(&args.manifest.manifest)))
         }
     }
 }

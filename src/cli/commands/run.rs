@@ -29,11 +29,12 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Runs a manifest, or only plans it. How a run went is told to whoever wants to know; a plan is nobody's concern.
 pub(super) fn run(args: &RunArgs, terminal: &Terminal) -> Result<Exit, Failure> {
+    let named = |failure: Failure| failure.of_manifest(&args.manifest.manifest);
     if args.money.plan {
-        return obey(args, terminal, None);
+        return obey(args, terminal, None).map_err(named);
     }
     let monitors = Monitors::new(args, terminal);
-    let ended = monitors.check().and_then(|()| obey(args, terminal, Some(&monitors)));
+    let ended = monitors.check().and_then(|()| obey(args, terminal, Some(&monitors)).map_err(named));
     Ok(monitors.end(ended))
 }
 

@@ -19,7 +19,8 @@ use crate::ui::{self, Page, Terminal};
 pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let as_json = args.format == StatusFormat::Json;
     let wanted = Wanted { as_json, ..Wanted::default() };
-    let chosen = load(&args.manifest, &args.selection, wanted, terminal)?;
+    let chosen = load(&args.manifest, &args.selection, wanted, terminal)
+        .map_err(|failure| failure.of_manifest(&args.manifest.manifest))?;
     let key = &chosen.manifest.key;
     let ledger = paths::ledger(&args.manifest)?;
     let asked = runtime::block_on(async {

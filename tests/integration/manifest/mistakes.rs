@@ -188,6 +188,7 @@ fn a_selection_of_nothing_names_what_there_is() {
         ("--tag", "nope", "launch, summer"),
     ] {
         let ended = here.shotlist(&["run", "m.yaml", "--plan", option, value]).fails_with("no-match", 2);
+        assert!(!ended.stderr.contains("MANIFEST"), "{}", ended.stderr);
         assert!(ended.stderr.contains(told), "{value}: {}", ended.stderr);
     }
     for tag in ["launch", "summer"] {

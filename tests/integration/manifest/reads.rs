@@ -20,7 +20,7 @@ fn a_manifest_reads_files_of_its_own_folder_and_says_which() {
     let shown = plan(&[]).ends_with(0).stdout;
     assert!(shown.contains("reads 2 files: p.txt, sub/rows.csv\nreads 1 variable: HOME_TOWN\n"), "{shown}");
     let comment = plan(&["--format", "markdown"]).ends_with(0).stdout;
-    assert!(comment.contains("reads 2 files: p.txt, sub/rows.csv.\nreads 1 variable: HOME\\_TOWN.\n"), "{comment}");
+    assert!(comment.contains("Reads 2 files: p.txt, sub/rows.csv.\nReads 1 variable: HOME\\_TOWN.\n"), "{comment}");
     let json: Value = serde_json::from_str(&plan(&["--format", "json"]).ends_with(0).stdout).expect("JSON");
     assert_eq!(json["inputs"], json!({ "files": ["p.txt", "sub/rows.csv"], "variables": ["HOME_TOWN"] }));
 

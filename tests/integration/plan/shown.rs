@@ -70,7 +70,7 @@ fn a_plan_of_a_rehearsal_says_so_in_every_form() {
     let here = Workspace::with_manifest(MANIFEST);
     for (form, said) in [
         ("text", "sandbox run: "),
-        ("markdown", "**sandbox run: "),
+        ("markdown", "**Sandbox run: "),
         ("html", "<p>sandbox run: "),
         ("json", "\"simulated\": true"),
     ] {
