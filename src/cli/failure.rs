@@ -54,7 +54,12 @@ impl Failure {
     /// Names the manifest in the commands of its help.
     pub(super) fn of_manifest(self, manifest: &Path) -> Self {
         let name = quoted(&manifest.to_string_lossy());
-        Self { help: self.help.map(|help| help.replace("MANIFEST", &name)), ..self }
+        let named = |help: String| {
+            [" ", "`"]
+                .into_iter()
+                .fold(help, |help, end| help.replace(&format!(" MANIFEST{end}"), &format!(" {name}{end}")))
+        };
+        Self { help: self.help.map(named), ..self }
     }
 
     /// Adds how to mend it.
