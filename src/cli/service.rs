@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::args::{RunArgs, ServiceArgs};
 use super::environment;
 use super::failure::Failure;
-use crate::domain::{NoticeCode, RefusalCode, with_causes};
+use crate::domain::{RefusalCode, with_causes};
 use crate::plan::ServiceView;
 use crate::service::{ApiKey, Credentials, Endpoint, GatewayHeader};
 
@@ -69,7 +69,10 @@ pub(super) fn credentials(args: &ServiceArgs, key: ApiKey) -> Result<Credentials
 fn keep_out_of_dumps() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable) {
-        tracing::warn!(code = NoticeCode::KeyUnprotected.code(), "can't keep the key out of core dumps: {error}");
+        tracing::warn!(
+            code = crate::domain::NoticeCode::KeyUnprotected.code(),
+            "can't keep the key out of core dumps: {error}"
+        );
     }
 }
 
@@ -127,7 +130,7 @@ fn warn_of_readers(path: &Path, file: &std::fs::File) {
         let is_open = file.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o004 != 0);
         if is_open {
             tracing::warn!(
-                code = NoticeCode::KeyReadable.code(),
+                code = crate::domain::NoticeCode::KeyReadable.code(),
                 "every user of this machine can read key file `{}`: run `chmod 600` on it",
                 path.display()
             );
