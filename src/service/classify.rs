@@ -52,10 +52,10 @@ pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp)
         200..=299 => match report(answer) {
             Some(report) => match report.names {
                 Some(names) => Submission::Accepted(names, *report.echo),
-                None => Submission::Unknown(describe(answer, "the service accepted the submission without a task ID")),
+                None => Submission::Unknown(describe(answer, "the response has no task ID")),
             },
             None if is_page(answer.body) => Submission::Page(describe(answer, "the response is an HTML page")),
-            None => Submission::Unknown(describe(answer, "the service accepted the submission in an unreadable form")),
+            None => Submission::Unknown(describe(answer, "the response is in an unreadable form")),
         },
         400..=499 if reason::lacks_money(answer.body) => {
             Submission::Unpaid(describe(answer, "the service rejected the submission"))

@@ -130,11 +130,11 @@ fn a_submission_is_taken_or_in_doubt() {
             said(200, &json!({ "id": "t0", "aspect_ratio": "9:16", "seconds": "12" })),
             Must { told: "9:16, requested 16:9", ..COMPLETED },
         ),
-        doubt("200 without an id", said(200, &json!({ "status": "queued" })), "without a task ID"),
+        doubt("200 without an id", said(200, &json!({ "status": "queued" })), "no task ID"),
         doubt("request_id", said(200, &json!({ "request_id": "r0" })), "r0"),
         doubt("job_id", said(200, &json!({ "job_id": "j0" })), "j0"),
         doubt("data[0].id", said(200, &json!({ "data": [{ "id": "t0" }] })), "t0"),
-        doubt("an id that is blank", said(200, &json!({ "id": " " })), "without a task ID"),
+        doubt("an id that is blank", said(200, &json!({ "id": " " })), "no task ID"),
         doubt("200 with an error", said(200, &json!({ "error": { "message": "quota" } })), "quota"),
         // Its bytes are kept in the ledger, as base64.
         doubt("gzip that does not say so", text(200, &[], GZIP), "unreadable form"),
