@@ -14,7 +14,7 @@ use super::plan_text::{action_name, cost};
 use super::statements::{details, sentence};
 use super::table::shortened;
 use crate::domain::{JobId, Usd};
-use crate::plan::{Action, Plan, Planned, WarningView, by_model, statements};
+use crate::plan::{Action, Plan, Planned, Statement, WarningView, by_model, statements};
 
 /// How a plan as Markdown begins, so that a comment that holds one can be found and replaced.
 const MARK: &str = "<!-- shotlist plan: ";
@@ -42,13 +42,24 @@ pub(crate) fn plan_markdown(plan: &Plan, warnings: &[WarningView], again: &Again
         let _infallible = writeln!(text, "{line}");
     };
     put(format!("**{} to submit for ${}**, about {wall}.", count(totals.submit, "job"), totals.cost));
-    for statement in statements(plan) {
+    // A comment has a bound, and other batches may be many.
+    let is_other = |statement: &Statement<'_>| matches!(statement, Statement::OtherBatch(_));
+    let mut others = 0;
+    let stated = statements(plan).into_iter().filter(|statement| {
+        others += usize::from(is_other(statement));
+        !is_other(statement) || others <= LISTED
+    });
+    for statement in stated {
         let sentence = escaped(&capitalized(&sentence(plan, &statement, again)));
         put(if statement.is_urgent() { format!("**{sentence}.**") } else { format!("{sentence}.") });
         let details = details(plan, &statement);
         if !details.is_empty() {
             list(&mut put, details.iter().map(|line| escaped(line)));
         }
+    }
+    let unlisted = others.saturating_sub(LISTED);
+    if unlisted > 0 {
+        put(format!("Other batches not listed: {unlisted}. The text plan lists them all."));
     }
     let lints = lints(warnings);
     if !lints.is_empty() {
