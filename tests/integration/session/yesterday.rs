@@ -241,6 +241,24 @@ fn finishing_but(bad: &'static str) -> (Service, Arc<AtomicUsize>) {
     (service, switch)
 }
 
+/// A comment on a code host has a length limit, whatever is open elsewhere.
+#[test]
+fn a_markdown_plan_counts_the_other_batches_that_it_does_not_list() {
+    let service = Service::scripted(|asked| if asked.method == "POST" { Answer::Hangup } else { Answer::Well });
+    let here = Workspace::with_manifest(
+        "version: 1\nname: m\njobs: [{ id: sky, model: alpha-2, prompt: \"{{ env.WHAT }}\" }]\nenv: [WHAT]\n",
+    );
+    let run = |batch: &str| here.run(&service, &["--batch", batch]).env("WHAT", batch);
+    for number in 10..33 {
+        run(&format!("day-{number}")).ends_with(7);
+    }
+    let asked = ["--batch", "today", "--plan", "--format", "markdown"];
+    let plan = here.run(&service, &asked).env("WHAT", "today").ends().stdout;
+    let listed = (10..33).filter(|number| plan.contains(&format!("day-{number}"))).count();
+    assert_eq!(listed, 20, "{plan}");
+    assert!(plan.contains("Other batches not listed: 3."), "{plan}");
+}
+
 /// A submission that a live run waits for is no doubt, and what a dead one left is.
 #[test]
 fn an_answer_that_another_run_waits_for_is_no_doubt() {
