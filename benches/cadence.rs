@@ -16,7 +16,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fake::{FakeService, MemoryLedger, jobs, plan_of, run};
+use fake::{BatchInMemory, FakeService, jobs, plan_of, run};
 use schedule::scheduled;
 use shotlist::domain::{History, Job};
 use shotlist::engine::{Settings, Stop};
@@ -145,7 +145,7 @@ fn learned(case: &Case, takes: &[f64], random: &[(f64, f64)]) -> Figures {
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
     let wall = runtime.block_on(async {
         let (start, settings) = (tokio::time::Instant::now(), Settings { concurrency: SLOTS, ..Settings::default() });
-        run(&service, &MemoryLedger::default(), &settings, &Stop::default(), &plan).await;
+        run(&service, &BatchInMemory::default(), &settings, &Stop::default(), &plan).await;
         start.elapsed().as_secs_f64()
     });
     let lags = service.lags.lock().expect("no panic").values().map(Duration::as_secs_f64).collect();

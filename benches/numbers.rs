@@ -147,7 +147,7 @@ fn outstanding() {
     run.args(["--first-poll", "4s", "--poll-interval", "5s"]);
     run.env("SHOTLIST_BASE_URL", simulator.url()).env("SHOTLIST_API_KEY", "k");
     let peak_mb = (cost(run).peak_kib / 1024).to_string();
-    let were_all_there = here.ledger("SELECT max(answered_us) < min(ended_us) FROM attempt");
+    let were_all_there = here.ledger("SELECT max(answered_at) < min(ended_at) FROM attempt");
     assert_eq!(were_all_there, [["1"]], "a task had ended before the last one was submitted");
     row("10,000 tasks outstanding: peak MB", &peak_mb, "-", "-", "48 MB");
 }

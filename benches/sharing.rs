@@ -27,7 +27,7 @@ use process::cost_of;
 use proxy::Proxy;
 use shotlist::catalog::Catalog;
 use shotlist::domain::{Account, AttemptId, BatchKey, Fingerprint, JobId, TaskId};
-use shotlist::ledger::{Event, HeldBatch as _, Intent, Ledger as _, PostgresLedger};
+use shotlist::ledger::{Event, Intent, Ledger};
 use shotlist::manifest::{Options, load};
 use support::{Simulator, Workspace, numbered_jobs};
 
@@ -52,11 +52,10 @@ fn main() {
 /// Attempts of 1,000 earlier batches of other manifests.
 const OLD: &str = "SET search_path TO shotlist;
     INSERT INTO batch (id, name, batch) SELECT 1000 + n, 'old', 'b' || n FROM generate_series(1, 1000) AS n;
-    INSERT INTO attempt (id, batch, job, fingerprint, normalized, request, model, price_micros, charging, typical_min_s, typical_max_s, service, key,
-        state, task, polls, intended_us, ended_us, file, sha256, bytes)
-    SELECT n, 1001 + n / 1000, 'j' || n % 1000, md5('f' || n), md5('r' || n), '{}', 'alpha-2', 900000, 'per_task', 60, 120, 's', 'k',
-        'completed', 'old' || n, 3, 1577836800000000 + n * 1000000, 1577836900000000 + n * 1000000, 'x.mp4', md5('v' || n), 1000
-        FROM generate_series(1::bigint, 999999) AS n;
+    INSERT INTO attempt (id, batch, job, fingerprint, normalized, model, service, key, state, charge, is_declared, is_unfinished, needs_download,
+        price_micros, task, intended_us, record, version, was_forgotten)
+    SELECT n, 1001 + n / 1000, 'j' || n % 1000, md5('f' || n), md5('r' || n), 'alpha-2', 's', 'k', 'completed', 'charged', false, false, false,
+        900000, 'old' || n, 1577836800000000 + n * 1000000, repeat('x', 1500), 1, false FROM generate_series(1::bigint, 999999) AS n;
     ANALYZE";
 
 /// The seconds that so many runners take for so many jobs, with 40 slots, through a connection of this round trip.
@@ -194,9 +193,9 @@ fn grow(cluster: &Cluster) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let start = Instant::now();
     runtime.block_on(async {
-        let ledger = PostgresLedger::real(database.address());
+        let ledger = Ledger::in_database(database.address(), false);
         let key = BatchKey { name: "n".into(), batch: String::new() };
-        let held = ledger.hold(&key).await.expect("the batch");
+        let held = ledger.lock(&key).await.expect("the batch");
         let template = template();
         for first in (0..ATTEMPTS).step_by(AT_ONCE) {
             let lives = (first..first + AT_ONCE).map(async |number| {

@@ -19,7 +19,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fake::{FakeService, MemoryLedger, jobs, plan_of, run};
+use fake::{BatchInMemory, FakeService, jobs, plan_of, run};
 use few_open::scheduled_with_few_open;
 use schedule::scheduled;
 use shotlist::domain::{History, Job};
@@ -77,7 +77,7 @@ fn measured(slots: usize, typical_s: (u32, u32)) -> Measured {
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
     let wall = runtime.block_on(async {
         let (start, settings) = (tokio::time::Instant::now(), Settings { concurrency: slots, ..Settings::default() });
-        run(&service, &MemoryLedger::default(), &settings, &Stop::default(), &plan).await;
+        run(&service, &BatchInMemory::default(), &settings, &Stop::default(), &plan).await;
         start.elapsed().as_secs_f64()
     });
     let whole: Vec<f64> = takes.iter().map(|takes| takes + LATENCY.as_secs_f64()).collect();

@@ -16,14 +16,30 @@ pub fn with_books(manifest: &str, attempts: i64, batches: i64) -> Workspace {
         transaction.execute("INSERT INTO batch (name, batch) VALUES ('m', 'b' || ?1)", [batch]).expect("a batch");
     }
     let span = if batches > 1 { 12 * MONTH_US } else { MONTH_US };
-    let insert = "INSERT INTO attempt (batch, job, fingerprint, normalized, request, model, price_micros, charging, typical_min_s, typical_max_s,
-            service, key, state, task, video_url, intended_us, answered_us, ended_us, file, sha256, bytes, fetched_us)
-        WITH RECURSIVE n (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM n WHERE n < ?1 - 1)
-        SELECT 1 + n * ?2 / ?1, 'j' || n % 1000, lower(hex(zeroblob(28))) || printf('%08x', n), 'n' || n, '{\"prompt\":\"' || hex(zeroblob(100)) || '\"}',
-            'alpha-2', 900000, 'at-submission', 60, 180, 's', 'k', 'completed', 'task' || n, 'https://v.example/' || n,
-            ?3 - ?4 + n * (?4 / ?1), 0, 0, 'v' || n || '.mp4', 'v' || n, 1000, 1 FROM n";
+    let insert = "INSERT INTO attempt (id, batch, job, fingerprint, normalized, model, service, key, state, charge, is_declared, is_unfinished,
+            needs_download, price_micros, task, intended_us, record)
+        VALUES (?1, ?2, ?3, ?4, ?5, 'alpha-2', 's', 'k', 'completed', 'charged', false, false, false, 900000, ?6, ?7, ?8)";
     let now = jiff::Timestamp::now().as_microsecond();
-    transaction.execute(insert, [attempts, batches, now, span]).expect("attempts");
+    for number in 0..attempts {
+        let (id, batch, job) = (number + 1, 1 + number * batches / attempts, format!("j{}", number % 1000));
+        let (fingerprint, normalized, task) = (format!("{number:064x}"), format!("n{number}"), format!("task{number}"));
+        let intended_us = now - span + number * (span / attempts);
+        let at = jiff::Timestamp::from_microsecond(intended_us).expect("a time");
+        let record = serde_json::json!({
+            "id": id, "job": job, "fingerprint": fingerprint, "normalized": normalized,
+            "request": format!("{{\"prompt\":\"{}\"}}", "0".repeat(200)), "model": "alpha-2", "price": "0.90",
+            "charging": "at-submission", "typical_s": [60, 180], "account": { "service": "s", "key": "k" },
+            "state": "completed", "task": { "id": task, "alias": null }, "video_url": format!("https://v.example/{number}"),
+            "error": null, "polls": 0, "intended_at": at, "answered_at": at, "seen": null, "ended_at": at,
+            "file": { "path": format!("v{number}.mp4"), "sha256": format!("v{number}"), "bytes": 1000 }, "fetched_at": at,
+            "particulars": { "labels": {}, "output": null },
+        });
+        let values = rusqlite::params![id, batch, job, fingerprint, normalized, task, intended_us, record.to_string()];
+        transaction.prepare_cached(insert).and_then(|mut insert| insert.execute(values)).expect("an attempt");
+        let spent = "INSERT INTO spent VALUES ('', '', ?1, 900000) ON CONFLICT DO UPDATE SET micros = micros + 900000";
+        let hour = intended_us.div_euclid(3_600_000_000);
+        transaction.prepare_cached(spent).and_then(|mut spent| spent.execute([hour])).expect("a sum");
+    }
     transaction.commit().expect("a commit");
     here
 }

@@ -9,16 +9,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use libfuzzer_sys::fuzz_target;
 use shotlist::catalog::Catalog;
 use shotlist::domain::{Account, AttemptState, BatchKey, FinalWords};
-use shotlist::ledger::{Event, HeldBatch as _, Intent, Ledger as _, LedgerError, SqliteLedger};
+use shotlist::ledger::{Event, Intent, Ledger, LedgerError};
 use shotlist::manifest::{Options, load};
 use tokio::runtime::Runtime;
 use shotlist::service::{Answer, Submission, submission};
 
 const STATUS: [u16; 12] = [200, 201, 202, 204, 302, 400, 401, 408, 422, 429, 500, 503];
 
-static LEDGER: LazyLock<(tempfile::TempDir, SqliteLedger, Runtime)> = LazyLock::new(|| {
+static LEDGER: LazyLock<(tempfile::TempDir, Ledger, Runtime)> = LazyLock::new(|| {
     let folder = tempfile::tempdir().expect("a folder");
-    let ledger = SqliteLedger::real(folder.path().join("ledger.db"));
+    let ledger = Ledger::in_file(folder.path().join("ledger.db"));
     (folder, ledger, Runtime::new().expect("a runtime"))
 });
 static INTENT: LazyLock<Intent> = LazyLock::new(|| {
@@ -35,7 +35,7 @@ fuzz_target!(|bytes: &[u8]| {
     let (_folder, ledger, runtime) = &*LEDGER;
     // A batch of its own, so that a ledger of a million answers is read as quickly as an empty one.
     let batch = BatchKey { name: "fuzz".into(), batch: NEXT.fetch_add(1, Ordering::Relaxed).to_string() };
-    let held = runtime.block_on(ledger.hold(&batch)).expect("the batch");
+    let held = runtime.block_on(ledger.lock(&batch)).expect("the batch");
     let attempt = runtime.block_on(held.intend(INTENT.clone())).expect("an intent");
     let (event, expected) = match submission(&answer, false, jiff::Timestamp::UNIX_EPOCH) {
         Submission::Accepted(task, _) => (Event::Accepted(task), AttemptState::Queued),

@@ -20,7 +20,6 @@ use super::{environment, paths, runtime};
 use crate::catalog::Catalog;
 use crate::domain::printable::one_line;
 use crate::domain::{AttemptState, JobId};
-use crate::ledger::Ledger as _;
 use crate::manifest::{self, Manifest};
 use crate::reference::TOPICS;
 

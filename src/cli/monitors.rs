@@ -100,7 +100,7 @@ impl<'t> Monitors<'t> {
     }
 
     /// Reads the state of the ledger for the metrics. A ledger that can't be read has none.
-    pub(super) async fn look_at(&self, ledger: &impl Ledger) {
+    pub(super) async fn look_at(&self, ledger: &Ledger) {
         if self.metrics.is_some()
             && let (Ok(freeze), Ok(seen)) = (ledger.frozen().await, ledger.runners().await)
         {

@@ -6,26 +6,26 @@ use super::args::{ManifestArgs, RunArgs};
 use super::environment;
 use super::failure::Failure;
 use crate::domain::{BatchKey, RefusalCode};
-use crate::ledger::{AddressError, AnyLedger, PostgresAddress, PostgresLedger, SqliteLedger};
+use crate::ledger::{AddressError, Ledger, PostgresAddress};
 use crate::manifest::is_stream;
 use crate::session::{Home, Options};
 use crate::ui::Again;
 
 /// The ledger.
-pub(super) fn ledger(args: &ManifestArgs) -> Result<AnyLedger, Failure> {
+pub(super) fn ledger(args: &ManifestArgs) -> Result<Ledger, Failure> {
     ledger_of(args.ledger.as_deref(), &args.manifest, args.sandbox)
 }
 
 /// The same of a command that may do without a manifest.
-pub(super) fn ledger_of(given: Option<&Path>, manifest: &Path, sandbox: bool) -> Result<AnyLedger, Failure> {
+pub(super) fn ledger_of(given: Option<&Path>, manifest: &Path, sandbox: bool) -> Result<Ledger, Failure> {
     match given {
         Some(given) => named_ledger(given, sandbox),
-        None => Ok(AnyLedger::File(home_of(manifest, sandbox).ledger()?)),
+        None => Ok(home_of(manifest, sandbox).ledger()?),
     }
 }
 
 /// The ledger in a file, or in a database.
-pub(super) fn named_ledger(given: &Path, sandbox: bool) -> Result<AnyLedger, Failure> {
+pub(super) fn named_ledger(given: &Path, sandbox: bool) -> Result<Ledger, Failure> {
     let text = given.to_string_lossy();
     if PostgresAddress::is_nearly_one(&text) {
         let message = "`--ledger` looks like a URL, but not a PostgreSQL URL";
@@ -33,7 +33,7 @@ pub(super) fn named_ledger(given: &Path, sandbox: bool) -> Result<AnyLedger, Fai
         return Err(Failure::new(RefusalCode::LedgerUrlInvalid, message).with_help(help));
     }
     let Some(address) = given.to_str().filter(|text| PostgresAddress::is_one(text)) else {
-        return Ok(AnyLedger::File(if sandbox { SqliteLedger::simulated(given) } else { SqliteLedger::real(given) }));
+        return Ok(if sandbox { Ledger::of_simulator_in_file(given) } else { Ledger::in_file(given) });
     };
     let address = PostgresAddress::new(address, &|name| std::env::var_os(name)).map_err(|error| {
         let failure = Failure::new(RefusalCode::LedgerUrlInvalid, error.to_string());
@@ -44,26 +44,24 @@ pub(super) fn named_ledger(given: &Path, sandbox: bool) -> Result<AnyLedger, Fai
             AddressError::OpenPasswordFile(_) => failure,
         }
     })?;
-    Ok(AnyLedger::Server(if sandbox { PostgresLedger::simulated(address) } else { PostgresLedger::real(address) }))
+    Ok(Ledger::in_database(address, sandbox))
 }
 
 /// Whether there is such a ledger; of a database, only the database knows.
-pub(super) fn is_there(ledger: &AnyLedger) -> bool {
-    match ledger {
-        AnyLedger::File(file) => file.exists(),
-        AnyLedger::Server(_) => true,
-    }
+pub(super) fn is_there(ledger: &Ledger) -> bool {
+    ledger.path().is_none_or(Path::exists)
 }
 
 /// The files of a ledger that is a file: itself, and what SQLite and shotlist put beside it.
 fn ledger_files(args: &ManifestArgs) -> Vec<PathBuf> {
-    let Ok(AnyLedger::File(file)) = ledger(args) else { return Vec::new() };
+    let Ok(ledger) = ledger(args) else { return Vec::new() };
+    let Some(path) = ledger.path() else { return Vec::new() };
     let beside = |suffix: &str| {
-        let mut name = file.path().as_os_str().to_owned();
+        let mut name = path.as_os_str().to_owned();
         name.push(suffix);
         PathBuf::from(name)
     };
-    ["", "-wal", "-shm", "-journal", ".witness"].map(beside).to_vec()
+    ["", "-wal", "-shm", "-journal", ".commits"].map(beside).to_vec()
 }
 
 /// The files that the options name: no video may take their place.
@@ -94,11 +92,7 @@ pub(super) fn is_known_to_the_shell(given: &Path) -> bool {
 }
 
 /// A ledger that is there, of a command that may do without a manifest.
-pub(super) fn existing_ledger(
-    given: Option<&Path>,
-    manifest: Option<&Path>,
-    sandbox: bool,
-) -> Result<AnyLedger, Failure> {
+pub(super) fn existing_ledger(given: Option<&Path>, manifest: Option<&Path>, sandbox: bool) -> Result<Ledger, Failure> {
     if let Some(manifest) = manifest.filter(|manifest| !manifest.exists() && !is_stream(manifest)) {
         let failure =
             Failure::plain(RefusalCode::ManifestMissing, format!("found no manifest `{}`", manifest.display()));

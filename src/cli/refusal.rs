@@ -6,7 +6,7 @@ use std::path::Path;
 use super::failure::Failure;
 use super::paths::is_known_to_the_shell;
 use crate::domain::{Freeze, MovedOnto, RefusalCode, with_causes};
-use crate::ledger::{AnyLedger, HoldError, LedgerError, Unavailable};
+use crate::ledger::{HoldError, Ledger, LedgerError, Unavailable};
 use crate::session::{ConnectionError, OtherAccount, Refusal, ThroughALink};
 use crate::ui::quoted;
 
@@ -35,7 +35,7 @@ impl Failure {
             LedgerError::OtherPlan { .. } => {
                 refused.with_help("run the same manifest with the same prices on all machines, or wait for the others")
             }
-            LedgerError::LookedAfter { .. } => refused.with_help("end that run first, or wait for it"),
+            LedgerError::AssignedElsewhere { .. } => refused.with_help("end that run first, or wait for it"),
             LedgerError::OtherAccount { .. } => refused.with_help(SAME_ACCOUNT),
             LedgerError::SenderMayLive { .. } => refused.with_help(
                 "wait until that run has ended, or until `shotlist status` has shown it as expired for 3 min",
@@ -57,7 +57,7 @@ impl Failure {
     }
 
     /// Names the ledger in the command that unfreezes it.
-    pub(super) fn of_this_ledger(self, ledger: &AnyLedger, given: Option<&Path>) -> Self {
+    pub(super) fn of_this_ledger(self, ledger: &Ledger, given: Option<&Path>) -> Self {
         if given.is_some_and(is_known_to_the_shell) {
             return self;
         }

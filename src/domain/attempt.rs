@@ -7,11 +7,12 @@ use serde::{Deserialize, Serialize};
 use super::{Account, Declaration, Declared, Fingerprint, JobId, Particulars, TaskNames, Usd, VideoFile};
 
 /// The ledger's number for an attempt.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct AttemptId(pub i64);
 
 /// Where an attempt stands. The order of the variants is the order of a life, not a ranking.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum AttemptState {
     /// The intent is durable; whether a byte was sent is unknown until the answer is recorded.
     Intended,
@@ -85,7 +86,7 @@ impl AttemptState {
 }
 
 /// When a family charges.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Charging {
     /// As soon as the task is made (family A, interface §4).
@@ -126,7 +127,7 @@ impl ServiceError {
 }
 
 /// One submission of a job.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Attempt {
     /// The ledger's number.
     pub id: AttemptId,
@@ -155,6 +156,7 @@ pub struct Attempt {
     /// Where the video can be fetched, once completed.
     pub video_url: Option<String>,
     /// Why it failed, was rejected or is in doubt.
+    #[serde(with = "super::kept::error")]
     pub error: Option<Box<ServiceError>>,
     /// How often the service was asked about it.
     pub polls: u32,
@@ -167,6 +169,7 @@ pub struct Attempt {
     /// When generation ended, by the service's word where it is plausible.
     pub ended_at: Option<Timestamp>,
     /// The video on this machine, once it was fetched. It may have been removed since.
+    #[serde(deserialize_with = "super::kept::if_valid")]
     pub file: Option<Box<VideoFile>>,
     /// When it was fetched.
     pub fetched_at: Option<Timestamp>,
@@ -175,7 +178,7 @@ pub struct Attempt {
 }
 
 /// The first poll of a task that saw it being generated. Nobody saw the moment when that began.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Sighting {
     /// When.
     pub at: Timestamp,
@@ -191,6 +194,28 @@ impl Attempt {
         !self.state.is_free() || self.particulars.declared.is_some_and(is_server_error)
     }
 
+    /// Returns whether it is completed without a downloaded video.
+    #[must_use]
+    pub fn needs_download(&self) -> bool {
+        self.state == AttemptState::Completed && self.file.is_none()
+    }
+
+    /// Returns whether the `--exec` command for its video failed, or never ended.
+    #[must_use]
+    pub fn has_failed_command(&self) -> bool {
+        self.particulars.executed.as_deref().is_some_and(|executed| executed.error.is_some())
+    }
+
+    /// Returns whether a run must still finish it: it has no outcome, no video, or a failed `--exec` command. Few attempts are unfinished.
+    #[must_use]
+    pub fn is_unfinished(&self) -> bool {
+        match self.state {
+            AttemptState::Void | AttemptState::Rejected | AttemptState::Failed => false,
+            AttemptState::Intended | AttemptState::InDoubt | AttemptState::Queued | AttemptState::InProgress => true,
+            AttemptState::Completed => self.needs_download() || self.has_failed_command(),
+        }
+    }
+
     /// What is known of its money (spec §4, column "charge").
     #[must_use]
     pub fn charge(&self) -> Charge {
@@ -199,6 +224,16 @@ impl Attempt {
 }
 
 impl Charge {
+    /// Its name in the ledger and in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Charged => "charged",
+            Self::Unknown => "unknown",
+        }
+    }
+
     /// What is known of the money of an attempt in this state, of a family that charges so (spec §4, column "charge"). What a
     /// bill says of it, whether it was charged, ends what nobody documents, and nothing else.
     #[must_use]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, BufWriter, Write};
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::hex;
@@ -13,7 +13,7 @@ use super::hex;
 const PIECE: usize = 32 * 1024;
 
 /// SHA-256 of all that a plan would buy, as 64 hexadecimal digits.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Digest(String);
 
@@ -42,12 +42,6 @@ impl Digest {
     pub fn parse(text: &str) -> Option<Self> {
         let is_whole = text.len() == Self::DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         is_whole.then(|| Self(text.to_ascii_lowercase()))
-    }
-
-    /// A digest that the ledger stored earlier.
-    #[must_use]
-    pub fn stored(hex: String) -> Self {
-        Self(hex)
     }
 
     /// The 64 hexadecimal digits.

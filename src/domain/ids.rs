@@ -3,15 +3,16 @@
 use std::fmt;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::normalized;
 
 /// The name of a job, unique in its batch: 1 to 128 of `A-Z a-z 0-9 . _ -`, starting with a letter or a digit.
 ///
 /// File names follow from it, so it can never leave a folder or be taken for an option.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
-#[serde(transparent)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String")]
+#[schemars(with = "String")]
 pub struct JobId(String);
 
 /// The longest id that is taken, in characters.
@@ -64,6 +65,14 @@ impl JobId {
     }
 }
 
+impl TryFrom<String> for JobId {
+    type Error = InvalidJobId;
+
+    fn try_from(text: String) -> Result<Self, InvalidJobId> {
+        Self::new(text)
+    }
+}
+
 impl fmt::Display for JobId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.0)
@@ -71,7 +80,7 @@ impl fmt::Display for JobId {
 }
 
 /// The service's name for a video task, as it came in `id` or `task_id` (interface §2).
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct TaskId(String);
 
@@ -100,7 +109,7 @@ impl fmt::Display for TaskId {
 ///
 /// The interface says that `id` and `task_id` are the same (§2.3). Behind gateways they are not always: one may be a number
 /// of the gateway's own, and a poll may be answered with another name than the submission was.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct TaskNames {
     /// The name that it is asked by first.
     pub id: TaskId,

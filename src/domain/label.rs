@@ -3,12 +3,13 @@
 use std::fmt;
 
 use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
 
 /// The labels of a job, by name, in the order in which they were written. No part of its identity.
 pub type Labels = IndexMap<String, String>;
 
 /// One label with its value, `client: acme`.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Label {
     /// The name.
     pub name: String,

@@ -16,6 +16,7 @@ mod history;
 mod ids;
 mod inputs;
 mod job;
+mod kept;
 mod label;
 mod money;
 mod moves;

@@ -7,13 +7,14 @@ use std::str::FromStr;
 
 use rust_decimal::Decimal;
 use schemars::JsonSchema;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// An amount of US dollars, zero or more, with at most six decimals.
 ///
 /// Six decimals so that an amount is a whole number of micro-dollars in the ledger, which any SQL store can add up.
 /// Shown with at least two decimals: `3.60`, `0.905`.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Deserialize)]
+#[serde(try_from = "String")]
 pub struct Usd(Decimal);
 
 /// Why a text is no amount of dollars.
@@ -69,6 +70,14 @@ impl FromStr for Usd {
             return Err(invalid());
         }
         Ok(Self(amount))
+    }
+}
+
+impl TryFrom<String> for Usd {
+    type Error = InvalidUsd;
+
+    fn try_from(text: String) -> Result<Self, InvalidUsd> {
+        text.parse()
     }
 }
 

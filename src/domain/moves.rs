@@ -61,8 +61,9 @@ impl History {
 }
 
 impl Attempt {
-    /// The same of a job that has a new id. One that has its first id again was never moved.
-    fn moved_to(mut self, id: &JobId) -> Self {
+    /// The same attempt under a new ID of its job. A job that has its first ID again was never moved.
+    #[must_use]
+    pub fn moved_to(mut self, id: &JobId) -> Self {
         let old = std::mem::replace(&mut self.job, id.clone());
         let bought_as = self.particulars.bought_as.take().unwrap_or_else(|| Box::new(old));
         self.particulars.bought_as = Some(bought_as).filter(|first| **first != self.job);

@@ -2,10 +2,13 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use super::JobId;
 
 /// A path inside the output folder that means the same on every system: parts joined by `/`.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String")]
 pub struct OutputPath(String);
 
 /// Why a text is no such path.
@@ -41,6 +44,15 @@ pub enum InvalidPath {
 const MOST_BYTES: usize = 200;
 /// What the output folder holds besides videos.
 const REPORTS: [&str; 3] = ["report.csv", "report.json", "report.html"];
+
+impl TryFrom<String> for OutputPath {
+    type Error = InvalidPath;
+
+    /// A path that the ledger stored.
+    fn try_from(text: String) -> Result<Self, InvalidPath> {
+        Self::stored(&text)
+    }
+}
 
 impl OutputPath {
     /// Takes a path that stays inside the output folder and can be written on every system.

@@ -1,15 +1,17 @@
 //! What the ledger keeps of an attempt besides its life at the service.
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::{Digest, JobId, Labels, OutputPath};
 
 /// What is known of an attempt that no answer of the service says.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Particulars {
     /// The labels that its job had when it was submitted.
     pub labels: Labels,
     /// Where its video goes inside the output folder, if its manifest said so.
+    #[serde(deserialize_with = "super::kept::if_valid")]
     pub output: Option<Box<OutputPath>>,
     /// The plan that somebody approved, and that it was bought as a part of.
     pub approval: Option<Box<Digest>>,
@@ -28,7 +30,7 @@ pub struct Particulars {
 }
 
 /// What a person declared, and when.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Declared {
     /// What.
     pub what: Declaration,
@@ -37,7 +39,8 @@ pub struct Declared {
 }
 
 /// What a person can declare of an attempt.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Declaration {
     /// It made no task.
     NeverCreated,
@@ -50,30 +53,10 @@ pub enum Declaration {
 }
 
 impl Declaration {
-    /// Every declaration.
-    pub const ALL: [Self; 4] = [Self::NeverCreated, Self::Found, Self::Lost, Self::ServerError];
-
-    /// Its name in the ledger.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::NeverCreated => "never_created",
-            Self::Found => "found",
-            Self::Lost => "lost",
-            Self::ServerError => "server_error",
-        }
-    }
-
     /// Returns whether it says that no task was created, which a task that turns up refutes.
     #[must_use]
     pub fn denies_task(self) -> bool {
         matches!(self, Self::NeverCreated | Self::ServerError)
-    }
-
-    /// The declaration that has this name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|declaration| declaration.name() == name)
     }
 }
 
@@ -90,7 +73,7 @@ impl std::fmt::Display for Declared {
 }
 
 /// What came of the program that was started for a video, or is to be.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Executed {
     /// When it ended.
     pub at: Timestamp,
@@ -112,7 +95,7 @@ impl Executed {
 }
 
 /// What a bill says of an attempt whose charge nobody documents.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Billed {
     /// Whether it was charged.
     pub is_charged: bool,

@@ -1,9 +1,11 @@
 //! A video on this machine.
 
+use serde::{Deserialize, Serialize};
+
 use super::OutputPath;
 
 /// A video that was fetched whole.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct VideoFile {
     /// Where it is inside the output folder.
     pub path: OutputPath,

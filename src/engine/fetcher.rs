@@ -13,7 +13,7 @@ use super::gateway::Gateway;
 use super::stop::StopReason;
 use crate::domain::{Account, AttemptId, JobId, OutputPath, TaskId, TaskNames, VideoFile, with_causes};
 use crate::download::{self, Downloads, FetchError, Link, Stored};
-use crate::ledger::{Event, HeldBatch};
+use crate::ledger::{Event, LockedBatch};
 use crate::plan::{Destination, Download, DownloadPlan};
 use crate::service::{PollAnswer, VideoService};
 
@@ -27,9 +27,9 @@ const BETWEEN_POLLS: Duration = Duration::from_secs(2);
 const LONGEST_PAUSE: Duration = Duration::from_mins(10);
 
 /// Fetches the videos of a run.
-pub(super) struct Fetcher<'r, S, L> {
+pub(super) struct Fetcher<'r, S> {
     gateway: &'r Gateway<'r, S>,
-    ledger: &'r L,
+    ledger: &'r LockedBatch,
     account: &'r Account,
     downloads: &'r dyn Downloads,
     plan: &'r DownloadPlan,
@@ -37,10 +37,10 @@ pub(super) struct Fetcher<'r, S, L> {
     earlier_permits: Semaphore,
 }
 
-impl<'r, S: VideoService, L: HeldBatch> Fetcher<'r, S, L> {
+impl<'r, S: VideoService> Fetcher<'r, S> {
     pub(super) fn new(
         gateway: &'r Gateway<'r, S>,
-        ledger: &'r L,
+        ledger: &'r LockedBatch,
         account: &'r Account,
         downloads: &'r dyn Downloads,
         plan: &'r DownloadPlan,

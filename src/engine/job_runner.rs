@@ -23,7 +23,7 @@ use super::stop::StopReason;
 use super::submit::{Submitted, Submitter};
 use super::watch::{TaskUpdate, Watch};
 use crate::domain::{Attempt, AttemptId, Job, JobId, TaskNames, with_causes};
-use crate::ledger::{Event, HeldBatch};
+use crate::ledger::{Event, LockedBatch};
 use crate::plan::Destination;
 use crate::service::VideoService;
 
@@ -58,13 +58,13 @@ impl Ended {
 }
 
 /// What each job's way needs.
-pub(super) struct JobRunner<'r, S, L> {
+pub(super) struct JobRunner<'r, S> {
     pub(super) gateway: &'r Gateway<'r, S>,
-    pub(super) ledger: &'r L,
-    pub(super) submitter: &'r Submitter<'r, S, L>,
-    pub(super) pictures: &'r Pictures<'r, S, L>,
+    pub(super) ledger: &'r LockedBatch,
+    pub(super) submitter: &'r Submitter<'r, S>,
+    pub(super) pictures: &'r Pictures<'r, S>,
     pub(super) slots: &'r Slots,
-    pub(super) fetcher: Option<&'r Fetcher<'r, S, L>>,
+    pub(super) fetcher: Option<&'r Fetcher<'r, S>>,
     pub(super) watch: mpsc::UnboundedSender<Watch<'r>>,
     pub(super) retries: u32,
     pub(super) max_failures: Option<usize>,
@@ -75,9 +75,9 @@ pub(super) struct JobRunner<'r, S, L> {
     pub(super) tally: &'r Tally,
 }
 
-impl<'r, S: VideoService, L: HeldBatch> JobRunner<'r, S, L> {
+impl<'r, S: VideoService> JobRunner<'r, S> {
     /// Takes a job from the intent to the final word.
-    pub(super) fn run<'w>(&'w self, slot: Slot<'r>, work: Work<'w>) -> impl Future<Output = ()> + use<'w, 'r, S, L> {
+    pub(super) fn run<'w>(&'w self, slot: Slot<'r>, work: Work<'w>) -> impl Future<Output = ()> + use<'w, 'r, S> {
         match work {
             Work::Submit(job, known, permit) => Either::Left(self.buy(slot, job, known, permit)),
             Work::Resume(attempt) => Either::Right(self.resume(slot, attempt)),
@@ -191,7 +191,7 @@ impl<'r, S: VideoService, L: HeldBatch> JobRunner<'r, S, L> {
         slot: Slot<'r>,
         bought: Bought<'t>,
         task: &'t mut TaskNames,
-    ) -> impl Future<Output = TaskUpdate> + use<'t, 'r, S, L> {
+    ) -> impl Future<Output = TaskUpdate> + use<'t, 'r, S> {
         let Bought { job, request, attempt, age, class } = bought;
         let (updates, heard) = unbounded();
         // If the poller is gone, the run is being left. The refused watch must go at once, with its end of the channel:

@@ -14,7 +14,7 @@ use super::gateway::Gateway;
 use super::stop::StopReason;
 use crate::domain::{Job, NoticeCode, Picture, with_causes};
 use crate::hooks::AssetCommand;
-use crate::ledger::{HeldBatch, LedgerError};
+use crate::ledger::{LedgerError, LockedBatch};
 
 /// The most that are asked for at once.
 const AT_ONCE: usize = 4;
@@ -25,10 +25,10 @@ const MOST_FAILED: usize = 3;
 type Answer = Result<String, String>;
 
 /// Where the pictures of a run can be fetched.
-pub(super) struct Pictures<'r, S, L> {
+pub(super) struct Pictures<'r, S> {
     gateway: &'r Gateway<'r, S>,
     command: Option<&'r AssetCommand>,
-    ledger: &'r L,
+    ledger: &'r LockedBatch,
     /// By what is in them.
     asked: Mutex<HashMap<String, Arc<OnceCell<Answer>>>>,
     permits: Semaphore,
@@ -36,8 +36,8 @@ pub(super) struct Pictures<'r, S, L> {
     failed: AtomicUsize,
 }
 
-impl<'r, S, L: HeldBatch> Pictures<'r, S, L> {
-    pub(super) fn new(gateway: &'r Gateway<'r, S>, command: Option<&'r AssetCommand>, ledger: &'r L) -> Self {
+impl<'r, S> Pictures<'r, S> {
+    pub(super) fn new(gateway: &'r Gateway<'r, S>, command: Option<&'r AssetCommand>, ledger: &'r LockedBatch) -> Self {
         let (asked, permits, failed) = (Mutex::default(), Semaphore::new(AT_ONCE), AtomicUsize::new(0));
         Self { gateway, command, ledger, asked, permits, failed }
     }
@@ -86,7 +86,7 @@ impl<'r, S, L: HeldBatch> Pictures<'r, S, L> {
     /// The address that an earlier run was told and that is still good.
     async fn kept(&self, command: &AssetCommand, picture: &Picture) -> Result<Option<String>, LedgerError> {
         let Some(since) = command.ttl.and_then(|ttl| Timestamp::now().checked_sub(ttl).ok()) else { return Ok(None) };
-        self.ledger.picture_address(&picture.sha256, &command.program.fingerprint(), since).await
+        self.ledger.picture_url(&picture.sha256, &command.program.fingerprint(), since).await
     }
 
     /// Keeps it for later runs. One that could not be kept is asked for again.
@@ -94,7 +94,7 @@ impl<'r, S, L: HeldBatch> Pictures<'r, S, L> {
         if command.ttl.is_none() {
             return;
         }
-        let kept = self.ledger.keep_picture_address(&picture.sha256, &command.program.fingerprint(), address).await;
+        let kept = self.ledger.keep_picture_url(&picture.sha256, &command.program.fingerprint(), address).await;
         if let Err(error) = kept {
             tracing::warn!(
                 code = NoticeCode::AssetUrlNotKept.code(),

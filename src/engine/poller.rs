@@ -25,7 +25,7 @@ use super::stop::StopReason;
 use super::watch::Watch;
 use super::watched::{Ending, Moment, Next, Note, Pause, Watched};
 use crate::domain::{TaskId, with_causes};
-use crate::ledger::{Event, HeldBatch, LedgerError};
+use crate::ledger::{Event, LedgerError, LockedBatch};
 use crate::service::{PollAnswer, TaskReport, VideoService};
 
 /// What came of something that was begun for a task.
@@ -62,9 +62,9 @@ impl Entry<'_> {
 }
 
 /// The shared poller of a run.
-pub(super) struct Poller<'e, S, L> {
+pub(super) struct Poller<'e, S> {
     gateway: &'e Gateway<'e, S>,
-    ledger: &'e L,
+    ledger: &'e LockedBatch,
     in_flight: InFlight,
     reactions: Reactions<'e, S>,
     deadline: Duration,
@@ -75,9 +75,9 @@ pub(super) struct Poller<'e, S, L> {
     queue: DelayQueue<Number>,
 }
 
-impl<'e, S: VideoService, L: HeldBatch> Poller<'e, S, L> {
+impl<'e, S: VideoService> Poller<'e, S> {
     /// Begins with nothing to look after.
-    pub(super) fn new(gateway: &'e Gateway<'e, S>, ledger: &'e L, settings: &Settings) -> Self {
+    pub(super) fn new(gateway: &'e Gateway<'e, S>, ledger: &'e LockedBatch, settings: &Settings) -> Self {
         Self {
             gateway,
             ledger,
@@ -149,7 +149,7 @@ impl<'e, S: VideoService, L: HeldBatch> Poller<'e, S, L> {
         &mut self,
         number: Number,
         permit: InFlightPermit,
-    ) -> Option<impl Future<Output = (Number, Done)> + use<'e, S, L>> {
+    ) -> Option<impl Future<Output = (Number, Done)> + use<'e, S>> {
         let entry = self.tasks.get_mut(&number)?;
         entry.key = None;
         let is_last = entry.since.elapsed() >= self.deadline;
@@ -170,7 +170,7 @@ impl<'e, S: VideoService, L: HeldBatch> Poller<'e, S, L> {
     }
 
     /// Does what follows from what is done; what has to be waited for is given back.
-    fn go_on(&mut self, number: Number, done: Done) -> Option<impl Future<Output = (Number, Done)> + use<'e, S, L>> {
+    fn go_on(&mut self, number: Number, done: Done) -> Option<impl Future<Output = (Number, Done)> + use<'e, S>> {
         let mut entry = self.tasks.remove(&number)?;
         let now = entry.now();
         let (next, notes) = match done {

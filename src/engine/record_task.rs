@@ -10,7 +10,7 @@ use super::event::RunEvent;
 use super::submit::Submitter;
 use super::trust::Permit;
 use crate::domain::{AttemptId, Job, TaskNames};
-use crate::ledger::{HeldBatch, LedgerError};
+use crate::ledger::LedgerError;
 use crate::service::VideoService;
 
 /// The tries to record a task ID, and the wait between two of them.
@@ -19,9 +19,9 @@ const WRITE_PAUSE: Duration = Duration::from_millis(500);
 /// The longest wait for a ledger to record a task ID before you get the ID: a process that is killed then would lose it.
 const RESCUE_AFTER: Duration = Duration::from_secs(10);
 
-impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
-    /// Records a task ID. If that fails or takes too long, shows the ID at once and tries again. If the ledger keeps the order, the next
-    /// submission need not wait: its intent is recorded with this task, or not at all.
+impl<S: VideoService> Submitter<'_, S> {
+    /// Records a task ID. If that fails or takes too long, shows the ID at once and tries again. The next submission need not wait: its
+    /// intent is recorded after this task, or not at all.
     pub(super) async fn write_task(
         &self,
         job: &Job,
@@ -32,10 +32,7 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
         let mut writing = pin!(self.ledger.accept(attempt, task.clone()));
         // The first poll hands it to the ledger.
         let polled = poll!(writing.as_mut());
-        let mut permit = Some(permit);
-        if self.ledger.keeps_order() {
-            permit = None;
-        }
+        drop(permit);
         let rescue = || {
             (self.gateway.tell)(RunEvent::TaskNotRecorded {
                 job: job.id.clone(),
@@ -65,7 +62,6 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
             tokio::time::sleep(WRITE_PAUSE).await;
             written = self.ledger.accept(attempt, task.clone()).await;
         }
-        drop(permit);
         written
     }
 }

@@ -27,7 +27,7 @@ use super::trust::Trust;
 use crate::domain::Account;
 use crate::download::Downloads;
 use crate::hooks::AssetCommand;
-use crate::ledger::{Approval, HeldBatch, RunLimit, SpendLimit};
+use crate::ledger::{Approval, LockedBatch, RunLimit, SpendLimit};
 use crate::plan::{Download, Plan, Planned};
 use crate::service::VideoService;
 
@@ -35,7 +35,7 @@ use crate::service::VideoService;
 const BETWEEN_COUNTS: Duration = Duration::from_millis(500);
 
 /// What a run needs besides its plan.
-pub struct Engine<'e, S, L> {
+pub struct Engine<'e, S> {
     /// The service.
     pub service: &'e S,
     /// Whose tasks they will be.
@@ -47,7 +47,7 @@ pub struct Engine<'e, S, L> {
     /// The approved plan that all submissions are a part of.
     pub approval: Option<&'e Approval>,
     /// The ledger.
-    pub ledger: &'e L,
+    pub ledger: &'e LockedBatch,
     /// The knobs.
     pub settings: &'e Settings,
     /// What ends the run early; signals come in here.
@@ -60,7 +60,7 @@ pub struct Engine<'e, S, L> {
     pub tell: &'e (dyn Fn(RunEvent) + Sync),
 }
 
-impl<S: VideoService, L: HeldBatch> Engine<'_, S, L> {
+impl<S: VideoService> Engine<'_, S> {
     /// Does what the plan says, and returns when every task has had its final word or the run was stopped.
     pub async fn run(&self, plan: &Plan) -> Outcome {
         let totals = plan.totals();
@@ -121,12 +121,13 @@ impl<S: VideoService, L: HeldBatch> Engine<'_, S, L> {
                 .map(|attempt| (slots.of_resumed(), Work::Resume(Box::new(attempt.clone()))));
             // Due jobs follow in manifest order, from where this runner begins; each when a slot is free; the stream ends when the run stops.
             let mut due: Vec<&Planned> = plan.jobs.iter().filter(|planned| planned.action.buys()).collect();
-            let first = self.ledger.starting_place(due.len());
+            let first = self.ledger.sharing().map_or(0, |sharing| sharing.starting_place(due.len()));
             due.rotate_left(first);
             let due = stream::iter(due)
                 .then(|planned| async {
                     // What another runner has taken needs no slot.
-                    if self.ledger.is_taken(&planned.job.id, plan.newest) {
+                    let sharing = self.ledger.sharing();
+                    if sharing.is_some_and(|sharing| sharing.is_taken(&planned.job.id, plan.newest)) {
                         return Some(None);
                     }
                     let slot = self.stop.unless_stopping(slots.take()).await?;
@@ -162,11 +163,11 @@ impl<S: VideoService, L: HeldBatch> Engine<'_, S, L> {
 
     /// Shares the pace that the user gave with the other runners of the account. Never returns.
     async fn share_the_pace(&self, rate_limit: &RateLimit) -> std::convert::Infallible {
-        if self.settings.rps.is_none() {
+        let Some(sharing) = self.ledger.sharing().filter(|_| self.settings.rps.is_some()) else {
             return std::future::pending().await;
-        }
+        };
         loop {
-            rate_limit.share(self.ledger.sharing());
+            rate_limit.share(sharing.runners());
             tokio::time::sleep(BETWEEN_COUNTS).await;
         }
     }

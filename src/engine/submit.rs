@@ -21,7 +21,7 @@ use super::spend_guard::SpendGuard;
 use super::stop::StopReason;
 use super::trust::{Permit, Trust};
 use crate::domain::{Account, AttemptId, Job, JobId, NoticeCode, SendBy, ServiceError, TaskNames, with_causes};
-use crate::ledger::{Approval, Event, HeldBatch, Intent, LedgerError, RunLimit, SpendLimit};
+use crate::ledger::{Approval, Event, Intent, LedgerError, LockedBatch, RunLimit, SpendLimit};
 use crate::service::{Submission, VideoService};
 
 /// How often a submission is tried of which not a byte was sent, before a service that never answered in this run counts
@@ -35,7 +35,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 const UNSAID_WAIT: Duration = Duration::from_secs(5);
 
 /// Everything that a submission needs.
-pub(super) struct Submitter<'e, S, L> {
+pub(super) struct Submitter<'e, S> {
     /// What it shares with polls.
     pub gateway: &'e Gateway<'e, S>,
     /// The places at the service.
@@ -51,7 +51,7 @@ pub(super) struct Submitter<'e, S, L> {
     /// The approved plan that all of it is a part of.
     pub approval: Option<&'e Approval>,
     /// The ledger.
-    pub ledger: &'e L,
+    pub ledger: &'e LockedBatch,
     /// What may be spent.
     pub spend_guard: &'e SpendGuard,
     /// For how long the service may take nothing at all before it counts as out of reach.
@@ -72,7 +72,7 @@ pub(super) enum Submitted {
     Doubt,
 }
 
-impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
+impl<S: VideoService> Submitter<'_, S> {
     /// Submits a job at most once, in a slot that a task then occupies.
     pub(super) async fn submit(&self, job: &Job, known: Known, slot: &mut Slot<'_>) -> Submitted {
         self.try_until_answered(job, known, slot, false).await
@@ -121,7 +121,7 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
             }
             let attempt = match self.ledger.intend(self.intent(job, known)).await {
                 Ok(attempt) => attempt,
-                Err(LedgerError::Later(wait)) => {
+                Err(LedgerError::Deferred(wait)) => {
                     drop(permit);
                     turn.is_over();
                     if self.gateway.stop.unless_stopping(tokio::time::sleep(wait)).await.is_none() {
@@ -139,7 +139,7 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
                 self.write(attempt, Event::Withdrawn).await;
                 return Submitted::Nothing;
             }
-            let send_by = self.ledger.send_by(attempt);
+            let send_by = self.ledger.sharing().map(|sharing| sharing.send_by(attempt));
             // That says nothing about the service.
             if send_by.is_some_and(SendBy::is_over) {
                 drop(permit);
@@ -220,7 +220,9 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
     /// What the service says of a wait is meant for all runners of the account.
     async fn let_others_wait(&self, wait: Option<Duration>) {
         let Some(wait) = wait.filter(|wait| *wait <= self.give_up_after) else { return };
-        if let Err(error) = self.ledger.pause(self.account, wait).await {
+        if let Some(sharing) = self.ledger.sharing()
+            && let Err(error) = sharing.pause(self.account, wait).await
+        {
             self.ledger_failed(&error);
         }
     }
@@ -265,7 +267,7 @@ impl<S: VideoService, L: HeldBatch> Submitter<'_, S, L> {
     fn not_intended(&self, error: &LedgerError) {
         match error {
             // Runners of one batch share its jobs.
-            LedgerError::Claimed(_) if self.ledger.is_shared() => {}
+            LedgerError::Claimed(_) if self.ledger.sharing().is_some() => {}
             // Another run is at this job, or was; what it does is in the ledger.
             LedgerError::Claimed(_) | LedgerError::Approved(_) => {
                 (self.gateway.tell)(RunEvent::Warned { code: NoticeCode::JobClaimed, message: error.to_string() });

@@ -111,13 +111,13 @@ pub enum LedgerError {
     /// There is no place at the service now, or it asked to wait, or something else has to be written first; nothing was written. It may be
     /// asked again after this long.
     #[error("submission deferred")]
-    Later(Duration),
+    Deferred(Duration),
     /// Purchases are frozen; nothing was written.
     #[error(transparent)]
     Frozen(Freeze),
     /// This runner stood still, and others went on without it; nothing was written.
     #[error("this runner's lease expired, and other runners took over; its purchases are in the ledger")]
-    DeclaredDead,
+    LeaseExpired,
     /// Others buy of this batch by another plan; nothing was written.
     #[error("another runner runs this batch with another plan: {differences}")]
     OtherPlan {
@@ -140,7 +140,7 @@ pub enum LedgerError {
     },
     /// Another runner asks about the task; nothing was written.
     #[error("the task of `{job}` is assigned to live runner {runner}")]
-    LookedAfter {
+    AssignedElsewhere {
         /// The job.
         job: String,
         /// The runner.
@@ -166,11 +166,11 @@ impl LedgerError {
             Self::OtherPlan { .. } => RefusalCode::OtherPlan,
             Self::OtherAccount { .. } => RefusalCode::OtherAccount,
             Self::SenderMayLive { .. } => RefusalCode::RunnerMayLive,
-            Self::LookedAfter { .. } => RefusalCode::TaskAssigned,
+            Self::AssignedElsewhere { .. } => RefusalCode::TaskAssigned,
             Self::Unavailable(_) => RefusalCode::LedgerUnavailable,
             Self::Store(_) | Self::RolledBack | Self::Closed => RefusalCode::NotWritable,
             Self::TaskTaken { .. } => RefusalCode::TaskTaken,
-            Self::Claimed(_) | Self::Approved(_) | Self::Illegal(_) | Self::Later(_) | Self::DeclaredDead => {
+            Self::Claimed(_) | Self::Approved(_) | Self::Illegal(_) | Self::Deferred(_) | Self::LeaseExpired => {
                 RefusalCode::LedgerRefuses
             }
         }

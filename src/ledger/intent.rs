@@ -113,4 +113,9 @@ impl SpendLimit {
     pub(super) fn is_about(&self, labels: &Labels) -> bool {
         self.label.as_ref().is_none_or(|label| label.is_among(labels))
     }
+
+    /// Identifies the sum that it is checked against.
+    pub(super) fn key(&self) -> (Option<Label>, i64) {
+        (self.label.clone(), self.since.as_microsecond())
+    }
 }

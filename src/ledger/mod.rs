@@ -1,77 +1,75 @@
-//! The truth about what was bought. Reports are views of it.
+//! The durable record of attempts. Reports are views of it.
 //!
-//! # What it promises
+//! # Guarantees
 //!
-//! An intent to submit is durable before the first byte of the request leaves, and a task id is durable before the
-//! first poll of the task. If the intent can't be written, nothing is sent. SQLite in WAL mode with
-//! `synchronous=FULL` makes a commit survive the loss of power, not only of the process.
+//! - An intent is durable before the first byte of its request leaves. If it can't be written, nothing is sent.
+//! - A task ID is durable before the task is polled, and before the next intent.
+//! - Every rule exists once, in [`rules`], whatever store keeps the attempts.
 //!
 //! # The crash argument
 //!
-//! One attempt passes these instants. Wherever the process, the machine or the disk dies, the next start finds the
-//! attempt in the state of the last commit, and concludes:
+//! Wherever the process, the machine, or the disk dies, the next run finds the attempt as the last commit left it:
 //!
-//! | it dies | the ledger says | the next start concludes |
+//! | it dies | state in the ledger | the next run |
 //! |---|---|---|
-//! | before the intent is committed | nothing | nothing was sent: the job is due |
-//! | after the intent, before the request leaves | intended | **in doubt**: it can't be told from the next line |
-//! | after the request leaves, before the answer is committed | intended | **in doubt**: it may have been charged |
-//! | while the service asks to wait | void | nothing was bought: due again; the next request has its own intent |
-//! | after a task id is committed | queued | the task is at the service: polled on |
+//! | before the intent is committed | none | nothing was sent: the job is due |
+//! | after the intent, before the request leaves | intended | **in doubt**: it looks like the next line |
+//! | after the request leaves, before the response is committed | intended | **in doubt**: it may have been charged |
+//! | while the service asks to wait | void | nothing was bought: due again, with a new intent for each request |
+//! | after a task ID is committed | queued | polls the task |
 //! | after a refusal is committed | rejected or void | no task exists: due again |
-//! | after the final word arrived, before it is committed | queued or in progress | polled again, same answer |
-//! | after the final word is committed | completed or failed | nothing is due |
-//! | while a video is fetched | completed, without a file | the video is fetched, from where its part ends |
-//! | while the ledger is first made | nothing, beside a hidden file | a new one is made: nothing was sent before it had its name |
-//! | after a video got its name, before that is committed | completed, without a file | fetched again, found to be there, and written down |
+//! | after the final response, before it is committed | queued or in progress | polls again, and gets the same response |
+//! | after the final response is committed | completed or failed | nothing is due |
+//! | while a video is downloaded | completed, without a file | resumes the download |
+//! | while the ledger is created | none, beside a hidden file | creates it: nothing was sent before it had its name |
+//! | after a video got its name, before that is committed | completed, without a file | finds the video, and records it |
 //!
-//! The conclusion of lines two and three is drawn where a batch is taken ([`Ledger::hold`]), and nowhere else: an intent that is
-//! found there has nobody left who waits for its answer. Where a second runner got in all the same, as on some network file
-//! systems, the store refuses a second open attempt of a job.
+//! [`Ledger::lock`] puts intents without a response in doubt, and nothing else does: no run waits for their response any more. Where a second
+//! run gets in all the same, as on some network file systems, the rules refuse a second open attempt of a job.
 //!
-//! A disk that is full is the same argument without a crash: an intent that can't be written is not sent, an id that
-//! can't be written is told to the person, and submitting stops.
+//! A full disk is the same argument without a crash: an intent that can't be written is not sent, a task ID that can't be written is shown,
+//! and submitting stops.
 //!
-//! # One door
+//! # Modules
 //!
-//! Whoever reads asks a [`Ledger`], in the words of the domain. Whoever buys needs a [`HeldBatch`], a value that exists only
-//! while the batch is held: it alone can write an [`Intent`], and to hold a batch is to conclude what a crash left of it. No path, no
-//! SQL and no type of a store crosses this door: there is one in a file of this machine, and one that machines share.
-//! What every store has to keep is a suite of tests against that door alone.
+//! [`any`] is the way in: a [`Ledger`] for reads, in any store. A [`LockedBatch`] is the right to buy; [`writing`] sends what it records to the
+//! one writer of a store. [`sqlite`] is the store in a file of this machine, [`postgres`] the store that several machines share, and [`memory`] the model
+//! that tests run on. A store knows its medium and no rule.
 //!
-//! # The rooms inside
-//!
-//! [`interface`] is the door; [`intent`], [`views`], [`owner`], [`sharing`] and [`error`] are what goes through it. [`mod@event`] is the life of an attempt as
-//! a pure state machine, [`stored`] an attempt as a row, [`mod@transfer`] a whole ledger on its way. [`sqlite`] is the store in a file of this machine, [`postgres`] the one
-//! in a database, [`any`] either of them. [`mod@times`] says how long runners wait for one another, [`mod@crash`] holds the places at which the tests kill.
+//! [`mod@event`] is the life of an attempt as a state machine, [`row`] an attempt in a store. [`intent`], [`views`], [`limits`], [`sharing`], and [`error`] are
+//! what goes in and out, [`mod@transfer`] a whole ledger. [`mod@times`] has the times that runners wait for each other, [`mod@crash`] the places where tests kill.
 
 mod any;
 mod crash;
 mod error;
 mod event;
 mod intent;
-mod interface;
-mod owner;
+mod kind;
+mod limits;
+mod memory;
 mod postgres;
+mod row;
+mod rules;
 mod sharing;
 mod sqlite;
-mod stored;
 #[cfg(test)]
 mod suite;
 mod times;
 mod transfer;
 mod views;
+mod writing;
 
-pub use any::{AnyBatch, AnyLedger, BackupError};
+pub use any::Ledger;
 pub use error::{HoldError, LedgerError, Unavailable};
 pub(crate) use event::GIVEN_UP;
 pub use event::{Event, IllegalEvent};
 pub use intent::{Approval, Intent, RunLimit, SpendLimit};
-pub use interface::{HeldBatch, Ledger};
-pub use owner::{LedgerLimit, Span};
-pub use postgres::{AddressError, PostgresAddress, PostgresBatch, PostgresLedger};
-pub use sharing::{Joining, Others, this_machine};
+pub use limits::{LedgerLimit, Span};
+pub use memory::MemoryLedger;
+pub use postgres::{AddressError, PostgresAddress, PostgresLedger};
+pub use sharing::{Joining, OtherRunners, this_machine};
 pub(crate) use sqlite::OWN_FOLDER;
-pub use sqlite::{CheckError, Contents, SqliteBatch, SqliteLedger};
-pub use transfer::CopyError;
+pub use sqlite::SqliteLedger;
+pub use transfer::{Contents, CopyError};
 pub use views::{BoughtElsewhere, OpenElsewhere, Spending};
+pub use writing::{LockedBatch, Sharing};

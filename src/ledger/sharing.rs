@@ -1,6 +1,12 @@
 //! What runners that share a ledger say to one another.
 
-use crate::domain::{Account, Digest};
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicU32;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::domain::{Account, AttemptId, Digest, SendBy};
 
 /// A plan that a runner begins to buy by, so that all runners of a batch buy by the same.
 #[derive(Clone, Debug)]
@@ -19,13 +25,26 @@ pub struct Joining {
 
 /// What the other runners have of a batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Others {
+pub struct OtherRunners {
     /// How many of them live.
     pub alive: u32,
     /// Tasks that they look after, and intents whose answer they wait for.
-    pub theirs: u32,
+    pub assigned: u32,
     /// Tasks without a live runner: active ones, and completed ones whose video was never downloaded if that was asked.
     pub orphans: u32,
+}
+
+/// What the store and its locked batches both know.
+#[derive(Debug, Default)]
+pub(super) struct SharedState {
+    /// Cancelled once the run is to end: a database that can't be reached is waited for only seconds.
+    pub(super) hurry: CancellationToken,
+    /// How many runners live, this one included.
+    pub(super) alive: AtomicU32,
+    /// Jobs that other runners took of each batch, as far as this one has seen, each with their newest attempt.
+    pub(super) taken: Mutex<HashMap<usize, HashMap<String, AttemptId>>>,
+    /// Until when the submissions of new intents may leave.
+    pub(super) send_by: Mutex<HashMap<AttemptId, SendBy>>,
 }
 
 /// The name of this machine, for people: `SHOTLIST_MACHINE`, or what the system calls it.

@@ -2,7 +2,7 @@
 //!
 //! No purchase is safe only because of them. They decide how soon the work of a runner that died goes on elsewhere, from when on a person is believed who says
 //! that a submission never arrived, and how long all wait after a change of server. Tests shorten all of
-//! them by one factor, `SHOTLIST_HASTE`, which release builds do not know.
+//! them by one factor, `SHOTLIST_TIME_SCALE`, which release builds do not know.
 
 use std::time::Duration;
 
@@ -34,8 +34,8 @@ pub(super) struct Times {
 impl Times {
     /// What holds for everybody.
     pub(super) fn usual() -> Self {
-        let haste = haste();
-        let after = |time: Duration| time.div_f64(haste);
+        let time_scale = time_scale();
+        let after = |time: Duration| time.div_f64(time_scale);
         Self {
             beat: after(Duration::from_secs(5)),
             dead: after(Duration::from_mins(1)),
@@ -52,12 +52,12 @@ impl Times {
 
 /// How many times shorter a test wants them.
 #[cfg(debug_assertions)]
-fn haste() -> f64 {
-    let haste = std::env::var("SHOTLIST_HASTE").ok().and_then(|haste| haste.parse().ok());
-    haste.filter(|haste: &f64| (1.0..=1000.0).contains(haste)).unwrap_or(1.0)
+fn time_scale() -> f64 {
+    let time_scale = std::env::var("SHOTLIST_TIME_SCALE").ok().and_then(|time_scale| time_scale.parse().ok());
+    time_scale.filter(|time_scale: &f64| (1.0..=1000.0).contains(time_scale)).unwrap_or(1.0)
 }
 
 #[cfg(not(debug_assertions))]
-fn haste() -> f64 {
+fn time_scale() -> f64 {
     1.0
 }

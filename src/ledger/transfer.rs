@@ -1,9 +1,10 @@
 //! All of a ledger, on its way from one store into another: whole or not at all.
 
-use super::owner::LedgerLimit;
-use super::stored::Stored;
-use super::{Contents, HoldError, Unavailable};
-use crate::domain::{AttemptState, BatchKey, Usd};
+use std::path::PathBuf;
+
+use super::limits::LedgerLimit;
+use super::{HoldError, Unavailable};
+use crate::domain::{Attempt, BatchKey, Charge, Usd};
 
 /// Everything that a ledger knows. Attempts and jobs name their batch by its place in the list.
 pub(super) struct Books {
@@ -11,7 +12,7 @@ pub(super) struct Books {
     pub(super) frozen: Option<String>,
     /// Each with its unfinished retake, as JSON.
     pub(super) batches: Vec<(BatchKey, Option<String>)>,
-    pub(super) attempts: Vec<(usize, Stored)>,
+    pub(super) attempts: Vec<(usize, Attempt)>,
     /// Why jobs were not sent: the batch, the job, the reason, and when, in microseconds.
     pub(super) unsent: Vec<(usize, String, String, i64)>,
     /// Addresses of pictures: the SHA-256, the command, the address, and when, in microseconds.
@@ -19,39 +20,68 @@ pub(super) struct Books {
     pub(super) limits: Vec<LedgerLimit>,
 }
 
-/// Why a ledger could not be carried into another. The other one is as it was.
+/// What a ledger contains.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Contents {
+    /// Batches.
+    pub batches: u32,
+    /// Attempts.
+    pub attempts: u32,
+    /// The price of all attempts that may have been charged.
+    pub price: Usd,
+}
+
+/// Why a ledger can't be verified or copied. Nothing was written.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
-    /// One of the two can't be used.
+    /// A ledger can't be used.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
-    /// A run is at the one that is read.
+    /// A run uses the ledger to copy.
     #[error("a run uses the ledger to copy: {0}")]
     Busy(String),
-    /// The one that is read is damaged.
-    #[error("{0}")]
-    Damaged(String),
-    /// There is nothing to read.
+    /// The ledger to read is damaged.
+    #[error("ledger `{ledger}` is damaged: {what}")]
+    Damaged {
+        /// The ledger.
+        ledger: String,
+        /// What was found.
+        what: String,
+    },
+    /// There is no ledger to read.
     #[error("found no ledger at `{0}`")]
     Missing(String),
-    /// The one that is to be written has attempts already.
+    /// The ledger to write has contents already.
     #[error("ledger `{0}` must be empty")]
     NotEmpty(String),
+    /// The copy can't be written.
+    #[error("can't write the copy `{}`", path.display())]
+    NotWritable {
+        /// The copy.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
 }
 
 impl CopyError {
-    /// How to mend it.
+    /// What to do.
     #[must_use]
     pub fn help(&self) -> &'static str {
         match self {
             Self::Unavailable(error) => error.help(),
-            Self::Damaged(_) => "restore a copy that `shotlist ledger check` finds whole",
+            Self::Damaged { .. } => BRING_BACK,
             Self::Busy(_) => "wait for that run to end; the copy would lack its purchases",
-            Self::Missing(_) => "name an existing ledger; it is in `.shotlist` beside the manifest",
+            Self::Missing(_) => "name the ledger with `--ledger`; it is in `.shotlist` beside the manifest",
             Self::NotEmpty(_) => "name a new file, or a database without a ledger",
+            Self::NotWritable { .. } => "name a new file in a writable directory, on a disk with space",
         }
     }
 }
+
+/// What to do with a ledger that is damaged.
+pub(super) const BRING_BACK: &str =
+    "restore a copy that `shotlist ledger check` finds whole; without its ledger, shotlist can't know what is paid for";
 
 impl From<HoldError> for CopyError {
     fn from(error: HoldError) -> Self {
@@ -66,14 +96,11 @@ impl Books {
     /// What it holds, in numbers.
     pub(super) fn contents(&self) -> Contents {
         let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
-        let is_spent = |row: &&Stored| {
-            !AttemptState::named(&row.state).is_some_and(AttemptState::is_free) && row.billed.as_deref() != Some("none")
-        };
-        let spent = self.attempts.iter().map(|(_, row)| row).filter(is_spent);
+        let spent = self.attempts.iter().map(|(_, attempt)| attempt).filter(|attempt| attempt.charge() != Charge::None);
         Contents {
             batches: count(self.batches.len()),
             attempts: count(self.attempts.len()),
-            price: spent.map(|row| Usd::from_micros(row.price_micros)).sum(),
+            price: spent.map(|attempt| attempt.price).sum(),
         }
     }
 }

@@ -1,11 +1,12 @@
 //! What a ledger says of batches other than the one that is run.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use jiff::Timestamp;
 
-use crate::domain::{Attempt, BatchKey, Charge, Fingerprint, Labels, Usd};
+use crate::domain::{Attempt, AttemptId, AttemptState, BatchKey, Charge, Fingerprint, Labels, Usd};
 
 /// Attempts of a quarter of an hour that count alike in the books.
 #[derive(Clone, Debug)]
@@ -78,4 +79,43 @@ pub struct OpenElsewhere {
     pub at_risk: Usd,
     /// Videos for which the program of `--exec` failed, or was to be started and was not.
     pub unexecuted: u32,
+}
+
+impl OpenElsewhere {
+    /// Sums up unfinished attempts, oldest first: batches with active tasks first, and of each kind the newest batch first.
+    pub(super) fn of(unfinished: Vec<(BatchKey, Attempt)>) -> Vec<Self> {
+        let mut batches: Vec<(AttemptId, Self)> = Vec::new();
+        for (key, attempt) in unfinished {
+            let place = batches.iter().position(|(_, open)| open.batch == key).unwrap_or_else(|| {
+                batches.push((attempt.id, Self::none(key)));
+                batches.len() - 1
+            });
+            let (newest, open) = &mut batches[place];
+            *newest = attempt.id;
+            open.add(&attempt);
+        }
+        batches.sort_by_key(|(newest, open)| Reverse((open.outstanding + open.unanswered > 0, *newest)));
+        batches.into_iter().map(|(_, open)| open).collect()
+    }
+
+    fn none(batch: BatchKey) -> Self {
+        let at_risk = Usd::ZERO;
+        Self { batch, outstanding: 0, doubtful: 0, unanswered: 0, unfetched: 0, at_risk, unexecuted: 0 }
+    }
+
+    fn add(&mut self, attempt: &Attempt) {
+        match attempt.state {
+            AttemptState::Queued | AttemptState::InProgress => self.outstanding += 1,
+            AttemptState::Intended => self.unanswered += 1,
+            AttemptState::InDoubt => {
+                self.doubtful += 1;
+                self.at_risk += attempt.price;
+            }
+            AttemptState::Completed => {
+                self.unfetched += u32::from(attempt.needs_download());
+                self.unexecuted += u32::from(attempt.has_failed_command());
+            }
+            AttemptState::Void | AttemptState::Rejected | AttemptState::Failed => {}
+        }
+    }
 }

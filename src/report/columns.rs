@@ -51,7 +51,7 @@ pub(super) const COLUMNS: [Column; 27] = [
     column("batch", Kind::Text, |row| row.batch.as_str().into()),
     column("model", Kind::Text, |row| row.model.as_str().into()).wide(20.0),
     column("state", Kind::Text, |row| row.state.name().into()),
-    column("charge", Kind::Text, |row| charge_name(row).into()),
+    column("charge", Kind::Text, |row| row.charge.name().into()),
     column("cost_usd", Kind::Money, |row| shown(row.cost_usd)),
     column("task_id", Kind::Text, |row| text(row.task_id.as_deref())).wide(24.0),
     column("video_url", Kind::Text, |row| text(row.video_url.as_deref())),
@@ -90,12 +90,4 @@ fn text(value: Option<&str>) -> Cow<'_, str> {
 
 fn shown(value: Option<impl ToString>) -> Cow<'static, str> {
     value.map(|value| value.to_string().into()).unwrap_or_default()
-}
-
-fn charge_name(row: &Row) -> &'static str {
-    match row.charge {
-        crate::domain::Charge::None => "none",
-        crate::domain::Charge::Charged => "charged",
-        crate::domain::Charge::Unknown => "unknown",
-    }
 }

@@ -1,4 +1,4 @@
-//! What an earlier report says was bought: a witness for the day on which its ledger is not there.
+//! What an earlier report says was bought: evidence for the day on which its ledger is not there.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read as _};

@@ -21,7 +21,7 @@ use super::unreported;
 use crate::domain::{
     Account, Attempt, AttemptId, AttemptState, BatchKey, History, Inputs, Job, JobId, NoticeCode, Request, Spec,
 };
-use crate::ledger::{HeldBatch as _, HoldError, Ledger, OpenElsewhere};
+use crate::ledger::{HoldError, LockedBatch, OpenElsewhere};
 use crate::plan::{OtherFolder, Plan, PlanInput, Retakes};
 use crate::report::{Writer, earlier_jobs};
 
@@ -31,9 +31,9 @@ const MOST: usize = 32;
 const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
 
 /// Another batch that this run looks after.
-pub(super) struct Elsewhere<H> {
+pub(super) struct Elsewhere {
     key: BatchKey,
-    held: H,
+    held: LockedBatch,
     jobs: Arc<[Arc<Job>]>,
     history: History,
     out: PathBuf,
@@ -41,11 +41,11 @@ pub(super) struct Elsewhere<H> {
 }
 
 /// Takes the batches that have something to collect, and adds it to the plan. One that another run is at is left to it.
-pub(super) async fn take<L: Ledger>(
-    session: &Session<L>,
+pub(super) async fn take(
+    session: &Session,
     plan: &mut Plan,
     open: &[OpenElsewhere],
-) -> Result<Vec<Elsewhere<L::Held>>, Refusal> {
+) -> Result<Vec<Elsewhere>, Refusal> {
     let mut taken = Vec::new();
     if !session.options.collects {
         return Ok(taken);
@@ -65,7 +65,7 @@ pub(super) async fn take<L: Ledger>(
             );
             break;
         }
-        let held = match session.ledger.hold(&key).await {
+        let held = match session.ledger.lock(&key).await {
             Err(HoldError::Busy { batch, .. }) => {
                 tracing::info!(code = NoticeCode::CollectedElsewhere.code(), "another run collects batch `{batch}`");
                 continue;
@@ -85,12 +85,12 @@ pub(super) async fn take<L: Ledger>(
 }
 
 /// Whether each batch has a folder of its own.
-fn is_usual<L: Ledger>(session: &Session<L>) -> bool {
+fn is_usual(session: &Session) -> bool {
     session.options.home.out(&session.manifest.key).is_ok_and(|usual| usual == session.options.out)
 }
 
 /// Batches that a run looked after which died before it wrote their reports.
-fn unreported<L: Ledger>(session: &Session<L>) -> Result<Vec<BatchKey>, Refusal> {
+fn unreported(session: &Session) -> Result<Vec<BatchKey>, Refusal> {
     if !is_usual(session) {
         return Ok(Vec::new());
     }
@@ -100,24 +100,24 @@ fn unreported<L: Ledger>(session: &Session<L>) -> Result<Vec<BatchKey>, Refusal>
 }
 
 /// Notes that their reports are to be written anew, whatever happens to this run.
-pub(super) fn mark<H>(others: &[Elsewhere<H>]) -> Result<(), Refusal> {
+pub(super) fn mark(others: &[Elsewhere]) -> Result<(), Refusal> {
     let mut own = others.iter().filter(|other| !other.folder.is_shared);
     let marked = own.try_for_each(|other| unreported::mark(&other.out, &other.key.batch));
     marked.map_err(|error| Refusal::Files(Box::new(error)))
 }
 
-fn home<L: Ledger>(session: &Session<L>, key: &BatchKey) -> Result<PathBuf, Refusal> {
+fn home(session: &Session, key: &BatchKey) -> Result<PathBuf, Refusal> {
     session.options.home.out(key).map_err(|error| Refusal::Files(Box::new(error)))
 }
 
-impl<H> Elsewhere<H> {
+impl Elsewhere {
     /// What it is, where its videos are, and what is known of it.
     pub(super) fn known(&self) -> (&BatchKey, &Path, &History) {
         (&self.key, &self.out, &self.history)
     }
 
     /// What is known of the batch, as a plan. Videos that were fetched once and are gone were not wanted.
-    fn plan<L: Ledger>(&self, session: &Session<L>) -> Plan {
+    fn plan(&self, session: &Session) -> Plan {
         let ids: HashSet<&JobId> = self.jobs.iter().map(|job| &job.id).collect();
         let is_here = |_: &_, _: &_| true;
         let input = PlanInput {
@@ -142,7 +142,7 @@ impl<H> Elsewhere<H> {
 }
 
 /// Leaves the tasks of another account alone: it would be told that they do not exist.
-pub(super) fn leave_foreign<H>(others: &[Elsewhere<H>], plan: &mut Plan, connection: &Connection) {
+pub(super) fn leave_foreign(others: &[Elsewhere], plan: &mut Plan, connection: &Connection) {
     let theirs: HashSet<AttemptId> =
         others.iter().flat_map(|other| other.history.attempts()).map(|attempt| attempt.id).collect();
     let before = plan.collect.len();
@@ -160,28 +160,28 @@ pub(super) fn leave_foreign<H>(others: &[Elsewhere<H>], plan: &mut Plan, connect
 }
 
 /// Says that their tasks belong to this account, after a key was changed.
-pub(super) async fn adopt<L: Ledger>(others: &[Elsewhere<L::Held>], account: &Account) -> Result<(), Refusal> {
+pub(super) async fn adopt(others: &[Elsewhere], account: &Account) -> Result<(), Refusal> {
     for other in others {
-        other.held.adopt(account).await?;
+        other.held.reassign(account).await?;
     }
     Ok(())
 }
 
 /// The batches that are still held, and what came of those that were given back.
-pub(super) struct Others<H> {
-    held: Vec<Elsewhere<H>>,
+pub(super) struct Others {
+    held: Vec<Elsewhere>,
     collected: Vec<Collected>,
 }
 
-impl<H> Others<H> {
-    pub(super) fn new(held: Vec<Elsewhere<H>>) -> Mutex<Self> {
+impl Others {
+    pub(super) fn new(held: Vec<Elsewhere>) -> Mutex<Self> {
         Mutex::new(Self { held, collected: Vec::new() })
     }
 }
 
 /// Gives each of them back as soon as nothing of it is under way any more, so that a run of its own need not wait for this one. Never
 /// returns.
-pub(super) async fn give_back<L: Ledger>(session: &Session<L>, others: &Mutex<Others<L::Held>>) -> Infallible {
+pub(super) async fn give_back(session: &Session, others: &Mutex<Others>) -> Infallible {
     // A program may be at work for a video of one: a run of its own would start it a second time.
     if session.options.exec.is_some() {
         return std::future::pending().await;
@@ -204,7 +204,7 @@ pub(super) async fn give_back<L: Ledger>(session: &Session<L>, others: &Mutex<Ot
 }
 
 /// Whether nothing of a batch is at the service or on its way to this machine. What can't be read is looked at again.
-async fn is_done<L: Ledger>(session: &Session<L>, other: &Elsewhere<L::Held>) -> bool {
+async fn is_done(session: &Session, other: &Elsewhere) -> bool {
     let is_open = |attempt: &Attempt| {
         let is_unfetched = attempt.state == AttemptState::Completed && attempt.file.is_none();
         attempt.state.is_outstanding() || (is_unfetched && session.options.downloads)
@@ -213,7 +213,7 @@ async fn is_done<L: Ledger>(session: &Session<L>, other: &Elsewhere<L::Held>) ->
 }
 
 /// Writes the reports of those that are left, and gives them back, too.
-pub(super) async fn report<L: Ledger>(session: &Session<L>, others: Mutex<Others<L::Held>>) -> Vec<Collected> {
+pub(super) async fn report(session: &Session, others: Mutex<Others>) -> Vec<Collected> {
     let Others { held, mut collected } = others.into_inner();
     for other in held {
         let reported = report_one(session, &other).await;
@@ -222,7 +222,7 @@ pub(super) async fn report<L: Ledger>(session: &Session<L>, others: Mutex<Others
     collected
 }
 
-async fn report_one<L: Ledger>(session: &Session<L>, other: &Elsewhere<L::Held>) -> Result<super::Reported, Refusal> {
+async fn report_one(session: &Session, other: &Elsewhere) -> Result<super::Reported, Refusal> {
     // A folder that is shared holds the reports of this run.
     let writer = if other.folder.is_shared { Writer::new(Vec::new()) } else { Writer::usual(&other.out) };
     writer.check()?;
@@ -247,7 +247,7 @@ async fn report_one<L: Ledger>(session: &Session<L>, other: &Elsewhere<L::Held>)
 
 /// The jobs of a batch as they were bought, in the order of today's manifest, and behind them those that it does not have any more. A
 /// job that was never submitted is among them if the batch's report has it.
-fn jobs<L: Ledger>(session: &Session<L>, key: &BatchKey, history: &History, out: &Path) -> Vec<Arc<Job>> {
+fn jobs(session: &Session, key: &BatchKey, history: &History, out: &Path) -> Vec<Arc<Job>> {
     let mut bought: HashMap<&JobId, &Attempt> = HashMap::new();
     for attempt in history.attempts() {
         bought.insert(&attempt.job, attempt);

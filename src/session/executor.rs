@@ -28,7 +28,7 @@ use crate::download::{holds, is_whole};
 use crate::engine::{FetchedVideo, RunEvent, Stop, StopReason};
 use crate::files::on_a_thread;
 use crate::hooks::{Program, Video};
-use crate::ledger::{Event, HeldBatch};
+use crate::ledger::{Event, LockedBatch};
 use crate::plan::{Action, Plan};
 
 /// The most that run at once.
@@ -152,12 +152,12 @@ fn may_have_a_video(attempt: &Attempt) -> bool {
 }
 
 /// Starts the program.
-pub(super) struct Executor<'r, H> {
+pub(super) struct Executor<'r> {
     pub(super) program: &'r Program,
     /// Whether the videos are the simulator's.
     pub(super) is_simulated: bool,
     /// The ledger.
-    pub(super) ledger: &'r H,
+    pub(super) ledger: &'r LockedBatch,
     pub(super) stop: &'r Stop,
     pub(super) tell: &'r (dyn Fn(RunEvent) + Sync),
 }
@@ -171,7 +171,7 @@ struct Tally {
     is_over: AtomicBool,
 }
 
-impl<H: HeldBatch> Executor<'_, H> {
+impl Executor<'_> {
     /// Does what waits and what comes, until nothing comes any more. Once the run is left, what runs is waited for, for a while, and no
     /// other is started. Gives for how many videos the program failed, or was given up.
     pub(super) async fn run(&self, mut executions: Executions, coming: UnboundedReceiver<FetchedVideo>) -> usize {

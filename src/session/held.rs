@@ -5,21 +5,21 @@ use super::planning::{open_elsewhere, plan_against};
 use super::refusal::Refusal;
 use super::start::Session;
 use crate::domain::History;
-use crate::ledger::{HeldBatch as _, Ledger};
+use crate::ledger::LockedBatch;
 use crate::plan::Plan;
 
 /// A batch that no other runner is at.
-pub struct Held<'s, L: Ledger> {
-    pub(super) session: &'s Session<L>,
-    pub(super) batch: L::Held,
+pub struct Held<'s> {
+    pub(super) session: &'s Session,
+    pub(super) batch: LockedBatch,
     pub(super) plan: Plan,
     pub(super) history: History,
-    pub(super) others: Vec<Elsewhere<L::Held>>,
+    pub(super) others: Vec<Elsewhere>,
 }
 
-impl<L: Ledger> Session<L> {
+impl Session {
     /// Takes the batch, so that nobody else runs it, and plans anew.
-    pub async fn hold(&self) -> Result<Held<'_, L>, Refusal> {
+    pub async fn hold(&self) -> Result<Held<'_>, Refusal> {
         self.check_reports()?;
         self.check_outputs()?;
         let (home, ledger) = (self.options.home.is_simulated(), self.ledger.is_simulated());
@@ -28,7 +28,7 @@ impl<L: Ledger> Session<L> {
             return Err(Refusal::OtherKind { ledger_is_simulated: ledger });
         }
         let key = &self.manifest.key;
-        let batch = self.ledger.hold(key).await?;
+        let batch = self.ledger.lock(key).await?;
         // What counts is what the ledger says now that nobody else can change it.
         let history = self.history().await?;
         let mut plan = plan_against(self, &history).await?;
@@ -41,8 +41,9 @@ impl<L: Ledger> Session<L> {
     }
 }
 
-impl<L: Ledger> Held<'_, L> {
+impl Held<'_> {
     /// What the run will do.
+    #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
@@ -80,7 +81,8 @@ impl<L: Ledger> Held<'_, L> {
     }
 
     /// How many jobs are in doubt because an earlier run ended between sending and the answer.
-    pub fn concluded(&self) -> usize {
-        self.batch.concluded()
+    #[must_use]
+    pub fn recovered(&self) -> usize {
+        self.batch.recovered()
     }
 }

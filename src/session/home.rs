@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::domain::BatchKey;
 use crate::files::no_links_below;
-use crate::ledger::{OWN_FOLDER, SqliteLedger};
+use crate::ledger::{Ledger, OWN_FOLDER};
 use crate::manifest::home;
 
 /// A manifest's own folder, as far as real purchases or rehearsals go. The simulator has a ledger and a folder of its own: what
@@ -62,10 +62,10 @@ impl Home {
     }
 
     /// The ledger. Nothing on the way may be a link.
-    pub fn ledger(&self) -> Result<SqliteLedger, ThroughALink> {
+    pub fn ledger(&self) -> Result<Ledger, ThroughALink> {
         let name = if self.is_simulated { "sandbox.db" } else { "ledger.db" };
         let path = self.without_links("the ledger", "--ledger", self.folder.join(OWN_FOLDER).join(name))?;
-        Ok(if self.is_simulated { SqliteLedger::simulated(path) } else { SqliteLedger::real(path) })
+        Ok(if self.is_simulated { Ledger::of_simulator_in_file(path) } else { Ledger::in_file(path) })
     }
 
     /// The folder for the reports and the videos of a batch. Nothing on the way may be a link.

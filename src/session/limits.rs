@@ -2,7 +2,7 @@
 
 use super::start::Session;
 use crate::domain::{Label, Usd};
-use crate::ledger::{Ledger, RunLimit, SpendLimit, Unavailable};
+use crate::ledger::{RunLimit, SpendLimit, Unavailable};
 use crate::manifest::{Budget, SpanBudget};
 use crate::plan::Limit;
 
@@ -14,13 +14,13 @@ pub(super) fn of_the_run(max_cost: Option<Usd>, budget: &Budget) -> Option<Limit
 }
 
 /// The same where several runners buy of one batch: all of them together.
-pub(super) fn of_all_runners<L: Ledger>(session: &Session<L>) -> Option<RunLimit> {
+pub(super) fn of_all_runners(session: &Session) -> Option<RunLimit> {
     let limit = of_the_run(session.options.max_cost, &session.manifest.budget)?;
     Some(RunLimit { name: limit.source, usd: limit.usd })
 }
 
 /// The manifest's limits, as they hold by the ledger's clock: a machine whose own is wrong spends no other day's money.
-pub(super) async fn of_now<L: Ledger>(session: &Session<L>) -> Result<Budget, Unavailable> {
+pub(super) async fn of_now(session: &Session) -> Result<Budget, Unavailable> {
     let budget = session.manifest.budget.clone();
     Ok(if session.ledger.is_shared() { budget.at(session.ledger.now().await?) } else { budget })
 }
@@ -42,9 +42,9 @@ pub(super) fn over_all_batches(budget: &Budget) -> Vec<SpendLimit> {
 }
 
 /// The same limits for the plan, with what is used of them.
-pub(super) async fn with_what_is_used<L: Ledger>(session: &Session<L>) -> Result<Vec<Limit>, Unavailable> {
+pub(super) async fn with_what_is_used(session: &Session) -> Result<Vec<Limit>, Unavailable> {
     let mut limits = Vec::new();
-    let (owners, now) = (session.ledger.owner_limits().await?, session.ledger.now().await?);
+    let (owners, now) = (session.ledger.limits().await?, session.ledger.now().await?);
     let owners = owners.iter().map(|owner| owner.at(now));
     for SpendLimit { name, label, since, usd } in over_all_batches(&of_now(session).await?).into_iter().chain(owners) {
         let used = session.ledger.used_since(since, label.clone()).await?;

@@ -8,10 +8,10 @@ use super::start::Session;
 use super::{limits, purchases};
 use crate::domain::{Attempt, History, JobId, VideoFile};
 use crate::download::is_whole;
-use crate::ledger::{Ledger, OpenElsewhere, this_machine};
+use crate::ledger::{OpenElsewhere, this_machine};
 use crate::plan::{Elsewhere, Plan, PlanInput};
 
-impl<L: Ledger> Session<L> {
+impl Session {
     /// What a run would do by what the ledger says now. Takes no lock, asks nobody, writes nothing.
     pub async fn plan(&self) -> Result<Plan, Refusal> {
         let history = self.history().await?;
@@ -20,7 +20,7 @@ impl<L: Ledger> Session<L> {
 }
 
 /// What is due by this history, what it costs, and what of it seems to have been bought before.
-pub(super) async fn plan_against<L: Ledger>(session: &Session<L>, history: &History) -> Result<Plan, Refusal> {
+pub(super) async fn plan_against(session: &Session, history: &History) -> Result<Plan, Refusal> {
     let Session { manifest, selected, options, .. } = session;
     if manifest.is_ledger_shared && !session.ledger.is_shared() && !session.ledger.is_simulated() {
         return Err(Refusal::PrivateLedger);

@@ -15,11 +15,7 @@ use crate::report::{EarlierJob, earlier_jobs, set_aside};
 
 /// Adds what other batches and earlier reports say of the due jobs. What a person asked to buy again is not looked at, and neither is what
 /// the simulator would make: that costs nothing.
-pub(super) async fn add_repurchases<L: Ledger>(
-    session: &Session<L>,
-    plan: &mut Plan,
-    history: &History,
-) -> Result<(), Unavailable> {
+pub(super) async fn add_repurchases(session: &Session, plan: &mut Plan, history: &History) -> Result<(), Unavailable> {
     if session.ledger.is_simulated() {
         return Ok(());
     }
@@ -107,8 +103,8 @@ fn reported(out: &Path, key: &BatchKey, moves: &[Move], history: &History) -> Ve
 }
 
 /// Sets aside what only the report knows, which is about to be written anew from the ledger.
-pub(super) fn keep_what_only_the_report_knows<L: Ledger>(
-    ledger: &L,
+pub(super) fn keep_what_only_the_report_knows(
+    ledger: &Ledger,
     out: &Path,
     key: &BatchKey,
     moves: &[Move],

@@ -21,22 +21,22 @@ use crate::domain::{Account, History, NoticeCode, with_causes};
 use crate::download::{Downloader, Downloads};
 use crate::engine::{self, Engine, RunEvent, Stop};
 use crate::files::sweep;
-use crate::ledger::{Approval, HeldBatch, Ledger};
+use crate::ledger::{Approval, LockedBatch};
 use crate::manifest::Manifest;
 use crate::plan::Plan;
 
 /// A batch that is held, with a plan within its limits and a service that can do it.
-pub struct Ready<'s, L: Ledger> {
-    held: Held<'s, L>,
+pub struct Ready<'s> {
+    held: Held<'s>,
     service: Option<(Connection, Option<Downloader>)>,
     /// The videos for which a program is started, if one is named.
     executions: Option<Executions>,
 }
 
-impl<'s, L: Ledger> Held<'s, L> {
+impl<'s> Held<'s> {
     /// Refuses what passes a limit, another plan than was approved, and tasks that the service would not know. `connection` may be missing where the plan
     /// needs no service ([`Plan::needs_service`]).
-    pub fn ready(mut self, connection: Option<Connection>) -> Result<Ready<'s, L>, Refusal> {
+    pub fn ready(mut self, connection: Option<Connection>) -> Result<Ready<'s>, Refusal> {
         self.check_limits()?;
         self.check_approval()?;
         self.check_pictures()?;
@@ -58,8 +58,8 @@ impl<'s, L: Ledger> Held<'s, L> {
     }
 }
 
-impl<'s, L: Ledger> Ready<'s, L> {
-    fn new(held: Held<'s, L>, connection: Option<Connection>) -> Result<Self, Refusal> {
+impl<'s> Ready<'s> {
+    fn new(held: Held<'s>, connection: Option<Connection>) -> Result<Self, Refusal> {
         let options = &held.session.options;
         let service = connection.map(|connection| {
             let downloader =
@@ -97,14 +97,25 @@ impl<'s, L: Ledger> Ready<'s, L> {
         stop: &Stop,
         tell: &(dyn Fn(RunEvent) + Sync),
     ) -> Result<Outcome, Refusal> {
+        // Boxed: its state would take room in the future of every caller.
+        Box::pin(self.run_in_order(consent, stop, tell)).await
+    }
+
+    async fn run_in_order(
+        self,
+        consent: &Consent,
+        stop: &Stop,
+        tell: &(dyn Fn(RunEvent) + Sync),
+    ) -> Result<Outcome, Refusal> {
         let Self { held: Held { session, batch, mut plan, history, others, .. }, service, executions } = self;
         if !session.ledger.is_simulated() {
             consent.check(&plan)?;
         }
         if let Some((connection, _)) = &service
+            && let Some(sharing) = batch.sharing()
             && plan.jobs.iter().any(|planned| planned.action.buys())
         {
-            batch.join(together::joining(session, connection)).await?;
+            sharing.join(together::joining(session, connection)).await?;
         }
         if !session.manifest.moves.is_empty() {
             batch.move_jobs(&session.manifest.moves).await?;
@@ -119,7 +130,7 @@ impl<'s, L: Ledger> Ready<'s, L> {
         session.options.reports.paths().filter_map(Path::parent).for_each(sweep);
         reporter.write().await?.written.map_err(|error| Refusal::Files(Box::new(error)))?;
         if let Some((connection, _)) = &service {
-            claim_tasks::<L>(connection, &batch, &others, &mut plan).await?;
+            claim_tasks(connection, &batch, &others, &mut plan).await?;
         }
         let spend_limits = limits::over_all_batches(&limits::of_now(session).await?);
         let others = Others::new(others);
@@ -153,17 +164,17 @@ impl<'s, L: Ledger> Ready<'s, L> {
                     assets: session.options.assets.as_ref(),
                     tell: &tell,
                 };
-                if session.ledger.is_shared() && !session.options.fetches_only {
+                if let Some(sharing) = batch.sharing().filter(|_| !session.options.fetches_only) {
                     let is_over = CancellationToken::new();
                     let own = async {
                         let run = engine.run(&plan).await;
                         is_over.cancel();
                         run
                     };
-                    let (own, adopted) = futures::join!(own, together::adopt(session, &engine, &is_over));
+                    let (own, adopted) = futures::join!(own, together::adopt(session, &engine, sharing, &is_over));
                     run = own;
                     run.add(adopted);
-                    together::stay(session, &engine, &plan, began, &mut run).await;
+                    together::stay(session, &engine, sharing, &plan, began, &mut run).await;
                 } else {
                     run = engine.run(&plan).await;
                 }
@@ -205,15 +216,15 @@ impl<'s, L: Ledger> Ready<'s, L> {
 }
 
 /// Reassigns the tasks of all batches if their account is the same, and claims those that no other runner polls.
-async fn claim_tasks<L: Ledger>(
+async fn claim_tasks(
     connection: &Connection,
-    batch: &L::Held,
-    others: &[Elsewhere<L::Held>],
+    batch: &LockedBatch,
+    others: &[Elsewhere],
     plan: &mut Plan,
 ) -> Result<(), Refusal> {
     if connection.is_same_account() {
-        batch.adopt(connection.account()).await?;
-        elsewhere::adopt::<L>(others, connection.account()).await?;
+        batch.reassign(connection.account()).await?;
+        elsewhere::adopt(others, connection.account()).await?;
         plan.adopt(connection.account());
     }
     elsewhere::mark(others)?;
@@ -222,19 +233,16 @@ async fn claim_tasks<L: Ledger>(
 }
 
 /// Waits no longer for a ledger that can't be reached once you end the run. Never returns.
-async fn hurry(stop: &Stop, batch: &impl HeldBatch) -> Infallible {
+async fn hurry(stop: &Stop, batch: &LockedBatch) -> Infallible {
     stop.leaving().await;
-    batch.hurry();
+    if let Some(sharing) = batch.sharing() {
+        sharing.hurry();
+    }
     std::future::pending().await
 }
 
 /// Remembers a retake by patterns before its first submission, so that the same patterns continue it after a kill; returns whether there is one.
-async fn begin_retake<L: Ledger>(
-    session: &Session<L>,
-    batch: &L::Held,
-    plan: &Plan,
-    history: &History,
-) -> Result<bool, Refusal> {
+async fn begin_retake(session: &Session, batch: &LockedBatch, plan: &Plan, history: &History) -> Result<bool, Refusal> {
     let retakes = &session.options.redo.retake;
     if history.retake().is_some_and(|begun| retakes.continues(begun)) {
         return Ok(true);

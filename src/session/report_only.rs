@@ -4,11 +4,10 @@ use super::purchases;
 use super::refusal::Refusal;
 use super::reporter::Reported;
 use super::start::Session;
-use crate::ledger::Ledger;
 use crate::manifest::Manifest;
 use crate::report::Report;
 
-impl<L: Ledger> Session<L> {
+impl Session {
     /// How the batch stands, by the ledger. Asks nobody, and changes nothing.
     pub async fn standing(&self) -> Result<Report, Refusal> {
         let history = self.history().await?;

@@ -17,13 +17,13 @@ const SHARE: u32 = 20;
 
 /// What the reports of a batch are made of.
 #[derive(Debug)]
-pub(super) struct Reporter<L> {
+pub(super) struct Reporter {
     pub key: BatchKey,
     /// Jobs that have a new id.
     pub moves: Vec<Move>,
     /// All jobs of the manifest.
     pub jobs: Arc<[Arc<Job>]>,
-    pub ledger: L,
+    pub ledger: Ledger,
     /// The folder with the videos.
     pub out: PathBuf,
     pub writer: Writer,
@@ -54,7 +54,7 @@ pub enum ReporterError {
     Thread(#[source] std::io::Error),
 }
 
-impl<L: Ledger> Reporter<L> {
+impl Reporter {
     /// Writes the reports as the ledger has them now. How the jobs stand is known also where a file could not be written.
     pub(super) async fn write(&self) -> Result<Reported, ReporterError> {
         let number = self.writer.number();

@@ -15,43 +15,49 @@ use crate::plan::Approved;
 
 /// A manifest, the ledger that knows what was bought of it, and what is wanted.
 #[derive(Debug)]
-pub struct Session<L> {
+pub struct Session {
     pub(super) manifest: Manifest,
     /// The jobs that this is about, in manifest order.
     pub(super) selected: Vec<Arc<Job>>,
-    pub(super) ledger: L,
+    pub(super) ledger: Ledger,
     pub(super) options: Options,
 }
 
-impl<L: Ledger> Session<L> {
+impl Session {
     /// Begins with the selected jobs of a sound manifest.
-    pub fn new(manifest: Manifest, ledger: L, options: Options) -> Self {
+    #[must_use]
+    pub fn new(manifest: Manifest, ledger: Ledger, options: Options) -> Self {
         let is_selected = |job: &&Arc<Job>| options.selection.takes(job.id.as_str(), &job.tags);
         let selected = manifest.jobs.iter().filter(is_selected).cloned().collect();
         Self { manifest, selected, ledger, options }
     }
 
     /// The manifest.
+    #[must_use]
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
     /// The selected jobs, in manifest order.
+    #[must_use]
     pub fn selected(&self) -> &[Arc<Job>] {
         &self.selected
     }
 
     /// The ledger, for questions.
-    pub fn ledger(&self) -> &L {
+    #[must_use]
+    pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
     /// The plan that somebody approved.
+    #[must_use]
     pub fn approved(&self) -> Option<&Approved> {
         self.options.approved.as_ref()
     }
 
     /// How fast, and for how long.
+    #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.options.settings
     }
@@ -71,6 +77,7 @@ impl<L: Ledger> Session<L> {
     }
 
     /// The reports that were written the last time.
+    #[must_use]
     pub fn written_reports(&self) -> Vec<&Path> {
         self.options.reports.written()
     }
@@ -80,7 +87,7 @@ impl<L: Ledger> Session<L> {
         Ok(self.ledger.history(&self.manifest.key).await?.moved(&self.manifest.moves)?)
     }
 
-    pub(super) fn reporter(&self) -> Reporter<L> {
+    pub(super) fn reporter(&self) -> Reporter {
         Reporter {
             key: self.manifest.key.clone(),
             moves: self.manifest.moves.clone(),

@@ -15,7 +15,7 @@ use super::refusal::Refusal;
 use super::start::Session;
 use crate::domain::{Account, Attempt, AttemptId, AttemptState, Digest, History, JobId, with_causes};
 use crate::engine::{self, Engine, RunEvent, StopReason};
-use crate::ledger::{HeldBatch, Joining, Ledger};
+use crate::ledger::{Joining, LockedBatch, Sharing};
 use crate::plan::{Action, Plan, Planned};
 use crate::service::VideoService;
 
@@ -23,7 +23,7 @@ use crate::service::VideoService;
 const MOST_RARELY: u32 = 10;
 
 /// What all runners of a batch have to agree on: every job of the manifest, with its request and its price.
-pub(super) fn joining<L: Ledger>(session: &Session<L>, connection: &Connection) -> Joining {
+pub(super) fn joining(session: &Session, connection: &Connection) -> Joining {
     let mut jobs = String::new();
     for job in &session.manifest.jobs {
         let request = job.request.fingerprint().as_str();
@@ -35,8 +35,9 @@ pub(super) fn joining<L: Ledger>(session: &Session<L>, connection: &Connection) 
 }
 
 /// Claims the tasks and the videos of a plan that no live runner is assigned to, and leaves the other tasks out of the plan. Returns what is claimed.
-pub(super) async fn leave_theirs(batch: &impl HeldBatch, plan: &mut Plan) -> Result<HashSet<AttemptId>, Refusal> {
-    let own = batch.take_over(claimable(plan).collect()).await?;
+pub(super) async fn leave_theirs(batch: &LockedBatch, plan: &mut Plan) -> Result<HashSet<AttemptId>, Refusal> {
+    let Some(sharing) = batch.sharing() else { return Ok(claimable(plan).collect()) };
+    let own = sharing.take_over(claimable(plan).collect()).await?;
     plan.resume.retain(|attempt| own.contains(&attempt.id));
     plan.collect.retain(|attempt| own.contains(&attempt.id));
     Ok(own)
@@ -50,9 +51,10 @@ fn claimable(plan: &Plan) -> impl Iterator<Item = AttemptId> {
 }
 
 /// Looks after what runners leave that die while this one has its own to do. Returns once that is over, and what was taken over, too.
-pub(super) async fn adopt<L: Ledger, S: VideoService>(
-    session: &Session<L>,
-    engine: &Engine<'_, S, L::Held>,
+pub(super) async fn adopt<S: VideoService>(
+    session: &Session,
+    engine: &Engine<'_, S>,
+    sharing: &Sharing,
     is_over: &CancellationToken,
 ) -> engine::Outcome {
     let mut run = engine::Outcome::default();
@@ -60,10 +62,10 @@ pub(super) async fn adopt<L: Ledger, S: VideoService>(
         tokio::select! {
             () = is_over.cancelled() => return run,
             () = engine.stop.stopping() => return run,
-            () = tokio::time::sleep(engine.ledger.look_again() * MOST_RARELY) => {}
+            () = tokio::time::sleep(sharing.look_again() * MOST_RARELY) => {}
         }
         // What can't be asked now is asked again, and told in the end.
-        let Ok(others) = engine.ledger.others(session.options.downloads).await else { continue };
+        let Ok(others) = sharing.others(session.options.downloads).await else { continue };
         if others.orphans > 0
             && let Ok(mut plan) = orphans(session, engine.account).await
             && claim_orphans(engine.ledger, &mut plan).await.is_ok_and(|has_some| has_some)
@@ -75,15 +77,16 @@ pub(super) async fn adopt<L: Ledger, S: VideoService>(
 
 /// Waits until the other runners have done what they are at, goes on with what nobody alive looks after, and buys what is left of the plan
 /// after all: what another runner was about to buy when it ended. A ledger that can't be asked any more ends that: what this run bought is done.
-pub(super) async fn stay<L: Ledger, S: VideoService>(
-    session: &Session<L>,
-    engine: &Engine<'_, S, L::Held>,
+pub(super) async fn stay<S: VideoService>(
+    session: &Session,
+    engine: &Engine<'_, S>,
+    sharing: &Sharing,
     plan: &Plan,
     began: Instant,
     run: &mut engine::Outcome,
 ) {
     let ended = tokio::select! {
-        ended = go_on(session, engine, plan, run) => ended,
+        ended = go_on(session, engine, sharing, plan, run) => ended,
         never = end_the_time_box(session, engine, began) => match never {},
     };
     if let Err(refusal) = ended {
@@ -94,11 +97,7 @@ pub(super) async fn stay<L: Ledger, S: VideoService>(
 }
 
 /// One time box holds for all that a run does, also where it goes on with what others have left. Never returns: what is stopped ends by itself.
-async fn end_the_time_box<L: Ledger, S: VideoService>(
-    session: &Session<L>,
-    engine: &Engine<'_, S, L::Held>,
-    began: Instant,
-) -> Infallible {
+async fn end_the_time_box<S: VideoService>(session: &Session, engine: &Engine<'_, S>, began: Instant) -> Infallible {
     if let Some(most) = session.options.settings.max_duration {
         tokio::time::sleep(most.saturating_sub(began.elapsed())).await;
         engine.stop.because(StopReason::TimeBox);
@@ -108,15 +107,16 @@ async fn end_the_time_box<L: Ledger, S: VideoService>(
     std::future::pending().await
 }
 
-async fn go_on<L: Ledger, S: VideoService>(
-    session: &Session<L>,
-    engine: &Engine<'_, S, L::Held>,
+async fn go_on<S: VideoService>(
+    session: &Session,
+    engine: &Engine<'_, S>,
+    sharing: &Sharing,
     plan: &Plan,
     run: &mut engine::Outcome,
 ) -> Result<(), Refusal> {
     let mut seen = Seen::default();
     loop {
-        wait_for_others(session, engine, run).await?;
+        wait_for_others(session, engine, sharing, run).await?;
         if engine.stop.is_stopping() {
             return Ok(());
         }
@@ -144,44 +144,44 @@ impl Seen {
     }
 }
 
-async fn wait_for_others<L: Ledger, S: VideoService>(
-    session: &Session<L>,
-    engine: &Engine<'_, S, L::Held>,
+async fn wait_for_others<S: VideoService>(
+    session: &Session,
+    engine: &Engine<'_, S>,
+    sharing: &Sharing,
     run: &mut engine::Outcome,
 ) -> Result<(), Refusal> {
-    let batch = engine.ledger;
-    let (mut told, mut pause) = (None, batch.look_again());
+    let (mut told, mut pause) = (None, sharing.look_again());
     // What could not be taken over once can't be later, either: it is of another account, for example.
     let mut tried: HashSet<AttemptId> = HashSet::new();
     while !engine.stop.is_stopping() {
-        let others = batch.others(session.options.downloads).await?;
+        let others = sharing.others(session.options.downloads).await?;
         if others.orphans > 0 {
             let mut plan = orphans(session, engine.account).await?;
             let ids: HashSet<AttemptId> = claimable(&plan).collect();
-            if claim_orphans(batch, &mut plan).await? {
+            if claim_orphans(engine.ledger, &mut plan).await? {
                 run.add(engine.run(&plan).await);
                 continue;
             }
-            if others.theirs == 0 && ids.is_subset(&tried) {
+            if others.assigned == 0 && ids.is_subset(&tried) {
                 break;
             }
             tried.extend(ids);
-        } else if others.theirs == 0 {
+        } else if others.assigned == 0 {
             break;
         }
-        if told != Some(others.theirs) {
-            (told, pause) = (Some(others.theirs), batch.look_again());
-            (engine.tell)(RunEvent::WaitingForRunners { open: others.theirs, alive: others.alive });
+        if told != Some(others.assigned) {
+            (told, pause) = (Some(others.assigned), sharing.look_again());
+            (engine.tell)(RunEvent::WaitingForRunners { open: others.assigned, alive: others.alive });
         }
         // Whoever waits for minutes asks less and less often.
         engine.stop.unless_stopping(tokio::time::sleep(pause)).await;
-        pause = (pause * 2).min(batch.look_again() * MOST_RARELY);
+        pause = (pause * 2).min(sharing.look_again() * MOST_RARELY);
     }
     Ok(())
 }
 
 /// Claims what a plan has of tasks and videos without a live runner, and leaves out the rest. Returns false if nothing is left.
-async fn claim_orphans(batch: &impl HeldBatch, plan: &mut Plan) -> Result<bool, Refusal> {
+async fn claim_orphans(batch: &LockedBatch, plan: &mut Plan) -> Result<bool, Refusal> {
     let own = leave_theirs(batch, plan).await?;
     if let Some(downloads) = &mut plan.downloads {
         downloads.missing.retain(|download| own.contains(&download.attempt));
@@ -190,7 +190,7 @@ async fn claim_orphans(batch: &impl HeldBatch, plan: &mut Plan) -> Result<bool, 
 }
 
 /// The tasks of the batch that this account can poll, the videos of its tasks that were never downloaded, and nothing to buy.
-async fn orphans<L: Ledger>(session: &Session<L>, account: &Account) -> Result<Plan, Refusal> {
+async fn orphans(session: &Session, account: &Account) -> Result<Plan, Refusal> {
     let history = session.history().await?;
     let mut plan = plan_against(session, &history).await?;
     if let Some(downloads) = &mut plan.downloads {
@@ -205,7 +205,7 @@ async fn orphans<L: Ledger>(session: &Session<L>, account: &Account) -> Result<P
 
 /// What is still due of a plan, because nobody has made an attempt of it since that may have bought something, or that the service
 /// refused for good. Among it is what somebody is just about to send, and may let go: it is in doubt until then, and not bought.
-async fn left_of<L: Ledger>(session: &Session<L>, plan: &Plan, history: &History) -> Result<Plan, Refusal> {
+async fn left_of(session: &Session, plan: &Plan, history: &History) -> Result<Plan, Refusal> {
     let due: HashMap<&JobId, &Planned> =
         plan.jobs.iter().filter(|it| it.action.buys()).map(|it| (&it.job.id, it)).collect();
     let mut left = without_videos(plan_against(session, history).await?);
@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(plan.jobs[0].paid_elsewhere, Some(0));
         let other = BatchKey { name: "other".into(), batch: String::new() };
         let account = Account { service: "https://api.example".into(), key: "k".into() };
-        let batch = session.ledger().hold(&other).await.expect("a batch");
+        let batch = session.ledger().lock(&other).await.expect("a batch");
         batch.intend(Intent::new(&plan.jobs[0].job, account)).await.expect("a purchase");
         let history = session.history().await.expect("a history");
         let left = left_of(&session, &plan, &history).await.expect("a plan");

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use shotlist::domain::{Attempt, BatchKey, History, Usd};
-use shotlist::ledger::{Ledger as _, SqliteLedger};
+use shotlist::ledger::Ledger;
 
 use super::random::Rng;
 use crate::support::{Answer, Service, Workspace, json as answer, open_ledger};
@@ -45,10 +45,10 @@ fn key(batch: &str) -> BatchKey {
 type Believed = (Vec<Attempt>, Vec<Attempt>, Usd);
 
 async fn believed(path: &Path) -> Option<Believed> {
-    let ledger = SqliteLedger::real(path);
+    let ledger = Ledger::in_file(path);
     let attempts = |history: History| history.attempts().cloned().collect();
     let (one, two) = (ledger.history(&key("")).await.ok()?, ledger.history(&key("b")).await.ok()?);
-    ledger.owner_limits().await.ok()?;
+    ledger.limits().await.ok()?;
     Some((attempts(one), attempts(two), ledger.used_since(jiff::Timestamp::MIN, None).await.ok()?))
 }
 

@@ -236,8 +236,8 @@ fn power_lost(number: usize, more: usize) -> Option<(Workspace, Service)> {
 
 const LEDGER: &str = ".shotlist/ledger.db";
 const LOG: &str = ".shotlist/ledger.db-wal";
-/// The ledger's witness is not synced, and what it noted last is gone with the power, too.
-const WITNESS: &str = ".shotlist/ledger.db.witness";
+/// The ledger's commit counter is not synced, and what it noted last is gone with the power, too.
+const WITNESS: &str = ".shotlist/ledger.db.commits";
 /// The index of the log lives in memory, and is gone with the power.
 const INDEX: &str = ".shotlist/ledger.db-shm";
 

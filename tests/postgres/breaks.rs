@@ -27,7 +27,7 @@ fn troubled(team: &Team, mut trouble: impl FnMut()) {
 
 #[test]
 fn backends_terminated_and_statements_canceled_at_random_leave_no_doubt() {
-    let team = Team { haste: PATIENT, ..Team::new(3, 300) };
+    let team = Team { time_scale: PATIENT, ..Team::new(3, 300) };
     let mut terminated = 0;
     troubled(&team, || {
         std::thread::sleep(Duration::from_millis(fastrand::u64(20..150)));
@@ -45,7 +45,7 @@ fn backends_terminated_and_statements_canceled_at_random_leave_no_doubt() {
 #[test]
 fn three_hundred_cuts_and_two_kills_buy_nothing_twice() {
     let mut team = Team::on(Cluster::shared().database(), 4, 400, &["--speed", "20"]);
-    team.haste = PATIENT;
+    team.time_scale = PATIENT;
     let proxy = Proxy::to(Cluster::shared().port);
     proxy.delay(Duration::from_millis(4));
     proxy.lose_commits(10);
@@ -108,7 +108,7 @@ fn a_connection_that_falls_silent_is_made_anew() {
 #[test]
 fn a_server_that_crashes_and_comes_back_is_waited_for() {
     let mut cluster = Cluster::start(&[]);
-    let team = Team { haste: PATIENT, ..Team::on(cluster.database(), 2, 300, &["--speed", "400"]) };
+    let team = Team { time_scale: PATIENT, ..Team::on(cluster.database(), 2, 300, &["--speed", "400"]) };
     let started = team.all_at_once(&[]);
     for round in 1..=3 {
         wait_until("some are bought", || {
@@ -126,7 +126,7 @@ fn a_server_that_crashes_and_comes_back_is_waited_for() {
 /// whether the commit was made.
 #[test]
 fn a_pooler_that_hands_out_transactions_changes_nothing() {
-    let mut team = Team { haste: PATIENT, ..Team::new(3, 300) };
+    let mut team = Team { time_scale: PATIENT, ..Team::new(3, 300) };
     let (folder, port) = (folder(), free_port());
     let settings = format!(
         "[databases]\n* = user=postgres host=127.0.0.1 port={}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
@@ -164,7 +164,7 @@ fn a_pooler_that_hands_out_transactions_changes_nothing() {
 /// The first one back finds the others silent for longer than a lease, and must not expire them.
 #[test]
 fn runners_survive_an_outage_longer_than_a_lease() {
-    let mut team = Team { haste: PATIENT, ..Team::new(4, 200) };
+    let mut team = Team { time_scale: PATIENT, ..Team::new(4, 200) };
     let proxy = Proxy::to(Cluster::shared().port);
     team.ledger = format!("postgres://postgres@127.0.0.1:{}/{}", proxy.port(), team.database.name);
     let started = team.all_at_once(&["--concurrency", "4"]);
@@ -188,7 +188,7 @@ fn runners_survive_an_outage_longer_than_a_lease() {
 #[test]
 fn runner_without_ledger_shows_its_task_and_obeys_a_signal() {
     let mut team = Team::on(Cluster::shared().database(), 1, 3, &["--speed", "20", "--fault", "slow=1"]);
-    team.haste = "1";
+    team.time_scale = "1";
     let proxy = Proxy::to(Cluster::shared().port);
     team.ledger = format!("postgres://postgres@127.0.0.1:{}/{}", proxy.port(), team.database.name);
     let output = team.here.path("output");
@@ -208,7 +208,7 @@ fn runner_without_ledger_shows_its_task_and_obeys_a_signal() {
 #[test]
 fn runners_wait_for_tables_that_are_gone_for_a_while() {
     let mut team = Team::new(2, 40);
-    team.haste = PATIENT;
+    team.time_scale = PATIENT;
     let started = team.all_at_once(&["--concurrency", "2"]);
     let bought = || {
         team.database.sql("SELECT CASE WHEN to_regclass('shotlist.attempt') IS NULL THEN '0' ELSE 'some' END") == "some"

@@ -50,7 +50,8 @@ fn no_limit_is_passed_by_many_that_one_would_keep() {
     assert_eq!(team.agree(), (22, 0), "as many of $0.90 as fit into $20");
     let most = team.database.sql(
         "WITH changes AS (SELECT intended_us AS at, 1 AS by FROM shotlist.attempt
-             UNION ALL SELECT ended_us, -1 FROM shotlist.attempt WHERE ended_us IS NOT NULL)
+             UNION ALL SELECT (extract(epoch FROM (record::json ->> 'ended_at')::timestamptz) * 1000000)::bigint, -1 FROM shotlist.attempt
+                 WHERE record::json ->> 'ended_at' IS NOT NULL)
          SELECT max(open) FROM (SELECT sum(by) OVER (ORDER BY at, by) AS open FROM changes) AS so_far",
     );
     assert!(most.parse::<u32>().expect("a number") <= 8, "{most} at once");

@@ -47,7 +47,7 @@ fn videos_that_a_runner_left_are_downloaded_by_the_others() {
     murdered(leaves);
     let ended = Ended::of(stays);
     assert!(matches!(ended.code, Some(0 | 7)), "{:?} {}", ended.code, ended.stderr);
-    let open = "SELECT count(*) FROM shotlist.attempt WHERE state = 'completed' AND file IS NULL";
+    let open = "SELECT count(*) FROM shotlist.attempt WHERE needs_download";
     assert_eq!(team.database.sql(open), "0", "{}", ended.stderr);
 }
 
@@ -196,7 +196,9 @@ fn nobody_says_never_created_while_the_sender_may_live() {
     let denied = |code| team.command(1, &["resolve", "m.yaml", "j0", "--never-created"]).ends_with(code);
     denied(75).shows("runner-may-live");
     // Somebody else puts it in doubt: its word is no proof that the sender is dead.
-    team.database.sql("UPDATE shotlist.attempt SET state = 'in_doubt'");
+    team.database.sql(
+        "UPDATE shotlist.attempt SET state = 'in_doubt', record = (record::jsonb || '{\"state\": \"in_doubt\"}')::text",
+    );
     let refused = denied(75);
     assert!(refused.shows("runner-may-live").stderr.contains("desk-0"));
     murdered(child);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::suite::store::{batch, intent_of, task};
 use crate::cluster::Cluster;
-use crate::ledger::{Event, HeldBatch as _, Ledger as _, PostgresAddress, PostgresLedger};
+use crate::ledger::{Event, Ledger, PostgresAddress};
 use crate::proxy::Proxy;
 
 /// The fewest round trips of some tries: heartbeats take others.
@@ -27,8 +27,8 @@ async fn intent_and_acceptance_take_two_round_trips_each() {
     let proxy = Proxy::to(Cluster::shared().port);
     proxy.delay(Duration::from_millis(60));
     let url = format!("postgres://postgres@127.0.0.1:{}/{}", proxy.port(), database.name);
-    let ledger = PostgresLedger::real(PostgresAddress::new(&url, &|_| None).expect("an address"));
-    let held = ledger.hold(&batch("")).await.expect("a batch");
+    let ledger = Ledger::in_database(PostgresAddress::new(&url, &|_| None).expect("an address"), false);
+    let held = ledger.lock(&batch("")).await.expect("a batch");
     let mut attempts = Vec::new();
     let intended = fewest!(proxy, async |number: usize| {
         attempts.push(held.intend(intent_of(&format!("j{number}"))).await.expect("an intent"));

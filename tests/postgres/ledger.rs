@@ -17,19 +17,20 @@ use suite::{Fresh, for_store};
 struct OnAServer(Database);
 
 impl Fresh for OnAServer {
-    type Ledger = PostgresLedger;
+    // Each takes two seconds there.
+    const SEQUENCES: u32 = 16;
 
     fn fresh() -> Self {
         Self(Cluster::shared().database())
     }
 
-    fn ledger(&self) -> PostgresLedger {
-        PostgresLedger::real(self.0.address())
+    fn ledger(&self) -> Ledger {
+        Ledger::in_database(self.0.address(), false)
     }
 
-    async fn hold_regardless(&self, batch: &BatchKey) -> PostgresBatch {
+    async fn lock_regardless(&self, batch: &BatchKey) -> LockedBatch {
         // A runner of its own, as on another machine.
-        self.ledger().hold(batch).await.expect("the batch")
+        self.ledger().lock(batch).await.expect("the batch")
     }
 }
 

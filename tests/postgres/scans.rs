@@ -6,11 +6,10 @@ use crate::team::Team;
 /// Attempts of earlier batches, with tasks, labels, and links.
 const OLD: &str = "SET search_path TO shotlist;
     INSERT INTO batch (id, name, batch) SELECT 1000 + n, 'old', 'b' || n FROM generate_series(1, 200) AS n;
-    INSERT INTO attempt (id, batch, job, fingerprint, normalized, request, model, price_micros, charging, typical_min_s, typical_max_s, service, key,
-        state, task, alias, polls, intended_us, ended_us, file, sha256, bytes, labels)
-    SELECT n, 1001 + n / 500, 'j' || n % 500, md5('f' || n), md5('r' || n), '{}', 'alpha-2', 900000, 'per_task', 60, 120, 's', 'k',
-        'completed', 'old' || n, CASE WHEN n % 2 = 0 THEN 'alias' || n END, 3, 1577836800000000 + n * 1000000, 1577836900000000 + n * 1000000, 'x.mp4', md5('v' || n), 1000,
-        '{\"client\": \"acme\"}' FROM generate_series(1::bigint, 99999) AS n;";
+    INSERT INTO attempt (id, batch, job, fingerprint, normalized, model, labels, service, key, state, charge, is_declared, is_unfinished,
+        needs_download, price_micros, task, alias, intended_us, record, version, was_forgotten)
+    SELECT n, 1001 + n / 500, 'j' || n % 500, md5('f' || n), md5('r' || n), 'alpha-2', '{\"client\": \"acme\"}', 's', 'k', 'completed', 'charged',
+        false, false, false, 900000, 'old' || n, CASE WHEN n % 2 = 0 THEN 'alias' || n END, 1577836800000000 + n * 1000000, '{}', 1, false FROM generate_series(1::bigint, 99999) AS n;";
 
 #[test]
 fn run_in_a_filled_ledger_scans_no_attempts() {

@@ -7,7 +7,11 @@ use super::OnAServer;
 use super::suite::Fresh as _;
 use super::suite::store::{batch, completed, intent_of, task};
 use crate::domain::{Account, AttemptId, Digest, Usd};
-use crate::ledger::{Event, HeldBatch, Intent, Joining, Ledger as _, LedgerError, PostgresBatch, RunLimit};
+use crate::ledger::{Event, Intent, Joining, LedgerError, LockedBatch, RunLimit, Sharing};
+
+fn sharing(locked: &LockedBatch) -> &Sharing {
+    locked.sharing().expect("several runners share it")
+}
 
 fn plan(jobs: &str, concurrency: i32) -> Joining {
     Joining {
@@ -32,11 +36,11 @@ fn manifest_with_a_shared_ledger_runs_on_a_database() {
 #[tokio::test]
 async fn several_runners_share_a_batch() {
     let store = OnAServer::fresh();
-    let (one, two) = (store.hold_regardless(&batch("")).await, store.hold_regardless(&batch("")).await);
-    one.join(plan("a 1\n", 5)).await.expect("joined");
+    let (one, two) = (store.lock_regardless(&batch("")).await, store.lock_regardless(&batch("")).await);
+    sharing(&one).join(plan("a 1\n", 5)).await.expect("joined");
     let sent = one.intend(intent_of("a")).await.expect("an intent");
-    let three = store.hold_regardless(&batch("")).await;
-    assert_eq!((two.concluded(), three.concluded()), (0, 0), "its runner lives, and waits for the answer");
+    let three = store.lock_regardless(&batch("")).await;
+    assert_eq!((two.recovered(), three.recovered()), (0, 0), "its runner lives, and waits for the answer");
     assert!(matches!(two.intend(intent_of("a")).await, Err(LedgerError::Claimed(_))));
     one.record(sent, Event::Withdrawn).await.expect("recorded");
     let again = two.intend(intent_of("a")).await.expect("nothing was bought");
@@ -47,30 +51,30 @@ async fn several_runners_share_a_batch() {
     two.record(again, completed()).await.expect("recorded");
     let retake = Intent { known: Some(again), ..intent_of("a") };
     assert!(matches!(three.intend(retake).await, Err(LedgerError::Claimed(_))));
-    let others = three.others(false).await.expect("counted");
-    assert_eq!((others.alive, others.theirs, others.orphans), (2, 0, 0));
+    let others = sharing(&three).others(false).await.expect("counted");
+    assert_eq!((others.alive, others.assigned, others.orphans), (2, 0, 0));
 }
 
 #[tokio::test]
 async fn a_task_is_looked_after_by_one_runner() {
     let store = OnAServer::fresh();
-    let (one, two) = (store.hold_regardless(&batch("")).await, store.hold_regardless(&batch("")).await);
+    let (one, two) = (store.lock_regardless(&batch("")).await, store.lock_regardless(&batch("")).await);
     let sent = one.intend(intent_of("a")).await.expect("an intent");
     one.accept(sent, task("t")).await.expect("written");
-    let taken = async |by: &PostgresBatch| by.take_over(vec![sent]).await.expect("asked");
+    let taken = async |by: &LockedBatch| sharing(by).take_over(vec![sent]).await.expect("asked");
     assert_eq!(taken(&two).await, HashSet::new());
-    assert_eq!(two.others(false).await.expect("counted").theirs, 1);
+    assert_eq!(sharing(&two).others(false).await.expect("counted").assigned, 1);
     drop(one);
     // Leaving takes its time, and nobody waits for it.
     for _ in 0..100 {
-        if two.others(false).await.expect("counted").orphans == 1 {
+        if sharing(&two).others(false).await.expect("counted").orphans == 1 {
             break;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert_eq!(taken(&two).await, HashSet::from([sent]));
     // A final word is written once; who comes second has lost nothing.
-    let three = store.hold_regardless(&batch("")).await;
+    let three = store.lock_regardless(&batch("")).await;
     two.record(sent, completed()).await.expect("recorded");
     three.record(sent, completed()).await.expect("the same word");
     two.record(sent, completed())
@@ -84,43 +88,43 @@ async fn a_task_is_looked_after_by_one_runner() {
 #[tokio::test]
 async fn all_runners_of_a_batch_buy_by_one_plan() {
     let store = OnAServer::fresh();
-    let (one, two) = (store.hold_regardless(&batch("")).await, store.hold_regardless(&batch("")).await);
-    one.join(plan("a 1\nb 2\n", 1)).await.expect("the first");
-    match two.join(plan("a 1\nb 3\nc 4\n", 1)).await {
+    let (one, two) = (store.lock_regardless(&batch("")).await, store.lock_regardless(&batch("")).await);
+    sharing(&one).join(plan("a 1\nb 2\n", 1)).await.expect("the first");
+    match sharing(&two).join(plan("a 1\nb 3\nc 4\n", 1)).await {
         Err(LedgerError::OtherPlan { differences }) => {
             assert_eq!(differences, "b asks for something else, or has another price; c is missing there");
         }
         other => panic!("{other:?}"),
     }
-    two.join(plan("a 1\nb 2\n", 1)).await.expect("the same");
-    let elsewhere = store.hold_regardless(&batch("other")).await;
-    elsewhere.join(plan("z 1\n", 1)).await.expect("another batch");
+    sharing(&two).join(plan("a 1\nb 2\n", 1)).await.expect("the same");
+    let elsewhere = store.lock_regardless(&batch("other")).await;
+    sharing(&elsewhere).join(plan("z 1\n", 1)).await.expect("another batch");
 }
 
 #[tokio::test]
 async fn a_pause_is_for_all_runners_of_an_account() {
     let store = OnAServer::fresh();
-    let (one, two) = (store.hold_regardless(&batch("")).await, store.hold_regardless(&batch("b")).await);
+    let (one, two) = (store.lock_regardless(&batch("")).await, store.lock_regardless(&batch("b")).await);
     for held in [&one, &two] {
-        held.join(plan("", 9)).await.expect("joined");
+        sharing(&held).join(plan("", 9)).await.expect("joined");
     }
     let account = intent_of("a").account;
-    one.pause(&account, Duration::from_mins(1)).await.expect("written");
-    one.pause(&account, Duration::from_secs(1)).await.expect("a shorter one ends nothing");
+    sharing(&one).pause(&account, Duration::from_mins(1)).await.expect("written");
+    sharing(&one).pause(&account, Duration::from_secs(1)).await.expect("a shorter one ends nothing");
     match two.intend(intent_of("a")).await {
-        Err(LedgerError::Later(wait)) => assert!(wait > Duration::from_secs(1), "{wait:?}"),
+        Err(LedgerError::Deferred(wait)) => assert!(wait > Duration::from_secs(1), "{wait:?}"),
         other => panic!("{other:?}"),
     }
     let other = Account { service: "other".into(), ..account };
     two.intend(Intent { account: other, ..intent_of("a") }).await.expect("another account");
 }
 
-async fn fill(held: &impl HeldBatch, name: &str, most: usize) -> Vec<AttemptId> {
+async fn fill(held: &LockedBatch, name: &str, most: usize) -> Vec<AttemptId> {
     let mut taken = Vec::new();
     for number in 0..most {
         match held.intend(intent_of(&format!("{name}{number}"))).await {
             Ok(attempt) => taken.push(attempt),
-            Err(LedgerError::Later(_)) => break,
+            Err(LedgerError::Deferred(_)) => break,
             Err(error) => panic!("{error}"),
         }
     }
@@ -131,9 +135,9 @@ async fn fill(held: &impl HeldBatch, name: &str, most: usize) -> Vec<AttemptId> 
 #[tokio::test]
 async fn the_places_of_an_account_are_shared() {
     let store = OnAServer::fresh();
-    let (one, two) = (store.hold_regardless(&batch("")).await, store.hold_regardless(&batch("b")).await);
+    let (one, two) = (store.lock_regardless(&batch("")).await, store.lock_regardless(&batch("b")).await);
     for held in [&one, &two] {
-        held.join(plan("", 6)).await.expect("joined");
+        sharing(&held).join(plan("", 6)).await.expect("joined");
     }
     let first = fill(&one, "a", 9).await;
     assert_eq!(first.len(), 6, "nobody else wants any");
@@ -149,11 +153,11 @@ async fn the_places_of_an_account_are_shared() {
 #[tokio::test]
 async fn one_run_limit_holds_for_all_runners() {
     let store = OnAServer::fresh();
-    let (one, two) = (store.hold_regardless(&batch("")).await, store.hold_regardless(&batch("")).await);
+    let (one, two) = (store.lock_regardless(&batch("")).await, store.lock_regardless(&batch("")).await);
     let earlier = one.intend(intent_of("earlier")).await.expect("an intent");
     one.accept(earlier, task("t")).await.expect("written");
     for held in [&one, &two] {
-        held.join(plan("", 9)).await.expect("joined");
+        sharing(&held).join(plan("", 9)).await.expect("joined");
     }
     let run_limit = Some(RunLimit { name: "budget.run".into(), usd: Usd::from_micros(1_800_000) });
     let intent = |job: &str| Intent { run_limit: run_limit.clone(), ..intent_of(job) };

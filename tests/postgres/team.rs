@@ -8,7 +8,7 @@ use crate::cluster::{Cluster, Database};
 use crate::support::{Ended, Program, Simulator, Workspace, kill};
 
 /// How many times shorter runners wait for one another here: dead after two seconds.
-pub const HASTE: &str = "30";
+pub const TIME_SCALE: &str = "30";
 
 /// A team at work.
 pub struct Team {
@@ -18,7 +18,7 @@ pub struct Team {
     /// Where the runners find the ledger.
     pub ledger: String,
     /// How many times shorter they wait for one another.
-    pub haste: &'static str,
+    pub time_scale: &'static str,
     pub here: Workspace,
 }
 
@@ -42,7 +42,7 @@ impl Team {
         let simulator = Simulator::start(&here, simulator);
         let desks = (0..runners).map(|_| Workspace::with_manifest(&jobs(count))).collect();
         let ledger = database.url();
-        Self { database, simulator, desks, ledger, haste: HASTE, here }
+        Self { database, simulator, desks, ledger, time_scale: TIME_SCALE, here }
     }
 
     /// A command at a desk.
@@ -52,7 +52,7 @@ impl Team {
 
     pub fn prepared(&self, desk: usize, program: Program) -> Program {
         let program = self.simulator.used_by(program).env("SHOTLIST_LEDGER", &self.ledger);
-        program.env("SHOTLIST_HASTE", self.haste).env("SHOTLIST_MACHINE", &format!("desk-{desk}"))
+        program.env("SHOTLIST_TIME_SCALE", self.time_scale).env("SHOTLIST_MACHINE", &format!("desk-{desk}"))
     }
 
     /// A run at a desk.
@@ -89,7 +89,7 @@ impl Team {
     pub fn agree(&self) -> (usize, usize) {
         let charges = self.charges();
         let rows = self.database.sql(
-            "SELECT request::json ->> 'prompt', state, coalesce(task, ''), coalesce(alias, '') FROM shotlist.attempt ORDER BY id",
+            "SELECT (record::json ->> 'request')::json ->> 'prompt', state, coalesce(task, ''), coalesce(alias, '') FROM shotlist.attempt ORDER BY id",
         );
         let rows: Vec<Vec<&str>> = rows.lines().map(|line| line.split('|').collect()).collect();
         let mut charged: BTreeMap<String, usize> = BTreeMap::new();
@@ -108,8 +108,8 @@ impl Team {
             assert_eq!(*times, 1, "{prompt} was bought twice");
         }
         let kept =
-            "SELECT (SELECT coalesce(sum(micros), 0) FROM shotlist.spent) = (SELECT coalesce(sum(price_micros), 0)
-             FROM shotlist.attempt WHERE state NOT IN ('void', 'rejected'))";
+            "SELECT (SELECT coalesce(sum(micros), 0) FROM shotlist.spent WHERE label = '') = (SELECT coalesce(sum(price_micros), 0)
+             FROM shotlist.attempt WHERE charge <> 'none')";
         assert_eq!(self.database.sql(kept), "t", "the sums are those of the attempts");
         let doubts = rows.iter().filter(|row| matches!(row[1], "in_doubt" | "intended")).count();
         (charges.len(), doubts)

@@ -14,7 +14,7 @@ mod support;
 
 const MANIFEST: &str = "version: 1\ndefaults: { model: alpha-2 }\njobs: [{ id: a, prompt: a }, { id: b, prompt: b }, { id: c, prompt: c }]\n";
 
-/// What is done at a call, and at which calls. Reports and the witness are written by `write`, which also wakes the program's own
+/// What is done at a call, and at which calls. Reports and the commit counter are written by `write`, which also wakes the program's own
 /// threads: there it is only killed.
 const FAULTS: [(&str, &[&str]); 4] = [
     (

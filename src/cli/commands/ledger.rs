@@ -7,7 +7,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::{paths, runtime};
 use crate::domain::{RefusalCode, with_causes};
-use crate::ledger::{AnyLedger, BackupError, CheckError, Contents, CopyError, SqliteLedger};
+use crate::ledger::{Contents, CopyError, SqliteLedger};
 use crate::ui::{Page, Terminal};
 
 /// Copies or verifies a ledger. Changes nothing in it.
@@ -15,7 +15,7 @@ pub(super) fn ledger(args: &LedgerArgs, terminal: &Terminal) -> Result<Exit, Fai
     let (what, contents) = match &args.command {
         LedgerCommand::Backup { file: to } => {
             let ledger = paths::ledger_of(args.ledger.as_deref(), Path::new(""), args.sandbox)?;
-            let copied = runtime::block_on(async { ledger.backup(to).await.map_err(not_backed_up) })?;
+            let copied = runtime::block_on(async { ledger.backup(to).await.map_err(|error| refuse(&error)) })?;
             (format!("{ledger} copied to {}", to.display()), copied)
         }
         LedgerCommand::Check => {
@@ -25,7 +25,7 @@ pub(super) fn ledger(args: &LedgerArgs, terminal: &Terminal) -> Result<Exit, Fai
         }
         LedgerCommand::Copy { from, to } => {
             let (from, to) = (paths::named_ledger(from, args.sandbox)?, paths::named_ledger(to, args.sandbox)?);
-            let copied = runtime::block_on(async { from.copy_to(&to).await.map_err(|error| not_carried(&error)) })?;
+            let copied = runtime::block_on(async { from.copy_to(&to).await.map_err(|error| refuse(&error)) })?;
             (format!("{from} copied to {to}, which is to be used from now on"), copied)
         }
     };
@@ -42,40 +42,21 @@ pub(super) fn ledger(args: &LedgerArgs, terminal: &Terminal) -> Result<Exit, Fai
 
 /// The ledger in a file.
 fn file(args: &LedgerArgs) -> Result<SqliteLedger, Failure> {
-    match paths::ledger_of(args.ledger.as_deref(), Path::new(""), args.sandbox)? {
-        AnyLedger::File(file) => Ok(file),
-        AnyLedger::Server(server) => {
-            let failure =
-                Failure::plain(RefusalCode::OptionInvalid, format!("can't check `{server}`: it is a database"));
-            Err(failure.with_help("run `shotlist ledger backup FILE`, then `shotlist ledger check --ledger FILE`"))
-        }
-    }
+    let ledger = paths::ledger_of(args.ledger.as_deref(), Path::new(""), args.sandbox)?;
+    ledger.file().cloned().ok_or_else(|| {
+        Failure::plain(RefusalCode::OptionInvalid, format!("can't check `{ledger}`: it is a database"))
+            .with_help("run `shotlist ledger backup FILE`, then `shotlist ledger check --ledger FILE`")
+    })
 }
 
-fn refuse(error: &CheckError) -> Failure {
-    let code = match error {
-        CheckError::Unavailable(_) => RefusalCode::LedgerUnavailable,
-        CheckError::Missing(_) => RefusalCode::LedgerMissing,
-        CheckError::Damaged { .. } => RefusalCode::LedgerDamaged,
-        CheckError::Copy { .. } => RefusalCode::NotWritable,
-    };
-    Failure::plain(code, with_causes(error)).with_help(error.help())
-}
-
-fn not_backed_up(error: BackupError) -> Failure {
-    match error {
-        BackupError::File(error) => refuse(&error),
-        BackupError::Server(error) => not_carried(&error),
-    }
-}
-
-fn not_carried(error: &CopyError) -> Failure {
+fn refuse(error: &CopyError) -> Failure {
     let code = match error {
         CopyError::Unavailable(_) => RefusalCode::LedgerUnavailable,
-        CopyError::Damaged(_) => RefusalCode::LedgerDamaged,
+        CopyError::Damaged { .. } => RefusalCode::LedgerDamaged,
         CopyError::Busy(_) => RefusalCode::BatchLocked,
         CopyError::Missing(_) => RefusalCode::LedgerMissing,
         CopyError::NotEmpty(_) => RefusalCode::LedgerNotEmpty,
+        CopyError::NotWritable { .. } => RefusalCode::NotWritable,
     };
     Failure::plain(code, with_causes(error)).with_help(error.help())
 }

@@ -9,14 +9,15 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::{paths, runtime};
 use crate::domain::{NoticeCode, RefusalCode, Usd};
-use crate::ledger::{AnyLedger, Ledger as _, LedgerLimit, Span};
+use crate::ledger::{Ledger, LedgerLimit, Span};
 use crate::ui::{Page, Terminal};
 
 /// Sets or shows the owner's limits.
 pub(super) fn limit(args: &LimitArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let ledger = paths::ledger_of(args.ledger.as_deref(), Path::new(""), args.sandbox)?;
-    if let (LimitCommand::Set(LimitSetArgs { unfreeze: true, .. }), AnyLedger::File(file)) = (&args.command, &ledger)
-        && !file.exists()
+    let is_missing = !paths::is_there(&ledger);
+    if let LimitCommand::Set(LimitSetArgs { unfreeze: true, .. }) = &args.command
+        && is_missing
     {
         let failure =
             Failure::plain(RefusalCode::LedgerMissing, format!("can't unfreeze `{ledger}`: found no ledger there"));
@@ -24,10 +25,9 @@ pub(super) fn limit(args: &LimitArgs, terminal: &Terminal) -> Result<Exit, Failu
     }
     let done = runtime::block_on(async {
         if let LimitCommand::Set(set) = &args.command {
-            let is_begun = matches!(&ledger, AnyLedger::File(file) if !file.exists());
             change(&ledger, set).await?;
-            if is_begun && let AnyLedger::File(file) = &ledger {
-                let begun = format!("created ledger `{}`; the limits apply to runs that use it", file.path().display());
+            if is_missing {
+                let begun = format!("created ledger `{ledger}`; the limits apply to runs that use it");
                 terminal.note(NoticeCode::LedgerBegun, &begun);
             }
             if terminal.is_quiet {
@@ -41,7 +41,7 @@ pub(super) fn limit(args: &LimitArgs, terminal: &Terminal) -> Result<Exit, Failu
     Ok(Exit::Done)
 }
 
-async fn change(ledger: &AnyLedger, set: &LimitSetArgs) -> Result<(), Failure> {
+async fn change(ledger: &Ledger, set: &LimitSetArgs) -> Result<(), Failure> {
     let zone = match &set.timezone {
         Some(zone) => zone.clone(),
         // A machine whose zone has no name counts in UTC, and that is shown.
@@ -51,23 +51,23 @@ async fn change(ledger: &AnyLedger, set: &LimitSetArgs) -> Result<(), Failure> {
         let Some(Amount(amount)) = amount else { continue };
         let usd = amount.unwrap_or(Usd::ZERO);
         let limit = LedgerLimit { label: set.label.clone(), span, usd, zone: zone.clone() };
-        ledger.set_owner_limit(limit, amount.is_some()).await?;
+        ledger.set_limit(limit, amount.is_some()).await?;
     }
     if set.freeze || set.unfreeze {
         let why = set.freeze.then_some("`shotlist limit set --freeze`");
-        ledger.set_stop(why).await?;
+        ledger.set_freeze(why).await?;
     }
     let Some(slots) = set.slots else { return Ok(()) };
-    let AnyLedger::Server(server) = ledger else {
+    let Some(database) = ledger.database() else {
         let failure = Failure::plain(RefusalCode::OptionInvalid, "`--slots` requires a ledger on PostgreSQL");
         return Err(failure.with_help("pass `--concurrency` to each run instead"));
     };
-    Ok(server.set_slots(slots.0).await?)
+    Ok(database.set_slots(slots.0).await?)
 }
 
-async fn shown(ledger: &AnyLedger) -> Result<Page, Failure> {
+async fn shown(ledger: &Ledger) -> Result<Page, Failure> {
     let (mut page, now) = (Page::new(), ledger.now().await?);
-    let limits = ledger.owner_limits().await?;
+    let limits = ledger.limits().await?;
     for limit in &limits {
         let now_limit = limit.at(now);
         let used = ledger.used_since(now_limit.since, now_limit.label.clone()).await?;
@@ -77,8 +77,8 @@ async fn shown(ledger: &AnyLedger) -> Result<Page, Failure> {
     if limits.is_empty() {
         page.line("no limit is set");
     }
-    if let AnyLedger::Server(server) = ledger
-        && let Some(slots) = server.slots().await?
+    if let Some(database) = ledger.database()
+        && let Some(slots) = database.slots().await?
     {
         page.line(format_args!("tasks at the service: {slots} for all runners together"));
     }

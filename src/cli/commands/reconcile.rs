@@ -14,7 +14,7 @@ use crate::cli::failure::Failure;
 use crate::cli::{paths, runtime};
 use crate::domain::{BatchKey, NoticeCode, RefusalCode, hex};
 use crate::files::read_at_most;
-use crate::ledger::{AnyLedger, Event, HeldBatch as _, Ledger as _};
+use crate::ledger::{Event, Ledger};
 use crate::ui::{self, Again, Terminal};
 
 /// The digits of a bill's SHA-256 that tell it from another of its name.
@@ -101,7 +101,7 @@ fn source(path: &Path, bytes: &[u8]) -> String {
 fn apply(
     bill: &Bill,
     comparison: &Comparison<'_>,
-    ledger: &AnyLedger,
+    ledger: &Ledger,
     source: &str,
     terminal: &Terminal,
 ) -> Result<(), Failure> {
@@ -117,7 +117,7 @@ fn apply(
     let done = runtime::block_on(async {
         for batch in settled.chunk_by(|(one, _), (other, _)| one.batch == other.batch) {
             let Some((first, _)) = batch.first() else { continue };
-            let held = ledger.hold(first.batch).await?;
+            let held = ledger.lock(first.batch).await?;
             for (matched, is_charged) in batch {
                 let event = Event::Billed { is_charged: *is_charged, source: source.to_owned() };
                 held.record(matched.attempt.id, event).await?;

@@ -15,7 +15,7 @@ use crate::cli::{paths, runtime};
 use crate::domain::{
     Attempt, AttemptState, BatchKey, Charge, History, Move, NoticeCode, RefusalCode, TaskId, TaskNames,
 };
-use crate::ledger::{AnyBatch, AnyLedger, Event, HeldBatch as _, Ledger as _};
+use crate::ledger::{Event, Ledger, LockedBatch};
 use crate::manifest::Manifest;
 use crate::plan::IdGlobs;
 use crate::service::{PollAnswer, Status, TaskReport, VideoService};
@@ -61,7 +61,7 @@ pub(super) fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, F
 /// What is known of a batch, each job under the id that it has now.
 #[derive(Clone, Copy)]
 struct Books<'b> {
-    ledger: &'b AnyLedger,
+    ledger: &'b Ledger,
     key: &'b BatchKey,
     moves: &'b [Move],
 }
@@ -90,7 +90,7 @@ async fn settle(
     if !books.history().await?.attempts().any(|attempt| meant.has(attempt.job.as_str())) {
         return Err(not_resolvable(job, "the ledger has no attempt of it in this batch"));
     }
-    let batch = books.ledger.hold(books.key).await?;
+    let batch = books.ledger.lock(books.key).await?;
     let now = books.history().await?;
     let attempts = match &args.verdict.abandon {
         Some(task) => vec![endless(&now, job, task)?],
@@ -169,8 +169,8 @@ fn endless(history: &History, job: &str, task: &str) -> Result<Attempt, Failure>
 /// The task id, if the service knows it and no other attempt in the whole ledger has it.
 async fn confirmed(
     args: &ResolveArgs,
-    ledger: &AnyLedger,
-    batch: &AnyBatch,
+    ledger: &Ledger,
+    batch: &LockedBatch,
     task: &str,
     doubtful: &Attempt,
 ) -> Result<TaskNames, Failure> {
@@ -189,7 +189,7 @@ async fn confirmed(
         refuse_the_task_of_another(ledger, alias).await?;
     }
     if connection.is_same_account() {
-        batch.adopt(connection.account()).await?;
+        batch.reassign(connection.account()).await?;
     }
     Ok(names)
 }
@@ -217,8 +217,8 @@ fn refuse_mismatch(task: &TaskId, report: &TaskReport, attempt: &Attempt) -> Res
         .with_help("check the task ID; pass `--anyway` if it is still this job's task"))
 }
 
-async fn refuse_the_task_of_another(ledger: &AnyLedger, task: &TaskId) -> Result<(), Failure> {
-    let owner = ledger.owner(task).await?;
+async fn refuse_the_task_of_another(ledger: &Ledger, task: &TaskId) -> Result<(), Failure> {
+    let owner = ledger.find_task(task).await?;
     owner.map_or(Ok(()), |(job, batch)| {
         let message = format!("task `{task}` belongs to `{job}` of `{batch}`");
         Err(Failure::new(RefusalCode::TaskTaken, message).with_help("check the task ID"))

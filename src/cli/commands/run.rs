@@ -19,7 +19,7 @@ use crate::cli::monitors::Monitors;
 use crate::cli::wanted::wanted;
 use crate::cli::{consent, destinations, ending, paths, programs, runtime, signals};
 use crate::domain::{BatchKey, JobId, NoticeCode, RefusalCode};
-use crate::ledger::{AnyLedger, HoldError, Ledger as _};
+use crate::ledger::HoldError;
 use crate::plan::{Few, Plan, Statement, statements};
 use crate::session::{Connection, Held, Options, Outcome, RedoOptions, Refusal, Reported, Session, Settings, Stop};
 use crate::ui::{self, Again, Progress, Terminal};
@@ -157,7 +157,7 @@ fn settings(args: &RunArgs, usual: &Settings) -> Settings {
 pub(super) struct Run<'r> {
     pub(super) args: &'r RunArgs,
     pub(super) terminal: &'r Terminal,
-    pub(super) session: &'r Session<AnyLedger>,
+    pub(super) session: &'r Session,
     /// What leads back to it.
     pub(super) again: Again,
     /// The command that asks for the same, if that buys nothing twice.
@@ -232,7 +232,7 @@ impl Run<'_> {
     }
 
     /// Takes the batch, and waits for another run that is at it for as long as was said.
-    async fn hold(&self) -> Result<Held<'_, AnyLedger>, Failure> {
+    async fn hold(&self) -> Result<Held<'_>, Failure> {
         let until = Instant::now() + self.args.monitors.lock_wait.unwrap_or_default();
         let mut has_said = false;
         loop {
@@ -261,7 +261,7 @@ impl Run<'_> {
     }
 
     /// Tells what costs money without being part of this plan.
-    fn tell_what_is_open(&self, held: &Held<'_, AnyLedger>) {
+    fn tell_what_is_open(&self, held: &Held<'_>) {
         let (plan, terminal) = (held.plan(), self.terminal);
         for statement in statements(plan) {
             let (code, text) = (statement.code(), ui::sentence(plan, &statement, &self.again));
@@ -277,7 +277,7 @@ impl Run<'_> {
                 _ => {}
             }
         }
-        let recovered = held.concluded();
+        let recovered = held.recovered();
         if recovered > 0 {
             let jobs = if recovered == 1 { "1 job is".to_owned() } else { format!("{recovered} jobs are") };
             let text = format!("{jobs} in doubt: an earlier run ended between sending and the response");

@@ -11,7 +11,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::{paths, runtime};
 use crate::domain::{RefusalCode, Usd};
-use crate::ledger::{Ledger as _, Spending};
+use crate::ledger::Spending;
 use crate::ui::{Column, Page, Terminal};
 
 /// Shows what was spent. Days are those of this machine's time zone.

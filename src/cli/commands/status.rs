@@ -11,7 +11,6 @@ use crate::cli::failure::Failure;
 use crate::cli::manifest::{Wanted, load};
 use crate::cli::{paths, runtime};
 use crate::domain::{Job, JobId};
-use crate::ledger::Ledger as _;
 use crate::report::{Report, ReportView};
 use crate::ui::{self, Page, Terminal};
 

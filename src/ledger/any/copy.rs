@@ -4,11 +4,11 @@ use std::path::Path;
 
 use jiff::Timestamp;
 
-use super::either::AnyLedger;
+use super::ledger::Medium;
 use crate::ledger::transfer::Books;
-use crate::ledger::{CheckError, Contents, CopyError, Ledger as _, SqliteLedger, Unavailable};
+use crate::ledger::{Contents, CopyError, Ledger, SqliteLedger};
 
-impl AnyLedger {
+impl Ledger {
     /// Copies everything into another ledger, which must be empty. No runner may use this one meanwhile.
     ///
     /// Purchases are frozen here before anything is read, and stay frozen after the copy: two ledgers in use would buy twice. If the copy
@@ -17,17 +17,18 @@ impl AnyLedger {
         let before = self.frozen().await?;
         let during = format!("it is being copied to {to}");
         // Held until the copy is there.
-        let _locks = match self {
-            Self::File(file) => file.freeze_for_copy(&during).await?,
-            Self::Server(server) => server.freeze_for_copy(&during).await.map(|()| Vec::new())?,
+        let _locks = match &self.0 {
+            Medium::File(file) => file.freeze_for_copy(&during).await?,
+            Medium::Database(database) => database.freeze_for_copy(&during).await.map(|()| Vec::new())?,
+            Medium::Memory(_) => Vec::new(),
         };
         let before = before.map(|freeze| freeze.why.to_string());
         // A copy lifts no freeze.
         let copied = self.fill(to, before.clone()).await;
         let after = if copied.is_ok() { Some(format!("it was copied to {to}")) } else { before };
-        let restored = match self {
-            Self::File(file) => file.set_stop(after.as_deref()).await,
-            Self::Server(server) => server.refreeze(after.as_deref()).await,
+        let restored = match self.database() {
+            Some(database) => database.refreeze(after.as_deref()).await,
+            None => self.set_freeze(after.as_deref()).await,
         };
         copied.and_then(|contents| Ok(restored.map(|()| contents)?))
     }
@@ -35,51 +36,32 @@ impl AnyLedger {
     /// Copies everything to a new file, as it is at one moment, also while runs use it. An existing file is never replaced.
     ///
     /// Purchases are frozen in the copy of a database: it lacks what runners buy from now on.
-    pub async fn backup(&self, to: &Path) -> Result<Contents, BackupError> {
-        match self {
-            Self::File(file) => Ok(file.backup(to).await?),
-            Self::Server(_) => {
-                if to.symlink_metadata().is_ok() {
-                    return Err(CopyError::NotEmpty(to.display().to_string()).into());
-                }
-                let file = if self.is_simulated() { SqliteLedger::simulated(to) } else { SqliteLedger::real(to) };
-                let why = format!("it is a backup of {self}, made at {:.0}", Timestamp::now());
-                Ok(self.fill(&Self::File(file), Some(why)).await?)
-            }
+    pub async fn backup(&self, to: &Path) -> Result<Contents, CopyError> {
+        if let Some(file) = self.file() {
+            return file.backup(to).await;
         }
+        if to.symlink_metadata().is_ok() {
+            return Err(CopyError::NotEmpty(to.display().to_string()));
+        }
+        let file = if self.is_simulated() { SqliteLedger::simulated(to) } else { SqliteLedger::real(to) };
+        let why = format!("it is a backup of {self}, made at {:.0}", Timestamp::now());
+        self.fill(&Self(Medium::File(file)), Some(why)).await
     }
 
     /// Reads everything at one moment, and writes it into an empty ledger, whole or not at all, frozen for a reason or not.
     async fn fill(&self, to: &Self, frozen: Option<String>) -> Result<Contents, CopyError> {
-        let books = match self {
-            Self::File(file) => file.take_all().await?,
-            Self::Server(server) => server.take_all().await?,
+        let books = match &self.0 {
+            Medium::File(file) => file.take_all().await?,
+            Medium::Database(database) => database.take_all().await?,
+            Medium::Memory(_) => return Err(CopyError::Missing(self.to_string())),
         };
         let books = Books { frozen, ..books };
         let contents = books.contents();
-        match to {
-            Self::File(file) => file.fill(books).await?,
-            Self::Server(server) => server.fill(books).await?,
+        match &to.0 {
+            Medium::File(file) => file.fill(books).await?,
+            Medium::Database(database) => database.fill(books).await?,
+            Medium::Memory(_) => return Err(CopyError::NotEmpty(to.to_string())),
         }
         Ok(contents)
     }
-
-    /// Freezes purchases for a reason, or unfreezes them.
-    pub async fn set_stop(&self, why: Option<&str>) -> Result<(), Unavailable> {
-        match self {
-            Self::File(file) => file.set_stop(why).await,
-            Self::Server(server) => server.set_stop(why).await,
-        }
-    }
-}
-
-/// The reason that a backup failed.
-#[derive(Debug, thiserror::Error)]
-pub enum BackupError {
-    /// Of a file.
-    #[error(transparent)]
-    File(#[from] CheckError),
-    /// Of a database.
-    #[error(transparent)]
-    Server(#[from] CopyError),
 }

@@ -1,9 +1,8 @@
-//! A ledger of whichever store, for those who are told at run time which it is.
+//! A ledger of any store.
 //!
-//! [`either`] is one of the two, [`copy`] carries all of one into another.
+//! [`mod@ledger`] asks the store that it is in, [`copy`] carries everything from one store into another.
 
 mod copy;
-mod either;
+mod ledger;
 
-pub use copy::BackupError;
-pub use either::{AnyBatch, AnyLedger};
+pub use ledger::Ledger;

@@ -1,14 +1,15 @@
 //! Batches: who is at one, what they agreed on, and who looks after a task.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use tokio_postgres::types::{ToSql, Type};
 
 use super::error::PostgresError;
 use super::runner::Runner;
+use super::schema::{IS_ACTIVE, IS_OUTSTANDING};
 use super::transaction::Transaction;
 use crate::domain::{AttemptId, BatchKey};
-use crate::ledger::{Joining, LedgerError, Others};
+use crate::ledger::{Joining, LedgerError, OtherRunners};
 
 /// A batch that is held, by the number that orders name it with.
 #[derive(Clone, Debug)]
@@ -21,6 +22,9 @@ pub(super) struct AtWork {
     pub(super) seen: i64,
 }
 
+/// The batches that this runner has locked, by the numbers that commands name them with.
+pub(super) type LockedBatches = BTreeMap<usize, AtWork>;
+
 /// The most differences between two plans that are told.
 const MOST_TOLD: usize = 5;
 /// Runners of a batch that live.
@@ -28,7 +32,7 @@ const ALIVE: &str = "SELECT at_work.runner FROM at_work JOIN runner ON runner.id
     WHERE died_us IS NULL AND left_us IS NULL";
 
 /// The number of a batch, which is made if this is the first that is known of it.
-pub(super) async fn ensure(transaction: &Transaction<'_>, key: &BatchKey) -> Result<i64, PostgresError> {
+pub(super) async fn ensure(transaction: &Transaction, key: &BatchKey) -> Result<i64, PostgresError> {
     let values: [(&(dyn ToSql + Sync), Type); 2] = [(&key.name, Type::TEXT), (&key.batch, Type::TEXT)];
     let sql = "INSERT INTO batch (name, batch) VALUES ($1, $2) ON CONFLICT DO NOTHING";
     transaction.execute_typed(sql, &values).await?;
@@ -37,7 +41,7 @@ pub(super) async fn ensure(transaction: &Transaction<'_>, key: &BatchKey) -> Res
 }
 
 /// Writes down that a runner is at a batch.
-pub(super) async fn begin(transaction: &Transaction<'_>, runner: &Runner, work: &AtWork) -> Result<(), PostgresError> {
+pub(super) async fn begin(transaction: &Transaction, runner: &Runner, work: &AtWork) -> Result<(), PostgresError> {
     let sql = "INSERT INTO at_work VALUES ($1, $2, $3) ON CONFLICT (runner, batch) DO UPDATE SET is_buying = $3";
     let values: [(&(dyn ToSql + Sync), Type); 3] =
         [(&runner.id, Type::INT8), (&work.number, Type::INT8), (&work.is_buying, Type::BOOL)];
@@ -46,7 +50,7 @@ pub(super) async fn begin(transaction: &Transaction<'_>, runner: &Runner, work: 
 }
 
 /// Writes down that it is there no more: nobody waits for answers to what it sent.
-pub(super) async fn end(transaction: &Transaction<'_>, runner: &Runner, batch: i64) -> Result<(), PostgresError> {
+pub(super) async fn end(transaction: &Transaction, runner: &Runner, batch: i64) -> Result<(), PostgresError> {
     let sql = "DELETE FROM at_work WHERE runner = $1 AND batch = $2";
     transaction.execute_typed(sql, &[(&runner.id, Type::INT8), (&batch, Type::INT8)]).await?;
     Ok(())
@@ -54,7 +58,7 @@ pub(super) async fn end(transaction: &Transaction<'_>, runner: &Runner, batch: i
 
 /// Begins to buy by a plan, with all who buy by the same; says how many they are. The first of them says which plan it is.
 pub(super) async fn join(
-    transaction: &Transaction<'_>,
+    transaction: &Transaction,
     runner: &Runner,
     batch: i64,
     joining: &Joining,
@@ -120,14 +124,14 @@ fn differences(theirs: &str, own: &str) -> String {
 
 /// Claims those of these tasks that have no live runner: active ones, and completed ones whose video was never downloaded.
 pub(super) async fn take_over(
-    transaction: &Transaction<'_>,
+    transaction: &Transaction,
     runner: &Runner,
     attempts: &[AttemptId],
 ) -> Result<HashSet<AttemptId>, PostgresError> {
     let sql = format!(
-        "UPDATE attempt SET keeper = $1, version = version + 1 WHERE id IN (SELECT id FROM attempt WHERE id = ANY($2) ORDER BY id FOR UPDATE)
-             AND (state IN ('queued', 'in_progress') OR state = 'completed' AND file IS NULL)
-             AND (keeper IS NULL OR keeper <> $1 AND keeper NOT IN ({ALIVE} AND at_work.batch = attempt.batch)) RETURNING id"
+        "UPDATE attempt SET assigned_runner = $1, version = version + 1 WHERE id IN (SELECT id FROM attempt WHERE id = ANY($2) ORDER BY id FOR UPDATE)
+             AND ({IS_OUTSTANDING} OR needs_download)
+             AND (assigned_runner IS NULL OR assigned_runner <> $1 AND assigned_runner NOT IN ({ALIVE} AND at_work.batch = attempt.batch)) RETURNING id"
     );
     let ids: Vec<i64> = attempts.iter().map(|id| id.0).collect();
     let rows = transaction.query_typed(&sql, &[(&runner.id, Type::INT8), (&ids, Type::INT8_ARRAY)]).await?;
@@ -136,24 +140,24 @@ pub(super) async fn take_over(
 
 /// What other runners have of a batch.
 pub(super) async fn others(
-    transaction: &Transaction<'_>,
+    transaction: &Transaction,
     runner: &Runner,
     batch: i64,
     videos: bool,
-) -> Result<Others, PostgresError> {
+) -> Result<OtherRunners, PostgresError> {
     let sql = format!(
         "WITH alive AS ({ALIVE} AND batch = $1 AND at_work.runner <> $2)
          SELECT (SELECT count(*) FROM alive),
-             count(*) FILTER (WHERE state <> 'completed' AND keeper IN (SELECT runner FROM alive)),
-             count(*) FILTER (WHERE state <> 'intended' AND coalesce(keeper, 0) <> $2
-                 AND NOT EXISTS (SELECT 1 FROM alive WHERE alive.runner = keeper))
-         FROM attempt WHERE batch = $1 AND (state IN ('intended', 'queued', 'in_progress') OR $3 AND state = 'completed' AND file IS NULL)"
+             count(*) FILTER (WHERE NOT needs_download AND assigned_runner IN (SELECT runner FROM alive)),
+             count(*) FILTER (WHERE state <> 'intended' AND coalesce(assigned_runner, 0) <> $2
+                 AND NOT EXISTS (SELECT 1 FROM alive WHERE alive.runner = assigned_runner))
+         FROM attempt WHERE batch = $1 AND ({IS_ACTIVE} OR $3 AND needs_download)"
     );
     let values: [(&(dyn ToSql + Sync), Type); 3] =
         [(&batch, Type::INT8), (&runner.id, Type::INT8), (&videos, Type::BOOL)];
     let row = transaction.query_typed_one(&sql, &values).await?;
     let count = |place| Ok::<_, PostgresError>(u32::try_from(row.try_get::<_, i64>(place)?).unwrap_or(u32::MAX));
-    Ok(Others { alive: count(0)?, theirs: count(1)?, orphans: count(2)? })
+    Ok(OtherRunners { alive: count(0)?, assigned: count(1)?, orphans: count(2)? })
 }
 
 #[cfg(test)]

@@ -2,13 +2,13 @@
 
 use tokio_postgres::error::SqlState;
 
-use super::standing::Standing;
-use crate::ledger::stored::Unreadable;
+use super::lease_status::LeaseStatus;
+use crate::ledger::row::Unreadable;
 use crate::ledger::{LedgerError, Unavailable};
 
 /// Why the database can't be used.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum PostgresError {
+pub(in crate::ledger) enum PostgresError {
     #[error("can't connect to ledger {address}")]
     Connect { address: String, source: tokio_postgres::Error },
     #[error("the ledger {address} refuses the user or the password")]
@@ -45,13 +45,15 @@ pub(super) enum PostgresError {
     Sql(#[from] tokio_postgres::Error),
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
     #[error("can't start a thread for the ledger")]
     Thread(#[source] std::io::Error),
     #[error("another process writes as this runner")]
     Impersonated,
     /// Never leaves the writer.
     #[error("this runner has unsettled writes")]
-    Unsettled(Standing),
+    Unsettled(LeaseStatus),
 }
 
 impl PostgresError {
@@ -78,7 +80,7 @@ impl PostgresError {
             Self::NoSync => "set `fsync=on`, because shotlist pays twice for a purchase that the ledger loses",
             Self::Encoding(_) => "create a database with `createdb --encoding=UTF8 --template=template0 NAME`",
             Self::Sql(_) => "check the server's log",
-            Self::Unreadable(_) | Self::Impersonated | Self::Unsettled(_) => {
+            Self::Unreadable(_) | Self::Json(_) | Self::Impersonated | Self::Unsettled(_) => {
                 "freeze purchases with `shotlist limit set --freeze`, and find out what changed the ledger"
             }
             Self::Thread(_) => "close other programs, and try again",

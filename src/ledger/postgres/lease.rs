@@ -6,24 +6,30 @@ use std::sync::atomic::Ordering;
 use tokio::time::Instant;
 
 use super::heartbeats::Heartbeats;
-use super::runner::{conclude, expire_silent, heartbeats};
-use super::writer::Writer;
+use super::runner::{expire_silent, heartbeats};
+use super::store::PostgresStore;
+use crate::ledger::writing::operations;
 
-impl Writer {
+impl PostgresStore {
     /// Sends a heartbeat, expires runners without a lease, and puts intents in doubt whose response can't come any more.
-    pub(super) async fn give_a_sign(&mut self) {
+    pub(super) async fn send_heartbeat(&mut self) {
         let times = self.times;
         let known = std::mem::replace(&mut self.heartbeats, Heartbeats::new());
         let latest = self
-            .transact(async |transaction, _, _| {
-                expire_silent(transaction, &known, &times).await?;
-                conclude(transaction, None, &times).await?;
-                heartbeats(transaction).await
+            .transact_all(async |it| {
+                expire_silent(&it.transaction, &known, &times).await?;
+                let recovered = operations::recover_intents(it, None).await?;
+                Ok((recovered.map(drop), heartbeats(&it.transaction).await?))
             })
             .await;
         self.heartbeats = known;
         match latest {
-            Ok(latest) => self.note_heartbeats(latest),
+            Ok((recovered, latest)) => {
+                if let Err(error) = recovered {
+                    tracing::warn!(code = NoticeCode::HeartbeatFailed.code(), "can't recover intents: {error}");
+                }
+                self.note_heartbeats(latest);
+            }
             // The next heartbeat is tried anyway, and each write reports the error itself.
             Err(error) => {
                 tracing::warn!(
@@ -33,7 +39,7 @@ impl Writer {
                 );
             }
         }
-        self.last_sign = Instant::now();
+        self.last_heartbeat = Instant::now();
     }
 
     /// Notes which runners live: they share the rate limit from now on.
@@ -43,8 +49,8 @@ impl Writer {
     }
 
     /// Deregisters the runner.
-    pub(super) async fn take_leave(&mut self) {
-        let left = self.transact(async |transaction, runner, _| runner.leave(transaction).await).await;
+    pub(super) async fn deregister(&mut self) {
+        let left = self.transact_all(async |it| it.runner.deregister(&it.transaction).await).await;
         if let Err(error) = left {
             let why = with_causes(&error);
             tracing::debug!("the ledger does not know that this runner has ended: {why}");

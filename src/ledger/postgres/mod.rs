@@ -19,46 +19,38 @@
 //! | two runners look after one task | the first final word counts, the second is the same |
 //! | a standby takes over that lacks the last commits | its timeline is another one: purchases freeze until a person unfreezes them, unless a synchronous standby acknowledged every intent; a runner that misses its writes puts them back and freezes purchases in any case |
 //!
-//! # The rooms inside
+//! # Modules
 //!
-//! [`door`] is the way in. [`address`], [`connect`], [`kind`], [`schema`], [`transaction`] and [`error`] are about the database. [`writer`] is the one task
-//! that writes; [`held`] batches give it [`orders`], which it does as [`obey`] says, and it remembers in [`memory`]. [`runner`] says who lives, by the [`heartbeats`] that it has seen, and of what [`standing`] it is; it keeps a [`lease`], and [`runners`] tells
-//! others of it, [`batches`] who is at what. [`intend`] decides what is sent: through the [`gate`], if there is [`room`] and no limit on [`spending`] is passed. [`record`] writes what
-//! became of it, as [`life`] has it. [`rows`] are attempts as rows, [`accounts`], [`jobs`], [`limits`], [`books`] and [`read`] the rest, and [`transfer`] all
-//! of it at once.
+//! [`mod@ledger`] reads, and locks batches. [`store`] runs transactions, and repeats them after a broken connection; [`runner_transaction`] is one of
+//! them. [`facts`] reads what admits intents: the [`freeze`](mod@freeze), the [`slots`], the [`limits`], and the sums of [`spending`]. [`rows`] are attempts,
+//! [`read`] the rest, and [`transfer`] everything at once. A [`runner`] has a [`lease`] with a [`lease_status`], which it renews by [`heartbeats`];
+//! [`acknowledged_writes`] are what it puts back after a failover. [`batches`] and [`runners`] are shared with others. [`address`],
+//! [`connect`], [`schema`], [`transaction`], and [`error`] are about the database.
 
-mod accounts;
+mod acknowledged_writes;
 mod address;
 mod batches;
-mod books;
+mod commands;
 mod connect;
-mod door;
 mod error;
-mod gate;
+mod facts;
+mod freeze;
 mod heartbeats;
-mod held;
-mod intend;
-mod jobs;
-mod kind;
 mod lease;
-mod life;
+mod lease_status;
+mod ledger;
 mod limits;
-mod memory;
-mod obey;
-mod orders;
 mod read;
-mod record;
-mod room;
 mod rows;
 mod runner;
+mod runner_transaction;
 mod runners;
 mod schema;
+mod slots;
 mod spending;
-mod standing;
+mod store;
 mod transaction;
 mod transfer;
-mod writer;
 
 pub use address::{AddressError, PostgresAddress};
-pub use door::PostgresLedger;
-pub use held::PostgresBatch;
+pub use ledger::PostgresLedger;

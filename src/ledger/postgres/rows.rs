@@ -1,111 +1,116 @@
-//! Attempts as whole rows, through JSON: read, inserted and replaced by the names of their columns.
+//! Attempts as rows: read as columns, written together as JSON.
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use tokio_postgres::Row as SqlRow;
 use tokio_postgres::types::Type;
 
 use super::error::PostgresError;
 use super::transaction::Transaction;
-use crate::domain::{Attempt, AttemptId};
-use crate::ledger::stored::Stored;
+use crate::domain::{Attempt, AttemptId, BatchKey};
+use crate::ledger::row::{self, Columns, Row, Shared};
+use crate::ledger::rules::{RunChange, SpentChange};
+use crate::ledger::writing::Changes;
 
-/// PostgreSQL keeps no NUL in a text. What stands for one is a noncharacter, which Unicode keeps out of texts that are exchanged; one that
-/// comes all the same is read back as a NUL.
+/// Stands for a NUL, which PostgreSQL can't store and JSON can: a character that is no part of texts that are exchanged. One that comes all
+/// the same is read back as a NUL.
 const NUL: char = '\u{10FFFE}';
 
-/// Writes rows, given as JSON.
-const INSERT: &str = "INSERT INTO attempt SELECT * FROM json_populate_recordset(NULL::attempt, $1::text::json)";
-/// Writes all that can change of the rows that are there, given as JSON.
-const REPLACE: &str =
-    "UPDATE attempt SET (state, task, alias, video_url, error, polls, answered_us, seen_us, seen_percent, ended_us,
-             file, sha256, bytes, fetched_us, fetched_by, declared, declared_us, billed, billed_source, billed_us,
-             exec_us, exec_error, exec_line, keeper, version, was_forgotten)
-         = (new.state, new.task, new.alias, new.video_url, new.error, new.polls, new.answered_us, new.seen_us,
-             new.seen_percent, new.ended_us, new.file, new.sha256, new.bytes, new.fetched_us, new.fetched_by,
-             new.declared, new.declared_us, new.billed, new.billed_source, new.billed_us, new.exec_us, new.exec_error,
-             new.exec_line, new.keeper, new.version, new.was_forgotten)
-         FROM json_populate_recordset(NULL::attempt, $1::text::json) AS new WHERE attempt.id = new.id";
+/// The columns of a row that are read.
+pub(super) const ROW: &str =
+    "attempt.id, record, attempt.batch, attempt.runner, assigned_runner, attempt.version, was_forgotten";
 
-/// A row with what several runners need besides.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(super) struct Row {
-    #[serde(flatten)]
-    pub(super) stored: Stored,
-    /// The batch, by its number.
-    pub(super) batch: i64,
-    /// Who sent it, and who looks after its task now.
-    pub(super) runner: Option<i64>,
-    pub(super) keeper: Option<i64>,
-    /// How often it was written: whoever knows a higher number knows something that the database has forgotten.
-    pub(super) version: i64,
-    pub(super) was_forgotten: bool,
+/// Writes the changes of a transaction, given as JSON, in one statement: new rows, changed rows, and the sums. The jobs of new rows were sent.
+const WRITE: &str = "
+WITH given AS (SELECT $1::text::json AS it),
+    new AS MATERIALIZED (SELECT row.* FROM given, json_populate_recordset(NULL::attempt, it -> 'new') AS row),
+    changed AS (SELECT row.* FROM given, json_populate_recordset(NULL::attempt, it -> 'changed') AS row),
+    inserted AS (INSERT INTO attempt SELECT * FROM new),
+    replaced AS (UPDATE attempt SET (job, service, key, state, charge, is_declared, is_unfinished, needs_download, task, alias, record, assigned_runner, version,
+            was_forgotten)
+        = (changed.job, changed.service, changed.key, changed.state, changed.charge, changed.is_declared, changed.is_unfinished, changed.needs_download, changed.task,
+            changed.alias, changed.record, changed.assigned_runner, changed.version, changed.was_forgotten)
+        FROM changed WHERE attempt.id = changed.id),
+    sent AS (DELETE FROM unsent USING new WHERE unsent.batch = new.batch AND unsent.job = new.job),
+    sums AS (INSERT INTO spent SELECT row.* FROM given, json_populate_recordset(NULL::spent, it -> 'spent') AS row ORDER BY 1, 2, 3
+        ON CONFLICT (label, value, hour) DO UPDATE SET micros = spent.micros + excluded.micros)
+UPDATE batch SET run_micros = run_micros + bought.micros
+    FROM (SELECT its.id, sum(row.micros) AS micros
+        FROM given, json_to_recordset(it -> 'runs') AS row (batch bigint, attempt bigint, micros bigint)
+        JOIN batch AS its ON its.id = row.batch WHERE row.attempt > its.began GROUP BY 1) AS bought WHERE batch.id = bought.id";
+
+/// Changes as JSON.
+#[derive(Serialize)]
+struct Written<'r> {
+    new: Vec<Columns<'r>>,
+    changed: Vec<Columns<'r>>,
+    spent: Vec<SpentChange<'r>>,
+    runs: &'r [RunChange],
 }
 
-impl Row {
-    /// A new one.
-    pub(super) fn new(attempt: &Attempt, batch: i64, runner: Option<i64>) -> Self {
-        Self { stored: attempt.into(), batch, runner, keeper: runner, version: 1, was_forgotten: false }
+/// Writes changes now.
+pub(super) async fn write(transaction: &Transaction, changes: &Changes<'_>) -> Result<(), PostgresError> {
+    if let Some(json) = as_json(changes)? {
+        transaction.execute_typed(WRITE, &[(&json, Type::TEXT)]).await?;
     }
-
-    /// One of another ledger, which nobody here has sent.
-    pub(super) fn carried(stored: Stored, batch: i64) -> Self {
-        Self { stored, batch, runner: None, keeper: None, version: 1, was_forgotten: false }
-    }
-
-    pub(super) fn attempt(&self) -> Result<Attempt, PostgresError> {
-        Ok(self.stored.clone().try_into()?)
-    }
+    Ok(())
 }
 
-/// Attempts, as a question selects them: `… FROM attempt …`, each with what was asked for besides.
-pub(super) fn read_row(text: &str) -> Result<Row, PostgresError> {
-    serde_json::from_str(&with_nul(text))
-        .map_err(|error| PostgresError::Unreadable(crate::ledger::stored::Unreadable::row(text, &error)))
+/// Writes changes together with the commit.
+pub(super) fn write_last(transaction: &Transaction, changes: &Changes<'_>) -> Result<(), PostgresError> {
+    if let Some(json) = as_json(changes)? {
+        transaction.execute_last(WRITE, json);
+    }
+    Ok(())
+}
+
+fn as_json(Changes { new, changed, sums }: &Changes<'_>) -> Result<Option<String>, PostgresError> {
+    if new.is_empty() && changed.is_empty() {
+        return Ok(None);
+    }
+    let written = serde_json::to_string(&Written {
+        new: new.iter().map(|row| Columns::of(row)).collect::<Result<_, _>>()?,
+        changed: changed.iter().map(|row| Columns::of(row)).collect::<Result<_, _>>()?,
+        spent: sums.spent().collect(),
+        runs: sums.runs(),
+    })?;
+    Ok(Some(without_nul(written)))
+}
+
+/// The attempt and its runners, from a query that begins with [`ROW`].
+pub(super) fn read_row(row: &SqlRow) -> Result<Row, PostgresError> {
+    Ok(Row {
+        attempt: read_attempt(row, 0, None)?,
+        batch: row.try_get(2)?,
+        shared: Shared {
+            runner: row.try_get(3)?,
+            assigned_runner: row.try_get(4)?,
+            version: row.try_get(5)?,
+            was_forgotten: row.try_get(6)?,
+        },
+    })
+}
+
+/// The attempt of a query, by the place of its ID; its record follows.
+pub(super) fn read_attempt(row: &SqlRow, id: usize, before: Option<&Attempt>) -> Result<Attempt, PostgresError> {
+    Ok(row::read(row.try_get(id)?, row.try_get(id + 1)?, before)?)
+}
+
+/// The batch of a query, by the place of its name; its value follows.
+pub(super) fn key(row: &SqlRow, name: usize) -> Result<BatchKey, PostgresError> {
+    Ok(BatchKey { name: row.try_get(name)?, batch: row.try_get(name + 1)? })
 }
 
 /// These attempts, locked until the end of the transaction, in an order that all transactions keep.
 pub(super) async fn locked(
-    transaction: &Transaction<'_>,
+    transaction: &Transaction,
     ids: &[AttemptId],
 ) -> Result<BTreeMap<AttemptId, Row>, PostgresError> {
-    let sql = "SELECT row_to_json(attempt)::text FROM attempt WHERE id = ANY($1) ORDER BY id FOR UPDATE";
+    let sql = format!("SELECT {ROW} FROM attempt WHERE id = ANY($1) ORDER BY id FOR UPDATE");
     let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
-    let rows = transaction.query_typed(sql, &[(&ids, Type::INT8_ARRAY)]).await?;
-    rows.iter()
-        .map(|row| {
-            let row = read_row(row.try_get(0)?)?;
-            Ok((AttemptId(row.stored.id), row))
-        })
-        .collect()
-}
-
-/// Writes new ones.
-pub(super) async fn insert(transaction: &Transaction<'_>, rows: &[&Row]) -> Result<(), PostgresError> {
-    transaction.execute_typed(INSERT, &[(&as_json(rows), Type::TEXT)]).await?;
-    Ok(())
-}
-
-/// Writes new ones together with the commit.
-pub(super) fn insert_last(transaction: &Transaction<'_>, rows: &[&Row]) {
-    transaction.execute_last(INSERT, as_json(rows));
-}
-
-/// Writes the ones that are there anew: all that can change of an attempt.
-pub(super) async fn replace(transaction: &Transaction<'_>, rows: &[&Row]) -> Result<(), PostgresError> {
-    transaction.execute_typed(REPLACE, &[(&as_json(rows), Type::TEXT)]).await?;
-    Ok(())
-}
-
-/// Writes the ones that are there anew, together with the commit.
-pub(super) fn replace_last(transaction: &Transaction<'_>, rows: &[&Row]) {
-    transaction.execute_last(REPLACE, as_json(rows));
-}
-
-/// JSON that PostgreSQL takes.
-pub(super) fn as_json(rows: &[&Row]) -> String {
-    // Rows of texts and numbers: there is nothing in them that JSON can't say.
-    without_nul(serde_json::to_string(rows).unwrap_or_default())
+    let rows = transaction.query_typed(&sql, &[(&ids, Type::INT8_ARRAY)]).await?;
+    rows.iter().map(read_row).map(|row| row.map(|row| (row.attempt.id, row))).collect()
 }
 
 /// In JSON, a NUL is `\u0000` behind an even number of backslashes.
@@ -130,15 +135,12 @@ fn without_nul(json: String) -> String {
     plain + rest
 }
 
-fn with_nul(json: &str) -> std::borrow::Cow<'_, str> {
-    if json.contains(NUL) { json.replace(NUL, "\\u0000").into() } else { json.into() }
-}
-
-/// A text that PostgreSQL takes, and back again.
+/// A text that PostgreSQL can store.
 pub(super) fn storable(text: &str) -> String {
     text.replace('\0', "\u{10FFFE}")
 }
 
+/// The text that was made storable.
 pub(super) fn restored(text: String) -> String {
     if text.contains(NUL) { text.replace(NUL, "\0") } else { text }
 }
@@ -154,9 +156,9 @@ mod tests {
         #[test]
         fn no_nul_is_lost_on_its_way(text in "([a\\\\\"\0]|u0000|\\\\u0000){0,12}") {
             let json = serde_json::json!([text]).to_string();
-            let plain = without_nul(json.clone());
-            prop_assert!(!serde_json::from_str::<Vec<String>>(&plain).expect("JSON")[0].contains('\0'));
-            prop_assert_eq!(serde_json::from_str::<Vec<String>>(&with_nul(&plain)).expect("JSON")[0].clone(), text.clone());
+            let plain = serde_json::from_str::<Vec<String>>(&without_nul(json)).expect("JSON").remove(0);
+            prop_assert!(!plain.contains('\0'));
+            prop_assert_eq!(restored(plain), text.clone());
             prop_assert_eq!(restored(storable(&text)), text);
         }
     }

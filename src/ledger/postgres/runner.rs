@@ -1,4 +1,4 @@
-//! Who runs, and who lives.
+//! A runner and its lease.
 //!
 //! A runner is a process: it has a number of its own, which is random at each start, and its row is never taken over and never
 //! revived. Each of its writes counts one up in that row. So one number tells three things: whether a commit whose answer was
@@ -7,15 +7,14 @@
 
 use std::hash::{BuildHasher as _, RandomState};
 
+use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 
 use super::error::PostgresError;
 use super::heartbeats::Heartbeats;
+use super::lease_status::LeaseStatus;
 use super::schema::TIMELINE;
-use super::standing::Standing;
 use super::transaction::{NOW, Transaction};
-use crate::domain::ServiceError;
-use crate::ledger::stored::error_text;
 use crate::ledger::this_machine;
 use crate::ledger::times::Times;
 
@@ -41,8 +40,8 @@ impl Runner {
         Self { id, machine: this_machine(), writes: 0, is_unsure: false, concurrency: 0 }
     }
 
-    /// Writes itself down for the first time, or again after the database has forgotten it.
-    pub(super) async fn enrol(&self, transaction: &Transaction<'_>) -> Result<(), PostgresError> {
+    /// Registers the runner, or registers it again after the database lost it.
+    pub(super) async fn register(&self, client: &Client) -> Result<(), PostgresError> {
         let sql = format!(
             "INSERT INTO runner (id, name, since_us, beat_us, writes, concurrency)
              VALUES ($1, $2, {NOW}, {NOW}, $3, $4) ON CONFLICT (id) DO UPDATE SET writes = $3, beat_us = {NOW}"
@@ -50,36 +49,36 @@ impl Runner {
         let name = format!("{} process {}", self.machine, std::process::id());
         let values: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 4] =
             [(&self.id, Type::INT8), (&name, Type::TEXT), (&self.writes, Type::INT8), (&self.concurrency, Type::INT4)];
-        transaction.execute_typed(&sql, &values).await?;
+        client.execute_typed(&sql, &values).await?;
         Ok(())
     }
 
-    /// Counts the write of this transaction, gives a sign of life, and says what was found. From here on nobody can declare this runner dead
-    /// until the transaction has ended.
-    pub(super) async fn sign(&self, transaction: &Transaction<'_>) -> Result<Standing, PostgresError> {
+    /// Renews the lease, counts the write of this transaction, and returns the lease's state. No other runner expires this one before the
+    /// transaction ends.
+    pub(super) async fn renew_lease(&self, client: &Client) -> Result<LeaseStatus, PostgresError> {
         let sql = format!(
             "UPDATE runner SET writes = writes + 1, beat_us = {NOW}
              WHERE id = $1 AND writes = $2 RETURNING died_us IS NOT NULL"
         );
         let values: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 2] =
             [(&self.id, Type::INT8), (&self.writes, Type::INT8)];
-        if let Some(row) = transaction.query_typed_opt(&sql, &values).await? {
-            return Ok(if row.try_get(0)? { Standing::Dead } else { Standing::Sound });
+        if let Some(row) = client.query_typed_opt(&sql, &values).await? {
+            return Ok(if row.try_get(0)? { LeaseStatus::Expired } else { LeaseStatus::Valid });
         }
         let sql = "SELECT writes FROM runner WHERE id = $1";
-        let found = transaction.query_typed_opt(sql, &[(&self.id, Type::INT8)]).await?;
+        let found = client.query_typed_opt(sql, &[(&self.id, Type::INT8)]).await?;
         match found.map(|row| row.try_get::<_, i64>(0)).transpose()? {
-            Some(writes) if writes == self.writes + 1 && self.is_unsure => Ok(Standing::Written),
+            Some(writes) if writes == self.writes + 1 && self.is_unsure => Ok(LeaseStatus::Written),
             Some(writes) if writes > self.writes => Err(PostgresError::Impersonated),
-            _ => Ok(Standing::Forgotten),
+            _ => Ok(LeaseStatus::Forgotten),
         }
     }
 }
 
 /// Expires the runners whose heartbeat is still the one that this runner has seen for the whole of a lease. Does nothing after a change of
-/// server until [`gate`](super::gate) has noticed it.
+/// server until [`freeze`](mod@super::freeze) has noticed it.
 pub(super) async fn expire_silent(
-    transaction: &Transaction<'_>,
+    transaction: &Transaction,
     heartbeats: &Heartbeats,
     times: &Times,
 ) -> Result<(), PostgresError> {
@@ -97,7 +96,7 @@ pub(super) async fn expire_silent(
 
 /// Expires runners whose lease is over by the database's clock, for a run that begins and has seen no heartbeat yet. Does nothing while the
 /// server has been up for less than a lease, because the others may not be back yet.
-pub(super) async fn expire_at_start(transaction: &Transaction<'_>, times: &Times) -> Result<(), PostgresError> {
+pub(super) async fn expire_at_start(transaction: &Transaction, times: &Times) -> Result<(), PostgresError> {
     let sql = format!(
         "UPDATE runner SET died_us = {NOW} WHERE id IN (SELECT id FROM runner WHERE died_us IS NULL AND left_us IS NULL
              AND beat_us < {NOW} - $1 ORDER BY id) AND died_us IS NULL AND beat_us < {NOW} - $1
@@ -109,32 +108,10 @@ pub(super) async fn expire_at_start(transaction: &Transaction<'_>, times: &Times
 }
 
 /// The latest heartbeat of each live runner.
-pub(super) async fn heartbeats(transaction: &Transaction<'_>) -> Result<Vec<(i64, i64)>, PostgresError> {
+pub(super) async fn heartbeats(transaction: &Transaction) -> Result<Vec<(i64, i64)>, PostgresError> {
     let sql = "SELECT id, beat_us FROM runner WHERE died_us IS NULL AND left_us IS NULL";
     let rows = transaction.query_typed(sql, &[]).await?;
     rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
-}
-
-/// Puts in doubt what nobody waits for any more: intents of runners that are not at the batch any more, and of those that have been dead for as
-/// long as an answer may take. Says how many there were in the batch.
-pub(super) async fn conclude(
-    transaction: &Transaction<'_>,
-    batch: Option<i64>,
-    times: &Times,
-) -> Result<usize, PostgresError> {
-    let sql = format!(
-        "UPDATE attempt SET state = 'in_doubt', error = $2, version = version + 1 WHERE state = 'intended' AND id IN
-             (SELECT attempt.id FROM attempt LEFT JOIN runner ON runner.id = attempt.runner
-                 LEFT JOIN at_work ON at_work.runner = attempt.runner AND at_work.batch = attempt.batch
-              WHERE state = 'intended' AND (at_work.runner IS NULL OR runner.left_us IS NOT NULL OR runner.died_us < {NOW} - $3)
-                 AND ($1 = 0 OR attempt.batch = $1) ORDER BY attempt.id)"
-    );
-    let message = "the run ended between sending and the answer".to_owned();
-    let error = error_text(&ServiceError { message, ..ServiceError::default() });
-    let values: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =
-        [(&batch.unwrap_or_default(), Type::INT8), (&error, Type::TEXT), (&micros(times.unanswered), Type::INT8)];
-    let concluded = transaction.execute_typed(&sql, &values).await?;
-    Ok(usize::try_from(concluded).unwrap_or(usize::MAX))
 }
 
 pub(super) fn micros(span: std::time::Duration) -> i64 {
@@ -142,21 +119,21 @@ pub(super) fn micros(span: std::time::Duration) -> i64 {
 }
 
 impl Runner {
-    /// Writes itself down once more after the database has forgotten some of its writes; this is one more.
-    pub(super) async fn enrol_again(&self, transaction: &Transaction<'_>) -> Result<(), PostgresError> {
-        Self { writes: self.writes + 1, ..self.clone() }.enrol(transaction).await
+    /// Registers the runner after the database lost some of its writes; this is one more.
+    pub(super) async fn register_again(&self, transaction: &Transaction) -> Result<(), PostgresError> {
+        Self { writes: self.writes + 1, ..self.clone() }.register(transaction).await
     }
 
-    /// Writes down that it has ended.
-    pub(super) async fn leave(&self, transaction: &Transaction<'_>) -> Result<(), PostgresError> {
+    /// Deregisters the runner.
+    pub(super) async fn deregister(&self, transaction: &Transaction) -> Result<(), PostgresError> {
         transaction.execute_typed("DELETE FROM at_work WHERE runner = $1", &[(&self.id, Type::INT8)]).await?;
         let sql = format!("UPDATE runner SET left_us = {NOW} WHERE id = $1");
         transaction.execute_typed(&sql, &[(&self.id, Type::INT8)]).await?;
         Ok(())
     }
 
-    /// Writes down that it waits for a place at the service.
-    pub(super) fn wait(&self, transaction: &Transaction<'_>) {
+    /// Records that it waits for a slot.
+    pub(super) fn wait(&self, transaction: &Transaction) {
         let sql = format!("UPDATE runner SET waited_us = {NOW} WHERE id = $1::bigint");
         transaction.execute_last(sql, self.id.to_string());
     }

@@ -8,11 +8,12 @@ use tokio_postgres::types::Type;
 
 use super::error::PostgresError;
 use super::runner::micros;
+use super::schema::IS_ACTIVE;
 use super::transaction::{NOW, Transaction};
 use crate::domain::{AttemptState, BatchKey, RunnerSeen};
 
 /// The runners that live, and those that were declared dead not longer than this ago: first who began first.
-pub(super) async fn seen(transaction: &Transaction<'_>, dead: Duration) -> Result<Vec<RunnerSeen>, PostgresError> {
+pub(super) async fn seen(transaction: &Transaction, dead: Duration) -> Result<Vec<RunnerSeen>, PostgresError> {
     let sql = format!(
         "SELECT id, name, since_us, greatest({NOW} - beat_us, 0), died_us IS NOT NULL FROM runner
          WHERE left_us IS NULL AND (died_us IS NULL OR died_us > {NOW} - $1) ORDER BY since_us, id"
@@ -35,7 +36,7 @@ pub(super) async fn seen(transaction: &Transaction<'_>, dead: Duration) -> Resul
         .collect()
 }
 
-async fn batches(transaction: &Transaction<'_>) -> Result<HashMap<i64, Vec<BatchKey>>, PostgresError> {
+async fn batches(transaction: &Transaction) -> Result<HashMap<i64, Vec<BatchKey>>, PostgresError> {
     let sql = "SELECT runner, name, batch.batch FROM at_work JOIN batch ON batch.id = at_work.batch ORDER BY name, batch.batch";
     let mut batches: HashMap<i64, Vec<BatchKey>> = HashMap::new();
     for row in transaction.query_typed(sql, &[]).await? {
@@ -45,11 +46,13 @@ async fn batches(transaction: &Transaction<'_>) -> Result<HashMap<i64, Vec<Batch
     Ok(batches)
 }
 
-async fn open(transaction: &Transaction<'_>) -> Result<HashMap<i64, Vec<(AttemptState, u32)>>, PostgresError> {
-    let sql = "SELECT keeper, state, count(*) FROM attempt WHERE state IN ('intended', 'queued', 'in_progress')
-         AND keeper IS NOT NULL GROUP BY 1, 2 ORDER BY 1, 2";
+async fn open(transaction: &Transaction) -> Result<HashMap<i64, Vec<(AttemptState, u32)>>, PostgresError> {
+    let sql = format!(
+        "SELECT assigned_runner, state, count(*) FROM attempt WHERE {IS_ACTIVE} AND assigned_runner IS NOT NULL
+         GROUP BY 1, 2 ORDER BY 1, 2"
+    );
     let mut open: HashMap<i64, Vec<(AttemptState, u32)>> = HashMap::new();
-    for row in transaction.query_typed(sql, &[]).await? {
+    for row in transaction.query_typed(&sql, &[]).await? {
         let count = u32::try_from(row.try_get::<_, i64>(2)?).unwrap_or(u32::MAX);
         if let Some(state) = AttemptState::named(row.try_get(1)?) {
             open.entry(row.try_get(0)?).or_default().push((state, count));

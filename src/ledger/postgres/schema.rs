@@ -1,25 +1,33 @@
 //! The ledger's tables in a schema of their own: made, recognised, and brought up to date.
 //!
-//! The columns of an attempt are those of [`Stored`](crate::ledger::stored::Stored), so that rows travel whole, as JSON.
+//! The columns of an attempt are those of [`Columns`](crate::ledger::row::Columns), so that rows travel whole, as JSON.
 //! Everything stands in one schema, and every transaction names it, so that a pooler may hand each one to another connection.
+
+use std::sync::Arc;
 
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
 use super::error::PostgresError;
-use super::kind::Kind;
 use super::transaction::Transaction;
-use crate::ledger::stored::unfinished;
+use crate::ledger::kind::Kind;
+
+impl Kind {
+    /// The schema of its tables.
+    pub(super) fn schema(self) -> &'static str {
+        match self {
+            Self::Real => "shotlist",
+            Self::Simulated => "shotlist_sandbox",
+        }
+    }
+}
 
 /// The version of the tables below. A newer one is refused, never guessed at.
 const VERSION: i32 = 1;
 
 /// One open attempt for a job is the index `attempt_sent_once`, and one for each request of it `attempt_at_the_service`. A fact
 /// that came too late is kept all the same: what a person found, and what was put back after the database had forgotten it.
-///
-/// What was spent is kept by triggers, so that no write can forget it.
-const TABLES: &str = concat!(
-    "
+const TABLES: &str = "
 CREATE TABLE ledger (
     id             INTEGER PRIMARY KEY CHECK (id = 1),
     version        INTEGER NOT NULL,
@@ -72,58 +80,33 @@ CREATE TABLE attempt (
     job           TEXT NOT NULL,
     fingerprint   TEXT NOT NULL,
     normalized    TEXT NOT NULL,
-    request       TEXT NOT NULL,
     model         TEXT NOT NULL,
-    price_micros  BIGINT NOT NULL,
-    charging      TEXT NOT NULL,
-    typical_min_s BIGINT NOT NULL,
-    typical_max_s BIGINT NOT NULL,
+    labels        TEXT,
     service       TEXT NOT NULL,
     key           TEXT NOT NULL,
     state         TEXT NOT NULL,
+    charge        TEXT NOT NULL,
+    is_declared   BOOLEAN NOT NULL,
+    is_unfinished BOOLEAN NOT NULL,
+    needs_download BOOLEAN NOT NULL,
+    price_micros  BIGINT NOT NULL,
     task          TEXT,
     alias         TEXT,
-    video_url     TEXT,
-    error         TEXT,
-    polls         BIGINT NOT NULL,
     intended_us   BIGINT NOT NULL,
-    answered_us   BIGINT,
-    seen_us       BIGINT,
-    seen_percent  INTEGER,
-    ended_us      BIGINT,
-    file          TEXT,
-    sha256        TEXT,
-    bytes         BIGINT,
-    fetched_us    BIGINT,
-    fetched_by    TEXT,
-    labels        TEXT,
-    output        TEXT,
-    approval      TEXT,
-    bought_as     TEXT,
-    declared      TEXT,
-    declared_us   BIGINT,
-    billed        TEXT,
-    billed_source TEXT,
-    billed_us     BIGINT,
-    picture       TEXT,
-    exec_us       BIGINT,
-    exec_error    TEXT,
-    exec_line     TEXT,
+    record        TEXT NOT NULL,
     runner        BIGINT,
-    keeper        BIGINT,
-    version       BIGINT NOT NULL DEFAULT 1,
-    was_forgotten BOOLEAN NOT NULL DEFAULT false
+    assigned_runner BIGINT,
+    version       BIGINT NOT NULL,
+    was_forgotten BOOLEAN NOT NULL
 ) WITH (fillfactor = 70);
 CREATE UNIQUE INDEX attempt_sent_once ON attempt (batch, job)
-    WHERE state IN ('intended', 'in_doubt') AND declared IS NULL AND NOT was_forgotten;
+    WHERE state IN ('intended', 'in_doubt') AND NOT is_declared AND NOT was_forgotten;
 CREATE UNIQUE INDEX attempt_at_the_service ON attempt (batch, job, fingerprint)
-    WHERE state IN ('intended', 'in_doubt', 'queued', 'in_progress') AND declared IS NULL AND NOT was_forgotten;
+    WHERE state IN ('intended', 'in_doubt', 'queued', 'in_progress') AND NOT is_declared AND NOT was_forgotten;
 CREATE INDEX attempt_of_batch ON attempt (batch, id);
 CREATE INDEX attempt_of_job ON attempt (batch, job);
-CREATE INDEX attempt_unfinished ON attempt (batch) WHERE ",
-    unfinished!(),
-    ";
-CREATE INDEX attempt_open ON attempt (service, key, keeper) WHERE state IN ('intended', 'queued', 'in_progress');
+CREATE INDEX attempt_unfinished ON attempt (batch) WHERE is_unfinished;
+CREATE INDEX attempt_open ON attempt (service, key, assigned_runner) WHERE state IN ('intended', 'queued', 'in_progress');
 CREATE INDEX attempt_by_time ON attempt (intended_us);
 CREATE UNIQUE INDEX attempt_by_task ON attempt (md5(task), service) WHERE task IS NOT NULL AND NOT was_forgotten;
 CREATE INDEX attempt_put_back ON attempt (md5(task)) WHERE task IS NOT NULL AND was_forgotten;
@@ -143,57 +126,23 @@ CREATE TABLE picture_address (
     at_us   BIGINT NOT NULL,
     PRIMARY KEY (sha256, command)
 );
-CREATE TABLE owner_limit (
-    label  TEXT NOT NULL,
-    value  TEXT NOT NULL,
-    span   TEXT NOT NULL,
-    micros BIGINT NOT NULL,
-    zone   TEXT NOT NULL,
-    PRIMARY KEY (label, value, span)
+CREATE TABLE ledger_limit (
+    key    TEXT PRIMARY KEY,
+    record TEXT NOT NULL
 );
 CREATE TABLE spent (
-    hour   BIGINT PRIMARY KEY,
-    micros BIGINT NOT NULL
-) WITH (fillfactor = 50);
-CREATE TABLE spent_for (
-    label  TEXT NOT NULL,
-    value  TEXT NOT NULL,
-    hour   BIGINT NOT NULL,
-    micros BIGINT NOT NULL,
+    label   TEXT NOT NULL,
+    value   TEXT NOT NULL,
+    hour    BIGINT NOT NULL,
+    micros  BIGINT NOT NULL,
     PRIMARY KEY (label, value, hour)
 ) WITH (fillfactor = 50);
-CREATE FUNCTION is_spent(state TEXT, billed TEXT) RETURNS BOOLEAN LANGUAGE SQL IMMUTABLE AS
-    $$ SELECT state NOT IN ('void', 'rejected') AND billed IS DISTINCT FROM 'none' $$;
-CREATE FUNCTION spent_when_inserted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-    INSERT INTO spent SELECT intended_us / 3600000000, sum(price_micros) FROM added WHERE is_spent(state, billed)
-        GROUP BY 1 ORDER BY 1 ON CONFLICT (hour) DO UPDATE SET micros = spent.micros + excluded.micros;
-    INSERT INTO spent_for SELECT label.key, label.value, intended_us / 3600000000, sum(price_micros)
-        FROM added, json_each_text(added.labels::json) AS label WHERE is_spent(state, billed) AND added.labels IS NOT NULL
-        GROUP BY 1, 2, 3 ORDER BY 1, 2, 3 ON CONFLICT (label, value, hour) DO UPDATE SET micros = spent_for.micros + excluded.micros;
-    UPDATE batch SET run_micros = run_micros + bought.micros FROM (SELECT added.batch AS id, sum(price_micros) AS micros
-            FROM added JOIN batch AS its ON its.id = added.batch WHERE is_spent(state, billed) AND added.id > began GROUP BY 1) AS bought
-        WHERE batch.id = bought.id;
-    RETURN NULL;
-END $$;
-CREATE TRIGGER spent_when_inserted AFTER INSERT ON attempt REFERENCING NEW TABLE AS added
-    FOR EACH STATEMENT EXECUTE FUNCTION spent_when_inserted();
-CREATE FUNCTION spent_when_settled() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE change BIGINT := CASE WHEN is_spent(NEW.state, NEW.billed) THEN NEW.price_micros ELSE -NEW.price_micros END;
-BEGIN
-    INSERT INTO spent VALUES (NEW.intended_us / 3600000000, change)
-        ON CONFLICT (hour) DO UPDATE SET micros = spent.micros + excluded.micros;
-    UPDATE batch SET run_micros = run_micros + change WHERE id = NEW.batch AND NEW.id > began;
-    IF NEW.labels IS NOT NULL THEN
-        INSERT INTO spent_for SELECT label.key, label.value, NEW.intended_us / 3600000000, change
-            FROM json_each_text(NEW.labels::json) AS label ORDER BY 1, 2
-            ON CONFLICT (label, value, hour) DO UPDATE SET micros = spent_for.micros + excluded.micros;
-    END IF;
-    RETURN NULL;
-END $$;
-CREATE TRIGGER spent_when_settled AFTER UPDATE OF state, billed ON attempt FOR EACH ROW
-    WHEN (is_spent(OLD.state, OLD.billed) <> is_spent(NEW.state, NEW.billed)) EXECUTE FUNCTION spent_when_settled();
-"
-);
+";
+
+/// The condition of an attempt that takes a slot ([`AttemptState`](crate::domain::AttemptState)), as the index `attempt_open` has it.
+pub(super) const IS_ACTIVE: &str = "state IN ('intended', 'queued', 'in_progress')";
+/// The condition of an attempt with a task whose final state is not known.
+pub(super) const IS_OUTSTANDING: &str = "state IN ('queued', 'in_progress')";
 
 /// What the schema of a database is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -227,9 +176,9 @@ pub(super) async fn recognise(client: &Client, kind: Kind) -> Result<Found, Post
 }
 
 /// Makes the tables, whole or not at all. Nothing if another runner has done it meanwhile.
-pub(super) async fn create(client: &mut Client, kind: Kind) -> Result<(), PostgresError> {
+pub(super) async fn create(client: &Arc<Client>, kind: Kind) -> Result<(), PostgresError> {
     let schema = kind.schema();
-    let transaction = Transaction::writing(client, kind);
+    let transaction = Transaction::writing(Arc::clone(client), kind);
     let made = transaction.batch_execute(&format!("CREATE SCHEMA {schema}")).await;
     match made {
         Ok(()) => {}
@@ -256,3 +205,25 @@ pub(super) const IS_ALONE: &str = "(current_setting('synchronous_standby_names')
 /// Which history of the server is written on: another one after a standby took over, or the server was brought back to a moment of its log. A
 /// dump or a copy of its disk that is brought back has the same: nothing shows that but what those who run know.
 pub(super) const TIMELINE: &str = "substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::AttemptState;
+
+    #[test]
+    fn conditions_name_states_of_the_domain() {
+        let condition = |is_meant: fn(AttemptState) -> bool| {
+            let names = AttemptState::ALL.into_iter().filter(|state| is_meant(*state));
+            let names: Vec<String> = names.map(|state| format!("'{}'", state.name())).collect();
+            format!("state IN ({})", names.join(", "))
+        };
+        assert_eq!(IS_ACTIVE, condition(|state| state == AttemptState::Intended || state.is_outstanding()));
+        assert_eq!(IS_OUTSTANDING, condition(AttemptState::is_outstanding));
+        assert!(TABLES.contains(&condition(AttemptState::is_doubtful)));
+        assert!(
+            TABLES.contains(&condition(|state| state.is_doubtful() || state.is_outstanding()))
+                || TABLES.contains("'in_doubt', 'queued'")
+        );
+    }
+}

@@ -1,103 +1,65 @@
-//! Limits, and what the intents of one commit leave of them.
+//! Sums over all batches: for limits, and for `spend`.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use jiff::Timestamp;
+use tokio_postgres::types::{ToSql, Type};
 
-use futures::future::try_join_all;
-
-use super::books;
 use super::error::PostgresError;
+use super::rows::{key, restored, storable};
 use super::transaction::Transaction;
-use crate::domain::{Label, Usd};
-use crate::ledger::{Intent, LedgerError, SpendLimit};
+use crate::domain::{AttemptState, Label, Usd};
+use crate::ledger::Spending;
+use crate::ledger::row::{Unreadable, charge_named};
+use crate::ledger::rules::{Period, QUARTER_US};
 
-/// An intent, and the number of its batch.
-pub(super) struct Asked<'a> {
-    pub(super) batch: i64,
-    pub(super) intent: &'a Intent,
-}
-
-/// What was spent before this commit: since the beginning of each limit's span, for everything or for its label, and by the runs of batches.
-#[derive(Default)]
-pub(super) struct Sums {
-    used: HashMap<(Option<Label>, i64), Usd>,
-    in_runs: HashMap<i64, Usd>,
-}
-
-impl Sums {
-    /// Reads the sums that these intents need under their own limits and the ledger's, as far as those are known, at once.
-    pub(super) async fn read(
-        transaction: &Transaction<'_>,
-        asked: &[Asked<'_>],
-        known: &[SpendLimit],
-    ) -> Result<Self, PostgresError> {
-        let limits = asked.iter().flat_map(|asked| asked.intent.limits.iter()).chain(known);
-        let spans: HashMap<_, _> = limits.map(|limit| (key_of(limit), limit)).collect();
-        let batches: HashSet<i64> =
-            asked.iter().filter(|asked| asked.intent.run_limit.is_some()).map(|asked| asked.batch).collect();
-        let used = spans.into_iter().map(async |(key, limit)| {
-            Ok::<_, PostgresError>((key, books::used(transaction, limit.since, limit.label.as_ref()).await?))
-        });
-        let in_runs = batches
-            .into_iter()
-            .map(async |batch| Ok::<_, PostgresError>((batch, books::used_by_the_run(transaction, batch).await?)));
-        let (used, in_runs) = futures::try_join!(try_join_all(used), try_join_all(in_runs))?;
-        Ok(Self { used: used.into_iter().collect(), in_runs: in_runs.into_iter().collect() })
+/// What was spent since a time, for everything or for a label.
+pub(super) async fn used(
+    transaction: &Transaction,
+    since: Timestamp,
+    label: Option<&Label>,
+) -> Result<Usd, PostgresError> {
+    let (name, value) = label.map_or(("", ""), |label| (&label.name, &label.value));
+    let (name, value, period) = (storable(name), storable(value), Period::since(since));
+    let sql = "SELECT coalesce(sum(micros), 0)::bigint FROM spent WHERE label = $1 AND value = $2 AND hour >= $3";
+    let [name, value] = [(&name as &(dyn ToSql + Sync), Type::TEXT), (&value as &(dyn ToSql + Sync), Type::TEXT)];
+    let values = [name.clone(), value.clone(), (&period.first_hour as &(dyn ToSql + Sync), Type::INT8)];
+    if !period.has_attempts() {
+        return Ok(Usd::from_micros(transaction.query_typed_one(sql, &values).await?.try_get(0)?));
     }
+    let partly = "SELECT coalesce(sum(price_micros), 0)::bigint FROM attempt WHERE intended_us >= $3 AND intended_us < $4 AND charge <> 'none'
+         AND ($1 = '' OR labels IS NOT NULL AND labels::json ->> $1 = $2)";
+    let since: &(dyn ToSql + Sync) = &period.since_us;
+    let part = [name, value, (since, Type::INT8), (&period.until_us, Type::INT8)];
+    let (hours, part) =
+        futures::try_join!(transaction.query_typed_one(sql, &values), transaction.query_typed_one(partly, &part))?;
+    Ok(Usd::from_micros(hours.try_get::<_, i64>(0)? + part.try_get::<_, i64>(0)?))
 }
 
-/// What the sums of a limit are known by.
-fn key_of(limit: &SpendLimit) -> (Option<Label>, i64) {
-    (limit.label.clone(), limit.since.as_microsecond())
+/// What every batch bought since a time, oldest first.
+pub(super) async fn spending(transaction: &Transaction, since: Timestamp) -> Result<Vec<Spending>, PostgresError> {
+    let sql = "SELECT intended_us / $2 AS quarter, name, batch.batch, model, labels, charge, state, count(*), sum(price_micros)::bigint
+         FROM attempt JOIN batch ON batch.id = attempt.batch WHERE intended_us >= $1
+         GROUP BY quarter, name, batch.batch, model, labels, charge, state ORDER BY quarter";
+    let rows =
+        transaction.query_typed(sql, &[(&since.as_microsecond(), Type::INT8), (&QUARTER_US, Type::INT8)]).await?;
+    rows.iter().map(line).collect()
 }
 
-/// What is spent already under each limit, and what this commit adds to it.
-pub(super) struct Spending<'a> {
-    ledger_limits: &'a [SpendLimit],
-    sums: Sums,
-    /// What this commit buys.
-    taken: Vec<&'a Asked<'a>>,
-}
-
-impl<'a> Spending<'a> {
-    pub(super) fn new(ledger_limits: &'a [SpendLimit], sums: Sums) -> Self {
-        Self { ledger_limits, sums, taken: Vec::new() }
-    }
-
-    /// The limit that an intent would pass.
-    pub(super) async fn passed(
-        &mut self,
-        transaction: &Transaction<'_>,
-        Asked { batch, intent }: &Asked<'_>,
-    ) -> Result<Option<LedgerError>, PostgresError> {
-        for limit in intent.limits.iter().chain(self.ledger_limits).filter(|limit| limit.is_about(&intent.labels)) {
-            let key = key_of(limit);
-            if !self.sums.used.contains_key(&key) {
-                let before = books::used(transaction, limit.since, limit.label.as_ref()).await?;
-                let is_about = |taken: &&&Asked<'_>| limit.is_about(&taken.intent.labels);
-                let now = self.taken.iter().filter(is_about).map(|taken| taken.intent.price).sum::<Usd>();
-                self.sums.used.insert(key.clone(), before + now);
-            }
-            let used = self.sums.used[&key];
-            if used + intent.price > limit.usd {
-                return Ok(Some(LedgerError::OverLimit { name: Arc::clone(&limit.name), limit: limit.usd, used }));
-            }
-        }
-        let Some(run) = &intent.run_limit else { return Ok(None) };
-        let used = self.sums.in_runs[batch];
-        let is_passed = used + intent.price > run.usd;
-        Ok(is_passed.then(|| LedgerError::OverLimit { name: Arc::clone(&run.name), limit: run.usd, used }))
-    }
-
-    /// Counts what is bought.
-    pub(super) fn take(&mut self, asked: &'a Asked<'a>) {
-        let price = asked.intent.price;
-        for ((label, _), used) in &mut self.sums.used {
-            if label.as_ref().is_none_or(|label| label.is_among(&asked.intent.labels)) {
-                *used += price;
-            }
-        }
-        self.sums.in_runs.entry(asked.batch).and_modify(|used| *used += price);
-        self.taken.push(asked);
-    }
+fn line(row: &tokio_postgres::Row) -> Result<Spending, PostgresError> {
+    let unreadable = |column, value: &str| PostgresError::Unreadable(Unreadable::value(column, value));
+    let quarter: i64 = row.try_get(0)?;
+    let at = Timestamp::from_microsecond(quarter.saturating_mul(QUARTER_US));
+    let labels = row.try_get::<_, Option<&str>>(4)?;
+    let labels = labels.map(|text| serde_json::from_str(text).map_err(|_| unreadable("labels", text))).transpose()?;
+    let (charge, state): (&str, &str) = (row.try_get(5)?, row.try_get(6)?);
+    let state = AttemptState::named(state).ok_or_else(|| unreadable("state", state))?;
+    Ok(Spending {
+        at: at.map_err(|_| unreadable("intended_us", &quarter.to_string()))?,
+        batch: key(row, 1)?,
+        model: restored(row.try_get(3)?),
+        labels: labels.unwrap_or_default(),
+        charge: charge_named(charge).ok_or_else(|| unreadable("charge", charge))?,
+        is_doubtful: state.is_doubtful(),
+        attempts: u32::try_from(row.try_get::<_, i64>(7)?).unwrap_or(u32::MAX),
+        price: Usd::from_micros(row.try_get(8)?),
+    })
 }

@@ -7,45 +7,43 @@
 use std::borrow::Cow;
 use std::ops::Deref;
 use std::pin::Pin;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 
 use futures::FutureExt as _;
-use futures::future::LocalBoxFuture;
 use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 
 use super::error::PostgresError;
-use super::kind::Kind;
-use super::standing::Standing;
+use crate::ledger::kind::Kind;
 use crate::ledger::times::Times;
 
 /// The database's clock, in microseconds since 1970.
 pub(super) const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
 
 /// A transaction. Dropped, it is rolled back.
-pub(super) struct Transaction<'c> {
-    client: &'c Client,
+pub(super) struct Transaction {
+    client: Arc<Client>,
     beginning: String,
     /// Statements with a value each, which travel with the commit.
     last: Mutex<Vec<(Cow<'static, str>, String)>>,
     is_over: bool,
 }
 
-impl<'c> Transaction<'c> {
-    /// A transaction that writes, once it has [begun](Self::begin). Its commit is durable before it is acknowledged.
-    pub(super) fn that_writes(client: &'c Client, kind: Kind) -> Self {
+impl Transaction {
+    /// A transaction that writes, once its [beginning](Self::beginning) is sent. Its commit is durable before it is acknowledged.
+    pub(super) fn that_writes(client: Arc<Client>, kind: Kind) -> Self {
         // Whatever the server's own default is: each statement sees what was committed before it, behind the lock that it waits for.
         Self::new(client, "READ COMMITTED", kind)
     }
 
     /// A transaction that writes, and whose beginning travels with its first statement.
-    pub(super) fn writing(client: &'c Client, kind: Kind) -> Self {
+    pub(super) fn writing(client: Arc<Client>, kind: Kind) -> Self {
         Self::that_writes(client, kind).begun()
     }
 
     /// A transaction that reads everything as it was at one moment, and whose beginning travels with its first question.
-    pub(super) fn reading(client: &'c Client, kind: Kind) -> Self {
+    pub(super) fn reading(client: Arc<Client>, kind: Kind) -> Self {
         Self::new(client, "REPEATABLE READ, READ ONLY", kind).begun()
     }
 
@@ -55,7 +53,7 @@ impl<'c> Transaction<'c> {
         self
     }
 
-    fn new(client: &'c Client, mode: &str, kind: Kind) -> Self {
+    fn new(client: Arc<Client>, mode: &str, kind: Kind) -> Self {
         let Times { answer, lock, standstill, .. } = Times::usual();
         let (statement_ms, lock_ms, standstill_ms) = (answer.as_millis(), lock.as_millis(), standstill.as_millis());
         let beginning = format!(
@@ -67,9 +65,9 @@ impl<'c> Transaction<'c> {
         Self { client, beginning, last: Mutex::default(), is_over: false }
     }
 
-    /// Begins. If that fails, the server refuses all that was sent behind it.
-    pub(super) async fn begin(&self) -> Result<(), PostgresError> {
-        Ok(self.client.batch_execute(&self.beginning).await?)
+    /// The statements that begin it. If they fail, the server refuses all that was sent behind them.
+    pub(super) fn beginning(&self) -> &str {
+        &self.beginning
     }
 
     /// Executes a statement with one text together with the commit: nothing that follows it here may depend on it.
@@ -83,7 +81,7 @@ impl<'c> Transaction<'c> {
         let last = std::mem::take(&mut *self.last.lock().unwrap_or_else(PoisonError::into_inner));
         let mut sent = Vec::with_capacity(last.len());
         for (sql, text) in &last {
-            sent.push(Sent::now(execute(self.client, sql, text)).await);
+            sent.push(Sent::now(execute(&self.client, sql, text)).await);
         }
         let committed = Sent::now(self.client.batch_execute("COMMIT")).await;
         let mut refused = None;
@@ -102,11 +100,11 @@ impl<'c> Transaction<'c> {
     }
 }
 
-impl Deref for Transaction<'_> {
+impl Deref for Transaction {
     type Target = Client;
 
     fn deref(&self) -> &Client {
-        self.client
+        &self.client
     }
 }
 
@@ -114,7 +112,7 @@ async fn execute(client: &Client, sql: &str, text: &str) -> Result<u64, tokio_po
     client.execute_typed(sql, &[(&text, Type::TEXT)]).await
 }
 
-impl Drop for Transaction<'_> {
+impl Drop for Transaction {
     fn drop(&mut self) {
         if !self.is_over {
             // The first poll sends it. The next transaction need not wait for the answer.
@@ -122,9 +120,6 @@ impl Drop for Transaction<'_> {
         }
     }
 }
-
-/// The beginning of a transaction that writes: it counts the write of a runner and renews its lease. To be sent before all else.
-pub(super) type Opening<'t> = LocalBoxFuture<'t, Result<Standing, PostgresError>>;
 
 /// A question that is on its way. Await its answer before the commit: if it failed, the server rolls back, and answers the commit all the same.
 #[must_use = "a question that failed undoes the transaction"]
@@ -143,6 +138,14 @@ impl<F: Future> Sent<F> {
             Poll::Pending => None,
         };
         Self { question, answer }
+    }
+
+    /// Waits for its answer.
+    pub(super) async fn answered(mut self) -> Self {
+        if self.answer.is_none() {
+            self.answer = Some(self.question.as_mut().await);
+        }
+        self
     }
 
     /// Its answer.

@@ -5,11 +5,13 @@ use std::collections::HashMap;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::error::PostgresError;
-use super::rows::{self, Row, read_row, restored, storable};
+use super::rows::{self, read_attempt, restored, storable};
 use super::transaction::Transaction;
 use super::{batches, limits};
 use crate::domain::BatchKey;
+use crate::ledger::row::Row;
 use crate::ledger::transfer::{Books, CopyError};
+use crate::ledger::writing::Changes;
 
 /// How many attempts one statement writes.
 const AT_ONCE: usize = 500;
@@ -21,7 +23,7 @@ impl From<PostgresError> for CopyError {
 }
 
 /// The runners that live, if there are any.
-pub(super) async fn at_it(transaction: &Transaction<'_>) -> Result<Option<String>, PostgresError> {
+pub(super) async fn at_it(transaction: &Transaction) -> Result<Option<String>, PostgresError> {
     // Nobody buys while this is held.
     transaction.query_typed("SELECT id FROM ledger WHERE id = 1 FOR UPDATE", &[]).await?;
     let sql = "SELECT string_agg(name, ', ') FROM runner WHERE died_us IS NULL AND left_us IS NULL";
@@ -29,7 +31,7 @@ pub(super) async fn at_it(transaction: &Transaction<'_>) -> Result<Option<String
 }
 
 /// Reads everything.
-pub(super) async fn take_all(transaction: &Transaction<'_>) -> Result<Books, PostgresError> {
+pub(super) async fn take_all(transaction: &Transaction) -> Result<Books, PostgresError> {
     let (mut places, mut keys) = (HashMap::new(), Vec::new());
     for row in transaction.query_typed("SELECT id, name, batch, retake FROM batch ORDER BY id", &[]).await? {
         places.insert(row.try_get::<_, i64>(0)?, keys.len());
@@ -38,9 +40,8 @@ pub(super) async fn take_all(transaction: &Transaction<'_>) -> Result<Books, Pos
     }
     let place = |id: i64| places.get(&id).copied().unwrap_or_default();
     let mut attempts = Vec::new();
-    for row in transaction.query_typed("SELECT row_to_json(attempt)::text FROM attempt ORDER BY id", &[]).await? {
-        let row = read_row(row.try_get(0)?)?;
-        attempts.push((place(row.batch), row.stored));
+    for row in transaction.query_typed("SELECT id, record, batch FROM attempt ORDER BY id", &[]).await? {
+        attempts.push((place(row.try_get(2)?), read_attempt(&row, 0, None)?));
     }
     let mut unsent = Vec::new();
     for row in transaction.query_typed("SELECT batch, job, reason, at_us FROM unsent", &[]).await? {
@@ -54,15 +55,15 @@ pub(super) async fn take_all(transaction: &Transaction<'_>) -> Result<Books, Pos
 }
 
 /// Whether nothing was ever written into it.
-pub(super) async fn is_empty(transaction: &Transaction<'_>) -> Result<bool, PostgresError> {
+pub(super) async fn is_empty(transaction: &Transaction) -> Result<bool, PostgresError> {
     transaction.query_typed("SELECT id FROM ledger WHERE id = 1 FOR UPDATE", &[]).await?;
-    let sql = "SELECT NOT EXISTS (SELECT 1 FROM attempt) AND NOT EXISTS (SELECT 1 FROM owner_limit)
+    let sql = "SELECT NOT EXISTS (SELECT 1 FROM attempt) AND NOT EXISTS (SELECT 1 FROM ledger_limit)
          AND NOT EXISTS (SELECT 1 FROM unsent)";
     Ok(transaction.query_typed_one(sql, &[]).await?.try_get(0)?)
 }
 
 /// Writes everything.
-pub(super) async fn fill(transaction: &Transaction<'_>, books: &Books) -> Result<(), PostgresError> {
+pub(super) async fn fill(transaction: &Transaction, books: &Books) -> Result<(), PostgresError> {
     let mut numbers = Vec::with_capacity(books.batches.len());
     for (key, retake) in &books.batches {
         let number = batches::ensure(transaction, key).await?;
@@ -72,8 +73,12 @@ pub(super) async fn fill(transaction: &Transaction<'_>, books: &Books) -> Result
         numbers.push(number);
     }
     for some in books.attempts.chunks(AT_ONCE) {
-        let new: Vec<Row> = some.iter().map(|(place, stored)| Row::carried(stored.clone(), numbers[*place])).collect();
-        rows::insert(transaction, &new.iter().collect::<Vec<_>>()).await?;
+        let new: Vec<Row> = some.iter().map(|(place, attempt)| Row::copied(attempt.clone(), numbers[*place])).collect();
+        let mut changes = Changes::default();
+        for row in &new {
+            changes.insert(row);
+        }
+        rows::write(transaction, &changes).await?;
     }
     for (place, job, reason, at) in &books.unsent {
         let reason = storable(reason);

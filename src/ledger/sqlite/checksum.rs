@@ -21,10 +21,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, ffi};
 use sha2::{Digest as _, Sha256};
 
-use super::columns::ATTEMPT_COLUMNS;
-
-/// The tag of the rows of attempts.
-const ATTEMPT: &str = "attempt";
+use super::columns::COLUMNS;
 
 /// Adds the SQL functions that the triggers call: `digest(tag, …)` and `changed(sum, before, after)`.
 pub(super) fn add_functions(connection: &Connection) -> rusqlite::Result<()> {
@@ -38,11 +35,6 @@ pub(super) fn add_functions(connection: &Connection) -> rusqlite::Result<()> {
         let [sum, before, after] = [values.get::<i64>(0)?, values.get(1)?, values.get(2)?];
         Ok(sum.wrapping_sub(before).wrapping_add(after))
     })
-}
-
-/// The digest of an attempt's row in SQL, where `row` is `NEW` or `OLD`.
-pub(super) fn attempt_values(row: &str) -> String {
-    row_values(ATTEMPT, row, &ATTEMPT_COLUMNS)
 }
 
 /// The digest of a row in SQL.
@@ -96,9 +88,9 @@ fn digest_of_row(tag: &str, row: &Row<'_>, columns: usize) -> rusqlite::Result<i
 pub(super) struct Checksum(i64);
 
 impl Checksum {
-    /// Adds the row of an attempt, read by its [columns](ATTEMPT_COLUMNS).
+    /// Adds the row of an attempt, read by its [columns](COLUMNS).
     pub(super) fn add_attempt(&mut self, row: &Row<'_>) -> rusqlite::Result<()> {
-        self.0 = self.0.wrapping_add(digest_of_row(ATTEMPT, row, ATTEMPT_COLUMNS.len())?);
+        self.0 = self.0.wrapping_add(digest_of_row("attempt", row, COLUMNS.len())?);
         Ok(())
     }
 
@@ -149,7 +141,7 @@ pub(super) fn verified_batch(connection: &Connection, name: &str, batch: &str) -
             found = Some(BatchRow { id: row.get(0)?, retake: row.get(3)?, checksum: row.get(4)? });
         }
     }
-    sum.add_all(connection, "limit", "SELECT label, value, span, micros, zone FROM owner_limit")?;
+    sum.add_all(connection, "limit", "SELECT key, record FROM ledger_limit")?;
     // A row that was only ever inserted had no freeze.
     let freeze = stopped.as_deref().map_or(ValueRef::Null, |text| ValueRef::Text(text.as_bytes()));
     sum.0 = sum.0.wrapping_add(digest_of("freeze", &[freeze]));
@@ -162,8 +154,7 @@ pub(super) fn verify_sums(connection: &Connection) -> rusqlite::Result<()> {
     let expected =
         connection.prepare_cached("SELECT sums FROM ledger WHERE id = 1")?.query_row([], |row| row.get(0))?;
     let mut sum = Checksum::default();
-    sum.add_all(connection, "spent", "SELECT hour, micros FROM spent")?;
-    sum.add_all(connection, "spent_for", "SELECT label, value, hour, micros FROM spent_for")?;
+    sum.add_all(connection, "spent", "SELECT label, value, hour, micros FROM spent")?;
     sum.expect(expected, "the sums")
 }
 

@@ -2,20 +2,27 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use rusqlite::Connection;
 
-use super::backup::{self, CheckError, Contents, at_one_moment};
-use super::held::SqliteBatch;
+use super::backup::{self, at_one_moment};
+use super::commit_counter::CommitCounter;
 use super::lock::RunLock;
-use super::open::{OpenError, is_there, open, open_to_read, store_error};
-use super::schema::Kind;
-use super::{books, checksum, limits, purchases, read, transfer};
+use super::open::{OpenError, WRITABLE, is_there, open, open_to_read, store_error};
+use super::store::SqliteStore;
+use super::transaction::find_task;
+use super::{checksum, limits, purchases, read, spending, transfer};
 use crate::domain::{Attempt, AttemptState, BatchKey, Fingerprint, Freeze, History, JobId, Label, TaskId, Usd};
 use crate::files::on_a_thread;
+use crate::ledger::kind::Kind;
+use crate::ledger::rules::Named;
 use crate::ledger::transfer::Books;
-use crate::ledger::{BoughtElsewhere, CopyError, HoldError, Ledger, LedgerLimit, OpenElsewhere, Spending, Unavailable};
+use crate::ledger::writing::WriterHandle;
+use crate::ledger::{
+    BoughtElsewhere, Contents, CopyError, HoldError, LedgerLimit, LockedBatch, OpenElsewhere, Spending, Unavailable,
+};
 
 /// A ledger in an SQLite file, which is made when a batch of it is held for the first time.
 #[derive(Clone, Debug)]
@@ -48,14 +55,14 @@ impl SqliteLedger {
     }
 
     /// Verifies it: the file itself, each attempt in it, the sums that are kept, and that it did not go back in time.
-    pub async fn check(&self) -> Result<Contents, CheckError> {
+    pub async fn check(&self) -> Result<Contents, CopyError> {
         let Self { path, kind } = self.clone();
         aside(move || backup::check(&path, kind)).await
     }
 
     /// Copies it to a new file, whole, also while a run is at it; what is in the log is in the copy. An existing file is
     /// never replaced, and the copy has its name only once it is verified and on the disk.
-    pub async fn backup(&self, to: &Path) -> Result<Contents, CheckError> {
+    pub async fn backup(&self, to: &Path) -> Result<Contents, CopyError> {
         let (Self { path, kind }, to) = (self.clone(), to.to_owned());
         aside(move || backup::backup(&path, kind, &to)).await
     }
@@ -73,11 +80,11 @@ impl SqliteLedger {
     }
 
     /// Lets nobody buy with it, for this reason, or everybody again.
-    pub async fn set_stop(&self, why: Option<&str>) -> Result<(), Unavailable> {
+    pub async fn set_freeze(&self, why: Option<&str>) -> Result<(), Unavailable> {
         let (Self { path, kind }, why) = (self.clone(), why.map(str::to_owned));
         let set = aside(move || {
             let connection = open(&path, kind)?;
-            limits::stop(&connection, why.as_deref()).map_err(|error| store_error(&path, error))
+            limits::freeze(&connection, why.as_deref()).map_err(|error| store_error(&path, error))
         });
         set.await.map_err(|error: OpenError| error.into())
     }
@@ -115,54 +122,65 @@ impl fmt::Display for SqliteLedger {
     }
 }
 
-impl Ledger for SqliteLedger {
-    type Held = SqliteBatch;
-
-    fn is_simulated(&self) -> bool {
+/// What [`Ledger`](crate::ledger::Ledger) asks.
+impl SqliteLedger {
+    pub(in crate::ledger) fn is_simulated(&self) -> bool {
         self.kind == Kind::Simulated
     }
 
-    async fn hold(&self, batch: &BatchKey) -> Result<SqliteBatch, HoldError> {
-        let (Self { path, kind }, batch) = (self.clone(), batch.clone());
-        let mut held = aside::<_, HoldError>(move || SqliteBatch::take(&path, kind, batch)).await?;
-        held.conclude().await?;
-        Ok(held)
+    pub(in crate::ledger) async fn lock(&self, batch: &BatchKey) -> Result<LockedBatch, HoldError> {
+        let (Self { path, kind }, key) = (self.clone(), batch.clone());
+        let open = move || {
+            let connection = open(&path, kind).map_err(Unavailable::from)?;
+            let lock = RunLock::acquire(&path, &key)?;
+            Ok::<_, HoldError>((start(connection, &path)?, lock))
+        };
+        let (writer, lock) = aside(open).await?;
+        let locked = LockedBatch::new(Arc::new(writer), 0, batch, Some(Box::new(lock))).await;
+        locked.map_err(|error| Unavailable::new(error, WRITABLE).into())
     }
 
-    async fn history(&self, batch: &BatchKey) -> Result<History, Unavailable> {
+    pub(in crate::ledger) async fn history(&self, batch: &BatchKey) -> Result<History, Unavailable> {
         let batch = batch.clone();
         let question = move |connection: &Connection| read::history(&*connection.unchecked_transaction()?, &batch);
         self.ask(History::default(), question).await
     }
 
-    async fn states(&self, batch: &BatchKey) -> Result<Vec<(JobId, AttemptState)>, Unavailable> {
+    pub(in crate::ledger) async fn states(&self, batch: &BatchKey) -> Result<Vec<(JobId, AttemptState)>, Unavailable> {
         let batch = batch.clone();
         self.ask(Vec::new(), move |connection| read::states(connection, &batch)).await
     }
 
-    async fn used_since(&self, since: Timestamp, label: Option<Label>) -> Result<Usd, Unavailable> {
+    pub(in crate::ledger) async fn used_since(
+        &self,
+        since: Timestamp,
+        label: Option<Label>,
+    ) -> Result<Usd, Unavailable> {
         let question = move |connection: &Connection| {
             let moment = connection.unchecked_transaction()?;
             checksum::verify_sums(&moment)?;
-            books::used(&moment, since, label.as_ref())
+            spending::used(&moment, since, label.as_ref())
         };
         self.ask(Usd::ZERO, question).await
     }
 
-    async fn spending(&self, since: Timestamp) -> Result<Vec<Spending>, Unavailable> {
-        self.ask(Vec::new(), move |connection| books::spending(connection, since)).await
+    pub(in crate::ledger) async fn spending(&self, since: Timestamp) -> Result<Vec<Spending>, Unavailable> {
+        self.ask(Vec::new(), move |connection| spending::spending(connection, since)).await
     }
 
-    async fn submitted_since(&self, since: Timestamp) -> Result<Vec<(BatchKey, Attempt)>, Unavailable> {
+    pub(in crate::ledger) async fn submitted_since(
+        &self,
+        since: Timestamp,
+    ) -> Result<Vec<(BatchKey, Attempt)>, Unavailable> {
         self.ask(Vec::new(), move |connection| purchases::submitted_since(connection, since)).await
     }
 
-    async fn open_elsewhere(&self, batch: &BatchKey) -> Result<Vec<OpenElsewhere>, Unavailable> {
+    pub(in crate::ledger) async fn open_elsewhere(&self, batch: &BatchKey) -> Result<Vec<OpenElsewhere>, Unavailable> {
         let batch = batch.clone();
         self.ask(Vec::new(), move |connection| purchases::open_elsewhere(connection, &batch)).await
     }
 
-    async fn bought_elsewhere(
+    pub(in crate::ledger) async fn bought_elsewhere(
         &self,
         batch: &BatchKey,
         requests: impl Fn() -> Vec<Fingerprint> + Send + Sync + 'static,
@@ -172,16 +190,15 @@ impl Ledger for SqliteLedger {
         self.ask(Vec::new(), question).await
     }
 
-    async fn frozen(&self) -> Result<Option<Freeze>, Unavailable> {
-        let question = |connection: &Connection| Ok(limits::stopped(connection)?.map(Freeze::on_request));
-        self.ask(None, question).await
+    pub(in crate::ledger) async fn frozen(&self) -> Result<Option<Freeze>, Unavailable> {
+        self.ask(None, limits::frozen).await
     }
 
-    async fn owner_limits(&self) -> Result<Vec<LedgerLimit>, Unavailable> {
+    pub(in crate::ledger) async fn limits(&self) -> Result<Vec<LedgerLimit>, Unavailable> {
         self.ask(Vec::new(), limits::read).await
     }
 
-    async fn set_owner_limit(&self, limit: LedgerLimit, is_kept: bool) -> Result<(), Unavailable> {
+    pub(in crate::ledger) async fn set_limit(&self, limit: LedgerLimit, is_kept: bool) -> Result<(), Unavailable> {
         let Self { path, kind } = self.clone();
         let set = aside(move || {
             let connection = open(&path, kind)?;
@@ -190,10 +207,29 @@ impl Ledger for SqliteLedger {
         set.await.map_err(|error: OpenError| error.into())
     }
 
-    async fn owner(&self, task: &TaskId) -> Result<Option<(JobId, BatchKey)>, Unavailable> {
+    pub(in crate::ledger) async fn find_task(&self, task: &TaskId) -> Result<Option<(JobId, BatchKey)>, Unavailable> {
         let task = task.clone();
-        self.ask(None, move |connection| purchases::owner(connection, &task)).await
+        let question = move |connection: &Connection| {
+            let named = find_task(connection, &task)?.into_iter().next();
+            Ok(named.map(|Named { batch, attempt }| (attempt.job, batch)))
+        };
+        self.ask(None, question).await
     }
+}
+
+/// Starts the writer of a file.
+fn start(connection: Connection, path: &Path) -> Result<WriterHandle, OpenError> {
+    let commits =
+        CommitCounter::open(path).map_err(|source| OpenError::CommitCounter { path: path.to_owned(), source })?;
+    WriterHandle::start(move || SqliteStore::new(connection, commits), None).map_err(OpenError::Thread)
+}
+
+/// Locks a batch without a lock file, as on a file system where it is of no use.
+#[cfg(test)]
+pub(in crate::ledger) async fn lock_without_a_file(path: &Path, batch: &BatchKey) -> LockedBatch {
+    let connection = open(path, Kind::Real).expect("a ledger");
+    let writer = start(connection, path).expect("a writer");
+    LockedBatch::new(Arc::new(writer), 0, batch, None).await.expect("a batch")
 }
 
 /// Does what waits for the disk aside.
@@ -208,6 +244,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ledger::Ledger;
     use crate::ledger::suite::{Fresh, for_store};
 
     struct OnDisk(tempfile::TempDir);
@@ -219,18 +256,16 @@ mod tests {
     }
 
     impl Fresh for OnDisk {
-        type Ledger = SqliteLedger;
-
         fn fresh() -> Self {
             Self(tempfile::tempdir().expect("a folder"))
         }
 
-        fn ledger(&self) -> SqliteLedger {
-            SqliteLedger::real(self.path())
+        fn ledger(&self) -> Ledger {
+            Ledger::in_file(self.path())
         }
 
-        async fn hold_regardless(&self, batch: &BatchKey) -> SqliteBatch {
-            SqliteBatch::take_without_a_lock(&self.path(), Kind::Real, batch.clone())
+        async fn lock_regardless(&self, batch: &BatchKey) -> LockedBatch {
+            lock_without_a_file(&self.path(), batch).await
         }
     }
 

@@ -1,57 +1,41 @@
-//! The owner's limits: what nobody's manifest can raise.
+//! The ledger limits and the freeze.
 
-use jiff::Timestamp;
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
-use crate::domain::{Label, Usd};
-use crate::ledger::{LedgerLimit, Span, SpendLimit};
+use super::rows::{unreadable, unwritable};
+use crate::domain::Freeze;
+use crate::ledger::LedgerLimit;
 
-/// The owner's word as it stands in one transaction, in which it can't change.
-pub(super) struct OwnersWord {
-    /// Why nobody may buy, if that is so.
-    pub stopped: Option<String>,
-    /// The limits, as they hold now.
-    pub limits: Vec<SpendLimit>,
-}
-
-/// What the owner says at a moment.
-pub(super) fn owners_word(connection: &Connection, now: Timestamp) -> rusqlite::Result<OwnersWord> {
-    let limits = read(connection)?.iter().map(|owner| owner.at(now)).collect();
-    Ok(OwnersWord { stopped: stopped(connection)?, limits })
-}
-
-/// All of them.
+/// All ledger limits. One that can't be read is an error, and never none.
 pub(super) fn read(connection: &Connection) -> rusqlite::Result<Vec<LedgerLimit>> {
-    let sql = "SELECT label, value, span, micros, zone FROM owner_limit ORDER BY label, value, span";
-    let mut statement = connection.prepare_cached(sql)?;
-    let rows = statement.query_map([], |row| {
-        let (name, value): (String, String) = (row.get(0)?, row.get(1)?);
-        let label = (!name.is_empty()).then_some(Label { name, value });
-        let (span, usd, zone) = (row.get::<_, String>(2)?, Usd::from_micros(row.get(3)?), row.get(4)?);
-        Ok(Span::named(&span).map(|span| LedgerLimit { label, span, usd, zone }))
-    })?;
-    rows.filter_map(Result::transpose).collect()
+    let mut statement = connection.prepare_cached("SELECT record FROM ledger_limit ORDER BY key")?;
+    let limit =
+        |row: &rusqlite::Row<'_>| serde_json::from_str(row.get_ref(0)?.as_str()?).map_err(|error| unreadable(0, error));
+    statement.query_map([], limit)?.collect()
 }
 
-/// Why nobody may buy, if that is so.
-pub(super) fn stopped(connection: &Connection) -> rusqlite::Result<Option<String>> {
-    connection.prepare_cached("SELECT stopped FROM ledger")?.query_row([], |row| row.get(0))
+/// The freeze, if purchases are frozen.
+pub(super) fn frozen(connection: &Connection) -> rusqlite::Result<Option<Freeze>> {
+    let why: Option<String> =
+        connection.prepare_cached("SELECT stopped FROM ledger")?.query_row([], |row| row.get(0))?;
+    Ok(why.map(Freeze::on_request))
 }
 
-/// Lets nobody buy, or everybody again.
-pub(super) fn stop(connection: &Connection, why: Option<&str>) -> rusqlite::Result<()> {
+/// Freezes purchases for a reason, or unfreezes them.
+pub(super) fn freeze(connection: &Connection, why: Option<&str>) -> rusqlite::Result<()> {
     connection.execute("UPDATE ledger SET stopped = ?1", [why])?;
     Ok(())
 }
 
-/// Sets one in the place of an earlier one, or takes it away.
+/// Sets a limit in place of an earlier one, or removes it.
 pub(super) fn set(connection: &Connection, limit: &LedgerLimit, is_kept: bool) -> rusqlite::Result<()> {
-    let (name, value) = limit.label.as_ref().map_or(("", ""), |label| (&label.name, &label.value));
-    let key = params![name, value, limit.span.name()];
-    connection.execute("DELETE FROM owner_limit WHERE label = ?1 AND value = ?2 AND span = ?3", key)?;
+    let key = limit.key().map_err(unwritable)?;
+    connection.execute("DELETE FROM ledger_limit WHERE key = ?1", [&key])?;
     if is_kept {
-        let values = params![name, value, limit.span.name(), limit.usd.micros(), limit.zone];
-        connection.execute("INSERT INTO owner_limit VALUES (?1, ?2, ?3, ?4, ?5)", values)?;
+        connection.execute(
+            "INSERT INTO ledger_limit VALUES (?1, ?2)",
+            [key, serde_json::to_string(limit).map_err(unwritable)?],
+        )?;
     }
     Ok(())
 }

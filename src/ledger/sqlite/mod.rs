@@ -1,30 +1,30 @@
-//! A ledger in an SQLite file, for runners on one machine.
+//! The store in an SQLite file, for runners on one machine.
 //!
-//! [`file`](mod@file) is the way in: it answers questions, and takes batches. [`mod@open`] opens the file and refuses what is not
-//! ours, [`schema`] creates and recognizes the tables, and [`checksum`] verifies their rows; [`columns`] lists those of an attempt. [`write`](mod@write) and [`read`] are the SQL of one batch, with [`refused`] for what no write may do, [`limits`] the owner's limits, [`books`] that of sums over all of
-//! them, [`purchases`] that of who bought what. [`held`] is a batch that is held, and groups commits on a thread of its own, so that a
-//! slow disk never stalls the stream. [`lock`] lets one runner at a batch: the kernel drops it with the process. [`witness`] notices a ledger that went back in
-//! time. [`backup`] copies and verifies, [`transfer`] carries all of it into another store and back.
+//! [`mod@file`] answers questions and locks batches; [`lock`] lets one runner have a batch, because the kernel drops it with the process. [`mod@open`]
+//! opens the file, and refuses what is not a ledger. [`schema`] creates and recognizes the tables, [`columns`] lists those of an attempt, and [`checksum`]
+//! verifies their rows. [`commit_counter`] notices a ledger that went back in time.
+//!
+//! [`store`] and [`transaction`] write, [`rows`] are attempts; [`read`] reads one batch, [`purchases`] other batches, [`spending`] sums over all of them,
+//! [`limits`] the ledger limits, and [`pictures`] the URLs of local pictures. [`backup`] copies and verifies a file, [`transfer`] reads and writes
+//! everything.
 
-mod addresses;
 mod backup;
-mod books;
 mod checksum;
 mod columns;
+mod commit_counter;
 mod file;
-mod held;
 mod limits;
 mod lock;
 mod open;
+mod pictures;
 mod purchases;
 mod read;
-mod refused;
+mod rows;
 mod schema;
+mod spending;
+mod store;
+mod transaction;
 mod transfer;
-mod witness;
-mod write;
 
-pub use backup::{CheckError, Contents};
 pub use file::SqliteLedger;
-pub use held::SqliteBatch;
 pub(crate) use open::OWN_FOLDER;

@@ -11,9 +11,11 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode as SqliteCode, OpenFlags};
 
-use super::schema::{Found, Kind, VERSION, create, recognize};
-use super::{checksum, witness};
+use super::schema::{Found, VERSION, create, recognize};
+use super::{checksum, commit_counter};
 use crate::files::{make_folders, make_private_folder, sync_folder};
+use crate::ledger::kind::Kind;
+use crate::ledger::transfer::BRING_BACK;
 use crate::ledger::{HoldError, Unavailable};
 
 /// The folder of a ledger that was given no other place.
@@ -42,7 +44,7 @@ pub(super) enum OpenError {
         source: std::io::Error,
     },
     /// It is not there, and runs have used it before.
-    #[error("ledger `{}` is missing, but its `.lock` or `.witness` file is still there", .0.display())]
+    #[error("ledger `{}` is missing, but its `.lock` or `.commits` file is still there", .0.display())]
     Gone(PathBuf),
     /// Whether it is there can't be told, or it is a link that leads nowhere.
     #[error("can't reach ledger `{}`", path.display())]
@@ -81,7 +83,7 @@ pub(super) enum OpenError {
     Older {
         /// The file.
         path: PathBuf,
-        /// What was committed by the witness beside it.
+        /// What was committed by the counter beside it.
         known: i64,
         /// What the file knows.
         found: i64,
@@ -106,8 +108,8 @@ pub(super) enum OpenError {
         object: String,
     },
     /// What notices a ledger that goes back in time can't be opened.
-    #[error("can't open the commit counter `{}.{}`", path.display(), witness::EXTENSION)]
-    Witness {
+    #[error("can't open the commit counter `{}.{}`", path.display(), commit_counter::EXTENSION)]
+    CommitCounter {
         /// The ledger.
         path: PathBuf,
         /// Why.
@@ -127,10 +129,6 @@ pub(super) enum OpenError {
     },
 }
 
-/// What to do with a ledger that is damaged.
-pub(super) const BRING_BACK: &str =
-    "restore a copy that `shotlist ledger check` finds whole; without its ledger, shotlist can't know what is paid for";
-
 impl OpenError {
     fn help(&self) -> &'static str {
         match self {
@@ -142,14 +140,16 @@ impl OpenError {
             Self::Damaged(_) | Self::Altered { .. } => BRING_BACK,
             Self::Older { .. } => {
                 "an older copy took its place, or its log (`-wal`) was left behind. Bring the newer one back; if it is lost for \
-                 good, look up at the service what was bought since, and remove the file that ends in `.witness` to go on \
+                 good, look up at the service what was bought since, and remove the file that ends in `.commits` to go on \
                  without it: what this copy does not know would then be paid for again"
             }
             Self::TwoNames(_) => "remove the hard link (`find . -samefile` finds it), or copy the file",
             Self::Link(_) => "name the target with `--ledger`, or remove the link",
             Self::NoLog(_) => "put the ledger on a local disk with `--ledger`",
             Self::Thread(_) => "too many processes or threads are running; try again with fewer",
-            Self::Folder { .. } | Self::Store { .. } | Self::Unreachable { .. } | Self::Witness { .. } => WRITABLE,
+            Self::Folder { .. } | Self::Store { .. } | Self::Unreachable { .. } | Self::CommitCounter { .. } => {
+                WRITABLE
+            }
         }
     }
 }
@@ -172,7 +172,7 @@ pub(super) fn open(path: &Path, kind: Kind) -> Result<Connection, OpenError> {
     if !is_there(path)? {
         create_file(path, kind)?;
     }
-    let known = witness::read(path);
+    let known = commit_counter::read(path);
     let mut connection = connect(path, OpenFlags::default()).map_err(|error| store_error(path, error))?;
     if found(&connection, path, kind)? == Found::Empty {
         if let Some(known) = known.filter(|known| *known > 0) {
@@ -181,7 +181,7 @@ pub(super) fn open(path: &Path, kind: Kind) -> Result<Connection, OpenError> {
         create(&mut connection, kind).map_err(|error| store_error(path, error))?;
     }
     demand_log(&connection, path)?;
-    check_witness(&connection, path, known)?;
+    check_commit_counter(&connection, path, known)?;
     Ok(connection)
 }
 
@@ -192,7 +192,7 @@ pub(super) fn open_to_read(path: &Path, kind: Kind) -> Result<Option<Connection>
         return Ok(None);
     }
     // Before anything of the ledger itself: what is committed from now on makes it know more, never less.
-    let known = witness::read(path);
+    let known = commit_counter::read(path);
     // A database in WAL mode can be read without its side files only if it is declared unchanging. That is true while
     // no log lies beside it, because the last connection to close removes the log. SQLite follows links, and puts the
     // log beside the file that they lead to.
@@ -221,7 +221,7 @@ pub(super) fn open_to_read(path: &Path, kind: Kind) -> Result<Option<Connection>
         Ok(_) | Err(OpenError::Altered { .. }) => {}
         Err(error) => return Err(error),
     }
-    check_witness(&connection, path, known)?;
+    check_commit_counter(&connection, path, known)?;
     Ok(Some(connection))
 }
 
@@ -305,10 +305,10 @@ fn demand_log(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     durable.map_err(|error| store_error(path, error))
 }
 
-/// Refuses a ledger that knows less than its witness saw: everything that it forgot would be paid for again.
-fn check_witness(connection: &Connection, path: &Path, known: Option<i64>) -> Result<(), OpenError> {
+/// Refuses a ledger that has fewer commits than its counter: everything that it forgot would be paid for again.
+fn check_commit_counter(connection: &Connection, path: &Path, known: Option<i64>) -> Result<(), OpenError> {
     let Some(known) = known else { return Ok(()) };
-    let found = witness::commits(connection).map_err(|error| store_error(path, error))?;
+    let found = commit_counter::commits(connection).map_err(|error| store_error(path, error))?;
     if found < known { Err(OpenError::Older { path: path.to_owned(), known, found }) } else { Ok(()) }
 }
 
@@ -344,7 +344,7 @@ pub(super) fn is_there(path: &Path) -> Result<bool, OpenError> {
     Ok(true)
 }
 
-/// Whether runs have used this ledger before: their locks or its witness lie beside it.
+/// Whether runs have used this ledger before: their locks or its commit counter lie beside it.
 fn has_companions(path: &Path) -> bool {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return false };
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
@@ -354,7 +354,8 @@ fn has_companions(path: &Path) -> bool {
             entry.is_ok_and(|entry| {
                 let name = entry.file_name();
                 let name = name.to_string_lossy();
-                name.strip_prefix(&prefix).is_some_and(|rest| rest.ends_with("lock") || rest == witness::EXTENSION)
+                name.strip_prefix(&prefix)
+                    .is_some_and(|rest| rest.ends_with("lock") || rest == commit_counter::EXTENSION)
             })
         })
     })
@@ -450,11 +451,11 @@ mod tests {
     }
 
     #[test]
-    fn empty_file_beside_a_witness_is_outdated() {
+    fn empty_file_beside_a_commit_counter_is_outdated() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("ledger.db");
         std::fs::write(&path, "").expect("a file");
-        std::fs::write(folder.path().join("ledger.db.witness"), format!("commits {:020}\n", 7)).expect("a witness");
+        std::fs::write(folder.path().join("ledger.db.commits"), format!("commits {:020}\n", 7)).expect("a counter");
         assert!(open(&path, Kind::Real).is_err() && open_to_read(&path, Kind::Real).is_err());
         assert_eq!(std::fs::read(&path).expect("the file"), b"");
     }

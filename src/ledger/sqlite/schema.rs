@@ -4,17 +4,9 @@
 
 use rusqlite::{Connection, Transaction};
 
-use super::checksum::{attempt_values, row_values};
-use crate::ledger::stored::unfinished;
-
-/// The kind of a ledger. The two never mix: a sandbox run must not look like a purchase.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
-    /// Real tasks and real money.
-    Real,
-    /// The simulator's.
-    Simulated,
-}
+use super::checksum::row_values;
+use super::columns::COLUMNS;
+use crate::ledger::kind::Kind;
 
 impl Kind {
     /// The SQLite application ID, which distinguishes a ledger from other databases: "shot" and "shos" in ASCII.
@@ -29,11 +21,8 @@ impl Kind {
 /// The version of the schema below. A file of any other version is refused.
 pub(super) const VERSION: i32 = 1;
 
-/// The tables and indexes, by name.
-///
-/// `spent_micros` is the one definition of what an attempt counts as spent: its price, unless it certainly cost nothing.
-/// `checksum` and `sums` are explained in [`checksum`](super::checksum).
-const TABLES: [(&str, &str); 17] = [
+/// The tables and indexes, by name. `checksum` and `sums` are explained in [`checksum`](super::checksum).
+const TABLES: [(&str, &str); 14] = [
     (
         "batch",
         "CREATE TABLE batch (
@@ -53,49 +42,25 @@ const TABLES: [(&str, &str); 17] = [
     job           TEXT NOT NULL,
     fingerprint   TEXT NOT NULL,
     normalized    TEXT NOT NULL,
-    request       TEXT NOT NULL,
     model         TEXT NOT NULL,
-    price_micros  BIGINT NOT NULL,
-    charging      TEXT NOT NULL,
-    typical_min_s INTEGER NOT NULL,
-    typical_max_s INTEGER NOT NULL,
+    labels        TEXT,
     service       TEXT NOT NULL,
     key           TEXT NOT NULL,
     state         TEXT NOT NULL,
+    charge        TEXT NOT NULL,
+    is_declared   INTEGER NOT NULL,
+    is_unfinished INTEGER NOT NULL,
+    needs_download INTEGER NOT NULL,
+    price_micros  BIGINT NOT NULL,
     task          TEXT,
     alias         TEXT,
-    video_url     TEXT,
-    error         TEXT,
-    polls         INTEGER NOT NULL DEFAULT 0,
     intended_us   BIGINT NOT NULL,
-    answered_us   BIGINT,
-    seen_us       BIGINT,
-    seen_percent  INTEGER,
-    ended_us      BIGINT,
-    file          TEXT,
-    sha256        TEXT,
-    bytes         BIGINT,
-    fetched_us    BIGINT,
-    fetched_by    TEXT,
-    labels        TEXT,
-    output        TEXT,
-    approval      TEXT,
-    bought_as     TEXT,
-    declared      TEXT,
-    declared_us   BIGINT,
-    billed        TEXT,
-    billed_source TEXT,
-    billed_us     BIGINT,
-    picture       TEXT,
-    exec_us       BIGINT,
-    exec_error    TEXT,
-    exec_line     TEXT,
-    spent_micros  BIGINT AS (iif(state IN ('void', 'rejected') OR billed IS 'none', 0, price_micros))
+    record        TEXT NOT NULL
 )",
     ),
     ("attempt_of_batch", "CREATE INDEX attempt_of_batch ON attempt (batch, id)"),
     ("attempt_of_job", "CREATE INDEX attempt_of_job ON attempt (batch, job)"),
-    ("attempt_unfinished", concat!("CREATE INDEX attempt_unfinished ON attempt (batch) WHERE ", unfinished!())),
+    ("attempt_unfinished", "CREATE INDEX attempt_unfinished ON attempt (batch) WHERE is_unfinished"),
     ("attempt_by_time", "CREATE INDEX attempt_by_time ON attempt (intended_us)"),
     ("attempt_by_task", "CREATE INDEX attempt_by_task ON attempt (task) WHERE task IS NOT NULL"),
     ("attempt_by_alias", "CREATE INDEX attempt_by_alias ON attempt (alias) WHERE alias IS NOT NULL"),
@@ -113,17 +78,10 @@ const TABLES: [(&str, &str); 17] = [
     (
         "spent",
         "CREATE TABLE spent (
-    hour   INTEGER PRIMARY KEY,
-    micros BIGINT NOT NULL
-)",
-    ),
-    (
-        "spent_for",
-        "CREATE TABLE spent_for (
-    label  TEXT NOT NULL,
-    value  TEXT NOT NULL,
-    hour   INTEGER NOT NULL,
-    micros BIGINT NOT NULL,
+    label   TEXT NOT NULL,
+    value   TEXT NOT NULL,
+    hour    INTEGER NOT NULL,
+    micros  BIGINT NOT NULL,
     PRIMARY KEY (label, value, hour)
 ) WITHOUT ROWID",
     ),
@@ -149,49 +107,24 @@ const TABLES: [(&str, &str); 17] = [
 ) WITHOUT ROWID",
     ),
     (
-        "owner_limit",
-        "CREATE TABLE owner_limit (
-    label  TEXT NOT NULL,
-    value  TEXT NOT NULL,
-    span   TEXT NOT NULL,
-    micros BIGINT NOT NULL,
-    zone   TEXT NOT NULL,
-    PRIMARY KEY (label, value, span)
+        "ledger_limit",
+        "CREATE TABLE ledger_limit (
+    key    TEXT PRIMARY KEY,
+    record TEXT NOT NULL
 ) WITHOUT ROWID",
-    ),
-    // Triggers keep the sums, so no write can forget them, and a limit of a month costs the same whatever was bought in it.
-    (
-        "spent_when_added",
-        "CREATE TRIGGER spent_when_added AFTER INSERT ON attempt WHEN NEW.spent_micros <> 0 BEGIN
-    INSERT INTO spent VALUES (NEW.intended_us / 3600000000, NEW.spent_micros)
-        ON CONFLICT (hour) DO UPDATE SET micros = micros + excluded.micros;
-    INSERT INTO spent_for SELECT key, value, NEW.intended_us / 3600000000, NEW.spent_micros
-        FROM json_each(NEW.labels) WHERE NEW.labels IS NOT NULL
-        ON CONFLICT (label, value, hour) DO UPDATE SET micros = micros + excluded.micros;
-END",
-    ),
-    (
-        "spent_when_changed",
-        "CREATE TRIGGER spent_when_changed AFTER UPDATE OF state, billed ON attempt
-    WHEN NEW.spent_micros <> OLD.spent_micros BEGIN
-    INSERT INTO spent VALUES (NEW.intended_us / 3600000000, NEW.spent_micros - OLD.spent_micros)
-        ON CONFLICT (hour) DO UPDATE SET micros = micros + excluded.micros;
-    INSERT INTO spent_for SELECT key, value, NEW.intended_us / 3600000000, NEW.spent_micros - OLD.spent_micros
-        FROM json_each(NEW.labels) WHERE NEW.labels IS NOT NULL
-        ON CONFLICT (label, value, hour) DO UPDATE SET micros = micros + excluded.micros;
-END",
     ),
 ];
 
 /// Every object of the schema: name and statement.
 fn objects() -> Vec<(String, String)> {
-    let (attempt, batch) =
-        (attempt_values, |row: &str| row_values("batch", row, &["id", "name", "batch", "retake", "checksum"]));
+    let (attempt, batch) = (
+        |row: &str| row_values("attempt", row, &COLUMNS),
+        |row: &str| row_values("batch", row, &["id", "name", "batch", "retake", "checksum"]),
+    );
     let unsent = |row: &str| row_values("unsent", row, &["batch", "job", "reason", "at_us"]);
-    let limit = |row: &str| row_values("limit", row, &["label", "value", "span", "micros", "zone"]);
+    let limit = |row: &str| row_values("limit", row, &["key", "record"]);
     let freeze = |row: &str| row_values("freeze", row, &["stopped"]);
-    let spent = |row: &str| row_values("spent", row, &["hour", "micros"]);
-    let spent_for = |row: &str| row_values("spent_for", row, &["label", "value", "hour", "micros"]);
+    let spent = |row: &str| row_values("spent", row, &["label", "value", "hour", "micros"]);
     let own_batch = |row: &str| format!("UPDATE batch SET checksum = {{}} WHERE id = {row}.batch");
     let in_ledger = |column: &str| format!("UPDATE ledger SET {column} = {{}}");
     let tables = TABLES.iter().map(|(name, sql)| ((*name).to_owned(), (*sql).to_owned()));
@@ -199,10 +132,9 @@ fn objects() -> Vec<(String, String)> {
         sum("attempt", "", &own_batch("NEW"), "checksum", &attempt),
         sum("unsent", "", &own_batch("NEW"), "checksum", &unsent),
         sum("batch", "", &in_ledger("checksum"), "checksum", &batch),
-        sum("owner_limit", "", &in_ledger("checksum"), "checksum", &limit),
+        sum("ledger_limit", "", &in_ledger("checksum"), "checksum", &limit),
         sum("ledger", " OF stopped", &in_ledger("checksum"), "checksum", &freeze),
         sum("spent", "", &in_ledger("sums"), "sums", &spent),
-        sum("spent_for", "", &in_ledger("sums"), "sums", &spent_for),
     ];
     tables.chain(triggers.into_iter().flatten()).collect()
 }
@@ -309,7 +241,7 @@ mod tests {
             "CREATE TRIGGER evil AFTER UPDATE OF state ON attempt WHEN NEW.state = 'completed' BEGIN
                  UPDATE attempt SET state = 'rejected' WHERE id = NEW.id; END",
             "CREATE VIEW evil AS SELECT 1",
-            "CREATE INDEX evil ON attempt (polls)",
+            "CREATE INDEX evil ON attempt (model)",
             "CREATE TABLE evil (x)",
             "DROP TRIGGER sum_when_attempt_changed",
             "DROP INDEX attempt_of_batch",

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::store::{Fresh, batch, completed, intent_of, states, task};
 use crate::domain::{AttemptId, AttemptState, Usd};
-use crate::ledger::{Event, HeldBatch as _, HoldError, Intent, Ledger as _, LedgerError};
+use crate::ledger::{Event, HoldError, Intent, LedgerError};
 
 /// Reading makes no ledger, and finds nothing.
 pub(in crate::ledger) async fn nothing_is_there_before_it_is_made<S: Fresh>() {
@@ -18,51 +18,51 @@ pub(in crate::ledger) async fn nothing_is_there_before_it_is_made<S: Fresh>() {
     assert!(ledger.open_elsewhere(&batch("")).await.expect("read").is_empty());
     assert!(ledger.bought_elsewhere(&batch(""), || vec![intent_of("a").normalized]).await.expect("read").is_empty());
     assert_eq!(ledger.frozen().await.expect("read"), None);
-    assert_eq!(ledger.owner(&task("t").id).await.expect("read"), None);
+    assert_eq!(ledger.find_task(&task("t").id).await.expect("read"), None);
 }
 
 pub(in crate::ledger) async fn one_runner_holds_a_batch_at_a_time<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
-    let held = ledger.hold(&batch("a")).await.expect("the batch");
-    match ledger.hold(&batch("a")).await.map(|held| held.concluded()) {
+    let held = ledger.lock(&batch("a")).await.expect("the batch");
+    match ledger.lock(&batch("a")).await.map(|held| held.recovered()) {
         Err(HoldError::Busy { batch: busy, holder }) => {
             assert_eq!(busy, batch("a"));
             assert!(!holder.is_empty());
         }
         other => panic!("{other:?}"),
     }
-    ledger.hold(&batch("b")).await.expect("another batch");
+    ledger.lock(&batch("b")).await.expect("another batch");
     drop(held);
-    ledger.hold(&batch("a")).await.expect("the batch again");
+    ledger.lock(&batch("a")).await.expect("the batch again");
 }
 
 /// Also of a runner that was dropped half-way, an intent without an answer is a doubt, and only of the batch that is held.
 pub(in crate::ledger) async fn who_drops_a_batch_leaves_what_a_kill_leaves<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
-    let held = ledger.hold(&batch("a")).await.expect("the batch");
+    let held = ledger.lock(&batch("a")).await.expect("the batch");
     held.intend(intent_of("sent")).await.expect("an intent");
     let taken = held.intend(intent_of("taken")).await.expect("an intent");
     held.accept(taken, task("t")).await.expect("written");
     drop(held);
-    let other = ledger.hold(&batch("b")).await.expect("another batch");
-    assert_eq!(other.concluded(), 0);
+    let other = ledger.lock(&batch("b")).await.expect("another batch");
+    assert_eq!(other.recovered(), 0);
     let seen = ledger.history(&batch("a")).await.expect("read");
     assert_eq!(states(&seen), [AttemptState::Intended, AttemptState::Queued]);
-    let again = ledger.hold(&batch("a")).await.expect("the batch again");
-    assert_eq!(again.concluded(), 1);
+    let again = ledger.lock(&batch("a")).await.expect("the batch again");
+    assert_eq!(again.recovered(), 1);
     let seen = ledger.history(&batch("a")).await.expect("read");
     assert_eq!(states(&seen), [AttemptState::InDoubt, AttemptState::Queued]);
     drop(again);
-    assert_eq!(ledger.hold(&batch("a")).await.expect("once more").concluded(), 0);
+    assert_eq!(ledger.lock(&batch("a")).await.expect("once more").recovered(), 0);
 }
 
 /// Two runners of one batch, as where a lock is of no use: the second buys nothing that the first is at, or has bought
 /// since the second made its plan.
 pub(in crate::ledger) async fn two_runners_at_once_do_not_buy_one_job_twice<S: Fresh>() {
     let store = S::fresh();
-    let (first, second) = (store.hold_regardless(&batch("")).await, store.hold_regardless(&batch("")).await);
+    let (first, second) = (store.lock_regardless(&batch("")).await, store.lock_regardless(&batch("")).await);
     let intent = |known| Intent { known, ..intent_of("a") };
     let is_claimed = |result: Result<AttemptId, LedgerError>| matches!(result, Err(LedgerError::Claimed(_)));
 
@@ -78,7 +78,7 @@ pub(in crate::ledger) async fn two_runners_at_once_do_not_buy_one_job_twice<S: F
 
 pub(in crate::ledger) async fn a_write_that_fails_says_why_and_spares_the_others<S: Fresh>() {
     let store = S::fresh();
-    let held = store.ledger().hold(&batch("")).await.expect("the batch");
+    let held = store.ledger().lock(&batch("")).await.expect("the batch");
     let attempt = held.intend(intent_of("a")).await.expect("an intent");
     let (illegal, legal) =
         futures::join!(held.record(attempt, Event::Started { percent: None }), held.record(attempt, Event::Withdrawn));

@@ -6,13 +6,13 @@ use super::store::{Fresh, batch, completed, failed, intent_of, task};
 use crate::domain::{
     BatchKey, Charge, Charging, Declaration, Digest, JobId, Label, Labels, Move, ServiceError, UnfinishedRetake, Usd,
 };
-use crate::ledger::{Approval, Event, HeldBatch as _, Intent, Ledger as _, LedgerError, LedgerLimit, Span, SpendLimit};
+use crate::ledger::{Approval, Event, Intent, LedgerError, LedgerLimit, Span, SpendLimit};
 
 /// Whichever batch spent it, in doubt or not; what certainly bought nothing does not count.
 pub(in crate::ledger) async fn a_limit_over_all_batches_is_kept_where_the_intent_is_written<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
-    let (one, two) = (ledger.hold(&batch("1")).await.expect("one"), ledger.hold(&batch("2")).await.expect("two"));
+    let (one, two) = (ledger.lock(&batch("1")).await.expect("one"), ledger.lock(&batch("2")).await.expect("two"));
     let usd = Usd::from_micros(2_000_000);
     let limit = SpendLimit { name: "budget.day".into(), label: None, since: Timestamp::UNIX_EPOCH, usd };
     let intent = |job: &str| Intent { limits: vec![limit.clone()], ..intent_of(job) };
@@ -36,7 +36,7 @@ pub(in crate::ledger) async fn a_limit_over_all_batches_is_kept_where_the_intent
 pub(in crate::ledger) async fn a_limit_of_one_label_is_kept_for_that_label_alone<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
-    let held = ledger.hold(&batch("")).await.expect("the batch");
+    let held = ledger.lock(&batch("")).await.expect("the batch");
     let label = |client: &str| Label { name: "client".into(), value: client.into() };
     let (name, since, usd) =
         ("budget.labels.client.acme.month".into(), Timestamp::UNIX_EPOCH, Usd::from_micros(1_000_000));
@@ -58,7 +58,7 @@ pub(in crate::ledger) async fn a_limit_of_one_label_is_kept_for_that_label_alone
         let found = ledger.used_since(since, Some(label(client))).await.expect("read");
         assert_eq!(found.to_string(), used, "{client}");
     }
-    // From a moment inside this hour on, too.
+    // From a time inside this hour on, too.
     let now = Timestamp::now() + jiff::SignedDuration::from_mins(5);
     assert_eq!(ledger.used_since(now, Some(label("acme"))).await.expect("read"), Usd::ZERO);
     let just_before = Timestamp::now() - jiff::SignedDuration::from_secs(60);
@@ -71,7 +71,7 @@ pub(in crate::ledger) async fn a_limit_of_one_label_is_kept_for_that_label_alone
 /// Whoever starts an approved run again buys what is left of it, and nothing twice; also if a lock is of no use.
 pub(in crate::ledger) async fn an_approved_plan_buys_each_job_as_often_as_it_says<S: Fresh>() {
     let store = S::fresh();
-    let held = store.hold_regardless(&batch("")).await;
+    let held = store.lock_regardless(&batch("")).await;
     let approval = |plan: &str| Some(Approval { digest: Digest::of(plan), most: 1 });
     let intent = |known, plan| Intent { known, approval: approval(plan), ..intent_of("a") };
     let free = held.intend(intent(None, "one")).await.expect("an intent");
@@ -93,7 +93,7 @@ pub(in crate::ledger) async fn what_was_bought_goes_with_its_job_to_a_new_id<S: 
     let store = S::fresh();
     let ledger = store.ledger();
     let (held, other) =
-        (ledger.hold(&batch("")).await.expect("the batch"), ledger.hold(&batch("b")).await.expect("another"));
+        (ledger.lock(&batch("")).await.expect("the batch"), ledger.lock(&batch("b")).await.expect("another"));
     let id = |name: &str| JobId::new(name).expect("an id");
     let moves =
         |list: &[(&str, &str)]| list.iter().map(|(from, to)| Move { from: id(from), to: id(to) }).collect::<Vec<_>>();
@@ -145,15 +145,15 @@ pub(in crate::ledger) async fn what_the_owner_says_binds_every_manifest<S: Fresh
         usd: Usd::from_micros(usd),
         zone: "Europe/Berlin".into(),
     };
-    assert_eq!(ledger.owner_limits().await.expect("read"), []);
+    assert_eq!(ledger.limits().await.expect("read"), []);
     for limit in
         [limit(None, Span::Month, 9), limit(None, Span::Month, 2_700_000), limit(Some("acme"), Span::Day, 900_000)]
     {
-        ledger.set_owner_limit(limit, true).await.expect("set");
+        ledger.set_limit(limit, true).await.expect("set");
     }
-    let all = ledger.owner_limits().await.expect("read");
+    let all = ledger.limits().await.expect("read");
     assert_eq!(all, [limit(None, Span::Month, 2_700_000), limit(Some("acme"), Span::Day, 900_000)]);
-    let held = ledger.hold(&batch("")).await.expect("the batch");
+    let held = ledger.lock(&batch("")).await.expect("the batch");
     let of_acme = |job| Intent { labels: Labels::from([("client".to_owned(), "acme".to_owned())]), ..intent_of(job) };
     held.intend(of_acme("a")).await.expect("within both");
     let told = async |intent| match held.intend(intent).await {
@@ -165,14 +165,14 @@ pub(in crate::ledger) async fn what_the_owner_says_binds_every_manifest<S: Fresh
         held.intend(intent_of(job)).await.expect("nobody's, and within the month");
     }
     assert_eq!(told(intent_of("e")).await, "ledger.month");
-    ledger.set_owner_limit(limit(None, Span::Month, 0), false).await.expect("taken away");
+    ledger.set_limit(limit(None, Span::Month, 0), false).await.expect("taken away");
     held.intend(intent_of("e")).await.expect("no limit is about it any more");
 }
 
 pub(in crate::ledger) async fn what_a_person_and_a_bill_say_is_kept<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
-    let held = ledger.hold(&batch("")).await.expect("the batch");
+    let held = ledger.lock(&batch("")).await.expect("the batch");
     let doubted = || Event::Doubted(ServiceError::default());
     let billed = |is_charged| Event::Billed { is_charged, source: "bill.csv".into() };
     for (job, life) in [
@@ -213,7 +213,7 @@ pub(in crate::ledger) async fn what_a_person_and_a_bill_say_is_kept<S: Fresh>() 
 pub(in crate::ledger) async fn refusals_come_in_one_order<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
-    let held = ledger.hold(&batch("")).await.expect("the batch");
+    let held = ledger.lock(&batch("")).await.expect("the batch");
     held.intend(intent_of("a")).await.expect("an intent");
     let limit = SpendLimit {
         name: "budget.day".into(),
@@ -232,7 +232,7 @@ pub(in crate::ledger) async fn refusals_come_in_one_order<S: Fresh>() {
 /// A retry after a server error counts: the error may have bought something after all.
 pub(in crate::ledger) async fn a_server_error_counts_under_an_approval<S: Fresh>() {
     let store = S::fresh();
-    let held = store.ledger().hold(&batch("")).await.expect("the batch");
+    let held = store.ledger().lock(&batch("")).await.expect("the batch");
     let intent = || Intent { approval: Some(Approval { digest: Digest::of("a plan"), most: 1 }), ..intent_of("a") };
     let waiting = held.intend(intent()).await.expect("an intent");
     held.record(waiting, Event::Withdrawn).await.expect("recorded");
@@ -244,7 +244,7 @@ pub(in crate::ledger) async fn a_server_error_counts_under_an_approval<S: Fresh>
 pub(in crate::ledger) async fn a_retake_that_did_not_end_is_remembered<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
-    let held = ledger.hold(&batch("")).await.expect("the batch");
+    let held = ledger.lock(&batch("")).await.expect("the batch");
     let begun = UnfinishedRetake { globs: vec!["a*".into(), "\0ü".into()], after: 7 };
     held.keep_retake(Some(begun.clone())).await.expect("written");
     assert_eq!(ledger.history(&batch("")).await.expect("read").retake(), Some(&begun));
@@ -258,12 +258,12 @@ pub(in crate::ledger) async fn what_was_bought_elsewhere_since_the_plan_is_refus
     let store = S::fresh();
     let ledger = store.ledger();
     let other = BatchKey { name: "other".into(), batch: String::new() };
-    let (own, theirs) = (ledger.hold(&batch("one")).await.expect("one"), ledger.hold(&other).await.expect("two"));
-    let next = ledger.hold(&batch("next")).await.expect("another batch");
+    let (own, theirs) = (ledger.lock(&batch("one")).await.expect("one"), ledger.lock(&other).await.expect("two"));
+    let next = ledger.lock(&batch("next")).await.expect("another batch");
     let guarded = |known| Intent { paid_elsewhere: Some(known), ..intent_of("a") };
     own.intend(guarded(0)).await.expect("nothing was bought elsewhere");
     next.intend(guarded(0)).await.expect("another batch is meant to buy again");
-    let unnamed = ledger.hold(&batch("")).await.expect("a batch that lost its value");
+    let unnamed = ledger.lock(&batch("")).await.expect("a batch that lost its value");
     let refused = unnamed.intend(guarded(0)).await;
     assert!(matches!(&refused, Err(LedgerError::PaidElsewhere { .. })), "{refused:?}");
     let refused = theirs.intend(guarded(0)).await;

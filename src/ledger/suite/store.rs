@@ -6,17 +6,19 @@ use crate::domain::{
     Account, AttemptState, BatchKey, Charging, Fingerprint, History, JobId, Labels, ServiceError, TaskId, TaskNames,
     Usd,
 };
-use crate::ledger::{Event, Intent, Ledger};
+use crate::ledger::{Event, Intent, Ledger, LockedBatch};
 
 /// A store that was made for one test, and is gone with it.
 pub(in crate::ledger) trait Fresh {
-    type Ledger: Ledger;
+    /// How many random sequences of operations it is given.
+    const SEQUENCES: u32 = 64;
+
     /// An empty one.
     fn fresh() -> Self;
     /// The way into it.
-    fn ledger(&self) -> Self::Ledger;
-    /// Takes a batch although another runner has it, as where nothing can tell that it lives.
-    async fn hold_regardless(&self, batch: &BatchKey) -> <Self::Ledger as Ledger>::Held;
+    fn ledger(&self) -> Ledger;
+    /// Locks a batch although another runner has it, as where nothing can tell that it is live.
+    async fn lock_regardless(&self, batch: &BatchKey) -> LockedBatch;
 }
 
 /// Makes a test of each part of the suite, on one store.
@@ -48,6 +50,7 @@ macro_rules! for_store {
         what_was_bought_under_another_name_is_found
         whatever_the_service_says_is_read_back
         the_books_add_up
+        every_sequence_has_the_same_answers_as_in_the_model
         what_the_owner_says_binds_every_manifest
     } };
 }

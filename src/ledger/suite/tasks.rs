@@ -4,12 +4,12 @@ use jiff::Timestamp;
 
 use super::store::{Fresh, batch, completed, intent_of, task};
 use crate::domain::{Account, BatchKey, OutputPath, ServiceError, TaskNames, Usd, VideoFile};
-use crate::ledger::{Event, HeldBatch as _, Ledger as _, LedgerError, this_machine};
+use crate::ledger::{Event, LedgerError, this_machine};
 
 pub(in crate::ledger) async fn a_task_belongs_to_one_attempt<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
-    let held = ledger.hold(&batch("")).await.expect("the batch");
+    let held = ledger.lock(&batch("")).await.expect("the batch");
     let (first, second) = (held.intend(intent_of("a")).await, held.intend(intent_of("b")).await);
     let (first, second) = (first.expect("an intent"), second.expect("an intent"));
     held.accept(first, TaskNames { id: task("t").id, alias: Some(task("also").id) }).await.expect("written");
@@ -20,7 +20,7 @@ pub(in crate::ledger) async fn a_task_belongs_to_one_attempt<S: Fresh>() {
     let names = held.accept(second, TaskNames { id: task("u").id, alias: Some(task("also").id) }).await;
     assert_eq!(names.expect("written"), task("u"), "a second name of another's is left out");
     for (name, owner) in [("t", Some("a")), ("also", Some("a")), ("u", Some("b")), ("v", None)] {
-        let found = ledger.owner(&task(name).id).await.expect("read").map(|(job, _)| job.to_string());
+        let found = ledger.find_task(&task(name).id).await.expect("read").map(|(job, _)| job.to_string());
         assert_eq!(found.as_deref(), owner, "{name}");
     }
     // A repeated answer, whose first acknowledgement was lost.
@@ -30,13 +30,13 @@ pub(in crate::ledger) async fn a_task_belongs_to_one_attempt<S: Fresh>() {
 pub(in crate::ledger) async fn only_tasks_that_can_be_asked_about_change_their_account<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
-    let held = ledger.hold(&batch("")).await.expect("the batch");
+    let held = ledger.lock(&batch("")).await.expect("the batch");
     let open = held.intend(intent_of("open")).await.expect("an intent");
     held.accept(open, task("t")).await.expect("written");
     let gone = held.intend(intent_of("gone")).await.expect("an intent");
     held.record(gone, Event::Refused(ServiceError::default())).await.expect("recorded");
     let account = Account { service: "s".into(), key: "new".into() };
-    held.adopt(&account).await.expect("written");
+    held.reassign(&account).await.expect("written");
     let history = ledger.history(&batch("")).await.expect("read");
     let keys: Vec<String> = history.attempts().map(|attempt| attempt.account.key.to_string()).collect();
     assert_eq!(keys, ["new", "k"]);
@@ -49,7 +49,7 @@ fn fetched() -> Event {
 pub(in crate::ledger) async fn what_is_open_elsewhere_is_told<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
-    let held = ledger.hold(&batch("yesterday")).await.expect("the batch");
+    let held = ledger.lock(&batch("yesterday")).await.expect("the batch");
     let open = held.intend(intent_of("open")).await.expect("an intent");
     held.accept(open, task("t")).await.expect("written");
     let doubt = held.intend(intent_of("doubt")).await.expect("an intent");
@@ -78,7 +78,7 @@ pub(in crate::ledger) async fn what_is_open_elsewhere_is_told<S: Fresh>() {
 pub(in crate::ledger) async fn what_was_bought_under_another_name_is_found<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
-    let held = ledger.hold(&batch("one")).await.expect("the batch");
+    let held = ledger.lock(&batch("one")).await.expect("the batch");
     for (job, event) in [("bought", Event::Accepted(task("t"))), ("refused", Event::Refused(ServiceError::default()))] {
         let attempt = held.intend(intent_of(job)).await.expect("an intent");
         held.record(attempt, event).await.expect("recorded");
@@ -104,7 +104,7 @@ pub(in crate::ledger) async fn what_was_bought_under_another_name_is_found<S: Fr
 pub(in crate::ledger) async fn a_video_is_recorded_with_the_machine_that_fetched_it<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
-    let held = ledger.hold(&batch("")).await.expect("the batch");
+    let held = ledger.lock(&batch("")).await.expect("the batch");
     let attempt = held.intend(intent_of("a")).await.expect("an intent");
     held.accept(attempt, task("t")).await.expect("written");
     for event in [completed(), fetched()] {

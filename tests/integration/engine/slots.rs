@@ -4,19 +4,19 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use shotlist::domain::{AttemptState, History, TaskId};
+use shotlist::domain::{Attempt, AttemptState, History, TaskId};
 use shotlist::engine::{RunEvent, Settings, Stop};
 use shotlist::service::PollAnswer;
 use tokio::time::Instant;
 
-use crate::support::fake::{FakeService, MemoryLedger, jobs, run};
+use crate::support::fake::{BatchInMemory, FakeService, jobs, run};
 use crate::support::plans::{SECOND, outstanding, plan};
 
 #[tokio::test(start_paused = true)]
 async fn no_more_tasks_are_outstanding_than_there_are_slots_and_a_slot_is_refilled_at_once() {
     let service = FakeService::taking(|_| 60 * SECOND);
     let settings = Settings { concurrency: 4, ..Settings::default() };
-    let (ledger, start) = (MemoryLedger::default(), Instant::now());
+    let (ledger, start) = (BatchInMemory::default(), Instant::now());
     run(&service, &ledger, &settings, &Stop::default(), &plan(&jobs(12), &History::default(), None)).await;
     assert_eq!(ledger.states(), [AttemptState::Completed; 12]);
     // Three rounds of four, each of a minute and at most one poll interval.
@@ -35,7 +35,7 @@ async fn looks_keep_to_the_cadence() {
     let start = Instant::now();
     run(
         &service,
-        &MemoryLedger::default(),
+        &BatchInMemory::default(),
         &Settings::default(),
         &Stop::default(),
         &plan(&jobs(1), &History::default(), None),
@@ -55,13 +55,13 @@ async fn looks_keep_to_the_cadence() {
 async fn a_known_task_that_is_denied_gets_a_grace_time() {
     let mut service = FakeService::taking(|_| 35 * SECOND);
     service.denies = Box::new(|number| (number < 3).then(|| PollAnswer::Missing("it is not known (HTTP 404)".into())));
-    let ledger = MemoryLedger::default();
+    let ledger = BatchInMemory::default();
     run(&service, &ledger, &Settings::default(), &Stop::default(), &plan(&jobs(1), &History::default(), None)).await;
     assert_eq!(ledger.states(), [AttemptState::Completed]);
 
     let mut service = FakeService::taking(|_| SECOND);
     service.denies = Box::new(|_| Some(PollAnswer::Missing("it is not known (HTTP 404)".into())));
-    let (ledger, start) = (MemoryLedger::default(), Instant::now());
+    let (ledger, start) = (BatchInMemory::default(), Instant::now());
     let (_, events) =
         run(&service, &ledger, &Settings::default(), &Stop::default(), &plan(&jobs(1), &History::default(), None))
             .await;
@@ -73,16 +73,19 @@ async fn a_known_task_that_is_denied_gets_a_grace_time() {
 #[tokio::test(start_paused = true)]
 async fn resumed_tasks_take_slots_and_are_all_looked_after() {
     let all = jobs(16);
-    let attempts = all.iter().take(10).enumerate().map(|(number, job)| outstanding(number, job, Timestamp::now()));
     let service = FakeService::taking(|_| 40 * SECOND);
-    let ledger = MemoryLedger::default();
+    let ledger = BatchInMemory::default();
+    let attempts = all.iter().take(10).enumerate().map(|(number, job)| {
+        let id = ledger.accepted(job, &format!("old{number}"));
+        Attempt { id, ..outstanding(number, job, Timestamp::now()) }
+    });
+    let history = History::new(attempts.collect());
     // They end one after the other, a minute apart.
-    for (number, job) in (1..).zip(all.iter().take(10)) {
+    for number in 1..=10 {
         let task = TaskId::new(format!("old{}", number - 1)).expect("an id");
         service.tasks.lock().expect("no panic").insert(task, (Instant::now(), number * 60 * SECOND));
-        ledger.attempts.lock().expect("no panic").push((job.id.clone(), AttemptState::Queued));
     }
-    let plan = plan(&all, &History::new(attempts.collect()), None);
+    let plan = plan(&all, &history, None);
     assert_eq!((plan.resume.len(), plan.totals().submit), (10, 6));
     run(&service, &ledger, &Settings { concurrency: 4, ..Settings::default() }, &Stop::default(), &plan).await;
     assert_eq!(ledger.states(), [AttemptState::Completed; 16]);
@@ -97,7 +100,7 @@ async fn resumed_tasks_take_slots_and_are_all_looked_after() {
 async fn ten_thousand_tasks_at_once() {
     let service = FakeService::taking(|number| Duration::from_millis(30_000 + (number as u64 * 7919) % 90_000));
     let settings = Settings { concurrency: 10_000, ..Settings::default() };
-    let (ledger, start) = (MemoryLedger::default(), Instant::now());
+    let (ledger, start) = (BatchInMemory::default(), Instant::now());
     run(&service, &ledger, &settings, &Stop::default(), &plan(&jobs(10_000), &History::default(), None)).await;
     assert!(ledger.states().iter().all(|state| *state == AttemptState::Completed));
     assert!(start.elapsed() < 180 * SECOND, "{:?}", start.elapsed());
@@ -112,7 +115,7 @@ async fn a_service_that_is_full_gets_as_many_tasks_as_it_takes_and_later_more() 
         let most = if start.elapsed() < 600 * SECOND { 3 } else { 8 };
         (outstanding >= most).then_some(Some(10 * SECOND))
     });
-    let ledger = MemoryLedger::default();
+    let ledger = BatchInMemory::default();
     run(&service, &ledger, &Settings::default(), &Stop::default(), &plan(&jobs(100), &History::default(), None)).await;
     let ended = |state| ledger.states().into_iter().filter(|other| *other == state).count();
     assert_eq!(ended(AttemptState::Completed), 100, "a refusal costs no attempt");
@@ -134,7 +137,7 @@ async fn a_service_that_is_full_gets_as_many_tasks_as_it_takes_and_later_more() 
 async fn a_rate_of_the_users_own_holds_for_submissions_and_polls_together() {
     let service = FakeService::taking(|_| 60 * SECOND);
     let settings = Settings { concurrency: 40, rps: Some(2.0), ..Settings::default() };
-    let ledger = MemoryLedger::default();
+    let ledger = BatchInMemory::default();
     run(&service, &ledger, &settings, &Stop::default(), &plan(&jobs(100), &History::default(), None)).await;
     let (polls, submissions) = (service.polls(), service.submissions());
     let mixed = polls.iter().filter(|(at, _)| *at < submissions[99].0).count();
@@ -154,15 +157,18 @@ async fn tasks_that_ended_long_ago_teach_nothing() {
     // Ten tasks of yesterday are over at the first poll; then come ten new ones.
     let all = jobs(20);
     let yesterday = Timestamp::now() - jiff::SignedDuration::from_hours(20);
-    let attempts = all.iter().take(10).enumerate().map(|(number, job)| outstanding(number, job, yesterday));
     let service = FakeService::taking(|_| 60 * SECOND);
-    let ledger = MemoryLedger::default();
-    for (number, job) in all.iter().take(10).enumerate() {
+    let ledger = BatchInMemory::default();
+    let attempts = all.iter().take(10).enumerate().map(|(number, job)| {
+        let id = ledger.accepted(job, &format!("old{number}"));
+        Attempt { id, ..outstanding(number, job, yesterday) }
+    });
+    let history = History::new(attempts.collect());
+    for number in 0..10 {
         let task = TaskId::new(format!("old{number}")).expect("an id");
         service.tasks.lock().expect("no panic").insert(task, (Instant::now(), Duration::ZERO));
-        ledger.attempts.lock().expect("no panic").push((job.id.clone(), AttemptState::Queued));
     }
-    let (plan, start) = (plan(&all, &History::new(attempts.collect()), None), Instant::now());
+    let (plan, start) = (plan(&all, &history, None), Instant::now());
     run(&service, &ledger, &Settings::default(), &Stop::default(), &plan).await;
     assert_eq!(ledger.states(), [AttemptState::Completed; 20]);
     assert!(start.elapsed() < 200 * SECOND, "{:?}", start.elapsed());

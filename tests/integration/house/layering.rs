@@ -76,7 +76,19 @@ const INNER: [(&str, &[Line]); 5] = [
         ],
     ),
     // A store knows what goes through the door; behind the door, nobody knows a store.
-    ("ledger", &[(".", &[]), ("suite", &["."]), ("sqlite", &[".", "suite"]), ("postgres", &["."]), ("any", &["."])]),
+    (
+        "ledger",
+        &[
+            (".", &[]),
+            ("suite", &["."]),
+            ("rules", &["."]),
+            ("writing", &[".", "rules"]),
+            ("sqlite", &[".", "rules", "writing", "suite"]),
+            ("postgres", &[".", "rules", "writing"]),
+            ("memory", &[".", "rules", "writing", "suite"]),
+            ("any", &["."]),
+        ],
+    ),
     ("engine", &[("cadence", &["."]), (".", &["cadence"])]),
     ("report", &[("html", &["."]), (".", &["html"])]),
     ("cli", &[("args", &[]), ("commands", &[".", "args"]), (".", &["args", "commands"])]),

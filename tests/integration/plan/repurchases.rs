@@ -198,7 +198,7 @@ fn an_old_ledger_that_knows_only_a_refusal_does_not_make_the_task_forgotten() {
     here.run(&service, &["--select", "one"]).ends_with(1);
     fs::copy(here.path(".shotlist/ledger.db"), here.path("old.db")).expect("a copy");
     here.run(&service, &["--select", "one"]).ends_with(0);
-    // The old one, taken on purpose: its file is named, and no witness lies beside it.
+    // The old one, taken on purpose: its file is named, and no commit counter lies beside it.
     let ended = here.run(&service, &["--select", "one", "--ledger", "old.db"]).ends_with(3);
     assert!(has_code(&ended.stderr, "already-paid") && ended.stderr.contains("t0"), "{}", ended.stderr);
     assert_eq!(service.posts().len(), 2);

@@ -18,7 +18,8 @@ fn completed(asked: &Asked, id: &str) -> Answer {
 
 /// A person who names the task of the second job, as if nobody had known it.
 fn naming_the_second_task(here: &Workspace, service: &Service) -> Program {
-    let sql = "UPDATE attempt SET state = 'in_doubt', task = NULL WHERE job = 'j1'";
+    let sql = "UPDATE attempt SET state = 'in_doubt', task = NULL, alias = NULL, charge = 'unknown',
+         record = json_set(record, '$.state', 'in_doubt', '$.task', NULL) WHERE job = 'j1'";
     open_ledger(&here.path(".shotlist/ledger.db")).execute(sql, []).expect("changed");
     let resolve = here.shotlist(&["resolve", "m.yaml", "j1", "--task", "t1"]);
     resolve.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k")

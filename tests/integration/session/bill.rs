@@ -45,10 +45,15 @@ const DAYS_AGO: jiff::SignedDuration = jiff::SignedDuration::from_hours(72);
 
 /// As if all of it had happened days ago: what was charged a moment ago is on no bill yet.
 fn long_ago(here: &Workspace) {
-    let ago = DAYS_AGO.as_micros();
-    here.ledger(&format!(
-        "UPDATE attempt SET intended_us = intended_us - {ago}, ended_us = ended_us - {ago} RETURNING id"
-    ));
+    let hours = DAYS_AGO.as_hours();
+    let ago = |field: &str| format!("strftime('%Y-%m-%dT%H:%M:%fZ', record ->> '$.{field}', '-{hours} hours')");
+    let (intended, ended) = (ago("intended_at"), ago("ended_at"));
+    let sql = format!(
+        "UPDATE attempt SET record = json_set(record, '$.intended_at', {intended}, '$.ended_at', {ended});
+         UPDATE attempt SET intended_us = CAST(round(unixepoch(record ->> '$.intended_at', 'subsec') * 1000) AS INTEGER) * 1000;
+         UPDATE spent SET hour = hour - {hours}"
+    );
+    open_ledger(&here.path(".shotlist/ledger.db")).execute_batch(&sql).expect("moved");
 }
 
 /// So many days before today and after it.
@@ -87,14 +92,16 @@ fn what_differs_is_listed_and_what_the_bill_settles_is_written_on_demand() {
     let applied = reconcile(&here, bill, &["--apply", "--log-format", "json"]).shows("bill-applied");
     assert_eq!(applied.code, Some(1), "{}", applied.stderr);
     assert!(unknown(&here).contains("spent: $4.65, at risk: $0.90, unknown: $3.75"), "{}", unknown(&here));
-    let source = here.ledger("SELECT job, billed, substr(billed_source, 1, 17) FROM attempt WHERE billed IS NOT NULL");
-    assert_eq!(source, [["paid", "charged", "bill.csv (sha256 "], ["free", "none", "bill.csv (sha256 "]]);
+    let source =
+        here.ledger("SELECT job, is_charged, substr(billed_source, 1, 17) FROM attempt WHERE is_charged IS NOT NULL");
+    assert_eq!(source, [["paid", "1", "bill.csv (sha256 "], ["free", "0", "bill.csv (sha256 "]]);
     here.shotlist(&["ledger", "check"]).ends_with(0);
     // A copy counts what the bill found free as the ledger does: nowhere.
     here.shotlist(&["ledger", "backup", "bak.db"]).ends_with(0);
     here.shotlist(&["ledger", "copy", "bak.db", "copy.db"]).ends_with(0);
     let sums = |ledger: &str| {
-        open_ledger(&here.path(ledger)).query_row("SELECT sum(micros) FROM spent", [], |row| row.get::<_, i64>(0))
+        open_ledger(&here.path(ledger))
+            .query_row("SELECT sum(micros) FROM spent WHERE label = ''", [], |row| row.get::<_, i64>(0))
     };
     assert_eq!(sums("copy.db"), sums("bak.db"));
     here.shotlist(&["ledger", "check", "--ledger", "copy.db"]).ends_with(0);
@@ -170,7 +177,7 @@ fn a_hostile_bill_settles_nothing_that_it_does_not_say() {
         let ended = reconcile(&here, bill, &["--apply"]);
         assert!(matches!(ended.code, Some(1 | 2)), "{bill}: {}", ended.stderr);
         assert!(ended.stdout.contains(told), "{bill}: {}", ended.stdout);
-        assert!(here.ledger("SELECT job FROM attempt WHERE billed IS NOT NULL").is_empty(), "{bill}");
+        assert!(here.ledger("SELECT job FROM attempt WHERE is_charged IS NOT NULL").is_empty(), "{bill}");
     }
     let (_, here) = bought();
     // What was charged and given back was not charged.

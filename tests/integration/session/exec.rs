@@ -135,7 +135,7 @@ echo $SHOTLIST_ID >> done",
         wait_until("some are done", || lines(&here, "done").len() >= many);
         kill(&child, "-KILL");
         output_of(child);
-        for row in here.ledger("SELECT job FROM attempt WHERE exec_us IS NOT NULL AND exec_error IS NULL") {
+        for row in here.ledger("SELECT job FROM attempt WHERE executed_at IS NOT NULL AND exec_error IS NULL") {
             done.entry(row[0].clone()).or_insert_with(|| begun(&here, &row[0]));
         }
         // A kill may leave doubts. They are not what this is about.
@@ -259,7 +259,7 @@ fn those_that_always_fail_keep_nobody_else_waiting_for_ever() {
     here.run(&service, &[]).ends_with(0);
     run(&here, &service, &[]).ends_with(1);
     run(&here, &service, &[]).ends_with(1);
-    let done = here.ledger("SELECT count(*) FROM attempt WHERE exec_us IS NOT NULL AND exec_error IS NULL");
+    let done = here.ledger("SELECT count(*) FROM attempt WHERE executed_at IS NOT NULL AND exec_error IS NULL");
     assert_eq!(done, [["4"]], "{:?}", lines(&here, "begun"));
 }
 

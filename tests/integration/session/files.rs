@@ -12,7 +12,7 @@ fn video_never_replaces_a_file_of_its_run() {
     let manifest =
         |file: &str| format!("version: 1\njobs: [{{ id: a, model: alpha-2, prompt_file: p.txt, file: '{file}' }}]\n");
     let (service, here) = (Service::well(), Workspace::new().file("p.txt", "a prompt").file("catalog.yaml", ""));
-    for file in ["m.yaml", "M.YAML", "p.txt", "ledger.db", "ledger.db.witness", "more.csv"] {
+    for file in ["m.yaml", "M.YAML", "p.txt", "ledger.db", "ledger.db.commits", "more.csv"] {
         here.write("m.yaml", manifest(file));
         let refused =
             here.run(&service, &["--out", ".", "--ledger", "ledger.db", "--report", "more.csv"]).ends_with(2).stderr;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use shotlist::catalog::Catalog;
 use shotlist::domain::{AttemptState, Usd};
-use shotlist::ledger::{HoldError, Ledger as _, SqliteLedger};
+use shotlist::ledger::HoldError;
 use shotlist::manifest::{self, Manifest};
 use shotlist::service::{ApiKey, Endpoint};
 use shotlist::session::{Connection, ConnectionOptions, Consent, Home, Options, Refusal, RunEvent, Session, Stop};
@@ -20,7 +20,7 @@ fn sound(path: &Path) -> Manifest {
 }
 
 /// A session about real money, which the scripted service plays.
-fn session(here: &Workspace) -> Session<SqliteLedger> {
+fn session(here: &Workspace) -> Session {
     let path = here.path("m.yaml");
     let (manifest, home) = (sound(&path), Home::of(&path));
     let ledger = home.ledger().expect("a ledger");
@@ -158,7 +158,7 @@ async fn a_run_that_is_dropped_half_way_leaves_the_ledger_as_a_kill_does() {
     };
     assert_eq!(states().await, [AttemptState::Intended]);
     let held = session.hold().await.expect("the batch is free again");
-    assert_eq!((held.concluded(), states().await), (1, vec![AttemptState::InDoubt]));
+    assert_eq!((held.recovered(), states().await), (1, vec![AttemptState::InDoubt]));
     release.store(true, std::sync::atomic::Ordering::SeqCst);
     let ready = held.ready(Some(connection(&service))).expect("within its limits");
     let consent = Consent::to(ready.plan());

@@ -1,17 +1,17 @@
 //! A service and a ledger in memory, for the engine on a paused clock.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use shotlist::domain::{
-    Account, AttemptId, AttemptState, BatchKey, Charging, History, Job, JobId, Labels, Move, Request, SendBy, Spec,
-    TaskId, TaskNames, UnfinishedRetake,
+    Account, Attempt, AttemptId, AttemptState, BatchKey, Charging, History, Job, JobId, Labels, Request, SendBy, Spec,
+    TaskId,
 };
 use shotlist::download::Downloads;
 use shotlist::engine::{Engine, Outcome, RunEvent, Settings, Stop};
-use shotlist::ledger::{Event, HeldBatch, Intent, LedgerError};
+use shotlist::ledger::{Intent, Ledger, LockedBatch, MemoryLedger};
 use shotlist::plan::{Plan, PlanInput, Retakes};
 use shotlist::service::{Echo, PollAnswer, Status, Submission, TaskReport, VideoService};
 use tokio::time::Instant;
@@ -135,108 +135,58 @@ pub fn report(status: Status) -> TaskReport {
     }
 }
 
-/// Learns of intents.
-type Tells = dyn Fn(&Intent) + Send + Sync;
-
-/// A ledger in memory that holds the same states as the real one, and can be told to break.
-#[derive(Default)]
-pub struct MemoryLedger {
-    /// Every attempt.
-    pub attempts: Mutex<Vec<(JobId, AttemptState)>>,
-    /// Every intent.
-    intents: Mutex<Vec<Intent>>,
-    /// Learns of each intent once it is written.
-    tells: Option<Box<Tells>>,
-    /// Fails every write from this one on.
-    breaks_at: Option<usize>,
-    writes: AtomicUsize,
+/// A locked batch of a ledger in memory.
+pub struct BatchInMemory {
+    pub ledger: Ledger,
+    pub batch: LockedBatch,
 }
 
-impl MemoryLedger {
-    /// One that fails every write from this one on.
-    pub fn breaking_at(write: usize) -> Self {
-        Self { breaks_at: Some(write), ..Self::default() }
+impl Default for BatchInMemory {
+    fn default() -> Self {
+        let ledger = Ledger::in_memory();
+        let batch = ledger.lock(&key()).now_or_never().expect("memory never waits").expect("a batch");
+        Self { ledger, batch }
+    }
+}
+
+impl BatchInMemory {
+    fn memory(&self) -> &MemoryLedger {
+        self.ledger.memory().expect("it is in memory")
     }
 
-    /// One that calls this once an intent is written.
-    pub fn telling(tells: impl Fn(&Intent) + Send + Sync + 'static) -> Self {
-        Self { tells: Some(Box::new(tells)), ..Self::default() }
+    /// One whose commits fail from this one on.
+    pub fn breaking_at(commit: usize) -> Self {
+        let own = Self::default();
+        own.memory().fail_from(commit);
+        own
     }
 
-    /// Every intent, oldest first.
-    pub fn intents(&self) -> Vec<Intent> {
-        self.intents.lock().expect("no panic").clone()
+    /// One that calls this for each row that it writes.
+    pub fn observed_by(observe: impl Fn(&Attempt) + Send + Sync + 'static) -> Self {
+        let own = Self::default();
+        own.memory().observe(observe);
+        own
+    }
+
+    /// Records a task that an earlier run submitted, and returns its attempt's ID.
+    pub fn accepted(&self, job: &Job, task: &str) -> AttemptId {
+        let task = TaskId::new(task).expect("an id");
+        let record = async {
+            let attempt = self.batch.intend(Intent::new(job, account())).await.expect("an intent");
+            self.batch.accept(attempt, task.into()).await.expect("recorded");
+            attempt
+        };
+        record.now_or_never().expect("memory never waits")
     }
 
     /// The job of each attempt, oldest first.
     pub fn jobs(&self) -> Vec<String> {
-        self.attempts.lock().expect("no panic").iter().map(|(job, _)| job.to_string()).collect()
+        self.memory().attempts().iter().map(|(_, attempt)| attempt.job.to_string()).collect()
     }
 
-    /// Where each attempt stands, oldest first.
+    /// The state of each attempt, oldest first.
     pub fn states(&self) -> Vec<AttemptState> {
-        self.attempts.lock().expect("no panic").iter().map(|(_, state)| *state).collect()
-    }
-
-    fn write(&self) -> Result<(), LedgerError> {
-        let number = self.writes.fetch_add(1, Ordering::SeqCst);
-        if self.breaks_at.is_some_and(|broken| number >= broken) { Err(LedgerError::Closed) } else { Ok(()) }
-    }
-}
-
-impl HeldBatch for MemoryLedger {
-    async fn picture_address(&self, _: &str, _: &str, _: jiff::Timestamp) -> Result<Option<String>, LedgerError> {
-        Ok(None)
-    }
-
-    async fn keep_picture_address(&self, _: &str, _: &str, _: &str) -> Result<(), LedgerError> {
-        Ok(())
-    }
-
-    async fn note_unsent(&self, _: &JobId, _: &str) -> Result<(), LedgerError> {
-        self.write()
-    }
-
-    fn concluded(&self) -> usize {
-        0
-    }
-
-    fn keeps_order(&self) -> bool {
-        true
-    }
-
-    async fn intend(&self, intent: Intent) -> Result<AttemptId, LedgerError> {
-        self.write()?;
-        self.tells.iter().for_each(|tell| tell(&intent));
-        self.intents.lock().expect("no panic").push(intent.clone());
-        let mut attempts = self.attempts.lock().expect("no panic");
-        attempts.push((intent.job, AttemptState::Intended));
-        Ok(AttemptId(i64::try_from(attempts.len()).expect("few") - 1))
-    }
-
-    async fn accept(&self, attempt: AttemptId, task: TaskNames) -> Result<TaskNames, LedgerError> {
-        self.record(attempt, Event::Accepted(task.clone())).await?;
-        Ok(task)
-    }
-
-    async fn record(&self, attempt: AttemptId, event: Event) -> Result<(), LedgerError> {
-        self.write()?;
-        let mut attempts = self.attempts.lock().expect("no panic");
-        let state = &mut attempts[usize::try_from(attempt.0).expect("an index")].1;
-        *state = event.after(*state)?;
-        Ok(())
-    }
-
-    async fn move_jobs(&self, _moves: &[Move]) -> Result<(), LedgerError> {
-        Ok(())
-    }
-
-    async fn keep_retake(&self, _: Option<UnfinishedRetake>) -> Result<(), LedgerError> {
-        Ok(())
-    }
-
-    async fn adopt(&self, _: &Account) -> Result<(), LedgerError> {
-        Ok(())
+        self.memory().attempts().iter().map(|(_, attempt)| attempt.state).collect()
     }
 }
 
@@ -304,7 +254,7 @@ pub fn plan_of(jobs: &[Arc<Job>], history: &History) -> Plan {
 /// Runs a plan to its end, and how it ended with every event.
 pub async fn run(
     service: &FakeService,
-    ledger: &MemoryLedger,
+    ledger: &BatchInMemory,
     settings: &Settings,
     stop: &Stop,
     plan: &Plan,
@@ -315,7 +265,7 @@ pub async fn run(
 /// The same with something that fetches videos.
 pub async fn run_fetching(
     service: &FakeService,
-    ledger: &MemoryLedger,
+    ledger: &BatchInMemory,
     settings: &Settings,
     stop: &Stop,
     plan: &Plan,
@@ -329,7 +279,7 @@ pub async fn run_fetching(
         account: &account(),
         limits: &[],
         approval: None,
-        ledger,
+        ledger: &ledger.batch,
         settings,
         stop,
         downloads,

@@ -37,3 +37,23 @@ pub fn open_ledger(path: &Path) -> Connection {
     changed.expect("a function");
     connection
 }
+
+/// Makes the parts of each record columns of `attempt`, for queries of this connection.
+pub fn show_records(connection: &Connection) -> rusqlite::Result<()> {
+    let parts = [
+        ("request", "request"),
+        ("video_url", "video_url"),
+        ("polls", "polls"),
+        ("answered_at", "answered_at"),
+        ("ended_at", "ended_at"),
+        ("file", "file.path"),
+        ("bought_as", "particulars.bought_as"),
+        ("declared", "particulars.declared.what"),
+        ("executed_at", "particulars.executed.at"),
+        ("exec_error", "particulars.executed.error"),
+        ("is_charged", "particulars.billed.is_charged"),
+        ("billed_source", "particulars.billed.source"),
+    ];
+    let columns = parts.map(|(name, path)| format!("record ->> '$.{path}' AS {name}")).join(", ");
+    connection.execute_batch(&format!("CREATE TEMP VIEW attempt AS SELECT *, {columns} FROM main.attempt"))
+}

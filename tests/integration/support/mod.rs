@@ -13,7 +13,7 @@ mod workspace;
 
 pub use codes::{codes, has_code, priced};
 pub use http::request;
-pub use ledger::open_ledger;
+pub use ledger::{open_ledger, show_records};
 pub use program::{Ended, Program, kill, output_of, wait_until};
 pub use service::{Answer, Asked, Service, answer_of_video, json, raw, video};
 pub use simulator::Simulator;

@@ -103,6 +103,7 @@ impl Workspace {
         if made.expect("a count") == 0 {
             return Vec::new();
         }
+        super::show_records(&connection).expect("a view");
         let mut statement = connection.prepare(sql).expect("a query");
         let columns = statement.column_count();
         let rows = statement.query_map([], |row| {
@@ -115,7 +116,9 @@ impl Workspace {
     pub fn ledger_if_any(&self, sql: &str) -> Vec<String> {
         let path = self.path(".shotlist/ledger.db");
         let read = || -> rusqlite::Result<Vec<String>> {
-            rusqlite::Connection::open(&path)?.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
+            let connection = rusqlite::Connection::open(&path)?;
+            super::show_records(&connection)?;
+            connection.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
         };
         if path.exists() { read().unwrap_or_default() } else { Vec::new() }
     }

@@ -1,0 +1,201 @@
+//! A ledger of any store.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+
+use crate::domain::{
+    Attempt, AttemptState, BatchKey, Fingerprint, Freeze, History, JobId, Label, RunnerSeen, TaskId, Usd,
+};
+use crate::ledger::{
+    BoughtElsewhere, HoldError, LedgerLimit, LockedBatch, MemoryLedger, OpenElsewhere, PostgresAddress, PostgresLedger,
+    Spending, SqliteLedger, Unavailable,
+};
+
+/// A ledger of many batches. Reads need no lock, change nothing, and return what was durable a moment ago. Where no ledger exists yet, it is
+/// empty.
+///
+/// Displayed, it is its path or URL.
+#[derive(Clone, Debug)]
+pub struct Ledger(pub(super) Medium);
+
+/// Where a ledger is.
+#[derive(Clone, Debug)]
+pub(super) enum Medium {
+    File(SqliteLedger),
+    Database(PostgresLedger),
+    Memory(MemoryLedger),
+}
+
+/// Asks the store of a ledger.
+macro_rules! ask {
+    ($self:ident, $it:ident => $asked:expr) => {
+        match &$self.0 {
+            Medium::File($it) => $asked,
+            Medium::Database($it) => $asked,
+            Medium::Memory($it) => $asked,
+        }
+    };
+}
+
+impl Ledger {
+    /// A ledger of real money in an SQLite file.
+    pub fn in_file(path: impl Into<PathBuf>) -> Self {
+        Self(Medium::File(SqliteLedger::real(path)))
+    }
+
+    /// The simulator's ledger in an SQLite file. Neither kind is taken for the other: what was never paid must not look as if it was.
+    pub fn of_simulator_in_file(path: impl Into<PathBuf>) -> Self {
+        Self(Medium::File(SqliteLedger::simulated(path)))
+    }
+
+    /// A ledger in a PostgreSQL database, which several runners share; the simulator's, if it is simulated.
+    #[must_use]
+    pub fn in_database(address: PostgresAddress, is_simulated: bool) -> Self {
+        let ledger = if is_simulated { PostgresLedger::simulated(address) } else { PostgresLedger::real(address) };
+        Self(Medium::Database(ledger))
+    }
+
+    /// A ledger in memory, which ends with the process: for tests.
+    #[must_use]
+    pub fn in_memory() -> Self {
+        Self(Medium::Memory(MemoryLedger::default()))
+    }
+
+    /// A ledger in this memory.
+    #[cfg(test)]
+    pub(in crate::ledger) fn in_memory_of(memory: MemoryLedger) -> Self {
+        Self(Medium::Memory(memory))
+    }
+
+    /// The file, if it is in one.
+    #[must_use]
+    pub fn file(&self) -> Option<&SqliteLedger> {
+        if let Medium::File(file) = &self.0 { Some(file) } else { None }
+    }
+
+    /// The database, if it is in one.
+    #[must_use]
+    pub fn database(&self) -> Option<&PostgresLedger> {
+        if let Medium::Database(database) = &self.0 { Some(database) } else { None }
+    }
+
+    /// The memory, if it is there.
+    #[must_use]
+    pub fn memory(&self) -> Option<&MemoryLedger> {
+        if let Medium::Memory(memory) = &self.0 { Some(memory) } else { None }
+    }
+
+    /// The path of its file, if it is in one.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        self.file().map(SqliteLedger::path)
+    }
+
+    /// Whether it is the simulator's, whose tasks were never bought.
+    #[must_use]
+    pub fn is_simulated(&self) -> bool {
+        ask!(self, it => it.is_simulated())
+    }
+
+    /// Whether several runners may run a batch at once.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        self.database().is_some()
+    }
+
+    /// Locks a batch for one runner, and creates the ledger if it does not exist. Never waits for another runner.
+    ///
+    /// Intents of the batch without a response are put in doubt: their run is gone.
+    pub async fn lock(&self, batch: &BatchKey) -> Result<LockedBatch, HoldError> {
+        ask!(self, it => it.lock(batch).await)
+    }
+
+    /// Everything that is known of a batch.
+    pub async fn history(&self, batch: &BatchKey) -> Result<History, Unavailable> {
+        ask!(self, it => it.history(batch).await)
+    }
+
+    /// The job and the state of each attempt of a batch, oldest first: all that a shell needs, and much faster than the history.
+    pub async fn states(&self, batch: &BatchKey) -> Result<Vec<(JobId, AttemptState)>, Unavailable> {
+        ask!(self, it => it.states(batch).await)
+    }
+
+    /// What all batches spent since a time, or may have spent: for everything or for a label.
+    pub async fn used_since(&self, since: Timestamp, label: Option<Label>) -> Result<Usd, Unavailable> {
+        ask!(self, it => it.used_since(since, label).await)
+    }
+
+    /// What every batch bought since a time, oldest first, summed up by quarters of an hour.
+    pub async fn spending(&self, since: Timestamp) -> Result<Vec<Spending>, Unavailable> {
+        ask!(self, it => it.spending(since).await)
+    }
+
+    /// Everything that was submitted since a time in any batch, oldest first.
+    pub async fn submitted_since(&self, since: Timestamp) -> Result<Vec<(BatchKey, Attempt)>, Unavailable> {
+        ask!(self, it => it.submitted_since(since).await)
+    }
+
+    /// What is open in other batches of the same name: batches with active tasks first, and of each kind the newest first.
+    pub async fn open_elsewhere(&self, batch: &BatchKey) -> Result<Vec<OpenElsewhere>, Unavailable> {
+        ask!(self, it => it.open_elsewhere(batch).await)
+    }
+
+    /// Attempts for one of these normalized requests in batches that this batch [may repeat](BatchKey::may_repeat), unless they cost nothing.
+    /// Calls `requests` only if there is such a batch, because it takes time to normalize many requests.
+    pub async fn bought_elsewhere(
+        &self,
+        batch: &BatchKey,
+        requests: impl Fn() -> Vec<Fingerprint> + Send + Sync + 'static,
+    ) -> Result<Vec<BoughtElsewhere>, Unavailable> {
+        ask!(self, it => it.bought_elsewhere(batch, requests).await)
+    }
+
+    /// The freeze, if purchases are frozen.
+    pub async fn frozen(&self) -> Result<Option<Freeze>, Unavailable> {
+        ask!(self, it => it.frozen().await)
+    }
+
+    /// Freezes purchases for a reason, or unfreezes them.
+    pub async fn set_freeze(&self, why: Option<&str>) -> Result<(), Unavailable> {
+        ask!(self, it => it.set_freeze(why).await)
+    }
+
+    /// The time by the ledger's own clock: the day and the month of its limits are the same for everybody.
+    pub async fn now(&self) -> Result<Timestamp, Unavailable> {
+        match self.database() {
+            Some(database) => database.now().await,
+            None => Ok(Timestamp::now()),
+        }
+    }
+
+    /// The ledger limits.
+    pub async fn limits(&self) -> Result<Vec<LedgerLimit>, Unavailable> {
+        ask!(self, it => it.limits().await)
+    }
+
+    /// Sets a ledger limit in place of an earlier one, or removes it. Creates the ledger if it does not exist.
+    pub async fn set_limit(&self, limit: LedgerLimit, is_kept: bool) -> Result<(), Unavailable> {
+        ask!(self, it => it.set_limit(limit, is_kept).await)
+    }
+
+    /// The runners that are live, and those that expired lately, where the ledger knows them.
+    pub async fn runners(&self) -> Result<Vec<RunnerSeen>, Unavailable> {
+        match self.database() {
+            Some(database) => database.runners().await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// The job and the batch of a task.
+    pub async fn find_task(&self, task: &TaskId) -> Result<Option<(JobId, BatchKey)>, Unavailable> {
+        ask!(self, it => it.find_task(task).await)
+    }
+}
+
+impl fmt::Display for Ledger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        ask!(self, it => it.fmt(f))
+    }
+}

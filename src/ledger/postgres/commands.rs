@@ -1,0 +1,187 @@
+//! The commands that a database executes for its locked batches.
+
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::batches::{self, AtWork};
+use super::error::PostgresError;
+use super::lease_status::LeaseStatus;
+use super::runner::{expire_at_start, heartbeats};
+use super::runner_transaction::RunnerTransaction;
+use super::slots::{pause, slots};
+use super::store::PostgresStore;
+use super::transaction::Sent;
+use crate::domain::{Account, AttemptId, AttemptState, BatchKey};
+use crate::ledger::LedgerError;
+use crate::ledger::row::Row;
+use crate::ledger::rules::{Facts, Slots};
+use crate::ledger::writing::{Answer, SharingCommand, Store, operations};
+
+impl PostgresStore {
+    /// Runs work with a locked batch, and sends its answer. Returns whether it succeeded.
+    async fn at<T: Clone>(
+        &mut self,
+        own: usize,
+        answer: Answer<T>,
+        work: impl AsyncFn(&RunnerTransaction, i64) -> Result<Result<T, LedgerError>, PostgresError>,
+    ) -> bool {
+        let Some(batch) = self.locked.get(&own).map(|work| work.number) else {
+            drop(answer.send(Err(LedgerError::Closed)));
+            return false;
+        };
+        let done = self.transact_all(async |it| work(it, batch).await).await.map_err(LedgerError::from).flatten();
+        let is_done = done.is_ok();
+        drop(answer.send(done));
+        is_done
+    }
+}
+
+impl Store for PostgresStore {
+    type Transaction = RunnerTransaction;
+
+    async fn transact<T: Clone>(
+        &mut self,
+        work: impl AsyncFn(&RunnerTransaction) -> Result<T, PostgresError>,
+    ) -> Result<T, LedgerError> {
+        Ok(self.transact_all(work).await?)
+    }
+
+    async fn lock(&mut self, own: usize, key: BatchKey) -> Result<usize, LedgerError> {
+        let times = self.times;
+        let locked = self.transact_all(async |it| {
+            let transaction = &it.transaction;
+            let number = batches::ensure(transaction, &key).await?;
+            expire_at_start(transaction, &times).await?;
+            let work = AtWork { key: key.clone(), number, is_buying: false, seen: 0 };
+            batches::begin(transaction, &it.runner, &work).await?;
+            let recovered = operations::recover_intents(it, Some(number)).await?;
+            Ok((work, recovered, heartbeats(transaction).await?))
+        });
+        let (work, recovered, latest) = locked.await?;
+        self.note_heartbeats(latest);
+        self.locked.insert(own, work);
+        recovered
+    }
+
+    async fn release(&mut self, own: usize) {
+        let Some(work) = self.locked.remove(&own) else { return };
+        let released = self.transact_all(async |it| batches::end(&it.transaction, &it.runner, work.number).await).await;
+        if let Err(error) = released {
+            tracing::debug!("can't release {}: {error}", work.key);
+        }
+    }
+
+    fn batch(&self, own: usize) -> Option<(i64, &BatchKey)> {
+        self.locked.get(&own).map(|work| (work.number, &work.key))
+    }
+
+    fn is_down(&self) -> bool {
+        self.broken_since.is_some()
+    }
+
+    async fn wait_for_slot(&mut self, account: &Account) -> Result<Duration, LedgerError> {
+        if !self.waits_for_slots {
+            return Ok(Duration::ZERO);
+        }
+        Ok(self.transact_all(async |it| wait_for_slot(it, account).await).await?)
+    }
+
+    fn note_decisions(&mut self, facts: Facts, is_deferred: bool) {
+        self.waits_for_slots = is_deferred;
+        let Some(shared) = facts.shared.filter(|shared| facts.freeze.is_none() && !shared.is_expired) else { return };
+        if let Slots::Free(_, alive) = shared.slots {
+            self.shared.alive.store(alive, Ordering::Relaxed);
+            self.limits = facts.limits;
+        }
+        // Nobody asks again for a job that another runner took.
+        let mut known = self.shared.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        for taken in shared.taken {
+            let Some((own, work)) = self.locked.iter_mut().find(|(_, work)| work.number == taken.batch) else {
+                continue;
+            };
+            work.seen = work.seen.max(taken.attempt);
+            let newest = known.entry(*own).or_default().entry(taken.job).or_insert(AttemptId(taken.attempt));
+            *newest = AttemptId(taken.attempt).max(*newest);
+        }
+    }
+
+    fn note_row(&mut self, own: usize, row: &Row) {
+        if row.attempt.state == AttemptState::Intended {
+            let mut send_by = self.shared.send_by.lock().unwrap_or_else(PoisonError::into_inner);
+            send_by.insert(row.attempt.id, self.send_by);
+        }
+        // Nobody asks about a batch that was released meanwhile.
+        if let Some(work) = self.locked.get(&own) {
+            self.acknowledged.keep(&work.key, row.clone());
+        }
+    }
+
+    async fn share(&mut self, command: SharingCommand) {
+        match command {
+            SharingCommand::Join(own, joining, answer) => {
+                let join = async |it: &RunnerTransaction, batch| {
+                    batches::join(&it.transaction, &it.runner, batch, &joining).await
+                };
+                if self.at(own, answer, join).await
+                    && let Some(work) = self.locked.get_mut(&own)
+                {
+                    work.is_buying = true;
+                    self.runner.concurrency = joining.concurrency;
+                }
+            }
+            SharingCommand::Others(own, videos, answer) => {
+                let others = async |it: &RunnerTransaction, batch| {
+                    batches::others(&it.transaction, &it.runner, batch, videos).await.map(Ok)
+                };
+                self.at(own, answer, others).await;
+            }
+            SharingCommand::TakeOver(attempts, answer) => {
+                let taken = self
+                    .transact_all(async |it| batches::take_over(&it.transaction, &it.runner, &attempts).await)
+                    .await;
+                drop(answer.send(taken.map_err(LedgerError::from)));
+            }
+            SharingCommand::Pause(account, wait, answer) => {
+                let paused = self.transact_all(async |it| pause(&it.transaction, &account, wait).await).await;
+                drop(answer.send(paused.map_err(LedgerError::from)));
+            }
+        }
+    }
+
+    fn until_heartbeat(&self) -> Option<Duration> {
+        self.is_registered.then(|| self.times.beat.saturating_sub(self.last_heartbeat.elapsed()))
+    }
+
+    async fn heartbeat(&mut self) {
+        self.send_heartbeat().await;
+    }
+
+    async fn end(&mut self) {
+        // The process may end while it waits.
+        self.rescue();
+        if self.is_registered {
+            self.deregister().await;
+        }
+    }
+}
+
+/// The wait until a slot for this runner may be free; zero if one is. Takes no lock that others wait for: where slots are short, most intents
+/// only ask for one.
+async fn wait_for_slot(it: &RunnerTransaction, account: &Account) -> Result<Duration, PostgresError> {
+    let slots = Sent::now(slots(&it.transaction, &it.runner, account, &it.times)).await;
+    let frozen = it.transaction.query_typed_one("SELECT stopped IS NOT NULL FROM ledger WHERE id = 1", &[]);
+    let frozen = Sent::now(frozen).await;
+    let lease = it.lease().await?;
+    let (slots, frozen) = (slots.answer().await?, frozen.answer().await?);
+    if lease == LeaseStatus::Expired || frozen.try_get(0)? {
+        // Its intents are refused, and that is no wait.
+        return Ok(Duration::ZERO);
+    }
+    it.runner.wait(&it.transaction);
+    Ok(match slots {
+        Slots::Paused(wait) => wait,
+        Slots::Free(..=0, _) => it.times.look_again,
+        Slots::Free(..) => Duration::ZERO,
+    })
+}

@@ -1,0 +1,316 @@
+//! The way into the database: questions through a connection that only reads, and batches to hold.
+
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::MutexGuard;
+use tokio_postgres::Client;
+use tokio_postgres::types::{ToSql, Type};
+
+use super::address::PostgresAddress;
+use super::connect::{check_that_it_lasts, connect};
+use super::error::PostgresError;
+use super::error::{is_canceled, is_lost};
+use super::schema::{Found, IS_ALONE, TIMELINE, create, recognise};
+use super::store::PostgresStore;
+use super::transaction::Transaction;
+use super::{freeze, limits, read, runners, spending, transfer};
+use crate::domain::{
+    Attempt, AttemptState, BatchKey, Fingerprint, Freeze, History, JobId, Label, RunnerSeen, TaskId, Usd,
+};
+use crate::ledger::kind::Kind;
+use crate::ledger::rules::Named;
+use crate::ledger::sharing::SharedState;
+use crate::ledger::times::Times;
+use crate::ledger::transfer::Books;
+use crate::ledger::writing::WriterHandle;
+use crate::ledger::{
+    BoughtElsewhere, CopyError, HoldError, LedgerError, LedgerLimit, LockedBatch, OpenElsewhere, Spending, Unavailable,
+};
+
+/// The most repetitions of a read after a broken connection or a cancellation.
+const MOST_TRIES: u32 = 20;
+/// The time limit of one read.
+const MOST_PATIENCE: Duration = Duration::from_mins(2);
+const BETWEEN_TRIES: Duration = Duration::from_millis(20);
+/// For how long a runner that was declared dead is still shown.
+const STILL_TOLD: Duration = Duration::from_hours(24);
+
+/// A ledger in a PostgreSQL database, which runners on several machines share. Its tables are made when a batch of it is held
+/// for the first time.
+#[derive(Clone, Debug)]
+pub struct PostgresLedger {
+    address: PostgresAddress,
+    kind: Kind,
+    reader: Arc<tokio::sync::Mutex<Connection>>,
+    writer: Arc<Mutex<Weak<WriterHandle>>>,
+    /// The number of the next locked batch.
+    next: Arc<AtomicUsize>,
+}
+
+/// Reads from one snapshot, or returns `$nothing` if no ledger exists. Repeats the read on a new connection after a broken one, and after a
+/// cancellation: a read changes nothing.
+macro_rules! ask {
+    ($self:ident, $nothing:expr, $look:ident => $question:expr) => {{
+        let mut tries = 0;
+        loop {
+            let asked = async {
+                let reader = $self.reader().await?;
+                let Some($look) = reader.begin() else { return Ok($nothing) };
+                $question.await
+            };
+            let asked = tokio::time::timeout(MOST_PATIENCE, asked).await;
+            match asked.unwrap_or(Err(PostgresError::Silent)) {
+                Err(PostgresError::Sql(error)) if tries < MOST_TRIES && (is_lost(&error) || is_canceled(&error)) => {
+                    tries += 1;
+                    tokio::time::sleep(BETWEEN_TRIES * tries).await;
+                }
+                answered => break answered.map_err(Unavailable::from),
+            }
+        }
+    }};
+}
+
+impl PostgresLedger {
+    /// The books of real money, in this database.
+    #[must_use]
+    pub fn real(address: PostgresAddress) -> Self {
+        Self { address, kind: Kind::Real, reader: Arc::default(), writer: Arc::default(), next: Arc::default() }
+    }
+
+    /// The simulator's. What was never paid must not look as if it was: neither kind is taken for the other.
+    #[must_use]
+    pub fn simulated(address: PostgresAddress) -> Self {
+        Self { kind: Kind::Simulated, ..Self::real(address) }
+    }
+
+    /// The connection that reads; none if there is no ledger.
+    async fn reader(&self) -> Result<Reader<'_>, PostgresError> {
+        let mut connection = self.reader.lock().await;
+        if connection.client.as_ref().is_none_or(|client| client.is_closed()) {
+            *connection = Connection { client: Some(Arc::new(connect(&self.address).await?)), has_ledger: false };
+        }
+        if !connection.has_ledger
+            && let Some(client) = &connection.client
+        {
+            connection.has_ledger = recognise(client, self.kind).await? == Found::Ledger;
+        }
+        Ok(Reader { connection, kind: self.kind })
+    }
+
+    /// A connection that writes what is no purchase, to a ledger that is made if there is none.
+    async fn writable(&self) -> Result<Arc<Client>, PostgresError> {
+        let client = Arc::new(connect(&self.address).await?);
+        check_that_it_lasts(&client).await?;
+        if recognise(&client, self.kind).await? == Found::Nothing {
+            create(&client, self.kind).await?;
+        }
+        Ok(client)
+    }
+
+    async fn write(&self, sql: &str, values: &[(&(dyn ToSql + Sync), Type)]) -> Result<(), PostgresError> {
+        let client = self.writable().await?;
+        let transaction = Transaction::writing(client, self.kind);
+        transaction.execute_typed(sql, values).await.map_err(PostgresError::of_statement)?;
+        transaction.commit().await
+    }
+
+    /// How many tasks all runners together may have at the service; without a number, as many as the most that one of them was given.
+    pub async fn set_slots(&self, slots: Option<u32>) -> Result<(), Unavailable> {
+        let slots = slots.map(|slots| i32::try_from(slots).unwrap_or(i32::MAX));
+        Ok(self.write("UPDATE ledger SET slots = $1 WHERE id = 1", &[(&slots, Type::INT4)]).await?)
+    }
+
+    /// The slots of all runners together, if they are set.
+    pub async fn slots(&self) -> Result<Option<i64>, Unavailable> {
+        ask!(self, None, look => limits::slots(&look))
+    }
+
+    /// Freezes purchases for this reason, or unfreezes them. To unfreeze is a person's word that nothing is missing on this server.
+    pub async fn set_freeze(&self, why: Option<&str>) -> Result<(), Unavailable> {
+        let freeze = "UPDATE ledger SET stopped = $1, by_failover = false WHERE id = 1";
+        let unfreeze = format!(
+            "UPDATE ledger SET stopped = $1, by_failover = false, unacknowledged = {IS_ALONE}, timeline = {TIMELINE} WHERE id = 1"
+        );
+        let sql = if why.is_some() { freeze } else { &unfreeze };
+        Ok(self.write(sql, &[(&why, Type::TEXT)]).await?)
+    }
+
+    /// Whether there is a ledger in the database.
+    pub async fn exists(&self) -> Result<bool, Unavailable> {
+        Ok(self.reader().await?.connection.has_ledger)
+    }
+
+    /// Changes the reason of a freeze, or ends it, and leaves the rest of a failover as it is.
+    pub(in crate::ledger) async fn refreeze(&self, why: Option<&str>) -> Result<(), Unavailable> {
+        Ok(self.write("UPDATE ledger SET stopped = $1 WHERE id = 1", &[(&why, Type::TEXT)]).await?)
+    }
+
+    /// Freezes purchases in the transaction that finds no live runner. Changes nothing if there is one.
+    pub(in crate::ledger) async fn freeze_for_copy(&self, why: &str) -> Result<(), CopyError> {
+        let client = Arc::new(self.existing().await?);
+        let transaction = Transaction::writing(client, self.kind);
+        if let Some(runners) = transfer::at_it(&transaction).await? {
+            return Err(CopyError::Busy(runners));
+        }
+        let freeze = "UPDATE ledger SET stopped = $1 WHERE id = 1";
+        let frozen = transaction.execute_typed(freeze, &[(&why, Type::TEXT)]).await;
+        frozen.map_err(PostgresError::of_statement)?;
+        Ok(transaction.commit().await?)
+    }
+
+    /// Reads everything as it is at one moment.
+    pub(in crate::ledger) async fn take_all(&self) -> Result<Books, CopyError> {
+        let client = Arc::new(self.existing().await?);
+        let transaction = Transaction::reading(client, self.kind);
+        Ok(transfer::take_all(&transaction).await?)
+    }
+
+    /// A connection to a ledger that is there.
+    async fn existing(&self) -> Result<Client, CopyError> {
+        let client = connect(&self.address).await?;
+        match recognise(&client, self.kind).await? {
+            Found::Ledger => Ok(client),
+            Found::Nothing => Err(CopyError::Missing(self.to_string())),
+        }
+    }
+
+    /// Writes everything into a ledger that is new or empty.
+    pub(in crate::ledger) async fn fill(&self, books: Books) -> Result<(), CopyError> {
+        let client = self.writable().await?;
+        let transaction = Transaction::writing(client, self.kind);
+        if !transfer::is_empty(&transaction).await? {
+            return Err(CopyError::NotEmpty(self.to_string()));
+        }
+        transfer::fill(&transaction, &books).await?;
+        Ok(transaction.commit().await?)
+    }
+
+    /// The writer of this process, which is started for the first batch that is held.
+    fn writer(&self) -> Result<Arc<WriterHandle>, PostgresError> {
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(writer) = writer.upgrade() {
+            return Ok(writer);
+        }
+        let (address, kind, shared) = (self.address.clone(), self.kind, Arc::new(SharedState::default()));
+        let own = Arc::clone(&shared);
+        let open = move || PostgresStore::new(address, kind, Times::usual(), own);
+        let started = Arc::new(WriterHandle::start(open, Some(shared)).map_err(PostgresError::Thread)?);
+        *writer = Arc::downgrade(&started);
+        Ok(started)
+    }
+}
+
+impl fmt::Display for PostgresLedger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.address.fmt(f)
+    }
+}
+
+/// What [`Ledger`](crate::ledger::Ledger) asks.
+impl PostgresLedger {
+    pub(in crate::ledger) fn is_simulated(&self) -> bool {
+        self.kind == Kind::Simulated
+    }
+
+    pub(in crate::ledger) async fn lock(&self, batch: &BatchKey) -> Result<LockedBatch, HoldError> {
+        let writer = self.writer().map_err(Unavailable::from)?;
+        let own = self.next.fetch_add(1, Ordering::Relaxed);
+        LockedBatch::new(writer, own, batch, None).await.map_err(|error| match error {
+            LedgerError::Unavailable(error) => error.into(),
+            other => Unavailable::new(other, "try once more").into(),
+        })
+    }
+
+    pub(in crate::ledger) async fn history(&self, batch: &BatchKey) -> Result<History, Unavailable> {
+        ask!(self, History::default(), look => read::history(&look, batch))
+    }
+
+    pub(in crate::ledger) async fn states(&self, batch: &BatchKey) -> Result<Vec<(JobId, AttemptState)>, Unavailable> {
+        ask!(self, Vec::new(), look => read::states(&look, batch))
+    }
+
+    pub(in crate::ledger) async fn used_since(
+        &self,
+        since: Timestamp,
+        label: Option<Label>,
+    ) -> Result<Usd, Unavailable> {
+        ask!(self, Usd::ZERO, look => spending::used(&look, since, label.as_ref()))
+    }
+
+    pub(in crate::ledger) async fn spending(&self, since: Timestamp) -> Result<Vec<Spending>, Unavailable> {
+        ask!(self, Vec::new(), look => spending::spending(&look, since))
+    }
+
+    pub(in crate::ledger) async fn submitted_since(
+        &self,
+        since: Timestamp,
+    ) -> Result<Vec<(BatchKey, Attempt)>, Unavailable> {
+        ask!(self, Vec::new(), look => read::submitted_since(&look, since))
+    }
+
+    pub(in crate::ledger) async fn open_elsewhere(&self, batch: &BatchKey) -> Result<Vec<OpenElsewhere>, Unavailable> {
+        ask!(self, Vec::new(), look => read::open_elsewhere(&look, batch))
+    }
+
+    pub(in crate::ledger) async fn bought_elsewhere(
+        &self,
+        batch: &BatchKey,
+        requests: impl Fn() -> Vec<Fingerprint> + Send + Sync + 'static,
+    ) -> Result<Vec<BoughtElsewhere>, Unavailable> {
+        ask!(self, Vec::new(), look => read::bought_elsewhere(&look, batch, &requests))
+    }
+
+    pub(in crate::ledger) async fn frozen(&self) -> Result<Option<Freeze>, Unavailable> {
+        ask!(self, None, look => freeze::frozen(&look))
+    }
+
+    pub(in crate::ledger) async fn find_task(&self, task: &TaskId) -> Result<Option<(JobId, BatchKey)>, Unavailable> {
+        let named: Vec<Named> = ask!(self, Vec::new(), look => read::named(&look, &[task]))?;
+        Ok(named.into_iter().next().map(|Named { batch, attempt }| (attempt.job, batch)))
+    }
+
+    pub(in crate::ledger) async fn now(&self) -> Result<Timestamp, Unavailable> {
+        ask!(self, Timestamp::now(), look => read::now(&look))
+    }
+
+    pub(in crate::ledger) async fn limits(&self) -> Result<Vec<LedgerLimit>, Unavailable> {
+        ask!(self, Vec::new(), look => limits::read(&look))
+    }
+
+    pub(in crate::ledger) async fn set_limit(&self, limit: LedgerLimit, is_kept: bool) -> Result<(), Unavailable> {
+        let client = self.writable().await?;
+        let transaction = Transaction::writing(client, self.kind);
+        limits::set(&transaction, &limit, is_kept).await?;
+        Ok(transaction.commit().await?)
+    }
+
+    pub(in crate::ledger) async fn runners(&self) -> Result<Vec<RunnerSeen>, Unavailable> {
+        ask!(self, Vec::new(), look => runners::seen(&look, STILL_TOLD))
+    }
+}
+
+/// The connection that reads.
+#[derive(Debug, Default)]
+struct Connection {
+    client: Option<Arc<Client>>,
+    /// True once a ledger was found.
+    has_ledger: bool,
+}
+
+/// The connection that reads, while it does.
+struct Reader<'l> {
+    connection: MutexGuard<'l, Connection>,
+    kind: Kind,
+}
+
+impl Reader<'_> {
+    /// Everything as it is at this moment; nothing if there is no ledger.
+    fn begin(&self) -> Option<Transaction> {
+        let Connection { client, has_ledger } = &*self.connection;
+        client.clone().filter(|_| *has_ledger).map(|client| Transaction::reading(client, self.kind))
+    }
+}

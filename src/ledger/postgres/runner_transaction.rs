@@ -1,0 +1,214 @@
+//! A transaction of a runner: it renews the lease, and counts as one of the runner's writes.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use futures::future::LocalBoxFuture;
+use jiff::Timestamp;
+use tokio_postgres::Client;
+use tokio_postgres::types::{ToSql, Type};
+
+use super::error::PostgresError;
+use super::facts::{Known, facts};
+use super::lease_status::LeaseStatus;
+use super::read::named;
+use super::rows::{self, ROW, read_row, restored, storable};
+use super::runner::{Runner, micros};
+use super::transaction::{NOW, Sent, Transaction};
+use crate::domain::{AttemptId, JobId, TaskId, UnfinishedRetake};
+use crate::ledger::kind::Kind;
+use crate::ledger::row::Row;
+use crate::ledger::rules::{Asked, Facts};
+use crate::ledger::times::Times;
+use crate::ledger::writing::{self, Changes, Locked, PictureKey};
+use crate::ledger::{Event, LedgerError};
+
+type Opening = Sent<LocalBoxFuture<'static, Result<LeaseStatus, PostgresError>>>;
+
+/// A transaction of a runner.
+pub(in crate::ledger) struct RunnerTransaction {
+    pub(super) transaction: Transaction,
+    pub(super) runner: Runner,
+    pub(super) times: Times,
+    pub(super) known: Known,
+    opening: RefCell<Option<Opening>>,
+    lease: Cell<Option<LeaseStatus>>,
+}
+
+impl RunnerTransaction {
+    /// Sends the start of a transaction. What follows travels with it.
+    pub(super) async fn begin(
+        client: Arc<Client>,
+        kind: Kind,
+        runner: Runner,
+        times: Times,
+        is_registered: bool,
+    ) -> Self {
+        let transaction = Transaction::that_writes(Arc::clone(&client), kind);
+        let (beginning, own) = (transaction.beginning().to_owned(), runner.clone());
+        let opening: LocalBoxFuture<'static, _> = Box::pin(async move {
+            let begun = Sent::now(client.batch_execute(&beginning)).await;
+            if !is_registered {
+                own.register(&client).await?;
+            }
+            let renewed = Sent::now(own.renew_lease(&client)).await;
+            begun.answer().await?;
+            renewed.answer().await
+        });
+        let mut opening = Sent::now(opening).await;
+        if !is_registered {
+            opening = opening.answered().await;
+        }
+        Self {
+            transaction,
+            runner,
+            times,
+            known: Known::default(),
+            opening: RefCell::new(Some(opening)),
+            lease: Cell::new(None),
+        }
+    }
+
+    /// The state of the lease. Fails where this runner must first settle its own writes.
+    pub(super) async fn lease(&self) -> Result<LeaseStatus, PostgresError> {
+        let opening = self.opening.borrow_mut().take();
+        if let Some(opening) = opening {
+            self.lease.set(Some(opening.answer().await?));
+        }
+        match self.lease.get() {
+            Some(lease @ (LeaseStatus::Valid | LeaseStatus::Expired)) => Ok(lease),
+            Some(unsettled) => Err(PostgresError::Unsettled(unsettled)),
+            // It failed before, and said why.
+            None => Err(PostgresError::Silent),
+        }
+    }
+
+    /// Returns whether its start failed, and the work was told.
+    pub(super) fn is_refused(&self) -> bool {
+        self.opening.borrow().is_none() && self.lease.get().is_none()
+    }
+
+    async fn rows(&self, sql: &str, values: &[(&(dyn ToSql + Sync), Type)]) -> Result<Vec<Row>, PostgresError> {
+        self.transaction.query_typed(sql, values).await?.iter().map(read_row).collect()
+    }
+
+    /// The name of a runner of an attempt's batch, if it is live, or expired less than so many microseconds ago.
+    async fn live_runner(
+        &self,
+        runner: Option<i64>,
+        batch: i64,
+        expired_us: i64,
+    ) -> Result<Option<String>, PostgresError> {
+        let sql = format!(
+            "SELECT name FROM runner JOIN at_work ON at_work.runner = runner.id AND at_work.batch = $2
+             WHERE id = $1 AND left_us IS NULL AND (died_us IS NULL OR died_us > {NOW} - $3)"
+        );
+        let values: [(&(dyn ToSql + Sync), Type); 3] =
+            [(&runner, Type::INT8), (&batch, Type::INT8), (&expired_us, Type::INT8)];
+        let alive = self.transaction.query_typed_opt(&sql, &values).await?;
+        Ok(alive.map(|row| row.try_get(0)).transpose()?)
+    }
+}
+
+impl writing::Transaction for RunnerTransaction {
+    type Error = PostgresError;
+
+    fn runner(&self) -> Option<i64> {
+        Some(self.runner.id)
+    }
+
+    async fn facts(&self, intents: &[Asked<'_>]) -> Result<Facts, PostgresError> {
+        facts(&self.transaction, &self.runner, self.lease(), intents, &self.known, &self.times).await
+    }
+
+    async fn locked(&self, attempts: &[AttemptId], names: &[&TaskId]) -> Result<Locked, PostgresError> {
+        let clock = format!("SELECT {NOW}");
+        let rows = Sent::now(rows::locked(&self.transaction, attempts)).await;
+        let named = Sent::now(named(&self.transaction, names)).await;
+        let now = Sent::now(self.transaction.query_typed_one(&clock, &[])).await;
+        self.lease().await?;
+        let (rows, named) = (rows.answer().await?, named.answer().await?);
+        let now = Timestamp::from_microsecond(now.answer().await?.try_get(0)?).unwrap_or(Timestamp::MAX);
+        Ok(Locked { rows, named, now })
+    }
+
+    async fn locked_batch(&self, batch: i64) -> Result<Vec<Row>, PostgresError> {
+        // Nothing may be bought of it meanwhile.
+        self.transaction.query_typed("SELECT id FROM ledger WHERE id = 1 FOR UPDATE", &[]).await?;
+        let sql = format!("SELECT {ROW} FROM attempt WHERE batch = $1 ORDER BY id FOR UPDATE");
+        self.rows(&sql, &[(&batch, Type::INT8)]).await
+    }
+
+    /// Intents of runners that are not at the batch any more, and of those that expired as long ago as a response may take.
+    async fn abandoned(&self, batch: Option<i64>) -> Result<Vec<Row>, PostgresError> {
+        let sql = format!(
+            "SELECT {ROW} FROM attempt LEFT JOIN runner AS its ON its.id = attempt.runner
+                 LEFT JOIN at_work ON at_work.runner = attempt.runner AND at_work.batch = attempt.batch
+             WHERE state = 'intended' AND (at_work.runner IS NULL OR its.left_us IS NOT NULL OR its.died_us < {NOW} - $2)
+                 AND ($1 = 0 OR attempt.batch = $1) ORDER BY attempt.id FOR UPDATE OF attempt"
+        );
+        let (batch, unanswered) = (batch.unwrap_or_default(), micros(self.times.unanswered));
+        self.rows(&sql, &[(&batch, Type::INT8), (&unanswered, Type::INT8)]).await
+    }
+
+    async fn objection(&self, row: &Row, event: &Event) -> Result<Option<LedgerError>, PostgresError> {
+        let job = || row.attempt.job.to_string();
+        let shared = &row.shared;
+        Ok(match event {
+            // What the sender itself put in doubt is answered.
+            Event::Denied if row.attempt.answered_at.is_none() => self
+                .live_runner(shared.runner, row.batch, micros(self.times.unanswered))
+                .await?
+                .map(|runner| LedgerError::SenderMayLive { job: job(), runner }),
+            Event::GivenUp if shared.assigned_runner != Some(self.runner.id) => self
+                .live_runner(shared.assigned_runner, row.batch, 0)
+                .await?
+                .map(|runner| LedgerError::AssignedElsewhere { job: job(), runner }),
+            _ => None,
+        })
+    }
+
+    async fn save(&self, changes: &Changes<'_>) -> Result<(), PostgresError> {
+        rows::write_last(&self.transaction, changes)
+    }
+
+    async fn note_unsent(&self, batch: i64, job: &JobId, reason: &str) -> Result<(), PostgresError> {
+        let sql = format!(
+            "INSERT INTO unsent VALUES ($1, $2, $3, {NOW})
+             ON CONFLICT (batch, job) DO UPDATE SET reason = excluded.reason, at_us = excluded.at_us"
+        );
+        let reason = storable(reason);
+        let values: [(&(dyn ToSql + Sync), Type); 3] =
+            [(&batch, Type::INT8), (&job.as_str(), Type::TEXT), (&reason, Type::TEXT)];
+        self.transaction.execute_typed(&sql, &values).await?;
+        Ok(())
+    }
+
+    async fn keep_retake(&self, batch: i64, retake: Option<&UnfinishedRetake>) -> Result<(), PostgresError> {
+        let text = retake.map(serde_json::to_string).transpose()?.map(|text| storable(&text));
+        let values: [(&(dyn ToSql + Sync), Type); 2] = [(&batch, Type::INT8), (&text, Type::TEXT)];
+        self.transaction.execute_typed("UPDATE batch SET retake = $2 WHERE id = $1", &values).await?;
+        Ok(())
+    }
+
+    async fn picture_url(&self, key: &PictureKey, since: Timestamp) -> Result<Option<String>, PostgresError> {
+        let sql = "SELECT url FROM picture_address WHERE sha256 = $1 AND command = $2 AND at_us >= $3";
+        let (command, since) = (storable(&key.command), since.as_microsecond());
+        let values: [(&(dyn ToSql + Sync), Type); 3] =
+            [(&key.sha256, Type::TEXT), (&command, Type::TEXT), (&since, Type::INT8)];
+        let row = self.transaction.query_typed_opt(sql, &values).await?;
+        Ok(row.map(|row| row.try_get(0)).transpose()?.map(restored))
+    }
+
+    async fn keep_picture_url(&self, key: &PictureKey, url: &str) -> Result<(), PostgresError> {
+        let sql = format!(
+            "INSERT INTO picture_address VALUES ($1, $2, $3, {NOW})
+             ON CONFLICT (sha256, command) DO UPDATE SET url = excluded.url, at_us = excluded.at_us"
+        );
+        let (command, url) = (storable(&key.command), storable(url));
+        let values: [(&(dyn ToSql + Sync), Type); 3] =
+            [(&key.sha256, Type::TEXT), (&command, Type::TEXT), (&url, Type::TEXT)];
+        self.transaction.execute_typed(&sql, &values).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,260 @@
+//! The database as a store, which many runners write.
+//!
+//! A broken connection is made anew, and the work of its transaction is done again: the runner's own count of its writes says whether it was
+//! committed already ([`runner`](super::runner)), so that every transaction may be repeated, and none is committed twice.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_postgres::Client;
+use tokio_postgres::error::SqlState;
+
+use super::acknowledged_writes::AcknowledgedWrites;
+use super::address::PostgresAddress;
+use super::batches::LockedBatches;
+use super::connect::{check_that_it_lasts, connect};
+use super::error::{PostgresError, is_canceled, is_lost, is_without_tables};
+use super::facts::Known;
+use super::heartbeats::Heartbeats;
+use super::lease_status::LeaseStatus;
+use super::runner::Runner;
+use super::runner_transaction::RunnerTransaction;
+use super::schema::{Found, create, recognise};
+use super::transaction::Transaction;
+use crate::domain::{NoticeCode, SendBy};
+use crate::ledger::kind::Kind;
+use crate::ledger::sharing::SharedState;
+use crate::ledger::times::Times;
+use crate::ledger::{SpendLimit, crash};
+
+/// The pauses between two tries to connect: the first, and the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(3);
+/// How often a transaction that others stood in the way of is tried again.
+const MOST_TRIES: u32 = 20;
+/// How long a run that ends waits for a database that can't be reached.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// A database that this runner writes.
+pub(in crate::ledger) struct PostgresStore {
+    address: PostgresAddress,
+    kind: Kind,
+    pub(super) times: Times,
+    client: Option<Arc<Client>>,
+    pub(super) is_registered: bool,
+    pub(super) runner: Runner,
+    pub(super) locked: LockedBatches,
+    pub(super) acknowledged: AcknowledgedWrites,
+    pub(super) shared: Arc<SharedState>,
+    pub(super) last_heartbeat: Instant,
+    pub(super) heartbeats: Heartbeats,
+    /// True from the time that tables were missing until a transaction is committed: what was acknowledged may be lost.
+    has_lost_tables: bool,
+    /// Since when the database can't be reached. One outage is one for all writes: what comes after its deadline is tried once.
+    pub(super) broken_since: Option<Instant>,
+    /// True if the account had no slot for an intent the last time.
+    pub(super) waits_for_slots: bool,
+    /// The ledger limits, as they were at the last intent.
+    pub(super) limits: Vec<SpendLimit>,
+    /// Until when submissions whose intent was committed last may leave.
+    pub(super) send_by: SendBy,
+}
+
+impl PostgresStore {
+    pub(super) fn new(address: PostgresAddress, kind: Kind, times: Times, shared: Arc<SharedState>) -> Self {
+        Self {
+            address,
+            kind,
+            times,
+            client: None,
+            is_registered: false,
+            runner: Runner::new(),
+            locked: LockedBatches::new(),
+            acknowledged: AcknowledgedWrites::default(),
+            shared,
+            last_heartbeat: Instant::now(),
+            heartbeats: Heartbeats::new(),
+            has_lost_tables: false,
+            broken_since: None,
+            waits_for_slots: false,
+            limits: Vec::new(),
+            send_by: SendBy::within(Duration::ZERO),
+        }
+    }
+
+    /// Runs work in one transaction: until its commit is acknowledged, or known to have been made.
+    pub(super) async fn transact_all<T: Clone>(
+        &mut self,
+        work: impl AsyncFn(&RunnerTransaction) -> Result<T, PostgresError>,
+    ) -> Result<T, PostgresError> {
+        let (mut made, mut tries, mut pause) = (None, 0, FIRST_PAUSE);
+        loop {
+            let (longest, hurry) = (self.times.answer, self.shared.hurry.clone());
+            let answered = tokio::select! {
+                answered = self.attempt(&work, &mut made) => answered,
+                () = tokio::time::sleep(longest) => Err(PostgresError::Silent),
+                () = async { hurry.cancelled().await; tokio::time::sleep(FAREWELL).await; } => Err(PostgresError::Silent),
+            };
+            let error = match answered {
+                Ok(Some(done)) => {
+                    if self.broken_since.take().is_some() {
+                        tracing::info!(code = NoticeCode::LedgerBack.code(), "the ledger is reachable again");
+                    }
+                    return Ok(done);
+                }
+                Ok(None) => continue,
+                Err(error) => error.in_general(),
+            };
+            if is_in_the_way(&error) && tries < MOST_TRIES {
+                tries += 1;
+                tokio::time::sleep(Duration::from_millis(fastrand::u64(1..20))).await;
+                continue;
+            }
+            let is_without_tables = self.is_registered && is_without_tables(&error);
+            if !is_without_tables && !self.is_broken(&error) {
+                return Err(error);
+            }
+            self.has_lost_tables |= is_without_tables;
+            let hurries = self.shared.hurry.is_cancelled();
+            // The process ends as soon as this has waited.
+            if hurries {
+                self.rescue();
+            }
+            self.client = None;
+            let since = *self.broken_since.get_or_insert_with(|| {
+                let why = crate::domain::with_causes(&error);
+                tracing::warn!(
+                    code = NoticeCode::LedgerLost.code(),
+                    "lost the connection to the ledger; nothing is submitted until it is back: {why}"
+                );
+                Instant::now()
+            });
+            let most = if hurries { FAREWELL } else { self.times.outage };
+            // Whoever begins is told at once that there is no server; one that breaks off is asked again.
+            if !self.is_registered && !matches!(error, PostgresError::Sql(_)) {
+                return Err(error);
+            }
+            if since.elapsed() > most {
+                self.rescue();
+                return Err(PostgresError::Outage(since.elapsed().as_secs()));
+            }
+            tokio::time::sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// One try. Nothing where the database was put right first, and it has to be tried again.
+    async fn attempt<T: Clone>(
+        &mut self,
+        work: &impl AsyncFn(&RunnerTransaction) -> Result<T, PostgresError>,
+        made: &mut Option<T>,
+    ) -> Result<Option<T>, PostgresError> {
+        if self.client.as_ref().is_none_or(|client| client.is_closed()) {
+            let client = Arc::new(connect(&self.address).await?);
+            check_that_it_lasts(&client).await?;
+            if recognise(&client, self.kind).await? == Found::Nothing {
+                // Tables that are made here would be in the way of those that are restored.
+                if self.is_registered {
+                    return Err(PostgresError::Gone);
+                }
+                create(&client, self.kind).await?;
+            }
+            self.client = Some(client);
+        }
+        let Some(client) = self.client.clone() else { return Ok(None) };
+        let (kind, runner, times) = (self.kind, self.runner.clone(), self.times);
+        let mut it = RunnerTransaction::begin(Arc::clone(&client), kind, runner, times, self.is_registered).await;
+        let seen = self.locked.values().map(|work| (work.number, work.seen)).collect();
+        it.known = Known { seen, limits: self.limits.clone() };
+        let done = work(&it).await;
+        // What must be settled first says more than what failed behind it; unless that is what the work returned.
+        let done = if it.is_refused() { done } else { it.lease().await.and(done) };
+        match done {
+            Err(PostgresError::Unsettled(LeaseStatus::Written)) => {
+                it.transaction.rollback().await?;
+                (self.runner.writes, self.runner.is_unsure) = (self.runner.writes + 1, false);
+                Ok(made.take())
+            }
+            Err(PostgresError::Unsettled(_)) => {
+                it.transaction.rollback().await?;
+                // The work is done again, behind the rows that are put back.
+                *made = None;
+                self.put_back(client).await?;
+                Ok(None)
+            }
+            Err(error) => Err(error),
+            Ok(done) => {
+                *made = Some(done.clone());
+                self.commit(it.transaction).await?;
+                Ok(Some(done))
+            }
+        }
+    }
+
+    async fn put_back(&mut self, client: Arc<Client>) -> Result<(), PostgresError> {
+        let transaction = Transaction::writing(client, self.kind);
+        let put_back = self.acknowledged.put_back(&transaction, &self.runner, &mut self.locked).await?;
+        self.runner.is_unsure = true;
+        transaction.commit().await?;
+        (self.runner.writes, self.runner.is_unsure) = (self.runner.writes + 1, false);
+        tracing::error!(code = NoticeCode::PutBack.code(), "{put_back}");
+        Ok(())
+    }
+
+    async fn commit(&mut self, transaction: Transaction) -> Result<(), PostgresError> {
+        self.runner.is_unsure = true;
+        crash::point("before-commit");
+        // No other runner expires this one before the commit, and the commit comes after this moment.
+        self.send_by = SendBy::within(self.times.send);
+        let committed = transaction.commit().await;
+        crash::point("after-commit");
+        // Whoever answers may be a pooler that does not know, either: the count of writes says it in any case.
+        committed?;
+        (self.runner.writes, self.runner.is_unsure, self.is_registered) = (self.runner.writes + 1, false, true);
+        self.has_lost_tables = false;
+        Ok(())
+    }
+
+    /// Names everything that may have been charged, once, if the tables are gone: no other place has it.
+    pub(super) fn rescue(&mut self) {
+        if std::mem::take(&mut self.has_lost_tables) {
+            self.acknowledged
+                .charged()
+                .for_each(|line| tracing::error!(code = NoticeCode::TaskNotRecorded.code(), "RESCUE: {line}"));
+        }
+    }
+
+    /// Whether an error is one of the connection, and not of what was asked.
+    fn is_broken(&self, error: &PostgresError) -> bool {
+        match error {
+            PostgresError::Silent
+            | PostgresError::Connect { .. }
+            | PostgresError::Full { .. }
+            | PostgresError::Tls { .. } => true,
+            // A primary that steps down is one for a while; whoever starts on a standby is told at once.
+            PostgresError::ReadOnly => self.is_registered,
+            PostgresError::Sql(error) => {
+                let is_gone = error.code().is_none() && self.client.as_ref().is_none_or(|client| client.is_closed());
+                is_lost(error) || is_canceled(error) || is_gone || self.client.is_none() && self.is_registered
+            }
+            // Whoever was let in once waits until the others have mended what they are just changing.
+            _ => self.client.is_none() && self.is_registered,
+        }
+    }
+}
+
+/// Whether another transaction stood in the way of this one.
+fn is_in_the_way(error: &PostgresError) -> bool {
+    let PostgresError::Sql(error) = error else { return false };
+    matches!(
+        error.code(),
+        Some(
+            &SqlState::T_R_SERIALIZATION_FAILURE
+            | &SqlState::T_R_DEADLOCK_DETECTED
+            | &SqlState::LOCK_NOT_AVAILABLE
+            // Seen by an index and not yet by a question: the next look sees it.
+            | &SqlState::UNIQUE_VIOLATION
+        )
+    )
+}

@@ -1,0 +1,212 @@
+//! The decision whether an intent is written, in one order of refusals.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::domain::{
+    Account, Attempt, AttemptId, AttemptState, BatchKey, Fingerprint, Freeze, JobId, Label, Particulars, Usd,
+};
+use crate::ledger::row::{Row, Shared};
+use crate::ledger::{Intent, LedgerError, SpendLimit};
+
+/// An intent, with its batch and the batch's number in the store.
+pub(in crate::ledger) struct Asked<'a> {
+    pub(in crate::ledger) batch: i64,
+    pub(in crate::ledger) key: &'a BatchKey,
+    pub(in crate::ledger) intent: &'a Intent,
+}
+
+/// A label, or everything, with the span's start in microseconds.
+pub(in crate::ledger) type SpanKey = (Option<Label>, i64);
+
+/// All that the decision depends on, as one transaction sees it. Each admitted intent changes it for the next.
+#[derive(Clone, Default)]
+pub(in crate::ledger) struct Facts {
+    pub(in crate::ledger) now: Timestamp,
+    /// The highest attempt number of the batches; the next one is higher by at most `gap`.
+    pub(in crate::ledger) newest: i64,
+    pub(in crate::ledger) gap: i64,
+    pub(in crate::ledger) freeze: Option<Freeze>,
+    /// The attempts of each job.
+    pub(in crate::ledger) attempts: HashMap<(i64, JobId), Vec<Row>>,
+    /// Attempts that may have paid for a normalized request, by batch, the batch of the newest attempt last.
+    pub(in crate::ledger) paid: HashMap<Fingerprint, Vec<(BatchKey, u32)>>,
+    /// The ledger limits.
+    pub(in crate::ledger) limits: Vec<SpendLimit>,
+    /// What was spent since the start of each limit's span.
+    pub(in crate::ledger) used: HashMap<SpanKey, Usd>,
+    /// What is known of runners that share the ledger.
+    pub(in crate::ledger) shared: Option<OtherRunnersFacts>,
+}
+
+/// What is known of runners that share the ledger.
+#[derive(Clone)]
+pub(in crate::ledger) struct OtherRunnersFacts {
+    /// The runner that asks.
+    pub(in crate::ledger) runner: i64,
+    /// Whether its lease expired.
+    pub(in crate::ledger) is_expired: bool,
+    /// The account whose slots are known.
+    pub(in crate::ledger) account: Account,
+    pub(in crate::ledger) slots: Slots,
+    /// The wait for a free slot.
+    pub(in crate::ledger) retry_after: Duration,
+    /// For each batch, the newest attempt from before its runners began, and what they have spent since.
+    pub(in crate::ledger) runs: HashMap<i64, (i64, Usd)>,
+    /// Jobs that other runners took. No decision depends on them.
+    pub(in crate::ledger) taken: Vec<Taken>,
+}
+
+/// A job that another runner took.
+#[derive(Clone, Debug)]
+pub(in crate::ledger) struct Taken {
+    pub(in crate::ledger) batch: i64,
+    pub(in crate::ledger) attempt: i64,
+    pub(in crate::ledger) job: String,
+}
+
+/// The slots of the account for this runner.
+#[derive(Clone, Copy)]
+pub(in crate::ledger) enum Slots {
+    /// The number of free slots, and of live runners.
+    Free(i64, u32),
+    /// The service asked for this wait.
+    Paused(Duration),
+}
+
+impl Facts {
+    /// Returns the row of an intent that may be sent, and counts it.
+    pub(in crate::ledger) fn admit(&mut self, asked: &Asked<'_>) -> Result<Row, LedgerError> {
+        self.check(asked)?;
+        let Asked { batch, intent, .. } = asked;
+        self.newest += 1 + if self.gap > 0 { fastrand::i64(0..self.gap) } else { 0 };
+        let runner = self.shared.as_ref().map(|shared| shared.runner);
+        let shared = Shared { runner, assigned_runner: runner, version: 1, was_forgotten: false };
+        let row = Row { attempt: new_attempt(intent, AttemptId(self.newest), self.now), batch: *batch, shared };
+        self.attempts.entry((*batch, intent.job.clone())).or_default().push(row.clone());
+        for ((label, _), used) in &mut self.used {
+            if label.as_ref().is_none_or(|label| label.is_among(&intent.labels)) {
+                *used += intent.price;
+            }
+        }
+        if let Some(shared) = &mut self.shared {
+            if let Slots::Free(free, _) = &mut shared.slots {
+                *free -= 1;
+            }
+            shared.runs.entry(*batch).and_modify(|(_, used)| *used += intent.price);
+        }
+        Ok(row)
+    }
+
+    /// Refuses for the first of these reasons: lease, freeze, claim, approval, purchases elsewhere, slots, limits, limit of the run.
+    fn check(&self, Asked { batch, key, intent }: &Asked<'_>) -> Result<(), LedgerError> {
+        let shared = self.shared.as_ref();
+        if shared.is_some_and(|shared| shared.is_expired) {
+            return Err(LedgerError::LeaseExpired);
+        }
+        if let Some(freeze) = &self.freeze {
+            return Err(LedgerError::Frozen(freeze.clone()));
+        }
+        let attempts = self.attempts.get(&(*batch, intent.job.clone())).map_or(&[][..], Vec::as_slice);
+        if attempts.iter().any(|row| self.is_claimed(row, intent)) {
+            return Err(LedgerError::Claimed(intent.job.clone()));
+        }
+        if let Some(approval) = &intent.approval {
+            let is_part = |attempt: &Attempt| attempt.particulars.approval.as_deref() == Some(&approval.digest);
+            let counts = |row: &&Row| is_part(&row.attempt) && row.attempt.counts_as_submission();
+            if attempts.iter().filter(counts).count() >= approval.most as usize {
+                return Err(LedgerError::Approved(intent.job.clone()));
+            }
+        }
+        if let Some(known) = intent.paid_elsewhere {
+            let paid = self.paid.get(&intent.normalized).map_or(&[][..], Vec::as_slice);
+            let elsewhere = || paid.iter().filter(|(other, _)| key.may_repeat(other));
+            if let Some((other, _)) = elsewhere().next_back()
+                && elsewhere().map(|(_, attempts)| attempts).sum::<u32>() > known
+            {
+                return Err(LedgerError::PaidElsewhere { job: intent.job.clone(), other: other.clone() });
+            }
+        }
+        if let Some(shared) = shared {
+            if intent.account != shared.account {
+                return Err(LedgerError::Deferred(Duration::ZERO));
+            }
+            match shared.slots {
+                Slots::Paused(wait) => return Err(LedgerError::Deferred(wait)),
+                Slots::Free(..=0, _) => return Err(LedgerError::Deferred(shared.retry_after)),
+                Slots::Free(..) => {}
+            }
+        }
+        for limit in intent.limits.iter().chain(&self.limits).filter(|limit| limit.is_about(&intent.labels)) {
+            check_limit(&limit.name, limit.usd, self.used.get(&limit.key()).copied(), intent)?;
+        }
+        match (&intent.run_limit, shared) {
+            (Some(run), Some(shared)) => {
+                check_limit(&run.name, run.usd, shared.runs.get(batch).map(|(_, used)| *used), intent)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns whether an attempt forbids another one of its job: it is open, or newer than what the plan knew, or another runner made it
+    /// since the runners of the batch began.
+    fn is_claimed(&self, Row { attempt, batch, shared }: &Row, intent: &Intent) -> bool {
+        let known = intent.known.unwrap_or(AttemptId(0));
+        let is_open = attempt.state.is_doubtful()
+            || attempt.state.is_outstanding() && attempt.fingerprint == intent.fingerprint
+            || attempt.id > known && !attempt.state.is_free();
+        let is_others = |own: &OtherRunnersFacts| {
+            let began = own.runs.get(batch).map_or(i64::MAX, |(began, _)| *began);
+            (attempt.id > known || attempt.id.0 > began)
+                && shared.runner.is_some_and(|runner| runner != own.runner)
+                && attempt.state != AttemptState::Void
+                && !(attempt.id == known && shared.assigned_runner == Some(own.runner))
+        };
+        is_open || self.shared.as_ref().is_some_and(is_others)
+    }
+}
+
+/// Refuses an intent that would pass a limit. An unknown sum is an error of the store, and refuses it as well.
+fn check_limit(name: &Arc<str>, limit: Usd, used: Option<Usd>, intent: &Intent) -> Result<(), LedgerError> {
+    let used = used.unwrap_or(limit);
+    if used + intent.price > limit {
+        return Err(LedgerError::OverLimit { name: Arc::clone(name), limit, used });
+    }
+    Ok(())
+}
+
+fn new_attempt(intent: &Intent, id: AttemptId, now: Timestamp) -> Attempt {
+    Attempt {
+        id,
+        job: intent.job.clone(),
+        fingerprint: intent.fingerprint.clone(),
+        normalized: intent.normalized.clone(),
+        request: intent.request.clone(),
+        model: intent.model.clone(),
+        price: intent.price,
+        charging: intent.charging,
+        typical_s: intent.typical_s,
+        account: intent.account.clone(),
+        state: AttemptState::Intended,
+        task: None,
+        video_url: None,
+        error: None,
+        polls: 0,
+        intended_at: now,
+        answered_at: None,
+        seen: None,
+        ended_at: None,
+        file: None,
+        fetched_at: None,
+        particulars: Particulars {
+            labels: intent.labels.clone(),
+            output: intent.output.clone().map(Box::new),
+            approval: intent.approval.as_ref().map(|approval| Box::new(approval.digest.clone())),
+            picture: intent.picture.as_deref().map(Box::from),
+            ..Particulars::default()
+        },
+    }
+}

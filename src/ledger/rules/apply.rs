@@ -1,0 +1,79 @@
+//! The transition of an attempt by an event.
+
+use jiff::Timestamp;
+
+use crate::domain::{Attempt, Billed, Declaration, Declared, Executed, ServiceError, Sighting, TaskNames};
+use crate::ledger::{Event, GIVEN_UP, IllegalEvent};
+
+/// Applies an event to an attempt: at a time, on a machine. Returns an error, and changes nothing, if the state does not allow it.
+pub(in crate::ledger) fn apply(
+    attempt: &mut Attempt,
+    event: &Event,
+    at: Timestamp,
+    machine: &str,
+) -> Result<(), IllegalEvent> {
+    attempt.state = event.after(attempt.state)?;
+    let known = &mut attempt.particulars;
+    match event {
+        Event::Withdrawn => attempt.error = None,
+        Event::ServerError => {
+            attempt.error = None;
+            known.declared = Some(Declared { what: Declaration::ServerError, at });
+        }
+        Event::Refused(error) | Event::Doubted(error) => {
+            (attempt.error, attempt.answered_at) = (Some(Box::new(error.clone())), Some(at));
+        }
+        // Ends a doubt in which another run put it meanwhile.
+        Event::Accepted(task) => {
+            (attempt.task, attempt.error, attempt.answered_at) = (Some(task.clone()), None, Some(at));
+        }
+        // The time of the response stays unknown.
+        Event::Found(task) => {
+            (attempt.task, attempt.error, attempt.answered_at) = (Some(task.clone()), None, None);
+            known.declared = Some(Declared { what: Declaration::Found, at });
+        }
+        // A known alias stays: it may be the only name that the service accepts.
+        Event::AlsoNamed(alias) => {
+            if let Some(TaskNames { alias: none @ None, .. }) = &mut attempt.task {
+                *none = Some(alias.clone());
+            }
+        }
+        Event::Denied => known.declared = Some(Declared { what: Declaration::NeverCreated, at }),
+        Event::GivenUp => {
+            attempt.error =
+                Some(Box::new(ServiceError::plain("its task was abandoned, because it never ended", GIVEN_UP)));
+            known.declared = Some(Declared { what: Declaration::Lost, at });
+        }
+        // The first sighting is the closest to the start of generation.
+        Event::Started { percent } => {
+            attempt.seen.get_or_insert(Sighting { at, percent: *percent });
+        }
+        Event::Left { polls } => attempt.polls = attempt.polls.saturating_add(*polls),
+        Event::Completed { video_url, ended_at, polls } => {
+            (attempt.video_url, attempt.ended_at) = (Some(video_url.clone()), Some(*ended_at));
+            attempt.polls = attempt.polls.saturating_add(*polls);
+        }
+        Event::Failed { error, ended_at, polls } | Event::Disowned { error, ended_at, polls } => {
+            (attempt.error, attempt.ended_at) = (Some(Box::new(error.clone())), Some(*ended_at));
+            attempt.polls = attempt.polls.saturating_add(*polls);
+        }
+        Event::Billed { is_charged, source } => {
+            known.billed = Some(Box::new(Billed { is_charged: *is_charged, source: source.clone(), at }));
+        }
+        Event::Relinked { video_url } => attempt.video_url = Some(video_url.clone()),
+        Event::Fetched(file) => {
+            attempt.file = Some(Box::new(file.clone()));
+            attempt.fetched_at.get_or_insert(at);
+            known.fetched_by = Some(machine.into());
+        }
+        Event::Executed { error, line } => {
+            known.executed = Some(Box::new(Executed { at, error: error.clone(), line: line.clone() }));
+        }
+        Event::Moved(path) => {
+            if let Some(file) = &mut attempt.file {
+                file.path = path.clone();
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,93 @@
+//! The amount that limits count: the price of each attempt that may have been charged.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::domain::{Attempt, Charge};
+
+/// The span of one sum, in microseconds.
+const HOUR_US: i64 = 3_600_000_000;
+/// The span of a line of `spend`, in microseconds: days begin at a quarter of an hour in every time zone.
+pub(in crate::ledger) const QUARTER_US: i64 = HOUR_US / 4;
+
+/// A period since a time: attempts until its first whole hour, in microseconds, and the sums of all hours from there on.
+pub(in crate::ledger) struct Period {
+    pub(in crate::ledger) since_us: i64,
+    pub(in crate::ledger) until_us: i64,
+    pub(in crate::ledger) first_hour: i64,
+}
+
+impl Period {
+    pub(in crate::ledger) fn since(since: Timestamp) -> Self {
+        let since_us = since.as_microsecond();
+        let first_hour = since_us.div_euclid(HOUR_US) + i64::from(since_us.rem_euclid(HOUR_US) > 0);
+        Self { since_us, until_us: first_hour.saturating_mul(HOUR_US), first_hour }
+    }
+
+    /// Whether it starts within an hour, as days do in few time zones.
+    pub(in crate::ledger) fn has_attempts(&self) -> bool {
+        self.since_us < self.until_us
+    }
+}
+
+/// The changes of one commit to the sums that limits are checked against, in millionths of a dollar.
+#[derive(Default)]
+pub(in crate::ledger) struct Sums {
+    spent: BTreeMap<(String, String, i64), i64>,
+    runs: Vec<RunChange>,
+}
+
+/// A change to the sum of everything (no label, no value) or of a label in one span.
+#[derive(Serialize)]
+pub(in crate::ledger) struct SpentChange<'a> {
+    pub(in crate::ledger) label: &'a str,
+    pub(in crate::ledger) value: &'a str,
+    pub(in crate::ledger) hour: i64,
+    pub(in crate::ledger) micros: i64,
+}
+
+/// A change to the sum of the run that an attempt is part of.
+#[derive(Clone, Copy, Serialize)]
+pub(in crate::ledger) struct RunChange {
+    pub(in crate::ledger) batch: i64,
+    pub(in crate::ledger) attempt: i64,
+    pub(in crate::ledger) micros: i64,
+}
+
+impl Sums {
+    /// Adds the change of an attempt of a batch.
+    pub(in crate::ledger) fn add(&mut self, batch: i64, before: Option<&Attempt>, after: &Attempt) {
+        let micros = spent(after) - before.map_or(0, spent);
+        if micros == 0 {
+            return;
+        }
+        let hour = after.intended_at.as_microsecond().div_euclid(HOUR_US);
+        let labels = after.particulars.labels.iter().map(|(label, value)| (label.clone(), value.clone()));
+        for (label, value) in labels.chain([(String::new(), String::new())]) {
+            *self.spent.entry((label, value, hour)).or_default() += micros;
+        }
+        self.runs.push(RunChange { batch, attempt: after.id.0, micros });
+    }
+
+    /// The changes to sums by label and span, in the order in which every transaction makes them.
+    pub(in crate::ledger) fn spent(&self) -> impl Iterator<Item = SpentChange<'_>> {
+        self.spent.iter().map(|((label, value, hour), micros)| SpentChange {
+            label,
+            value,
+            hour: *hour,
+            micros: *micros,
+        })
+    }
+
+    /// The changes to the sums of runs.
+    pub(in crate::ledger) fn runs(&self) -> &[RunChange] {
+        &self.runs
+    }
+}
+
+/// The price, unless nothing was charged for certain.
+fn spent(attempt: &Attempt) -> i64 {
+    if attempt.charge() == Charge::None { 0 } else { attempt.price.micros() }
+}

@@ -1,0 +1,104 @@
+//! Attempts as rows of the file.
+
+use rusqlite::types::{ToSqlOutput, Type, ValueRef};
+use rusqlite::{Connection, Row as SqlRow, ToSql, params};
+
+use super::columns::{COLUMNS, RECORD};
+use crate::domain::{Attempt, BatchKey};
+use crate::ledger::row::{self, Columns, Row, Shared};
+
+/// Inserts a row.
+pub(super) fn insert(connection: &Connection, row: &Row) -> rusqlite::Result<()> {
+    let values = "?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19";
+    write(connection, &format!("INSERT INTO attempt ({}) VALUES ({values})", COLUMNS.join(", ")), row)
+}
+
+/// Replaces a row.
+pub(super) fn replace(connection: &Connection, row: &Row) -> rusqlite::Result<()> {
+    let sets: Vec<String> = COLUMNS.iter().zip(1..).map(|(column, place)| format!("{column} = ?{place}")).collect();
+    write(connection, &format!("UPDATE attempt SET {} WHERE id = ?1", sets.join(", ")), row)
+}
+
+fn write(connection: &Connection, sql: &str, row: &Row) -> rusqlite::Result<()> {
+    with_values(row, |values| connection.prepare_cached(sql)?.execute(values).map(drop))
+}
+
+/// Returns whether the columns of a query that selects all of them are those of a row.
+pub(super) fn repeats_its_record(stored: &SqlRow<'_>, row: &Row) -> rusqlite::Result<bool> {
+    with_values(row, |values| {
+        for (place, value) in values.iter().enumerate().take(RECORD) {
+            let is_same = match value.to_sql()? {
+                ToSqlOutput::Borrowed(value) => stored.get_ref(place)? == value,
+                ToSqlOutput::Owned(value) => stored.get_ref(place)? == ValueRef::from(&value),
+                _ => false,
+            };
+            if !is_same {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    })
+}
+
+/// Does something with the values of a row, in the order of [`COLUMNS`].
+fn with_values<T>(row: &Row, act: impl FnOnce(&[&dyn ToSql]) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+    let row = Columns::of(row).map_err(unwritable)?;
+    act(params![
+        row.id,
+        row.batch,
+        row.job,
+        row.fingerprint,
+        row.normalized,
+        row.model,
+        row.labels,
+        row.service,
+        row.key,
+        row.state,
+        row.charge,
+        row.is_declared,
+        row.is_unfinished,
+        row.needs_download,
+        row.price_micros,
+        row.task,
+        row.alias,
+        row.intended_us,
+        row.record,
+    ])
+}
+
+/// The attempt of a query that selects `attempt.id, record`, then other columns.
+pub(super) fn attempt(row: &SqlRow<'_>, before: Option<&Attempt>) -> rusqlite::Result<Attempt> {
+    attempt_at(row, 0, 1, before)
+}
+
+/// The attempt of a query, by the places of its ID and its record.
+pub(super) fn attempt_at(
+    row: &SqlRow<'_>,
+    id: usize,
+    record: usize,
+    before: Option<&Attempt>,
+) -> rusqlite::Result<Attempt> {
+    let text = row.get_ref(record)?.as_str()?;
+    row::read(row.get(id)?, text, before)
+        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(record, Type::Text, error.into()))
+}
+
+/// A row of a batch, from a query that selects `attempt.id, record`.
+pub(super) fn of_batch(row: &SqlRow<'_>, batch: i64) -> rusqlite::Result<Row> {
+    Ok(Row { attempt: attempt(row, None)?, batch, shared: Shared::default() })
+}
+
+/// The batch of a query, by the place of its name; its value follows.
+pub(super) fn key(row: &SqlRow<'_>, name: usize) -> rusqlite::Result<BatchKey> {
+    Ok(BatchKey { name: row.get(name)?, batch: row.get(name + 1)? })
+}
+
+/// A value of our own that can't be read: somebody else changed it, and a guess would cost money.
+pub(super) fn unreadable(place: usize, error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(place, Type::Text, error.into())
+}
+
+/// A value that has no JSON.
+pub(super) fn unwritable(error: serde_json::Error) -> rusqlite::Error {
+    rusqlite::Error::ToSqlConversionFailure(error.into())
+}

@@ -1,0 +1,151 @@
+//! The file as a store: one connection that writes, and the counter of its commits.
+
+use std::rc::Rc;
+
+use rusqlite::Connection;
+
+use super::commit_counter::{self, CommitCounter};
+use super::transaction::SqliteTransaction;
+use crate::domain::BatchKey;
+use crate::ledger::writing::Store;
+use crate::ledger::writing::operations;
+use crate::ledger::{LedgerError, crash};
+
+/// A file that one locked batch writes.
+pub(in crate::ledger) struct SqliteStore {
+    connection: Rc<Connection>,
+    commits: CommitCounter,
+    batch: Option<(i64, BatchKey)>,
+}
+
+impl SqliteStore {
+    pub(super) fn new(connection: Connection, commits: CommitCounter) -> Self {
+        Self { connection: Rc::new(connection), commits, batch: None }
+    }
+
+    async fn attempt<T>(
+        &mut self,
+        work: impl AsyncFn(&SqliteTransaction) -> Result<T, rusqlite::Error>,
+    ) -> Result<T, rusqlite::Error> {
+        let connection = &self.connection;
+        connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        let done = work(&SqliteTransaction::new(Rc::clone(connection))).await?;
+        let commits = commit_counter::count(connection)?;
+        crash::point("before-commit");
+        let committed = connection.prepare_cached("COMMIT")?.execute([]);
+        crash::point("after-commit");
+        committed?;
+        // Before the caller goes on: what is bought because of this commit must not outlive it unseen.
+        self.commits.note(commits);
+        Ok(done)
+    }
+}
+
+impl From<rusqlite::Error> for LedgerError {
+    fn from(error: rusqlite::Error) -> Self {
+        // As one sentence: the source repeats it as a number.
+        Self::Store(std::sync::Arc::new(std::io::Error::other(error.to_string())))
+    }
+}
+
+impl Store for SqliteStore {
+    type Transaction = SqliteTransaction;
+
+    async fn transact<T: Clone>(
+        &mut self,
+        work: impl AsyncFn(&SqliteTransaction) -> Result<T, rusqlite::Error>,
+    ) -> Result<T, LedgerError> {
+        let done = self.attempt(work).await;
+        // After some errors, a full disk among them, SQLite has already rolled back.
+        if done.is_err() && !self.connection.is_autocommit() {
+            let _told_by_the_error = self.connection.execute_batch("ROLLBACK");
+        }
+        done.map_err(LedgerError::from)
+    }
+
+    async fn lock(&mut self, _own: usize, key: BatchKey) -> Result<usize, LedgerError> {
+        let locked = self.transact(async |transaction| {
+            let number = transaction.ensure_batch(&key)?;
+            Ok((number, operations::recover_intents(transaction, Some(number)).await?))
+        });
+        let (number, recovered) = locked.await?;
+        self.batch = Some((number, key));
+        recovered
+    }
+
+    async fn release(&mut self, _own: usize) {
+        self.batch = None;
+    }
+
+    fn batch(&self, _own: usize) -> Option<(i64, &BatchKey)> {
+        self.batch.as_ref().map(|(number, key)| (*number, key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+
+    use crate::domain::AttemptId;
+    use crate::ledger::sqlite::file::lock_without_a_file;
+    use crate::ledger::suite::store::{batch, intent_of, task};
+    use crate::ledger::{Event, LedgerError};
+
+    #[tokio::test]
+    async fn no_intent_is_written_before_the_task_that_was_told_first() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("ledger.db");
+        let held = lock_without_a_file(&path, &batch("")).await;
+        let sent = held.intend(intent_of("sent")).await.expect("an intent");
+        let disk = Connection::open(&path).expect("the file");
+        let full = "CREATE TRIGGER full BEFORE UPDATE OF task ON attempt WHEN NEW.task IS NOT NULL BEGIN SELECT RAISE(ROLLBACK, 'full'); END";
+        disk.execute_batch(full).expect("a trigger");
+
+        // In one commit, and in two.
+        let (told, next) = futures::join!(held.accept(sent, task("t")), held.intend(intent_of("next")));
+        assert!(told.is_err() && comes_again(&next), "{told:?}, {next:?}");
+        disk.execute_batch("DROP TRIGGER full").expect("room");
+        let next = held.intend(intent_of("next")).await;
+        assert!(comes_again(&next), "{next:?}");
+
+        let (told, next) = futures::join!(held.accept(sent, task("t")), held.intend(intent_of("next")));
+        told.expect("written");
+        next.expect("behind it");
+    }
+
+    #[tokio::test]
+    async fn intent_that_fails_keeps_neither_a_task_nor_other_intents_from_being_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("ledger.db");
+        let held = lock_without_a_file(&path, &batch("")).await;
+        let sent = held.intend(intent_of("sent")).await.expect("an intent");
+        let full = "CREATE TRIGGER full BEFORE INSERT ON attempt WHEN NEW.job = 'bad' BEGIN SELECT RAISE(ROLLBACK, 'disk is full'); END";
+        Connection::open(&path).and_then(|disk| disk.execute_batch(full)).expect("a trigger");
+        let (told, bad, good) =
+            futures::join!(held.accept(sent, task("t")), held.intend(intent_of("bad")), held.intend(intent_of("good")));
+        let why = crate::domain::with_causes(&bad.expect_err("undone"));
+        assert!(why.contains("disk is full"), "{why}");
+        told.expect("written");
+        good.expect("written");
+    }
+
+    #[tokio::test]
+    async fn no_intent_is_written_behind_a_task_of_another_before_the_doubt_is() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let held = lock_without_a_file(&folder.path().join("ledger.db"), &batch("")).await;
+        let (first, second) = futures::join!(held.intend(intent_of("a")), held.intend(intent_of("b")));
+        let second = second.expect("an intent");
+        held.accept(first.expect("an intent"), task("t")).await.expect("written");
+
+        let (told, next) = futures::join!(held.accept(second, task("t")), held.intend(intent_of("next")));
+        assert!(matches!(told, Err(LedgerError::TaskTaken { .. })) && comes_again(&next), "{told:?}, {next:?}");
+        let doubt = Event::Doubted(crate::domain::ServiceError::default());
+        let (doubted, next) = futures::join!(held.record(second, doubt), held.intend(intent_of("next")));
+        doubted.expect("written");
+        next.expect("behind it");
+    }
+
+    fn comes_again(intended: &Result<AttemptId, LedgerError>) -> bool {
+        matches!(intended, Err(LedgerError::Deferred(_)))
+    }
+}

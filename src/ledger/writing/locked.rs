@@ -1,0 +1,298 @@
+//! A locked batch: the right to buy.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use tokio::sync::{mpsc, oneshot};
+
+use super::commands::{Answer, Command, PictureKey, SharingCommand};
+use super::store::Store;
+use super::writer::Writer;
+use crate::domain::{Account, AttemptId, JobId, Move, NoticeCode, SendBy, TaskNames, UnfinishedRetake};
+use crate::ledger::sharing::SharedState;
+use crate::ledger::times::Times;
+use crate::ledger::{Event, Intent, Joining, LedgerError, OtherRunners};
+
+/// The longest wait for the writer of a shared store, once no batch is locked.
+const FAREWELL: Duration = Duration::from_secs(10);
+/// The multiples of this number, without their integers, are spread as evenly as any numbers.
+const GOLDEN_RATIO: f64 = 0.618_033_988_749_895;
+
+/// The way to a writer.
+pub(in crate::ledger) enum WriterHandle {
+    /// On a thread of its own.
+    Thread {
+        commands: Mutex<Option<mpsc::UnboundedSender<Command>>>,
+        thread: Mutex<Option<JoinHandle<()>>>,
+        /// Of a store that may be unreachable.
+        shared: Option<Arc<SharedState>>,
+    },
+    /// In the call itself.
+    InPlace(Box<dyn Fn(Command) -> Result<(), LedgerError> + Send + Sync>),
+}
+
+impl WriterHandle {
+    /// Starts a writer on a thread: a slow disk never stalls the caller, and a dropped future never ends a transaction half-way.
+    pub(in crate::ledger) fn start<S: Store>(
+        open: impl FnOnce() -> S + Send + 'static,
+        shared: Option<Arc<SharedState>>,
+    ) -> std::io::Result<Self> {
+        let (commands, inbox) = mpsc::unbounded_channel();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let thread = std::thread::Builder::new()
+            .name("ledger".to_owned())
+            .spawn(move || runtime.block_on(async { Writer::new(open()).run(inbox).await }))?;
+        Ok(Self::Thread { commands: Mutex::new(Some(commands)), thread: Mutex::new(Some(thread)), shared })
+    }
+
+    fn send(&self, command: Command) -> Result<(), LedgerError> {
+        match self {
+            Self::InPlace(execute) => execute(command),
+            Self::Thread { commands, .. } => {
+                let commands = commands.lock().unwrap_or_else(PoisonError::into_inner);
+                commands.as_ref().ok_or(LedgerError::Closed)?.send(command).map_err(|_| LedgerError::Closed)
+            }
+        }
+    }
+
+    async fn ask<T>(&self, command: impl FnOnce(Answer<T>) -> Command) -> Result<T, LedgerError> {
+        let (answer, answered) = oneshot::channel();
+        self.send(command(answer))?;
+        answered.await.map_err(|_| LedgerError::Closed)?
+    }
+}
+
+impl Drop for WriterHandle {
+    /// Waits for the last commit; for a database that is unreachable, only a while.
+    fn drop(&mut self) {
+        let Self::Thread { commands, thread, shared } = self else { return };
+        if let Some(shared) = shared {
+            shared.hurry.cancel();
+        }
+        drop(commands.get_mut().unwrap_or_else(PoisonError::into_inner).take());
+        let Some(thread) = thread.get_mut().unwrap_or_else(PoisonError::into_inner).take() else { return };
+        let until = Instant::now() + FAREWELL;
+        while shared.is_some() && !thread.is_finished() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        if shared.is_some() && !thread.is_finished() {
+            // It ends with the process. The other runners notice when its lease expires.
+            tracing::warn!(
+                code = NoticeCode::RunnerNotDeregistered.code(),
+                "can't deregister this runner: the ledger does not respond"
+            );
+        } else if thread.join().is_err() {
+            tracing::error!(code = NoticeCode::WriterPanicked.code(), "the ledger's writer panicked");
+        }
+    }
+}
+
+/// The right to buy: a batch that is locked for as long as this value lives. Each call returns when what it wrote is durable.
+///
+/// Dropped, it releases the batch, and leaves in the ledger what a kill at that moment would leave.
+pub struct LockedBatch {
+    own: usize,
+    recovered: usize,
+    sharing: Option<Box<Sharing>>,
+    writer: Arc<WriterHandle>,
+    /// Released last, when everything is written.
+    _lock: Option<Box<dyn std::any::Any + Send + Sync>>,
+}
+
+impl LockedBatch {
+    /// Locks a batch with a writer, by a number that is new to the writer.
+    pub(in crate::ledger) async fn new(
+        writer: Arc<WriterHandle>,
+        own: usize,
+        key: &crate::domain::BatchKey,
+        lock: Option<Box<dyn std::any::Any + Send + Sync>>,
+    ) -> Result<Self, LedgerError> {
+        let sharing = Sharing::of(&writer, own).map(Box::new);
+        // Made first: dropped half-way, it releases the batch.
+        let mut locked = Self { own, recovered: 0, sharing, writer, _lock: lock };
+        locked.recovered = locked.writer.ask(|answer| Command::Lock(own, key.clone(), answer)).await?;
+        Ok(locked)
+    }
+
+    /// The number of intents without a response that an earlier run left, and that are in doubt now.
+    #[must_use]
+    pub fn recovered(&self) -> usize {
+        self.recovered
+    }
+
+    /// What only runners that share the ledger need.
+    #[must_use]
+    pub fn sharing(&self) -> Option<&Sharing> {
+        self.sharing.as_deref()
+    }
+
+    /// Records the intent to submit.
+    pub async fn intend(&self, intent: Intent) -> Result<AttemptId, LedgerError> {
+        self.writer.ask(|answer| Command::Intend(self.own, Box::new(intent), answer)).await
+    }
+
+    /// Records the task that the service created for an attempt. Returns the recorded names: an alias that belongs to another task is left
+    /// out.
+    ///
+    /// The first poll sends it to the writer: every later intent is recorded after it, or deferred.
+    pub async fn accept(&self, attempt: AttemptId, task: TaskNames) -> Result<TaskNames, LedgerError> {
+        let event = Box::new(Event::Accepted(task.clone()));
+        let names = self.writer.ask(|answer| Command::Record(self.own, attempt, event, answer)).await?;
+        Ok(names.unwrap_or(task))
+    }
+
+    /// Records an event of an attempt.
+    pub async fn record(&self, attempt: AttemptId, event: Event) -> Result<(), LedgerError> {
+        self.writer.ask(|answer| Command::Record(self.own, attempt, Box::new(event), answer)).await.map(drop)
+    }
+
+    /// Records why a job was not sent although it was due. An intent for the job removes that.
+    pub async fn note_unsent(&self, job: &JobId, reason: &str) -> Result<(), LedgerError> {
+        self.writer.ask(|answer| Command::NoteUnsent(self.own, job.clone(), reason.to_owned(), answer)).await
+    }
+
+    /// Gives the attempts of old IDs to new ones, in the order of the list, or changes nothing where a new ID has purchases of its own. Old
+    /// IDs without attempts are skipped, so the list may be applied again.
+    pub async fn move_jobs(&self, moves: &[Move]) -> Result<(), LedgerError> {
+        self.writer.ask(|answer| Command::MoveJobs(self.own, moves.to_vec(), answer)).await
+    }
+
+    /// Records a retake that began, or removes it because its run ended.
+    pub async fn keep_retake(&self, retake: Option<UnfinishedRetake>) -> Result<(), LedgerError> {
+        self.writer.ask(|answer| Command::KeepRetake(self.own, retake, answer)).await
+    }
+
+    /// The URL that a command gave a picture since a time, by the SHA-256 of the picture.
+    pub async fn picture_url(
+        &self,
+        sha256: &str,
+        command: &str,
+        since: Timestamp,
+    ) -> Result<Option<String>, LedgerError> {
+        let key = PictureKey { sha256: sha256.to_owned(), command: command.to_owned() };
+        self.writer.ask(|answer| Command::PictureUrl(key, since, answer)).await
+    }
+
+    /// Records the URL that a command gave a picture.
+    pub async fn keep_picture_url(&self, sha256: &str, command: &str, url: &str) -> Result<(), LedgerError> {
+        let key = PictureKey { sha256: sha256.to_owned(), command: command.to_owned() };
+        self.writer.ask(|answer| Command::KeepPictureUrl(key, url.to_owned(), answer)).await
+    }
+
+    /// Gives the tasks of the batch that can still be polled to an account, after a key was changed.
+    pub async fn reassign(&self, account: &Account) -> Result<(), LedgerError> {
+        self.writer.ask(|answer| Command::Reassign(self.own, account.clone(), answer)).await
+    }
+}
+
+impl fmt::Debug for LockedBatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockedBatch").field("recovered", &self.recovered).finish_non_exhaustive()
+    }
+}
+
+impl Drop for LockedBatch {
+    fn drop(&mut self) {
+        // A writer that is gone has released it.
+        drop(self.writer.send(Command::Release(self.own)));
+    }
+}
+
+/// A locked batch of a ledger that several runners share.
+pub struct Sharing {
+    own: usize,
+    writer: Arc<WriterHandle>,
+    shared: Arc<SharedState>,
+    times: Times,
+    /// The number of others that bought when this runner joined.
+    others_at_start: AtomicU32,
+}
+
+impl Sharing {
+    fn of(writer: &Arc<WriterHandle>, own: usize) -> Option<Self> {
+        let WriterHandle::Thread { shared: Some(shared), .. } = &**writer else { return None };
+        let (writer, shared) = (Arc::clone(writer), Arc::clone(shared));
+        Some(Self { own, writer, shared, times: Times::usual(), others_at_start: AtomicU32::new(0) })
+    }
+
+    /// Starts to buy by a plan. Refused where other runners of the batch buy by another plan.
+    pub async fn join(&self, joining: Joining) -> Result<(), LedgerError> {
+        let join = |answer| Command::Share(SharingCommand::Join(self.own, Box::new(joining), answer));
+        let others = self.writer.ask(join).await?;
+        self.others_at_start.store(others, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Claims these active tasks, and completed ones whose video was never downloaded. Returns those without another live runner.
+    pub async fn take_over(&self, attempts: Vec<AttemptId>) -> Result<HashSet<AttemptId>, LedgerError> {
+        if attempts.is_empty() {
+            return Ok(HashSet::new());
+        }
+        self.writer.ask(|answer| Command::Share(SharingCommand::TakeOver(attempts, answer))).await
+    }
+
+    /// The tasks of the batch that other runners have; with `videos`, also videos that no live runner downloads.
+    pub async fn others(&self, videos: bool) -> Result<OtherRunners, LedgerError> {
+        self.writer.ask(|answer| Command::Share(SharingCommand::Others(self.own, videos, answer))).await
+    }
+
+    /// Stops all submissions for an account for a while: its service asked for that.
+    pub async fn pause(&self, account: &Account, wait: Duration) -> Result<(), LedgerError> {
+        self.writer.ask(|answer| Command::Share(SharingCommand::Pause(account.clone(), wait, answer))).await
+    }
+
+    /// The place in a list of so many due jobs to start at: runners that all started with the first would compete for it.
+    #[must_use]
+    pub fn starting_place(&self, due: usize) -> usize {
+        // The first runner starts with the first job. The places of the others are as far apart as possible, however many there are.
+        let others = self.others_at_start.load(Ordering::Relaxed);
+        let share = (f64::from(others) * GOLDEN_RATIO).fract();
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "a place in a list"
+        )]
+        let place = (share * due as f64) as usize;
+        place.min(due.saturating_sub(1))
+    }
+
+    /// Returns whether another runner of the batch is known to have taken a job since an attempt, the newest that the plan knew. It may have
+    /// released the job since; only a new plan knows that.
+    #[must_use]
+    pub fn is_taken(&self, job: &JobId, known: Option<AttemptId>) -> bool {
+        let taken = self.shared.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let attempt = taken.get(&self.own).and_then(|jobs| jobs.get(job.as_str()));
+        attempt.is_some_and(|attempt| known.is_none_or(|known| *attempt > known))
+    }
+
+    /// The number of runners that share the rate limit, this one included, as far as it is known.
+    #[must_use]
+    pub fn runners(&self) -> u32 {
+        self.shared.alive.load(Ordering::Relaxed).max(1)
+    }
+
+    /// The time until which the submission of a new intent may leave. Asked once for an attempt.
+    #[must_use]
+    pub fn send_by(&self, attempt: AttemptId) -> SendBy {
+        let known = self.shared.send_by.lock().unwrap_or_else(PoisonError::into_inner).remove(&attempt);
+        // Of an attempt that was not just recorded, nothing may leave.
+        known.unwrap_or_else(|| SendBy::within(Duration::ZERO))
+    }
+
+    /// From now on, a write waits only seconds for a ledger that is unreachable: the run is to end.
+    pub fn hurry(&self) {
+        self.shared.hurry.cancel();
+    }
+
+    /// The wait before it is worth a look what the others have done.
+    #[must_use]
+    pub fn look_again(&self) -> Duration {
+        self.times.look_again
+    }
+}

@@ -1,0 +1,211 @@
+//! What a ledger does in one transaction, in any store.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::store::{Changes, Locked, Transaction};
+use crate::domain::{Account, AttemptId, AttemptState, BatchKey, Move, TaskNames, new_ids};
+use crate::ledger::row::Row;
+use crate::ledger::rules::{Asked, Facts, Owners, apply, recover};
+use crate::ledger::{Event, LedgerError, this_machine};
+
+/// An event of an attempt, and the batch that it was found in.
+pub(in crate::ledger) struct Happened<'a> {
+    pub(in crate::ledger) attempt: AttemptId,
+    pub(in crate::ledger) batch: &'a BatchKey,
+    pub(in crate::ledger) event: &'a Event,
+}
+
+/// The outcome of an event: the names that were written, if it was about names, and the row, if it changed.
+pub(in crate::ledger) type Recorded = (Result<Option<TaskNames>, LedgerError>, Option<Row>);
+
+/// Writes the intents that may be sent. Returns the row of each, or its refusal, and the facts after them.
+pub(in crate::ledger) async fn intend<T: Transaction>(
+    transaction: &T,
+    asked: &[Asked<'_>],
+) -> Result<(Vec<Result<Row, LedgerError>>, Facts), T::Error> {
+    let mut facts = transaction.facts(asked).await?;
+    let answers: Vec<Result<Row, LedgerError>> = asked.iter().map(|one| facts.admit(one)).collect();
+    let mut changes = Changes::default();
+    answers.iter().flatten().for_each(|row| changes.insert(row));
+    transaction.save(&changes).await?;
+    // Nobody needs them after the decisions.
+    facts.attempts.clear();
+    Ok((answers, facts))
+}
+
+/// Writes events. An event that its attempt does not allow changes nothing, and does not keep the others from being written.
+pub(in crate::ledger) async fn record<T: Transaction>(
+    transaction: &T,
+    events: &[Happened<'_>],
+) -> Result<Vec<Recorded>, T::Error> {
+    let ids: BTreeSet<AttemptId> = events.iter().map(|happened| happened.attempt).collect();
+    let names: Vec<_> = events.iter().flat_map(|happened| Owners::needed_by(happened.event)).collect();
+    let Locked { mut rows, named, now } = transaction.locked(&ids.into_iter().collect::<Vec<_>>(), &names).await?;
+    let (before, mut owners) = (rows.clone(), Owners::new(named));
+    let mut recorded = Vec::with_capacity(events.len());
+    let mut changed = BTreeSet::new();
+    for happened in events {
+        let Some(row) = rows.get_mut(&happened.attempt) else {
+            let why = std::io::Error::other(format!("attempt {} is not in the ledger", happened.attempt.0));
+            recorded.push((Err(LedgerError::Store(Arc::new(why))), None));
+            continue;
+        };
+        if let Some(error) = transaction.objection(row, happened.event).await? {
+            recorded.push((Err(error), None));
+            continue;
+        }
+        recorded.push(match write(row, happened, transaction.runner(), now, &mut owners) {
+            Ok(names) => {
+                changed.insert(happened.attempt);
+                (Ok(names), Some(row.clone()))
+            }
+            Err(LedgerError::Illegal(_)) if is_late(row.attempt.state, happened.event) => {
+                tracing::debug!("another runner recorded a terminal state before {:?}", happened.event);
+                (Ok(None), None)
+            }
+            Err(error) => (Err(error), None),
+        });
+    }
+    let mut changes = Changes::default();
+    changed
+        .iter()
+        .filter_map(|id| Some((before.get(id)?, rows.get(id)?)))
+        .for_each(|(old, new)| changes.replace(old, new));
+    transaction.save(&changes).await?;
+    Ok(recorded)
+}
+
+/// Writes an event into a row. Returns the names of the task that it claims. Changes nothing on an error.
+fn write(
+    row: &mut Row,
+    Happened { event, batch, .. }: &Happened<'_>,
+    runner: Option<i64>,
+    now: Timestamp,
+    owners: &mut Owners,
+) -> Result<Option<TaskNames>, LedgerError> {
+    let attempt = &mut row.attempt;
+    let is_sender = row.shared.runner == runner;
+    if matches!(event, Event::Accepted(_)) && !is_sender {
+        return Err(LedgerError::Claimed(attempt.job.clone()));
+    }
+    if let (Event::Accepted(task), Some(known)) = (event, &attempt.task)
+        && known.id == task.id
+    {
+        // Recorded before; the acknowledgment was lost.
+        return Ok(Some(known.clone()));
+    }
+    // A state that takes no task claims no name.
+    event.after(attempt.state)?;
+    let (event, claimed) = match event {
+        Event::Accepted(task) => {
+            let task = owners.claim(attempt, batch, task.clone())?;
+            (&Event::Accepted(task.clone()), Some(task))
+        }
+        Event::Found(task) => {
+            let task = owners.claim(attempt, batch, task.clone())?;
+            (&Event::Found(task.clone()), Some(task))
+        }
+        Event::AlsoNamed(name) => {
+            owners.claim_name(attempt, batch, name)?;
+            (*event, None)
+        }
+        other => (*other, None),
+    };
+    apply(attempt, event, now, &this_machine())?;
+    row.shared.version += 1;
+    if is_sender && claimed.is_some() {
+        row.shared.assigned_runner = runner;
+    }
+    Ok(claimed)
+}
+
+/// Returns whether an event lost a race: another runner polled the same task, and recorded its terminal state first.
+fn is_late(state: AttemptState, event: &Event) -> bool {
+    let is_about_a_task = matches!(
+        event,
+        Event::Started { .. }
+            | Event::Left { .. }
+            | Event::AlsoNamed(_)
+            | Event::Completed { .. }
+            | Event::Failed { .. }
+            | Event::Disowned { .. }
+    );
+    is_about_a_task && matches!(state, AttemptState::Completed | AttemptState::Failed)
+}
+
+/// Puts abandoned intents in doubt: of a batch, or of all. Returns their number.
+pub(in crate::ledger) async fn recover_intents<T: Transaction>(
+    transaction: &T,
+    batch: Option<i64>,
+) -> Result<Result<usize, LedgerError>, T::Error> {
+    change(transaction, transaction.abandoned(batch).await?, |row| Ok(recover(&mut row.attempt).map(|()| true)?)).await
+}
+
+/// Gives the attempts of jobs to their new IDs: all of them, or none.
+pub(in crate::ledger) async fn move_jobs<T: Transaction>(
+    transaction: &T,
+    batch: i64,
+    moves: &[Move],
+) -> Result<Result<usize, LedgerError>, T::Error> {
+    let rows = transaction.locked_batch(batch).await?;
+    let new = {
+        let submitted = rows.iter().map(|row| (&row.attempt.job, !row.attempt.state.is_free()));
+        match new_ids(submitted, moves) {
+            Ok(new) => new,
+            Err(moved_onto) => return Ok(Err(moved_onto.into())),
+        }
+    };
+    let rename = |row: &mut Row| {
+        let Some(id) = new.get(&row.attempt.job) else { return Ok(false) };
+        row.attempt = row.attempt.clone().moved_to(id);
+        Ok(true)
+    };
+    change(transaction, rows, rename).await
+}
+
+/// Gives the tasks of a batch that can still be polled to another account.
+pub(in crate::ledger) async fn reassign<T: Transaction>(
+    transaction: &T,
+    batch: i64,
+    account: &Account,
+) -> Result<Result<usize, LedgerError>, T::Error> {
+    let reassign = |row: &mut Row| {
+        let state = row.attempt.state;
+        let has_task = state.is_outstanding() || matches!(state, AttemptState::InDoubt | AttemptState::Completed);
+        let is_other = has_task && row.attempt.account != *account;
+        if is_other {
+            row.attempt.account = account.clone();
+        }
+        Ok(is_other)
+    };
+    change(transaction, transaction.locked_batch(batch).await?, reassign).await
+}
+
+/// Changes rows, and returns how many were changed. Changes none if one can't be.
+async fn change<T: Transaction>(
+    transaction: &T,
+    before: Vec<Row>,
+    change: impl Fn(&mut Row) -> Result<bool, LedgerError>,
+) -> Result<Result<usize, LedgerError>, T::Error> {
+    let mut rows = Vec::new();
+    for old in &before {
+        let mut new = old.clone();
+        match change(&mut new) {
+            Ok(false) => {}
+            Ok(true) => {
+                new.shared.version += 1;
+                rows.push((old, new));
+            }
+            Err(error) => return Ok(Err(error)),
+        }
+    }
+    let mut changes = Changes::default();
+    for (old, new) in &rows {
+        changes.replace(old, new);
+    }
+    transaction.save(&changes).await?;
+    Ok(Ok(rows.len()))
+}

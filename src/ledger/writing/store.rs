@@ -1,0 +1,134 @@
+//! The interface of a store that is written: it knows its medium, and no rule.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::commands::{PictureKey, SharingCommand};
+use crate::domain::{Account, AttemptId, BatchKey, JobId, TaskId, UnfinishedRetake};
+use crate::ledger::row::Row;
+use crate::ledger::rules::{Asked, Facts, Named, Sums};
+use crate::ledger::{Event, LedgerError};
+
+/// A store that is written by one [`Writer`](super::writer::Writer).
+pub(in crate::ledger) trait Store {
+    /// Its transactions.
+    type Transaction: Transaction;
+
+    /// Runs work in one transaction, until its commit is durable, or known never to be. Work that fails changes nothing.
+    async fn transact<T: Clone>(
+        &mut self,
+        work: impl AsyncFn(&Self::Transaction) -> Result<T, <Self::Transaction as Transaction>::Error>,
+    ) -> Result<T, LedgerError>;
+
+    /// Creates a batch if it does not exist, registers its runner, recovers its intents, and returns their number.
+    async fn lock(&mut self, own: usize, key: BatchKey) -> Result<usize, LedgerError>;
+
+    /// Ends a lock.
+    async fn release(&mut self, own: usize);
+
+    /// The number and the key of a locked batch.
+    fn batch(&self, own: usize) -> Option<(i64, &BatchKey)>;
+
+    /// Whether the store was unreachable for so long that each write is tried only once.
+    fn is_down(&self) -> bool {
+        false
+    }
+
+    /// How long intents for an account must wait for a slot, as far as a cheap look tells.
+    async fn wait_for_slot(&mut self, _account: &Account) -> Result<Duration, LedgerError> {
+        Ok(Duration::ZERO)
+    }
+
+    /// Notes the facts behind decisions, once these are durable, and whether some intent was deferred.
+    fn note_decisions(&mut self, _facts: Facts, _is_deferred: bool) {}
+
+    /// Notes a row that is durable.
+    fn note_row(&mut self, _own: usize, _row: &Row) {}
+
+    /// Does what only runners that share a ledger ask for.
+    async fn share(&mut self, _command: SharingCommand) {}
+
+    /// The time until the next heartbeat, if the store has any.
+    fn until_heartbeat(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Sends a heartbeat.
+    async fn heartbeat(&mut self) {}
+
+    /// Ends: no command comes any more.
+    async fn end(&mut self) {}
+}
+
+/// A transaction of a store that writes: it sees what was committed before it, and nobody else writes what it has locked.
+pub(in crate::ledger) trait Transaction {
+    /// The error of the medium. After one, nothing of the transaction is committed.
+    type Error;
+
+    /// The runner that writes, where several may.
+    fn runner(&self) -> Option<i64>;
+
+    /// Returns what decides whether these intents are admitted, and locks it.
+    async fn facts(&self, intents: &[Asked<'_>]) -> Result<Facts, Self::Error>;
+
+    /// Locks attempts, and returns them with the attempts that have one of the names, and the time.
+    async fn locked(&self, attempts: &[AttemptId], names: &[&TaskId]) -> Result<Locked, Self::Error>;
+
+    /// Locks all attempts of a batch.
+    async fn locked_batch(&self, batch: i64) -> Result<Vec<Row>, Self::Error>;
+
+    /// Locks the intents whose response can't come any more: of a batch, or of all.
+    async fn abandoned(&self, batch: Option<i64>) -> Result<Vec<Row>, Self::Error>;
+
+    /// Returns why a live runner forbids an event.
+    async fn objection(&self, row: &Row, event: &Event) -> Result<Option<LedgerError>, Self::Error>;
+
+    /// Writes rows and sums, at the latest with the commit.
+    async fn save(&self, changes: &Changes<'_>) -> Result<(), Self::Error>;
+
+    /// Stores why a job was not sent, in place of an earlier reason.
+    async fn note_unsent(&self, batch: i64, job: &JobId, reason: &str) -> Result<(), Self::Error>;
+
+    /// Stores a retake that began, or removes it.
+    async fn keep_retake(&self, batch: i64, retake: Option<&UnfinishedRetake>) -> Result<(), Self::Error>;
+
+    /// The URL of a picture, if a command gave it since a time.
+    async fn picture_url(&self, key: &PictureKey, since: Timestamp) -> Result<Option<String>, Self::Error>;
+
+    /// Stores the URL of a picture, in place of an older one.
+    async fn keep_picture_url(&self, key: &PictureKey, url: &str) -> Result<(), Self::Error>;
+}
+
+/// What an event needs.
+pub(in crate::ledger) struct Locked {
+    pub(in crate::ledger) rows: BTreeMap<AttemptId, Row>,
+    pub(in crate::ledger) named: Vec<Named>,
+    pub(in crate::ledger) now: Timestamp,
+}
+
+/// The changes of a transaction.
+#[derive(Default)]
+pub(in crate::ledger) struct Changes<'r> {
+    /// New rows. Their jobs lose the reason why they were not sent.
+    pub(in crate::ledger) new: Vec<&'r Row>,
+    /// Rows that exist.
+    pub(in crate::ledger) changed: Vec<&'r Row>,
+    /// What they change in the sums.
+    pub(in crate::ledger) sums: Sums,
+}
+
+impl<'r> Changes<'r> {
+    /// Adds a new row.
+    pub(in crate::ledger) fn insert(&mut self, row: &'r Row) {
+        self.sums.add(row.batch, None, &row.attempt);
+        self.new.push(row);
+    }
+
+    /// Replaces a row.
+    pub(in crate::ledger) fn replace(&mut self, before: &Row, row: &'r Row) {
+        self.sums.add(row.batch, Some(&before.attempt), &row.attempt);
+        self.changed.push(row);
+    }
+}
