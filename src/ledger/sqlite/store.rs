@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, ErrorCode};
 
 use super::commit_counter::{self, CommitCounter};
 use super::transaction::SqliteTransaction;
@@ -16,11 +16,12 @@ pub(in crate::ledger) struct SqliteStore {
     connection: Rc<Connection>,
     commits: CommitCounter,
     batch: Option<(i64, BatchKey)>,
+    is_down: bool,
 }
 
 impl SqliteStore {
     pub(super) fn new(connection: Connection, commits: CommitCounter) -> Self {
-        Self { connection: Rc::new(connection), commits, batch: None }
+        Self { connection: Rc::new(connection), commits, batch: None, is_down: false }
     }
 
     async fn attempt<T>(
@@ -60,6 +61,9 @@ impl Store for SqliteStore {
         if done.is_err() && !self.connection.is_autocommit() {
             let _told_by_the_error = self.connection.execute_batch("ROLLBACK");
         }
+        // A full disk or a lock is met by every transaction, each after its wait; a constraint only by this one.
+        let code = done.as_ref().err().and_then(rusqlite::Error::sqlite_error_code);
+        self.is_down = code.is_some_and(|code| code != ErrorCode::ConstraintViolation);
         done.map_err(LedgerError::from)
     }
 
@@ -75,6 +79,10 @@ impl Store for SqliteStore {
 
     async fn release(&mut self, _own: usize) {
         self.batch = None;
+    }
+
+    fn is_down(&self) -> bool {
+        self.is_down
     }
 
     fn batch(&self, _own: usize) -> Option<(i64, &BatchKey)> {

@@ -31,7 +31,7 @@ pub(in crate::ledger) trait Store {
     /// The number and the key of a locked batch.
     fn batch(&self, own: usize) -> Option<(i64, &BatchKey)>;
 
-    /// Whether the store was unreachable for so long that each write is tried only once.
+    /// Whether the last transaction failed for a reason that others meet as well: then its commands are not tried one by one.
     fn is_down(&self) -> bool {
         false
     }
