@@ -106,7 +106,7 @@ async fn a_pause_is_for_all_runners_of_an_account() {
     let store = OnAServer::fresh();
     let (one, two) = (store.lock_regardless(&batch("")).await, store.lock_regardless(&batch("b")).await);
     for held in [&one, &two] {
-        sharing(&held).join(plan("", 9)).await.expect("joined");
+        sharing(held).join(plan("", 9)).await.expect("joined");
     }
     let account = intent_of("a").account;
     sharing(&one).pause(&account, Duration::from_mins(1)).await.expect("written");
@@ -137,7 +137,7 @@ async fn the_places_of_an_account_are_shared() {
     let store = OnAServer::fresh();
     let (one, two) = (store.lock_regardless(&batch("")).await, store.lock_regardless(&batch("b")).await);
     for held in [&one, &two] {
-        sharing(&held).join(plan("", 6)).await.expect("joined");
+        sharing(held).join(plan("", 6)).await.expect("joined");
     }
     let first = fill(&one, "a", 9).await;
     assert_eq!(first.len(), 6, "nobody else wants any");
@@ -157,7 +157,7 @@ async fn one_run_limit_holds_for_all_runners() {
     let earlier = one.intend(intent_of("earlier")).await.expect("an intent");
     one.accept(earlier, task("t")).await.expect("written");
     for held in [&one, &two] {
-        sharing(&held).join(plan("", 9)).await.expect("joined");
+        sharing(held).join(plan("", 9)).await.expect("joined");
     }
     let run_limit = Some(RunLimit { name: "budget.run".into(), usd: Usd::from_micros(1_800_000) });
     let intent = |job: &str| Intent { run_limit: run_limit.clone(), ..intent_of(job) };
