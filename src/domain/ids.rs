@@ -148,7 +148,7 @@ impl fmt::Display for TaskNames {
 /// What the jobs of one run belong to: the manifest's name and its batch value (empty where the manifest has none).
 ///
 /// A job is `(name, batch, id)`; a new batch value makes every job due again.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct BatchKey {
     /// The manifest's name.
     pub name: String,

@@ -48,7 +48,7 @@ struct State {
     has_taken: bool,
 }
 
-/// Leave to have one submission open, from before its intent until its answer is written down, or told to a ledger that keeps the order.
+/// Leave to have one submission open, from before its intent until its answer is written down, or sent to the ledger, which keeps the order.
 #[derive(Debug)]
 pub(super) struct Permit<'t>(&'t Trust);
 

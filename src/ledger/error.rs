@@ -105,8 +105,8 @@ pub enum LedgerError {
     /// The event does not fit the attempt's state.
     #[error(transparent)]
     Illegal(#[from] IllegalEvent),
-    /// Another write of the same commit failed so badly that the whole commit was undone.
-    #[error("can't write the ledger: the commit was rolled back")]
+    /// The database was restored meanwhile, and lacks what was written.
+    #[error("can't write the ledger: the database lost the commit")]
     RolledBack,
     /// There is no place at the service now, or it asked to wait, or something else has to be written first; nothing was written. It may be
     /// asked again after this long.

@@ -63,7 +63,7 @@ impl BoughtElsewhere {
 }
 
 /// What is open in another batch of the same name.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct OpenElsewhere {
     /// The batch.
     pub batch: BatchKey,
@@ -87,7 +87,7 @@ impl OpenElsewhere {
         let mut batches: Vec<(AttemptId, Self)> = Vec::new();
         for (key, attempt) in unfinished {
             let place = batches.iter().position(|(_, open)| open.batch == key).unwrap_or_else(|| {
-                batches.push((attempt.id, Self::none(key)));
+                batches.push((attempt.id, Self { batch: key, ..Self::default() }));
                 batches.len() - 1
             });
             let (newest, open) = &mut batches[place];
@@ -96,11 +96,6 @@ impl OpenElsewhere {
         }
         batches.sort_by_key(|(newest, open)| Reverse((open.outstanding + open.unanswered > 0, *newest)));
         batches.into_iter().map(|(_, open)| open).collect()
-    }
-
-    fn none(batch: BatchKey) -> Self {
-        let at_risk = Usd::ZERO;
-        Self { batch, outstanding: 0, doubtful: 0, unanswered: 0, unfetched: 0, at_risk, unexecuted: 0 }
     }
 
     fn add(&mut self, attempt: &Attempt) {

@@ -181,6 +181,12 @@ impl Database {
         PostgresAddress::new(&self.url(), &|_| None).expect("an address")
     }
 
+    /// A session of its own, which executes what is written to its standard input.
+    pub fn session(&self) -> Child {
+        let mut command = psql(self.port, &self.name);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("psql")
+    }
+
     /// Asks the database itself: rows as lines, fields between bars.
     pub fn sql(&self, sql: &str) -> String {
         done(psql(self.port, &self.name).args(["-c", sql])).trim().to_owned()

@@ -1,6 +1,7 @@
 //! Several runners at one batch: each holds it through a connection of its own, as on another machine.
 
 use std::collections::HashSet;
+use std::io::Write as _;
 use std::time::Duration;
 
 use super::OnAServer;
@@ -8,6 +9,7 @@ use super::suite::Fresh as _;
 use super::suite::store::{batch, completed, intent_of, task};
 use crate::domain::{Account, AttemptId, Digest, Usd};
 use crate::ledger::{Event, Intent, Joining, LedgerError, LockedBatch, RunLimit, Sharing};
+use crate::support::wait_until;
 
 fn sharing(locked: &LockedBatch) -> &Sharing {
     locked.sharing().expect("several runners share it")
@@ -171,4 +173,30 @@ async fn one_run_limit_holds_for_all_runners() {
             other => panic!("{other:?}"),
         }
     }
+}
+
+/// The earlier attempt is no part of a run that begins in the same moment: its price must not be taken from the new run's sum.
+#[tokio::test]
+async fn run_that_begins_while_an_earlier_attempt_is_settled_has_spent_nothing() {
+    let store = OnAServer::fresh();
+    let one = store.lock_regardless(&batch("")).await;
+    sharing(&one).join(plan("a 1\n", 1)).await.expect("joined");
+    let earlier = one.intend(intent_of("a")).await.expect("an intent");
+    let mut beginning = store.0.session();
+    let mut input = beginning.stdin.take().expect("a pipe");
+    let begin = "BEGIN; UPDATE shotlist.batch SET run_micros = 0, began = (SELECT max(id) FROM shotlist.attempt);\n";
+    input.write_all(begin.as_bytes()).expect("a statement");
+    let sessions = |condition: &str| {
+        let sql = format!("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND {condition}");
+        store.0.sql(&sql) == "1"
+    };
+    wait_until("the run begins", || sessions("state = 'idle in transaction'"));
+    let mut settled = std::pin::pin!(one.record(earlier, Event::Withdrawn));
+    assert!(futures::poll!(settled.as_mut()).is_pending());
+    wait_until("the other waits for the batch", || sessions("wait_event_type = 'Lock'"));
+    input.write_all(b"COMMIT;\n").expect("a statement");
+    drop(input);
+    settled.await.expect("recorded");
+    assert!(beginning.wait().expect("its end").success());
+    assert_eq!(store.0.sql("SELECT run_micros FROM shotlist.batch"), "0");
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use jiff::Timestamp;
 
 use super::ledger::Medium;
+use crate::ledger::kind::Kind;
 use crate::ledger::transfer::Books;
 use crate::ledger::{Contents, CopyError, Ledger, SqliteLedger};
 
@@ -43,7 +44,7 @@ impl Ledger {
         if to.symlink_metadata().is_ok() {
             return Err(CopyError::NotEmpty(to.display().to_string()));
         }
-        let file = if self.is_simulated() { SqliteLedger::simulated(to) } else { SqliteLedger::real(to) };
+        let file = SqliteLedger::new(to, if self.is_simulated() { Kind::Simulated } else { Kind::Real });
         let why = format!("it is a backup of {self}, made at {:.0}", Timestamp::now());
         self.fill(&Self(Medium::File(file)), Some(why)).await
     }

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use crate::domain::{
     Attempt, AttemptState, BatchKey, Fingerprint, Freeze, History, JobId, Label, RunnerSeen, TaskId, Usd,
 };
+use crate::ledger::kind::Kind;
 use crate::ledger::{
     BoughtElsewhere, HoldError, LedgerLimit, LockedBatch, MemoryLedger, OpenElsewhere, PostgresAddress, PostgresLedger,
     Spending, SqliteLedger, Unavailable,
@@ -42,19 +43,19 @@ macro_rules! ask {
 impl Ledger {
     /// A ledger of real money in an SQLite file.
     pub fn in_file(path: impl Into<PathBuf>) -> Self {
-        Self(Medium::File(SqliteLedger::real(path)))
+        Self(Medium::File(SqliteLedger::new(path, Kind::Real)))
     }
 
     /// The simulator's ledger in an SQLite file. Neither kind is taken for the other: what was never paid must not look as if it was.
     pub fn of_simulator_in_file(path: impl Into<PathBuf>) -> Self {
-        Self(Medium::File(SqliteLedger::simulated(path)))
+        Self(Medium::File(SqliteLedger::new(path, Kind::Simulated)))
     }
 
     /// A ledger in a PostgreSQL database, which several runners share; the simulator's, if it is simulated.
     #[must_use]
     pub fn in_database(address: PostgresAddress, is_simulated: bool) -> Self {
-        let ledger = if is_simulated { PostgresLedger::simulated(address) } else { PostgresLedger::real(address) };
-        Self(Medium::Database(ledger))
+        let kind = if is_simulated { Kind::Simulated } else { Kind::Real };
+        Self(Medium::Database(PostgresLedger::new(address, kind)))
     }
 
     /// A ledger in memory, which ends with the process: for tests.

@@ -45,9 +45,7 @@ type Observer = dyn Fn(&Attempt) + Send + Sync;
 impl State {
     pub(super) fn key(&self, batch: i64) -> BatchKey {
         let place = usize::try_from(batch).unwrap_or_default();
-        self.batches
-            .get(place)
-            .map_or_else(|| BatchKey { name: String::new(), batch: String::new() }, |(key, _)| key.clone())
+        self.batches.get(place).map(|(key, _)| key.clone()).unwrap_or_default()
     }
 
     pub(super) fn number(&self, key: &BatchKey) -> Option<i64> {

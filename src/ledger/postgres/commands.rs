@@ -50,6 +50,7 @@ impl Store for PostgresStore {
     async fn lock(&mut self, own: usize, key: BatchKey) -> Result<usize, LedgerError> {
         let times = self.times;
         let locked = self.transact_all(async |it| {
+            it.lease().await?;
             let transaction = &it.transaction;
             let number = batches::ensure(transaction, &key).await?;
             expire_at_start(transaction, &times).await?;
@@ -172,8 +173,8 @@ async fn wait_for_slot(it: &RunnerTransaction, account: &Account) -> Result<Dura
     let slots = Sent::now(slots(&it.transaction, &it.runner, account, &it.times)).await;
     let frozen = it.transaction.query_typed_one("SELECT stopped IS NOT NULL FROM ledger WHERE id = 1", &[]);
     let frozen = Sent::now(frozen).await;
-    let lease = it.lease().await?;
-    let (slots, frozen) = (slots.answer().await?, frozen.answer().await?);
+    let (lease, slots, frozen) = futures::join!(it.lease(), slots.answer(), frozen.answer());
+    let (lease, slots, frozen) = (lease?, slots?, frozen?);
     if lease == LeaseStatus::Expired || frozen.try_get(0)? {
         // Its intents are refused, and that is no wait.
         return Ok(Duration::ZERO);

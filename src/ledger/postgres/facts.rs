@@ -63,19 +63,30 @@ pub(super) async fn facts(
     let limits = Sent::now(limits::read(transaction)).await;
     let spans = asked.iter().flat_map(|asked| asked.intent.limits.iter()).chain(&known.limits);
     let used = Sent::now(sums(transaction, spans)).await;
-    let lease = lease.await?;
-    let (gate, slots, newest) = (gate.answer().await?, slots.answer().await?, newest.answer().await?);
-    let (attempts, paid, taken) = (attempts.answer().await?, paid.answer().await?, taken.answer().await?);
+    // All at once: an answer that nobody reads holds up those behind it, and some questions ask a second time.
+    let (lease, gate, slots, newest, attempts, paid, taken, runs, limits, used) = futures::join!(
+        lease,
+        gate.answer(),
+        slots.answer(),
+        newest.answer(),
+        attempts.answer(),
+        paid.answer(),
+        taken.answer(),
+        runs.answer(),
+        limits.answer(),
+        used.answer()
+    );
+    let (lease, gate, slots, newest, attempts) = (lease?, gate?, slots?, newest?, attempts?);
+    let (paid, taken, runs, limits, mut used) = (paid?, taken?, runs?, limits?, used?);
     if !matches!(slots, Slots::Free(free, _) if free >= i64::try_from(asked.len()).unwrap_or(i64::MAX)) {
         runner.wait(transaction);
     }
-    let (runs, limits, mut used) = (runs.answer().await?, limits.answer().await?, used.answer().await?);
     let (now_us, freeze) = match gate {
         Gate::Open(now_us) => (now_us, None),
         Gate::Frozen(freeze) => (0, Some(freeze)),
     };
     let now = Timestamp::from_microsecond(now_us).unwrap_or(Timestamp::MAX);
-    let limits: Vec<SpendLimit> = limits.iter().map(|limit| limit.at(now)).collect();
+    let limits: Vec<SpendLimit> = limits.iter().filter(|_| freeze.is_none()).map(|limit| limit.at(now)).collect();
     // A limit that was set since the last intent takes a round trip more.
     let unknown = limits.iter().filter(|limit| !used.contains_key(&limit.key()));
     let more = sums(transaction, unknown).await?;

@@ -75,16 +75,8 @@ macro_rules! ask {
 }
 
 impl PostgresLedger {
-    /// The books of real money, in this database.
-    #[must_use]
-    pub fn real(address: PostgresAddress) -> Self {
-        Self { address, kind: Kind::Real, reader: Arc::default(), writer: Arc::default(), next: Arc::default() }
-    }
-
-    /// The simulator's. What was never paid must not look as if it was: neither kind is taken for the other.
-    #[must_use]
-    pub fn simulated(address: PostgresAddress) -> Self {
-        Self { kind: Kind::Simulated, ..Self::real(address) }
+    pub(in crate::ledger) fn new(address: PostgresAddress, kind: Kind) -> Self {
+        Self { address, kind, reader: Arc::default(), writer: Arc::default(), next: Arc::default() }
     }
 
     /// The connection that reads; none if there is no ledger.

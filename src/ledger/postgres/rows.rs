@@ -22,6 +22,8 @@ pub(super) const ROW: &str =
     "attempt.id, record, attempt.batch, attempt.runner, assigned_runner, attempt.version, was_forgotten";
 
 /// Writes the changes of a transaction, given as JSON, in one statement: new rows, changed rows, and the sums. The jobs of new rows were sent.
+///
+/// Which attempts are part of a run is decided by the batch's row as it is when this gets its lock: the run may just have begun anew.
 const WRITE: &str = "
 WITH given AS (SELECT $1::text::json AS it),
     new AS MATERIALIZED (SELECT row.* FROM given, json_populate_recordset(NULL::attempt, it -> 'new') AS row),
@@ -35,10 +37,10 @@ WITH given AS (SELECT $1::text::json AS it),
     sent AS (DELETE FROM unsent USING new WHERE unsent.batch = new.batch AND unsent.job = new.job),
     sums AS (INSERT INTO spent SELECT row.* FROM given, json_populate_recordset(NULL::spent, it -> 'spent') AS row ORDER BY 1, 2, 3
         ON CONFLICT (label, value, hour) DO UPDATE SET micros = spent.micros + excluded.micros)
-UPDATE batch SET run_micros = run_micros + bought.micros
-    FROM (SELECT its.id, sum(row.micros) AS micros
-        FROM given, json_to_recordset(it -> 'runs') AS row (batch bigint, attempt bigint, micros bigint)
-        JOIN batch AS its ON its.id = row.batch WHERE row.attempt > its.began GROUP BY 1) AS bought WHERE batch.id = bought.id";
+UPDATE batch SET run_micros = run_micros + (SELECT coalesce(sum(row.micros), 0)::bigint
+        FROM json_to_recordset($1::text::json -> 'runs') AS row (batch bigint, attempt bigint, micros bigint)
+        WHERE row.batch = batch.id AND row.attempt > batch.began)
+    WHERE id IN (SELECT row.batch FROM json_to_recordset($1::text::json -> 'runs') AS row (batch bigint))";
 
 /// Changes as JSON.
 #[derive(Serialize)]

@@ -69,7 +69,7 @@ impl RunnerTransaction {
         }
     }
 
-    /// The state of the lease. Fails where this runner must first settle its own writes.
+    /// The state of the lease. Fails where this runner must first settle its own writes: whatever needs the rows of an earlier write asks first.
     pub(super) async fn lease(&self) -> Result<LeaseStatus, PostgresError> {
         let opening = self.opening.borrow_mut().take();
         if let Some(opening) = opening {
@@ -126,13 +126,16 @@ impl writing::Transaction for RunnerTransaction {
         let rows = Sent::now(rows::locked(&self.transaction, attempts)).await;
         let named = Sent::now(named(&self.transaction, names)).await;
         let now = Sent::now(self.transaction.query_typed_one(&clock, &[])).await;
-        self.lease().await?;
-        let (rows, named) = (rows.answer().await?, named.answer().await?);
-        let now = Timestamp::from_microsecond(now.answer().await?.try_get(0)?).unwrap_or(Timestamp::MAX);
+        // All at once: an answer that nobody reads holds up those behind it.
+        let (lease, rows, named, now) = futures::join!(self.lease(), rows.answer(), named.answer(), now.answer());
+        lease?;
+        let (rows, named) = (rows?, named?);
+        let now = Timestamp::from_microsecond(now?.try_get(0)?).unwrap_or(Timestamp::MAX);
         Ok(Locked { rows, named, now })
     }
 
     async fn locked_batch(&self, batch: i64) -> Result<Vec<Row>, PostgresError> {
+        self.lease().await?;
         // Nothing may be bought of it meanwhile.
         self.transaction.query_typed("SELECT id FROM ledger WHERE id = 1 FOR UPDATE", &[]).await?;
         let sql = format!("SELECT {ROW} FROM attempt WHERE batch = $1 ORDER BY id FOR UPDATE");
@@ -173,6 +176,7 @@ impl writing::Transaction for RunnerTransaction {
     }
 
     async fn note_unsent(&self, batch: i64, job: &JobId, reason: &str) -> Result<(), PostgresError> {
+        self.lease().await?;
         let sql = format!(
             "INSERT INTO unsent VALUES ($1, $2, $3, {NOW})
              ON CONFLICT (batch, job) DO UPDATE SET reason = excluded.reason, at_us = excluded.at_us"

@@ -32,14 +32,8 @@ pub struct SqliteLedger {
 }
 
 impl SqliteLedger {
-    /// The books of real money, in this file.
-    pub fn real(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), kind: Kind::Real }
-    }
-
-    /// The simulator's, in this file. What was never paid must not look as if it was: neither kind is taken for the other.
-    pub fn simulated(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), kind: Kind::Simulated }
+    pub(in crate::ledger) fn new(path: impl Into<PathBuf>, kind: Kind) -> Self {
+        Self { path: path.into(), kind }
     }
 
     /// Where it is.
@@ -56,43 +50,49 @@ impl SqliteLedger {
 
     /// Verifies it: the file itself, each attempt in it, the sums that are kept, and that it did not go back in time.
     pub async fn check(&self) -> Result<Contents, CopyError> {
-        let Self { path, kind } = self.clone();
-        aside(move || backup::check(&path, kind)).await
+        self.aside(backup::check).await
     }
 
     /// Copies it to a new file, whole, also while a run is at it; what is in the log is in the copy. An existing file is
     /// never replaced, and the copy has its name only once it is verified and on the disk.
     pub async fn backup(&self, to: &Path) -> Result<Contents, CopyError> {
-        let (Self { path, kind }, to) = (self.clone(), to.to_owned());
-        aside(move || backup::backup(&path, kind, &to)).await
+        let to = to.to_owned();
+        self.aside(move |path, kind| backup::backup(path, kind, &to)).await
     }
 
     /// Freezes purchases, and keeps all runs away for as long as the locks live.
     pub(in crate::ledger) async fn freeze_for_copy(&self, why: &str) -> Result<Vec<RunLock>, CopyError> {
-        let (Self { path, kind }, why) = (self.clone(), why.to_owned());
-        aside::<_, CopyError>(move || transfer::freeze_for_copy(&path, kind, &why)).await
+        let why = why.to_owned();
+        self.aside(move |path, kind| transfer::freeze_for_copy(path, kind, &why)).await
     }
 
     /// Reads everything.
     pub(in crate::ledger) async fn take_all(&self) -> Result<Books, CopyError> {
-        let Self { path, kind } = self.clone();
-        aside::<_, CopyError>(move || transfer::take_all(&path, kind)).await
-    }
-
-    /// Lets nobody buy with it, for this reason, or everybody again.
-    pub async fn set_freeze(&self, why: Option<&str>) -> Result<(), Unavailable> {
-        let (Self { path, kind }, why) = (self.clone(), why.map(str::to_owned));
-        let set = aside(move || {
-            let connection = open(&path, kind)?;
-            limits::freeze(&connection, why.as_deref()).map_err(|error| store_error(&path, error))
-        });
-        set.await.map_err(|error: OpenError| error.into())
+        self.aside(transfer::take_all).await
     }
 
     /// Writes everything into a ledger that is new or empty.
     pub(in crate::ledger) async fn fill(&self, books: Books) -> Result<(), CopyError> {
+        self.aside(move |path, kind| transfer::fill(path, kind, &books)).await
+    }
+
+    /// Changes what is no attempt, and creates the ledger if it does not exist.
+    async fn change(
+        &self,
+        change: impl FnOnce(&Connection) -> rusqlite::Result<()> + Send + 'static,
+    ) -> Result<(), Unavailable> {
+        let changed = self.aside(|path, kind| change(&open(path, kind)?).map_err(|error| store_error(path, error)));
+        changed.await.map_err(|error: OpenError| error.into())
+    }
+
+    /// Does what waits for the disk on a thread of its own.
+    async fn aside<T, E>(&self, work: impl FnOnce(&Path, Kind) -> Result<T, E> + Send + 'static) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<OpenError> + Send + 'static,
+    {
         let Self { path, kind } = self.clone();
-        aside::<_, CopyError>(move || transfer::fill(&path, kind, &books)).await
+        on_a_thread(move || work(&path, kind)).await.map_err(OpenError::Thread)?
     }
 
     /// Asks what may take a while; the answer is `nothing` if there is no ledger.
@@ -101,15 +101,14 @@ impl SqliteLedger {
         nothing: T,
         question: impl Fn(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, Unavailable> {
-        let Self { path, kind } = self.clone();
         // Most first plans have no ledger, and need no thread to see that.
-        if !is_there(&path)? {
+        if !is_there(&self.path)? {
             return Ok(nothing);
         }
-        let answer = aside(move || {
-            at_one_moment(&path, || {
-                let Some(connection) = open_to_read(&path, kind)? else { return Ok(None) };
-                question(&connection).map(Some).map_err(|error| store_error(&path, error))
+        let answer = self.aside(move |path, kind| {
+            at_one_moment(path, || {
+                let Some(connection) = open_to_read(path, kind)? else { return Ok(None) };
+                question(&connection).map(Some).map_err(|error| store_error(path, error))
             })
         });
         Ok(answer.await.map_err(|error: OpenError| Unavailable::from(error))?.unwrap_or(nothing))
@@ -129,13 +128,13 @@ impl SqliteLedger {
     }
 
     pub(in crate::ledger) async fn lock(&self, batch: &BatchKey) -> Result<LockedBatch, HoldError> {
-        let (Self { path, kind }, key) = (self.clone(), batch.clone());
-        let open = move || {
-            let connection = open(&path, kind).map_err(Unavailable::from)?;
-            let lock = RunLock::acquire(&path, &key)?;
-            Ok::<_, HoldError>((start(connection, &path)?, lock))
+        let key = batch.clone();
+        let open = move |path: &Path, kind| {
+            let connection = open(path, kind).map_err(Unavailable::from)?;
+            let lock = RunLock::acquire(path, &key)?;
+            Ok::<_, HoldError>((start(connection, path)?, lock))
         };
-        let (writer, lock) = aside(open).await?;
+        let (writer, lock) = self.aside(open).await?;
         let locked = LockedBatch::new(Arc::new(writer), 0, batch, Some(Box::new(lock))).await;
         locked.map_err(|error| Unavailable::new(error, WRITABLE).into())
     }
@@ -199,12 +198,12 @@ impl SqliteLedger {
     }
 
     pub(in crate::ledger) async fn set_limit(&self, limit: LedgerLimit, is_kept: bool) -> Result<(), Unavailable> {
-        let Self { path, kind } = self.clone();
-        let set = aside(move || {
-            let connection = open(&path, kind)?;
-            limits::set(&connection, &limit, is_kept).map_err(|error| store_error(&path, error))
-        });
-        set.await.map_err(|error: OpenError| error.into())
+        self.change(move |connection| limits::set(connection, &limit, is_kept)).await
+    }
+
+    pub(in crate::ledger) async fn set_freeze(&self, why: Option<&str>) -> Result<(), Unavailable> {
+        let why = why.map(str::to_owned);
+        self.change(move |connection| limits::freeze(connection, why.as_deref())).await
     }
 
     pub(in crate::ledger) async fn find_task(&self, task: &TaskId) -> Result<Option<(JobId, BatchKey)>, Unavailable> {
@@ -230,15 +229,6 @@ pub(in crate::ledger) async fn lock_without_a_file(path: &Path, batch: &BatchKey
     let connection = open(path, Kind::Real).expect("a ledger");
     let writer = start(connection, path).expect("a writer");
     LockedBatch::new(Arc::new(writer), 0, batch, None).await.expect("a batch")
-}
-
-/// Does what waits for the disk aside.
-async fn aside<T, E>(work: impl FnOnce() -> Result<T, E> + Send + 'static) -> Result<T, E>
-where
-    T: Send + 'static,
-    E: From<OpenError> + Send + 'static,
-{
-    on_a_thread(work).await.map_err(OpenError::Thread)?
 }
 
 #[cfg(test)]

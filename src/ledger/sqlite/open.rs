@@ -137,7 +137,10 @@ impl OpenError {
             Self::Gone(_) => {
                 "bring it back, or remove those files if you mean to start anew: everything would then be paid for again"
             }
-            Self::Damaged(_) | Self::Altered { .. } => BRING_BACK,
+            Self::Damaged(_) => BRING_BACK,
+            Self::Altered { .. } => {
+                "use the shotlist version that wrote it, or restore a copy that `shotlist ledger check` finds whole"
+            }
             Self::Older { .. } => {
                 "an older copy took its place, or its log (`-wal`) was left behind. Bring the newer one back; if it is lost for \
                  good, look up at the service what was bought since, and remove the file that ends in `.commits` to go on \
@@ -218,7 +221,9 @@ pub(super) fn open_to_read(path: &Path, kind: Kind) -> Result<Option<Connection>
     // A reader runs no trigger, and verifies what it reads.
     match found(&connection, path, kind) {
         Ok(Found::Empty) => return Ok(None),
-        Ok(_) | Err(OpenError::Altered { .. }) => {}
+        // Without its columns, nothing can be read.
+        Err(OpenError::Altered { object, .. }) if object != "attempt" => {}
+        Ok(_) => {}
         Err(error) => return Err(error),
     }
     check_commit_counter(&connection, path, known)?;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use rusqlite::{Connection, ErrorCode};
 
 use super::commit_counter::{self, CommitCounter};
-use super::transaction::SqliteTransaction;
+use super::transaction::{SqliteTransaction, ensure_batch};
 use crate::domain::BatchKey;
 use crate::ledger::writing::Store;
 use crate::ledger::writing::operations;
@@ -69,7 +69,7 @@ impl Store for SqliteStore {
 
     async fn lock(&mut self, _own: usize, key: BatchKey) -> Result<usize, LedgerError> {
         let locked = self.transact(async |transaction| {
-            let number = transaction.ensure_batch(&key)?;
+            let number = ensure_batch(&transaction.connection, &key)?;
             Ok((number, operations::recover_intents(transaction, Some(number)).await?))
         });
         let (number, recovered) = locked.await?;

@@ -1,6 +1,5 @@
 //! Transactions that write.
 
-use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
 use std::rc::Rc;
@@ -10,38 +9,21 @@ use rusqlite::{Connection, params};
 
 use super::rows::{self, attempt, key, of_batch};
 use super::{limits, pictures, spending};
-use crate::domain::{AttemptId, AttemptState, BatchKey, Freeze, JobId, TaskId, UnfinishedRetake};
+use crate::domain::{AttemptId, AttemptState, BatchKey, JobId, TaskId, UnfinishedRetake};
 use crate::ledger::row::Row;
 use crate::ledger::rules::{Asked, Facts, Named, Sums};
 use crate::ledger::writing::{Changes, Locked, PictureKey, Transaction};
-use crate::ledger::{Event, LedgerError, LedgerLimit};
+use crate::ledger::{Event, LedgerError};
 
 /// A transaction on a connection that nobody else uses. No other process writes before it ends.
 pub(in crate::ledger) struct SqliteTransaction {
-    connection: Rc<Connection>,
+    pub(super) connection: Rc<Connection>,
     now: Timestamp,
-    /// Read for the first intent; nobody can change it before the commit.
-    owner: OnceCell<(Option<Freeze>, Vec<LedgerLimit>)>,
 }
 
 impl SqliteTransaction {
     pub(super) fn new(connection: Rc<Connection>) -> Self {
-        Self { connection, now: Timestamp::now(), owner: OnceCell::new() }
-    }
-
-    fn owner(&self) -> rusqlite::Result<&(Option<Freeze>, Vec<LedgerLimit>)> {
-        if self.owner.get().is_none() {
-            let read = (limits::frozen(&self.connection)?, limits::read(&self.connection)?);
-            return Ok(self.owner.get_or_init(|| read));
-        }
-        Ok(self.owner.get_or_init(Default::default))
-    }
-
-    /// The number of a batch, which is created if it does not exist.
-    pub(super) fn ensure_batch(&self, key: &BatchKey) -> rusqlite::Result<i64> {
-        let values = params![key.name, key.batch];
-        self.connection.execute("INSERT INTO batch (name, batch) VALUES (?1, ?2) ON CONFLICT DO NOTHING", values)?;
-        self.connection.query_row("SELECT id FROM batch WHERE name = ?1 AND batch = ?2", values, |row| row.get(0))
+        Self { connection, now: Timestamp::now() }
     }
 
     fn rows(&self, sql: &str, batch: i64) -> rusqlite::Result<Vec<Row>> {
@@ -59,12 +41,11 @@ impl Transaction for SqliteTransaction {
     async fn facts(&self, intents: &[Asked<'_>]) -> Result<Facts, rusqlite::Error> {
         let connection = &*self.connection;
         let newest = "SELECT coalesce(max(id), 0) FROM attempt";
-        let (freeze, limits) = self.owner()?;
         let mut facts = Facts {
             now: self.now,
             newest: connection.prepare_cached(newest)?.query_row([], |row| row.get(0))?,
-            freeze: freeze.clone(),
-            limits: limits.iter().map(|limit| limit.at(self.now)).collect(),
+            freeze: limits::frozen(connection)?,
+            limits: limits::read(connection)?.iter().map(|limit| limit.at(self.now)).collect(),
             ..Facts::default()
         };
         let of_job = "SELECT id, record FROM attempt WHERE batch = ?1 AND job = ?2 ORDER BY id";
@@ -148,6 +129,13 @@ impl Transaction for SqliteTransaction {
     async fn keep_picture_url(&self, key: &PictureKey, url: &str) -> Result<(), rusqlite::Error> {
         pictures::keep(&self.connection, key, url, self.now.as_microsecond())
     }
+}
+
+/// The number of a batch, which is created if it does not exist.
+pub(super) fn ensure_batch(connection: &Connection, key: &BatchKey) -> rusqlite::Result<i64> {
+    let values = params![key.name, key.batch];
+    connection.execute("INSERT INTO batch (name, batch) VALUES (?1, ?2) ON CONFLICT DO NOTHING", values)?;
+    connection.query_row("SELECT id FROM batch WHERE name = ?1 AND batch = ?2", values, |row| row.get(0))
 }
 
 /// Adds to the sums that limits are checked against.

@@ -10,7 +10,7 @@ use super::lock::RunLock;
 use super::open::{OpenError, open, open_to_read, store_error};
 use super::read::batches;
 use super::rows::{self, attempt};
-use super::transaction::add_sums;
+use super::transaction::{add_sums, ensure_batch};
 use super::{checksum, limits};
 use crate::domain::BatchKey;
 use crate::ledger::kind::Kind;
@@ -83,7 +83,7 @@ pub(super) fn fill(path: &Path, kind: Kind, books: &Books) -> Result<(), CopyErr
     let mut connection = open(path, kind)?;
     let store = |error| CopyError::from(store_error(path, error));
     let transaction = connection.transaction().map_err(store)?;
-    let is_empty = "SELECT NOT EXISTS (SELECT 1 FROM batch) AND NOT EXISTS (SELECT 1 FROM ledger_limit)
+    let is_empty = "SELECT NOT EXISTS (SELECT 1 FROM attempt) AND NOT EXISTS (SELECT 1 FROM ledger_limit)
          AND NOT EXISTS (SELECT 1 FROM unsent)";
     if !transaction.query_row(is_empty, [], |row| row.get::<_, bool>(0)).map_err(store)? {
         return Err(CopyError::NotEmpty(path.display().to_string()));
@@ -98,19 +98,20 @@ pub(super) fn fill(path: &Path, kind: Kind, books: &Books) -> Result<(), CopyErr
 }
 
 fn write(connection: &Connection, books: &Books) -> rusqlite::Result<()> {
-    let id = |place: usize| i64::try_from(place + 1).unwrap_or(i64::MAX);
-    for (place, (key, retake)) in books.batches.iter().enumerate() {
-        let values = params![id(place), key.name, key.batch, retake];
-        connection.execute("INSERT INTO batch (id, name, batch, retake) VALUES (?1, ?2, ?3, ?4)", values)?;
+    let mut numbers = Vec::with_capacity(books.batches.len());
+    for (key, retake) in &books.batches {
+        let number = ensure_batch(connection, key)?;
+        connection.execute("UPDATE batch SET retake = ?2 WHERE id = ?1", params![number, retake])?;
+        numbers.push(number);
     }
     let mut sums = Sums::default();
     for (place, attempt) in &books.attempts {
-        rows::insert(connection, &Row::copied(attempt.clone(), id(*place)))?;
-        sums.add(id(*place), None, attempt);
+        rows::insert(connection, &Row::copied(attempt.clone(), numbers[*place]))?;
+        sums.add(numbers[*place], None, attempt);
     }
     add_sums(connection, &sums)?;
     for (place, job, reason, at) in &books.unsent {
-        connection.execute("INSERT INTO unsent VALUES (?1, ?2, ?3, ?4)", params![id(*place), job, reason, at])?;
+        connection.execute("INSERT INTO unsent VALUES (?1, ?2, ?3, ?4)", params![numbers[*place], job, reason, at])?;
     }
     for (sha256, command, url, at) in &books.addresses {
         let checksum = checksum::digest_of_address(sha256, command, url, *at);

@@ -4,9 +4,10 @@
 //! commit, and a thousand callers don't wait for a thousand commits.
 //!
 //! Events are committed before intents: a task ID is durable before the intent of the submission that follows it. While a task ID can't be
-//! written, every intent is deferred. If a commit fails, each of its commands is tried alone, so that one can't keep others from being written.
+//! written, every intent is deferred. If a commit fails because of one of its commands, each is tried alone, so that it can't keep others from
+//! being written.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -32,8 +33,8 @@ type ToIntend = (usize, Box<Intent>, Answer<AttemptId>);
 #[derive(Debug)]
 pub(in crate::ledger) struct Writer<S> {
     store: S,
-    /// Attempts with a task ID that is not written.
-    unwritten: HashSet<AttemptId>,
+    /// Attempts with a task ID that is not written, each with its batch.
+    unwritten: HashMap<AttemptId, usize>,
 }
 
 /// Commands that came together.
@@ -60,7 +61,7 @@ impl Group {
 
 impl<S: Store> Writer<S> {
     pub(in crate::ledger) fn new(store: S) -> Self {
-        Self { store, unwritten: HashSet::new() }
+        Self { store, unwritten: HashMap::new() }
     }
 
     /// Executes commands until nobody can send one.
@@ -109,11 +110,8 @@ impl<S: Store> Writer<S> {
 
     async fn record(&mut self, commands: Vec<ToRecord>) {
         // A batch that was released has no name for others; its events are written all the same.
-        let nameless = BatchKey { name: String::new(), batch: String::new() };
-        let keys: Vec<BatchKey> = commands
-            .iter()
-            .map(|(own, ..)| self.store.batch(*own).map_or_else(|| nameless.clone(), |(_, key)| key.clone()))
-            .collect();
+        let key = |own| self.store.batch(own).map(|(_, key)| key.clone()).unwrap_or_default();
+        let keys: Vec<BatchKey> = commands.iter().map(|(own, ..)| key(*own)).collect();
         let events: Vec<Happened<'_>> = commands
             .iter()
             .zip(&keys)
@@ -127,16 +125,16 @@ impl<S: Store> Writer<S> {
                 }
             }
             Err(error) => {
-                for (_, attempt, event, answer) in commands {
-                    self.note_task(attempt, &event, false);
+                for (own, attempt, event, answer) in commands {
+                    if matches!(*event, Event::Accepted(_)) {
+                        self.unwritten.insert(attempt, own);
+                    }
                     drop(answer.send(Err(error.clone())));
                 }
             }
             Ok(recorded) => {
                 for ((own, attempt, event, answer), (names, row)) in commands.into_iter().zip(recorded) {
-                    // An attempt of another runner, or with an outcome, waits for nothing.
-                    let is_settled = matches!(names, Ok(_) | Err(LedgerError::Claimed(_) | LedgerError::Illegal(_)));
-                    self.note_task(attempt, &event, is_settled);
+                    self.note_task(own, attempt, &event, names.as_ref().err());
                     if let Some(row) = row {
                         self.store.note_row(own, &row);
                     }
@@ -147,11 +145,14 @@ impl<S: Store> Writer<S> {
     }
 
     /// Notes whether the task ID of an attempt is written, or a doubt in its place.
-    fn note_task(&mut self, attempt: AttemptId, event: &Event, is_written: bool) {
-        if is_written {
-            self.unwritten.remove(&attempt);
-        } else if matches!(event, Event::Accepted(_)) {
-            self.unwritten.insert(attempt);
+    fn note_task(&mut self, own: usize, attempt: AttemptId, event: &Event, refusal: Option<&LedgerError>) {
+        match (event, refusal) {
+            // An attempt of another runner, or with another outcome, waits for nothing.
+            (_, None) | (Event::Accepted(_), Some(LedgerError::Claimed(_) | LedgerError::Illegal(_))) => {
+                self.unwritten.remove(&attempt);
+            }
+            (Event::Accepted(_), Some(_)) => drop(self.unwritten.insert(attempt, own)),
+            _ => {}
         }
     }
 
@@ -179,13 +180,7 @@ impl<S: Store> Writer<S> {
             .zip(&batches)
             .map(|((_, intent, _), (batch, key))| Asked { batch: *batch, key, intent })
             .collect();
-        let decided = self
-            .store
-            .transact(async |transaction| {
-                let (answers, facts) = operations::intend(transaction, &asked).await?;
-                Ok((answers, facts))
-            })
-            .await;
+        let decided = self.store.transact(async |transaction| operations::intend(transaction, &asked).await).await;
         drop(asked);
         match decided {
             Err(_) if commands.len() > 1 && !self.store.is_down() => {
@@ -225,7 +220,10 @@ impl<S: Store> Writer<S> {
         match command {
             Command::Record(..) | Command::Intend(..) => {}
             Command::Lock(own, key, answer) => drop(answer.send(store.lock(own, key).await)),
-            Command::Release(own) => store.release(own).await,
+            Command::Release(own) => {
+                self.unwritten.retain(|_, batch| *batch != own);
+                store.release(own).await;
+            }
             Command::NoteUnsent(own, job, reason, answer) => {
                 let note = async |it: &S::Transaction, batch| it.note_unsent(batch, &job, &reason).await.map(Ok);
                 drop(answer.send(at_batch(store, own, note).await));
