@@ -75,7 +75,7 @@ fn as_json(Changes { new, changed, sums }: &Changes<'_>) -> Result<Option<String
         new: new.iter().map(|row| Columns::of(row)).collect::<Result<_, _>>()?,
         changed: changed.iter().map(|row| Columns::of(row)).collect::<Result<_, _>>()?,
         spent: sums.spent().collect(),
-        runs: sums.runs(),
+        runs: &sums.runs,
     })?;
     Ok(Some(without_nul(written)))
 }

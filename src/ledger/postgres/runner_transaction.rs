@@ -1,10 +1,11 @@
 //! A transaction of a runner: it renews the lease, and counts as one of the runner's writes.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::sync::Arc;
 
 use futures::future::LocalBoxFuture;
 use jiff::Timestamp;
+use tokio::sync::Mutex;
 use tokio_postgres::Client;
 use tokio_postgres::types::{ToSql, Type};
 
@@ -31,8 +32,10 @@ pub(in crate::ledger) struct RunnerTransaction {
     pub(super) runner: Runner,
     pub(super) times: Times,
     pub(super) known: Known,
-    opening: RefCell<Option<Opening>>,
+    opening: Mutex<Option<Opening>>,
     lease: Cell<Option<LeaseStatus>>,
+    /// Why the start failed.
+    pub(super) failure: Cell<Option<PostgresError>>,
 }
 
 impl RunnerTransaction {
@@ -45,7 +48,7 @@ impl RunnerTransaction {
         is_registered: bool,
     ) -> Self {
         let transaction = Transaction::that_writes(Arc::clone(&client), kind);
-        let (beginning, own) = (transaction.beginning().to_owned(), runner.clone());
+        let (beginning, own) = (transaction.beginning.clone(), runner.clone());
         let opening: LocalBoxFuture<'static, _> = Box::pin(async move {
             let begun = Sent::now(client.batch_execute(&beginning)).await;
             if !is_registered {
@@ -55,37 +58,38 @@ impl RunnerTransaction {
             begun.answer().await?;
             renewed.answer().await
         });
-        let mut opening = Sent::now(opening).await;
-        if !is_registered {
-            opening = opening.answered().await;
-        }
+        let opening = Sent::now(opening).await;
+        let opening = if is_registered { opening } else { opening.answered().await };
         Self {
             transaction,
             runner,
             times,
             known: Known::default(),
-            opening: RefCell::new(Some(opening)),
+            opening: Mutex::new(Some(opening)),
             lease: Cell::new(None),
+            failure: Cell::new(None),
+        }
+    }
+
+    /// Waits until the start is answered. Must run beside all work: an answer that nobody reads can hold up those behind it.
+    pub(super) async fn start(&self) {
+        if let Some(opening) = self.opening.lock().await.take() {
+            match opening.answer().await {
+                Ok(lease) => self.lease.set(Some(lease)),
+                Err(error) => self.failure.set(Some(error)),
+            }
         }
     }
 
     /// The state of the lease. Fails where this runner must first settle its own writes: whatever needs the rows of an earlier write asks first.
     pub(super) async fn lease(&self) -> Result<LeaseStatus, PostgresError> {
-        let opening = self.opening.borrow_mut().take();
-        if let Some(opening) = opening {
-            self.lease.set(Some(opening.answer().await?));
-        }
+        self.start().await;
         match self.lease.get() {
             Some(lease @ (LeaseStatus::Valid | LeaseStatus::Expired)) => Ok(lease),
             Some(unsettled) => Err(PostgresError::Unsettled(unsettled)),
-            // It failed before, and said why.
+            // The start failed, and says why.
             None => Err(PostgresError::Silent),
         }
-    }
-
-    /// Returns whether its start failed, and the work was told.
-    pub(super) fn is_refused(&self) -> bool {
-        self.opening.borrow().is_none() && self.lease.get().is_none()
     }
 
     async fn rows(&self, sql: &str, values: &[(&(dyn ToSql + Sync), Type)]) -> Result<Vec<Row>, PostgresError> {

@@ -167,9 +167,12 @@ impl PostgresStore {
         let mut it = RunnerTransaction::begin(Arc::clone(&client), kind, runner, times, self.is_registered).await;
         let seen = self.locked.values().map(|work| (work.number, work.seen)).collect();
         it.known = Known { seen, limits: self.limits.clone() };
-        let done = work(&it).await;
-        // What must be settled first says more than what failed behind it; unless that is what the work returned.
-        let done = if it.is_refused() { done } else { it.lease().await.and(done) };
+        let (done, ()) = futures::join!(work(&it), it.start());
+        // What must be settled first, and why nothing started, says more than what failed behind it.
+        let done = match it.failure.take() {
+            Some(error) => Err(error),
+            None => it.lease().await.and(done),
+        };
         match done {
             Err(PostgresError::Unsettled(LeaseStatus::Written)) => {
                 it.transaction.rollback().await?;

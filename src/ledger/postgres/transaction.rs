@@ -24,14 +24,15 @@ pub(super) const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000):
 /// A transaction. Dropped, it is rolled back.
 pub(super) struct Transaction {
     client: Arc<Client>,
-    beginning: String,
+    /// The statements that begin it. If they fail, the server refuses all that was sent behind them.
+    pub(super) beginning: String,
     /// Statements with a value each, which travel with the commit.
     last: Mutex<Vec<(Cow<'static, str>, String)>>,
     is_over: bool,
 }
 
 impl Transaction {
-    /// A transaction that writes, once its [beginning](Self::beginning) is sent. Its commit is durable before it is acknowledged.
+    /// A transaction that writes, once its `beginning` is sent. Its commit is durable before it is acknowledged.
     pub(super) fn that_writes(client: Arc<Client>, kind: Kind) -> Self {
         // Whatever the server's own default is: each statement sees what was committed before it, behind the lock that it waits for.
         Self::new(client, "READ COMMITTED", kind)
@@ -63,11 +64,6 @@ impl Transaction {
             kind.schema()
         );
         Self { client, beginning, last: Mutex::default(), is_over: false }
-    }
-
-    /// The statements that begin it. If they fail, the server refuses all that was sent behind them.
-    pub(super) fn beginning(&self) -> &str {
-        &self.beginning
     }
 
     /// Executes a statement with one text together with the commit: nothing that follows it here may depend on it.

@@ -82,9 +82,9 @@ impl Facts {
     pub(in crate::ledger) fn admit(&mut self, asked: &Asked<'_>) -> Result<Row, LedgerError> {
         self.check(asked)?;
         let Asked { batch, intent, .. } = asked;
-        self.newest += 1 + if self.gap > 0 { fastrand::i64(0..self.gap) } else { 0 };
+        self.newest += 1 + fastrand::i64(0..=self.gap);
         let runner = self.shared.as_ref().map(|shared| shared.runner);
-        let shared = Shared { runner, assigned_runner: runner, version: 1, was_forgotten: false };
+        let shared = Shared { runner, assigned_runner: runner, version: 1, ..Shared::default() };
         let row = Row { attempt: new_attempt(intent, AttemptId(self.newest), self.now), batch: *batch, shared };
         self.attempts.entry((*batch, intent.job.clone())).or_default().push(row.clone());
         for ((label, _), used) in &mut self.used {

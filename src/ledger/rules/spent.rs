@@ -36,7 +36,8 @@ impl Period {
 #[derive(Default)]
 pub(in crate::ledger) struct Sums {
     spent: BTreeMap<(String, String, i64), i64>,
-    runs: Vec<RunChange>,
+    /// The changes to the sums of runs.
+    pub(in crate::ledger) runs: Vec<RunChange>,
 }
 
 /// A change to the sum of everything (no label, no value) or of a label in one span.
@@ -79,11 +80,6 @@ impl Sums {
             hour: *hour,
             micros: *micros,
         })
-    }
-
-    /// The changes to the sums of runs.
-    pub(in crate::ledger) fn runs(&self) -> &[RunChange] {
-        &self.runs
     }
 }
 
