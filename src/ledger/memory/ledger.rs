@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jiff::Timestamp;
 
 use super::store::{MemoryStore, Shared};
-use crate::domain::{Attempt, AttemptState, BatchKey, Charge, Fingerprint, Freeze, History, JobId, Label, TaskId, Usd};
+use crate::domain::{Attempt, AttemptState, BatchKey, Fingerprint, Freeze, History, JobId, Label, TaskId, Usd};
 use crate::ledger::rules::Named;
 use crate::ledger::writing::{Writer, WriterHandle};
 use crate::ledger::{BoughtElsewhere, HoldError, LedgerLimit, LockedBatch, OpenElsewhere, Spending, Unavailable};
@@ -107,7 +107,7 @@ impl MemoryLedger {
         let bought = self
             .attempts()
             .into_iter()
-            .filter(|(_, attempt)| attempt.charge() != Charge::None && requests.contains(&attempt.normalized));
+            .filter(|(_, attempt)| !attempt.state.is_free() && requests.contains(&attempt.normalized));
         let one = |(batch, attempt)| BoughtElsewhere { batch, attempt, jobs: 1, attempts: 1 };
         Ok(BoughtElsewhere::of(batch, bought.map(one)))
     }

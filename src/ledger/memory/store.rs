@@ -153,7 +153,7 @@ impl Transaction for Shared {
             let same = state
                 .rows
                 .iter()
-                .filter(|row| row.attempt.normalized == intent.normalized && row.attempt.charge() != Charge::None);
+                .filter(|row| row.attempt.normalized == intent.normalized && !row.attempt.state.is_free());
             facts.paid.insert(intent.normalized.clone(), same.map(|row| (state.key(row.batch), 1)).collect());
             for limit in intent.limits.iter().chain(&facts.limits) {
                 facts.used.insert(limit.key(), state.used(limit.since, limit.label.as_ref()));

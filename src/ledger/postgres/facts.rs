@@ -149,7 +149,7 @@ async fn paid(
         return Ok(paid);
     }
     let sql = "SELECT normalized, name, batch.batch, count(*) FROM attempt JOIN batch ON batch.id = attempt.batch
-         WHERE normalized = ANY($1) AND charge <> 'none' GROUP BY 1, 2, 3 ORDER BY max(attempt.id)";
+         WHERE normalized = ANY($1) AND state NOT IN ('void', 'rejected') GROUP BY 1, 2, 3 ORDER BY max(attempt.id)";
     let requests: Vec<&str> = requests.into_iter().collect();
     for row in transaction.query_typed(sql, &[(&requests, Type::TEXT_ARRAY)]).await? {
         let attempts = u32::try_from(row.try_get::<_, i64>(3)?).unwrap_or(u32::MAX);

@@ -92,7 +92,7 @@ pub(super) async fn bought_elsewhere(
     }
     let sql = "SELECT name, batch.batch, attempt.id, record, jobs, attempts FROM (
              SELECT max(id) AS newest, count(DISTINCT job) AS jobs, count(*) AS attempts
-             FROM attempt WHERE normalized = ANY($1) AND charge <> 'none' GROUP BY batch, normalized) AS bought
+             FROM attempt WHERE normalized = ANY($1) AND state NOT IN ('void', 'rejected') GROUP BY batch, normalized) AS bought
          JOIN attempt ON attempt.id = newest JOIN batch ON batch.id = attempt.batch";
     let requests = requests();
     let requests: Vec<&str> = requests.iter().map(Fingerprint::as_str).collect();

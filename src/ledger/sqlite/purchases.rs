@@ -26,7 +26,7 @@ pub(super) fn bought_elsewhere(
     // In this order: a ledger has many more attempts than a plan has jobs. The record is the one of the newest attempt.
     let sql = "SELECT max(attempt.id), record, name, batch.batch, count(DISTINCT job), count(*)
          FROM wanted CROSS JOIN attempt ON normalized = wanted JOIN batch ON batch.id = attempt.batch
-         WHERE charge <> 'none' GROUP BY normalized, attempt.batch";
+         WHERE state NOT IN ('void', 'rejected') GROUP BY normalized, attempt.batch";
     let mut statement = connection.prepare(sql)?;
     let rows = statement.query_map([], |row| {
         let (batch, attempt) = (key(row, 2)?, attempt(row, None)?);

@@ -37,7 +37,7 @@ pub(super) fn sums(connection: &Connection) -> rusqlite::Result<BTreeMap<(String
 /// The number of attempts that may have paid for a normalized request, by batch, the batch of the newest attempt last.
 pub(super) fn paid(connection: &Connection, request: &Fingerprint) -> rusqlite::Result<Vec<(BatchKey, u32)>> {
     let sql = "SELECT name, batch.batch, count(*) FROM attempt JOIN batch ON batch.id = attempt.batch
-         WHERE normalized = ?1 AND charge <> 'none' GROUP BY attempt.batch ORDER BY max(attempt.id)";
+         WHERE normalized = ?1 AND state NOT IN ('void', 'rejected') GROUP BY attempt.batch ORDER BY max(attempt.id)";
     let mut statement = connection.prepare_cached(sql)?;
     statement.query_map([request.as_str()], |row| Ok((key(row, 0)?, row.get(2)?)))?.collect()
 }
