@@ -270,3 +270,19 @@ pub(in crate::ledger) async fn what_was_bought_elsewhere_since_the_plan_is_refus
     assert!(matches!(&refused, Err(LedgerError::PaidElsewhere { job, .. }) if job.as_str() == "a"), "{refused:?}");
     theirs.intend(guarded(2)).await.expect("the plan knew, with consent");
 }
+
+/// A bill that finds a failure free hides no purchase that was made since the plan.
+pub(in crate::ledger) async fn free_failure_still_counts_as_an_attempt_elsewhere<S: Fresh>() {
+    let store = S::fresh();
+    let ledger = store.ledger();
+    let other = ledger.lock(&BatchKey { name: "other".into(), batch: String::new() }).await.expect("a batch");
+    let attempt = other.intend(Intent { charging: Charging::Undocumented, ..intent_of("a") }).await.expect("an intent");
+    other.accept(attempt, task("t")).await.expect("recorded");
+    for event in [failed(), Event::Billed { is_charged: false, source: "bill".into() }] {
+        other.record(attempt, event).await.expect("recorded");
+    }
+    let held = ledger.lock(&batch("")).await.expect("a batch");
+    let refused = held.intend(Intent { paid_elsewhere: Some(0), ..intent_of("a") }).await;
+    assert!(matches!(refused, Err(LedgerError::PaidElsewhere { .. })), "{refused:?}");
+    held.intend(Intent { paid_elsewhere: Some(1), ..intent_of("a") }).await.expect("the plan knew it");
+}

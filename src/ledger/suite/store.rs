@@ -44,6 +44,7 @@ macro_rules! for_store {
         a_video_is_recorded_with_the_machine_that_fetched_it
         a_retake_that_did_not_end_is_remembered
         what_was_bought_elsewhere_since_the_plan_is_refused
+        free_failure_still_counts_as_an_attempt_elsewhere
         a_task_belongs_to_one_attempt
         only_tasks_that_can_be_asked_about_change_their_account
         what_is_open_elsewhere_is_told
