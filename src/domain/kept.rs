@@ -1,4 +1,4 @@
-//! How the ledger keeps values that must never make an attempt unreadable.
+//! Storage of values that must never make an attempt unreadable.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};

@@ -95,7 +95,7 @@ impl Store for PostgresStore {
             self.shared.alive.store(alive, Ordering::Relaxed);
             self.limits = facts.limits;
         }
-        // Nobody asks again for a job that another runner took.
+        // This runner skips jobs that another runner took.
         let mut known = self.shared.taken.lock().unwrap_or_else(PoisonError::into_inner);
         for taken in shared.taken {
             let Some((own, work)) = self.locked.iter_mut().find(|(_, work)| work.number == taken.batch) else {
@@ -112,7 +112,7 @@ impl Store for PostgresStore {
             let mut send_by = self.shared.send_by.lock().unwrap_or_else(PoisonError::into_inner);
             send_by.insert(row.attempt.id, self.send_by);
         }
-        // Nobody asks about a batch that was released meanwhile.
+        // A released batch needs no memory.
         if let Some(work) = self.locked.get(&own) {
             self.acknowledged.keep(&work.key, row.clone());
         }

@@ -63,7 +63,7 @@ pub(super) async fn facts(
     let limits = Sent::now(limits::read(transaction)).await;
     let spans = asked.iter().flat_map(|asked| asked.intent.limits.iter()).chain(&known.limits);
     let used = Sent::now(sums(transaction, spans)).await;
-    // All at once: an answer that nobody reads holds up those behind it, and some questions ask a second time.
+    // All at once: an unread answer blocks those behind it, and some questions ask a second time.
     let (lease, gate, slots, newest, attempts, paid, taken, runs, limits, used) = futures::join!(
         lease,
         gate.answer(),

@@ -71,7 +71,7 @@ impl RunnerTransaction {
         }
     }
 
-    /// Waits until the start is answered. Must run beside all work: an answer that nobody reads can hold up those behind it.
+    /// Waits until the start is answered. Must run beside all work: an unread answer can block those behind it.
     pub(super) async fn start(&self) {
         if let Some(opening) = self.opening.lock().await.take() {
             match opening.answer().await {
@@ -130,7 +130,7 @@ impl writing::Transaction for RunnerTransaction {
         let rows = Sent::now(rows::locked(&self.transaction, attempts)).await;
         let named = Sent::now(named(&self.transaction, names)).await;
         let now = Sent::now(self.transaction.query_typed_one(&clock, &[])).await;
-        // All at once: an answer that nobody reads holds up those behind it.
+        // All at once: an unread answer blocks those behind it.
         let (lease, rows, named, now) = futures::join!(self.lease(), rows.answer(), named.answer(), now.answer());
         lease?;
         let (rows, named) = (rows?, named?);

@@ -1,4 +1,4 @@
-//! How a ledger is written: locked batches send commands to the one writer of a store.
+//! Writes to a ledger: locked batches send commands to the one writer of a store.
 //!
 //! [`locked`] is a locked batch, which sends [`commands`]. [`mod@writer`] groups them into transactions, which do the [`operations`] by the rules.
 //! [`store`] is what a store must be able to do.

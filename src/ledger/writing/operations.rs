@@ -1,4 +1,4 @@
-//! What a ledger does in one transaction, in any store.
+//! Operations of a ledger, each in one transaction of any store.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(in crate::ledger) async fn intend<T: Transaction>(
     let mut changes = Changes::default();
     answers.iter().flatten().for_each(|row| changes.insert(row));
     transaction.save(&changes).await?;
-    // Nobody needs them after the decisions.
+    // The decisions are their only use.
     facts.attempts.clear();
     Ok((answers, facts))
 }

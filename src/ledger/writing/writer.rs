@@ -64,7 +64,7 @@ impl<S: Store> Writer<S> {
         Self { store, unwritten: HashMap::new() }
     }
 
-    /// Executes commands until nobody can send one.
+    /// Executes commands until the last sender is gone.
     pub(in crate::ledger) async fn run(mut self, mut commands: mpsc::UnboundedReceiver<Command>) {
         loop {
             let next = self.store.until_heartbeat();
