@@ -44,7 +44,7 @@
 //! | [`catalog`] | bounds, defaults, and prices of the model families, as data |
 //! | [`manifest`] | from a YAML file to checked and priced jobs, with the location of each error |
 //! | [`plan`] | what is due, why, and what it costs |
-//! | `bill` | comparison of the service's bill with the ledger |
+//! | [`bill`] | comparison of the service's bill with the ledger |
 //! | [`service`] | the HTTP client, and what each response means for the money |
 //! | [`ledger`] | the durable record of attempts, and the argument why a crash never pays twice |
 //! | [`download`] | downloads and verifies one video |
@@ -70,7 +70,7 @@
 //! | runners of one ledger | 8 | 0.82 of the jobs per second of one runner on the same cores | the lock for intents: 440 jobs per second; then one ledger per account |
 //! | cards of a contact sheet | 5,000 | 10 ms of work per frame while scrolling | a page of 10,000 has 16 MB; split the batch |
 
-mod bill;
+pub mod bill;
 pub mod catalog;
 pub mod cli;
 pub mod domain;

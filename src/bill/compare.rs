@@ -13,7 +13,7 @@ const NEAR: SignedDuration = SignedDuration::from_hours(36);
 
 /// The days that a bill covers.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Period {
+pub struct Period {
     /// When it begins.
     pub from: Timestamp,
     /// When it is over.
@@ -24,7 +24,7 @@ pub(crate) struct Period {
 
 /// An attempt, and what the bill says of it.
 #[derive(Clone, Debug)]
-pub(crate) struct Matched<'l> {
+pub struct Matched<'l> {
     /// Its batch.
     pub batch: &'l BatchKey,
     /// The attempt.
@@ -37,7 +37,7 @@ pub(crate) struct Matched<'l> {
 
 /// What came of holding a bill against the ledger.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Comparison<'l> {
+pub struct Comparison<'l> {
     /// Both say the same.
     pub agreed: Vec<Matched<'l>>,
     /// Nobody documents whether it was charged, and the bill says it: charged.
@@ -108,7 +108,8 @@ impl Period {
 }
 
 /// Holds a bill against all that the ledger knows of purchases.
-pub(crate) fn compare<'l>(bill: &'l Bill, bought: &'l [(BatchKey, Attempt)], period: Period) -> Comparison<'l> {
+#[must_use]
+pub fn compare<'l>(bill: &'l Bill, bought: &'l [(BatchKey, Attempt)], period: Period) -> Comparison<'l> {
     let owners = owners(bought);
     let mut entries: HashMap<usize, Entry> = HashMap::new();
     let mut found = Comparison::default();
@@ -194,7 +195,8 @@ impl<'l> Comparison<'l> {
     }
 
     /// Whether both say the same, once what the bill settles is written down.
-    pub(crate) fn agrees(&self) -> bool {
+    #[must_use]
+    pub fn agrees(&self) -> bool {
         self.differing.is_empty()
             && self.missing.is_empty()
             && self.unknown.is_empty()
@@ -203,7 +205,7 @@ impl<'l> Comparison<'l> {
     }
 
     /// What the bill settles, and how.
-    pub(crate) fn settled(&self) -> impl Iterator<Item = (&Matched<'l>, bool)> {
+    pub fn settled(&self) -> impl Iterator<Item = (&Matched<'l>, bool)> {
         let charged = self.charged.iter().map(|matched| (matched, true));
         charged.chain(self.free.iter().map(|matched| (matched, false)))
     }

@@ -7,5 +7,5 @@
 mod compare;
 mod read;
 
-pub(crate) use compare::{Comparison, Matched, Period, compare};
-pub(crate) use read::{Bill, BillError, Columns, read};
+pub use compare::{Comparison, Matched, Period, compare};
+pub use read::{Bill, BillError, Columns, read};

@@ -11,7 +11,7 @@ const SEPARATORS: [u8; 3] = [b',', b';', b'\t'];
 
 /// Which columns say what.
 #[derive(Clone, Debug)]
-pub(crate) struct Columns<'c> {
+pub struct Columns<'c> {
     /// The service's name for the task.
     pub task: &'c str,
     /// The amount in dollars.
@@ -22,7 +22,7 @@ pub(crate) struct Columns<'c> {
 
 /// A bill that was read.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Bill {
+pub struct Bill {
     /// The lines about tasks.
     pub lines: Vec<Line>,
     /// Lines without a task that are no total of those above: fees, taxes, or what a person has to look at.
@@ -33,7 +33,7 @@ pub(crate) struct Bill {
 
 /// A line that can't be read.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Unread {
+pub struct Unread {
     /// Where in the file it begins, from 1.
     pub number: u64,
     /// The task that it is about, as far as it says.
@@ -44,7 +44,7 @@ pub(crate) struct Unread {
 
 /// One line.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Line {
+pub struct Line {
     /// Where in the file it begins, from 1.
     pub number: u64,
     /// The task, as the bill names it.
@@ -59,7 +59,7 @@ pub(crate) struct Line {
 
 /// Why a file is no bill.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum BillError {
+pub enum BillError {
     /// It is no text.
     #[error("must be UTF-8; save it as CSV UTF-8")]
     NotText,
@@ -79,7 +79,7 @@ pub(crate) enum BillError {
 
 /// Reads a bill: comma, semicolon or tab, with or without a byte order mark. A line that makes no sense is told, and no line is
 /// left out silently.
-pub(crate) fn read(bytes: &[u8], columns: &Columns<'_>) -> Result<Bill, BillError> {
+pub fn read(bytes: &[u8], columns: &Columns<'_>) -> Result<Bill, BillError> {
     let text = std::str::from_utf8(bytes).map_err(|_| BillError::NotText)?;
     let text = text.trim_start_matches('\u{feff}');
     // Excel may say `sep=;` in a first line of its own.

@@ -60,7 +60,6 @@ impl Exit {
             | C::LedgerMissing
             | C::LedgerNotEmpty
             | C::LedgerPrivate
-            | C::LedgerUrlInvalid
             | C::ManifestInvalid
             | C::ManifestMissing
             | C::MovedOnto

@@ -2,49 +2,29 @@
 
 use std::path::{Path, PathBuf};
 
-use super::args::{ManifestArgs, RunArgs};
-use super::environment;
+use super::args::{ManifestArgs, NamedLedger, RunArgs, StoreArgs};
 use super::failure::Failure;
 use crate::domain::{BatchKey, RefusalCode};
-use crate::ledger::{AddressError, Ledger, PostgresAddress};
+use crate::ledger::{Ledger, LedgerAddress};
 use crate::manifest::is_stream;
 use crate::session::{Home, Options};
 use crate::ui::Again;
 
 /// The ledger.
 pub(super) fn ledger(args: &ManifestArgs) -> Result<Ledger, Failure> {
-    ledger_of(args.ledger.as_deref(), &args.manifest, args.sandbox)
+    named_or_at_home(args.ledger.as_ref(), &args.manifest, args.sandbox)
 }
 
-/// The same of a command that may do without a manifest.
-pub(super) fn ledger_of(given: Option<&Path>, manifest: &Path, sandbox: bool) -> Result<Ledger, Failure> {
-    match given {
-        Some(given) => named_ledger(given, sandbox),
+/// The ledger of a command without a manifest.
+pub(super) fn ledger_of(store: &StoreArgs) -> Result<Ledger, Failure> {
+    named_or_at_home(store.ledger.as_ref(), Path::new(""), store.sandbox)
+}
+
+fn named_or_at_home(named: Option<&NamedLedger>, manifest: &Path, sandbox: bool) -> Result<Ledger, Failure> {
+    match named {
+        Some(named) => Ok(named.address.ledger(sandbox)),
         None => Ok(home_of(manifest, sandbox).ledger()?),
     }
-}
-
-/// The ledger in a file, or in a database.
-pub(super) fn named_ledger(given: &Path, sandbox: bool) -> Result<Ledger, Failure> {
-    let text = given.to_string_lossy();
-    if PostgresAddress::is_nearly_one(&text) {
-        let message = "`--ledger` looks like a URL, but not a PostgreSQL URL";
-        let help = "write `postgres://USER@HOST:PORT/DATABASE`, or `./NAME` for a file of that name";
-        return Err(Failure::new(RefusalCode::LedgerUrlInvalid, message).with_help(help));
-    }
-    let Some(address) = given.to_str().filter(|text| PostgresAddress::is_one(text)) else {
-        return Ok(if sandbox { Ledger::of_simulator_in_file(given) } else { Ledger::in_file(given) });
-    };
-    let address = PostgresAddress::new(address, &|name| std::env::var_os(name)).map_err(|error| {
-        let failure = Failure::new(RefusalCode::LedgerUrlInvalid, error.to_string());
-        match error {
-            AddressError::NotOne(_) => failure.with_help("write `postgres://USER@HOST:PORT/DATABASE`"),
-            AddressError::HasPassword => failure
-                .with_help("set the password in `PGPASSWORD` or `PGPASSFILE`, or the whole URL in `SHOTLIST_LEDGER`"),
-            AddressError::OpenPasswordFile(_) => failure,
-        }
-    })?;
-    Ok(Ledger::in_database(address, sandbox))
 }
 
 /// Whether there is such a ledger; of a database, only the database knows.
@@ -74,37 +54,32 @@ pub(super) fn own_files(args: &RunArgs) -> Vec<PathBuf> {
     others.chain(money.approved.iter().map(PathBuf::from)).chain([manifest.manifest.clone()]).collect()
 }
 
-/// What names a ledger in a command that is shown: never with a password.
-pub(super) fn ledger_name(given: &Path) -> String {
-    let text = given.to_string_lossy();
-    // An address can be shown only as it was understood.
-    if !PostgresAddress::is_one(&text) {
-        return text.into_owned();
+/// Names the ledger in a printed command, unless the environment names a database: its URL may contain a password.
+pub(super) fn with_ledger(again: Again, named: Option<&NamedLedger>) -> Again {
+    match named {
+        Some(NamedLedger { address: LedgerAddress::Database(_), is_from_environment: true }) | None => again,
+        Some(NamedLedger { address, .. }) => again.with("--ledger", &address.to_string()),
     }
-    named_ledger(given, false).map_or_else(|_| "postgres://…".to_owned(), |ledger| ledger.to_string())
-}
-
-/// Returns whether the ledger is a database whose address stands in `SHOTLIST_LEDGER`. A command names it without `--ledger`, because
-/// a password may stand there, too.
-pub(super) fn is_known_to_the_shell(given: &Path) -> bool {
-    let is_set = environment::variable("SHOTLIST_LEDGER").is_some_and(|address| address == given.as_os_str());
-    is_set && PostgresAddress::is_one(&given.to_string_lossy())
 }
 
 /// A ledger that is there, of a command that may do without a manifest.
-pub(super) fn existing_ledger(given: Option<&Path>, manifest: Option<&Path>, sandbox: bool) -> Result<Ledger, Failure> {
+pub(super) fn existing_ledger(
+    named: Option<&NamedLedger>,
+    manifest: Option<&Path>,
+    sandbox: bool,
+) -> Result<Ledger, Failure> {
     if let Some(manifest) = manifest.filter(|manifest| !manifest.exists() && !is_stream(manifest)) {
         let failure =
             Failure::plain(RefusalCode::ManifestMissing, format!("found no manifest `{}`", manifest.display()));
         return Err(failure
             .with_help("name a manifest, or its ledger with `--ledger`; without either, the command uses the working directory's ledger"));
     }
-    let ledger = ledger_of(given, manifest.unwrap_or(Path::new("")), sandbox)?;
+    let ledger = named_or_at_home(named, manifest.unwrap_or(Path::new("")), sandbox)?;
     if is_there(&ledger) {
         return Ok(ledger);
     }
     let failure = Failure::plain(RefusalCode::LedgerMissing, format!("found no ledger at `{ledger}`"));
-    if manifest.is_some() && given.is_none() {
+    if manifest.is_some() && named.is_none() {
         return Err(failure.with_help("run the manifest first; `--sandbox` selects the simulator's ledger"));
     }
     Err(failure.with_help("name a manifest, or the ledger with `--ledger`; it is in `.shotlist` beside the manifest"))
@@ -143,9 +118,7 @@ pub(super) fn again(args: &ManifestArgs, key: &BatchKey) -> Again {
     } else if args.no_batch {
         again = again.with_switch("--no-batch");
     }
-    if let Some(ledger) = args.ledger.as_deref().filter(|ledger| !is_known_to_the_shell(ledger)) {
-        again = again.with("--ledger", &ledger_name(ledger));
-    }
+    again = with_ledger(again, args.ledger.as_ref());
     if let Some(catalog) = &args.catalog {
         again = again.with("--catalog", &catalog.to_string_lossy());
     }

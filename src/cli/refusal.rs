@@ -1,13 +1,12 @@
 //! Refusals at the command line, each with its help.
 
 use std::error::Error;
-use std::path::Path;
 
+use super::args::NamedLedger;
 use super::failure::Failure;
-use super::paths::is_known_to_the_shell;
 use crate::domain::{Freeze, MovedOnto, RefusalCode, with_causes};
 use crate::ledger::{HoldError, Ledger, LedgerError, Unavailable};
-use crate::session::{ConnectionError, OtherAccount, Refusal, ThroughALink};
+use crate::session::{ConnectionError, OtherAccount, Refusal, ResolveError, ThroughALink};
 use crate::ui::quoted;
 
 /// What to do once a database has forgotten something.
@@ -18,6 +17,9 @@ const UNFREEZE: &str = "shotlist limit set --unfreeze";
 /// The help for tasks of another account.
 const SAME_ACCOUNT: &str =
     "use the same base URL and key; if both keys belong to one account, as after a rotation, pass `--same-account`";
+/// The help for a submission whose runner may still receive the response.
+const RUNNER_MAY_LIVE: &str =
+    "wait until that run has ended, or until `shotlist status` has shown it as expired for 3 min";
 /// The help for a file that can't be written.
 const WRITABLE: &str = "check the path, the permissions of its directory, and the free space";
 
@@ -37,9 +39,7 @@ impl Failure {
             }
             LedgerError::AssignedElsewhere { .. } => refused.with_help("end that run first, or wait for it"),
             LedgerError::OtherAccount { .. } => refused.with_help(SAME_ACCOUNT),
-            LedgerError::SenderMayLive { .. } => refused.with_help(
-                "wait until that run has ended, or until `shotlist status` has shown it as expired for 3 min",
-            ),
+            LedgerError::SenderMayLive { .. } => refused.with_help(RUNNER_MAY_LIVE),
             LedgerError::Frozen(freeze) => Self::frozen(freeze),
             LedgerError::OverLimit { .. } => refused.with_help("raise the limit, or choose fewer jobs"),
             LedgerError::PaidElsewhere { .. } | LedgerError::Claimed(_) | LedgerError::Approved(_) => {
@@ -57,8 +57,8 @@ impl Failure {
     }
 
     /// Names the ledger in the command that unfreezes it.
-    pub(super) fn of_this_ledger(self, ledger: &Ledger, given: Option<&Path>) -> Self {
-        if given.is_some_and(is_known_to_the_shell) {
+    pub(super) fn of_this_ledger(self, ledger: &Ledger, named: Option<&NamedLedger>) -> Self {
+        if ledger.is_shared() && named.is_some_and(|named| named.is_from_environment) {
             return self;
         }
         let unfreeze = format!("{UNFREEZE} --ledger {}", quoted(&ledger.to_string()));
@@ -131,6 +131,7 @@ impl From<Refusal> for Failure {
             Refusal::PrivateLedger => {
                 "set `SHOTLIST_LEDGER` to the database of your team, or remove `ledger: shared` from the manifest"
             }
+            Refusal::SlotsOfFile => "pass `--concurrency` to each run instead",
             Refusal::Moved(_) => "remove the entry from `moved`: both jobs are paid for, or may be",
             Refusal::KeyInRequest { .. } => {
                 "remove the secret from the prompt, or from the file that the manifest reads"
@@ -160,11 +161,41 @@ impl From<Refusal> for Failure {
     }
 }
 
+impl From<ResolveError> for Failure {
+    fn from(error: ResolveError) -> Self {
+        let refused = Self::new(error.code(), error.to_string());
+        let refused = match error {
+            ResolveError::Refusal(refusal) => refusal.into(),
+            ResolveError::NoAttempt(_)
+            | ResolveError::NotInDoubt { is_active: false, .. }
+            | ResolveError::NoActiveTask(_) => refused.with_help(
+                "list the jobs in doubt with `shotlist resolve MANIFEST`, and all states with `shotlist status MANIFEST`",
+            ),
+            ResolveError::NotInDoubt { is_active: true, .. } => {
+                refused.with_help("wait for its active task; `--abandon` gives up a task that never ends")
+            }
+            ResolveError::SeveralTasks { .. } => refused.with_help("name the task that never ends: `--abandon=ID`"),
+            ResolveError::SeveralJobs(_) => refused.with_help("pass the ID of one job"),
+            ResolveError::RunnerMayLive(_) => refused.with_help(RUNNER_MAY_LIVE),
+            ResolveError::TaskTaken { .. } => refused.with_help("check the task ID"),
+            ResolveError::TaskDiffers { .. } => {
+                refused.with_help("check the task ID; pass `--anyway` if it is still this job's task")
+            }
+            ResolveError::NoTask(..) => {
+                refused.with_help("check the task ID; if no task exists, pass `--never-created`")
+            }
+            ResolveError::Unreachable(..) => refused.with_help("repeat the command later"),
+            ResolveError::Pattern(_) | ResolveError::Unconfirmed(_) | ResolveError::KeyRefused(_) => refused,
+        };
+        Self { money: Some("nothing was spent; what is in doubt stays in doubt"), ..refused }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cli::exit::Exit;
-    use crate::domain::{JobId, Usd};
+    use crate::domain::{BatchKey, JobId, TaskId, Usd};
     use crate::plan::Limit;
 
     /// The only place that holds the sentences: tests of runs name codes.
@@ -191,12 +222,35 @@ mod tests {
             Refusal::Write(LedgerError::RolledBack),
             Refusal::Write(LedgerError::Closed),
         ];
-        let shown = refusals.into_iter().map(|refusal| {
-            let Failure { exit, code, message, help, .. } = refusal.into();
-            let code = code.map_or("", RefusalCode::code);
-            format!("error[{code}]: {message}\n  help: {}\n  exit: {}\n", help.unwrap_or_default(), exit.code())
-        });
-        insta::assert_snapshot!(shown.collect::<String>());
+        insta::assert_snapshot!(refusals.into_iter().map(shown).collect::<String>());
+    }
+
+    #[test]
+    fn resolve_errors_read_so() {
+        let (job, task) = (|| "hero".to_owned(), || TaskId::new("task_1").expect("a task ID"));
+        let id = || JobId::new("spin").expect("an ID");
+        let errors = [
+            ResolveError::NoAttempt(job()),
+            ResolveError::NotInDoubt { job: job(), is_active: false },
+            ResolveError::NotInDoubt { job: job(), is_active: true },
+            ResolveError::NoActiveTask(job()),
+            ResolveError::SeveralTasks { job: job(), tasks: vec!["task_1".to_owned(), "task_2".to_owned()] },
+            ResolveError::SeveralJobs(vec![job(), "spin".to_owned()]),
+            ResolveError::RunnerMayLive(job()),
+            ResolveError::TaskTaken { task: task(), job: id(), batch: BatchKey::default() },
+            ResolveError::TaskDiffers { task: task(), job: id(), differences: vec!["model alpha-2".to_owned()] },
+            ResolveError::NoTask(task(), "task not found".to_owned()),
+            ResolveError::Unreachable(task(), "connection refused".to_owned()),
+            ResolveError::Refusal(Refusal::Write(LedgerError::RolledBack)),
+        ];
+        insta::assert_snapshot!(errors.into_iter().map(shown).collect::<String>());
+    }
+
+    fn shown(error: impl Into<Failure>) -> String {
+        let Failure { exit, code, message, help, money } = error.into();
+        let (code, help) = (code.map_or("", RefusalCode::code), help.unwrap_or_default());
+        let money = money.unwrap_or_default();
+        format!("error[{code}]: {message}\n  note: {money}\n  help: {help}\n  exit: {}\n", exit.code())
     }
 
     /// A client that can't be set up is no disk that is full, and has another exit code.

@@ -47,7 +47,6 @@ codes! {
     LedgerPrivate "ledger-private" "The manifest requires a shared ledger."
     LedgerRefuses "ledger-refuses" "The ledger refuses a change."
     LedgerUnavailable "ledger-unavailable" "The ledger can't be opened or reached."
-    LedgerUrlInvalid "ledger-url-invalid" "`--ledger` looks like a URL, but is not one of a PostgreSQL database."
     ManifestInvalid "manifest-invalid" "The manifest has errors; each has a code of its own."
     ManifestMissing "manifest-missing" "The manifest is not there, or is a spreadsheet."
     MovedOnto "moved-onto" "`moved` gives a purchase to a job that has one."

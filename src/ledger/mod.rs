@@ -59,7 +59,7 @@ mod transfer;
 mod views;
 mod writing;
 
-pub use any::Ledger;
+pub use any::{Ledger, LedgerAddress};
 pub use error::{HoldError, LedgerError, Unavailable};
 pub(crate) use event::GIVEN_UP;
 pub use event::{Event, IllegalEvent};

@@ -15,6 +15,7 @@
 //!
 //! [`start`], [`held`], [`ready`] and [`outcome`] are the steps, [`options`], [`consent`], [`connection`] and [`home`] what they
 //! are given, and [`refusal`] what ends them early. [`outputs`] guards the files of a run against its videos. [`planning`] makes the plan, with [`limits`] and what [`purchases`] finds to have been bought before.
+//! [`resolve`] lists what is in doubt and records verdicts, [`reconcile`] what a bill settles, [`ledger_limits`] the limits over all manifests.
 //! [`elsewhere`] looks after other batches of the same name, and [`unreported`] remembers them. [`together`] is what a run does with other runners of its batch. [`executor`] starts a program for each video. [`reporter`] writes reports beside the run, [`report_only`] without one.
 
 mod connection;
@@ -23,6 +24,7 @@ mod elsewhere;
 mod executor;
 mod held;
 mod home;
+mod ledger_limits;
 mod limits;
 mod options;
 mod outcome;
@@ -30,9 +32,11 @@ mod outputs;
 mod planning;
 mod purchases;
 mod ready;
+mod reconcile;
 mod refusal;
 mod report_only;
 mod reporter;
+mod resolve;
 mod start;
 mod together;
 mod unreported;
@@ -41,12 +45,15 @@ pub use connection::{Connection, ConnectionError, ConnectionOptions, OtherAccoun
 pub use consent::Consent;
 pub use held::Held;
 pub use home::{Home, ThroughALink};
+pub use ledger_limits::{LedgerLimits, LimitChange};
 pub use options::{Options, RedoOptions};
 pub use outcome::{Collected, Outcome};
 pub use outputs::Replaces;
 pub use ready::Ready;
+pub use reconcile::Reconciliation;
 pub use refusal::Refusal;
 pub use reporter::{Reported, ReporterError};
+pub use resolve::{BatchView, Doubts, Resolution, ResolveError, Verdict};
 pub use start::Session;
 
 pub use crate::engine::{Outcome as EngineOutcome, RunEvent, Settings, Stop, StopReason, echo_differences};

@@ -22,6 +22,9 @@ pub enum Refusal {
     /// The manifest requires a ledger in a database.
     #[error("the manifest requires a shared ledger, found a private one")]
     PrivateLedger,
+    /// Only a database can limit the tasks of all runners.
+    #[error("`--slots` requires a ledger on PostgreSQL")]
+    SlotsOfFile,
     /// The ledger can't be written.
     #[error(transparent)]
     Write(#[from] LedgerError),
@@ -115,6 +118,7 @@ impl Refusal {
             Self::Hold(HoldError::Busy { .. }) => RefusalCode::BatchLocked,
             Self::Hold(HoldError::Unavailable(_)) | Self::Ledger(_) => RefusalCode::LedgerUnavailable,
             Self::PrivateLedger => RefusalCode::LedgerPrivate,
+            Self::SlotsOfFile => RefusalCode::OptionInvalid,
             Self::Write(error) => error.code(),
             Self::Moved(_) => RefusalCode::MovedOnto,
             Self::NoReport(_) => RefusalCode::NotAReport,

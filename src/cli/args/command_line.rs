@@ -9,7 +9,8 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use super::groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs, at_least_one};
-use super::owner::{FetchArgs, LimitArgs};
+use super::ledger::NamedLedger;
+use super::owner::{FetchArgs, LimitArgs, StoreArgs};
 use super::run::RunArgs;
 use crate::report::JobState;
 use crate::sandbox::Fault;
@@ -203,7 +204,7 @@ pub(crate) struct SpendArgs {
     pub since: Option<jiff::civil::Date>,
     /// Ledger [default: .shotlist/ledger.db beside the manifest]
     #[arg(long, env = "SHOTLIST_LEDGER", hide_env_values = true, value_name = "PATH|postgres://…")]
-    pub ledger: Option<PathBuf>,
+    pub ledger: Option<NamedLedger>,
     /// Use the simulator's ledger
     #[arg(long, env = "SHOTLIST_SANDBOX", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub sandbox: bool,
@@ -252,7 +253,7 @@ pub(crate) struct ReconcileArgs {
     pub apply: bool,
     /// Ledger [default: .shotlist/ledger.db beside the manifest]
     #[arg(long, env = "SHOTLIST_LEDGER", hide_env_values = true, value_name = "PATH|postgres://…")]
-    pub ledger: Option<PathBuf>,
+    pub ledger: Option<NamedLedger>,
 }
 
 /// Options of `ledger`.
@@ -261,12 +262,8 @@ pub(crate) struct LedgerArgs {
     /// Action
     #[command(subcommand)]
     pub command: LedgerCommand,
-    /// Ledger [default: .shotlist/ledger.db in the working directory]
-    #[arg(long, global = true, env = "SHOTLIST_LEDGER", hide_env_values = true, value_name = "PATH|postgres://…")]
-    pub ledger: Option<PathBuf>,
-    /// Use the simulator's ledger
-    #[arg(long, global = true, env = "SHOTLIST_SANDBOX", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
-    pub sandbox: bool,
+    #[command(flatten)]
+    pub store: StoreArgs,
 }
 
 /// What can be done with a ledger.
@@ -276,10 +273,10 @@ pub(crate) enum LedgerCommand {
     Copy {
         /// Ledger to read
         #[arg(value_name = "PATH|postgres://…")]
-        from: PathBuf,
+        from: NamedLedger,
         /// Ledger to write, which must be empty
         #[arg(value_name = "PATH|postgres://…")]
-        to: PathBuf,
+        to: NamedLedger,
     },
     /// Copy a ledger to a new file while runs use it
     Backup {

@@ -6,6 +6,8 @@ use std::time::Duration;
 use clap::builder::{BoolishValueParser, NonEmptyStringValueParser};
 use clap::{ArgAction, Args};
 
+use super::ledger::NamedLedger;
+
 /// Which manifest, and what is added to it.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Manifest")]
@@ -36,7 +38,7 @@ pub(crate) struct ManifestArgs {
         hide_env_values = true,
         value_name = "PATH|postgres://…"
     )]
-    pub ledger: Option<PathBuf>,
+    pub ledger: Option<NamedLedger>,
     /// Run against the built-in simulator; spends nothing
     #[arg(long, env = "SHOTLIST_SANDBOX", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub sandbox: bool,

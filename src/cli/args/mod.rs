@@ -1,10 +1,11 @@
 //! What can be said on the command line.
 //!
-//! [`command_line`] has the commands and the options of each, [`run`] the many of `run`, [`programs`] those of what it starts, [`monitors`] those of who is told, [`owner`] those of limits and of several machines, and [`groups`] those that
+//! [`command_line`] has the commands and the options of each, [`run`] the many of `run`, [`programs`] those of what it starts, [`monitors`] those of who is told, [`owner`] those of limits and of several machines, [`ledger`] the one that names a ledger, and [`groups`] those that
 //! several commands share.
 
 mod command_line;
 mod groups;
+mod ledger;
 mod monitors;
 mod owner;
 mod programs;
@@ -16,6 +17,7 @@ pub(super) use command_line::{
     StatusFormat, TerminalArgs, Verdict, When,
 };
 pub(super) use groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs};
-pub(super) use owner::{Amount, FetchArgs, LimitArgs, LimitCommand, LimitSetArgs};
+pub(super) use ledger::NamedLedger;
+pub(super) use owner::{Amount, FetchArgs, LimitArgs, LimitCommand, LimitSetArgs, StoreArgs};
 pub(super) use programs::ProgramArgs;
 pub(super) use run::{AgainArgs, PlanFormat, RunArgs};

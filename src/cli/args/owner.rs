@@ -7,6 +7,7 @@ use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, Subcommand};
 
 use super::groups::{ManifestArgs, SelectArgs, ServiceArgs, at_least_one};
+use super::ledger::NamedLedger;
 use crate::domain::{Label, Usd};
 
 /// Options of `limit`.
@@ -15,9 +16,16 @@ pub(crate) struct LimitArgs {
     /// Action
     #[command(subcommand)]
     pub command: LimitCommand,
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+/// The ledger of a command without a manifest.
+#[derive(Debug, Args)]
+pub(crate) struct StoreArgs {
     /// Ledger [default: .shotlist/ledger.db in the working directory]
     #[arg(long, global = true, env = "SHOTLIST_LEDGER", hide_env_values = true, value_name = "PATH|postgres://…")]
-    pub ledger: Option<PathBuf>,
+    pub ledger: Option<NamedLedger>,
     /// Use the simulator's ledger
     #[arg(long, global = true, env = "SHOTLIST_SANDBOX", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub sandbox: bool,

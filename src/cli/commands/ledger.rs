@@ -1,7 +1,5 @@
 //! `shotlist ledger`: copies a ledger whole, verifies one, and carries one from a file into a database or back.
 
-use std::path::Path;
-
 use crate::cli::args::{LedgerArgs, LedgerCommand};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
@@ -14,7 +12,7 @@ use crate::ui::{Page, Terminal};
 pub(super) fn ledger(args: &LedgerArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let (what, contents) = match &args.command {
         LedgerCommand::Backup { file: to } => {
-            let ledger = paths::ledger_of(args.ledger.as_deref(), Path::new(""), args.sandbox)?;
+            let ledger = paths::ledger_of(&args.store)?;
             let copied = runtime::block_on(async { ledger.backup(to).await.map_err(|error| refuse(&error)) })?;
             (format!("{ledger} copied to {}", to.display()), copied)
         }
@@ -24,7 +22,7 @@ pub(super) fn ledger(args: &LedgerArgs, terminal: &Terminal) -> Result<Exit, Fai
             (format!("{ledger} is whole"), checked)
         }
         LedgerCommand::Copy { from, to } => {
-            let (from, to) = (paths::named_ledger(from, args.sandbox)?, paths::named_ledger(to, args.sandbox)?);
+            let [from, to] = [from, to].map(|named| named.address.ledger(args.store.sandbox));
             let copied = runtime::block_on(async { from.copy_to(&to).await.map_err(|error| refuse(&error)) })?;
             (format!("{from} copied to {to}, which is to be used from now on"), copied)
         }
@@ -42,7 +40,7 @@ pub(super) fn ledger(args: &LedgerArgs, terminal: &Terminal) -> Result<Exit, Fai
 
 /// The ledger in a file.
 fn file(args: &LedgerArgs) -> Result<SqliteLedger, Failure> {
-    let ledger = paths::ledger_of(args.ledger.as_deref(), Path::new(""), args.sandbox)?;
+    let ledger = paths::ledger_of(&args.store)?;
     ledger.file().cloned().ok_or_else(|| {
         Failure::plain(RefusalCode::OptionInvalid, format!("can't check `{ledger}`: it is a database"))
             .with_help("run `shotlist ledger backup FILE`, then `shotlist ledger check --ledger FILE`")

@@ -1,4 +1,4 @@
-//! `shotlist reconcile`: the service's bill, held against the ledger.
+//! `shotlist reconcile`: compares the service's bill with the ledger.
 
 use std::path::Path;
 
@@ -7,14 +7,14 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use sha2::{Digest as _, Sha256};
 
-use crate::bill::{Bill, BillError, Columns, Comparison, Matched, Period, compare, read};
+use crate::bill::{BillError, Columns, Period, read};
 use crate::cli::args::ReconcileArgs;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::{paths, runtime};
 use crate::domain::{BatchKey, NoticeCode, RefusalCode, hex};
 use crate::files::read_at_most;
-use crate::ledger::{Event, Ledger};
+use crate::session::Reconciliation;
 use crate::ui::{self, Again, Terminal};
 
 /// The digits of a bill's SHA-256 that tell it from another of its name.
@@ -23,7 +23,7 @@ const DIGITS: usize = 12;
 /// The largest bill, in bytes.
 const LARGEST_BILL: u64 = 512 << 20;
 
-/// Says where bill and ledger differ; with `--apply`, writes down what the bill settles.
+/// Shows where bill and ledger differ; with `--apply`, records what the bill settles.
 pub(super) fn reconcile(args: &ReconcileArgs, terminal: &Terminal) -> Result<Exit, Failure> {
     let unread =
         |why: String| Failure::plain(RefusalCode::BillInvalid, format!("bill `{}`: {why}", args.bill.display()));
@@ -39,15 +39,15 @@ pub(super) fn reconcile(args: &ReconcileArgs, terminal: &Terminal) -> Result<Exi
             _ => failure,
         }
     })?;
-    let ledger = paths::existing_ledger(args.ledger.as_deref(), args.manifest.as_deref(), false)?;
+    let ledger = paths::existing_ledger(args.ledger.as_ref(), args.manifest.as_deref(), false)?;
     let period = period(args)?;
-    let bought = runtime::block_on(async { Ok(ledger.submitted_since(Timestamp::MIN).await?) });
-    let bought = bought.map_err(Failure::without_money)?;
-    let comparison = compare(&bill, &bought, period);
+    let reconciliation = runtime::block_on(async { Ok(Reconciliation::new(&bill, period, &ledger).await?) });
+    let reconciliation = reconciliation.map_err(Failure::without_money)?;
+    let comparison = reconciliation.comparison();
     let again = |key: &BatchKey| leads_to(args, key);
     terminal.result(&ui::reconciliation(&bill, &comparison, period.is_said, &again));
     if args.apply {
-        apply(&bill, &comparison, &ledger, &source(&args.bill, &bytes), terminal)?;
+        apply(&reconciliation, &source(&args.bill, &bytes), terminal)?;
     } else if comparison.settled().next().is_some() {
         terminal.note(NoticeCode::BillNotApplied, "nothing was recorded; `--apply` records what the bill settles");
     }
@@ -84,10 +84,7 @@ fn leads_to(args: &ReconcileArgs, key: &BatchKey) -> Again {
         "" => again.with_switch("--no-batch"),
         batch => again.with("--batch", batch),
     };
-    match &args.ledger {
-        Some(ledger) => again.with("--ledger", &paths::ledger_name(ledger)),
-        None => again,
-    }
+    paths::with_ledger(again, args.ledger.as_ref())
 }
 
 /// Which bill it is, for whoever wonders later where a fact comes from.
@@ -97,37 +94,20 @@ fn source(path: &Path, bytes: &[u8]) -> String {
     format!("{name} (sha256 {})", digest.get(..DIGITS).unwrap_or_default())
 }
 
-/// Writes what the bill settles, batch by batch. A bill that was not read whole settles nothing.
-fn apply(
-    bill: &Bill,
-    comparison: &Comparison<'_>,
-    ledger: &Ledger,
-    source: &str,
-    terminal: &Terminal,
-) -> Result<(), Failure> {
-    if !bill.unread.is_empty() {
+/// Records what the bill settles. A bill with unreadable lines settles nothing.
+fn apply(reconciliation: &Reconciliation<'_>, source: &str, terminal: &Terminal) -> Result<(), Failure> {
+    if !reconciliation.is_readable() {
         let message = "can't apply the bill: some of its lines can't be read";
         return Err(
             Failure::plain(RefusalCode::BillInvalid, message).with_help("fix those lines, or export the bill again")
         );
     }
-    let mut settled: Vec<(&Matched<'_>, bool)> = comparison.settled().collect();
-    settled.sort_by_key(|(matched, _)| (matched.batch, matched.attempt.id));
-    let mut written = 0;
-    let done = runtime::block_on(async {
-        for batch in settled.chunk_by(|(one, _), (other, _)| one.batch == other.batch) {
-            let Some((first, _)) = batch.first() else { continue };
-            let held = ledger.lock(first.batch).await?;
-            for (matched, is_charged) in batch {
-                let event = Event::Billed { is_charged: *is_charged, source: source.to_owned() };
-                held.record(matched.attempt.id, event).await?;
-                written += 1;
-            }
+    let applied = runtime::block_on(async {
+        let (recorded, applied) = reconciliation.apply(source).await;
+        if recorded > 0 {
+            terminal.note(NoticeCode::BillApplied, &format!("recorded from {source}: {recorded}"));
         }
-        Ok(())
+        Ok(applied?)
     });
-    if written > 0 {
-        terminal.note(NoticeCode::BillApplied, &format!("recorded from {source}: {written}"));
-    }
-    done.map_err(Failure::without_money)
+    applied.map_err(Failure::without_money)
 }

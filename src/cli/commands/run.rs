@@ -125,7 +125,7 @@ fn obey(args: &RunArgs, terminal: &Terminal, monitors: Option<&Monitors<'_>>) ->
         ended
     });
     let ended =
-        ended.map_err(|failure: Failure| failure.of_this_ledger(session.ledger(), args.manifest.ledger.as_deref()));
+        ended.map_err(|failure: Failure| failure.of_this_ledger(session.ledger(), args.manifest.ledger.as_ref()));
     // A template of today is another batch tomorrow: whoever mends it then needs the one that was refused.
     ended.map_err(|failure| match &failure.help {
         Some(help) if failure.exit == Exit::NotAllowed && !args.money.plan => {

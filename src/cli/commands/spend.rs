@@ -26,7 +26,7 @@ pub(super) fn spend(args: &SpendArgs, terminal: &Terminal) -> Result<Exit, Failu
                 .timestamp()
         }
     };
-    let ledger = paths::existing_ledger(args.ledger.as_deref(), args.manifest.as_deref(), args.sandbox)?;
+    let ledger = paths::existing_ledger(args.ledger.as_ref(), args.manifest.as_deref(), args.sandbox)?;
     let spending = runtime::block_on(async { Ok(ledger.spending(since).await?) });
     let spending = spending.map_err(Failure::without_money)?;
     let by = By::named(args.by.as_deref());

@@ -1,8 +1,10 @@
 //! A ledger of any store.
 //!
-//! [`mod@ledger`] asks the store that it is in, [`copy`] carries everything from one store into another.
+//! [`mod@ledger`] asks the store that it is in, [`address`] names one, [`copy`] carries everything from one store into another.
 
+mod address;
 mod copy;
 mod ledger;
 
+pub use address::LedgerAddress;
 pub use ledger::Ledger;

@@ -1,8 +1,7 @@
 //! Where the database is, how it is reached, and what opens it.
 //!
-//! `postgres://USER@HOST:PORT/DATABASE`, as libpq reads it. The password comes from the environment (`SHOTLIST_LEDGER` as a whole,
-//! `PGPASSWORD`) or from a password file (`PGPASSFILE`, `~/.pgpass`), never from a command line, which every user of a machine can
-//! read. The connection is encrypted and the server's certificate verified, unless the server is on this very machine or
+//! `postgres://USER@HOST:PORT/DATABASE`, as libpq reads it. The password is in the URL, in `PGPASSWORD`, or in a password file (`PGPASSFILE`,
+//! `~/.pgpass`). The connection is encrypted and the server's certificate verified, unless the server is on this very machine or
 //! `sslmode=disable` says otherwise; `sslrootcert=FILE` names an authority of one's own.
 
 use std::ffi::OsString;
@@ -28,20 +27,35 @@ pub struct PostgresAddress {
     shown: Box<str>,
     /// The file with the authority that is trusted in the place of this machine's.
     pub(super) root_cert: Option<PathBuf>,
+    has_password: bool,
 }
 
 /// Why an address can't be used.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum AddressError {
-    /// It is no address of a database.
-    #[error("`--ledger` must be a PostgreSQL URL: {0}")]
+    /// A URL of another kind, or a misspelled one.
+    #[error("the ledger looks like a URL, but not a PostgreSQL URL")]
+    OtherUrl,
+    /// Not the URL of a database.
+    #[error("the ledger must be a PostgreSQL URL: {0}")]
     NotOne(String),
-    /// A password stands in it.
-    #[error("`--ledger` contains a password, which every user of this machine can read")]
-    HasPassword,
-    /// The password file can be read by others, as PostgreSQL's own tools do not accept it, either.
-    #[error("other users can read password file `{}`; run `chmod 600` on it", .0.display())]
+    /// Other users can read the password file. PostgreSQL's own tools refuse it, too.
+    #[error("other users can read password file `{}`", .0.display())]
     OpenPasswordFile(PathBuf),
+}
+
+impl AddressError {
+    /// What to do.
+    #[must_use]
+    pub fn help(&self) -> String {
+        match self {
+            Self::OtherUrl => {
+                "write `postgres://USER@HOST:PORT/DATABASE`, or `./NAME` for a file of that name".to_owned()
+            }
+            Self::NotOne(_) => "write `postgres://USER@HOST:PORT/DATABASE`".to_owned(),
+            Self::OpenPasswordFile(path) => format!("run `chmod 600 {}`", path.display()),
+        }
+    }
 }
 
 impl PostgresAddress {
@@ -81,10 +95,7 @@ impl PostgresAddress {
         if config.get_hosts().iter().any(|host| host_name(host).contains('@')) {
             return Err(AddressError::NotOne("write an @ in a password as %40, and a / as %2F".to_owned()));
         }
-        let is_from_environment = environment("SHOTLIST_LEDGER").is_some_and(|given| given == text);
-        if config.get_password().is_some() && !is_from_environment {
-            return Err(AddressError::HasPassword);
-        }
+        let has_password = config.get_password().is_some();
         if config.get_hosts().is_empty() {
             return Err(AddressError::NotOne("it names no host".to_owned()));
         }
@@ -115,7 +126,13 @@ impl PostgresAddress {
             config.password(password);
         }
         let shown = without_password(text).into();
-        Ok(Self { config: Box::new(config), shown, root_cert: options.sslrootcert.map(PathBuf::from) })
+        Ok(Self { config: Box::new(config), shown, root_cert: options.sslrootcert.map(PathBuf::from), has_password })
+    }
+
+    /// Whether the text contains a password, which every user of a machine can read on a command line.
+    #[must_use]
+    pub fn has_password(&self) -> bool {
+        self.has_password
     }
 }
 
@@ -271,8 +288,8 @@ mod tests {
         }
         assert_eq!(found(&[("PGPASSFILE", file)]), Ok(Some("a:b:c".to_owned())));
         let with = "postgres://ann:secret@db.example/books";
-        assert_eq!(read(with, &[]).map(|_| ()), Err(AddressError::HasPassword));
-        let address = read(with, &[("SHOTLIST_LEDGER", with)]).expect("an address");
+        let address = read(with, &[]).expect("an address");
+        assert!(address.has_password() && !read(books, &[("PGPASSWORD", "p")]).expect("an address").has_password());
         assert_eq!(format!("{address} {address:?}"), format!("{books} {books}"));
         for (given, shown) in [
             ("postgres://ann:se?cret@db/books", "postgres://ann@db/books"),
@@ -285,7 +302,7 @@ mod tests {
                 "postgres://db/books?user=ann&sslrootcert=ca.pem",
             ),
         ] {
-            let address = read(given, &[("SHOTLIST_LEDGER", given)]).expect("an address");
+            let address = read(given, &[]).expect("an address");
             assert_eq!(address.to_string(), shown);
         }
     }

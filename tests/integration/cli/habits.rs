@@ -259,3 +259,28 @@ fn a_redirect_ends_submitting_at_once_also_in_the_middle_of_a_run() {
     assert_eq!(service.posts().len(), 4, "asked again after a redirect");
     assert_eq!(here.states().iter().filter(|state| *state == "completed").count(), 3);
 }
+
+#[test]
+fn ledger_url_is_refused_without_its_password() {
+    let here = Workspace::with_manifest(&numbered_jobs(1));
+    for url in ["postgress://ann:secret@db/books", "postgres://ann:se@cret@db/books", "postgres://ann:secret@db"] {
+        for (words, variable) in [(vec!["--ledger", url], ""), (vec![], url)] {
+            let words: Vec<&str> = ["status", "m.yaml"].into_iter().chain(words).collect();
+            let ended = here.shotlist(&words).env("SHOTLIST_LEDGER", variable).ends_with(2);
+            assert!(
+                ended.stderr.contains("help: write `postgres://") && !ended.stderr.contains("cret"),
+                "{}",
+                ended.stderr
+            );
+        }
+    }
+    // Only in the environment is a password hidden from other users.
+    let url = "postgres://ann:secret@127.0.0.1:1/books";
+    for words in [&["status", "m.yaml", "--ledger", url][..], &["ledger", "copy", url, "x.db"]] {
+        let ended = here.shotlist(words).ends_with(2);
+        assert!(ended.stderr.contains("PGPASSWORD") && !ended.stderr.contains("secret"), "{}", ended.stderr);
+    }
+    let ended = here.shotlist(&["status", "m.yaml"]).env("SHOTLIST_LEDGER", url).ends_with(74);
+    assert!(!ended.stderr.contains("secret"), "{}", ended.stderr);
+    assert!(!here.path("x.db").exists());
+}

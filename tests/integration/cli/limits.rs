@@ -38,7 +38,7 @@ fn what_makes_no_limit_is_told() {
         (&["limit", "set", "--month", "5", "--label", "acme"], "NAME=VALUE"),
         (&["limit", "set", "--month", "5", "--timezone", "Mars"], "Europe/Berlin"),
         (&["limit", "set", "--slots", "0"], "from 1"),
-        (&["limit", "set", "--slots", "5"], "PostgreSQL"),
+        (&["limit", "set", "--month", "5", "--slots", "5"], "PostgreSQL"),
         (&["limit", "set", "--unfreeze", "--freeze"], "cannot be used with"),
     ] {
         let stderr = here.shotlist(words).ends_with(2).stderr;

@@ -33,8 +33,8 @@ const ROOMS: [Line; 18] = [
     (
         "session",
         &[
-            "domain", "files", "catalog", "manifest", "plan", "service", "ledger", "download", "report", "sandbox",
-            "hooks", "engine",
+            "domain", "files", "catalog", "manifest", "plan", "bill", "service", "ledger", "download", "report",
+            "sandbox", "hooks", "engine",
         ],
     ),
     ("monitor", &["domain", "files", "service", "report"]),
@@ -173,6 +173,25 @@ fn every_import_is_in_the_table() {
     }
     assert_held(&edges, &ROOMS, "src");
     assert_no_circle(&ROOMS);
+}
+
+/// Types that write to a ledger, and so decide about money.
+const WRITES: [&str; 5] = ["Event", "Intent", "LockedBatch", "Sharing", "SharingCommand"];
+
+#[test]
+fn only_engine_and_session_write_to_a_ledger() {
+    let mut writers = BTreeSet::new();
+    for (file, text) in sources(&src()) {
+        let is_write = |import: &Import| match import.path.as_slice() {
+            [room, name, ..] => room == "ledger" && WRITES.contains(&name.as_str()),
+            _ => false,
+        };
+        let module = file.split('/').next().unwrap_or_default().to_owned();
+        if imports(&file, &text).iter().any(is_write) {
+            writers.insert(module);
+        }
+    }
+    assert_eq!(writers.into_iter().collect::<Vec<_>>(), ["engine", "ledger", "session"]);
 }
 
 /// A door (`mod.rs`) lets through what is inside; the others keep to the table of their room.

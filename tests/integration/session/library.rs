@@ -3,13 +3,18 @@
 use std::path::Path;
 
 use shotlist::catalog::Catalog;
-use shotlist::domain::{AttemptState, Usd};
+use shotlist::domain::{AttemptState, TaskId, Usd};
 use shotlist::ledger::HoldError;
 use shotlist::manifest::{self, Manifest};
 use shotlist::service::{ApiKey, Endpoint};
-use shotlist::session::{Connection, ConnectionOptions, Consent, Home, Options, Refusal, RunEvent, Session, Stop};
+use shotlist::session::{
+    BatchView, Connection, ConnectionOptions, Consent, Home, LedgerLimits, LimitChange, Options, Refusal, Resolution,
+    ResolveError, RunEvent, Session, Stop, Verdict,
+};
 
-use crate::support::{Service, Workspace, codes, numbered_jobs};
+use serde_json::json;
+
+use crate::support::{Answer, Service, Workspace, codes, json as answer, numbered_jobs};
 
 #[path = "../../../examples/library.rs"]
 #[expect(dead_code, reason = "a test calls what `main` calls")]
@@ -183,4 +188,38 @@ async fn a_plan_that_only_lacks_a_file_says_so() {
     here.run(&service, &[]).ends_with(0);
     assert!(here.path("shotlist-out/m/j1.mp4").exists());
     assert_eq!(service.posts().len(), 2);
+}
+
+#[tokio::test]
+async fn program_resolves_jobs_and_limits_a_ledger() {
+    let service = Service::scripted(|asked| match asked.method.as_str() {
+        "POST" => answer(500, &json!({ "error": "worker crashed" })),
+        _ => Answer::Well,
+    });
+    let here = Workspace::with_manifest(&numbered_jobs(2));
+    here.run(&service, &[]).ends_with(7);
+    let session = session(&here);
+    let batch = BatchView::of(session.manifest(), session.ledger());
+    let in_doubt = async || {
+        let history = batch.doubts().await.expect("a ledger").history;
+        history.attempts().filter(|attempt| attempt.state == AttemptState::InDoubt).count()
+    };
+    assert_eq!(in_doubt().await, 2);
+
+    let (task, connection) = (TaskId::new("task_x").expect("an ID"), connection(&service));
+    let verdict = Verdict::Task { task: &task, connection: &connection, is_certain: false };
+    let error = batch.resolve("j*", verdict).await.expect_err("one task for two jobs");
+    assert!(matches!(error, ResolveError::SeveralJobs(_)), "{error}");
+    let (attempts, resolution) = batch.resolve("j0", verdict).await.expect("the service knows the task");
+    assert_eq!((attempts.len(), matches!(resolution, Resolution::Task(names) if names.id == task)), (1, true));
+    let error = batch.resolve("j1", verdict).await.expect_err("the task of j0");
+    assert!(matches!(error, ResolveError::TaskTaken { .. }), "{error}");
+    batch.resolve("j1", Verdict::NeverCreated).await.expect("in doubt");
+    assert_eq!(in_doubt().await, 0);
+
+    let usd = Usd::from_micros(5_000_000);
+    LimitChange { month: Some(Some(usd)), ..LimitChange::default() }.apply(session.ledger()).await.expect("a limit");
+    let LedgerLimits { limits, .. } = LedgerLimits::of(session.ledger()).await.expect("a ledger");
+    let [(limit, used)] = &limits[..] else { panic!("{limits:?}") };
+    assert_eq!((limit.usd, used.to_string()), (usd, "0.90".to_owned()));
 }

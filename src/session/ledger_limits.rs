@@ -1,0 +1,77 @@
+//! The limits over all manifests, which a ledger keeps.
+
+use jiff::tz::TimeZone;
+
+use super::refusal::Refusal;
+use crate::domain::{Freeze, Label, Usd};
+use crate::ledger::{Ledger, LedgerLimit, Span};
+
+/// A change to the limits of a ledger. `None` leaves a value as it is.
+#[derive(Clone, Debug, Default)]
+pub struct LimitChange {
+    /// The label that the amounts are about, or nothing for everything.
+    pub label: Option<Label>,
+    /// The limit per day; `Some(None)` removes it.
+    pub day: Option<Option<Usd>>,
+    /// The limit per month; `Some(None)` removes it.
+    pub month: Option<Option<Usd>>,
+    /// The IANA name of the time zone of days and months, or nothing for this machine's.
+    pub zone: Option<String>,
+    /// The active tasks of all runners together; `Some(None)` removes the limit. Only for a database.
+    pub slots: Option<Option<u32>>,
+    /// Whether purchases are frozen, with the reason if they are.
+    pub freeze: Option<Option<String>>,
+}
+
+/// The limits of a ledger.
+#[derive(Clone, Debug)]
+pub struct LedgerLimits {
+    /// Each limit, with what is used of it.
+    pub limits: Vec<(LedgerLimit, Usd)>,
+    /// The active tasks of all runners together, if they are limited.
+    pub slots: Option<i64>,
+    /// The freeze, if purchases are frozen.
+    pub freeze: Option<Freeze>,
+}
+
+impl LimitChange {
+    /// Makes the change, and creates the ledger if it does not exist. Changes nothing where slots can't be limited.
+    pub async fn apply(&self, ledger: &Ledger) -> Result<(), Refusal> {
+        let database = ledger.database();
+        if self.slots.is_some() && database.is_none() {
+            return Err(Refusal::SlotsOfFile);
+        }
+        // A machine without a named zone counts in UTC, and `limits` shows that.
+        let own_zone = || TimeZone::system().iana_name().unwrap_or("UTC").to_owned();
+        for (span, amount) in [(Span::Day, self.day), (Span::Month, self.month)] {
+            let Some(amount) = amount else { continue };
+            let (usd, zone) = (amount.unwrap_or_default(), self.zone.clone().unwrap_or_else(own_zone));
+            let limit = LedgerLimit { label: self.label.clone(), span, usd, zone };
+            ledger.set_limit(limit, amount.is_some()).await?;
+        }
+        if let Some(why) = &self.freeze {
+            ledger.set_freeze(why.as_deref()).await?;
+        }
+        if let (Some(slots), Some(database)) = (self.slots, database) {
+            database.set_slots(slots).await?;
+        }
+        Ok(())
+    }
+}
+
+impl LedgerLimits {
+    /// Reads the limits of a ledger.
+    pub async fn of(ledger: &Ledger) -> Result<Self, Refusal> {
+        let now = ledger.now().await?;
+        let mut limits = Vec::new();
+        for limit in ledger.limits().await? {
+            let used = ledger.used_since(limit.at(now).since, limit.label.clone()).await?;
+            limits.push((limit, used));
+        }
+        let slots = match ledger.database() {
+            Some(database) => database.slots().await?,
+            None => None,
+        };
+        Ok(Self { limits, slots, freeze: ledger.frozen().await? })
+    }
+}

@@ -1,0 +1,59 @@
+//! A bill compared with a ledger.
+
+use super::refusal::Refusal;
+use crate::bill::{Bill, Comparison, Matched, Period, compare};
+use crate::domain::{Attempt, BatchKey};
+use crate::ledger::{Event, Ledger};
+
+/// A bill, and all submissions of the ledger that it is compared with.
+#[derive(Debug)]
+pub struct Reconciliation<'b> {
+    bill: &'b Bill,
+    period: Period,
+    ledger: &'b Ledger,
+    submitted: Vec<(BatchKey, Attempt)>,
+}
+
+impl<'b> Reconciliation<'b> {
+    /// Reads the submissions of a ledger.
+    pub async fn new(bill: &'b Bill, period: Period, ledger: &'b Ledger) -> Result<Self, Refusal> {
+        let submitted = ledger.submitted_since(jiff::Timestamp::MIN).await?;
+        Ok(Self { bill, period, ledger, submitted })
+    }
+
+    /// What agrees, what differs, and what the bill settles.
+    #[must_use]
+    pub fn comparison(&self) -> Comparison<'_> {
+        compare(self.bill, &self.submitted, self.period)
+    }
+
+    /// Whether all lines of the bill could be read. Otherwise, the bill settles nothing.
+    #[must_use]
+    pub fn is_readable(&self) -> bool {
+        self.bill.unread.is_empty()
+    }
+
+    /// Records what the bill settles, batch by batch. `source` names the bill in the ledger. Returns the number of attempts that were recorded,
+    /// also if a later one fails.
+    pub async fn apply(&self, source: &str) -> (usize, Result<(), Refusal>) {
+        let mut recorded = 0;
+        let applied = self.record(source, &mut recorded).await;
+        (recorded, applied)
+    }
+
+    async fn record(&self, source: &str, recorded: &mut usize) -> Result<(), Refusal> {
+        let comparison = self.comparison();
+        let mut settled: Vec<(&Matched<'_>, bool)> = comparison.settled().filter(|_| self.is_readable()).collect();
+        settled.sort_by_key(|(matched, _)| (matched.batch, matched.attempt.id));
+        for of_batch in settled.chunk_by(|(one, _), (other, _)| one.batch == other.batch) {
+            let Some((first, _)) = of_batch.first() else { continue };
+            let batch = self.ledger.lock(first.batch).await?;
+            for (matched, is_charged) in of_batch {
+                let event = Event::Billed { is_charged: *is_charged, source: source.to_owned() };
+                batch.record(matched.attempt.id, event).await?;
+                *recorded += 1;
+            }
+        }
+        Ok(())
+    }
+}

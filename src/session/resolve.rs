@@ -1,0 +1,349 @@
+//! Jobs in doubt, and tasks that never end: listed, and resolved by a verdict.
+//!
+//! # Guarantees
+//!
+//! - The batch is locked, and its attempts are read again, before anything is recorded.
+//! - A task is recorded only after the service confirmed it, and only if no other attempt in the ledger has it.
+//! - A verdict is about one attempt of each job.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+
+use super::connection::Connection;
+use super::refusal::Refusal;
+use crate::catalog::Catalog;
+use crate::domain::{Attempt, AttemptState, BatchKey, History, JobId, Move, RefusalCode, TaskId, TaskNames};
+use crate::engine::echo_differences;
+use crate::ledger::{Event, Ledger, LockedBatch, OpenElsewhere};
+use crate::manifest::Manifest;
+use crate::plan::IdGlobs;
+use crate::service::{PollAnswer, Status, TaskReport, VideoService};
+
+/// The number of polls that must return the same other name before the name counts as the task's own.
+const STABLE: u32 = 3;
+/// The pause between two such polls: a cache may hold another task's response for a moment.
+const BETWEEN_POLLS: Duration = Duration::from_secs(2);
+/// The largest difference between the clocks of this machine and the service.
+const CLOCK_DIFFERENCE: SignedDuration = SignedDuration::from_mins(10);
+
+/// A batch in a ledger, each job under the ID that the manifest gives it now.
+#[derive(Clone, Copy, Debug)]
+pub struct BatchView<'b> {
+    ledger: &'b Ledger,
+    key: &'b BatchKey,
+    moves: &'b [Move],
+}
+
+/// What is in doubt.
+#[derive(Clone, Debug)]
+pub struct Doubts {
+    /// Everything that is known of the batch.
+    pub history: History,
+    /// Other batches of the same name with a job in doubt.
+    pub elsewhere: Vec<OpenElsewhere>,
+}
+
+/// The outcome of a submission, as you know it.
+#[derive(Clone, Copy, Debug)]
+pub enum Verdict<'v> {
+    /// The service created this task.
+    Task {
+        /// Its ID.
+        task: &'v TaskId,
+        /// The service, which must confirm it.
+        connection: &'v Connection,
+        /// Whether a task is accepted whose model, duration, shape, or time differs from the job's.
+        is_certain: bool,
+    },
+    /// The service created no task.
+    NeverCreated,
+    /// The task never ends: the one with this name, or without a name the only active one.
+    Abandoned(Option<&'v str>),
+}
+
+/// What was recorded for an attempt.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Resolution {
+    /// Its task.
+    Task(TaskNames),
+    /// That it has no task.
+    NeverCreated,
+    /// That its task is abandoned.
+    Abandoned,
+}
+
+/// Why nothing was recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum ResolveError {
+    /// The ledger or the account refuses.
+    #[error(transparent)]
+    Refusal(#[from] Refusal),
+    /// The pattern can't be read.
+    #[error("{0}")]
+    Pattern(String),
+    /// No attempt of the batch is meant.
+    #[error("can't resolve `{0}`: the ledger has no attempt of it in this batch")]
+    NoAttempt(String),
+    /// No attempt is in doubt.
+    #[error("can't resolve `{job}`: it is not in doubt")]
+    NotInDoubt {
+        /// The job.
+        job: String,
+        /// Whether it has an active task.
+        is_active: bool,
+    },
+    /// Nothing to abandon.
+    #[error("can't resolve `{0}`: it has no active task")]
+    NoActiveTask(String),
+    /// Several tasks that could be abandoned.
+    #[error("can't resolve `{job}`: it has {} active tasks: {}", tasks.len(), tasks.join(", "))]
+    SeveralTasks {
+        /// The job.
+        job: String,
+        /// Their IDs.
+        tasks: Vec<String>,
+    },
+    /// A task ID for several jobs.
+    #[error("`--task` must name one job, found {}", .0.join(", "))]
+    SeveralJobs(Vec<String>),
+    /// A runner may still receive the response.
+    #[error("the runner that sent `{0}` may still wait for the response")]
+    RunnerMayLive(String),
+    /// The task belongs to another job.
+    #[error("task `{task}` belongs to `{job}` of `{batch}`")]
+    TaskTaken {
+        /// The task.
+        task: TaskId,
+        /// Its job.
+        job: JobId,
+        /// The batch of the job.
+        batch: BatchKey,
+    },
+    /// The task was probably created for another job.
+    #[error("task {task} doesn't match {job}: it has {}", differences.join(", and "))]
+    TaskDiffers {
+        /// The task.
+        task: TaskId,
+        /// The job.
+        job: JobId,
+        /// What differs.
+        differences: Vec<String>,
+    },
+    /// The service doesn't know the task.
+    #[error("can't confirm task `{0}`: {1}")]
+    NoTask(TaskId, String),
+    /// The responses say too little.
+    #[error("{0}")]
+    Unconfirmed(String),
+    /// The service rejects the key.
+    #[error("{0}")]
+    KeyRefused(String),
+    /// The service can't be reached.
+    #[error("can't confirm task `{0}` now: {1}")]
+    Unreachable(TaskId, String),
+}
+
+impl ResolveError {
+    /// The code, for scripts.
+    #[must_use]
+    pub fn code(&self) -> RefusalCode {
+        match self {
+            Self::Refusal(refusal) => refusal.code(),
+            Self::Pattern(_) => RefusalCode::OptionInvalid,
+            Self::NoAttempt(_)
+            | Self::NotInDoubt { .. }
+            | Self::NoActiveTask(_)
+            | Self::SeveralTasks { .. }
+            | Self::SeveralJobs(_) => RefusalCode::NotResolvable,
+            Self::RunnerMayLive(_) => RefusalCode::RunnerMayLive,
+            Self::TaskTaken { .. } => RefusalCode::TaskTaken,
+            Self::TaskDiffers { .. } => RefusalCode::TaskDiffers,
+            Self::NoTask(..) | Self::Unconfirmed(_) => RefusalCode::TaskUnconfirmed,
+            Self::KeyRefused(_) => RefusalCode::KeyRefused,
+            Self::Unreachable(..) => RefusalCode::Unreachable,
+        }
+    }
+}
+
+impl<'b> BatchView<'b> {
+    /// The batch of a manifest.
+    #[must_use]
+    pub fn of(manifest: &'b Manifest, ledger: &'b Ledger) -> Self {
+        Self { ledger, key: &manifest.key, moves: &manifest.moves }
+    }
+
+    /// What is in doubt in this batch, and in others of its name.
+    pub async fn doubts(&self) -> Result<Doubts, Refusal> {
+        let mut elsewhere = self.ledger.open_elsewhere(self.key).await?;
+        elsewhere.retain(|other| other.doubtful > 0);
+        Ok(Doubts { history: self.history().await?, elsewhere })
+    }
+
+    /// Records a verdict on a job, or on each job in doubt that a pattern matches. Returns the attempts as they were.
+    ///
+    /// Reads the ledger before it locks the batch, so a ledger that is missing is an error and not created.
+    pub async fn resolve(&self, job: &str, verdict: Verdict<'_>) -> Result<(Vec<Attempt>, Resolution), ResolveError> {
+        let meant = IdGlobs::new(&[job.to_owned()]).map_err(|error| ResolveError::Pattern(error.to_string()))?;
+        if !self.history().await?.attempts().any(|attempt| meant.has(attempt.job.as_str())) {
+            return Err(ResolveError::NoAttempt(job.to_owned()));
+        }
+        let batch = self.ledger.lock(self.key).await.map_err(Refusal::from)?;
+        let history = self.history().await?;
+        let (attempts, resolution) = match verdict {
+            Verdict::NeverCreated => (in_doubt(&history, job, &meant)?, Resolution::NeverCreated),
+            Verdict::Abandoned(task) => (vec![endless(&history, job, task)?], Resolution::Abandoned),
+            Verdict::Task { task, connection, is_certain } => {
+                let attempt = to_find(&history, job, &meant)?;
+                let names = self.confirmed(&batch, task, &attempt, connection, is_certain).await?;
+                (vec![attempt], Resolution::Task(names))
+            }
+        };
+        for attempt in &attempts {
+            let event = match &resolution {
+                Resolution::Task(task) => Event::Found(task.clone()),
+                Resolution::NeverCreated => Event::Denied,
+                Resolution::Abandoned => Event::GivenUp,
+            };
+            batch.record(attempt.id, event).await.map_err(Refusal::from)?;
+        }
+        Ok((attempts, resolution))
+    }
+
+    async fn history(&self) -> Result<History, Refusal> {
+        Ok(self.ledger.history(self.key).await?.moved(self.moves)?)
+    }
+
+    /// The names of a task that the service knows, that looks like the job's, and that no other attempt in the ledger has.
+    async fn confirmed(
+        &self,
+        batch: &LockedBatch,
+        task: &TaskId,
+        attempt: &Attempt,
+        connection: &Connection,
+        is_certain: bool,
+    ) -> Result<TaskNames, ResolveError> {
+        self.refuse_taken(task).await?;
+        connection.check_owner([attempt].into_iter()).map_err(Refusal::from)?;
+        let (names, is_other_name, report) = poll(connection.service(), task).await?;
+        let differences = differences(&report, attempt);
+        if !is_certain && !differences.is_empty() {
+            return Err(ResolveError::TaskDiffers { task: task.clone(), job: attempt.job.clone(), differences });
+        }
+        // Where the service returns the name that was asked for, the ledger leaves out an alias that belongs to another.
+        if let Some(alias) = names.alias.as_ref().filter(|_| is_other_name) {
+            self.refuse_taken(alias).await?;
+        }
+        if connection.is_same_account() {
+            batch.reassign(connection.account()).await.map_err(Refusal::from)?;
+        }
+        Ok(names)
+    }
+
+    async fn refuse_taken(&self, task: &TaskId) -> Result<(), ResolveError> {
+        let found = self.ledger.find_task(task).await.map_err(Refusal::from)?;
+        found.map_or(Ok(()), |(job, batch)| Err(ResolveError::TaskTaken { task: task.clone(), job, batch }))
+    }
+}
+
+/// The first attempt in doubt of each job that is meant.
+fn in_doubt(history: &History, job: &str, meant: &IdGlobs) -> Result<Vec<Attempt>, ResolveError> {
+    let of_job = || history.attempts().filter(|attempt| meant.has(attempt.job.as_str()));
+    let mut jobs = HashSet::new();
+    let is_first = |attempt: &&Attempt| attempt.state == AttemptState::InDoubt && jobs.insert(attempt.job.clone());
+    let found: Vec<Attempt> = of_job().filter(is_first).cloned().collect();
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    if of_job().any(|attempt| attempt.state == AttemptState::Intended) {
+        return Err(ResolveError::RunnerMayLive(job.to_owned()));
+    }
+    let is_active = of_job().any(|attempt| attempt.state.is_outstanding());
+    Err(ResolveError::NotInDoubt { job: job.to_owned(), is_active })
+}
+
+/// The one attempt whose task was found: in doubt, or else the last that was declared never created.
+fn to_find(history: &History, job: &str, meant: &IdGlobs) -> Result<Attempt, ResolveError> {
+    let mut found = match in_doubt(history, job, meant) {
+        Ok(found) => found,
+        Err(error) => {
+            let is_denied =
+                |attempt: &Attempt| attempt.particulars.declared.is_some_and(|declared| declared.what.denies_task());
+            let denied = history.attempts().filter(|it| meant.has(it.job.as_str()) && is_denied(it));
+            return denied.last().cloned().ok_or(error);
+        }
+    };
+    match (found.pop(), found.is_empty()) {
+        (Some(attempt), true) => Ok(attempt),
+        (last, _) => Err(ResolveError::SeveralJobs(found.iter().chain(&last).map(|it| it.job.to_string()).collect())),
+    }
+}
+
+/// The attempt whose task never ends: the one with this name, or without a name the only active one.
+fn endless(history: &History, job: &str, task: Option<&str>) -> Result<Attempt, ResolveError> {
+    let active: Vec<&Attempt> =
+        history.attempts().filter(|attempt| attempt.job.as_str() == job && attempt.state.is_outstanding()).collect();
+    let has_name =
+        |attempt: &Attempt, task: &str| attempt.task.iter().flat_map(TaskNames::each).any(|name| name.as_str() == task);
+    let mut meant = active.iter().filter(|attempt| task.is_none_or(|task| has_name(attempt, task)));
+    match (meant.next(), meant.next()) {
+        (Some(attempt), None) => Ok((*attempt).clone()),
+        _ if active.is_empty() => Err(ResolveError::NoActiveTask(job.to_owned())),
+        _ => {
+            let tasks = active.iter().filter_map(|attempt| attempt.task.as_ref()).map(ToString::to_string).collect();
+            Err(ResolveError::SeveralTasks { job: job.to_owned(), tasks })
+        }
+    }
+}
+
+/// How a task differs from a job in model, duration, shape, or time.
+fn differences(report: &TaskReport, attempt: &Attempt) -> Vec<String> {
+    let mut differences = echo_differences(&attempt.request, &report.echo);
+    // A gateway may have names of its own for models, but a model of the catalog is another one.
+    let other = report.echo.model.as_deref().filter(|other| *other != attempt.model);
+    differences.extend(
+        other
+            .filter(|other| Catalog::embedded().model(other).is_some())
+            .map(|other| format!("model {other}, requested {}", attempt.model)),
+    );
+    let ended = report.completed_at.filter(|ended| *ended + CLOCK_DIFFERENCE < attempt.intended_at);
+    differences.extend(ended.map(|ended| format!("end at {ended}, before {} was submitted", attempt.intended_at)));
+    differences
+}
+
+/// Polls a task. Returns its names, whether the service returns another name than was asked for, and the report. Another name counts if it
+/// stays the same.
+async fn poll(service: &impl VideoService, task: &TaskId) -> Result<(TaskNames, bool, TaskReport), ResolveError> {
+    let (asked, mut other) = (TaskNames::from(task.clone()), None);
+    let mut polls = 0;
+    loop {
+        if polls > 0 {
+            tokio::time::sleep(BETWEEN_POLLS).await;
+        }
+        let report = match service.poll(task).await {
+            PollAnswer::Report(report) if matches!(report.status, Status::Unknown(_)) => {
+                let message = format!("the service reports an unknown state for task `{task}`");
+                return Err(ResolveError::Unconfirmed(message));
+            }
+            PollAnswer::Report(report) => report,
+            PollAnswer::Missing(message) => return Err(ResolveError::NoTask(task.clone(), message)),
+            PollAnswer::KeyRefused(error) => return Err(ResolveError::KeyRefused(error.message)),
+            PollAnswer::Wait(_, message) | PollAnswer::Transient(message) => {
+                return Err(ResolveError::Unreachable(task.clone(), message));
+            }
+        };
+        let Some(name) = report.strange_name(&asked) else {
+            let alias = report.names.iter().flat_map(TaskNames::each).find(|name| *name != task).cloned();
+            return Ok((TaskNames { id: task.clone(), alias }, false, report));
+        };
+        if other.as_ref().is_some_and(|known| known != name) {
+            return Err(ResolveError::Unconfirmed(format!("polls for task `{task}` return other task IDs")));
+        }
+        polls += 1;
+        if polls == STABLE {
+            return Ok((TaskNames { id: task.clone(), alias: Some(name.clone()) }, true, report));
+        }
+        other = Some(name.clone());
+    }
+}
