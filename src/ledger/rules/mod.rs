@@ -8,6 +8,8 @@ mod apply;
 mod recover;
 mod spent;
 mod task_names;
+#[cfg(test)]
+mod tests;
 
 pub(super) use admit::{Asked, Facts, OtherRunnersFacts, Slots, SpanKey, Taken};
 pub(super) use apply::apply;
