@@ -35,3 +35,4 @@ impl Fresh for OnAServer {
 }
 
 for_store!(OnAServer);
+for_store!(OnAServer: copies_carry_every_state);

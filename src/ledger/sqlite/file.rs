@@ -260,5 +260,5 @@ mod tests {
     }
 
     for_store!(OnDisk);
-    for_store!(OnDisk: one_runner_holds_a_batch_at_a_time);
+    for_store!(OnDisk: one_runner_holds_a_batch_at_a_time copies_carry_every_state);
 }
