@@ -32,7 +32,6 @@ pub(super) struct Fetcher<'r, S> {
     ledger: &'r LockedBatch,
     account: &'r Account,
     downloads: &'r dyn Downloads,
-    plan: &'r DownloadPlan,
     permits: Semaphore,
     earlier_permits: Semaphore,
 }
@@ -43,27 +42,21 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
         ledger: &'r LockedBatch,
         account: &'r Account,
         downloads: &'r dyn Downloads,
-        plan: &'r DownloadPlan,
     ) -> Self {
         Self {
             gateway,
             ledger,
             account,
             downloads,
-            plan,
             permits: Semaphore::new(AT_ONCE),
             earlier_permits: Semaphore::new(EARLIER_AT_ONCE),
         }
     }
 
-    /// Which videos are fetched, and where they go.
-    pub(super) fn plan(&self) -> &'r DownloadPlan {
-        self.plan
-    }
-
     /// Fetches a video of this run's account. False if it could not be had.
     pub(super) async fn fetch_new(
         &self,
+        wanted: &DownloadPlan,
         job: &JobId,
         attempt: AttemptId,
         task: TaskNames,
@@ -72,17 +65,17 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
     ) -> bool {
         let account = self.account.clone();
         let download = Download { job: job.clone(), attempt, task, account, video_url, destination, known: None };
-        self.fetch(&download, &self.permits).await
+        self.fetch(wanted, &download, &self.permits).await
     }
 
     /// Fetches a video of an earlier run. Those have permits of their own: a fresh link does not wait behind one that may be gone.
-    pub(super) async fn fetch_earlier(&self, download: &Download) -> bool {
-        self.fetch(download, &self.earlier_permits).await
+    pub(super) async fn fetch_earlier(&self, wanted: &DownloadPlan, download: &Download) -> bool {
+        self.fetch(wanted, download, &self.earlier_permits).await
     }
 
-    async fn fetch(&self, download: &Download, permits: &Semaphore) -> bool {
+    async fn fetch(&self, wanted: &DownloadPlan, download: &Download, permits: &Semaphore) -> bool {
         (self.gateway.tell)(RunEvent::ToFetch { job: download.job.clone() });
-        match self.fetch_in_turn(download, permits).await {
+        match self.fetch_in_turn(wanted, download, permits).await {
             // If the run is being left, the next one fetches it.
             Ok(()) | Err(Unfetched::Left) => true,
             Err(Unfetched::Missed { message, is_local }) => {
@@ -96,10 +89,15 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
         }
     }
 
-    async fn fetch_in_turn(&self, download: &Download, permits: &Semaphore) -> Result<(), Unfetched> {
+    async fn fetch_in_turn(
+        &self,
+        wanted: &DownloadPlan,
+        download: &Download,
+        permits: &Semaphore,
+    ) -> Result<(), Unfetched> {
         // It is never closed.
         let _permit = self.unless_leaving(permits.acquire()).await?;
-        let occupants = self.plan.occupants(&download.destination, download.attempt);
+        let occupants = wanted.occupants(&download.destination, download.attempt);
         let destination = download::Destination {
             folder: download.destination.folder.clone(),
             path: download.destination.path.clone(),

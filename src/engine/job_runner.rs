@@ -1,6 +1,5 @@
 //! One job's way through a run: from the intent, or from a task that is at the service, to its final word and its video.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -13,6 +12,7 @@ use tokio::sync::{SemaphorePermit, mpsc};
 
 use super::cadence::Class;
 use super::event::{LeaveReason, RunEvent};
+use super::feed::Assignment;
 use super::fetcher::Fetcher;
 use super::gateway::Gateway;
 use super::known::Known;
@@ -24,14 +24,23 @@ use super::submit::{Submitted, Submitter};
 use super::watch::{TaskUpdate, Watch};
 use crate::domain::{Attempt, AttemptId, Job, JobId, TaskNames, with_causes};
 use crate::ledger::{Event, LockedBatch};
-use crate::plan::Destination;
+use crate::plan::{Destination, Download, DownloadPlan};
 use crate::service::VideoService;
 
-/// One job's way through the run: with a new submission, or with a task that is at the service already.
-pub(super) enum Work<'r> {
-    /// With the permit of its submission.
-    Submit(Arc<Job>, Known, Option<SemaphorePermit<'r>>),
-    Resume(Box<Attempt>),
+/// A piece of a plan's work.
+pub(super) struct Work<'r> {
+    pub(super) assignment: Arc<Assignment>,
+    pub(super) task: Task<'r>,
+}
+
+/// What is to be done.
+pub(super) enum Task<'r> {
+    /// Submits a job, with the permit of its submission.
+    Submit(Slot<'r>, Arc<Job>, Known, Option<SemaphorePermit<'r>>),
+    /// Polls an active task.
+    Resume(Slot<'r>, Box<Attempt>),
+    /// Downloads a video of an earlier run.
+    Fetch(Box<Download>),
 }
 
 /// What a last word means for its job.
@@ -64,28 +73,33 @@ pub(super) struct JobRunner<'r, S> {
     pub(super) submitter: &'r Submitter<'r, S>,
     pub(super) pictures: &'r Pictures<'r, S>,
     pub(super) slots: &'r Slots,
-    pub(super) fetcher: Option<&'r Fetcher<'r, S>>,
+    pub(super) fetcher: Option<Fetcher<'r, S>>,
     pub(super) watch: mpsc::UnboundedSender<Watch<'r>>,
-    pub(super) retries: u32,
     pub(super) max_failures: Option<usize>,
-    /// Attempts whose job is planned for by itself: how that one ends is what counts.
-    pub(super) superseded: HashSet<AttemptId>,
-    /// Attempts of other batches, which this run only looks after.
-    pub(super) others: &'r HashSet<AttemptId>,
     pub(super) tally: &'r Tally,
 }
 
 impl<'r, S: VideoService> JobRunner<'r, S> {
-    /// Takes a job from the intent to the final word.
-    pub(super) fn run<'w>(&'w self, slot: Slot<'r>, work: Work<'w>) -> impl Future<Output = ()> + use<'w, 'r, S> {
-        match work {
-            Work::Submit(job, known, permit) => Either::Left(self.buy(slot, job, known, permit)),
-            Work::Resume(attempt) => Either::Right(self.resume(slot, attempt)),
+    /// Does a piece of work to its end.
+    pub(super) fn run<'w>(&'w self, Work { assignment, task }: Work<'r>) -> impl Future<Output = ()> + use<'w, 'r, S> {
+        match task {
+            Task::Submit(slot, job, known, permit) => Either::Left(self.buy(assignment, slot, job, known, permit)),
+            Task::Resume(slot, attempt) => Either::Right(Either::Left(self.resume(assignment, slot, attempt))),
+            Task::Fetch(download) => Either::Right(Either::Right(self.fetch_earlier(assignment, download))),
         }
     }
 
+    /// Fetches a video of an earlier run.
+    async fn fetch_earlier(&self, assignment: Arc<Assignment>, download: Box<Download>) {
+        let (Some(fetcher), Some(wanted)) = (&self.fetcher, &assignment.plan.downloads) else { return };
+        let is_here = fetcher.fetch_earlier(wanted, &download).await;
+        // The dead link of an old take, or of a batch of long ago, is reported each time, and makes no later run a failure.
+        let is_old = download.destination.is_version || download.destination.folder.is_some();
+        self.tally.note_fetch(is_here || is_old);
+    }
+
     /// A task that is at the service already.
-    async fn resume(&self, slot: Slot<'r>, attempt: Box<Attempt>) {
+    async fn resume(&self, assignment: Arc<Assignment>, slot: Slot<'r>, attempt: Box<Attempt>) {
         let Some(mut task) = attempt.task.clone() else { return };
         let since = attempt.answered_at.unwrap_or(attempt.intended_at);
         let age = Duration::try_from(Timestamp::now().duration_since(since)).unwrap_or_default();
@@ -97,21 +111,28 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
         };
         writing.await;
         let failed = ended.has_no_video;
-        self.tally.note_end(failed && !self.superseded.contains(&attempt.id));
+        self.tally.note_end(failed && !assignment.superseded.contains(&attempt.id));
         // A bad night of another batch is no reason to buy less today.
-        self.count_failure(failed && !self.others.contains(&attempt.id));
-        let destination = || self.fetcher.map(|fetcher| fetcher.plan().destination_of(&attempt));
-        Box::pin(self.fetch_video(job, attempt.id, task, ended.video_url, destination)).await;
+        self.count_failure(failed && !assignment.plan.others.contains(&attempt.id));
+        let destination = |wanted: &DownloadPlan| wanted.destination_of(&attempt);
+        Box::pin(self.fetch_video(&assignment, job, attempt.id, task, ended.video_url, destination)).await;
     }
 
     /// A submission, and as many more as were agreed to while its tasks fail.
-    async fn buy(&self, mut slot: Slot<'r>, job: Arc<Job>, known: Known, permit: Option<SemaphorePermit<'_>>) {
+    async fn buy(
+        &self,
+        assignment: Arc<Assignment>,
+        mut slot: Slot<'r>,
+        job: Arc<Job>,
+        known: Known,
+        permit: Option<SemaphorePermit<'r>>,
+    ) {
         let Some(job) = Box::pin(self.with_picture(&job)).await else { return };
         let job = &*job;
         // Boxed, like all that is over sooner than a task: ten thousand jobs wait here, and each would keep room for it.
         let mut submitted = Box::pin(self.submitter.submit(job, known, &mut slot)).await;
         drop(permit);
-        let (mut retries, mut failed) = (self.retries, false);
+        let (mut retries, mut failed) = (assignment.plan.retries, false);
         let last = loop {
             let (attempt, mut task) = match submitted {
                 Submitted::Task(attempt, task) => (attempt, task),
@@ -126,8 +147,8 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
             };
             writing.await;
             failed = ended.has_no_video;
-            let own = || Some(Destination { folder: None, path: job.output(), is_version: false });
-            Box::pin(self.fetch_video(id, attempt, task, ended.video_url, own)).await;
+            let own = |_: &DownloadPlan| Destination { folder: None, path: job.output(), is_version: false };
+            Box::pin(self.fetch_video(&assignment, id, attempt, task, ended.video_url, own)).await;
             let next = if ended.has_failed && retries > 0 {
                 Box::pin(self.gateway.stop.unless_stopping(self.slots.take())).await
             } else {
@@ -160,15 +181,19 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
     /// Fetches the video of a task that is completed, if videos are kept.
     async fn fetch_video(
         &self,
+        assignment: &Assignment,
         job: &JobId,
         attempt: AttemptId,
         task: TaskNames,
         video_url: Option<String>,
-        destination: impl Fn() -> Option<Destination>,
+        destination: impl Fn(&DownloadPlan) -> Destination,
     ) {
-        let (Some(fetcher), Some(video_url)) = (self.fetcher, video_url) else { return };
-        let Some(destination) = destination() else { return };
-        self.tally.note_fetch(fetcher.fetch_new(job, attempt, task, video_url, destination).await);
+        let (Some(fetcher), Some(wanted), Some(video_url)) = (&self.fetcher, &assignment.plan.downloads, video_url)
+        else {
+            return;
+        };
+        let is_here = fetcher.fetch_new(wanted, job, attempt, task, video_url, destination(wanted)).await;
+        self.tally.note_fetch(is_here);
     }
 
     /// Stops submitting when too many jobs have failed, or may have.

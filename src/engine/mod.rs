@@ -23,6 +23,7 @@ mod cadence;
 mod connectivity;
 mod echo;
 mod event;
+mod feed;
 mod fetcher;
 mod first_look;
 mod gateway;
@@ -49,6 +50,7 @@ mod watched;
 
 pub use echo::echo_differences;
 pub use event::{FetchedVideo, LeaveReason, RunEvent};
+pub use feed::Feed;
 pub use outcome::Outcome;
 pub use run::Engine;
 pub use settings::Settings;

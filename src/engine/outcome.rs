@@ -18,16 +18,6 @@ pub struct Outcome {
     pub unfetched: usize,
 }
 
-impl Outcome {
-    /// Adds how it went on.
-    pub fn add(&mut self, more: Self) {
-        self.stopped.extend(more.stopped);
-        self.failures += more.failures;
-        self.past_deadline += more.past_deadline;
-        self.unfetched += more.unfetched;
-    }
-}
-
 /// How many jobs ended in a way that the run has to count.
 #[derive(Default)]
 pub(super) struct Tally {

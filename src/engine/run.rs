@@ -3,16 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::stream::{self, StreamExt as _};
+use futures::stream::{self, Stream, StreamExt as _};
 use tokio::sync::mpsc;
 
 use super::connectivity::Connectivity;
 use super::echo::Echoes;
 use super::event::RunEvent;
+use super::feed::{Assignment, Feed};
 use super::fetcher::Fetcher;
 use super::first_look::FirstLook;
 use super::gateway::Gateway;
-use super::job_runner::{JobRunner, Work};
+use super::job_runner::{JobRunner, Task, Work};
 use super::known::Known;
 use super::outcome::{Outcome, Tally};
 use super::pictures::Pictures;
@@ -28,7 +29,7 @@ use crate::domain::Account;
 use crate::download::Downloads;
 use crate::hooks::AssetCommand;
 use crate::ledger::{Approval, LockedBatch, RunLimit, SpendLimit};
-use crate::plan::{Download, Plan, Planned};
+use crate::plan::Plan;
 use crate::service::VideoService;
 
 /// How often it is counted how many runners share the pace.
@@ -61,16 +62,9 @@ pub struct Engine<'e, S> {
 }
 
 impl<S: VideoService> Engine<'_, S> {
-    /// Does what the plan says, and returns when every task has had its final word or the run was stopped.
-    pub async fn run(&self, plan: &Plan) -> Outcome {
-        let totals = plan.totals();
-        (self.tell)(RunEvent::Started {
-            submit: totals.submit,
-            resume: plan.outstanding().count(),
-            planned: totals.cost,
-            fetch: totals.fetch,
-        });
-        let spend_guard = SpendGuard::new(plan);
+    /// Does what a plan says, and what `source` adds to it. Returns when no more work can come and every task has its outcome, or the run was
+    /// stopped. All limits hold over all of that.
+    pub async fn run(&self, plan: Arc<Plan>, source: impl AsyncFnOnce(&Feed)) -> Outcome {
         let gateway = Gateway {
             service: self.service,
             rate_limit: RateLimit::new(self.settings.rps),
@@ -79,8 +73,7 @@ impl<S: VideoService> Engine<'_, S> {
             stop: self.stop,
             tell: self.tell,
         };
-        let slots = Slots::new(self.settings.concurrency, plan.outstanding().count(), self.settings.speed);
-        let tally = Tally::default();
+        let (slots, tally) = (Slots::new(self.settings.concurrency, self.settings.speed), Tally::default());
         let submitter = Submitter {
             gateway: &gateway,
             slots: &slots,
@@ -90,75 +83,93 @@ impl<S: VideoService> Engine<'_, S> {
             run_limit: self.run_limit,
             approval: self.approval,
             ledger: self.ledger,
-            spend_guard: &spend_guard,
+            spend_guard: SpendGuard::new(&plan),
             give_up_after: self.settings.deadline,
             first_look: FirstLook::default(),
         };
-        let fetcher = self.downloads.zip(plan.downloads.as_ref());
-        let fetcher =
-            fetcher.map(|(downloads, wanted)| Fetcher::new(&gateway, self.ledger, self.account, downloads, wanted));
-        let pictures = Pictures::new(&gateway, self.assets, self.ledger);
-        let poller = Poller::new(&gateway, self.ledger, self.settings);
+        let (submitter, pictures) = (&submitter, Pictures::new(&gateway, self.assets, self.ledger));
         let (watch, watches) = mpsc::unbounded_channel();
-
-        let jobs = async {
-            let runner = JobRunner {
-                gateway: &gateway,
-                ledger: self.ledger,
-                submitter: &submitter,
-                pictures: &pictures,
-                slots: &slots,
-                fetcher: fetcher.as_ref(),
-                watch,
-                retries: plan.retries,
-                max_failures: self.settings.max_failures,
-                superseded: plan.superseded(),
-                others: &plan.others,
-                tally: &tally,
-            };
-            // Tasks that are at the service already are looked after at once.
-            let resumed = stream::iter(plan.outstanding())
-                .map(|attempt| (slots.of_resumed(), Work::Resume(Box::new(attempt.clone()))));
-            // Due jobs follow in manifest order, from where this runner begins; each when a slot is free; the stream ends when the run stops.
-            let mut due: Vec<&Planned> = plan.jobs.iter().filter(|planned| planned.action.buys()).collect();
-            let first = self.ledger.sharing().map_or(0, |sharing| sharing.starting_place(due.len()));
-            due.rotate_left(first);
-            let due = stream::iter(due)
-                .then(|planned| async {
-                    // What another runner has taken needs no slot.
-                    let sharing = self.ledger.sharing();
-                    if sharing.is_some_and(|sharing| sharing.is_taken(&planned.job.id, plan.newest)) {
-                        return Some(None);
-                    }
-                    let slot = self.stop.unless_stopping(slots.take()).await?;
-                    let permit = self.stop.unless_stopping(submitter.trust.turn()).await?;
-                    let known = Known { newest: plan.newest, paid_elsewhere: planned.paid_elsewhere };
-                    Some(Some((slot, Work::Submit(Arc::clone(&planned.job), known, permit))))
-                })
-                .take_while(|next| std::future::ready(next.is_some()))
-                .filter_map(|next| std::future::ready(next.flatten()));
-            resumed.chain(due).for_each_concurrent(None, |(slot, work)| runner.run(slot, work)).await;
+        let poller = Poller::new(&gateway, self.ledger, self.settings);
+        let runner = JobRunner {
+            gateway: &gateway,
+            ledger: self.ledger,
+            submitter,
+            pictures: &pictures,
+            slots: &slots,
+            fetcher: self.downloads.map(|downloads| Fetcher::new(&gateway, self.ledger, self.account, downloads)),
+            watch,
+            max_failures: self.settings.max_failures,
+            tally: &tally,
         };
-        // Videos that earlier runs could not fetch, or that are gone.
-        let downloads = async {
-            let Some(fetcher) = &fetcher else { return };
-            let fetch = async |download: &Download| {
-                let is_here = fetcher.fetch_earlier(download).await;
-                // An old take, or a batch of long ago, whose link is dead is told each time, and is no reason to call every later
-                // run a failure.
-                let is_old = download.destination.is_version || download.destination.folder.is_some();
-                tally.note_fetch(is_here || is_old);
-            };
-            stream::iter(&fetcher.plan().missing).for_each_concurrent(None, fetch).await;
+        let (feed, assignments) = Feed::new();
+        let source = async move {
+            feed.add(plan).await;
+            source(&feed).await;
         };
-        let work = async { futures::join!(jobs, poller.run(watches), downloads) };
+        let jobs = async move {
+            let work = assignments.map(|assignment| Box::pin(self.work_of(assignment, submitter)));
+            work.flatten_unordered(None).for_each_concurrent(None, |work| runner.run(work)).await;
+        };
+        let work = Box::pin(async { futures::join!(source, jobs, poller.run(watches)) });
         tokio::select! {
             _ = work => {}
             never = self.watch_the_clock(&gateway) => match never {},
             never = self.share_the_pace(&gateway.rate_limit) => match never {},
         }
-
         tally.outcome(self.stop.reasons())
+    }
+
+    /// The work of a plan: active tasks and downloads at once, then due jobs in manifest order, each when a slot is free. Ends when the run
+    /// stops.
+    fn work_of<'r>(
+        &'r self,
+        assignment: Arc<Assignment>,
+        submitter: &'r Submitter<'r, S>,
+    ) -> impl Stream<Item = Work<'r>> {
+        let plan = Arc::clone(&assignment.plan);
+        submitter.spend_guard.expect(&plan);
+        let totals = plan.totals();
+        (self.tell)(RunEvent::Started {
+            submit: totals.submit,
+            resume: plan.outstanding().count(),
+            planned: totals.cost,
+            fetch: totals.fetch,
+        });
+        let of_plan = |task| Work { assignment: Arc::clone(&assignment), task };
+        let resumed =
+            plan.outstanding().map(|attempt| Task::Resume(submitter.slots.of_resumed(), Box::new(attempt.clone())));
+        let missing = plan.downloads.iter().flat_map(|wanted| &wanted.missing);
+        let missing =
+            missing.filter(|_| self.downloads.is_some()).map(|download| Task::Fetch(Box::new(download.clone())));
+        let at_once: Vec<Work<'r>> = resumed.chain(missing).map(of_plan).collect();
+        let mut due: Vec<usize> = (0..plan.jobs.len()).filter(|at| plan.jobs[*at].action.buys()).collect();
+        let first = self.ledger.sharing().map_or(0, |sharing| sharing.starting_place(due.len()));
+        due.rotate_left(first);
+        let due = stream::iter(due)
+            .then(move |at| self.due(Arc::clone(&assignment), at, submitter))
+            .take_while(|next| std::future::ready(next.is_some()))
+            .filter_map(|next| std::future::ready(next.flatten()));
+        stream::iter(at_once).chain(due)
+    }
+
+    /// A due job, once it has a slot; nothing if the run stops first, and nothing in it if another runner has the job.
+    async fn due<'r>(
+        &'r self,
+        assignment: Arc<Assignment>,
+        at: usize,
+        submitter: &'r Submitter<'r, S>,
+    ) -> Option<Option<Work<'r>>> {
+        let Plan { newest, jobs, .. } = &*assignment.plan;
+        let planned = &jobs[at];
+        if self.ledger.sharing().is_some_and(|sharing| sharing.is_taken(&planned.job.id, *newest)) {
+            submitter.spend_guard.skip(&planned.job);
+            return Some(None);
+        }
+        let slot = self.stop.unless_stopping(submitter.slots.take()).await?;
+        let permit = self.stop.unless_stopping(submitter.trust.turn()).await?;
+        let known = Known { newest: *newest, paid_elsewhere: planned.paid_elsewhere };
+        let task = Task::Submit(slot, Arc::clone(&planned.job), known, permit);
+        Some(Some(Work { assignment, task }))
     }
 
     /// Shares the pace that the user gave with the other runners of the account. Never returns.

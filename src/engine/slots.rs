@@ -20,8 +20,8 @@ use tokio::time::Instant;
 const LEAST_PROBE_WAIT: Duration = Duration::from_millis(250);
 const LONGEST_PROBE_WAIT: Duration = Duration::from_mins(2);
 
-/// The slots of a run. Tasks that are at the service when it begins take theirs first. There may be more of them than
-/// slots, if the last run had more; then the surplus has to end before anything new is submitted.
+/// The slots of a run. Tasks that are at the service already have theirs at once. There may be more of them than slots; then the surplus has
+/// to end before anything new is submitted.
 #[derive(Debug)]
 pub(super) struct Slots {
     free: Arc<Semaphore>,
@@ -70,14 +70,13 @@ pub(super) struct Turn<'r> {
 }
 
 impl Slots {
-    /// This many, of which tasks that are at the service already take theirs. At `speed` times the documented speed,
-    /// probes come as much sooner.
-    pub(super) fn new(most: usize, resumed: usize, speed: f64) -> Self {
+    /// This many. At `speed` times the documented speed, probes come as much sooner.
+    pub(super) fn new(most: usize, speed: f64) -> Self {
         let now = Instant::now();
         let state = State {
             most,
-            surplus: resumed.saturating_sub(most),
-            tasks: resumed,
+            surplus: 0,
+            tasks: 0,
             sending: 0,
             capacity: None,
             full_with: usize::MAX,
@@ -87,7 +86,7 @@ impl Slots {
             moved_at: now,
         };
         Self {
-            free: Arc::new(Semaphore::new(most.saturating_sub(resumed))),
+            free: Arc::new(Semaphore::new(most)),
             state: Mutex::new(state),
             alone: FairMutex::new(()),
             changed: Notify::new(),
@@ -102,9 +101,14 @@ impl Slots {
         Slot { slots: self, permit, has_task: false }
     }
 
-    /// The slot of a task that was at the service when the run began.
+    /// The slot of a task that is at the service already. Where none is free, the task is surplus: one more has to end before anything new is
+    /// submitted.
     pub(super) fn of_resumed(&self) -> Slot<'_> {
-        Slot { slots: self, permit: None, has_task: true }
+        let mut state = self.lock();
+        state.tasks += 1;
+        let permit = Arc::clone(&self.free).try_acquire_owned().ok();
+        state.surplus += usize::from(permit.is_none());
+        Slot { slots: self, permit, has_task: true }
     }
 
     /// A turn to be waited for.
@@ -163,11 +167,13 @@ impl Drop for Slot<'_> {
             state.too_fast_at = None;
             state.moved_at = Instant::now();
         }
-        if self.permit.is_none() {
-            match state.surplus.checked_sub(1) {
-                Some(surplus) => state.surplus = surplus,
-                None => self.slots.free.add_permits(1),
+        match (state.surplus.checked_sub(1), self.permit.take()) {
+            (Some(surplus), permit) => {
+                state.surplus = surplus;
+                permit.into_iter().for_each(OwnedSemaphorePermit::forget);
             }
+            (None, Some(permit)) => drop(permit),
+            (None, None) => self.slots.free.add_permits(1),
         }
         drop(state);
         self.slots.changed.notify_waiters();

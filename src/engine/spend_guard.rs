@@ -10,11 +10,11 @@ use crate::plan::{Limit, Plan};
 /// Retries get only what the first submissions leave: a job that fails again and again must not take the money of one
 /// that was never tried.
 #[derive(Debug)]
-pub(super) struct SpendGuard(Mutex<Vec<Purse>>);
+pub(super) struct SpendGuard(Mutex<Vec<LimitBalance>>);
 
-/// What one limit leaves.
+/// A limit, with what is left of it.
 #[derive(Debug)]
-struct Purse {
+struct LimitBalance {
     limit: Limit,
     /// Spent by this run, or perhaps, or about to be.
     taken: Usd,
@@ -22,7 +22,7 @@ struct Purse {
     waiting: Usd,
 }
 
-impl Purse {
+impl LimitBalance {
     fn has(&self, price: Usd) -> bool {
         self.taken + price <= self.limit.left()
     }
@@ -31,48 +31,59 @@ impl Purse {
 impl SpendGuard {
     /// Guards the limits of a plan.
     pub(super) fn new(plan: &Plan) -> Self {
-        let purses = plan.every_limit().map(|limit| Purse {
-            limit: limit.clone(),
-            taken: Usd::ZERO,
-            waiting: plan.cost_under(limit),
-        });
-        Self(Mutex::new(purses.collect()))
+        let balance = |limit: &Limit| LimitBalance { limit: limit.clone(), taken: Usd::ZERO, waiting: Usd::ZERO };
+        Self(Mutex::new(plan.every_limit().map(balance).collect()))
+    }
+
+    /// The first submissions of a plan are still to come.
+    pub(super) fn expect(&self, plan: &Plan) {
+        for balance in self.lock().iter_mut() {
+            balance.waiting += plan.cost_under(&balance.limit);
+        }
     }
 
     /// Takes the price of a first submission; false, and nothing taken, if there is not enough left.
     pub(super) fn reserve(&self, job: &Job) -> bool {
-        let mut purses = self.lock();
-        let mut own: Vec<&mut Purse> = purses.iter_mut().filter(|purse| purse.limit.is_about(job)).collect();
-        for purse in &mut own {
-            purse.waiting = purse.waiting.saturating_sub(job.price);
+        let mut balances = self.lock();
+        let mut own: Vec<&mut LimitBalance> =
+            balances.iter_mut().filter(|balance| balance.limit.is_about(job)).collect();
+        for balance in &mut own {
+            balance.waiting = balance.waiting.saturating_sub(job.price);
         }
         take(own, job.price, |_| Usd::ZERO)
     }
 
+    /// A first submission that was still to come does not come.
+    pub(super) fn skip(&self, job: &Job) {
+        for balance in self.lock().iter_mut().filter(|balance| balance.limit.is_about(job)) {
+            balance.waiting = balance.waiting.saturating_sub(job.price);
+        }
+    }
+
     /// Takes the price of a retry out of what the first submissions leave.
     pub(super) fn reserve_retry(&self, job: &Job) -> bool {
-        let mut purses = self.lock();
-        let own = purses.iter_mut().filter(|purse| purse.limit.is_about(job)).collect();
-        take(own, job.price, |purse| purse.waiting)
+        let mut balances = self.lock();
+        let own = balances.iter_mut().filter(|balance| balance.limit.is_about(job)).collect();
+        take(own, job.price, |balance| balance.waiting)
     }
 
     /// Gives a price back: the submission certainly bought nothing. What is unknown stays taken.
     pub(super) fn release(&self, job: &Job) {
-        for purse in self.lock().iter_mut().filter(|purse| purse.limit.is_about(job)) {
-            purse.taken = purse.taken.saturating_sub(job.price);
+        for balance in self.lock().iter_mut().filter(|balance| balance.limit.is_about(job)) {
+            balance.taken = balance.taken.saturating_sub(job.price);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Purse>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<LimitBalance>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Takes a price out of every purse, or out of none.
-fn take(mut purses: Vec<&mut Purse>, price: Usd, kept: impl Fn(&Purse) -> Usd) -> bool {
-    let enough = purses.iter().all(|purse| purse.has(price + kept(purse)));
-    for purse in purses.iter_mut().filter(|_| enough) {
-        purse.taken += price;
+/// Takes a price out of every balance, or out of none.
+fn take(mut balances: Vec<&mut LimitBalance>, price: Usd, kept: impl Fn(&LimitBalance) -> Usd) -> bool {
+    let enough = balances.iter().all(|balance| balance.has(price + kept(balance)));
+    for balance in balances.iter_mut().filter(|_| enough) {
+        balance.taken += price;
     }
     enough
 }
@@ -108,12 +119,12 @@ mod tests {
     /// Of a run with one limit of this many cents, and what all first submissions cost.
     fn guard(limits: &[(i64, Option<&str>)], waiting: i64) -> SpendGuard {
         let label = |value: &str| Label { name: "client".into(), value: value.into() };
-        let purses = limits.iter().map(|(cents, client)| Purse {
+        let balances = limits.iter().map(|(cents, client)| LimitBalance {
             limit: Limit { source: "a limit".into(), label: client.map(label), usd: usd(*cents), used: Usd::ZERO },
             taken: Usd::ZERO,
             waiting: usd(waiting),
         });
-        SpendGuard(Mutex::new(purses.collect()))
+        SpendGuard(Mutex::new(balances.collect()))
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub(super) struct Submitter<'e, S> {
     /// The ledger.
     pub ledger: &'e LockedBatch,
     /// What may be spent.
-    pub spend_guard: &'e SpendGuard,
+    pub spend_guard: SpendGuard,
     /// For how long the service may take nothing at all before it counts as out of reach.
     pub give_up_after: Duration,
     /// The harmless request before the first submission.

@@ -13,10 +13,10 @@
 //!
 //! # The rooms inside
 //!
-//! [`start`], [`held`], [`ready`] and [`outcome`] are the steps, [`options`], [`consent`], [`connection`] and [`home`] what they
+//! [`start`], [`held`], [`ready`], [`run`] and [`outcome`] are the steps, [`options`], [`consent`], [`connection`] and [`home`] what they
 //! are given, and [`refusal`] what ends them early. [`outputs`] guards the files of a run against its videos. [`planning`] makes the plan, with [`limits`] and what [`purchases`] finds to have been bought before.
 //! [`resolve`] lists what is in doubt and records verdicts, [`reconcile`] what a bill settles, [`ledger_limits`] the limits over all manifests.
-//! [`elsewhere`] looks after other batches of the same name, and [`unreported`] remembers them. [`together`] is what a run does with other runners of its batch. [`executor`] starts a program for each video. [`reporter`] writes reports beside the run, [`report_only`] without one.
+//! [`elsewhere`] looks after other batches of the same name, and [`unreported`] remembers them. [`shared_batch`] feeds a run with what other runners of its batch left. [`executor`] starts a program for each video. [`reporter`] writes reports beside the run, [`report_only`] without one.
 
 mod connection;
 mod consent;
@@ -37,8 +37,9 @@ mod refusal;
 mod report_only;
 mod reporter;
 mod resolve;
+mod run;
+mod shared_batch;
 mod start;
-mod together;
 mod unreported;
 
 pub use connection::{Connection, ConnectionError, ConnectionOptions, OtherAccount, SIMULATOR_SPEED};

@@ -286,6 +286,6 @@ pub async fn run_fetching(
         assets: None,
         tell: &tell,
     };
-    let outcome = engine.run(plan).await;
+    let outcome = engine.run(plan.clone().into(), async |_| {}).await;
     (outcome, events.into_inner().expect("no panic"))
 }

@@ -1,0 +1,173 @@
+//! What an event changes, whose a task ID is, and what was spent.
+
+use jiff::Timestamp;
+use proptest::prelude::*;
+
+use super::values::*;
+use crate::domain::{Attempt, AttemptState, Declaration, ServiceError, TaskId, TaskNames};
+use crate::ledger::rules::{Named, Owners, Period, Sums, apply, recover};
+use crate::ledger::{Event, LedgerError};
+
+proptest! {
+    /// Whatever claims come, no two attempts at one service have a name in common.
+    #[test]
+    fn task_id_belongs_to_one_attempt(claims in proptest::collection::vec((0..4_i64, 0..2_u8, 0..4_u8, proptest::option::of(0..4_u8)), 0..12)) {
+        let name = |number: u8| TaskId::new(format!("t{number}")).expect("an ID");
+        let mut owners = Owners::new(Vec::new());
+        let mut attempts: std::collections::BTreeMap<i64, Attempt> = std::collections::BTreeMap::new();
+        for (id, service, task, alias) in claims {
+            let attempt = attempts.entry(id).or_insert_with(|| {
+                let mut attempt = row("a", id + 1, AttemptState::Intended).attempt;
+                attempt.account.service = format!("s{service}").into();
+                attempt
+            });
+            if attempt.task.is_some() {
+                continue;
+            }
+            let asked = TaskNames { id: name(task), alias: alias.map(name).filter(|alias| *alias != name(task)) };
+            match owners.claim(attempt, &key("b"), asked.clone()) {
+                Ok(names) => {
+                    prop_assert_eq!(&names.id, &asked.id);
+                    prop_assert!(names.alias.is_none() || names.alias == asked.alias);
+                    attempt.task = Some(names);
+                }
+                Err(error) => {
+                    let is_named = matches!(&error, LedgerError::TaskTaken { task, .. } if *task == asked.id);
+                    prop_assert!(is_named, "{}", error);
+                }
+            }
+        }
+        let named: Vec<(&Attempt, &TaskId)> =
+            attempts.values().flat_map(|attempt| attempt.task.iter().flat_map(TaskNames::each).map(move |name| (attempt, name))).collect();
+        for (attempt, name) in &named {
+            let is_shared = |(other, its): &&(&Attempt, &TaskId)| {
+                other.id != attempt.id && its == name && other.account.service == attempt.account.service
+            };
+            prop_assert!(!named.iter().any(|other| is_shared(&other)), "{} twice", name);
+        }
+    }
+
+    /// The sum since any time is that of the attempts since then.
+    #[test]
+    fn hours_and_a_part_of_one_are_a_period(
+        attempts in proptest::collection::vec((-3 * HOUR..3 * HOUR, 1..1000_i64), 0..12),
+        since in -3 * HOUR..3 * HOUR,
+    ) {
+        let at = |micros| Timestamp::from_microsecond(micros).expect("a time");
+        let mut sums = Sums::default();
+        let attempts: Vec<Attempt> = attempts.into_iter().map(|(intended, price)| {
+            let mut attempt = row("a", 1, AttemptState::Queued).attempt;
+            (attempt.intended_at, attempt.price) = (at(intended), usd(price));
+            sums.add(BATCH, None, &attempt);
+            attempt
+        }).collect();
+        let period = Period::since(at(since));
+        let hours: i64 = sums.spent().filter(|change| change.hour >= period.first_hour).map(|change| change.micros).sum();
+        let within = |attempt: &&Attempt| (period.since_us..period.until_us).contains(&attempt.intended_at.as_microsecond());
+        let part: i64 = attempts.iter().filter(within).map(|attempt| attempt.price.micros()).sum();
+        let expected: i64 = attempts.iter().filter(|attempt| attempt.intended_at >= at(since)).map(|attempt| attempt.price.micros()).sum();
+        prop_assert_eq!(hours + part, expected);
+        prop_assert_eq!(period.has_attempts(), since % HOUR != 0);
+    }
+}
+
+#[test]
+fn names_that_an_event_needs_are_looked_up() {
+    let names = TaskNames { id: TaskId::new("t1").expect("an ID"), alias: TaskId::new("t2") };
+    let needed = |event: Event| Owners::needed_by(&event).map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(needed(Event::Accepted(names.clone())), ["t1", "t2"]);
+    assert_eq!(needed(Event::Found(names.clone())), ["t1", "t2"]);
+    assert_eq!(needed(Event::AlsoNamed(names.id.clone())), ["t1"]);
+    assert!(needed(Event::Denied).is_empty());
+
+    let mut owner = row("a", 1, AttemptState::Queued).attempt;
+    owner.task = Some(names.clone());
+    let mut owners = Owners::new(vec![Named { batch: key("b"), attempt: owner.clone() }]);
+    let other = row("other", 2, AttemptState::Intended).attempt;
+    for name in names.each() {
+        let error = owners.claim_name(&other, &key("b"), name).expect_err("a name of another");
+        assert!(matches!(error, LedgerError::TaskTaken { job, .. } if job == "a"));
+        owners.claim_name(&owner, &key("b"), name).expect("its own");
+    }
+}
+
+#[test]
+fn sums_change_by_what_an_attempt_may_have_cost() {
+    let mut attempt = row("a", 4, AttemptState::Queued).attempt;
+    attempt.intended_at = Timestamp::from_microsecond(-1).expect("a time");
+    attempt.particulars.labels = [("client".to_owned(), "acme".to_owned())].into_iter().collect();
+    let free = Attempt { state: AttemptState::Rejected, ..attempt.clone() };
+    let changes = |before: Option<&Attempt>, after: &Attempt| {
+        let mut sums = Sums::default();
+        sums.add(BATCH, before, after);
+        let runs: Vec<_> = sums.runs.iter().map(|run| (run.batch, run.attempt, run.micros)).collect();
+        let spent: Vec<_> =
+            sums.spent().map(|it| (it.label.to_owned(), it.value.to_owned(), it.hour, it.micros)).collect();
+        (runs, spent)
+    };
+    let both = |micros| {
+        let line = |label: &str, value: &str| (label.to_owned(), value.to_owned(), -1, micros);
+        (vec![(BATCH, 4, micros)], vec![line("", ""), line("client", "acme")])
+    };
+    assert_eq!(changes(None, &attempt), both(900_000));
+    assert_eq!(changes(Some(&attempt), &free), both(-900_000));
+    assert_eq!(changes(Some(&free), &attempt), both(900_000));
+    for (before, after) in [(None, &free), (Some(&attempt), &attempt)] {
+        assert_eq!(changes(before, after), (vec![], vec![]));
+    }
+}
+
+#[test]
+fn event_adds_what_it_says_and_keeps_the_rest() {
+    let at = |second| Timestamp::from_second(second).expect("a time");
+    let names = |id: &str, alias: Option<&str>| TaskNames {
+        id: TaskId::new(id).expect("an ID"),
+        alias: alias.and_then(TaskId::new),
+    };
+    let error = || ServiceError::plain("no", "code");
+    let mut attempt = row("a", 1, AttemptState::Intended).attempt;
+    let mut happen = |event: Event, second| {
+        apply(&mut attempt, &event, at(second), "here").expect("allowed");
+        attempt.clone()
+    };
+    let doubted = happen(Event::Doubted(error()), 1);
+    assert_eq!((doubted.state, doubted.answered_at), (AttemptState::InDoubt, Some(at(1))));
+    let denied = happen(Event::Denied, 2);
+    assert!(denied.particulars.declared.is_some_and(|it| it.what == Declaration::NeverCreated && it.at == at(2)));
+    let found = happen(Event::Found(names("t1", None)), 3);
+    assert_eq!((found.error, found.answered_at, found.task), (None, None, Some(names("t1", None))));
+    assert_eq!(happen(Event::AlsoNamed(TaskId::new("t2").expect("an ID")), 4).task, Some(names("t1", Some("t2"))));
+    assert_eq!(happen(Event::AlsoNamed(TaskId::new("t3").expect("an ID")), 5).task, Some(names("t1", Some("t2"))));
+    happen(Event::Started { percent: Some(10) }, 6);
+    assert_eq!(
+        happen(Event::Started { percent: Some(20) }, 7).seen.map(|seen| (seen.at, seen.percent)),
+        Some((at(6), Some(10)))
+    );
+    assert_eq!(happen(Event::Left { polls: 3 }, 8).polls, 3);
+    let completed = happen(Event::Completed { video_url: "u".into(), ended_at: at(9), polls: 4 }, 10);
+    assert_eq!((completed.polls, completed.ended_at, completed.video_url.as_deref()), (7, Some(at(9)), Some("u")));
+    assert_eq!(happen(Event::Relinked { video_url: "v".into() }, 11).video_url.as_deref(), Some("v"));
+    let before = attempt.clone();
+    apply(&mut attempt, &Event::Denied, at(12), "here").expect_err("not in doubt");
+    assert_eq!(attempt, before);
+
+    for ended in [
+        Event::Failed { error: error(), ended_at: at(2), polls: 5 },
+        Event::Disowned { error: error(), ended_at: at(2), polls: 5 },
+    ] {
+        let mut attempt = row("a", 1, AttemptState::Queued).attempt;
+        attempt.polls = 2;
+        apply(&mut attempt, &ended, at(3), "here").expect("allowed");
+        assert_eq!((attempt.state, attempt.polls, attempt.ended_at), (AttemptState::Failed, 7, Some(at(2))));
+        assert_eq!(attempt.error.as_deref(), Some(&error()));
+        apply(&mut attempt, &Event::Billed { is_charged: false, source: "bill".into() }, at(4), "here")
+            .expect("allowed");
+        let billed = attempt.particulars.billed.as_deref().expect("a bill");
+        assert_eq!((billed.is_charged, &*billed.source, billed.at), (false, "bill", at(4)));
+    }
+    let mut attempt = row("a", 1, AttemptState::Intended).attempt;
+    recover(&mut attempt).expect("allowed");
+    assert_eq!((attempt.state, attempt.answered_at, attempt.error.is_some()), (AttemptState::InDoubt, None, true));
+    apply(&mut attempt, &Event::Accepted(names("t", None)), at(5), "here").expect("a late response");
+    assert_eq!((attempt.state, attempt.answered_at, attempt.error), (AttemptState::Queued, Some(at(5)), None));
+}

@@ -1,0 +1,222 @@
+//! A run, in its order: prepare, work, report.
+
+use std::convert::Infallible;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures::channel::mpsc::{UnboundedReceiver, unbounded};
+use tokio::sync::Mutex;
+
+use super::connection::Connection;
+use super::consent::Consent;
+use super::elsewhere::{Elsewhere, Others};
+use super::executor::{Executions, Executor};
+use super::held::Held;
+use super::outcome::Outcome;
+use super::ready::Ready;
+use super::refusal::Refusal;
+use super::reporter::Reporter;
+use super::shared_batch::{SharedBatch, joining, skip_assigned};
+use super::start::Session;
+use super::{elsewhere, limits, purchases};
+use crate::domain::{History, NoticeCode, with_causes};
+use crate::download::{Downloader, Downloads};
+use crate::engine::{self, Engine, FetchedVideo, RunEvent, Stop};
+use crate::files::sweep;
+use crate::ledger::{Approval, LockedBatch, SpendLimit};
+use crate::manifest::Manifest;
+use crate::plan::Plan;
+
+/// The receiver of everything that happens.
+type Tell<'t> = dyn Fn(RunEvent) + Sync + 't;
+
+/// A run whose reports could be written and whose tasks are claimed. Nothing was submitted.
+struct Prepared<'s> {
+    session: &'s Session,
+    batch: LockedBatch,
+    plan: Arc<Plan>,
+    service: Option<(Connection, Option<Downloader>)>,
+    limits: Vec<SpendLimit>,
+    others: Mutex<Others>,
+    reporter: Reporter,
+    has_retake: bool,
+}
+
+impl<'s> Ready<'s> {
+    /// Runs the plan, if the consent covers it. Returns when every task has its outcome, or `stop` ended the run. Reports are written before the
+    /// first submission, during the run, and at the end.
+    ///
+    /// `tell` receives everything that happens, and must not wait. What fails after the first submission is part of the outcome, and no refusal.
+    pub async fn run(
+        mut self,
+        consent: &Consent,
+        stop: &Stop,
+        tell: &(dyn Fn(RunEvent) + Sync),
+    ) -> Result<Outcome, Refusal> {
+        let executions = self.executions.take();
+        // Boxed: its state would take room in the future of every caller.
+        let prepared = Box::pin(self.prepare(consent)).await?;
+        let (run, unexecuted) = Box::pin(prepared.work(executions, stop, tell)).await;
+        Ok(Box::pin(prepared.report(run, unexecuted, stop)).await)
+    }
+
+    async fn prepare(self, consent: &Consent) -> Result<Prepared<'s>, Refusal> {
+        let Self { held: Held { session, batch, mut plan, history, others, .. }, service, .. } = self;
+        if !session.ledger.is_simulated() {
+            consent.check(&plan)?;
+        }
+        if let Some((connection, _)) = &service
+            && let Some(sharing) = batch.sharing()
+            && plan.jobs.iter().any(|planned| planned.action.buys())
+        {
+            sharing.join(joining(session, connection)).await?;
+        }
+        if !session.manifest.moves.is_empty() {
+            batch.move_jobs(&session.manifest.moves).await?;
+        }
+        // Before the reports are written anew: the old one may be the only record of a purchase.
+        let Manifest { key, moves, .. } = &session.manifest;
+        purchases::keep_what_only_the_report_knows(&session.ledger, &session.options.out, key, moves, &history)?;
+        let has_retake = begin_retake(session, &batch, &plan, &history).await?;
+        drop(history);
+        let reporter = session.reporter();
+        // Temporary files of reports that killed runs left.
+        session.options.reports.paths().filter_map(Path::parent).for_each(sweep);
+        reporter.write().await?.written.map_err(|error| Refusal::Files(Box::new(error)))?;
+        if let Some((connection, _)) = &service {
+            claim_tasks(connection, &batch, &others, &mut plan).await?;
+        }
+        let limits = limits::over_all_batches(&limits::of_now(session).await?);
+        let (plan, others) = (Arc::new(plan), Others::new(others));
+        Ok(Prepared { session, batch, plan, service, limits, others, reporter, has_retake })
+    }
+}
+
+impl Prepared<'_> {
+    /// Runs the engine and the programs for videos, beside what goes on until they end. Returns the number of videos whose program failed, too.
+    async fn work(&self, executions: Option<Executions>, stop: &Stop, tell: &Tell<'_>) -> (engine::Outcome, usize) {
+        let has_news = AtomicBool::new(false);
+        let (fetched, coming) = unbounded();
+        let tell = |event: RunEvent| {
+            has_news.store(true, Ordering::Relaxed);
+            if let RunEvent::Fetched(video) = &event {
+                // Without a program, there is no receiver.
+                drop(fetched.unbounded_send((**video).clone()));
+            }
+            tell(event);
+        };
+        let runs = async {
+            let run = self.run_engine(stop, &tell).await;
+            fetched.close_channel();
+            run
+        };
+        tokio::select! {
+            ended = Box::pin(async { futures::join!(runs, self.execute(executions, coming, stop, &tell)) }) => ended,
+            never = hurry(stop, &self.batch) => match never {},
+            never = self.reporter.keep_writing(&has_news) => match never {},
+            never = elsewhere::give_back(self.session, &self.others) => match never {},
+        }
+    }
+
+    async fn run_engine(&self, stop: &Stop, tell: &Tell<'_>) -> engine::Outcome {
+        let Self { session, batch, plan, service, limits, .. } = self;
+        let Some((connection, downloader)) = service else { return engine::Outcome::default() };
+        let run_limit = limits::of_all_runners(session);
+        let approval = session.options.approved.is_some();
+        let approval = approval.then(|| Approval { digest: plan.digest().clone(), most: 1 + plan.retries });
+        let engine = Engine {
+            service: connection.service(),
+            account: connection.account(),
+            limits,
+            run_limit: run_limit.as_ref(),
+            approval: approval.as_ref(),
+            ledger: batch,
+            settings: &session.options.settings,
+            stop,
+            downloads: downloader.as_ref().map(|downloader| downloader as &dyn Downloads),
+            assets: session.options.assets.as_ref(),
+            tell,
+        };
+        let sharing = batch.sharing().filter(|_| !session.options.fetches_only);
+        let account = connection.account();
+        let shared = sharing.map(|sharing| SharedBatch { session, batch, sharing, account, plan, stop, tell });
+        let source = async |feed: &engine::Feed| {
+            if let Some(shared) = &shared {
+                shared.feed(feed).await;
+            }
+        };
+        engine.run(Arc::clone(plan), source).await
+    }
+
+    async fn execute(
+        &self,
+        executions: Option<Executions>,
+        coming: UnboundedReceiver<FetchedVideo>,
+        stop: &Stop,
+        tell: &Tell<'_>,
+    ) -> usize {
+        let (Some(program), Some(executions)) = (&self.session.options.exec, executions) else { return 0 };
+        let is_simulated = self.session.ledger.is_simulated();
+        Executor { program, is_simulated, ledger: &self.batch, stop, tell }.run(executions, coming).await
+    }
+
+    async fn report(self, mut run: engine::Outcome, unexecuted: usize, stop: &Stop) -> Outcome {
+        // A run that was stopped is continued by the same patterns, like one that was killed.
+        if self.has_retake
+            && stop.reasons().is_empty()
+            && let Err(error) = self.batch.keep_retake(None).await
+        {
+            // The run itself is over: the same patterns would only continue it.
+            tracing::warn!(
+                code = NoticeCode::RetakeNotEnded.code(),
+                "can't record the end of the retake: {}",
+                with_causes(&error)
+            );
+        }
+        // The batch stays locked until its reports are written.
+        let reported = self.reporter.write().await;
+        let collected = elsewhere::report(self.session, self.others).await;
+        drop(self.batch);
+        // A signal may have come while the last report was written.
+        run.stopped = stop.reasons();
+        Outcome { run, unexecuted, collected, reported }
+    }
+}
+
+/// Reassigns the tasks of all batches if their account is the same, and claims those that no other runner polls.
+async fn claim_tasks(
+    connection: &Connection,
+    batch: &LockedBatch,
+    others: &[Elsewhere],
+    plan: &mut Plan,
+) -> Result<(), Refusal> {
+    if connection.is_same_account() {
+        batch.reassign(connection.account()).await?;
+        elsewhere::adopt(others, connection.account()).await?;
+        plan.adopt(connection.account());
+    }
+    elsewhere::mark(others)?;
+    skip_assigned(batch, plan).await?;
+    Ok(())
+}
+
+/// Waits no longer for a ledger that can't be reached once you end the run. Never returns.
+async fn hurry(stop: &Stop, batch: &LockedBatch) -> Infallible {
+    stop.leaving().await;
+    if let Some(sharing) = batch.sharing() {
+        sharing.hurry();
+    }
+    std::future::pending().await
+}
+
+/// Records a retake by patterns before its first submission, so that the same patterns continue it after a kill. Returns whether there is one.
+async fn begin_retake(session: &Session, batch: &LockedBatch, plan: &Plan, history: &History) -> Result<bool, Refusal> {
+    let retakes = &session.options.redo.retake;
+    if history.retake().is_some_and(|begun| retakes.continues(begun)) {
+        return Ok(true);
+    }
+    let Some(begun) = retakes.begin(plan.newest) else { return Ok(false) };
+    batch.keep_retake(Some(begun)).await?;
+    Ok(true)
+}

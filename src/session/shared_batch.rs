@@ -1,0 +1,259 @@
+//! The work that a run finds in a batch that it shares with other runners.
+//!
+//! A run polls and downloads what an expired runner left. It ends when no other runner has work left, so every run ends with the same report of the
+//! whole batch. In the end, it submits the jobs that another runner claimed and released again, and no job that was not due when it began.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use super::connection::Connection;
+use super::planning::plan_against;
+use super::refusal::Refusal;
+use super::start::Session;
+use crate::domain::{Account, Attempt, AttemptId, AttemptState, Digest, History, JobId, with_causes};
+use crate::engine::{Feed, RunEvent, Stop, StopReason};
+use crate::ledger::{Joining, LockedBatch, OtherRunners, Sharing};
+use crate::plan::{Action, Plan, Planned};
+
+/// The longest wait before the next look at the other runners, as a multiple of the shortest.
+const MOST_RARELY: u32 = 10;
+
+/// The plan that all runners of a batch must agree on: every job of the manifest, with its request and its price.
+pub(super) fn joining(session: &Session, connection: &Connection) -> Joining {
+    let mut jobs = String::new();
+    for job in &session.manifest.jobs {
+        let request = job.request.fingerprint().as_str();
+        jobs.push_str(&format!("{} {} {}\n", job.id, &request[..request.len().min(16)], job.price));
+    }
+    let concurrency = i32::try_from(session.options.settings.concurrency).unwrap_or(i32::MAX);
+    let (account, is_same_account) = (connection.account().clone(), connection.is_same_account());
+    Joining { digest: Digest::of(&jobs), jobs, concurrency, account, is_same_account }
+}
+
+/// Claims the tasks and videos of a plan that are assigned to no live runner, and leaves the other tasks out of the plan. Returns the claimed
+/// attempts.
+pub(super) async fn skip_assigned(batch: &LockedBatch, plan: &mut Plan) -> Result<HashSet<AttemptId>, Refusal> {
+    let Some(sharing) = batch.sharing() else { return Ok(claimable(plan).collect()) };
+    let own = sharing.take_over(claimable(plan).collect()).await?;
+    plan.resume.retain(|attempt| own.contains(&attempt.id));
+    plan.collect.retain(|attempt| own.contains(&attempt.id));
+    Ok(own)
+}
+
+/// The tasks of a plan, and the videos that were never downloaded.
+fn claimable(plan: &Plan) -> impl Iterator<Item = AttemptId> {
+    let missing = plan.downloads.iter().flat_map(|downloads| &downloads.missing);
+    let new = missing.filter(|download| download.known.is_none()).map(|download| download.attempt);
+    plan.outstanding().map(|attempt| attempt.id).chain(new)
+}
+
+/// A shared batch as a source of work.
+pub(super) struct SharedBatch<'s> {
+    pub(super) session: &'s Session,
+    pub(super) batch: &'s LockedBatch,
+    pub(super) sharing: &'s Sharing,
+    pub(super) account: &'s Account,
+    /// The plan that the run began with.
+    pub(super) plan: &'s Plan,
+    pub(super) stop: &'s Stop,
+    pub(super) tell: &'s (dyn Fn(RunEvent) + Sync),
+}
+
+/// What other runners have, and what was claimed of it.
+struct Found {
+    others: OtherRunners,
+    /// The claimed tasks and videos.
+    claimed: Option<Plan>,
+    /// Orphans that can't be claimed, for example tasks of another account.
+    left: HashSet<AttemptId>,
+}
+
+impl SharedBatch<'_> {
+    /// Feeds the engine until no runner of the batch has work left, or the run stops. If the ledger can't be read after the run's own work is
+    /// done, the run ends.
+    pub(super) async fn feed(&self, feed: &Feed) {
+        if let Err(refusal) = self.feed_until_done(feed).await {
+            let reason = StopReason::LedgerFailed;
+            self.stop.because(reason);
+            (self.tell)(RunEvent::Stopping { reason, message: with_causes(&refusal) });
+        }
+    }
+
+    async fn feed_until_done(&self, feed: &Feed) -> Result<(), Refusal> {
+        let (mut wait, mut seen, mut left) = (Wait::new(self.sharing), Seen::default(), HashSet::new());
+        while !self.stop.is_stopping() {
+            let is_idle = feed.is_idle();
+            match self.look().await {
+                Ok(Found { claimed: Some(plan), .. }) => {
+                    feed.add(plan.into()).await;
+                    continue;
+                }
+                Ok(Found { others, left: now, .. }) if is_idle => {
+                    let is_left = now.is_subset(&left);
+                    left.extend(now);
+                    if others.assigned == 0 && is_left {
+                        let Some(rest) = self.rest(&mut seen).await? else { return Ok(()) };
+                        if rest.totals().submit > 0 {
+                            feed.add(rest.into()).await;
+                        }
+                        continue;
+                    }
+                    if wait.is_news(others.assigned) {
+                        (self.tell)(RunEvent::WaitingForRunners { open: others.assigned, alive: others.alive });
+                    }
+                }
+                // While the run has work of its own, the next look may succeed.
+                Err(refusal) if is_idle => return Err(refusal),
+                _ => {}
+            }
+            self.stop.unless_stopping(wait.before_next_look(feed, is_idle)).await;
+        }
+        Ok(())
+    }
+
+    /// Claims what other runners left.
+    async fn look(&self) -> Result<Found, Refusal> {
+        let others = self.sharing.others(self.session.options.downloads).await?;
+        if others.orphans == 0 {
+            return Ok(Found { others, claimed: None, left: HashSet::new() });
+        }
+        let mut plan = self.orphans().await?;
+        let left = claimable(&plan).collect();
+        let own = skip_assigned(self.batch, &mut plan).await?;
+        if let Some(downloads) = &mut plan.downloads {
+            downloads.missing.retain(|download| own.contains(&download.attempt));
+        }
+        Ok(Found { others, claimed: (!own.is_empty()).then_some(plan), left })
+    }
+
+    /// The tasks of the batch that this account can poll, and the videos of its tasks that were never downloaded. Nothing to submit.
+    async fn orphans(&self) -> Result<Plan, Refusal> {
+        let history = self.session.history().await?;
+        let mut plan = plan_against(self.session, &history).await?;
+        if let Some(downloads) = &mut plan.downloads {
+            downloads.missing.retain(|download| download.known.is_none() && download.account == *self.account);
+        }
+        plan.jobs.retain(|planned| !planned.action.buys());
+        plan.retries = 0;
+        plan.resume.retain(|attempt| attempt.account == *self.account);
+        plan.collect.retain(|attempt| attempt.account == *self.account);
+        Ok(plan)
+    }
+
+    /// The jobs of the plan that are still due, or in doubt for now; nothing if there is no news of any.
+    async fn rest(&self, seen: &mut Seen) -> Result<Option<Plan>, Refusal> {
+        let history = self.session.history().await?;
+        let mut rest = left_of(self.session, self.plan, &history).await?;
+        rest.jobs.retain(|planned| seen.is_news(&planned.job.id, &history));
+        Ok((!rest.jobs.is_empty()).then_some(rest))
+    }
+}
+
+/// The wait before the next look at the other runners, which grows while nothing changes.
+struct Wait {
+    shortest: Duration,
+    next: Duration,
+    assigned: Option<u32>,
+}
+
+impl Wait {
+    fn new(sharing: &Sharing) -> Self {
+        let shortest = sharing.look_again();
+        Self { shortest, next: shortest, assigned: None }
+    }
+
+    /// Returns whether the number of tasks of other runners changed, and begins anew with the shortest wait if it did.
+    fn is_news(&mut self, assigned: u32) -> bool {
+        let is_news = self.assigned.replace(assigned) != Some(assigned);
+        if is_news {
+            self.next = self.shortest;
+        }
+        is_news
+    }
+
+    /// Waits, but no longer than the run has work of its own.
+    async fn before_next_look(&mut self, feed: &Feed, is_idle: bool) {
+        let longest = self.shortest * MOST_RARELY;
+        if !is_idle {
+            tokio::select! {
+                () = feed.idle() => {}
+                () = tokio::time::sleep(longest) => {}
+            }
+            return;
+        }
+        tokio::time::sleep(self.next).await;
+        self.next = (self.next * 2).min(longest);
+    }
+}
+
+/// The newest attempt of each job when it was last fed. A job that could not be submitted then is left for the next run, unless another runner
+/// has claimed and released it since.
+#[derive(Default)]
+struct Seen(HashMap<JobId, Option<AttemptId>>);
+
+impl Seen {
+    /// Returns whether a job is seen for the first time with its newest attempt.
+    fn is_news(&mut self, job: &JobId, history: &History) -> bool {
+        let newest = history.of(job).map(|attempt| attempt.id).max();
+        self.0.insert(job.clone(), newest) != Some(newest)
+    }
+}
+
+/// The jobs of a plan that are still due: no newer attempt may have bought them, and the service rejected none. Among them are jobs that another
+/// runner is about to submit, and may release; until then they are in doubt.
+async fn left_of(session: &Session, plan: &Plan, history: &History) -> Result<Plan, Refusal> {
+    let due: HashMap<&JobId, &Planned> =
+        plan.jobs.iter().filter(|it| it.action.buys()).map(|it| (&it.job.id, it)).collect();
+    let mut left = without_videos(plan_against(session, history).await?);
+    let is_new = |attempt: &Attempt| plan.newest.is_none_or(|newest| attempt.id > newest);
+    let is_open = |attempt: &Attempt| matches!(attempt.state, AttemptState::Void | AttemptState::Intended);
+    let was_tried = |job: &JobId| history.of(job).any(|attempt| is_new(attempt) && !is_open(attempt));
+    let may_be_bought = |planned: &Planned| planned.action.buys() || planned.action == Action::InDoubt;
+    left.jobs.retain(|it| may_be_bought(it) && due.contains_key(&it.job.id) && !was_tried(&it.job.id));
+    for planned in &mut left.jobs {
+        // Consent covers the purchases of other batches that the run began with, and no later ones.
+        planned.paid_elsewhere = due[&planned.job.id].paid_elsewhere;
+    }
+    (left.resume, left.collect) = (Vec::new(), Vec::new());
+    Ok(left)
+}
+
+/// The videos that were missing when the run began are fetched already, or were not to be had.
+fn without_videos(mut plan: Plan) -> Plan {
+    if let Some(downloads) = &mut plan.downloads {
+        downloads.missing.clear();
+    }
+    plan
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::Catalog;
+    use crate::domain::{Account, BatchKey};
+    use crate::ledger::Intent;
+    use crate::manifest;
+    use crate::session::{Home, Options};
+
+    /// Consent doesn't cover purchases of other batches since the plan.
+    #[tokio::test]
+    async fn rest_of_a_plan_keeps_the_purchases_that_consent_covers() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let path = folder.path().join("m.yaml");
+        std::fs::write(&path, "version: 1\njobs: [{ id: a, model: alpha-2, prompt: x }]\n").expect("a manifest");
+        let manifest = manifest::load(&manifest::Options::of(&path), Catalog::embedded()).sound().expect("sound");
+        let home = Home::of(&path);
+        let ledger = home.ledger().expect("a ledger");
+        let options = Options::of(home, &manifest.key).expect("a directory");
+        let session = Session::new(manifest, ledger, options);
+        let plan = session.plan().await.expect("a plan");
+        assert_eq!(plan.jobs[0].paid_elsewhere, Some(0));
+        let other = BatchKey { name: "other".into(), batch: String::new() };
+        let account = Account { service: "https://api.example".into(), key: "k".into() };
+        let batch = session.ledger().lock(&other).await.expect("a batch");
+        batch.intend(Intent::new(&plan.jobs[0].job, account)).await.expect("a purchase");
+        let history = session.history().await.expect("a history");
+        let left = left_of(&session, &plan, &history).await.expect("a plan");
+        assert_eq!(left.jobs[0].paid_elsewhere, Some(0), "the ledger has one by now, and refuses it");
+    }
+}
