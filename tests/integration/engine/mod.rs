@@ -1,6 +1,7 @@
 //! Runs on a paused clock: hours pass in milliseconds, and every moment is exact.
 
 mod cadence;
+mod feed;
 mod fetching;
 mod money;
 mod outages;

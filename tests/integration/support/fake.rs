@@ -10,7 +10,7 @@ use shotlist::domain::{
     TaskId,
 };
 use shotlist::download::Downloads;
-use shotlist::engine::{Engine, Outcome, RunEvent, Settings, Stop};
+use shotlist::engine::{Engine, Feed, Outcome, RunEvent, Settings, Stop};
 use shotlist::ledger::{Intent, Ledger, LockedBatch, MemoryLedger};
 use shotlist::plan::{Plan, PlanInput, Retakes};
 use shotlist::service::{Echo, PollAnswer, Status, Submission, TaskReport, VideoService};
@@ -259,7 +259,7 @@ pub async fn run(
     stop: &Stop,
     plan: &Plan,
 ) -> (Outcome, Vec<RunEvent>) {
-    run_fetching(service, ledger, settings, stop, plan, None).await
+    run_fed(service, ledger, settings, stop, plan, None, async |_| {}).await
 }
 
 /// The same with something that fetches videos.
@@ -270,6 +270,19 @@ pub async fn run_fetching(
     stop: &Stop,
     plan: &Plan,
     downloads: Option<&dyn Downloads>,
+) -> (Outcome, Vec<RunEvent>) {
+    run_fed(service, ledger, settings, stop, plan, downloads, async |_| {}).await
+}
+
+/// The same with a source that adds work while it runs.
+pub async fn run_fed(
+    service: &FakeService,
+    ledger: &BatchInMemory,
+    settings: &Settings,
+    stop: &Stop,
+    plan: &Plan,
+    downloads: Option<&dyn Downloads>,
+    source: impl AsyncFnOnce(&Feed),
 ) -> (Outcome, Vec<RunEvent>) {
     let events = Mutex::new(Vec::new());
     let tell = |event: RunEvent| events.lock().expect("no panic").push(event);
@@ -286,6 +299,6 @@ pub async fn run_fetching(
         assets: None,
         tell: &tell,
     };
-    let outcome = engine.run(plan.clone().into(), async |_| {}).await;
+    let outcome = engine.run(plan.clone().into(), source).await;
     (outcome, events.into_inner().expect("no panic"))
 }
