@@ -5,7 +5,7 @@ use std::path::Path;
 
 use shotlist::catalog::Catalog;
 use shotlist::manifest;
-use shotlist::session::{Connection, ConnectionOptions, Consent, Home, Options, Session, Stop};
+use shotlist::session::{Connection, ConnectionOptions, Consent, DefaultPaths, Options, Session, Stop};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -17,11 +17,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
 #[expect(clippy::print_stdout, reason = "an example shows what it does")]
 pub(crate) async fn make(path: &Path) -> Result<(), Box<dyn Error>> {
     let manifest = manifest::load(&manifest::Options::of(path), Catalog::embedded()).sound()?;
-    let home = Home::of_rehearsals(path); // `Home::of` for real money
+    let home = DefaultPaths::of_sandbox(path); // `DefaultPaths::of` for real money
     let (ledger, options) = (home.ledger()?, Options::of(home, &manifest.key)?);
     let session = Session::new(manifest, ledger, options);
 
-    let held = session.hold().await?;
+    let held = session.lock().await?;
     let connection = Connection::to_simulator(ConnectionOptions::default()).await?; // `Connection::to` for a real service
     let ready = held.ready(Some(connection))?;
     println!("{} to submit for ${}", ready.plan().totals().submit, ready.plan().totals().cost);

@@ -39,8 +39,8 @@ fuzz_target!(|bytes: &[u8]| {
     let attempt = runtime.block_on(held.intend(INTENT.clone())).expect("an intent");
     let (event, expected) = match submission(&answer, false, jiff::Timestamp::UNIX_EPOCH) {
         Submission::Accepted(task, _) => (Event::Accepted(task), AttemptState::Queued),
-        Submission::Rejected(error) | Submission::Unpaid(error) | Submission::Astray(error) => (Event::Refused(error), AttemptState::Rejected),
-        Submission::Unknown(error) | Submission::Page(error) => (Event::Doubted(error), AttemptState::InDoubt),
+        Submission::Rejected(error) | Submission::Unpaid(error) | Submission::WrongEndpoint(error) => (Event::Refused(error), AttemptState::Rejected),
+        Submission::InDoubt(error) | Submission::Page(error) => (Event::Doubted(error), AttemptState::InDoubt),
         Submission::ServerError(..) => (Event::ServerError, AttemptState::Void),
         Submission::NotSent(_) | Submission::Wait(..) | Submission::Untrusted(_) | Submission::Moved(_) | Submission::KeyRefused(_) => (Event::Withdrawn, AttemptState::Void),
     };

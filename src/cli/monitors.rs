@@ -104,7 +104,7 @@ impl<'t> Monitors<'t> {
         if self.metrics.is_some()
             && let (Ok(freeze), Ok(seen)) = (ledger.frozen().await, ledger.runners().await)
         {
-            let expired = seen.iter().filter(|runner| runner.is_dead).count();
+            let expired = seen.iter().filter(|runner| runner.is_expired).count();
             let runners = ledger.is_shared().then(|| (seen.len() - expired, expired));
             self.ledger.get_or_init(|| LedgerState { is_frozen: freeze.is_some(), runners });
         }
@@ -146,7 +146,7 @@ impl<'t> Monitors<'t> {
             totals: report.map(|report| &report.totals),
             ledger: self.ledger.get().copied(),
         };
-        let told = ui::Told {
+        let told = ui::RunSummary {
             key,
             exit_code: exit.code(),
             meaning: exit.meaning(),

@@ -7,7 +7,7 @@ use super::failure::Failure;
 use crate::domain::{BatchKey, RefusalCode};
 use crate::ledger::{Ledger, LedgerAddress};
 use crate::manifest::is_stream;
-use crate::session::{Home, Options};
+use crate::session::{DefaultPaths, Options};
 use crate::ui::Again;
 
 /// The ledger.
@@ -85,8 +85,8 @@ pub(super) fn existing_ledger(
     Err(failure.with_help("name a manifest, or the ledger with `--ledger`; it is in `.shotlist` beside the manifest"))
 }
 
-fn home_of(manifest: &Path, sandbox: bool) -> Home {
-    if sandbox { Home::of_rehearsals(manifest) } else { Home::of(manifest) }
+fn home_of(manifest: &Path, sandbox: bool) -> DefaultPaths {
+    if sandbox { DefaultPaths::of_sandbox(manifest) } else { DefaultPaths::of(manifest) }
 }
 
 /// The folder for reports and videos.

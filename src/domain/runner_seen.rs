@@ -16,7 +16,7 @@ pub struct RunnerSeen {
     /// Time since its last heartbeat.
     pub silent_for: Duration,
     /// True if its lease expired.
-    pub is_dead: bool,
+    pub is_expired: bool,
     /// The batches that it runs.
     pub batches: Vec<BatchKey>,
     /// Its unfinished attempts by state.

@@ -74,12 +74,12 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
     }
 
     async fn fetch(&self, wanted: &DownloadPlan, download: &Download, permits: &Semaphore) -> bool {
-        (self.gateway.tell)(RunEvent::ToFetch { job: download.job.clone() });
+        (self.gateway.emit)(RunEvent::ToFetch { job: download.job.clone() });
         match self.fetch_in_turn(wanted, download, permits).await {
             // If the run is being left, the next one fetches it.
             Ok(()) | Err(Unfetched::Left) => true,
             Err(Unfetched::Missed { message, is_local }) => {
-                (self.gateway.tell)(RunEvent::NotFetched { job: download.job.clone(), message: message.clone() });
+                (self.gateway.emit)(RunEvent::NotFetched { job: download.job.clone(), message: message.clone() });
                 if is_local {
                     // More would be paid for that there is no room for.
                     self.gateway.stop_because(StopReason::FilesFailed, message);
@@ -265,7 +265,7 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
     fn tell_fetched(&self, download: &Download, file: VideoFile) {
         let Download { job, attempt, task, destination, .. } = download;
         let (job, task, folder) = (job.clone(), task.clone(), destination.folder.clone());
-        (self.gateway.tell)(RunEvent::Fetched(Box::new(FetchedVideo { job, attempt: *attempt, task, folder, file })));
+        (self.gateway.emit)(RunEvent::Fetched(Box::new(FetchedVideo { job, attempt: *attempt, task, folder, file })));
     }
 }
 

@@ -23,20 +23,20 @@ pub(super) struct Gateway<'e, S> {
     /// What the service makes otherwise than it was asked to.
     pub echoes: Echoes,
     /// Where events go.
-    pub tell: &'e (dyn Fn(RunEvent) + Sync),
+    pub emit: &'e (dyn Fn(RunEvent) + Sync),
 }
 
 impl<S> Gateway<'_, S> {
     /// A request got no answer that is of use.
     pub(super) fn failed_to_answer(&self, message: String) {
         self.connectivity.failed();
-        (self.tell)(RunEvent::RequestFailed { message });
+        (self.emit)(RunEvent::RequestFailed { message });
     }
 
     /// A request got an answer.
     pub(super) fn was_reached(&self) {
         if let Some(after) = self.connectivity.was_reached() {
-            (self.tell)(RunEvent::ServiceRecovered { after });
+            (self.emit)(RunEvent::ServiceRecovered { after });
         }
     }
 
@@ -45,21 +45,21 @@ impl<S> Gateway<'_, S> {
         let wait = self.rate_limit.slow_down();
         let rate =
             self.rate_limit.per_second().map_or_else(String::new, |rate| format!("; now about {rate:.0} requests/s"));
-        (self.tell)(RunEvent::Waiting { wait, message: format!("{message}; sending fewer requests{rate}") });
+        (self.emit)(RunEvent::Waiting { wait, message: format!("{message}; sending fewer requests{rate}") });
         wait
     }
 
     /// The service said what it makes of a request.
     pub(super) fn compare(&self, request: &str, echo: &Echo) {
         if let Some(message) = self.echoes.news(request, echo) {
-            (self.tell)(RunEvent::Warned { code: NoticeCode::EchoDiffers, message });
+            (self.emit)(RunEvent::Warned { code: NoticeCode::EchoDiffers, message });
         }
     }
 
     /// Submits no more, and says so once for each reason.
     pub(super) fn stop_because(&self, reason: StopReason, message: String) {
         if self.stop.because(reason) {
-            (self.tell)(RunEvent::Stopping { reason, message });
+            (self.emit)(RunEvent::Stopping { reason, message });
         }
     }
 }

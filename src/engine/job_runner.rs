@@ -174,7 +174,7 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
         if let Err(error) = self.ledger.note_unsent(&job.id, &reason).await {
             self.gateway.stop_because(StopReason::LedgerFailed, with_causes(&error));
         }
-        (self.gateway.tell)(RunEvent::NotSent { job: job.id.clone(), reason });
+        (self.gateway.emit)(RunEvent::NotSent { job: job.id.clone(), reason });
         None
     }
 
@@ -245,7 +245,7 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
                 }
                 Some(TaskUpdate::Named(names)) => {
                     task.clone_from(&names);
-                    (self.gateway.tell)(RunEvent::TaskAlias { job: job.clone(), task: names });
+                    (self.gateway.emit)(RunEvent::TaskAlias { job: job.clone(), task: names });
                     continue;
                 }
                 Some(last) => return last,
@@ -256,7 +256,7 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
             if !std::mem::replace(&mut started, true) {
                 Box::pin(self.write(attempt, Event::Started { percent })).await;
             }
-            (self.gateway.tell)(RunEvent::Progressed { job: job.clone(), percent });
+            (self.gateway.emit)(RunEvent::Progressed { job: job.clone(), percent });
         }
     }
 
@@ -273,14 +273,14 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
                     _ => RunEvent::Completed { job },
                 };
                 self.write(attempt, event).await;
-                (self.gateway.tell)(told);
+                (self.gateway.emit)(told);
             }
             TaskUpdate::Left { why, polls, said, is_endless } => {
                 self.write(attempt, Event::Left { polls }).await;
                 if why == LeaveReason::Deadline {
                     self.tally.past_deadline.fetch_add(1, Ordering::Relaxed);
                 }
-                (self.gateway.tell)(RunEvent::TaskLeft { job, why, said, is_endless });
+                (self.gateway.emit)(RunEvent::TaskLeft { job, why, said, is_endless });
             }
         }
     }

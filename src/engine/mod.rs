@@ -11,7 +11,7 @@
 //!
 //! # What holds it back
 //!
-//! [`first_look`] asks the service once before the first submission. [`known`] is what the plan knew, for the ledger to compare. [`spend_guard`] reserves a price before its submission, so that concurrency can't overshoot. [`trust`] bounds what one bad
+//! [`first_look`] asks the service once before the first submission. [`known`] is what the plan knew, for the ledger to compare. [`spend_guard`] reserves a price before its submission, so that concurrency can't overshoot. [`slow_start`] bounds what one bad
 //! moment can put in doubt, and stops when doubts come in a row. [`slots`] bounds what is outstanding, and learns how much of it the
 //! service takes. [`rate_limit`] holds a wait that the service asked for, for everybody, and the [`learned_rate`] that it takes;
 //! [`in_flight`] bounds the polls under way; [`connectivity`] knows whether there is an answer at all. [`echo`] notices a service that makes
@@ -41,10 +41,10 @@ mod record_task;
 mod run;
 mod settings;
 mod slots;
+mod slow_start;
 mod spend_guard;
 mod stop;
 mod submit;
-mod trust;
 mod watch;
 mod watched;
 

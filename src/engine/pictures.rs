@@ -53,6 +53,12 @@ impl<'r, S> Pictures<'r, S> {
         Ok(Arc::new(Job { request: job.request.with_picture_at(&job.spec, address), ..(**job).clone() }))
     }
 
+    /// Lets pictures be tried once more that have no address, for the jobs of another plan.
+    pub(super) fn forget_failures(&self) {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.retain(|_, answer| !matches!(answer.get(), Some(Err(_))));
+    }
+
     async fn ask(&self, picture: &Picture) -> Answer {
         let Some(command) = self.command else { return Err("`--asset-command` is not set".to_owned()) };
         // It is never closed.

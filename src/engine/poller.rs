@@ -197,7 +197,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
             }
             Next::End(ending) => {
                 self.endless.has_ended |= !matches!(ending, Ending::Left(_));
-                entry.watch.tell(self.reactions.last_word(ending, &entry.watched));
+                entry.watch.send(self.reactions.last_word(ending, &entry.watched));
                 drop(entry.watch.slot);
                 None
             }
@@ -255,7 +255,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
             {
                 self.gateway.stop_because(StopReason::TooManyFailures, message);
             }
-            entry.watch.tell(entry.watched.left(why));
+            entry.watch.send(entry.watched.left(why));
         }
     }
 }

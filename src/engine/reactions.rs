@@ -42,11 +42,11 @@ impl<'e, S: VideoService> Reactions<'e, S> {
                 Note::Transient(message) => self.gateway.failed_to_answer(message),
                 Note::KeyRefused(message) => self.gateway.stop_because(StopReason::KeyRefused, message),
                 Note::Denied(message) => {
-                    (self.gateway.tell)(RunEvent::Warned { code: NoticeCode::TaskDenied, message });
+                    (self.gateway.emit)(RunEvent::Warned { code: NoticeCode::TaskDenied, message });
                 }
                 Note::UnknownWord(status) => {
                     if self.unknown.insert(status.clone()) {
-                        (self.gateway.tell)(RunEvent::UnknownStatus { status });
+                        (self.gateway.emit)(RunEvent::UnknownStatus { status });
                     }
                 }
                 Note::Ended(from, to) => {
@@ -54,9 +54,9 @@ impl<'e, S: VideoService> Reactions<'e, S> {
                         sooner = Some(watch.class.clone());
                     }
                 }
-                Note::Progress(percent) => watch.tell(TaskUpdate::Progress(percent)),
-                Note::Made(echo) => watch.tell(TaskUpdate::Made(echo)),
-                Note::Named(names) => watch.tell(TaskUpdate::Named(names)),
+                Note::Progress(percent) => watch.send(TaskUpdate::Progress(percent)),
+                Note::Made(echo) => watch.send(TaskUpdate::Made(echo)),
+                Note::Named(names) => watch.send(TaskUpdate::Named(names)),
             }
         }
         sooner
@@ -70,7 +70,7 @@ impl<'e, S: VideoService> Reactions<'e, S> {
             Pause::Asked(wait, message) => {
                 let wait = self.cadence.at_least_the_floor(wait);
                 self.gateway.rate_limit.pause(wait);
-                (self.gateway.tell)(RunEvent::Waiting { wait, message });
+                (self.gateway.emit)(RunEvent::Waiting { wait, message });
                 wait
             }
             Pause::TooFast(message) => self.cadence.at_least_the_floor(self.gateway.slow_down(&message)),

@@ -7,8 +7,8 @@ use std::time::Duration;
 use futures::poll;
 
 use super::event::RunEvent;
+use super::slow_start::Permit;
 use super::submit::Submitter;
-use super::trust::Permit;
 use crate::domain::{AttemptId, Job, TaskNames};
 use crate::ledger::LedgerError;
 use crate::service::VideoService;
@@ -34,7 +34,7 @@ impl<S: VideoService> Submitter<'_, S> {
         let polled = poll!(writing.as_mut());
         drop(permit);
         let rescue = || {
-            (self.gateway.tell)(RunEvent::TaskNotRecorded {
+            (self.gateway.emit)(RunEvent::TaskNotRecorded {
                 job: job.id.clone(),
                 task: task.clone(),
                 price: job.price,

@@ -21,10 +21,10 @@ use super::poller::Poller;
 use super::rate_limit::RateLimit;
 use super::settings::Settings;
 use super::slots::Slots;
+use super::slow_start::SlowStart;
 use super::spend_guard::SpendGuard;
 use super::stop::{Stop, StopReason};
 use super::submit::Submitter;
-use super::trust::Trust;
 use crate::domain::Account;
 use crate::download::Downloads;
 use crate::hooks::AssetCommand;
@@ -58,7 +58,7 @@ pub struct Engine<'e, S> {
     /// Gives local pictures an address.
     pub assets: Option<&'e AssetCommand>,
     /// Where events go.
-    pub tell: &'e (dyn Fn(RunEvent) + Sync),
+    pub emit: &'e (dyn Fn(RunEvent) + Sync),
 }
 
 impl<S: VideoService> Engine<'_, S> {
@@ -71,13 +71,13 @@ impl<S: VideoService> Engine<'_, S> {
             connectivity: Connectivity::default(),
             echoes: Echoes::default(),
             stop: self.stop,
-            tell: self.tell,
+            emit: self.emit,
         };
         let (slots, tally) = (Slots::new(self.settings.concurrency, self.settings.speed), Tally::default());
         let submitter = Submitter {
             gateway: &gateway,
             slots: &slots,
-            trust: Trust::new(self.settings.concurrency, self.settings.max_doubts),
+            slow_start: SlowStart::new(self.settings.concurrency, self.settings.max_doubts),
             account: self.account,
             limits: self.limits,
             run_limit: self.run_limit,
@@ -87,14 +87,14 @@ impl<S: VideoService> Engine<'_, S> {
             give_up_after: self.settings.deadline,
             first_look: FirstLook::default(),
         };
-        let (submitter, pictures) = (&submitter, Pictures::new(&gateway, self.assets, self.ledger));
+        let (submitter, pictures) = (&submitter, &Pictures::new(&gateway, self.assets, self.ledger));
         let (watch, watches) = mpsc::unbounded_channel();
         let poller = Poller::new(&gateway, self.ledger, self.settings);
         let runner = JobRunner {
             gateway: &gateway,
             ledger: self.ledger,
             submitter,
-            pictures: &pictures,
+            pictures,
             slots: &slots,
             fetcher: self.downloads.map(|downloads| Fetcher::new(&gateway, self.ledger, self.account, downloads)),
             watch,
@@ -107,7 +107,11 @@ impl<S: VideoService> Engine<'_, S> {
             source(&feed).await;
         };
         let jobs = async move {
-            let work = assignments.map(|assignment| Box::pin(self.work_of(assignment, submitter)));
+            let work = assignments.map(|assignment| {
+                submitter.slots.end_pause();
+                pictures.forget_failures();
+                Box::pin(self.work_of(assignment, submitter))
+            });
             work.flatten_unordered(None).for_each_concurrent(None, |work| runner.run(work)).await;
         };
         let work = Box::pin(async { futures::join!(source, jobs, poller.run(watches)) });
@@ -129,7 +133,7 @@ impl<S: VideoService> Engine<'_, S> {
         let plan = Arc::clone(&assignment.plan);
         submitter.spend_guard.expect(&plan);
         let totals = plan.totals();
-        (self.tell)(RunEvent::Started {
+        (self.emit)(RunEvent::Started {
             submit: totals.submit,
             resume: plan.outstanding().count(),
             planned: totals.cost,
@@ -166,7 +170,7 @@ impl<S: VideoService> Engine<'_, S> {
             return Some(None);
         }
         let slot = self.stop.unless_stopping(submitter.slots.take()).await?;
-        let permit = self.stop.unless_stopping(submitter.trust.turn()).await?;
+        let permit = self.stop.unless_stopping(submitter.slow_start.turn()).await?;
         let known = Known { newest: *newest, paid_elsewhere: planned.paid_elsewhere };
         let task = Task::Submit(slot, Arc::clone(&planned.job), known, permit);
         Some(Some(Work { assignment, task }))

@@ -122,6 +122,11 @@ impl Slots {
         if state.tasks > 0 { Duration::ZERO } else { state.moved_at.elapsed() }
     }
 
+    /// New work ends a pause in which there was nothing to submit.
+    pub(super) fn end_pause(&self) {
+        self.lock().moved_at = Instant::now();
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -5,7 +5,7 @@
 //! of its own, and none is open while the submission waits: a process that dies while the service is busy leaves no
 //! doubt behind. Before each request the run is asked once more whether it is to stop.
 //!
-//! Few submissions are open at once, and fewer after a doubt ([`trust`](super::trust)).
+//! Few submissions are open at once, and fewer after a doubt ([`slow_start`](super::slow_start)).
 //!
 //! A service that is full is asked again when it may have a place ([`slots`](super::slots)). One that can't be reached
 //! ends the run only if it never answered; if it did, the network is down, and the run goes on when it returns.
@@ -17,9 +17,9 @@ use super::first_look::FirstLook;
 use super::gateway::Gateway;
 use super::known::Known;
 use super::slots::{Slot, Slots, Turn};
+use super::slow_start::{Permit, SlowStart};
 use super::spend_guard::SpendGuard;
 use super::stop::StopReason;
-use super::trust::{Permit, Trust};
 use crate::domain::{Account, AttemptId, Job, JobId, NoticeCode, SendBy, ServiceError, TaskNames, with_causes};
 use crate::ledger::{Approval, Event, Intent, LedgerError, LockedBatch, RunLimit, SpendLimit};
 use crate::service::{Submission, VideoService};
@@ -41,7 +41,7 @@ pub(super) struct Submitter<'e, S> {
     /// The places at the service.
     pub slots: &'e Slots,
     /// How many submissions may be open.
-    pub trust: Trust,
+    pub slow_start: SlowStart,
     /// Whose tasks they will be.
     pub account: &'e Account,
     /// Limits over all batches, which the ledger keeps.
@@ -83,7 +83,7 @@ impl<S: VideoService> Submitter<'_, S> {
         if self.gateway.stop.is_stopping() || !self.spend_guard.reserve_retry(job) {
             return Submitted::Nothing;
         }
-        (self.gateway.tell)(RunEvent::Retrying { job: job.id.clone(), price: job.price });
+        (self.gateway.emit)(RunEvent::Retrying { job: job.id.clone(), price: job.price });
         let known = Known { newest: Some(failed), paid_elsewhere: None };
         self.try_until_answered(job, known, slot, true).await
     }
@@ -146,7 +146,7 @@ impl<S: VideoService> Submitter<'_, S> {
                 turn.is_over();
                 self.write(attempt, Event::Withdrawn).await;
                 let message = "the ledger answered too late to submit a job; the run tries again".to_owned();
-                (self.gateway.tell)(RunEvent::Warned { code: NoticeCode::LedgerSlow, message });
+                (self.gateway.emit)(RunEvent::Warned { code: NoticeCode::LedgerSlow, message });
                 continue;
             }
             // Boxed: it is large, and every job that waits would otherwise keep room for it.
@@ -173,7 +173,7 @@ impl<S: VideoService> Submitter<'_, S> {
                     self.let_others_wait(wait).await;
                 }
                 answer => {
-                    if !matches!(answer, Submission::Unknown(_) | Submission::Page(_)) {
+                    if !matches!(answer, Submission::InDoubt(_) | Submission::Page(_)) {
                         self.gateway.was_reached();
                         self.gateway.rate_limit.was_taken();
                     }
@@ -214,7 +214,7 @@ impl<S: VideoService> Submitter<'_, S> {
         }
         self.gateway.rate_limit.pause_submissions(wait);
         turn.was_refused(wait);
-        (self.gateway.tell)(RunEvent::Waiting { wait, message });
+        (self.gateway.emit)(RunEvent::Waiting { wait, message });
     }
 
     /// What the service says of a wait is meant for all runners of the account.
@@ -233,7 +233,7 @@ impl<S: VideoService> Submitter<'_, S> {
         let ready = async {
             loop {
                 turn.ready().await;
-                let permit = self.trust.permit().await;
+                let permit = self.slow_start.permit().await;
                 // Last, so that what is sent keeps the gap.
                 self.gateway.rate_limit.turn().await;
                 // The service may have said that it is full while this one waited.
@@ -270,7 +270,7 @@ impl<S: VideoService> Submitter<'_, S> {
             LedgerError::Claimed(_) if self.ledger.sharing().is_some() => {}
             // Another run is at this job, or was; what it does is in the ledger.
             LedgerError::Claimed(_) | LedgerError::Approved(_) => {
-                (self.gateway.tell)(RunEvent::Warned { code: NoticeCode::JobClaimed, message: error.to_string() });
+                (self.gateway.emit)(RunEvent::Warned { code: NoticeCode::JobClaimed, message: error.to_string() });
             }
             error => self.gateway.stop_because(StopReason::of_intent(error), with_causes(error)),
         }
@@ -292,9 +292,9 @@ impl<S: VideoService> Submitter<'_, S> {
         match answer {
             Submission::Accepted(task, echo) => match self.write_task(job, attempt, &task, permit).await {
                 Ok(task) => {
-                    self.trust.was_taken();
+                    self.slow_start.record_accepted();
                     self.gateway.compare(job.request.body(), &echo);
-                    (self.gateway.tell)(RunEvent::Submitted { job: id, task: task.clone(), price: job.price });
+                    (self.gateway.emit)(RunEvent::Submitted { job: id, task: task.clone(), price: job.price });
                     Submitted::Task(attempt, task)
                 }
                 Err(taken @ LedgerError::TaskTaken { .. }) => {
@@ -320,32 +320,32 @@ impl<S: VideoService> Submitter<'_, S> {
                 self.write(attempt, Event::Withdrawn).await;
                 Submitted::Nothing
             }
-            Submission::Astray(error) if !self.trust.has_taken() => {
+            Submission::WrongEndpoint(error) if !self.slow_start.has_accepted() => {
                 self.gateway.stop_because(StopReason::Unreachable, error.message);
                 self.write(attempt, Event::Withdrawn).await;
                 Submitted::Nothing
             }
-            Submission::Rejected(error) | Submission::Astray(error) => {
-                let hopeless = self.trust.was_rejected().map(|rejected| {
+            Submission::Rejected(error) | Submission::WrongEndpoint(error) => {
+                let hopeless = self.slow_start.record_rejected().map(|rejected| {
                     let (service, said) = (&self.account.service, &error.message);
                     format!("{service} rejected the first {rejected} submissions; last error: {said}")
                 });
                 self.reject(id, attempt, error, hopeless).await
             }
             Submission::Unpaid(error) => {
-                let hopeless = self.trust.was_unpaid().map(|_| {
+                let hopeless = self.slow_start.record_unpaid().map(|_| {
                     let said = &error.message;
                     format!("{} reports insufficient funds: {said}", self.account.service)
                 });
                 self.reject(id, attempt, error, hopeless).await
             }
             Submission::Page(error) => {
-                if !self.trust.has_taken() {
+                if !self.slow_start.has_accepted() {
                     self.gateway.stop_because(StopReason::TooManyDoubts, error.message.clone());
                 }
                 self.doubt(job, attempt, error).await
             }
-            Submission::Unknown(error) => self.doubt(job, attempt, error).await,
+            Submission::InDoubt(error) => self.doubt(job, attempt, error).await,
             // Answered where they are met: no request follows them under this intent.
             Submission::NotSent(_) | Submission::Wait(..) | Submission::ServerError(..) => Submitted::Nothing,
         }
@@ -355,7 +355,7 @@ impl<S: VideoService> Submitter<'_, S> {
     async fn reject(&self, job: JobId, attempt: AttemptId, error: ServiceError, hopeless: Option<String>) -> Submitted {
         let message = error.message.clone();
         self.write(attempt, Event::Refused(error)).await;
-        (self.gateway.tell)(RunEvent::Rejected { job, message });
+        (self.gateway.emit)(RunEvent::Rejected { job, message });
         if let Some(message) = hopeless {
             self.gateway.stop_because(StopReason::TooManyFailures, message);
         }
@@ -364,9 +364,9 @@ impl<S: VideoService> Submitter<'_, S> {
 
     /// Nobody knows what came of it. Too many of these in a row end submitting.
     async fn doubt(&self, job: &Job, attempt: AttemptId, error: ServiceError) -> Submitted {
-        let (message, too_many) = (error.message.clone(), self.trust.was_doubted());
+        let (message, too_many) = (error.message.clone(), self.slow_start.record_in_doubt());
         self.write(attempt, Event::Doubted(error)).await;
-        (self.gateway.tell)(RunEvent::InDoubt { job: job.id.clone(), message, price: job.price });
+        (self.gateway.emit)(RunEvent::InDoubt { job: job.id.clone(), message, price: job.price });
         if let Some(doubts) = too_many {
             let doubts = if doubts == 1 { "1 job".to_owned() } else { format!("{doubts} jobs in a row") };
             let message = format!(

@@ -30,7 +30,7 @@ pub(super) struct Watch<'e> {
 
 impl Watch<'_> {
     /// Says something to its job; one that is gone needs no word.
-    pub(super) fn tell(&self, update: TaskUpdate) {
+    pub(super) fn send(&self, update: TaskUpdate) {
         drop(self.updates.unbounded_send(update));
     }
 }

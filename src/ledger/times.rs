@@ -7,17 +7,17 @@
 use std::time::Duration;
 
 /// The time that is allowed for the answer to a submission, and a little: nobody waits longer (interface §2.2 gives none).
-const UNANSWERED: Duration = Duration::from_secs(190);
+const RESPONSE: Duration = Duration::from_secs(190);
 
 /// The times of runners that share a ledger.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Times {
     /// Between two signs of life.
-    pub(super) beat: Duration,
+    pub(super) heartbeat: Duration,
     /// Without one for this long, a runner is declared dead.
-    pub(super) dead: Duration,
+    pub(super) lease: Duration,
     /// After its death, nobody can still wait for the answer to its submission.
-    pub(super) unanswered: Duration,
+    pub(super) response: Duration,
     /// After an acknowledged intent, the first byte leaves within this time or never.
     pub(super) send: Duration,
     /// How long one transaction may take before its connection counts as broken.
@@ -37,9 +37,9 @@ impl Times {
         let time_scale = time_scale();
         let after = |time: Duration| time.div_f64(time_scale);
         Self {
-            beat: after(Duration::from_secs(5)),
-            dead: after(Duration::from_mins(1)),
-            unanswered: after(UNANSWERED),
+            heartbeat: after(Duration::from_secs(5)),
+            lease: after(Duration::from_mins(1)),
+            response: after(RESPONSE),
             send: after(Duration::from_secs(10)),
             answer: after(Duration::from_mins(1)),
             lock: after(Duration::from_secs(30)),

@@ -7,7 +7,7 @@ use super::{HoldError, Unavailable};
 use crate::domain::{Attempt, BatchKey, Charge, Usd};
 
 /// Everything that a ledger knows. Attempts and jobs name their batch by its place in the list.
-pub(super) struct Books {
+pub(super) struct Dump {
     /// The reason that purchases are frozen in the copy, if they are.
     pub(super) frozen: Option<String>,
     /// Each with its unfinished retake, as JSON.
@@ -92,7 +92,7 @@ impl From<HoldError> for CopyError {
     }
 }
 
-impl Books {
+impl Dump {
     /// What it holds, in numbers.
     pub(super) fn contents(&self) -> Contents {
         let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);

@@ -66,7 +66,7 @@ impl<'r> From<&'r RunnerSeen> for RunnerView<'r> {
             runner: &seen.name,
             started_at: seen.since,
             heartbeat_age_s: seen.silent_for.as_secs(),
-            expired: seen.is_dead,
+            expired: seen.is_expired,
             batches: seen.batches.iter().map(ToString::to_string).collect(),
             attempts: seen.open.iter().map(|(state, count)| (state.name(), *count)).collect(),
         }

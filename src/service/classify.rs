@@ -52,10 +52,10 @@ pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp)
         200..=299 => match report(answer) {
             Some(report) => match report.names {
                 Some(names) => Submission::Accepted(names, *report.echo),
-                None => Submission::Unknown(describe(answer, "the response has no task ID")),
+                None => Submission::InDoubt(describe(answer, "the response has no task ID")),
             },
             None if is_page(answer.body) => Submission::Page(describe(answer, "the response is an HTML page")),
-            None => Submission::Unknown(describe(answer, "the response is in an unreadable form")),
+            None => Submission::InDoubt(describe(answer, "the response is in an unreadable form")),
         },
         400..=499 if reason::lacks_money(answer.body) => {
             Submission::Unpaid(describe(answer, "the service rejected the submission"))
@@ -72,18 +72,18 @@ pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp)
             Submission::Rejected(describe(answer, "a gateway or firewall rejected the submission"))
         }
         401 | 403 => Submission::KeyRefused(describe(answer, "the service refused the key")),
-        408 => Submission::Unknown(describe(answer, "a gateway timed out with the request")),
+        408 => Submission::InDoubt(describe(answer, "a gateway timed out with the request")),
         402 => Submission::Unpaid(describe(answer, "the service rejected the submission")),
         404 | 405 if reason::is_about_the_address(answer.body) => {
-            Submission::Astray(describe(answer, "the service rejected the submission"))
+            Submission::WrongEndpoint(describe(answer, "the service rejected the submission"))
         }
         400 | 404 | 405 | 407 if is_page(answer.body) => {
-            Submission::Astray(describe(answer, "the response is an HTML page"))
+            Submission::WrongEndpoint(describe(answer, "the response is an HTML page"))
         }
         511 => Submission::Page(describe(answer, "the network requires a login")),
         400..=499 => Submission::Rejected(describe(answer, "the service rejected the submission")),
-        300..=399 => Submission::Unknown(describe(answer, "the service returned a redirect, which is not followed")),
-        _ => Submission::Unknown(describe(answer, "the service failed with the request")),
+        300..=399 => Submission::InDoubt(describe(answer, "the service returned a redirect, which is not followed")),
+        _ => Submission::InDoubt(describe(answer, "the service failed with the request")),
     }
 }
 
@@ -225,9 +225,9 @@ mod tests {
             Submission::KeyRefused(_) => "key",
             Submission::Rejected(_) => "rejected",
             Submission::Unpaid(_) => "unpaid",
-            Submission::Astray(_) => "astray",
+            Submission::WrongEndpoint(_) => "astray",
             Submission::Page(_) => "page",
-            Submission::Unknown(_) => "unknown",
+            Submission::InDoubt(_) => "unknown",
         }
     }
 

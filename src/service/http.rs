@@ -179,7 +179,7 @@ impl HttpService {
             Err(error) if error.is_connect() || error.is_builder() => {
                 return Submission::NotSent(self.unreached(&error));
             }
-            Err(error) => return Submission::Unknown(lost(&error, &[])),
+            Err(error) => return Submission::InDoubt(lost(&error, &[])),
         };
         let head = Head::of(&response, &self.words);
         match read(response).await {
@@ -187,7 +187,7 @@ impl HttpService {
             // The status of a refusal is a refusal even if its explanation is cut short.
             Err((_, body)) if (400..500).contains(&head.status) => self.meaning(&head, &body),
             // What did arrive may hold the task id, which a person can look up.
-            Err((error, body)) => Submission::Unknown(lost(&error, &self.masked(&body))),
+            Err((error, body)) => Submission::InDoubt(lost(&error, &self.masked(&body))),
         }
     }
 
@@ -196,7 +196,7 @@ impl HttpService {
         let meant =
             classify::submission(&head.answer(body, &masked, &self.words), self.free_server_errors, Timestamp::now());
         match meant {
-            Submission::Astray(error) => Submission::Astray(self.doubted_address(error)),
+            Submission::WrongEndpoint(error) => Submission::WrongEndpoint(self.doubted_address(error)),
             Submission::Page(error) => Submission::Page(self.doubted_address(error)),
             meant => meant,
         }

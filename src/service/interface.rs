@@ -67,11 +67,11 @@ pub enum Submission {
     Unpaid(ServiceError),
     /// There is nothing of the service at this address, by the answer: nothing was bought. From a service that took something before, it
     /// is a refusal of this job.
-    Astray(ServiceError),
+    WrongEndpoint(ServiceError),
     /// Sent, and answered with a page for people, as a proxy's login does, or a server of something else. Nobody knows what came of it.
     Page(ServiceError),
     /// Sent, and nobody knows what came of it.
-    Unknown(ServiceError),
+    InDoubt(ServiceError),
 }
 
 /// What came of one poll of a task.

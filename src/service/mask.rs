@@ -21,9 +21,9 @@ pub(super) fn submission(own: &Credentials, said: Submission) -> Submission {
         Submission::KeyRefused(why) => Submission::KeyRefused(error(own, why)),
         Submission::Rejected(why) => Submission::Rejected(error(own, why)),
         Submission::Unpaid(why) => Submission::Unpaid(error(own, why)),
-        Submission::Astray(why) => Submission::Astray(error(own, why)),
+        Submission::WrongEndpoint(why) => Submission::WrongEndpoint(error(own, why)),
         Submission::Page(why) => Submission::Page(error(own, why)),
-        Submission::Unknown(why) => Submission::Unknown(error(own, why)),
+        Submission::InDoubt(why) => Submission::InDoubt(error(own, why)),
     }
 }
 

@@ -19,7 +19,7 @@ use futures::channel::mpsc::UnboundedReceiver;
 use futures::stream::{self, StreamExt as _};
 use jiff::Timestamp;
 
-use super::elsewhere::as_bought;
+use super::other_batches::as_bought;
 use crate::domain::{
     Attempt, AttemptId, AttemptState, BatchKey, Executed, History, Job, JobId, NoticeCode, TaskId, VideoFile,
     with_causes,
@@ -159,7 +159,7 @@ pub(super) struct Executor<'r> {
     /// The ledger.
     pub(super) ledger: &'r LockedBatch,
     pub(super) stop: &'r Stop,
-    pub(super) tell: &'r (dyn Fn(RunEvent) + Sync),
+    pub(super) emit: &'r (dyn Fn(RunEvent) + Sync),
 }
 
 /// What happened to the programs of a run.
@@ -211,7 +211,7 @@ impl Executor<'_> {
             // What can't be written down would be done again.
             tally.is_over.store(true, Ordering::Relaxed);
         }
-        (self.tell)(RunEvent::Executed { job: due.job.id.clone(), error });
+        (self.emit)(RunEvent::Executed { job: due.job.id.clone(), error });
         if is_done {
             return tally.in_a_row.store(0, Ordering::Relaxed);
         }
@@ -219,7 +219,7 @@ impl Executor<'_> {
         if tally.in_a_row.fetch_add(1, Ordering::Relaxed) + 1 == MOST_FAILED {
             tally.is_over.store(true, Ordering::Relaxed);
             let message = format!("`--exec` failed {MOST_FAILED} times in a row, and is not started again in this run");
-            (self.tell)(RunEvent::Warned { code: NoticeCode::HooksStopped, message });
+            (self.emit)(RunEvent::Warned { code: NoticeCode::HooksStopped, message });
         }
     }
 
@@ -253,7 +253,7 @@ impl Executor<'_> {
         };
         let (reason, message) = (StopReason::LedgerFailed, with_causes(&unwritten));
         if self.stop.because(reason) {
-            (self.tell)(RunEvent::Stopping { reason, message });
+            (self.emit)(RunEvent::Stopping { reason, message });
         }
         false
     }

@@ -4,8 +4,8 @@
 //!
 //! | value | what is certain | what it gives |
 //! |---|---|---|
-//! | [`Session`] | the manifest is sound; nothing is locked, asked or written | a [`Plan`](crate::plan::Plan) to show, or a [`Held`] |
-//! | [`Held`] | no other runner is at the batch, what a crash left is concluded, and the plan is made anew of what the ledger says now | a [`Ready`] |
+//! | [`Session`] | the manifest is sound; nothing is locked, asked or written | a [`Plan`](crate::plan::Plan) to show, or a [`Locked`] |
+//! | [`Locked`] | no other runner is at the batch, what a crash left is concluded, and the plan is made anew of what the ledger says now | a [`Ready`] |
 //! | [`Ready`] | no limit on spending is passed, and the service can see the tasks that are at it | with a [`Consent`] that covers the plan, an [`Outcome`] |
 //!
 //! Everything that can refuse a run refuses it before the first submission, as a [`Refusal`]. Whoever drops one of these values,
@@ -13,22 +13,23 @@
 //!
 //! # The rooms inside
 //!
-//! [`start`], [`held`], [`ready`], [`run`] and [`outcome`] are the steps, [`options`], [`consent`], [`connection`] and [`home`] what they
+//! [`start`], [`locked`], [`ready`], [`run`] and [`outcome`] are the steps, [`options`], [`consent`], [`connection`] and [`default_paths`] what they
 //! are given, and [`refusal`] what ends them early. [`outputs`] guards the files of a run against its videos. [`planning`] makes the plan, with [`limits`] and what [`purchases`] finds to have been bought before.
 //! [`resolve`] lists what is in doubt and records verdicts, [`reconcile`] what a bill settles, [`ledger_limits`] the limits over all manifests.
-//! [`elsewhere`] looks after other batches of the same name, and [`unreported`] remembers them. [`shared_batch`] feeds a run with what other runners of its batch left. [`executor`] starts a program for each video. [`reporter`] writes reports beside the run, [`report_only`] without one.
+//! [`other_batches`] looks after other batches of the same name, and [`pending_reports`] remembers them. [`shared_batch`] feeds a run with what other runners of its batch left. [`executor`] starts a program for each video. [`reporter`] writes reports beside the run, [`report_only`] without one.
 
 mod connection;
 mod consent;
-mod elsewhere;
+mod default_paths;
 mod executor;
-mod held;
-mod home;
 mod ledger_limits;
 mod limits;
+mod locked;
 mod options;
+mod other_batches;
 mod outcome;
 mod outputs;
+mod pending_reports;
 mod planning;
 mod purchases;
 mod ready;
@@ -40,13 +41,12 @@ mod resolve;
 mod run;
 mod shared_batch;
 mod start;
-mod unreported;
 
 pub use connection::{Connection, ConnectionError, ConnectionOptions, OtherAccount, SIMULATOR_SPEED};
 pub use consent::Consent;
-pub use held::Held;
-pub use home::{Home, ThroughALink};
+pub use default_paths::{DefaultPaths, ThroughALink};
 pub use ledger_limits::{LedgerLimits, LimitChange};
+pub use locked::Locked;
 pub use options::{Options, RedoOptions};
 pub use outcome::{Collected, Outcome};
 pub use outputs::Replaces;

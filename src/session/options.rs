@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::home::{Home, ThroughALink};
+use super::default_paths::{DefaultPaths, ThroughALink};
 use crate::domain::{BatchKey, Usd};
 use crate::engine::Settings;
 use crate::hooks::{AssetCommand, Program};
@@ -14,7 +14,7 @@ use crate::report::Writer;
 #[expect(clippy::struct_excessive_bools, reason = "each is a word of its own that a user gives, or does not")]
 pub struct Options {
     /// Where things are unless somebody says otherwise.
-    pub home: Home,
+    pub home: DefaultPaths,
     /// The folder of the reports and the videos.
     pub out: PathBuf,
     /// The files that the reports go to.
@@ -49,14 +49,14 @@ pub struct Options {
 
 impl Options {
     /// Every job once, with reports and videos where the manifest's home has them.
-    pub fn of(home: Home, batch: &BatchKey) -> Result<Self, ThroughALink> {
+    pub fn of(home: DefaultPaths, batch: &BatchKey) -> Result<Self, ThroughALink> {
         let out = home.out(batch)?;
         Ok(Self::new(home, out))
     }
 
     /// Every job once, with reports and videos in this folder.
     #[must_use]
-    pub fn new(home: Home, out: PathBuf) -> Self {
+    pub fn new(home: DefaultPaths, out: PathBuf) -> Self {
         Self {
             reports: Writer::usual(&out),
             settings: if home.is_simulated() { super::connection::simulator_settings() } else { Settings::default() },

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::home::Home;
+use super::default_paths::DefaultPaths;
 use super::refusal::Refusal;
 use super::start::Session;
 use crate::domain::{Attempt, BatchKey, Charge, Fingerprint, History, Job, JobId, Move, Request, TaskId};
@@ -60,7 +60,7 @@ pub(super) async fn add_repurchases(session: &Session, plan: &mut Plan, history:
     Ok(())
 }
 
-fn bought_in_another_batch(home: &Home, own: &BatchKey, job: &JobId, bought: &BoughtElsewhere) -> Repurchase {
+fn bought_in_another_batch(home: &DefaultPaths, own: &BatchKey, job: &JobId, bought: &BoughtElsewhere) -> Repurchase {
     let BoughtElsewhere { batch, attempt, .. } = bought;
     let file = attempt.file.as_ref().and_then(|file| Some(home.out(batch).ok()?.join(file.path.as_str())));
     let file = file.filter(|path| path.exists()).map(|path| path.display().to_string());

@@ -1,9 +1,9 @@
 //! A run that passed every check and needs only consent.
 
 use super::connection::Connection;
-use super::elsewhere::{self, Elsewhere};
 use super::executor::Executions;
-use super::held::Held;
+use super::locked::Locked;
+use super::other_batches::{self, OtherBatch};
 use super::refusal::Refusal;
 use crate::domain::Account;
 use crate::download::Downloader;
@@ -11,13 +11,13 @@ use crate::plan::Plan;
 
 /// A locked batch, with a plan within its limits and a service that can do it.
 pub struct Ready<'s> {
-    pub(super) held: Held<'s>,
+    pub(super) locked: Locked<'s>,
     pub(super) service: Option<(Connection, Option<Downloader>)>,
     /// The videos for which a program is started, if one is named.
     pub(super) executions: Option<Executions>,
 }
 
-impl<'s> Held<'s> {
+impl<'s> Locked<'s> {
     /// Refuses what passes a limit, another plan than was approved, and tasks that the service would not know. `connection` may be missing where the plan
     /// needs no service ([`Plan::needs_service`]).
     pub fn ready(mut self, connection: Option<Connection>) -> Result<Ready<'s>, Refusal> {
@@ -33,7 +33,7 @@ impl<'s> Held<'s> {
                 if let Some(job) = connection.with_secret(&self.plan) {
                     return Err(Refusal::KeyInRequest { job });
                 }
-                elsewhere::leave_foreign(&self.others, &mut self.plan, connection);
+                other_batches::skip_other_accounts(&self.others, &mut self.plan, connection);
                 connection.check_owner(self.plan.outstanding())?;
             }
             None => {}
@@ -43,22 +43,23 @@ impl<'s> Held<'s> {
 }
 
 impl<'s> Ready<'s> {
-    fn new(held: Held<'s>, connection: Option<Connection>) -> Result<Self, Refusal> {
-        let options = &held.session.options;
+    fn new(locked: Locked<'s>, connection: Option<Connection>) -> Result<Self, Refusal> {
+        let options = &locked.session.options;
         let service = connection.map(|connection| {
             let downloader =
-                held.plan.downloads.is_some().then(|| connection.downloader(&options.out, &options.settings));
+                locked.plan.downloads.is_some().then(|| connection.downloader(&options.out, &options.settings));
             Ok::<_, Refusal>((connection, downloader.transpose()?))
         });
         let service = service.transpose()?;
-        let known = held.others.iter().map(Elsewhere::known);
-        let executions = options.exec.as_ref().map(|_| Executions::new(&held.plan, &options.out, &held.history, known));
-        Ok(Self { held, service, executions })
+        let known = locked.others.iter().map(OtherBatch::known);
+        let executions =
+            options.exec.as_ref().map(|_| Executions::new(&locked.plan, &options.out, &locked.history, known));
+        Ok(Self { locked, service, executions })
     }
 
     /// What the run will do.
     pub fn plan(&self) -> &Plan {
-        &self.held.plan
+        &self.locked.plan
     }
 
     /// Whose tasks will be bought, if there is anything to ask of the service: with its address.

@@ -13,7 +13,7 @@ use crate::report::NoReport;
 /// Why a run does not happen.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// The batch can't be held: another run is at it, or the ledger can't be used.
+    /// The batch can't be locked: another run has it, or the ledger can't be used.
     #[error(transparent)]
     Hold(#[from] HoldError),
     /// The ledger can't be read.

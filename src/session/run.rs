@@ -10,16 +10,16 @@ use tokio::sync::Mutex;
 
 use super::connection::Connection;
 use super::consent::Consent;
-use super::elsewhere::{Elsewhere, Others};
 use super::executor::{Executions, Executor};
-use super::held::Held;
+use super::locked::Locked;
+use super::other_batches::{OtherBatch, OtherBatches};
 use super::outcome::Outcome;
 use super::ready::Ready;
 use super::refusal::Refusal;
 use super::reporter::Reporter;
 use super::shared_batch::{SharedBatch, joining, skip_assigned};
 use super::start::Session;
-use super::{elsewhere, limits, purchases};
+use super::{limits, other_batches, purchases};
 use crate::domain::{History, NoticeCode, with_causes};
 use crate::download::{Downloader, Downloads};
 use crate::engine::{self, Engine, FetchedVideo, RunEvent, Stop};
@@ -29,7 +29,7 @@ use crate::manifest::Manifest;
 use crate::plan::Plan;
 
 /// The receiver of everything that happens.
-type Tell<'t> = dyn Fn(RunEvent) + Sync + 't;
+type Emit<'t> = dyn Fn(RunEvent) + Sync + 't;
 
 /// A run whose reports could be written and whose tasks are claimed. Nothing was submitted.
 struct Prepared<'s> {
@@ -38,7 +38,7 @@ struct Prepared<'s> {
     plan: Arc<Plan>,
     service: Option<(Connection, Option<Downloader>)>,
     limits: Vec<SpendLimit>,
-    others: Mutex<Others>,
+    others: Mutex<OtherBatches>,
     reporter: Reporter,
     has_retake: bool,
 }
@@ -52,17 +52,17 @@ impl<'s> Ready<'s> {
         mut self,
         consent: &Consent,
         stop: &Stop,
-        tell: &(dyn Fn(RunEvent) + Sync),
+        emit: &(dyn Fn(RunEvent) + Sync),
     ) -> Result<Outcome, Refusal> {
         let executions = self.executions.take();
         // Boxed: its state would take room in the future of every caller.
         let prepared = Box::pin(self.prepare(consent)).await?;
-        let (run, unexecuted) = Box::pin(prepared.work(executions, stop, tell)).await;
+        let (run, unexecuted) = Box::pin(prepared.work(executions, stop, emit)).await;
         Ok(Box::pin(prepared.report(run, unexecuted, stop)).await)
     }
 
     async fn prepare(self, consent: &Consent) -> Result<Prepared<'s>, Refusal> {
-        let Self { held: Held { session, batch, mut plan, history, others, .. }, service, .. } = self;
+        let Self { locked: Locked { session, batch, mut plan, history, others, .. }, service, .. } = self;
         if !session.ledger.is_simulated() {
             consent.check(&plan)?;
         }
@@ -88,38 +88,38 @@ impl<'s> Ready<'s> {
             claim_tasks(connection, &batch, &others, &mut plan).await?;
         }
         let limits = limits::over_all_batches(&limits::of_now(session).await?);
-        let (plan, others) = (Arc::new(plan), Others::new(others));
+        let (plan, others) = (Arc::new(plan), OtherBatches::new(others));
         Ok(Prepared { session, batch, plan, service, limits, others, reporter, has_retake })
     }
 }
 
 impl Prepared<'_> {
     /// Runs the engine and the programs for videos, beside what goes on until they end. Returns the number of videos whose program failed, too.
-    async fn work(&self, executions: Option<Executions>, stop: &Stop, tell: &Tell<'_>) -> (engine::Outcome, usize) {
+    async fn work(&self, executions: Option<Executions>, stop: &Stop, emit: &Emit<'_>) -> (engine::Outcome, usize) {
         let has_news = AtomicBool::new(false);
         let (fetched, coming) = unbounded();
-        let tell = |event: RunEvent| {
+        let emit = |event: RunEvent| {
             has_news.store(true, Ordering::Relaxed);
             if let RunEvent::Fetched(video) = &event {
                 // Without a program, there is no receiver.
                 drop(fetched.unbounded_send((**video).clone()));
             }
-            tell(event);
+            emit(event);
         };
         let runs = async {
-            let run = self.run_engine(stop, &tell).await;
+            let run = self.run_engine(stop, &emit).await;
             fetched.close_channel();
             run
         };
         tokio::select! {
-            ended = Box::pin(async { futures::join!(runs, self.execute(executions, coming, stop, &tell)) }) => ended,
+            ended = Box::pin(async { futures::join!(runs, self.execute(executions, coming, stop, &emit)) }) => ended,
             never = hurry(stop, &self.batch) => match never {},
             never = self.reporter.keep_writing(&has_news) => match never {},
-            never = elsewhere::give_back(self.session, &self.others) => match never {},
+            never = other_batches::release_done(self.session, &self.others) => match never {},
         }
     }
 
-    async fn run_engine(&self, stop: &Stop, tell: &Tell<'_>) -> engine::Outcome {
+    async fn run_engine(&self, stop: &Stop, emit: &Emit<'_>) -> engine::Outcome {
         let Self { session, batch, plan, service, limits, .. } = self;
         let Some((connection, downloader)) = service else { return engine::Outcome::default() };
         let run_limit = limits::of_all_runners(session);
@@ -136,11 +136,11 @@ impl Prepared<'_> {
             stop,
             downloads: downloader.as_ref().map(|downloader| downloader as &dyn Downloads),
             assets: session.options.assets.as_ref(),
-            tell,
+            emit,
         };
         let sharing = batch.sharing().filter(|_| !session.options.fetches_only);
         let account = connection.account();
-        let shared = sharing.map(|sharing| SharedBatch { session, batch, sharing, account, plan, stop, tell });
+        let shared = sharing.map(|sharing| SharedBatch { session, batch, sharing, account, plan, stop, emit });
         let source = async |feed: &engine::Feed| {
             if let Some(shared) = &shared {
                 shared.feed(feed).await;
@@ -154,11 +154,11 @@ impl Prepared<'_> {
         executions: Option<Executions>,
         coming: UnboundedReceiver<FetchedVideo>,
         stop: &Stop,
-        tell: &Tell<'_>,
+        emit: &Emit<'_>,
     ) -> usize {
         let (Some(program), Some(executions)) = (&self.session.options.exec, executions) else { return 0 };
         let is_simulated = self.session.ledger.is_simulated();
-        Executor { program, is_simulated, ledger: &self.batch, stop, tell }.run(executions, coming).await
+        Executor { program, is_simulated, ledger: &self.batch, stop, emit }.run(executions, coming).await
     }
 
     async fn report(self, mut run: engine::Outcome, unexecuted: usize, stop: &Stop) -> Outcome {
@@ -176,7 +176,7 @@ impl Prepared<'_> {
         }
         // The batch stays locked until its reports are written.
         let reported = self.reporter.write().await;
-        let collected = elsewhere::report(self.session, self.others).await;
+        let collected = other_batches::report(self.session, self.others).await;
         drop(self.batch);
         // A signal may have come while the last report was written.
         run.stopped = stop.reasons();
@@ -188,15 +188,15 @@ impl Prepared<'_> {
 async fn claim_tasks(
     connection: &Connection,
     batch: &LockedBatch,
-    others: &[Elsewhere],
+    others: &[OtherBatch],
     plan: &mut Plan,
 ) -> Result<(), Refusal> {
     if connection.is_same_account() {
         batch.reassign(connection.account()).await?;
-        elsewhere::adopt(others, connection.account()).await?;
+        other_batches::reassign(others, connection.account()).await?;
         plan.adopt(connection.account());
     }
-    elsewhere::mark(others)?;
+    other_batches::mark(others)?;
     skip_assigned(batch, plan).await?;
     Ok(())
 }

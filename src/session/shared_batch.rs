@@ -56,7 +56,7 @@ pub(super) struct SharedBatch<'s> {
     /// The plan that the run began with.
     pub(super) plan: &'s Plan,
     pub(super) stop: &'s Stop,
-    pub(super) tell: &'s (dyn Fn(RunEvent) + Sync),
+    pub(super) emit: &'s (dyn Fn(RunEvent) + Sync),
 }
 
 /// What other runners have, and what was claimed of it.
@@ -75,7 +75,7 @@ impl SharedBatch<'_> {
         if let Err(refusal) = self.feed_until_done(feed).await {
             let reason = StopReason::LedgerFailed;
             self.stop.because(reason);
-            (self.tell)(RunEvent::Stopping { reason, message: with_causes(&refusal) });
+            (self.emit)(RunEvent::Stopping { reason, message: with_causes(&refusal) });
         }
     }
 
@@ -99,7 +99,7 @@ impl SharedBatch<'_> {
                         continue;
                     }
                     if wait.is_news(others.assigned) {
-                        (self.tell)(RunEvent::WaitingForRunners { open: others.assigned, alive: others.alive });
+                        (self.emit)(RunEvent::WaitingForRunners { open: others.assigned, alive: others.alive });
                     }
                 }
                 // While the run has work of its own, the next look may succeed.
@@ -233,7 +233,7 @@ mod tests {
     use crate::domain::{Account, BatchKey};
     use crate::ledger::Intent;
     use crate::manifest;
-    use crate::session::{Home, Options};
+    use crate::session::{DefaultPaths, Options};
 
     /// Consent doesn't cover purchases of other batches since the plan.
     #[tokio::test]
@@ -242,7 +242,7 @@ mod tests {
         let path = folder.path().join("m.yaml");
         std::fs::write(&path, "version: 1\njobs: [{ id: a, model: alpha-2, prompt: x }]\n").expect("a manifest");
         let manifest = manifest::load(&manifest::Options::of(&path), Catalog::embedded()).sound().expect("sound");
-        let home = Home::of(&path);
+        let home = DefaultPaths::of(&path);
         let ledger = home.ledger().expect("a ledger");
         let options = Options::of(home, &manifest.key).expect("a directory");
         let session = Session::new(manifest, ledger, options);

@@ -16,7 +16,7 @@ pub(crate) fn runners_text(runners: &[RunnerSeen], now: Timestamp) -> Page {
     page.line("runners:");
     for runner in runners {
         let since = now.duration_since(runner.since).unsigned_abs();
-        let life = if runner.is_dead {
+        let life = if runner.is_expired {
             format!("expired, last heartbeat {} ago", span(runner.silent_for))
         } else {
             format!("for {}, last heartbeat {} ago", span(since), span(runner.silent_for))
@@ -54,11 +54,11 @@ mod tests {
     #[test]
     fn each_runner_is_told_with_what_it_has() {
         let now: Timestamp = "2026-11-22T10:00:00Z".parse().expect("a time");
-        let runner = |name: &str, silent, is_dead, open: &[(AttemptState, u32)]| RunnerSeen {
+        let runner = |name: &str, silent, is_expired, open: &[(AttemptState, u32)]| RunnerSeen {
             name: name.to_owned(),
             since: "2026-11-22T09:55:00Z".parse().expect("a time"),
             silent_for: Duration::from_secs(silent),
-            is_dead,
+            is_expired,
             batches: vec![BatchKey { name: "spring".into(), batch: "1".into() }],
             open: open.to_vec(),
         };

@@ -7,8 +7,8 @@ use indexmap::IndexMap;
 use super::command::{Again, quoted};
 use super::lines::{count, first_few};
 use super::page::Page;
+use super::run_summary::states;
 use super::table::{Column, shortened};
-use super::told::states;
 use crate::domain::{Charge, Usd};
 use crate::report::{ExecOutcome, Form, JobState, Report, Row, Superseded, form_of};
 

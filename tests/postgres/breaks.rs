@@ -172,7 +172,7 @@ fn runners_survive_an_outage_longer_than_a_lease() {
     proxy.close(true);
     let silent_for = |seconds| {
         let sql = format!(
-            "SELECT bool_and(beat_us < (extract(epoch FROM clock_timestamp()) - {seconds}) * 1000000) FROM shotlist.runner"
+            "SELECT bool_and(heartbeat_us < (extract(epoch FROM clock_timestamp()) - {seconds}) * 1000000) FROM shotlist.runner"
         );
         team.database.sql(&sql) == "t"
     };
@@ -181,7 +181,7 @@ fn runners_survive_an_outage_longer_than_a_lease() {
     proxy.close(false);
     all_end(started, &[0]);
     assert_eq!(team.agree(), (200, 0));
-    assert_eq!(team.database.sql("SELECT count(*) FROM shotlist.runner WHERE died_us IS NOT NULL"), "0");
+    assert_eq!(team.database.sql("SELECT count(*) FROM shotlist.runner WHERE expired_us IS NOT NULL"), "0");
 }
 
 /// A paid task whose ID can't be recorded is shown soon, and a signal ends the wait.

@@ -185,7 +185,7 @@ fn copy_freezes_its_source_before_it_reads() {
     let through = format!("postgres://postgres@127.0.0.1:{}/{}", proxy.port(), target.name);
     proxy.stall(true);
     let copy = team.command(0, &["ledger", "copy", &team.ledger, &through]).starts();
-    let reason = || team.database.sql("SELECT coalesce(stopped, '') FROM shotlist.ledger");
+    let reason = || team.database.sql("SELECT coalesce(frozen, '') FROM shotlist.ledger");
     wait_until("the source is frozen", || reason().contains("being copied"));
     let refused = team.run(1, &[]).ends_with(3).stderr;
     assert!(has_code(&refused, "frozen"), "{refused}");

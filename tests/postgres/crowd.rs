@@ -12,9 +12,9 @@ fn a_thousand_jobs(runners: usize) {
         "completed|1000",
         "besides what stood still for too long before it was sent, was not sent, and was bought anew"
     );
-    let at_work = team.database.sql("SELECT count(DISTINCT runner) FROM shotlist.attempt").parse::<usize>();
-    assert_eq!(at_work, Ok(runners), "each of them bought something");
-    assert_eq!(team.database.sql("SELECT count(*) FROM shotlist.runner WHERE left_us IS NULL"), "0");
+    let runner_batch = team.database.sql("SELECT count(DISTINCT runner) FROM shotlist.attempt").parse::<usize>();
+    assert_eq!(runner_batch, Ok(runners), "each of them bought something");
+    assert_eq!(team.database.sql("SELECT count(*) FROM shotlist.runner WHERE ended_us IS NULL"), "0");
 }
 
 #[test]

@@ -55,7 +55,10 @@ fn videos_that_a_runner_left_are_downloaded_by_the_others() {
 fn what_an_interrupted_runner_left_is_bought_by_the_others() {
     let team = Team::new(3, 300);
     let mut started = team.all_at_once(&["--concurrency", "20"]);
-    std::thread::sleep(Duration::from_millis(fastrand::u64(300..900)));
+    let sent = "SELECT count(*) FROM shotlist.attempt JOIN shotlist.runner ON runner.id = attempt.runner WHERE name LIKE 'desk-0 %'";
+    let exists = "SELECT to_regclass('shotlist.attempt') IS NOT NULL";
+    wait_until("it buys", || team.database.sql(exists) == "t" && team.database.sql(sent) != "0");
+    std::thread::sleep(Duration::from_millis(fastrand::u64(0..600)));
     let leaves = started.remove(0);
     kill(&leaves, "-TERM");
     let ended = Ended::of(leaves);
@@ -145,13 +148,13 @@ fn a_runner_that_wakes_up_after_its_death_buys_nothing() {
         let sleeper = started.remove(0);
         kill(&sleeper, "-STOP");
         all_end(started, &[0, 7]);
-        let dead = "SELECT count(*) FROM shotlist.runner WHERE died_us IS NOT NULL AND name LIKE 'desk-0 %'";
-        let is_dead = || team.database.sql(dead) == "1";
-        if !is_dead() {
+        let dead = "SELECT count(*) FROM shotlist.runner WHERE expired_us IS NOT NULL AND name LIKE 'desk-0 %'";
+        let is_expired = || team.database.sql(dead) == "1";
+        if !is_expired() {
             // Nobody was left to notice: the next to come does.
             wait_until("its death is noticed", || {
                 team.run(1, &[]).ends();
-                is_dead()
+                is_expired()
             });
         }
         let before = team.database.sql("SELECT count(*) FROM shotlist.attempt");

@@ -108,7 +108,7 @@ fn silent_after_a_change_of_server(is_dead_by_then: bool) {
     for ended in started.into_iter().map(Ended::of) {
         assert_eq!(ended.code, Some(74), "{}", ended.stderr);
     }
-    assert!(team.database.sql("SELECT stopped FROM shotlist.ledger").contains("may be missing"));
+    assert!(team.database.sql("SELECT frozen FROM shotlist.ledger").contains("may be missing"));
     // What only the dead runner and the dead server knew is known to nobody; so much the less may anybody buy it.
     let mut prompts: Vec<String> = team.charges().into_iter().map(|(prompt, _)| prompt).collect();
     let bought = prompts.len();
@@ -252,7 +252,7 @@ fn failover_keeps_an_earlier_freeze() {
     promote(&standby.data());
     team.database = standby.named(&team.database.name);
     team.ledger = team.database.url();
-    team.database.sql("UPDATE shotlist.ledger SET stopped = 'it was copied to b.db'");
+    team.database.sql("UPDATE shotlist.ledger SET frozen = 'it was copied to b.db'");
     let frozen = team.command(1, &["run", "m.yaml", "--plan"]).ends_with(74).stderr;
     assert!(
         frozen.contains("it was copied to b.db") && frozen.contains("another database server took over"),

@@ -23,7 +23,7 @@ pub(super) fn fetch(args: &FetchArgs, terminal: &Terminal) -> Result<Exit, Failu
     };
     let session = Session::new(chosen.manifest, paths::ledger(&args.manifest)?, options);
     let ended = runtime::block_on(async {
-        let held = session.hold().await?;
+        let held = session.lock().await?;
         let connection = if held.plan().needs_service() {
             Some(connect(address(&args.manifest, &args.service)?, &args.manifest, &args.service, false).await?)
         } else {

@@ -21,7 +21,7 @@ use crate::cli::{consent, destinations, ending, paths, programs, runtime, signal
 use crate::domain::{BatchKey, JobId, NoticeCode, RefusalCode};
 use crate::ledger::HoldError;
 use crate::plan::{Few, Plan, Statement, statements};
-use crate::session::{Connection, Held, Options, Outcome, RedoOptions, Refusal, Reported, Session, Settings, Stop};
+use crate::session::{Connection, Locked, Options, Outcome, RedoOptions, Refusal, Reported, Session, Settings, Stop};
 use crate::ui::{self, Again, Progress, Terminal};
 
 /// How often it is looked whether another run has ended.
@@ -170,7 +170,7 @@ impl Run<'_> {
     async fn go(&self, early: Option<Address>) -> Result<Exit, Failure> {
         let others = self.session.ledger().runners().await?;
         let held = self.hold().await?;
-        for other in others.iter().filter(|other| !other.is_dead && other.batches.contains(&held.plan().key)) {
+        for other in others.iter().filter(|other| !other.is_expired && other.batches.contains(&held.plan().key)) {
             self.terminal.note(NoticeCode::OtherRunner, &ui::other_runner(other));
         }
         self.tell_what_is_open(&held);
@@ -232,11 +232,11 @@ impl Run<'_> {
     }
 
     /// Takes the batch, and waits for another run that is at it for as long as was said.
-    async fn hold(&self) -> Result<Held<'_>, Failure> {
+    async fn hold(&self) -> Result<Locked<'_>, Failure> {
         let until = Instant::now() + self.args.monitors.lock_wait.unwrap_or_default();
         let mut has_said = false;
         loop {
-            match self.session.hold().await {
+            match self.session.lock().await {
                 Err(Refusal::Hold(busy @ HoldError::Busy { .. })) if Instant::now() < until => {
                     if !std::mem::replace(&mut has_said, true) {
                         self.terminal.note(NoticeCode::WaitingForLock, &format!("{busy}: waiting for it to end"));
@@ -261,7 +261,7 @@ impl Run<'_> {
     }
 
     /// Tells what costs money without being part of this plan.
-    fn tell_what_is_open(&self, held: &Held<'_>) {
+    fn tell_what_is_open(&self, held: &Locked<'_>) {
         let (plan, terminal) = (held.plan(), self.terminal);
         for statement in statements(plan) {
             let (code, text) = (statement.code(), ui::sentence(plan, &statement, &self.again));

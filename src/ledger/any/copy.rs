@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::ledger::Medium;
 use crate::ledger::kind::Kind;
-use crate::ledger::transfer::Books;
+use crate::ledger::transfer::Dump;
 use crate::ledger::{Contents, CopyError, Ledger, SqliteLedger};
 
 impl Ledger {
@@ -51,16 +51,16 @@ impl Ledger {
 
     /// Reads everything at one moment, and writes it into an empty ledger, whole or not at all, frozen for a reason or not.
     async fn fill(&self, to: &Self, frozen: Option<String>) -> Result<Contents, CopyError> {
-        let books = match &self.0 {
+        let dump = match &self.0 {
             Medium::File(file) => file.take_all().await?,
             Medium::Database(database) => database.take_all().await?,
             Medium::Memory(_) => return Err(CopyError::Missing(self.to_string())),
         };
-        let books = Books { frozen, ..books };
-        let contents = books.contents();
+        let dump = Dump { frozen, ..dump };
+        let contents = dump.contents();
         match &to.0 {
-            Medium::File(file) => file.fill(books).await?,
-            Medium::Database(database) => database.fill(books).await?,
+            Medium::File(file) => file.fill(dump).await?,
+            Medium::Database(database) => database.fill(dump).await?,
             Medium::Memory(_) => return Err(CopyError::NotEmpty(to.to_string())),
         }
         Ok(contents)

@@ -47,7 +47,7 @@ impl AcknowledgedWrites {
         &self,
         transaction: &Transaction,
         runner: &Runner,
-        at_work: &mut LockedBatches,
+        runner_batch: &mut LockedBatches,
     ) -> Result<String, PostgresError> {
         runner.register_again(transaction).await?;
         let mut numbers: HashMap<&BatchKey, i64> = HashMap::new();
@@ -56,7 +56,7 @@ impl AcknowledgedWrites {
                 numbers.insert(key, batches::ensure(transaction, key).await?);
             }
         }
-        for work in at_work.values_mut() {
+        for work in runner_batch.values_mut() {
             work.number = batches::ensure(transaction, &work.key).await?;
             batches::begin(transaction, runner, work).await?;
         }

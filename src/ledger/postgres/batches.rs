@@ -13,7 +13,7 @@ use crate::ledger::{Joining, LedgerError, OtherRunners};
 
 /// A batch that is held, by the number that orders name it with.
 #[derive(Clone, Debug)]
-pub(super) struct AtWork {
+pub(super) struct RunnerBatch {
     pub(super) key: BatchKey,
     /// Its number in the database, which another server may give anew.
     pub(super) number: i64,
@@ -23,13 +23,13 @@ pub(super) struct AtWork {
 }
 
 /// The batches that this runner has locked, by the numbers that commands name them with.
-pub(super) type LockedBatches = BTreeMap<usize, AtWork>;
+pub(super) type LockedBatches = BTreeMap<usize, RunnerBatch>;
 
 /// The most differences between two plans that are told.
 const MOST_TOLD: usize = 5;
 /// Runners of a batch that live.
-const ALIVE: &str = "SELECT at_work.runner FROM at_work JOIN runner ON runner.id = at_work.runner
-    WHERE died_us IS NULL AND left_us IS NULL";
+const LIVE: &str = "SELECT runner_batch.runner FROM runner_batch JOIN runner ON runner.id = runner_batch.runner
+    WHERE expired_us IS NULL AND ended_us IS NULL";
 
 /// The number of a batch, which is made if this is the first that is known of it.
 pub(super) async fn ensure(transaction: &Transaction, key: &BatchKey) -> Result<i64, PostgresError> {
@@ -41,8 +41,8 @@ pub(super) async fn ensure(transaction: &Transaction, key: &BatchKey) -> Result<
 }
 
 /// Writes down that a runner is at a batch.
-pub(super) async fn begin(transaction: &Transaction, runner: &Runner, work: &AtWork) -> Result<(), PostgresError> {
-    let sql = "INSERT INTO at_work VALUES ($1, $2, $3) ON CONFLICT (runner, batch) DO UPDATE SET is_buying = $3";
+pub(super) async fn begin(transaction: &Transaction, runner: &Runner, work: &RunnerBatch) -> Result<(), PostgresError> {
+    let sql = "INSERT INTO runner_batch VALUES ($1, $2, $3) ON CONFLICT (runner, batch) DO UPDATE SET is_buying = $3";
     let values: [(&(dyn ToSql + Sync), Type); 3] =
         [(&runner.id, Type::INT8), (&work.number, Type::INT8), (&work.is_buying, Type::BOOL)];
     transaction.execute_typed(sql, &values).await?;
@@ -51,7 +51,7 @@ pub(super) async fn begin(transaction: &Transaction, runner: &Runner, work: &AtW
 
 /// Writes down that it is there no more: nobody waits for answers to what it sent.
 pub(super) async fn end(transaction: &Transaction, runner: &Runner, batch: i64) -> Result<(), PostgresError> {
-    let sql = "DELETE FROM at_work WHERE runner = $1 AND batch = $2";
+    let sql = "DELETE FROM runner_batch WHERE runner = $1 AND batch = $2";
     transaction.execute_typed(sql, &[(&runner.id, Type::INT8), (&batch, Type::INT8)]).await?;
     Ok(())
 }
@@ -65,14 +65,15 @@ pub(super) async fn join(
 ) -> Result<Result<u32, LedgerError>, PostgresError> {
     let sql = "SELECT plan, plan_jobs FROM batch WHERE id = $1 FOR UPDATE";
     let agreed = transaction.query_typed_one(sql, &[(&batch, Type::INT8)]).await?;
-    let sql = format!("SELECT count(*) FROM ({ALIVE} AND batch = $1 AND at_work.runner <> $2 AND is_buying) AS others");
+    let sql =
+        format!("SELECT count(*) FROM ({LIVE} AND batch = $1 AND runner_batch.runner <> $2 AND is_buying) AS others");
     let key: [(&(dyn ToSql + Sync), Type); 2] = [(&batch, Type::INT8), (&runner.id, Type::INT8)];
     let others: i64 = transaction.query_typed_one(&sql, &key).await?.try_get(0)?;
     let account = &joining.account;
     // Neither of the two could poll the other's tasks.
     let sql = format!(
-        "SELECT name FROM runner JOIN at_work ON at_work.runner = runner.id WHERE batch = $1 AND runner.id <> $2 AND is_buying
-             AND runner.id IN ({ALIVE}) AND (service, key) <> ($3, $4) LIMIT 1"
+        "SELECT name FROM runner JOIN runner_batch ON runner_batch.runner = runner.id WHERE batch = $1 AND runner.id <> $2 AND is_buying
+             AND runner.id IN ({LIVE}) AND (service, key) <> ($3, $4) LIMIT 1"
     );
     let (service, api_key) = (&*account.service, &*account.key);
     let values: [(&(dyn ToSql + Sync), Type); 4] =
@@ -96,7 +97,7 @@ pub(super) async fn join(
             [(&batch, Type::INT8), (&own, Type::TEXT), (&joining.jobs, Type::TEXT)];
         transaction.execute_typed(sql, &values).await?;
     }
-    let sql = "UPDATE at_work SET is_buying = true, service = $3, key = $4 WHERE batch = $1 AND runner = $2";
+    let sql = "UPDATE runner_batch SET is_buying = true, service = $3, key = $4 WHERE batch = $1 AND runner = $2";
     transaction.execute_typed(sql, &values).await?;
     let sql = "UPDATE runner SET concurrency = greatest(concurrency, $2) WHERE id = $1";
     transaction.execute_typed(sql, &[(&runner.id, Type::INT8), (&joining.concurrency, Type::INT4)]).await?;
@@ -131,7 +132,7 @@ pub(super) async fn take_over(
     let sql = format!(
         "UPDATE attempt SET assigned_runner = $1, version = version + 1 WHERE id IN (SELECT id FROM attempt WHERE id = ANY($2) ORDER BY id FOR UPDATE)
              AND ({IS_OUTSTANDING} OR needs_download)
-             AND (assigned_runner IS NULL OR assigned_runner <> $1 AND assigned_runner NOT IN ({ALIVE} AND at_work.batch = attempt.batch)) RETURNING id"
+             AND (assigned_runner IS NULL OR assigned_runner <> $1 AND assigned_runner NOT IN ({LIVE} AND runner_batch.batch = attempt.batch)) RETURNING id"
     );
     let ids: Vec<i64> = attempts.iter().map(|id| id.0).collect();
     let rows = transaction.query_typed(&sql, &[(&runner.id, Type::INT8), (&ids, Type::INT8_ARRAY)]).await?;
@@ -146,7 +147,7 @@ pub(super) async fn others(
     videos: bool,
 ) -> Result<OtherRunners, PostgresError> {
     let sql = format!(
-        "WITH alive AS ({ALIVE} AND batch = $1 AND at_work.runner <> $2)
+        "WITH alive AS ({LIVE} AND batch = $1 AND runner_batch.runner <> $2)
          SELECT (SELECT count(*) FROM alive),
              count(*) FILTER (WHERE NOT needs_download AND assigned_runner IN (SELECT runner FROM alive)),
              count(*) FILTER (WHERE state <> 'intended' AND coalesce(assigned_runner, 0) <> $2

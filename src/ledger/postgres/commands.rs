@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::batches::{self, AtWork};
+use super::batches::{self, RunnerBatch};
 use super::error::PostgresError;
 use super::lease_status::LeaseStatus;
 use super::runner::{expire_at_start, heartbeats};
@@ -54,7 +54,7 @@ impl Store for PostgresStore {
             let transaction = &it.transaction;
             let number = batches::ensure(transaction, &key).await?;
             expire_at_start(transaction, &times).await?;
-            let work = AtWork { key: key.clone(), number, is_buying: false, seen: 0 };
+            let work = RunnerBatch { key: key.clone(), number, is_buying: false, seen: 0 };
             batches::begin(transaction, &it.runner, &work).await?;
             let recovered = operations::recover_intents(it, Some(number)).await?;
             Ok((work, recovered, heartbeats(transaction).await?))
@@ -151,7 +151,7 @@ impl Store for PostgresStore {
     }
 
     fn until_heartbeat(&self) -> Option<Duration> {
-        self.is_registered.then(|| self.times.beat.saturating_sub(self.last_heartbeat.elapsed()))
+        self.is_registered.then(|| self.times.heartbeat.saturating_sub(self.last_heartbeat.elapsed()))
     }
 
     async fn heartbeat(&mut self) {
@@ -171,7 +171,7 @@ impl Store for PostgresStore {
 /// only ask for one.
 async fn wait_for_slot(it: &RunnerTransaction, account: &Account) -> Result<Duration, PostgresError> {
     let slots = Sent::now(slots(&it.transaction, &it.runner, account, &it.times)).await;
-    let frozen = it.transaction.query_typed_one("SELECT stopped IS NOT NULL FROM ledger WHERE id = 1", &[]);
+    let frozen = it.transaction.query_typed_one("SELECT frozen IS NOT NULL FROM ledger WHERE id = 1", &[]);
     let frozen = Sent::now(frozen).await;
     let (lease, slots, frozen) = futures::join!(it.lease(), slots.answer(), frozen.answer());
     let (lease, slots, frozen) = (lease?, slots?, frozen?);

@@ -28,11 +28,11 @@ pub(super) enum Gate {
 /// Locks the ledger's row, freezes purchases if a server took over that may lack commits, and returns whether purchases are allowed.
 pub(super) async fn gate(transaction: &Transaction) -> Result<Gate, PostgresError> {
     let sql = format!(
-        "SELECT stopped, by_failover, timeline <> {TIMELINE}, unacknowledged, {IS_ALONE}, {NOW}
+        "SELECT frozen, by_failover, timeline <> {TIMELINE}, unacknowledged, {IS_ALONE}, {NOW}
          FROM ledger WHERE id = 1 FOR UPDATE"
     );
     let row = transaction.query_typed_one(&sql, &[]).await?;
-    let (stopped, by_failover): (Option<String>, bool) = (row.try_get(0)?, row.try_get(1)?);
+    let (reason, by_failover): (Option<String>, bool) = (row.try_get(0)?, row.try_get(1)?);
     let (has_moved, may_lack_commits, is_alone): (bool, bool, bool) =
         (row.try_get(2)?, row.try_get(3)?, row.try_get(4)?);
     let now = row.try_get(5)?;
@@ -44,7 +44,7 @@ pub(super) async fn gate(transaction: &Transaction) -> Result<Gate, PostgresErro
     if has_moved && may_lack_commits && !by_failover {
         return Ok(Gate::Frozen(freeze(transaction, ANOTHER_SERVER).await?));
     }
-    Ok(match stopped {
+    Ok(match reason {
         Some(why) => Gate::Frozen(Freeze { why: why.into(), by_failover }),
         None => Gate::Open(now),
     })
@@ -53,21 +53,21 @@ pub(super) async fn gate(transaction: &Transaction) -> Result<Gate, PostgresErro
 /// The freeze, if purchases are frozen, or the next intent will freeze them. Changes nothing, also on a standby.
 pub(super) async fn frozen(transaction: &Transaction) -> Result<Option<Freeze>, PostgresError> {
     let sql = format!(
-        "SELECT stopped, by_failover, unacknowledged AND CASE WHEN pg_is_in_recovery() THEN false ELSE timeline <> {TIMELINE} END
+        "SELECT frozen, by_failover, unacknowledged AND CASE WHEN pg_is_in_recovery() THEN false ELSE timeline <> {TIMELINE} END
          FROM ledger WHERE id = 1"
     );
     let row = transaction.query_typed_one(&sql, &[]).await?;
-    let (stopped, by_failover): (Option<String>, bool) = (row.try_get(0)?, row.try_get(1)?);
+    let (reason, by_failover): (Option<String>, bool) = (row.try_get(0)?, row.try_get(1)?);
     if row.try_get(2)? && !by_failover {
         return Ok(Some(lost(transaction, ANOTHER_SERVER).await?));
     }
-    Ok(stopped.map(|why| Freeze { why: why.into(), by_failover }))
+    Ok(reason.map(|why| Freeze { why: why.into(), by_failover }))
 }
 
 /// Freezes purchases because the database may have lost some.
 pub(super) async fn freeze(transaction: &Transaction, what: &str) -> Result<Freeze, PostgresError> {
     let freeze = lost(transaction, what).await?;
-    let sql = "UPDATE ledger SET stopped = $1, by_failover = true WHERE id = 1";
+    let sql = "UPDATE ledger SET frozen = $1, by_failover = true WHERE id = 1";
     transaction.execute_typed(sql, &[(&&*freeze.why, Type::TEXT)]).await?;
     Ok(freeze)
 }
@@ -76,7 +76,7 @@ pub(super) async fn freeze(transaction: &Transaction, what: &str) -> Result<Free
 /// server before the freeze, but heartbeats are.
 async fn lost(transaction: &Transaction, what: &str) -> Result<Freeze, PostgresError> {
     let sql = format!(
-        "SELECT (SELECT max(intended_us) FROM attempt WHERE NOT was_forgotten), {NOW}, CASE WHEN NOT by_failover THEN stopped END
+        "SELECT (SELECT max(intended_us) FROM attempt WHERE NOT was_forgotten), {NOW}, CASE WHEN NOT by_failover THEN frozen END
          FROM ledger WHERE id = 1"
     );
     let row = transaction.query_typed_one(&sql, &[]).await?;

@@ -39,7 +39,7 @@ impl Heartbeats {
         if self.has_gap(times) {
             return (Vec::new(), Vec::new());
         }
-        let is_expired = |since: Instant| since.elapsed() >= times.dead;
+        let is_expired = |since: Instant| since.elapsed() >= times.lease;
         self.seen
             .iter()
             .filter(|(_, (_, since))| is_expired(*since))
@@ -55,7 +55,7 @@ impl Heartbeats {
 
 /// Half a lease: after a shorter outage, each runner still has half a lease to reconnect.
 fn longest_gap(times: &Times) -> Duration {
-    times.dead / 2
+    times.lease / 2
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ use crate::ledger::kind::Kind;
 use crate::ledger::rules::Named;
 use crate::ledger::sharing::SharedState;
 use crate::ledger::times::Times;
-use crate::ledger::transfer::Books;
+use crate::ledger::transfer::Dump;
 use crate::ledger::writing::WriterHandle;
 use crate::ledger::{
     BoughtElsewhere, CopyError, HoldError, LedgerError, LedgerLimit, LockedBatch, OpenElsewhere, Spending, Unavailable,
@@ -123,9 +123,9 @@ impl PostgresLedger {
 
     /// Freezes purchases for this reason, or unfreezes them. To unfreeze is a person's word that nothing is missing on this server.
     pub async fn set_freeze(&self, why: Option<&str>) -> Result<(), Unavailable> {
-        let freeze = "UPDATE ledger SET stopped = $1, by_failover = false WHERE id = 1";
+        let freeze = "UPDATE ledger SET frozen = $1, by_failover = false WHERE id = 1";
         let unfreeze = format!(
-            "UPDATE ledger SET stopped = $1, by_failover = false, unacknowledged = {IS_ALONE}, timeline = {TIMELINE} WHERE id = 1"
+            "UPDATE ledger SET frozen = $1, by_failover = false, unacknowledged = {IS_ALONE}, timeline = {TIMELINE} WHERE id = 1"
         );
         let sql = if why.is_some() { freeze } else { &unfreeze };
         Ok(self.write(sql, &[(&why, Type::TEXT)]).await?)
@@ -138,7 +138,7 @@ impl PostgresLedger {
 
     /// Changes the reason of a freeze, or ends it, and leaves the rest of a failover as it is.
     pub(in crate::ledger) async fn refreeze(&self, why: Option<&str>) -> Result<(), Unavailable> {
-        Ok(self.write("UPDATE ledger SET stopped = $1 WHERE id = 1", &[(&why, Type::TEXT)]).await?)
+        Ok(self.write("UPDATE ledger SET frozen = $1 WHERE id = 1", &[(&why, Type::TEXT)]).await?)
     }
 
     /// Freezes purchases in the transaction that finds no live runner. Changes nothing if there is one.
@@ -148,14 +148,14 @@ impl PostgresLedger {
         if let Some(runners) = transfer::at_it(&transaction).await? {
             return Err(CopyError::Busy(runners));
         }
-        let freeze = "UPDATE ledger SET stopped = $1 WHERE id = 1";
+        let freeze = "UPDATE ledger SET frozen = $1 WHERE id = 1";
         let frozen = transaction.execute_typed(freeze, &[(&why, Type::TEXT)]).await;
         frozen.map_err(PostgresError::of_statement)?;
         Ok(transaction.commit().await?)
     }
 
     /// Reads everything as it is at one moment.
-    pub(in crate::ledger) async fn take_all(&self) -> Result<Books, CopyError> {
+    pub(in crate::ledger) async fn take_all(&self) -> Result<Dump, CopyError> {
         let client = Arc::new(self.existing().await?);
         let transaction = Transaction::reading(client, self.kind);
         Ok(transfer::take_all(&transaction).await?)
@@ -171,13 +171,13 @@ impl PostgresLedger {
     }
 
     /// Writes everything into a ledger that is new or empty.
-    pub(in crate::ledger) async fn fill(&self, books: Books) -> Result<(), CopyError> {
+    pub(in crate::ledger) async fn fill(&self, dump: Dump) -> Result<(), CopyError> {
         let client = self.writable().await?;
         let transaction = Transaction::writing(client, self.kind);
         if !transfer::is_empty(&transaction).await? {
             return Err(CopyError::NotEmpty(self.to_string()));
         }
-        transfer::fill(&transaction, &books).await?;
+        transfer::fill(&transaction, &dump).await?;
         Ok(transaction.commit().await?)
     }
 

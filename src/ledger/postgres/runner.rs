@@ -43,8 +43,8 @@ impl Runner {
     /// Registers the runner, or registers it again after the database lost it.
     pub(super) async fn register(&self, client: &Client) -> Result<(), PostgresError> {
         let sql = format!(
-            "INSERT INTO runner (id, name, since_us, beat_us, writes, concurrency)
-             VALUES ($1, $2, {NOW}, {NOW}, $3, $4) ON CONFLICT (id) DO UPDATE SET writes = $3, beat_us = {NOW}"
+            "INSERT INTO runner (id, name, since_us, heartbeat_us, writes, concurrency)
+             VALUES ($1, $2, {NOW}, {NOW}, $3, $4) ON CONFLICT (id) DO UPDATE SET writes = $3, heartbeat_us = {NOW}"
         );
         let name = format!("{} process {}", self.machine, std::process::id());
         let values: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 4] =
@@ -57,8 +57,8 @@ impl Runner {
     /// transaction ends.
     pub(super) async fn renew_lease(&self, client: &Client) -> Result<LeaseStatus, PostgresError> {
         let sql = format!(
-            "UPDATE runner SET writes = writes + 1, beat_us = {NOW}
-             WHERE id = $1 AND writes = $2 RETURNING died_us IS NOT NULL"
+            "UPDATE runner SET writes = writes + 1, heartbeat_us = {NOW}
+             WHERE id = $1 AND writes = $2 RETURNING expired_us IS NOT NULL"
         );
         let values: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 2] =
             [(&self.id, Type::INT8), (&self.writes, Type::INT8)];
@@ -87,8 +87,8 @@ pub(super) async fn expire_silent(
         return Ok(());
     }
     let sql = format!(
-        "UPDATE runner SET died_us = {NOW} FROM unnest($1, $2) AS silent (its_id, its_beat) WHERE id = its_id AND beat_us = its_beat
-             AND died_us IS NULL AND (SELECT timeline = {TIMELINE} FROM ledger WHERE id = 1)"
+        "UPDATE runner SET expired_us = {NOW} FROM unnest($1, $2) AS silent (its_id, its_beat) WHERE id = its_id AND heartbeat_us = its_beat
+             AND expired_us IS NULL AND (SELECT timeline = {TIMELINE} FROM ledger WHERE id = 1)"
     );
     transaction.execute_typed(&sql, &[(&runners, Type::INT8_ARRAY), (&beats, Type::INT8_ARRAY)]).await?;
     Ok(())
@@ -98,18 +98,18 @@ pub(super) async fn expire_silent(
 /// server has been up for less than a lease, because the others may not be back yet.
 pub(super) async fn expire_at_start(transaction: &Transaction, times: &Times) -> Result<(), PostgresError> {
     let sql = format!(
-        "UPDATE runner SET died_us = {NOW} WHERE id IN (SELECT id FROM runner WHERE died_us IS NULL AND left_us IS NULL
-             AND beat_us < {NOW} - $1 ORDER BY id) AND died_us IS NULL AND beat_us < {NOW} - $1
+        "UPDATE runner SET expired_us = {NOW} WHERE id IN (SELECT id FROM runner WHERE expired_us IS NULL AND ended_us IS NULL
+             AND heartbeat_us < {NOW} - $1 ORDER BY id) AND expired_us IS NULL AND heartbeat_us < {NOW} - $1
              AND (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint < {NOW} - $1
              AND (SELECT timeline = {TIMELINE} FROM ledger WHERE id = 1)"
     );
-    transaction.execute_typed(&sql, &[(&micros(times.dead), Type::INT8)]).await?;
+    transaction.execute_typed(&sql, &[(&micros(times.lease), Type::INT8)]).await?;
     Ok(())
 }
 
 /// The latest heartbeat of each live runner.
 pub(super) async fn heartbeats(transaction: &Transaction) -> Result<Vec<(i64, i64)>, PostgresError> {
-    let sql = "SELECT id, beat_us FROM runner WHERE died_us IS NULL AND left_us IS NULL";
+    let sql = "SELECT id, heartbeat_us FROM runner WHERE expired_us IS NULL AND ended_us IS NULL";
     let rows = transaction.query_typed(sql, &[]).await?;
     rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
 }
@@ -126,8 +126,8 @@ impl Runner {
 
     /// Deregisters the runner.
     pub(super) async fn deregister(&self, transaction: &Transaction) -> Result<(), PostgresError> {
-        transaction.execute_typed("DELETE FROM at_work WHERE runner = $1", &[(&self.id, Type::INT8)]).await?;
-        let sql = format!("UPDATE runner SET left_us = {NOW} WHERE id = $1");
+        transaction.execute_typed("DELETE FROM runner_batch WHERE runner = $1", &[(&self.id, Type::INT8)]).await?;
+        let sql = format!("UPDATE runner SET ended_us = {NOW} WHERE id = $1");
         transaction.execute_typed(&sql, &[(&self.id, Type::INT8)]).await?;
         Ok(())
     }

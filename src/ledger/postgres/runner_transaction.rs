@@ -104,8 +104,8 @@ impl RunnerTransaction {
         expired_us: i64,
     ) -> Result<Option<String>, PostgresError> {
         let sql = format!(
-            "SELECT name FROM runner JOIN at_work ON at_work.runner = runner.id AND at_work.batch = $2
-             WHERE id = $1 AND left_us IS NULL AND (died_us IS NULL OR died_us > {NOW} - $3)"
+            "SELECT name FROM runner JOIN runner_batch ON runner_batch.runner = runner.id AND runner_batch.batch = $2
+             WHERE id = $1 AND ended_us IS NULL AND (expired_us IS NULL OR expired_us > {NOW} - $3)"
         );
         let values: [(&(dyn ToSql + Sync), Type); 3] =
             [(&runner, Type::INT8), (&batch, Type::INT8), (&expired_us, Type::INT8)];
@@ -150,11 +150,11 @@ impl writing::Transaction for RunnerTransaction {
     async fn abandoned(&self, batch: Option<i64>) -> Result<Vec<Row>, PostgresError> {
         let sql = format!(
             "SELECT {ROW} FROM attempt LEFT JOIN runner AS its ON its.id = attempt.runner
-                 LEFT JOIN at_work ON at_work.runner = attempt.runner AND at_work.batch = attempt.batch
-             WHERE state = 'intended' AND (at_work.runner IS NULL OR its.left_us IS NOT NULL OR its.died_us < {NOW} - $2)
+                 LEFT JOIN runner_batch ON runner_batch.runner = attempt.runner AND runner_batch.batch = attempt.batch
+             WHERE state = 'intended' AND (runner_batch.runner IS NULL OR its.ended_us IS NOT NULL OR its.expired_us < {NOW} - $2)
                  AND ($1 = 0 OR attempt.batch = $1) ORDER BY attempt.id FOR UPDATE OF attempt"
         );
-        let (batch, unanswered) = (batch.unwrap_or_default(), micros(self.times.unanswered));
+        let (batch, unanswered) = (batch.unwrap_or_default(), micros(self.times.response));
         self.rows(&sql, &[(&batch, Type::INT8), (&unanswered, Type::INT8)]).await
     }
 
@@ -164,7 +164,7 @@ impl writing::Transaction for RunnerTransaction {
         Ok(match event {
             // What the sender itself put in doubt is answered.
             Event::Denied if row.attempt.answered_at.is_none() => self
-                .live_runner(shared.runner, row.batch, micros(self.times.unanswered))
+                .live_runner(shared.runner, row.batch, micros(self.times.response))
                 .await?
                 .map(|runner| LedgerError::SenderMayLive { job: job(), runner }),
             Event::GivenUp if shared.assigned_runner != Some(self.runner.id) => self

@@ -15,8 +15,8 @@ use crate::domain::{AttemptState, BatchKey, RunnerSeen};
 /// The runners that live, and those that were declared dead not longer than this ago: first who began first.
 pub(super) async fn seen(transaction: &Transaction, dead: Duration) -> Result<Vec<RunnerSeen>, PostgresError> {
     let sql = format!(
-        "SELECT id, name, since_us, greatest({NOW} - beat_us, 0), died_us IS NOT NULL FROM runner
-         WHERE left_us IS NULL AND (died_us IS NULL OR died_us > {NOW} - $1) ORDER BY since_us, id"
+        "SELECT id, name, since_us, greatest({NOW} - heartbeat_us, 0), expired_us IS NOT NULL FROM runner
+         WHERE ended_us IS NULL AND (expired_us IS NULL OR expired_us > {NOW} - $1) ORDER BY since_us, id"
     );
     let mut batches = batches(transaction).await?;
     let mut open = open(transaction).await?;
@@ -28,7 +28,7 @@ pub(super) async fn seen(transaction: &Transaction, dead: Duration) -> Result<Ve
                 name: row.try_get(1)?,
                 since: Timestamp::from_microsecond(since).unwrap_or(Timestamp::MIN),
                 silent_for: Duration::from_micros(silent.unsigned_abs()),
-                is_dead: row.try_get(4)?,
+                is_expired: row.try_get(4)?,
                 batches: batches.remove(&id).unwrap_or_default(),
                 open: open.remove(&id).unwrap_or_default(),
             })
@@ -37,7 +37,7 @@ pub(super) async fn seen(transaction: &Transaction, dead: Duration) -> Result<Ve
 }
 
 async fn batches(transaction: &Transaction) -> Result<HashMap<i64, Vec<BatchKey>>, PostgresError> {
-    let sql = "SELECT runner, name, batch.batch FROM at_work JOIN batch ON batch.id = at_work.batch ORDER BY name, batch.batch";
+    let sql = "SELECT runner, name, batch.batch FROM runner_batch JOIN batch ON batch.id = runner_batch.batch ORDER BY name, batch.batch";
     let mut batches: HashMap<i64, Vec<BatchKey>> = HashMap::new();
     for row in transaction.query_typed(sql, &[]).await? {
         let key = BatchKey { name: row.try_get(1)?, batch: row.try_get(2)? };

@@ -33,7 +33,7 @@ CREATE TABLE ledger (
     version        INTEGER NOT NULL,
     timeline       TEXT NOT NULL,
     unacknowledged BOOLEAN NOT NULL,
-    stopped        TEXT,
+    frozen        TEXT,
     by_failover    BOOLEAN NOT NULL DEFAULT false,
     slots          INTEGER
 );
@@ -52,15 +52,15 @@ CREATE TABLE runner (
     id          BIGINT PRIMARY KEY,
     name        TEXT NOT NULL,
     since_us    BIGINT NOT NULL,
-    beat_us     BIGINT NOT NULL,
+    heartbeat_us     BIGINT NOT NULL,
     writes      BIGINT NOT NULL,
-    died_us     BIGINT,
-    left_us     BIGINT,
+    expired_us     BIGINT,
+    ended_us     BIGINT,
     concurrency INTEGER NOT NULL DEFAULT 0,
     waited_us   BIGINT NOT NULL DEFAULT 0
 );
-CREATE INDEX runner_alive ON runner (id) WHERE died_us IS NULL AND left_us IS NULL;
-CREATE TABLE at_work (
+CREATE INDEX runner_alive ON runner (id) WHERE expired_us IS NULL AND ended_us IS NULL;
+CREATE TABLE runner_batch (
     runner  BIGINT NOT NULL REFERENCES runner (id),
     batch   BIGINT NOT NULL REFERENCES batch (id),
     is_buying BOOLEAN NOT NULL DEFAULT false,

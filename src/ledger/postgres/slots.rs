@@ -34,12 +34,12 @@ pub(super) async fn slots(
     let open = format!(
         "SELECT coalesce(assigned_runner, 0), count(*) FROM attempt WHERE service = $1 AND key = $2
          AND {IS_ACTIVE} AND (intended_us > {NOW} - $3 OR EXISTS (SELECT 1 FROM runner
-             WHERE runner.id = assigned_runner AND died_us IS NULL AND left_us IS NULL)) GROUP BY 1"
+             WHERE runner.id = assigned_runner AND expired_us IS NULL AND ended_us IS NULL)) GROUP BY 1"
     );
     let alive = format!(
-        "SELECT id, concurrency, waited_us > {NOW} - $2 FROM runner WHERE died_us IS NULL AND left_us IS NULL AND beat_us > {NOW} - $1"
+        "SELECT id, concurrency, waited_us > {NOW} - $2 FROM runner WHERE expired_us IS NULL AND ended_us IS NULL AND heartbeat_us > {NOW} - $1"
     );
-    let (abandoned, dead) = (micros(ABANDONED), micros(times.dead));
+    let (abandoned, dead) = (micros(ABANDONED), micros(times.lease));
     // A runner without a slot asks again soon, and counts as waiting until then.
     let waits = micros(times.look_again * WAITS);
     let [service, name] = key.clone();

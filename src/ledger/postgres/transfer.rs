@@ -10,7 +10,7 @@ use super::transaction::Transaction;
 use super::{batches, limits};
 use crate::domain::BatchKey;
 use crate::ledger::row::Row;
-use crate::ledger::transfer::{Books, CopyError};
+use crate::ledger::transfer::{CopyError, Dump};
 use crate::ledger::writing::Changes;
 
 /// How many attempts one statement writes.
@@ -26,12 +26,12 @@ impl From<PostgresError> for CopyError {
 pub(super) async fn at_it(transaction: &Transaction) -> Result<Option<String>, PostgresError> {
     // Nobody buys while this is held.
     transaction.query_typed("SELECT id FROM ledger WHERE id = 1 FOR UPDATE", &[]).await?;
-    let sql = "SELECT string_agg(name, ', ') FROM runner WHERE died_us IS NULL AND left_us IS NULL";
+    let sql = "SELECT string_agg(name, ', ') FROM runner WHERE expired_us IS NULL AND ended_us IS NULL";
     Ok(transaction.query_typed_one(sql, &[]).await?.try_get(0)?)
 }
 
 /// Reads everything.
-pub(super) async fn take_all(transaction: &Transaction) -> Result<Books, PostgresError> {
+pub(super) async fn take_all(transaction: &Transaction) -> Result<Dump, PostgresError> {
     let (mut places, mut keys) = (HashMap::new(), Vec::new());
     for row in transaction.query_typed("SELECT id, name, batch, retake FROM batch ORDER BY id", &[]).await? {
         places.insert(row.try_get::<_, i64>(0)?, keys.len());
@@ -51,7 +51,7 @@ pub(super) async fn take_all(transaction: &Transaction) -> Result<Books, Postgre
     for row in transaction.query_typed("SELECT sha256, command, url, at_us FROM picture_address", &[]).await? {
         addresses.push((row.try_get(0)?, restored(row.try_get(1)?), restored(row.try_get(2)?), row.try_get(3)?));
     }
-    Ok(Books { frozen: None, batches: keys, attempts, unsent, addresses, limits: limits::read(transaction).await? })
+    Ok(Dump { frozen: None, batches: keys, attempts, unsent, addresses, limits: limits::read(transaction).await? })
 }
 
 /// Whether nothing was ever written into it.
@@ -63,16 +63,16 @@ pub(super) async fn is_empty(transaction: &Transaction) -> Result<bool, Postgres
 }
 
 /// Writes everything.
-pub(super) async fn fill(transaction: &Transaction, books: &Books) -> Result<(), PostgresError> {
-    let mut numbers = Vec::with_capacity(books.batches.len());
-    for (key, retake) in &books.batches {
+pub(super) async fn fill(transaction: &Transaction, dump: &Dump) -> Result<(), PostgresError> {
+    let mut numbers = Vec::with_capacity(dump.batches.len());
+    for (key, retake) in &dump.batches {
         let number = batches::ensure(transaction, key).await?;
         let retake = retake.as_deref().map(storable);
         let values: [(&(dyn ToSql + Sync), Type); 2] = [(&number, Type::INT8), (&retake, Type::TEXT)];
         transaction.execute_typed("UPDATE batch SET retake = $2 WHERE id = $1", &values).await?;
         numbers.push(number);
     }
-    for some in books.attempts.chunks(AT_ONCE) {
+    for some in dump.attempts.chunks(AT_ONCE) {
         let new: Vec<Row> = some.iter().map(|(place, attempt)| Row::copied(attempt.clone(), numbers[*place])).collect();
         let mut changes = Changes::default();
         for row in &new {
@@ -80,21 +80,21 @@ pub(super) async fn fill(transaction: &Transaction, books: &Books) -> Result<(),
         }
         rows::write(transaction, &changes).await?;
     }
-    for (place, job, reason, at) in &books.unsent {
+    for (place, job, reason, at) in &dump.unsent {
         let reason = storable(reason);
         let values: [(&(dyn ToSql + Sync), Type); 4] =
             [(&numbers[*place], Type::INT8), (job, Type::TEXT), (&reason, Type::TEXT), (at, Type::INT8)];
         transaction.execute_typed("INSERT INTO unsent VALUES ($1, $2, $3, $4)", &values).await?;
     }
-    for (sha256, command, url, at) in &books.addresses {
+    for (sha256, command, url, at) in &dump.addresses {
         let (command, url) = (storable(command), storable(url));
         let values: [(&(dyn ToSql + Sync), Type); 4] =
             [(sha256, Type::TEXT), (&command, Type::TEXT), (&url, Type::TEXT), (at, Type::INT8)];
         transaction.execute_typed("INSERT INTO picture_address VALUES ($1, $2, $3, $4)", &values).await?;
     }
-    for limit in &books.limits {
+    for limit in &dump.limits {
         limits::set(transaction, limit, true).await?;
     }
-    transaction.execute_typed("UPDATE ledger SET stopped = $1 WHERE id = 1", &[(&books.frozen, Type::TEXT)]).await?;
+    transaction.execute_typed("UPDATE ledger SET frozen = $1 WHERE id = 1", &[(&dump.frozen, Type::TEXT)]).await?;
     Ok(())
 }

@@ -127,8 +127,8 @@ pub(super) struct BatchRow {
 
 /// Verifies the list of batches, the ledger limits, and the freeze; gives the batch with this name and value.
 pub(super) fn verified_batch(connection: &Connection, name: &str, batch: &str) -> rusqlite::Result<Option<BatchRow>> {
-    let (expected, stopped): (i64, Option<String>) = connection
-        .prepare_cached("SELECT checksum, stopped FROM ledger WHERE id = 1")?
+    let (expected, freeze): (i64, Option<String>) = connection
+        .prepare_cached("SELECT checksum, frozen FROM ledger WHERE id = 1")?
         .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let (mut sum, mut found) = (Checksum::default(), None);
     // The whole table in its own order, so that no index can hide a batch.
@@ -143,7 +143,7 @@ pub(super) fn verified_batch(connection: &Connection, name: &str, batch: &str) -
     }
     sum.add_all(connection, "limit", "SELECT key, record FROM ledger_limit")?;
     // A row that was only ever inserted had no freeze.
-    let freeze = stopped.as_deref().map_or(ValueRef::Null, |text| ValueRef::Text(text.as_bytes()));
+    let freeze = freeze.as_deref().map_or(ValueRef::Null, |text| ValueRef::Text(text.as_bytes()));
     sum.0 = sum.0.wrapping_add(digest_of("freeze", &[freeze]));
     sum.expect(expected, "the batches and limits")?;
     Ok(found)

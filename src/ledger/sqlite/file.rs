@@ -18,7 +18,7 @@ use crate::domain::{Attempt, AttemptState, BatchKey, Fingerprint, Freeze, Histor
 use crate::files::on_a_thread;
 use crate::ledger::kind::Kind;
 use crate::ledger::rules::Named;
-use crate::ledger::transfer::Books;
+use crate::ledger::transfer::Dump;
 use crate::ledger::writing::WriterHandle;
 use crate::ledger::{
     BoughtElsewhere, Contents, CopyError, HoldError, LedgerLimit, LockedBatch, OpenElsewhere, Spending, Unavailable,
@@ -67,13 +67,13 @@ impl SqliteLedger {
     }
 
     /// Reads everything.
-    pub(in crate::ledger) async fn take_all(&self) -> Result<Books, CopyError> {
+    pub(in crate::ledger) async fn take_all(&self) -> Result<Dump, CopyError> {
         self.aside(transfer::take_all).await
     }
 
     /// Writes everything into a ledger that is new or empty.
-    pub(in crate::ledger) async fn fill(&self, books: Books) -> Result<(), CopyError> {
-        self.aside(move |path, kind| transfer::fill(path, kind, &books)).await
+    pub(in crate::ledger) async fn fill(&self, dump: Dump) -> Result<(), CopyError> {
+        self.aside(move |path, kind| transfer::fill(path, kind, &dump)).await
     }
 
     /// Changes what is no attempt, and creates the ledger if it does not exist.

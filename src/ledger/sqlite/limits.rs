@@ -17,13 +17,13 @@ pub(super) fn read(connection: &Connection) -> rusqlite::Result<Vec<LedgerLimit>
 /// The freeze, if purchases are frozen.
 pub(super) fn frozen(connection: &Connection) -> rusqlite::Result<Option<Freeze>> {
     let why: Option<String> =
-        connection.prepare_cached("SELECT stopped FROM ledger")?.query_row([], |row| row.get(0))?;
+        connection.prepare_cached("SELECT frozen FROM ledger")?.query_row([], |row| row.get(0))?;
     Ok(why.map(Freeze::on_request))
 }
 
 /// Freezes purchases for a reason, or unfreezes them.
 pub(super) fn freeze(connection: &Connection, why: Option<&str>) -> rusqlite::Result<()> {
-    connection.execute("UPDATE ledger SET stopped = ?1", [why])?;
+    connection.execute("UPDATE ledger SET frozen = ?1", [why])?;
     Ok(())
 }
 

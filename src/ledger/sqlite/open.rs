@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode as SqliteCode, OpenFlags};
 
-use super::schema::{Found, VERSION, create, recognize};
+use super::schema::{Found, VERSION, create, is_table, recognize};
 use super::{checksum, commit_counter};
 use crate::files::{make_folders, make_private_folder, sync_folder};
 use crate::ledger::kind::Kind;
@@ -221,8 +221,8 @@ pub(super) fn open_to_read(path: &Path, kind: Kind) -> Result<Option<Connection>
     // A reader runs no trigger, and verifies what it reads.
     match found(&connection, path, kind) {
         Ok(Found::Empty) => return Ok(None),
-        // Without its columns, nothing can be read.
-        Err(OpenError::Altered { object, .. }) if object != "attempt" => {}
+        // Without its tables, nothing can be read.
+        Err(OpenError::Altered { object, .. }) if !is_table(&object) => {}
         Ok(_) => {}
         Err(error) => return Err(error),
     }

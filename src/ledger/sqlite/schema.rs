@@ -70,7 +70,7 @@ const TABLES: [(&str, &str); 14] = [
         "CREATE TABLE ledger (
     id       INTEGER PRIMARY KEY CHECK (id = 1),
     commits  BIGINT NOT NULL,
-    stopped  TEXT,
+    frozen  TEXT,
     checksum INTEGER NOT NULL DEFAULT 0,
     sums     INTEGER NOT NULL DEFAULT 0
 )",
@@ -115,6 +115,11 @@ const TABLES: [(&str, &str); 14] = [
     ),
 ];
 
+/// Returns whether this object of the schema is a table.
+pub(super) fn is_table(name: &str) -> bool {
+    TABLES.iter().any(|(table, sql)| *table == name && sql.starts_with("CREATE TABLE"))
+}
+
 /// Every object of the schema: name and statement.
 fn objects() -> Vec<(String, String)> {
     let (attempt, batch) = (
@@ -123,7 +128,7 @@ fn objects() -> Vec<(String, String)> {
     );
     let unsent = |row: &str| row_values("unsent", row, &["batch", "job", "reason", "at_us"]);
     let limit = |row: &str| row_values("limit", row, &["key", "record"]);
-    let freeze = |row: &str| row_values("freeze", row, &["stopped"]);
+    let freeze = |row: &str| row_values("freeze", row, &["frozen"]);
     let spent = |row: &str| row_values("spent", row, &["label", "value", "hour", "micros"]);
     let own_batch = |row: &str| format!("UPDATE batch SET checksum = {{}} WHERE id = {row}.batch");
     let in_ledger = |column: &str| format!("UPDATE ledger SET {column} = {{}}");
@@ -133,7 +138,7 @@ fn objects() -> Vec<(String, String)> {
         sum("unsent", "", &own_batch("NEW"), "checksum", &unsent),
         sum("batch", "", &in_ledger("checksum"), "checksum", &batch),
         sum("ledger_limit", "", &in_ledger("checksum"), "checksum", &limit),
-        sum("ledger", " OF stopped", &in_ledger("checksum"), "checksum", &freeze),
+        sum("ledger", " OF frozen", &in_ledger("checksum"), "checksum", &freeze),
         sum("spent", "", &in_ledger("sums"), "sums", &spent),
     ];
     tables.chain(triggers.into_iter().flatten()).collect()
@@ -233,7 +238,7 @@ pub(super) fn create(connection: &mut Connection, kind: Kind) -> rusqlite::Resul
 mod tests {
     use super::*;
     use crate::ledger::sqlite::backup::check;
-    use crate::ledger::sqlite::open::{OpenError, open};
+    use crate::ledger::sqlite::open::{OpenError, open, open_to_read};
 
     #[test]
     fn altered_schema_is_refused() {
@@ -254,6 +259,8 @@ mod tests {
             Connection::open(&path).and_then(|file| file.execute_batch(alteration)).expect("altered");
             assert!(matches!(open(&path, Kind::Real), Err(OpenError::Altered { .. })), "{alteration}");
             assert!(check(&path, Kind::Real).is_err(), "{alteration}");
+            let is_read = open_to_read(&path, Kind::Real).is_ok();
+            assert_eq!(is_read, !alteration.starts_with("ALTER TABLE"), "{alteration}");
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::domain::BatchKey;
 use crate::ledger::kind::Kind;
 use crate::ledger::row::Row;
 use crate::ledger::rules::Sums;
-use crate::ledger::transfer::{Books, CopyError};
+use crate::ledger::transfer::{CopyError, Dump};
 
 impl From<OpenError> for CopyError {
     fn from(error: OpenError) -> Self {
@@ -49,7 +49,7 @@ pub(super) fn freeze_for_copy(path: &Path, kind: Kind, why: &str) -> Result<Vec<
 }
 
 /// Reads everything.
-pub(super) fn take_all(path: &Path, kind: Kind) -> Result<Books, CopyError> {
+pub(super) fn take_all(path: &Path, kind: Kind) -> Result<Dump, CopyError> {
     let connection = open_to_read(path, kind)?.ok_or_else(|| CopyError::Missing(path.display().to_string()))?;
     let store = |error| CopyError::from(store_error(path, error));
     let batches = batches(&connection).map_err(store)?;
@@ -58,7 +58,7 @@ pub(super) fn take_all(path: &Path, kind: Kind) -> Result<Books, CopyError> {
     books(&connection, &batches).map_err(store)
 }
 
-fn books(connection: &Connection, batches: &[(i64, BatchKey)]) -> rusqlite::Result<Books> {
+fn books(connection: &Connection, batches: &[(i64, BatchKey)]) -> rusqlite::Result<Dump> {
     let place = |id: i64| batches.iter().position(|(own, _)| *own == id).unwrap_or_default();
     let mut statement = connection.prepare("SELECT id, record, batch FROM attempt ORDER BY id")?;
     let attempts = statement.query_map([], |row| Ok((place(row.get(2)?), attempt(row, None)?)))?;
@@ -68,7 +68,7 @@ fn books(connection: &Connection, batches: &[(i64, BatchKey)]) -> rusqlite::Resu
     let addresses = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
     let retake = |id: i64| connection.query_row("SELECT retake FROM batch WHERE id = ?1", [id], |row| row.get(0));
     let with_retake = |(id, key): &(i64, BatchKey)| Ok((key.clone(), retake(*id)?));
-    Ok(Books {
+    Ok(Dump {
         frozen: None,
         batches: batches.iter().map(with_retake).collect::<rusqlite::Result<_>>()?,
         attempts: attempts.collect::<rusqlite::Result<_>>()?,
@@ -79,7 +79,7 @@ fn books(connection: &Connection, batches: &[(i64, BatchKey)]) -> rusqlite::Resu
 }
 
 /// Writes everything into a ledger that is new or empty, in one transaction.
-pub(super) fn fill(path: &Path, kind: Kind, books: &Books) -> Result<(), CopyError> {
+pub(super) fn fill(path: &Path, kind: Kind, dump: &Dump) -> Result<(), CopyError> {
     let mut connection = open(path, kind)?;
     let store = |error| CopyError::from(store_error(path, error));
     let transaction = connection.transaction().map_err(store)?;
@@ -88,7 +88,7 @@ pub(super) fn fill(path: &Path, kind: Kind, books: &Books) -> Result<(), CopyErr
     if !transaction.query_row(is_empty, [], |row| row.get::<_, bool>(0)).map_err(store)? {
         return Err(CopyError::NotEmpty(path.display().to_string()));
     }
-    write(&transaction, books).map_err(store)?;
+    write(&transaction, dump).map_err(store)?;
     let commits = commit_counter::count(&transaction).map_err(store)?;
     transaction.commit().map_err(store)?;
     let counter =
@@ -97,27 +97,27 @@ pub(super) fn fill(path: &Path, kind: Kind, books: &Books) -> Result<(), CopyErr
     Ok(())
 }
 
-fn write(connection: &Connection, books: &Books) -> rusqlite::Result<()> {
-    let mut numbers = Vec::with_capacity(books.batches.len());
-    for (key, retake) in &books.batches {
+fn write(connection: &Connection, dump: &Dump) -> rusqlite::Result<()> {
+    let mut numbers = Vec::with_capacity(dump.batches.len());
+    for (key, retake) in &dump.batches {
         let number = ensure_batch(connection, key)?;
         connection.execute("UPDATE batch SET retake = ?2 WHERE id = ?1", params![number, retake])?;
         numbers.push(number);
     }
     let mut sums = Sums::default();
-    for (place, attempt) in &books.attempts {
+    for (place, attempt) in &dump.attempts {
         rows::insert(connection, &Row::copied(attempt.clone(), numbers[*place]))?;
         sums.add(numbers[*place], None, attempt);
     }
     add_sums(connection, &sums)?;
-    for (place, job, reason, at) in &books.unsent {
+    for (place, job, reason, at) in &dump.unsent {
         connection.execute("INSERT INTO unsent VALUES (?1, ?2, ?3, ?4)", params![numbers[*place], job, reason, at])?;
     }
-    for (sha256, command, url, at) in &books.addresses {
+    for (sha256, command, url, at) in &dump.addresses {
         let checksum = checksum::digest_of_address(sha256, command, url, *at);
         let values = params![sha256, command, url, at, checksum];
         connection.execute("INSERT INTO picture_address VALUES (?1, ?2, ?3, ?4, ?5)", values)?;
     }
-    books.limits.iter().try_for_each(|limit| limits::set(connection, limit, true))?;
-    limits::freeze(connection, books.frozen.as_deref())
+    dump.limits.iter().try_for_each(|limit| limits::set(connection, limit, true))?;
+    limits::freeze(connection, dump.frozen.as_deref())
 }

@@ -121,3 +121,18 @@ async fn added_tasks_take_slots() {
         );
     }
 }
+
+/// A run may wait hours for other runners. Then the service is not out of reach.
+#[tokio::test(start_paused = true)]
+async fn job_that_is_added_after_hours_is_submitted() {
+    let (service, ledger, all) = (FakeService::taking(|_| 30 * SECOND), BatchInMemory::default(), jobs(2));
+    let of = |jobs: &[Arc<Job>]| plan(jobs, &History::default(), None);
+    let source = async |feed: &Feed| {
+        feed.idle().await;
+        sleep(6 * 3600 * SECOND).await;
+        feed.add(of(&all[1..]).into()).await;
+    };
+    let (own, stop) = (of(&all[..1]), Stop::default());
+    let (outcome, _) = run_fed(&service, &ledger, &Settings::default(), &stop, &own, None, source).await;
+    assert_eq!((ledger.states(), outcome), (vec![AttemptState::Completed; 2], Outcome::default()));
+}

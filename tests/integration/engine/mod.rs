@@ -7,4 +7,4 @@ mod money;
 mod outages;
 mod rates;
 mod slots;
-mod trust;
+mod slow_start;

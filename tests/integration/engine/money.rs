@@ -27,7 +27,7 @@ async fn concurrency_cannot_pass_the_limit_on_spending() {
 async fn doubtful_money_stays_reserved_and_refused_money_does_not() {
     let mut service = FakeService::taking(|_| 30 * SECOND);
     service.refuses = Box::new(|number| match number {
-        0 => Some(Submission::Unknown(ServiceError::default())),
+        0 => Some(Submission::InDoubt(ServiceError::default())),
         1 => Some(Submission::Rejected(ServiceError::default())),
         _ => None,
     });

@@ -8,8 +8,8 @@ use shotlist::ledger::HoldError;
 use shotlist::manifest::{self, Manifest};
 use shotlist::service::{ApiKey, Endpoint};
 use shotlist::session::{
-    BatchView, Connection, ConnectionOptions, Consent, Home, LedgerLimits, LimitChange, Options, Refusal, Resolution,
-    ResolveError, RunEvent, Session, Stop, Verdict,
+    BatchView, Connection, ConnectionOptions, Consent, DefaultPaths, LedgerLimits, LimitChange, Options, Refusal,
+    Resolution, ResolveError, RunEvent, Session, Stop, Verdict,
 };
 
 use serde_json::json;
@@ -27,7 +27,7 @@ fn sound(path: &Path) -> Manifest {
 /// A session about real money, which the scripted service plays.
 fn session(here: &Workspace) -> Session {
     let path = here.path("m.yaml");
-    let (manifest, home) = (sound(&path), Home::of(&path));
+    let (manifest, home) = (sound(&path), DefaultPaths::of(&path));
     let ledger = home.ledger().expect("a ledger");
     let options = Options::of(home, &manifest.key).expect("a folder");
     let settings = shotlist::engine::Settings {
@@ -59,13 +59,13 @@ async fn nothing_is_bought_without_a_consent_that_covers_it() {
     let session = session(&here);
     for agreed in [Usd::ZERO, Usd::from_micros(1_000_000)] {
         let consent = if agreed.is_zero() { Consent::default() } else { Consent::up_to(agreed) };
-        let held = session.hold().await.expect("the batch");
+        let held = session.lock().await.expect("the batch");
         let ready = held.ready(Some(connection(&service))).expect("within its limits");
         let refusal = ready.run(&consent, &Stop::default(), &|_| {}).await.expect_err("no consent");
         assert!(matches!(refusal, Refusal::NotAgreed { agreed: found, .. } if found == agreed), "{refusal}");
     }
     assert_eq!(service.asked().len(), 0);
-    let held = session.hold().await.expect("the batch");
+    let held = session.lock().await.expect("the batch");
     let ready = held.ready(Some(connection(&service))).expect("within its limits");
     let consent = Consent::to(ready.plan());
     let outcome = ready.run(&consent, &Stop::default(), &|_| {}).await.expect("a run");
@@ -83,7 +83,7 @@ async fn a_consent_to_a_plan_is_none_to_buying_again_what_it_did_not_show() {
     bought.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k").ends_with(0);
     let session = session(&here);
     let run = async |consent: &Consent| {
-        let held = session.hold().await.expect("the batch");
+        let held = session.lock().await.expect("the batch");
         let ready = held.ready(Some(connection(&service))).expect("within its limits");
         ready.run(consent, &Stop::default(), &|_| {}).await.map(|_| ())
     };
@@ -102,7 +102,7 @@ async fn a_session_can_report_again() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(1)));
     let session = session(&here);
     for _ in 0..2 {
-        let held = session.hold().await.expect("the batch");
+        let held = session.lock().await.expect("the batch");
         let ready = held.ready(Some(connection(&service))).expect("within its limits");
         let consent = Consent::to(ready.plan());
         ready.run(&consent, &Stop::default(), &|_| {}).await.expect("a run");
@@ -117,20 +117,20 @@ async fn a_session_can_report_again() {
 async fn a_session_refuses_before_it_asks_anybody() {
     let (service, here) = (Service::well(), Workspace::with_manifest(&numbered_jobs(2)));
     let session = session(&here);
-    let held = session.hold().await.expect("the batch");
-    assert!(matches!(session.hold().await.map(|_| ()), Err(Refusal::Hold(HoldError::Busy { .. }))), "held twice");
+    let held = session.lock().await.expect("the batch");
+    assert!(matches!(session.lock().await.map(|_| ()), Err(Refusal::Hold(HoldError::Busy { .. }))), "held twice");
     assert!(matches!(held.ready(None).map(|_| ()), Err(Refusal::NoConnection)));
     // Real money, and a service that makes nothing.
-    let held = session.hold().await.expect("the batch");
+    let held = session.lock().await.expect("the batch");
     let simulator = Connection::to_simulator(ConnectionOptions::default()).await.expect("a simulator");
     let refusal = held.ready(Some(simulator)).map(|_| ()).expect_err("two worlds");
     assert!(matches!(refusal, Refusal::OtherKind { ledger_is_simulated: false }), "{refusal}");
     // Nor may real money run at the pace of a rehearsal.
     let path = here.path("m.yaml");
-    let (manifest, home) = (sound(&path), Home::of_rehearsals(&path));
+    let (manifest, home) = (sound(&path), DefaultPaths::of_sandbox(&path));
     let options = Options::of(home, &manifest.key).expect("a folder");
-    let ledger = Home::of(&path).ledger().expect("a ledger");
-    let refusal = Session::new(manifest, ledger, options).hold().await.map(|_| ()).expect_err("two worlds");
+    let ledger = DefaultPaths::of(&path).ledger().expect("a ledger");
+    let refusal = Session::new(manifest, ledger, options).lock().await.map(|_| ()).expect_err("two worlds");
     assert!(matches!(refusal, Refusal::OtherKind { .. }), "{refusal}");
     assert_eq!(service.asked().len(), 0);
     assert!(!here.path("shotlist-out").exists(), "something was written");
@@ -142,7 +142,7 @@ async fn a_run_that_is_dropped_half_way_leaves_the_ledger_as_a_kill_does() {
     let (service, release) = Service::holding("");
     let here = Workspace::with_manifest(&numbered_jobs(2));
     let session = session(&here);
-    let held = session.hold().await.expect("the batch");
+    let held = session.lock().await.expect("the batch");
     let ready = held.ready(Some(connection(&service))).expect("within its limits");
     let (consent, stop) = (Consent::to(ready.plan()), Stop::default());
     let sent = async {
@@ -162,7 +162,7 @@ async fn a_run_that_is_dropped_half_way_leaves_the_ledger_as_a_kill_does() {
         history.attempts().map(|attempt| attempt.state).collect::<Vec<_>>()
     };
     assert_eq!(states().await, [AttemptState::Intended]);
-    let held = session.hold().await.expect("the batch is free again");
+    let held = session.lock().await.expect("the batch is free again");
     assert_eq!((held.recovered(), states().await), (1, vec![AttemptState::InDoubt]));
     release.store(true, std::sync::atomic::Ordering::SeqCst);
     let ready = held.ready(Some(connection(&service))).expect("within its limits");

@@ -285,7 +285,7 @@ pub async fn run_fed(
     source: impl AsyncFnOnce(&Feed),
 ) -> (Outcome, Vec<RunEvent>) {
     let events = Mutex::new(Vec::new());
-    let tell = |event: RunEvent| events.lock().expect("no panic").push(event);
+    let emit = |event: RunEvent| events.lock().expect("no panic").push(event);
     let engine = Engine {
         run_limit: None,
         service,
@@ -297,7 +297,7 @@ pub async fn run_fed(
         stop,
         downloads,
         assets: None,
-        tell: &tell,
+        emit: &emit,
     };
     let outcome = engine.run(plan.clone().into(), source).await;
     (outcome, events.into_inner().expect("no panic"))

@@ -13,11 +13,11 @@ use tokio::sync::Mutex;
 
 use super::connection::Connection;
 use super::outcome::Collected;
+use super::pending_reports;
 use super::purchases;
 use super::refusal::Refusal;
 use super::reporter::Reporter;
 use super::start::Session;
-use super::unreported;
 use crate::domain::{
     Account, Attempt, AttemptId, AttemptState, BatchKey, History, Inputs, Job, JobId, NoticeCode, Request, Spec,
 };
@@ -31,9 +31,9 @@ const MOST: usize = 32;
 const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
 
 /// Another batch that this run looks after.
-pub(super) struct Elsewhere {
+pub(super) struct OtherBatch {
     key: BatchKey,
-    held: LockedBatch,
+    batch: LockedBatch,
     jobs: Arc<[Arc<Job>]>,
     history: History,
     out: PathBuf,
@@ -41,14 +41,14 @@ pub(super) struct Elsewhere {
 }
 
 /// Takes the batches that have something to collect, and adds it to the plan. One that another run is at is left to it.
-pub(super) async fn take(
+pub(super) async fn lock(
     session: &Session,
     plan: &mut Plan,
     open: &[OpenElsewhere],
-) -> Result<Vec<Elsewhere>, Refusal> {
-    let mut taken = Vec::new();
+) -> Result<Vec<OtherBatch>, Refusal> {
+    let mut locked = Vec::new();
     if !session.options.collects {
-        return Ok(taken);
+        return Ok(locked);
     }
     let has_work = |open: &&OpenElsewhere| {
         open.outstanding + open.unanswered > 0
@@ -58,30 +58,30 @@ pub(super) async fn take(
     let mut keys: Vec<BatchKey> = open.iter().filter(has_work).map(|open| open.batch.clone()).collect();
     keys.extend(unreported(session)?.into_iter().filter(|key| !keys.contains(key)).collect::<Vec<_>>());
     for key in keys {
-        if taken.len() == MOST {
+        if locked.len() == MOST {
             tracing::warn!(
                 code = NoticeCode::BatchesLeft.code(),
                 "more than {MOST} other batches to collect; the next runs collect the rest"
             );
             break;
         }
-        let held = match session.ledger.lock(&key).await {
+        let batch = match session.ledger.lock(&key).await {
             Err(HoldError::Busy { batch, .. }) => {
                 tracing::info!(code = NoticeCode::CollectedElsewhere.code(), "another run collects batch `{batch}`");
                 continue;
             }
-            held => held?,
+            locked => locked?,
         };
         // What counts is what is known now that nobody else can change it.
         let history = session.ledger.history(&key).await?;
         let own = is_usual(session);
         let out = if own { home(session, &key)? } else { session.options.out.clone() };
         let folder = OtherFolder { path: out.clone().into(), is_shared: !own };
-        let other = Elsewhere { jobs: jobs(session, &key, &history, &out).into(), key, held, history, out, folder };
+        let other = OtherBatch { jobs: jobs(session, &key, &history, &out).into(), key, batch, history, out, folder };
         plan.look_after(other.plan(session), &other.folder);
-        taken.push(other);
+        locked.push(other);
     }
-    Ok(taken)
+    Ok(locked)
 }
 
 /// Whether each batch has a folder of its own.
@@ -95,14 +95,14 @@ fn unreported(session: &Session) -> Result<Vec<BatchKey>, Refusal> {
         return Ok(Vec::new());
     }
     let key = |batch| BatchKey { name: session.manifest.key.name.clone(), batch };
-    let marked = unreported::marked(&home(session, &key(String::new()))?);
+    let marked = pending_reports::marked(&home(session, &key(String::new()))?);
     Ok(marked.into_iter().map(key).filter(|key| *key != session.manifest.key).collect())
 }
 
 /// Notes that their reports are to be written anew, whatever happens to this run.
-pub(super) fn mark(others: &[Elsewhere]) -> Result<(), Refusal> {
+pub(super) fn mark(others: &[OtherBatch]) -> Result<(), Refusal> {
     let mut own = others.iter().filter(|other| !other.folder.is_shared);
-    let marked = own.try_for_each(|other| unreported::mark(&other.out, &other.key.batch));
+    let marked = own.try_for_each(|other| pending_reports::mark(&other.out, &other.key.batch));
     marked.map_err(|error| Refusal::Files(Box::new(error)))
 }
 
@@ -110,7 +110,7 @@ fn home(session: &Session, key: &BatchKey) -> Result<PathBuf, Refusal> {
     session.options.home.out(key).map_err(|error| Refusal::Files(Box::new(error)))
 }
 
-impl Elsewhere {
+impl OtherBatch {
     /// What it is, where its videos are, and what is known of it.
     pub(super) fn known(&self) -> (&BatchKey, &Path, &History) {
         (&self.key, &self.out, &self.history)
@@ -142,7 +142,7 @@ impl Elsewhere {
 }
 
 /// Leaves the tasks of another account alone: it would be told that they do not exist.
-pub(super) fn leave_foreign(others: &[Elsewhere], plan: &mut Plan, connection: &Connection) {
+pub(super) fn skip_other_accounts(others: &[OtherBatch], plan: &mut Plan, connection: &Connection) {
     let theirs: HashSet<AttemptId> =
         others.iter().flat_map(|other| other.history.attempts()).map(|attempt| attempt.id).collect();
     let before = plan.collect.len();
@@ -160,28 +160,28 @@ pub(super) fn leave_foreign(others: &[Elsewhere], plan: &mut Plan, connection: &
 }
 
 /// Says that their tasks belong to this account, after a key was changed.
-pub(super) async fn adopt(others: &[Elsewhere], account: &Account) -> Result<(), Refusal> {
+pub(super) async fn reassign(others: &[OtherBatch], account: &Account) -> Result<(), Refusal> {
     for other in others {
-        other.held.reassign(account).await?;
+        other.batch.reassign(account).await?;
     }
     Ok(())
 }
 
-/// The batches that are still held, and what came of those that were given back.
-pub(super) struct Others {
-    held: Vec<Elsewhere>,
+/// The batches that are still locked, and the outcomes of those that were released.
+pub(super) struct OtherBatches {
+    locked: Vec<OtherBatch>,
     collected: Vec<Collected>,
 }
 
-impl Others {
-    pub(super) fn new(held: Vec<Elsewhere>) -> Mutex<Self> {
-        Mutex::new(Self { held, collected: Vec::new() })
+impl OtherBatches {
+    pub(super) fn new(locked: Vec<OtherBatch>) -> Mutex<Self> {
+        Mutex::new(Self { locked, collected: Vec::new() })
     }
 }
 
 /// Gives each of them back as soon as nothing of it is under way any more, so that a run of its own need not wait for this one. Never
 /// returns.
-pub(super) async fn give_back(session: &Session, others: &Mutex<Others>) -> Infallible {
+pub(super) async fn release_done(session: &Session, others: &Mutex<OtherBatches>) -> Infallible {
     // A program may be at work for a video of one: a run of its own would start it a second time.
     if session.options.exec.is_some() {
         return std::future::pending().await;
@@ -190,21 +190,21 @@ pub(super) async fn give_back(session: &Session, others: &Mutex<Others>) -> Infa
         tokio::time::sleep(BETWEEN_LOOKS).await;
         let others = &mut *others.lock().await;
         let mut at = 0;
-        while let Some(other) = others.held.get(at) {
+        while let Some(other) = others.locked.get(at) {
             if !is_done(session, other).await {
                 at += 1;
                 continue;
             }
             let reported = report_one(session, other).await;
             // Taken away only now: whoever stops waiting in between leaves it where it is.
-            let other = others.held.remove(at);
+            let other = others.locked.remove(at);
             others.collected.push(Collected { batch: other.key, reported });
         }
     }
 }
 
 /// Whether nothing of a batch is at the service or on its way to this machine. What can't be read is looked at again.
-async fn is_done(session: &Session, other: &Elsewhere) -> bool {
+async fn is_done(session: &Session, other: &OtherBatch) -> bool {
     let is_open = |attempt: &Attempt| {
         let is_unfetched = attempt.state == AttemptState::Completed && attempt.file.is_none();
         attempt.state.is_outstanding() || (is_unfetched && session.options.downloads)
@@ -213,16 +213,16 @@ async fn is_done(session: &Session, other: &Elsewhere) -> bool {
 }
 
 /// Writes the reports of those that are left, and gives them back, too.
-pub(super) async fn report(session: &Session, others: Mutex<Others>) -> Vec<Collected> {
-    let Others { held, mut collected } = others.into_inner();
-    for other in held {
+pub(super) async fn report(session: &Session, others: Mutex<OtherBatches>) -> Vec<Collected> {
+    let OtherBatches { locked, mut collected } = others.into_inner();
+    for other in locked {
         let reported = report_one(session, &other).await;
         collected.push(Collected { batch: other.key.clone(), reported });
     }
     collected
 }
 
-async fn report_one(session: &Session, other: &Elsewhere) -> Result<super::Reported, Refusal> {
+async fn report_one(session: &Session, other: &OtherBatch) -> Result<super::Reported, Refusal> {
     // A folder that is shared holds the reports of this run.
     let writer = if other.folder.is_shared { Writer::new(Vec::new()) } else { Writer::usual(&other.out) };
     writer.check()?;
@@ -240,7 +240,7 @@ async fn report_one(session: &Session, other: &Elsewhere) -> Result<super::Repor
     };
     let reported = reporter.write().await?;
     if reported.written.is_ok() && !other.folder.is_shared {
-        unreported::unmark(&other.out);
+        pending_reports::unmark(&other.out);
     }
     Ok(reported)
 }

@@ -13,7 +13,7 @@ use crate::manifest::home;
 /// A manifest's own folder, as far as real purchases or rehearsals go. The simulator has a ledger and a folder of its own: what
 /// was never paid must not look as if it was.
 #[derive(Clone, Debug)]
-pub struct Home {
+pub struct DefaultPaths {
     folder: PathBuf,
     is_simulated: bool,
 }
@@ -37,7 +37,7 @@ impl ThroughALink {
     }
 }
 
-impl Home {
+impl DefaultPaths {
     /// The home of real purchases.
     #[must_use]
     pub fn of(manifest: &Path) -> Self {
@@ -46,7 +46,7 @@ impl Home {
 
     /// The home of rehearsals with the simulator.
     #[must_use]
-    pub fn of_rehearsals(manifest: &Path) -> Self {
+    pub fn of_sandbox(manifest: &Path) -> Self {
         Self { is_simulated: true, ..Self::of(manifest) }
     }
 

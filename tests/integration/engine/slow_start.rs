@@ -16,7 +16,7 @@ use crate::support::{Answer, Service, Workspace, has_code, kill, numbered_jobs, 
 const SECOND: Duration = Duration::from_secs(1);
 
 fn unknown() -> Submission {
-    Submission::Unknown(ServiceError::default())
+    Submission::InDoubt(ServiceError::default())
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,6 @@
-//! A batch that is held, with the plan of what is due now that nobody else can change it.
+//! A locked batch, with the plan of what is due in it.
 
-use super::elsewhere::{self, Elsewhere};
+use super::other_batches::{self, OtherBatch};
 use super::planning::{open_elsewhere, plan_against};
 use super::refusal::Refusal;
 use super::start::Session;
@@ -9,17 +9,17 @@ use crate::ledger::LockedBatch;
 use crate::plan::Plan;
 
 /// A batch that no other runner is at.
-pub struct Held<'s> {
+pub struct Locked<'s> {
     pub(super) session: &'s Session,
     pub(super) batch: LockedBatch,
     pub(super) plan: Plan,
     pub(super) history: History,
-    pub(super) others: Vec<Elsewhere>,
+    pub(super) others: Vec<OtherBatch>,
 }
 
 impl Session {
     /// Takes the batch, so that nobody else runs it, and plans anew.
-    pub async fn hold(&self) -> Result<Held<'_>, Refusal> {
+    pub async fn lock(&self) -> Result<Locked<'_>, Refusal> {
         self.check_reports()?;
         self.check_outputs()?;
         let (home, ledger) = (self.options.home.is_simulated(), self.ledger.is_simulated());
@@ -32,16 +32,16 @@ impl Session {
         // What counts is what the ledger says now that nobody else can change it.
         let history = self.history().await?;
         let mut plan = plan_against(self, &history).await?;
-        let others = elsewhere::take(self, &mut plan, &self.ledger.open_elsewhere(key).await?).await?;
+        let others = other_batches::lock(self, &mut plan, &self.ledger.open_elsewhere(key).await?).await?;
         if !others.is_empty() {
             // What a run that died left without an answer is in doubt now, and what a live one waits for is not.
             plan.elsewhere = open_elsewhere(self.ledger.open_elsewhere(key).await?, self.options.downloads);
         }
-        Ok(Held { session: self, batch, plan, history, others })
+        Ok(Locked { session: self, batch, plan, history, others })
     }
 }
 
-impl Held<'_> {
+impl Locked<'_> {
     /// What the run will do.
     #[must_use]
     pub fn plan(&self) -> &Plan {
