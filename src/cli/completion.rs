@@ -118,14 +118,11 @@ fn ids(said: &OsStr, is_meant: Option<fn(AttemptState) -> bool>) -> Vec<Completi
     }
     let Some((args, Manifest { key, jobs, .. })) = named_manifest() else { return Vec::new() };
     let ledger = paths::ledger(&args).ok().filter(|ledger| is_meant.is_some() && paths::is_there(ledger));
-    let known = ledger.and_then(|ledger| runtime::block_on(async { Ok(ledger.states(&key).await?) }).ok());
+    let known = ledger.and_then(|ledger| runtime::block_on(async { Ok(ledger.history(&key).await?) }).ok());
     let known = known.unwrap_or_default();
-    let meant: HashSet<&JobId> = known
-        .iter()
-        .filter(|(_, state)| is_meant.is_some_and(|is_meant| is_meant(*state)))
-        .map(|(job, _)| job)
-        .collect();
-    let last: HashMap<&JobId, AttemptState> = known.iter().map(|(job, state)| (job, *state)).collect();
+    let meant = known.attempts().filter(|attempt| is_meant.is_some_and(|is_meant| is_meant(attempt.state)));
+    let meant: HashSet<&JobId> = meant.map(|attempt| &attempt.job).collect();
+    let last: HashMap<&JobId, AttemptState> = known.attempts().map(|attempt| (&attempt.job, attempt.state)).collect();
     let candidates = jobs.iter().filter(|job| meant.is_empty() || meant.contains(&job.id)).map(|job| {
         let state = last.get(&job.id).map(|state| format!(", {}", state.name().replace('_', " ")));
         let help = one_line(&format!("{}{}", job.spec.model, state.unwrap_or_default()));

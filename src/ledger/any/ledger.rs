@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
-use crate::domain::{
-    Attempt, AttemptState, BatchKey, Fingerprint, Freeze, History, JobId, Label, RunnerSeen, TaskId, Usd,
-};
+use crate::domain::{Attempt, BatchKey, Fingerprint, Freeze, History, JobId, Label, RunnerSeen, TaskId, Usd};
 use crate::ledger::kind::Kind;
 use crate::ledger::{
     BoughtElsewhere, HoldError, LedgerLimit, LockedBatch, MemoryLedger, OpenElsewhere, PostgresAddress, PostgresLedger,
@@ -116,11 +114,6 @@ impl Ledger {
     /// Everything that is known of a batch.
     pub async fn history(&self, batch: &BatchKey) -> Result<History, Unavailable> {
         ask!(self, it => it.history(batch).await)
-    }
-
-    /// The job and the state of each attempt of a batch, oldest first: all that a shell needs, and much faster than the history.
-    pub async fn states(&self, batch: &BatchKey) -> Result<Vec<(JobId, AttemptState)>, Unavailable> {
-        ask!(self, it => it.states(batch).await)
     }
 
     /// What all batches spent since a time, or may have spent: for everything or for a label.

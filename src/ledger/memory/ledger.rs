@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jiff::Timestamp;
 
 use super::store::{MemoryStore, Shared};
-use crate::domain::{Attempt, AttemptState, BatchKey, Fingerprint, Freeze, History, JobId, Label, TaskId, Usd};
+use crate::domain::{Attempt, BatchKey, Fingerprint, Freeze, History, JobId, Label, TaskId, Usd};
 use crate::ledger::rules::Named;
 use crate::ledger::writing::{Writer, WriterHandle};
 use crate::ledger::{BoughtElsewhere, HoldError, LedgerLimit, LockedBatch, OpenElsewhere, Spending, Unavailable};
@@ -56,10 +56,6 @@ impl MemoryLedger {
         let unsent = unsent.map(|((_, job), (reason, _))| (job.clone(), reason.clone())).collect();
         let retake = state.batches.iter().find(|(own, _)| own == batch).and_then(|(_, retake)| retake.clone());
         Ok(History::new(attempts).with_unsent(unsent).with_retake(retake))
-    }
-
-    pub(in crate::ledger) async fn states(&self, batch: &BatchKey) -> Result<Vec<(JobId, AttemptState)>, Unavailable> {
-        Ok(self.0.state().of_batch(batch).map(|row| (row.attempt.job.clone(), row.attempt.state)).collect())
     }
 
     pub(in crate::ledger) async fn used_since(

@@ -18,9 +18,7 @@ use super::schema::{Found, IS_ALONE, TIMELINE, create, recognise};
 use super::store::PostgresStore;
 use super::transaction::Transaction;
 use super::{freeze, limits, read, runners, spending, transfer};
-use crate::domain::{
-    Attempt, AttemptState, BatchKey, Fingerprint, Freeze, History, JobId, Label, RunnerSeen, TaskId, Usd,
-};
+use crate::domain::{Attempt, BatchKey, Fingerprint, Freeze, History, JobId, Label, RunnerSeen, TaskId, Usd};
 use crate::ledger::kind::Kind;
 use crate::ledger::rules::Named;
 use crate::ledger::sharing::SharedState;
@@ -219,10 +217,6 @@ impl PostgresLedger {
 
     pub(in crate::ledger) async fn history(&self, batch: &BatchKey) -> Result<History, Unavailable> {
         ask!(self, History::default(), look => read::history(&look, batch))
-    }
-
-    pub(in crate::ledger) async fn states(&self, batch: &BatchKey) -> Result<Vec<(JobId, AttemptState)>, Unavailable> {
-        ask!(self, Vec::new(), look => read::states(&look, batch))
     }
 
     pub(in crate::ledger) async fn used_since(

@@ -8,7 +8,7 @@ use tokio_postgres::types::{ToSql, Type};
 use super::error::PostgresError;
 use super::rows::{key as batch_key, read_attempt, restored, storable};
 use super::transaction::{NOW, Transaction};
-use crate::domain::{Attempt, AttemptState, BatchKey, Fingerprint, History, JobId, TaskId};
+use crate::domain::{Attempt, BatchKey, Fingerprint, History, JobId, TaskId};
 use crate::ledger::row::Unreadable;
 use crate::ledger::rules::Named;
 use crate::ledger::{BoughtElsewhere, OpenElsewhere};
@@ -54,18 +54,6 @@ pub(super) async fn history(transaction: &Transaction, batch: &BatchKey) -> Resu
     let unreadable = |text: &str| PostgresError::Unreadable(Unreadable::value("retake", text));
     let retake = retake.map(|text| serde_json::from_str(&restored(text.clone())).map_err(|_| unreadable(&text)));
     Ok(History::new(attempts).with_unsent(unsent).with_retake(retake.transpose()?))
-}
-
-/// The job and the state of each attempt of a batch, oldest first.
-pub(super) async fn states(
-    transaction: &Transaction,
-    batch: &BatchKey,
-) -> Result<Vec<(JobId, AttemptState)>, PostgresError> {
-    let sql = "SELECT job, state FROM attempt JOIN batch ON batch.id = attempt.batch
-         WHERE name = $1 AND batch.batch = $2 ORDER BY attempt.id";
-    let rows = transaction.query_typed(sql, &key(batch)).await?;
-    let state = |name: &str| AttemptState::named(name).ok_or_else(|| Unreadable::value("state", name));
-    rows.iter().map(|row| Ok((job(row.try_get(0)?)?, state(row.try_get(1)?)?))).collect()
 }
 
 /// Everything that was submitted since a moment in any batch, oldest first.

@@ -14,7 +14,7 @@ use super::open::{OpenError, WRITABLE, is_there, open, open_to_read, store_error
 use super::store::SqliteStore;
 use super::transaction::find_task;
 use super::{checksum, limits, purchases, read, spending, transfer};
-use crate::domain::{Attempt, AttemptState, BatchKey, Fingerprint, Freeze, History, JobId, Label, TaskId, Usd};
+use crate::domain::{Attempt, BatchKey, Fingerprint, Freeze, History, JobId, Label, TaskId, Usd};
 use crate::files::on_a_thread;
 use crate::ledger::kind::Kind;
 use crate::ledger::rules::Named;
@@ -143,11 +143,6 @@ impl SqliteLedger {
         let batch = batch.clone();
         let question = move |connection: &Connection| read::history(&*connection.unchecked_transaction()?, &batch);
         self.ask(History::default(), question).await
-    }
-
-    pub(in crate::ledger) async fn states(&self, batch: &BatchKey) -> Result<Vec<(JobId, AttemptState)>, Unavailable> {
-        let batch = batch.clone();
-        self.ask(Vec::new(), move |connection| read::states(connection, &batch)).await
     }
 
     pub(in crate::ledger) async fn used_since(

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
 use super::checksum::{BatchRow, Checksum, damaged, verified_batch};
 use super::columns::{COLUMNS, RECORD};
 use super::rows::{attempt_at, key, unreadable};
-use crate::domain::{Attempt, AttemptState, BatchKey, History, JobId};
+use crate::domain::{Attempt, BatchKey, History, JobId};
 
 /// The batches with their numbers, in the order in which they were created.
 pub(super) fn batches(connection: &Connection) -> rusqlite::Result<Vec<(i64, BatchKey)>> {
@@ -42,19 +42,6 @@ pub(super) fn history(connection: &Connection, batch: &BatchKey) -> rusqlite::Re
     let retake = retake.map(|text| serde_json::from_str(&text)).transpose();
     let retake = retake.map_err(|_| damaged("the unfinished retake can't be read"))?;
     Ok(History::new(attempts).with_unsent(unsent(connection, id)?).with_retake(retake))
-}
-
-/// The job and the state of each attempt of a batch, oldest first.
-pub(super) fn states(connection: &Connection, batch: &BatchKey) -> rusqlite::Result<Vec<(JobId, AttemptState)>> {
-    let sql = "SELECT job, state FROM attempt JOIN batch ON batch.id = attempt.batch
-               WHERE batch.name = ?1 AND batch.batch = ?2 ORDER BY attempt.id";
-    let mut statement = connection.prepare_cached(sql)?;
-    let rows = statement.query_map(params![batch.name, batch.batch], |row| {
-        let state: String = row.get(1)?;
-        let named = AttemptState::named(&state);
-        Ok((job(row, 0)?, named.ok_or_else(|| unreadable(1, format!("unknown state {state}")))?))
-    })?;
-    rows.collect()
 }
 
 /// Why jobs of a batch were not sent, where that is no submission.

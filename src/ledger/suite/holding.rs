@@ -11,7 +11,6 @@ pub(in crate::ledger) async fn nothing_is_there_before_it_is_made<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
     assert_eq!(states(&ledger.history(&batch("")).await.expect("read")), []);
-    assert!(ledger.states(&batch("")).await.expect("read").is_empty());
     assert_eq!(ledger.used_since(Timestamp::MIN, None).await.expect("read"), Usd::ZERO);
     assert!(ledger.spending(Timestamp::MIN).await.expect("read").is_empty());
     assert!(ledger.submitted_since(Timestamp::MIN).await.expect("read").is_empty());

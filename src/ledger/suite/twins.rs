@@ -208,7 +208,6 @@ impl Side {
             }
             let unsent: Vec<_> = (0..3).map(|job| history.why_unsent(&id(job)).map(str::to_owned)).collect();
             told += &format!("{key}: {unsent:?} {:?}\n", history.retake());
-            told += &format!("{:?}\n", self.ledger.states(&key).await.expect("read"));
             for open in self.ledger.open_elsewhere(&BatchKey { batch: "x".into(), ..key.clone() }).await.expect("read")
             {
                 let counts = (open.outstanding, open.doubtful, open.unanswered, open.unfetched, open.unexecuted);

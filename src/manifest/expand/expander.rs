@@ -1,7 +1,6 @@
 //! From the entries of a manifest to its jobs: one for each row, combination and take.
 
 use std::collections::{BTreeMap, HashSet};
-use std::ops::Range;
 use std::sync::Arc;
 
 use serde_yaml::Value;
@@ -15,7 +14,6 @@ use super::pictures::Pictures;
 use super::prompt_files::{PromptFiles, PromptText};
 use crate::catalog::Catalog;
 use crate::domain::{Field, Job, Labels, NoticeCode, Rule};
-use crate::manifest::parallel::in_order;
 use crate::manifest::raw::decode::decode_job;
 use crate::manifest::raw::faces::Faces;
 use crate::manifest::raw::job_field::{JobField, JobField as F, is_reserved};
@@ -28,9 +26,6 @@ use crate::manifest::source::text::FileAccess;
 use crate::manifest::tables::row::Row;
 use crate::manifest::tables::rows;
 use crate::manifest::template::engine::Templates;
-
-/// How many jobs of an entry are filled in before it is looked how much room they take. Fewer cost more turns of the threads.
-const AT_A_TIME: usize = 64;
 
 /// Everything that expansion needs besides the entries.
 pub(crate) struct Expander<'e> {
@@ -117,10 +112,7 @@ impl Expander<'_> {
             let origin = Origin { number, is_damaged, entry, faces, combination, row: place, cells, matrix };
             check(render(entry, row, combination), &origin)
         };
-        let make_some = |jobs: &Range<usize>| -> Vec<Checked> { jobs.clone().map(make).collect() };
-        in_order(&batches(rows.len() * combinations.len()), make_some, |checked| {
-            checked.flatten().all(|checked| taken.admit(checked, &at))
-        })
+        (0..rows.len() * combinations.len()).all(|job| taken.admit(make(job), &at))
     }
 
     /// The fields of an entry, unless they can't be filled in, which is told.
@@ -181,11 +173,6 @@ impl Taken<'_> {
 /// How many takes an entry says that each of its jobs has, as far as that is known before it is filled in.
 fn takes_of(own: &Fields<'_>) -> usize {
     own.whole(F::Takes).and_then(|takes| usize::try_from(takes).ok()).unwrap_or(1)
-}
-
-/// So many jobs, some at a time.
-fn batches(jobs: usize) -> Vec<Range<usize>> {
-    (0..jobs).step_by(AT_A_TIME).map(|first| first..jobs.min(first + AT_A_TIME)).collect()
 }
 
 /// The values of a combination by name, as they were written; nothing of a job without a matrix.

@@ -10,8 +10,8 @@ use minijinja::value::{Object, Serde, ValueKind};
 use minijinja::{Environment, ErrorKind, Output, State, Template, UndefinedBehavior, Value};
 
 use super::bounds;
+use super::empty_cells::Named;
 use super::error::{Fragment, TemplateError};
-use super::named::Named;
 use crate::manifest::source::suggest;
 
 /// The most steps of the template engine for one text; a prompt with a loop over a few dozen words needs some hundreds.
@@ -178,11 +178,7 @@ impl Templates {
     pub(crate) fn render(&self, text: &Text<'_>, scope: &Arc<Scope>) -> Result<String, TemplateError> {
         match text {
             Text::Plain(source) => Ok((*source).to_owned()),
-            Text::Template(Compiled { template, named, .. }) => {
-                let filled = named.as_ref().and_then(|named| named.fill(|name| scope.value(name), scope.row.as_ref()));
-                if let Some(text) = filled {
-                    return Ok(text);
-                }
+            Text::Template(Compiled { template, .. }) => {
                 let mut text = Bounded(Vec::new());
                 match template.render_captured_to(Value::from_dyn_object(Arc::clone(scope)), &mut text) {
                     Ok(_) => Ok(String::from_utf8(text.0).unwrap_or_default()),

@@ -65,12 +65,11 @@ const INNER: [(&str, &[Line]); 5] = [
     (
         "manifest",
         &[
-            ("parallel", &[]),
             ("source", &[]),
             ("template", &["source"]),
             ("raw", &["source", "template"]),
             ("tables", &["source", "raw"]),
-            ("expand", &["parallel", "source", "template", "raw", "tables"]),
+            ("expand", &["source", "template", "raw", "tables"]),
             ("draft", &["source", "template", "raw", "tables"]),
             (".", &["source", "template", "raw", "tables", "expand", "draft"]),
         ],
