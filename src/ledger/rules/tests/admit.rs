@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 
 use super::values::*;
-use crate::domain::{Account, Attempt, AttemptId, AttemptState, Digest, Fingerprint, Freeze, Labels, Usd};
+use crate::domain::{Account, Attempt, AttemptId, AttemptState, Digest, Fingerprint, Freeze, Labels, OutputPath, Usd};
 use crate::ledger::row::Row;
 use crate::ledger::rules::{Facts, OtherRunnersFacts, Slots};
 use crate::ledger::{Approval, Intent, LedgerError, RunLimit};
@@ -88,7 +88,11 @@ fn admitted_intent_counts_for_the_next() {
     facts.used =
         [((None, 0), Usd::ZERO), ((Some(label("acme")), 0), Usd::ZERO), ((Some(label("b")), 0), Usd::ZERO)].into();
     let labels: Labels = [("client".to_owned(), "acme".to_owned())].into_iter().collect();
-    let first = admit(&mut facts, &Intent { labels, ..intent("a") }).expect("admitted");
+    let (output, picture) = (OutputPath::new("a/b.mp4").ok(), Some("5ha256".to_owned()));
+    let asked = Intent { labels, output: output.clone(), picture, ..intent("a") };
+    let first = admit(&mut facts, &asked).expect("admitted");
+    let known = &first.attempt.particulars;
+    assert_eq!((known.output.as_deref(), known.picture.as_deref()), (output.as_ref(), Some("5ha256")));
     assert!((42..=46).contains(&first.attempt.id.0), "{:?}", first.attempt.id);
     assert_eq!(
         (first.shared.runner, first.shared.assigned_runner, first.shared.version),
@@ -160,6 +164,7 @@ fn attempt_of_another_runner_claims_its_job() {
     assert!(claims(11, 11, &|_| ()), "since the runners began");
     assert!(!claims(10, 10, &|_| ()), "before the runners began");
     assert!(claims(9, 8, &|_| ()), "since the plan");
+    assert!(claims(9, 8, &|row| row.attempt.state = S::Rejected), "since the plan, whatever became of it");
     assert!(claims(11, 9, &|row| row.attempt.state = S::Rejected), "another runner decides about it");
     assert!(!claims(11, 11, &|row| row.shared.runner = Some(RUNNER)), "its own");
     assert!(!claims(11, 11, &|row| row.shared.runner = None), "from another ledger");

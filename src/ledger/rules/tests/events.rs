@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::values::*;
 use crate::domain::{Attempt, AttemptState, Declaration, ServiceError, TaskId, TaskNames};
-use crate::ledger::rules::{Named, Owners, Period, Sums, apply, recover};
+use crate::ledger::rules::{Named, Owners, Period, QUARTER_US, Sums, apply, recover};
 use crate::ledger::{Event, LedgerError};
 
 proptest! {
@@ -69,6 +69,14 @@ proptest! {
         prop_assert_eq!(hours + part, expected);
         prop_assert_eq!(period.has_attempts(), since % HOUR != 0);
     }
+}
+
+#[test]
+fn period_at_the_start_of_an_hour_is_whole_hours() {
+    let period = |micros| Period::since(Timestamp::from_microsecond(micros).expect("a time"));
+    assert_eq!((period(2 * HOUR).first_hour, period(2 * HOUR).has_attempts()), (2, false));
+    assert_eq!((period(2 * HOUR + 1).first_hour, period(2 * HOUR + 1).has_attempts()), (3, true));
+    assert_eq!(QUARTER_US * 4, HOUR);
 }
 
 #[test]
