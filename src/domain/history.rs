@@ -65,7 +65,7 @@ impl History {
     }
 
     /// Its parts, to make another history of: every attempt, why jobs were not sent, and the unfinished retake.
-    pub(super) fn into_parts(self) -> (Vec<Attempt>, BTreeMap<JobId, String>, Option<UnfinishedRetake>) {
+    pub(crate) fn into_parts(self) -> (Vec<Attempt>, BTreeMap<JobId, String>, Option<UnfinishedRetake>) {
         (self.attempts, self.unsent, self.retake)
     }
 

@@ -4,19 +4,13 @@ use std::path::PathBuf;
 
 use super::limits::LedgerLimit;
 use super::{HoldError, Unavailable};
-use crate::domain::{Attempt, BatchKey, Charge, Usd};
+use crate::domain::{BatchKey, Charge, History, Usd};
 
-/// Everything that a ledger knows. Attempts and jobs name their batch by its place in the list.
+/// The contents of a ledger. URLs of local images are left out: the asset command returns new ones.
 pub(super) struct Dump {
     /// The reason that purchases are frozen in the copy, if they are.
     pub(super) frozen: Option<String>,
-    /// Each with its unfinished retake, as JSON.
-    pub(super) batches: Vec<(BatchKey, Option<String>)>,
-    pub(super) attempts: Vec<(usize, Attempt)>,
-    /// Why jobs were not sent: the batch, the job, the reason, and when, in microseconds.
-    pub(super) unsent: Vec<(usize, String, String, i64)>,
-    /// Addresses of pictures: the SHA-256, the command, the address, and when, in microseconds.
-    pub(super) addresses: Vec<(String, String, String, i64)>,
+    pub(super) batches: Vec<(BatchKey, History)>,
     pub(super) limits: Vec<LedgerLimit>,
 }
 
@@ -93,13 +87,14 @@ impl From<HoldError> for CopyError {
 }
 
 impl Dump {
-    /// What it holds, in numbers.
+    /// Counts the contents.
     pub(super) fn contents(&self) -> Contents {
         let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
-        let spent = self.attempts.iter().map(|(_, attempt)| attempt).filter(|attempt| attempt.charge() != Charge::None);
+        let attempts = || self.batches.iter().flat_map(|(_, history)| history.attempts());
+        let spent = attempts().filter(|attempt| attempt.charge() != Charge::None);
         Contents {
             batches: count(self.batches.len()),
-            attempts: count(self.attempts.len()),
+            attempts: count(attempts().count()),
             price: spent.map(|attempt| attempt.price).sum(),
         }
     }

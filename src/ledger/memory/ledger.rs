@@ -53,7 +53,7 @@ impl MemoryLedger {
         let attempts = state.of_batch(batch).map(|row| row.attempt.clone()).collect();
         let Some(number) = state.number(batch) else { return Ok(History::default()) };
         let unsent = state.unsent.iter().filter(|((of, _), _)| *of == number);
-        let unsent = unsent.map(|((_, job), (reason, _))| (job.clone(), reason.clone())).collect();
+        let unsent = unsent.map(|((_, job), reason)| (job.clone(), reason.clone())).collect();
         let retake = state.batches.iter().find(|(own, _)| own == batch).and_then(|(_, retake)| retake.clone());
         Ok(History::new(attempts).with_unsent(unsent).with_retake(retake))
     }

@@ -29,7 +29,7 @@ impl Shared {
 pub(super) struct State {
     pub(super) batches: Vec<(BatchKey, Option<UnfinishedRetake>)>,
     pub(super) rows: Vec<Row>,
-    pub(super) unsent: BTreeMap<(i64, JobId), (String, Timestamp)>,
+    pub(super) unsent: BTreeMap<(i64, JobId), String>,
     pub(super) pictures: BTreeMap<PictureKey, (String, Timestamp)>,
     pub(super) limits: Vec<LedgerLimit>,
     pub(super) freeze: Option<Freeze>,
@@ -201,7 +201,7 @@ impl Transaction for Shared {
     }
 
     async fn note_unsent(&self, batch: i64, job: &JobId, reason: &str) -> Result<(), serde_json::Error> {
-        self.state().unsent.insert((batch, job.clone()), (reason.to_owned(), Timestamp::now()));
+        self.state().unsent.insert((batch, job.clone()), reason.to_owned());
         Ok(())
     }
 

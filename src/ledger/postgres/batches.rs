@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, HashSet};
 use tokio_postgres::types::{ToSql, Type};
 
 use super::error::PostgresError;
+use super::rows::storable;
 use super::runner::Runner;
 use super::schema::{IS_ACTIVE, IS_OUTSTANDING};
 use super::transaction::Transaction;
-use crate::domain::{AttemptId, BatchKey};
+use crate::domain::{AttemptId, BatchKey, JobId, UnfinishedRetake};
 use crate::ledger::{Joining, LedgerError, OtherRunners};
 
 /// A batch that is held, by the number that orders name it with.
@@ -40,7 +41,34 @@ pub(super) async fn ensure(transaction: &Transaction, key: &BatchKey) -> Result<
     Ok(row.try_get(0)?)
 }
 
-/// Writes down that a runner is at a batch.
+/// Stores why a job was not sent.
+pub(super) async fn note_unsent(
+    transaction: &Transaction,
+    batch: i64,
+    job: &JobId,
+    reason: &str,
+) -> Result<(), PostgresError> {
+    let sql = "INSERT INTO unsent VALUES ($1, $2, $3) ON CONFLICT (batch, job) DO UPDATE SET reason = excluded.reason";
+    let reason = storable(reason);
+    let values: [(&(dyn ToSql + Sync), Type); 3] =
+        [(&batch, Type::INT8), (&job.as_str(), Type::TEXT), (&reason, Type::TEXT)];
+    transaction.execute_typed(sql, &values).await?;
+    Ok(())
+}
+
+/// Stores the retake that a run began, or removes it.
+pub(super) async fn keep_retake(
+    transaction: &Transaction,
+    batch: i64,
+    retake: Option<&UnfinishedRetake>,
+) -> Result<(), PostgresError> {
+    let text = retake.map(serde_json::to_string).transpose()?.map(|text| storable(&text));
+    let values: [(&(dyn ToSql + Sync), Type); 2] = [(&batch, Type::INT8), (&text, Type::TEXT)];
+    transaction.execute_typed("UPDATE batch SET retake = $2 WHERE id = $1", &values).await?;
+    Ok(())
+}
+
+/// Records that a runner runs a batch.
 pub(super) async fn begin(transaction: &Transaction, runner: &Runner, work: &RunnerBatch) -> Result<(), PostgresError> {
     let sql = "INSERT INTO runner_batch VALUES ($1, $2, $3) ON CONFLICT (runner, batch) DO UPDATE SET is_buying = $3";
     let values: [(&(dyn ToSql + Sync), Type); 3] =
@@ -49,7 +77,7 @@ pub(super) async fn begin(transaction: &Transaction, runner: &Runner, work: &Run
     Ok(())
 }
 
-/// Writes down that it is there no more: nobody waits for answers to what it sent.
+/// Records that it runs the batch no more, and waits for no response.
 pub(super) async fn end(transaction: &Transaction, runner: &Runner, batch: i64) -> Result<(), PostgresError> {
     let sql = "DELETE FROM runner_batch WHERE runner = $1 AND batch = $2";
     transaction.execute_typed(sql, &[(&runner.id, Type::INT8), (&batch, Type::INT8)]).await?;

@@ -175,7 +175,7 @@ impl PostgresLedger {
         if !transfer::is_empty(&transaction).await? {
             return Err(CopyError::NotEmpty(self.to_string()));
         }
-        transfer::fill(&transaction, &dump).await?;
+        transfer::fill(&transaction, dump).await?;
         Ok(transaction.commit().await?)
     }
 

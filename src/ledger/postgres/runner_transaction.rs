@@ -9,6 +9,7 @@ use tokio::sync::Mutex;
 use tokio_postgres::Client;
 use tokio_postgres::types::{ToSql, Type};
 
+use super::batches;
 use super::error::PostgresError;
 use super::facts::{Known, facts};
 use super::lease_status::LeaseStatus;
@@ -181,26 +182,15 @@ impl writing::Transaction for RunnerTransaction {
 
     async fn note_unsent(&self, batch: i64, job: &JobId, reason: &str) -> Result<(), PostgresError> {
         self.lease().await?;
-        let sql = format!(
-            "INSERT INTO unsent VALUES ($1, $2, $3, {NOW})
-             ON CONFLICT (batch, job) DO UPDATE SET reason = excluded.reason, at_us = excluded.at_us"
-        );
-        let reason = storable(reason);
-        let values: [(&(dyn ToSql + Sync), Type); 3] =
-            [(&batch, Type::INT8), (&job.as_str(), Type::TEXT), (&reason, Type::TEXT)];
-        self.transaction.execute_typed(&sql, &values).await?;
-        Ok(())
+        batches::note_unsent(&self.transaction, batch, job, reason).await
     }
 
     async fn keep_retake(&self, batch: i64, retake: Option<&UnfinishedRetake>) -> Result<(), PostgresError> {
-        let text = retake.map(serde_json::to_string).transpose()?.map(|text| storable(&text));
-        let values: [(&(dyn ToSql + Sync), Type); 2] = [(&batch, Type::INT8), (&text, Type::TEXT)];
-        self.transaction.execute_typed("UPDATE batch SET retake = $2 WHERE id = $1", &values).await?;
-        Ok(())
+        batches::keep_retake(&self.transaction, batch, retake).await
     }
 
     async fn picture_url(&self, key: &PictureKey, since: Timestamp) -> Result<Option<String>, PostgresError> {
-        let sql = "SELECT url FROM picture_address WHERE sha256 = $1 AND command = $2 AND at_us >= $3";
+        let sql = "SELECT url FROM image_url WHERE sha256 = $1 AND command = $2 AND at_us >= $3";
         let (command, since) = (storable(&key.command), since.as_microsecond());
         let values: [(&(dyn ToSql + Sync), Type); 3] =
             [(&key.sha256, Type::TEXT), (&command, Type::TEXT), (&since, Type::INT8)];
@@ -210,7 +200,7 @@ impl writing::Transaction for RunnerTransaction {
 
     async fn keep_picture_url(&self, key: &PictureKey, url: &str) -> Result<(), PostgresError> {
         let sql = format!(
-            "INSERT INTO picture_address VALUES ($1, $2, $3, {NOW})
+            "INSERT INTO image_url VALUES ($1, $2, $3, {NOW})
              ON CONFLICT (sha256, command) DO UPDATE SET url = excluded.url, at_us = excluded.at_us"
         );
         let (command, url) = (storable(&key.command), storable(url));

@@ -116,10 +116,9 @@ CREATE TABLE unsent (
     batch  BIGINT NOT NULL REFERENCES batch (id),
     job    TEXT NOT NULL,
     reason TEXT NOT NULL,
-    at_us  BIGINT NOT NULL,
     PRIMARY KEY (batch, job)
 );
-CREATE TABLE picture_address (
+CREATE TABLE image_url (
     sha256  TEXT NOT NULL,
     command TEXT NOT NULL,
     url     TEXT NOT NULL,

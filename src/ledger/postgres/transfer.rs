@@ -1,14 +1,11 @@
 //! All of a ledger in a database, read and written at once.
 
-use std::collections::HashMap;
-
-use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::types::Type;
 
 use super::error::PostgresError;
-use super::rows::{self, read_attempt, restored, storable};
+use super::rows::{self, key};
 use super::transaction::Transaction;
-use super::{batches, limits};
-use crate::domain::BatchKey;
+use super::{batches, limits, read};
 use crate::ledger::row::Row;
 use crate::ledger::transfer::{CopyError, Dump};
 use crate::ledger::writing::Changes;
@@ -32,26 +29,13 @@ pub(super) async fn at_it(transaction: &Transaction) -> Result<Option<String>, P
 
 /// Reads everything.
 pub(super) async fn take_all(transaction: &Transaction) -> Result<Dump, PostgresError> {
-    let (mut places, mut keys) = (HashMap::new(), Vec::new());
-    for row in transaction.query_typed("SELECT id, name, batch, retake FROM batch ORDER BY id", &[]).await? {
-        places.insert(row.try_get::<_, i64>(0)?, keys.len());
-        let retake = row.try_get::<_, Option<String>>(3)?.map(restored);
-        keys.push((BatchKey { name: row.try_get(1)?, batch: row.try_get(2)? }, retake));
+    let mut batches = Vec::new();
+    for row in transaction.query_typed("SELECT name, batch FROM batch ORDER BY id", &[]).await? {
+        let key = key(&row, 0)?;
+        let history = read::history(transaction, &key).await?;
+        batches.push((key, history));
     }
-    let place = |id: i64| places.get(&id).copied().unwrap_or_default();
-    let mut attempts = Vec::new();
-    for row in transaction.query_typed("SELECT id, record, batch FROM attempt ORDER BY id", &[]).await? {
-        attempts.push((place(row.try_get(2)?), read_attempt(&row, 0, None)?));
-    }
-    let mut unsent = Vec::new();
-    for row in transaction.query_typed("SELECT batch, job, reason, at_us FROM unsent", &[]).await? {
-        unsent.push((place(row.try_get(0)?), row.try_get(1)?, restored(row.try_get(2)?), row.try_get(3)?));
-    }
-    let mut addresses = Vec::new();
-    for row in transaction.query_typed("SELECT sha256, command, url, at_us FROM picture_address", &[]).await? {
-        addresses.push((row.try_get(0)?, restored(row.try_get(1)?), restored(row.try_get(2)?), row.try_get(3)?));
-    }
-    Ok(Dump { frozen: None, batches: keys, attempts, unsent, addresses, limits: limits::read(transaction).await? })
+    Ok(Dump { frozen: None, batches, limits: limits::read(transaction).await? })
 }
 
 /// Whether nothing was ever written into it.
@@ -63,34 +47,22 @@ pub(super) async fn is_empty(transaction: &Transaction) -> Result<bool, Postgres
 }
 
 /// Writes everything.
-pub(super) async fn fill(transaction: &Transaction, dump: &Dump) -> Result<(), PostgresError> {
-    let mut numbers = Vec::with_capacity(dump.batches.len());
-    for (key, retake) in &dump.batches {
-        let number = batches::ensure(transaction, key).await?;
-        let retake = retake.as_deref().map(storable);
-        let values: [(&(dyn ToSql + Sync), Type); 2] = [(&number, Type::INT8), (&retake, Type::TEXT)];
-        transaction.execute_typed("UPDATE batch SET retake = $2 WHERE id = $1", &values).await?;
-        numbers.push(number);
-    }
-    for some in dump.attempts.chunks(AT_ONCE) {
-        let new: Vec<Row> = some.iter().map(|(place, attempt)| Row::copied(attempt.clone(), numbers[*place])).collect();
-        let mut changes = Changes::default();
-        for row in &new {
-            changes.insert(row);
+pub(super) async fn fill(transaction: &Transaction, dump: Dump) -> Result<(), PostgresError> {
+    for (key, history) in dump.batches {
+        let number = batches::ensure(transaction, &key).await?;
+        let (attempts, unsent, retake) = history.into_parts();
+        let new: Vec<Row> = attempts.into_iter().map(|attempt| Row::copied(attempt, number)).collect();
+        for some in new.chunks(AT_ONCE) {
+            let mut changes = Changes::default();
+            for row in some {
+                changes.insert(row);
+            }
+            rows::write(transaction, &changes).await?;
         }
-        rows::write(transaction, &changes).await?;
-    }
-    for (place, job, reason, at) in &dump.unsent {
-        let reason = storable(reason);
-        let values: [(&(dyn ToSql + Sync), Type); 4] =
-            [(&numbers[*place], Type::INT8), (job, Type::TEXT), (&reason, Type::TEXT), (at, Type::INT8)];
-        transaction.execute_typed("INSERT INTO unsent VALUES ($1, $2, $3, $4)", &values).await?;
-    }
-    for (sha256, command, url, at) in &dump.addresses {
-        let (command, url) = (storable(command), storable(url));
-        let values: [(&(dyn ToSql + Sync), Type); 4] =
-            [(sha256, Type::TEXT), (&command, Type::TEXT), (&url, Type::TEXT), (at, Type::INT8)];
-        transaction.execute_typed("INSERT INTO picture_address VALUES ($1, $2, $3, $4)", &values).await?;
+        for (job, reason) in &unsent {
+            batches::note_unsent(transaction, number, job, reason).await?;
+        }
+        batches::keep_retake(transaction, number, retake.as_ref()).await?;
     }
     for limit in &dump.limits {
         limits::set(transaction, limit, true).await?;

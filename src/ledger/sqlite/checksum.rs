@@ -107,7 +107,7 @@ impl Checksum {
 
     /// Adds the jobs of a batch that were not sent.
     pub(super) fn add_unsent(&mut self, connection: &Connection, batch: i64) -> rusqlite::Result<()> {
-        let sql = format!("SELECT batch, job, reason, at_us FROM unsent WHERE batch = {batch}");
+        let sql = format!("SELECT batch, job, reason FROM unsent WHERE batch = {batch}");
         self.add_all(connection, "unsent", &sql)
     }
 

@@ -73,7 +73,7 @@ impl SqliteLedger {
 
     /// Writes everything into a ledger that is new or empty.
     pub(in crate::ledger) async fn fill(&self, dump: Dump) -> Result<(), CopyError> {
-        self.aside(move |path, kind| transfer::fill(path, kind, &dump)).await
+        self.aside(move |path, kind| transfer::fill(path, kind, dump)).await
     }
 
     /// Changes what is no attempt, and creates the ledger if it does not exist.

@@ -8,7 +8,7 @@ use crate::ledger::writing::PictureKey;
 
 /// The URL of a picture, if a command gave it since a time.
 pub(super) fn find(connection: &Connection, key: &PictureKey, since: Timestamp) -> rusqlite::Result<Option<String>> {
-    let sql = "SELECT url, at_us, checksum FROM picture_address WHERE sha256 = ?1 AND command = ?2 AND at_us >= ?3";
+    let sql = "SELECT url, at_us, checksum FROM image_url WHERE sha256 = ?1 AND command = ?2 AND at_us >= ?3";
     let values = params![key.sha256, key.command, since.as_microsecond()];
     let kept = connection
         .prepare_cached(sql)?
@@ -20,7 +20,7 @@ pub(super) fn find(connection: &Connection, key: &PictureKey, since: Timestamp) 
 
 /// Stores a URL in place of an older one.
 pub(super) fn keep(connection: &Connection, key: &PictureKey, url: &str, at_us: i64) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO picture_address VALUES (?1, ?2, ?3, ?4, ?5)
+    let sql = "INSERT INTO image_url VALUES (?1, ?2, ?3, ?4, ?5)
          ON CONFLICT (sha256, command) DO UPDATE SET url = excluded.url, at_us = excluded.at_us, checksum = excluded.checksum";
     let checksum = digest_of_address(&key.sha256, &key.command, url, at_us);
     connection.prepare_cached(sql)?.execute(params![key.sha256, key.command, url, at_us, checksum])?;

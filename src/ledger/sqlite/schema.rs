@@ -86,8 +86,8 @@ const TABLES: [(&str, &str); 14] = [
 ) WITHOUT ROWID",
     ),
     (
-        "picture_address",
-        "CREATE TABLE picture_address (
+        "image_url",
+        "CREATE TABLE image_url (
     sha256   TEXT NOT NULL,
     command  TEXT NOT NULL,
     url      TEXT NOT NULL,
@@ -102,7 +102,6 @@ const TABLES: [(&str, &str); 14] = [
     batch  INTEGER NOT NULL REFERENCES batch (id),
     job    TEXT NOT NULL,
     reason TEXT NOT NULL,
-    at_us  BIGINT NOT NULL,
     PRIMARY KEY (batch, job)
 ) WITHOUT ROWID",
     ),
@@ -126,7 +125,7 @@ fn objects() -> Vec<(String, String)> {
         |row: &str| row_values("attempt", row, &COLUMNS),
         |row: &str| row_values("batch", row, &["id", "name", "batch", "retake", "checksum"]),
     );
-    let unsent = |row: &str| row_values("unsent", row, &["batch", "job", "reason", "at_us"]);
+    let unsent = |row: &str| row_values("unsent", row, &["batch", "job", "reason"]);
     let limit = |row: &str| row_values("limit", row, &["key", "record"]);
     let freeze = |row: &str| row_values("freeze", row, &["frozen"]);
     let spent = |row: &str| row_values("spent", row, &["label", "value", "hour", "micros"]);

@@ -109,17 +109,11 @@ impl Transaction for SqliteTransaction {
     }
 
     async fn note_unsent(&self, batch: i64, job: &JobId, reason: &str) -> Result<(), rusqlite::Error> {
-        let sql = "INSERT INTO unsent VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT (batch, job) DO UPDATE SET reason = excluded.reason, at_us = excluded.at_us";
-        let values = params![batch, job.as_str(), reason, self.now.as_microsecond()];
-        self.connection.prepare_cached(sql)?.execute(values)?;
-        Ok(())
+        note_unsent(&self.connection, batch, job, reason)
     }
 
     async fn keep_retake(&self, batch: i64, retake: Option<&UnfinishedRetake>) -> Result<(), rusqlite::Error> {
-        let text = retake.map(serde_json::to_string).transpose().map_err(rows::unwritable)?;
-        self.connection.execute("UPDATE batch SET retake = ?2 WHERE id = ?1", params![batch, text])?;
-        Ok(())
+        keep_retake(&self.connection, batch, retake)
     }
 
     async fn picture_url(&self, key: &PictureKey, since: Timestamp) -> Result<Option<String>, rusqlite::Error> {
@@ -136,6 +130,24 @@ pub(super) fn ensure_batch(connection: &Connection, key: &BatchKey) -> rusqlite:
     let values = params![key.name, key.batch];
     connection.execute("INSERT INTO batch (name, batch) VALUES (?1, ?2) ON CONFLICT DO NOTHING", values)?;
     connection.query_row("SELECT id FROM batch WHERE name = ?1 AND batch = ?2", values, |row| row.get(0))
+}
+
+/// Stores why a job was not sent.
+pub(super) fn note_unsent(connection: &Connection, batch: i64, job: &JobId, reason: &str) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO unsent VALUES (?1, ?2, ?3) ON CONFLICT (batch, job) DO UPDATE SET reason = excluded.reason";
+    connection.prepare_cached(sql)?.execute(params![batch, job.as_str(), reason])?;
+    Ok(())
+}
+
+/// Stores the retake that a run began, or removes it.
+pub(super) fn keep_retake(
+    connection: &Connection,
+    batch: i64,
+    retake: Option<&UnfinishedRetake>,
+) -> rusqlite::Result<()> {
+    let text = retake.map(serde_json::to_string).transpose().map_err(rows::unwritable)?;
+    connection.execute("UPDATE batch SET retake = ?2 WHERE id = ?1", params![batch, text])?;
+    Ok(())
 }
 
 /// Adds to the sums that limits are checked against.

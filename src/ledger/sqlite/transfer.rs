@@ -2,16 +2,15 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
 use super::backup::verify;
 use super::commit_counter::{self, CommitCounter};
 use super::lock::RunLock;
 use super::open::{OpenError, open, open_to_read, store_error};
-use super::read::batches;
-use super::rows::{self, attempt};
-use super::transaction::{add_sums, ensure_batch};
-use super::{checksum, limits};
+use super::read::{self, batches};
+use super::transaction::{add_sums, ensure_batch, keep_retake, note_unsent};
+use super::{limits, rows};
 use crate::domain::BatchKey;
 use crate::ledger::kind::Kind;
 use crate::ledger::row::Row;
@@ -51,35 +50,18 @@ pub(super) fn freeze_for_copy(path: &Path, kind: Kind, why: &str) -> Result<Vec<
 /// Reads everything.
 pub(super) fn take_all(path: &Path, kind: Kind) -> Result<Dump, CopyError> {
     let connection = open_to_read(path, kind)?.ok_or_else(|| CopyError::Missing(path.display().to_string()))?;
-    let store = |error| CopyError::from(store_error(path, error));
-    let batches = batches(&connection).map_err(store)?;
     // A damaged ledger must not become a sound one.
     verify(&connection, path)?;
-    books(&connection, &batches).map_err(store)
-}
-
-fn books(connection: &Connection, batches: &[(i64, BatchKey)]) -> rusqlite::Result<Dump> {
-    let place = |id: i64| batches.iter().position(|(own, _)| *own == id).unwrap_or_default();
-    let mut statement = connection.prepare("SELECT id, record, batch FROM attempt ORDER BY id")?;
-    let attempts = statement.query_map([], |row| Ok((place(row.get(2)?), attempt(row, None)?)))?;
-    let mut statement = connection.prepare("SELECT batch, job, reason, at_us FROM unsent")?;
-    let unsent = statement.query_map([], |row| Ok((place(row.get(0)?), row.get(1)?, row.get(2)?, row.get(3)?)))?;
-    let mut statement = connection.prepare("SELECT sha256, command, url, at_us FROM picture_address")?;
-    let addresses = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
-    let retake = |id: i64| connection.query_row("SELECT retake FROM batch WHERE id = ?1", [id], |row| row.get(0));
-    let with_retake = |(id, key): &(i64, BatchKey)| Ok((key.clone(), retake(*id)?));
-    Ok(Dump {
-        frozen: None,
-        batches: batches.iter().map(with_retake).collect::<rusqlite::Result<_>>()?,
-        attempts: attempts.collect::<rusqlite::Result<_>>()?,
-        unsent: unsent.collect::<rusqlite::Result<_>>()?,
-        addresses: addresses.collect::<rusqlite::Result<_>>()?,
-        limits: limits::read(connection)?,
-    })
+    let read = || -> rusqlite::Result<Dump> {
+        let moment = connection.unchecked_transaction()?;
+        let batches = batches(&moment)?.into_iter().map(|(_, key)| Ok((key.clone(), read::history(&moment, &key)?)));
+        Ok(Dump { frozen: None, batches: batches.collect::<rusqlite::Result<_>>()?, limits: limits::read(&moment)? })
+    };
+    read().map_err(|error| store_error(path, error).into())
 }
 
 /// Writes everything into a ledger that is new or empty, in one transaction.
-pub(super) fn fill(path: &Path, kind: Kind, dump: &Dump) -> Result<(), CopyError> {
+pub(super) fn fill(path: &Path, kind: Kind, dump: Dump) -> Result<(), CopyError> {
     let mut connection = open(path, kind)?;
     let store = |error| CopyError::from(store_error(path, error));
     let transaction = connection.transaction().map_err(store)?;
@@ -97,27 +79,19 @@ pub(super) fn fill(path: &Path, kind: Kind, dump: &Dump) -> Result<(), CopyError
     Ok(())
 }
 
-fn write(connection: &Connection, dump: &Dump) -> rusqlite::Result<()> {
-    let mut numbers = Vec::with_capacity(dump.batches.len());
-    for (key, retake) in &dump.batches {
-        let number = ensure_batch(connection, key)?;
-        connection.execute("UPDATE batch SET retake = ?2 WHERE id = ?1", params![number, retake])?;
-        numbers.push(number);
-    }
+fn write(connection: &Connection, dump: Dump) -> rusqlite::Result<()> {
     let mut sums = Sums::default();
-    for (place, attempt) in &dump.attempts {
-        rows::insert(connection, &Row::copied(attempt.clone(), numbers[*place]))?;
-        sums.add(numbers[*place], None, attempt);
+    for (key, history) in dump.batches {
+        let number = ensure_batch(connection, &key)?;
+        let (attempts, unsent, retake) = history.into_parts();
+        for attempt in attempts {
+            sums.add(number, None, &attempt);
+            rows::insert(connection, &Row::copied(attempt, number))?;
+        }
+        unsent.iter().try_for_each(|(job, reason)| note_unsent(connection, number, job, reason))?;
+        keep_retake(connection, number, retake.as_ref())?;
     }
     add_sums(connection, &sums)?;
-    for (place, job, reason, at) in &dump.unsent {
-        connection.execute("INSERT INTO unsent VALUES (?1, ?2, ?3, ?4)", params![numbers[*place], job, reason, at])?;
-    }
-    for (sha256, command, url, at) in &dump.addresses {
-        let checksum = checksum::digest_of_address(sha256, command, url, *at);
-        let values = params![sha256, command, url, at, checksum];
-        connection.execute("INSERT INTO picture_address VALUES (?1, ?2, ?3, ?4, ?5)", values)?;
-    }
     dump.limits.iter().try_for_each(|limit| limits::set(connection, limit, true))?;
     limits::freeze(connection, dump.frozen.as_deref())
 }
