@@ -17,6 +17,8 @@ const UNFREEZE: &str = "shotlist limit set --unfreeze";
 /// The help for tasks of another account.
 const SAME_ACCOUNT: &str =
     "use the same base URL and key; if both keys belong to one account, as after a rotation, pass `--same-account`";
+/// The money of a job that was not resolved.
+const IN_DOUBT: &str = "nothing was spent; what is in doubt stays in doubt";
 /// The help for a submission whose runner may still receive the response.
 const RUNNER_MAY_LIVE: &str =
     "wait until that run has ended, or until `shotlist status` has shown it as expired for 3 min";
@@ -34,7 +36,7 @@ impl Failure {
         let refused = Self::new(error.code(), with_causes(error));
         match error {
             LedgerError::Unavailable(error) => Self::of_ledger(error),
-            LedgerError::OtherPlan { .. } => {
+            LedgerError::OtherPlan => {
                 refused.with_help("run the same manifest with the same prices on all machines, or wait for the others")
             }
             LedgerError::AssignedElsewhere { .. } => refused.with_help("end that run first, or wait for it"),
@@ -164,30 +166,27 @@ impl From<Refusal> for Failure {
 impl From<ResolveError> for Failure {
     fn from(error: ResolveError) -> Self {
         let refused = Self::new(error.code(), error.to_string());
-        let refused = match error {
-            ResolveError::Refusal(refusal) => refusal.into(),
+        let help = match error {
+            ResolveError::Refusal(refusal) => {
+                return Self { money: Some(IN_DOUBT), ..refusal.into() };
+            }
             ResolveError::NoAttempt(_)
             | ResolveError::NotInDoubt { is_active: false, .. }
-            | ResolveError::NoActiveTask(_) => refused.with_help(
-                "list the jobs in doubt with `shotlist resolve MANIFEST`, and all states with `shotlist status MANIFEST`",
-            ),
-            ResolveError::NotInDoubt { is_active: true, .. } => {
-                refused.with_help("wait for its active task; `--abandon` gives up a task that never ends")
+            | ResolveError::NoActiveTask(_) => {
+                "list the jobs in doubt with `shotlist resolve MANIFEST`, and all states with `shotlist status MANIFEST`"
             }
-            ResolveError::SeveralTasks { .. } => refused.with_help("name the task that never ends: `--abandon=ID`"),
-            ResolveError::SeveralJobs(_) => refused.with_help("pass the ID of one job"),
-            ResolveError::RunnerMayLive(_) => refused.with_help(RUNNER_MAY_LIVE),
-            ResolveError::TaskTaken { .. } => refused.with_help("check the task ID"),
-            ResolveError::TaskDiffers { .. } => {
-                refused.with_help("check the task ID; pass `--anyway` if it is still this job's task")
-            }
-            ResolveError::NoTask(..) => {
-                refused.with_help("check the task ID; if no task exists, pass `--never-created`")
-            }
-            ResolveError::Unreachable(..) => refused.with_help("repeat the command later"),
-            ResolveError::Pattern(_) | ResolveError::Unconfirmed(_) | ResolveError::KeyRefused(_) => refused,
+            ResolveError::NotInDoubt { .. } => "wait for its active task; `--abandon` gives up a task that never ends",
+            ResolveError::SeveralTasks { .. } => "name the task that never ends: `--abandon=ID`",
+            ResolveError::SeveralJobs(_) => "pass the ID of one job",
+            ResolveError::RunnerMayLive(_) => RUNNER_MAY_LIVE,
+            ResolveError::TaskDiffers { .. } => "check the task ID; pass `--anyway` if it is still this job's task",
+            ResolveError::NoTask(..) => "check the task ID; if no task exists, pass `--never-created`",
+            ResolveError::Unreachable(..) => "repeat the command later",
+            ResolveError::Pattern(_) => "`*`, `?`, and `[a-z]` have a meaning in a pattern",
+            ResolveError::TaskTaken { .. } | ResolveError::Unconfirmed(_) => "check the task ID",
+            ResolveError::KeyRefused(_) => "check the API key",
         };
-        Self { money: Some("nothing was spent; what is in doubt stays in doubt"), ..refused }
+        Self { money: Some(IN_DOUBT), ..refused.with_help(help) }
     }
 }
 

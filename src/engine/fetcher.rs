@@ -11,10 +11,10 @@ use tokio::sync::Semaphore;
 use super::event::{FetchedVideo, RunEvent};
 use super::gateway::Gateway;
 use super::stop::StopReason;
-use crate::domain::{Account, AttemptId, JobId, OutputPath, TaskId, TaskNames, VideoFile, with_causes};
+use crate::domain::{Account, AttemptId, OutputPath, TaskId, TaskNames, VideoFile, with_causes};
 use crate::download::{self, Downloads, FetchError, Link, Stored};
 use crate::ledger::{Event, LockedBatch};
-use crate::plan::{Destination, Download, DownloadPlan};
+use crate::plan::{Download, DownloadPlan};
 use crate::service::{PollAnswer, VideoService};
 
 /// The most downloads at once: of this run's videos, and of earlier ones.
@@ -53,19 +53,9 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
         }
     }
 
-    /// Fetches a video of this run's account. False if it could not be had.
-    pub(super) async fn fetch_new(
-        &self,
-        wanted: &DownloadPlan,
-        job: &JobId,
-        attempt: AttemptId,
-        task: TaskNames,
-        video_url: String,
-        destination: Destination,
-    ) -> bool {
-        let account = self.account.clone();
-        let download = Download { job: job.clone(), attempt, task, account, video_url, destination, known: None };
-        self.fetch(wanted, &download, &self.permits).await
+    /// Fetches a video of this run. False if it could not be had.
+    pub(super) async fn fetch_new(&self, wanted: &DownloadPlan, download: &Download) -> bool {
+        self.fetch(wanted, download, &self.permits).await
     }
 
     /// Fetches a video of an earlier run. Those have permits of their own: a fresh link does not wait behind one that may be gone.

@@ -14,7 +14,7 @@ const STABLE: u32 = 3;
 
 /// What is known of a task's names.
 #[derive(Debug)]
-pub(super) struct Identity {
+pub(crate) struct Identity {
     names: TaskNames,
     /// The service denied its first name last.
     asked_by_alias: bool,
@@ -26,7 +26,7 @@ pub(super) struct Identity {
 
 /// Whose an answer is.
 #[derive(PartialEq, Eq, Debug)]
-pub(super) enum Whose {
+pub(crate) enum Whose {
     /// The task's own.
     Own,
     /// Another task's, for all that is known.
@@ -37,7 +37,7 @@ pub(super) enum Whose {
 
 impl Identity {
     /// Knows a task by these names.
-    pub(super) fn new(names: TaskNames) -> Self {
+    pub(crate) fn new(names: TaskNames) -> Self {
         Self { names, asked_by_alias: false, stranger: None, third: None }
     }
 
@@ -52,7 +52,7 @@ impl Identity {
     }
 
     /// Takes in an answer.
-    pub(super) fn hear(&mut self, report: &TaskReport) -> Whose {
+    pub(crate) fn hear(&mut self, report: &TaskReport) -> Whose {
         let Some(name) = report.strange_name(&self.names).filter(|name| self.third.as_ref() != Some(*name)) else {
             self.stranger = None;
             return Whose::Own;

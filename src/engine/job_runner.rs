@@ -192,8 +192,9 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
         else {
             return;
         };
-        let is_here = fetcher.fetch_new(wanted, job, attempt, task, video_url, destination(wanted)).await;
-        self.tally.note_fetch(is_here);
+        let (job, account, destination) = (job.clone(), self.submitter.account.clone(), destination(wanted));
+        let download = Download { job, attempt, task, account, video_url, destination, known: None };
+        self.tally.note_fetch(fetcher.fetch_new(wanted, &download).await);
     }
 
     /// Stops submitting when too many jobs have failed, or may have.

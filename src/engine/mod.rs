@@ -1,23 +1,37 @@
-//! Runs a plan: one bounded stream of submissions, one poller for every outstanding task.
+//! Runs plans: one bounded stream of work, one poller for all active tasks.
 //!
-//! # How it fits together
+//! # Guarantees
 //!
-//! [`run`] is the pipeline, top to bottom. Each due job waits for a slot, in manifest order; a slot is a task outstanding
-//! at the service, from the intent until its final word. [`job_runner`] takes one job all the way: [`submit`] writes the intent, sends once, and
-//! writes the answer; then the task is handed over in a [`watch`] to the [`poller`], which owns every outstanding task in one delay queue and
-//! decides who is polled next, when [`cadence`] says. What an answer means for its task is a pure state machine in [`watched`], which asks [`identity`] whether
-//! the answer is about that task at all; what follows from it is in [`reactions`]. At its final word the poller gives a task's slot back,
-//! the job writes the word down, counts it for the [`outcome`], and [`fetcher`] fetches the video, to where the plan says.
+//! - The engine is made once for a run. Rate limit, slow start, slots, spend guard, circuit breakers, and the time limit hold over all that the run
+//!   does, also over work that is added later.
+//! - A submission follows its durable intent, and is sent at most once.
+//! - Polls never block submissions.
 //!
-//! # What holds it back
+//! # Design
 //!
-//! [`first_look`] asks the service once before the first submission. [`known`] is what the plan knew, for the ledger to compare. [`spend_guard`] reserves a price before its submission, so that concurrency can't overshoot. [`slow_start`] bounds what one bad
-//! moment can put in doubt, and stops when doubts come in a row. [`slots`] bounds what is outstanding, and learns how much of it the
-//! service takes. [`rate_limit`] holds a wait that the service asked for, for everybody, and the [`learned_rate`] that it takes;
-//! [`in_flight`] bounds the polls under way; [`connectivity`] knows whether there is an answer at all. [`echo`] notices a service that makes
-//! something else than was asked for. [`stop`] is the reason to submit no more, and whether to go on polling. [`gateway`] is what submissions and polls share of these.
+//! [`run`] is the pipeline. A [`feed`] takes plans while the run goes on, and a wait group tells when their work is done. Active tasks and downloads
+//! begin at once, due jobs wait for a slot in manifest order. A slot is held from the intent to the terminal state.
 //!
-//! Nothing here prints: what happens is told as [`RunEvent`]s, the one language of progress, log and tests.
+//! [`job_runner`] takes one job from its intent to its video. [`submit`] records the intent, sends once, and records the response. The task goes in a
+//! [`watch`] to the [`poller`], which owns all active tasks in one delay queue and polls when [`cadence`] says. [`watched`] is the state machine of a
+//! task; [`identity`] tells whether a response is about the task. [`reactions`] acts on what responses say. In the end, the poller releases the slot,
+//! the job records the [`outcome`], and [`fetcher`] downloads the video.
+//!
+//! # Limits
+//!
+//! | Module | Limits |
+//! |---|---|
+//! | [`first_look`] | submissions to a service that doesn't respond |
+//! | [`known`] | purchases that the plan did not know |
+//! | [`spend_guard`] | money, by a reservation before each submission |
+//! | [`slow_start`] | submissions in flight, and doubts in a row |
+//! | [`slots`] | active tasks, by what the service accepts |
+//! | [`rate_limit`], [`learned_rate`] | requests per second |
+//! | [`in_flight`] | polls in flight |
+//! | [`stop`] | submissions, and with a signal polls |
+//!
+//! [`connectivity`] knows whether the service responds, [`echo`] notices a task that differs from its request, and [`pictures`] gets URLs for local
+//! images. [`gateway`] is what submissions and polls share. Nothing here prints: events are [`RunEvent`]s.
 
 mod cadence;
 mod connectivity;
@@ -51,6 +65,7 @@ mod watched;
 pub use echo::echo_differences;
 pub use event::{FetchedVideo, LeaveReason, RunEvent};
 pub use feed::Feed;
+pub(crate) use identity::{Identity, Whose};
 pub use outcome::Outcome;
 pub use run::Engine;
 pub use settings::Settings;

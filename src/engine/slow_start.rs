@@ -198,6 +198,27 @@ mod tests {
     }
 
     #[test]
+    fn rejections_stop_a_run_that_had_no_acceptance() {
+        let slow_start = SlowStart::new(8, 3);
+        assert!((1..MOST_REJECTED).all(|_| slow_start.record_rejected().is_none()));
+        assert_eq!(slow_start.record_rejected(), Some(MOST_REJECTED));
+        assert!(!slow_start.has_accepted());
+        slow_start.record_accepted();
+        assert!((0..2 * MOST_REJECTED).all(|_| slow_start.record_rejected().is_none()) && slow_start.has_accepted());
+    }
+
+    #[test]
+    fn missing_funds_stop_a_run_at_once_or_in_a_row() {
+        assert_eq!(SlowStart::new(8, 3).record_unpaid(), Some(1), "nothing was accepted");
+        let slow_start = SlowStart::new(8, 3);
+        slow_start.record_accepted();
+        assert_eq!([slow_start.record_unpaid(), slow_start.record_unpaid()], [None, None]);
+        assert_eq!(slow_start.record_unpaid(), Some(MOST_UNPAID));
+        slow_start.record_accepted();
+        assert_eq!(slow_start.record_unpaid(), None);
+    }
+
+    #[test]
     fn doubts_count_until_something_is_taken() {
         let slow_start = SlowStart::new(8, 3);
         assert_eq!([slow_start.record_in_doubt(), slow_start.record_in_doubt()], [None, None]);

@@ -118,12 +118,9 @@ pub enum LedgerError {
     /// This runner stood still, and others went on without it; nothing was written.
     #[error("this runner's lease expired, and other runners took over; its purchases are in the ledger")]
     LeaseExpired,
-    /// Others buy of this batch by another plan; nothing was written.
-    #[error("another runner runs this batch with another plan: {differences}")]
-    OtherPlan {
-        /// The jobs that differ.
-        differences: String,
-    },
+    /// Another runner submits jobs of this batch by another plan; nothing was written.
+    #[error("another runner runs this batch with other jobs or prices")]
+    OtherPlan,
     /// Another runner buys this batch for another account; nothing was written.
     #[error("runner {runner} uses another base URL or API key for this batch")]
     OtherAccount {
@@ -163,7 +160,7 @@ impl LedgerError {
             Self::MovedOnto(_) => RefusalCode::MovedOnto,
             Self::PaidElsewhere { .. } => RefusalCode::AlreadyPaid,
             Self::Frozen(freeze) => freeze.code(),
-            Self::OtherPlan { .. } => RefusalCode::OtherPlan,
+            Self::OtherPlan => RefusalCode::OtherPlan,
             Self::OtherAccount { .. } => RefusalCode::OtherAccount,
             Self::SenderMayLive { .. } => RefusalCode::RunnerMayLive,
             Self::AssignedElsewhere { .. } => RefusalCode::TaskAssigned,

@@ -11,10 +11,8 @@ use crate::domain::{Account, AttemptId, Digest, SendBy};
 /// A plan that a runner begins to buy by, so that all runners of a batch buy by the same.
 #[derive(Clone, Debug)]
 pub struct Joining {
-    /// What stands for all jobs of the manifest, each with its request and its price.
+    /// The digest of all jobs of the manifest, each with its request and price.
     pub digest: Digest,
-    /// The same, a line for each job, which begins with its id and a space.
-    pub jobs: String,
     /// The most tasks that this runner wants at the service.
     pub concurrency: i32,
     /// The account that it buys for.

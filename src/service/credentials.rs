@@ -17,22 +17,8 @@ use super::ApiKey;
 /// The shortest secret that is looked for in answers, in bytes.
 const SHORTEST_SECRET: usize = 8;
 /// Headers that say what a request is, or how it travels: another value would make another request of it.
-const OWN: [&str; 14] = [
-    "accept",
-    "accept-encoding",
-    "authorization",
-    "connection",
-    "content-encoding",
-    "content-length",
-    "content-type",
-    "expect",
-    "host",
-    "if-range",
-    "range",
-    "te",
-    "transfer-encoding",
-    "upgrade",
-];
+const OWN: &str = "accept accept-encoding authorization connection content-encoding content-length content-type expect host \
+    if-range range te transfer-encoding upgrade";
 
 /// A header that a gateway wants.
 #[derive(Clone)]
@@ -64,7 +50,7 @@ impl GatewayHeader {
         let (name, value) = text.split_once('=').ok_or(InvalidHeader::NoValue)?;
         let shown = || name.trim().to_owned();
         let name = HeaderName::try_from(name.trim()).map_err(|_| InvalidHeader::BadName(shown()))?;
-        if OWN.contains(&name.as_str()) {
+        if OWN.split(' ').any(|own| own == name.as_str()) {
             return Err(InvalidHeader::Own(shown()));
         }
         HeaderValue::from_str(value.trim()).map_err(|_| InvalidHeader::BadValue(shown()))?;
@@ -220,7 +206,7 @@ mod tests {
         assert_eq!(bad("a b=c"), InvalidHeader::BadName("a b".into()));
         assert_eq!(bad("=c"), InvalidHeader::BadName(String::new()));
         assert_eq!(bad("x=a\nb"), InvalidHeader::BadValue("x".into()));
-        for own in OWN {
+        for own in OWN.split(' ') {
             assert_eq!(bad(&format!("{}=x", own.to_uppercase())), InvalidHeader::Own(own.to_uppercase()));
         }
     }

@@ -57,16 +57,8 @@ pub(super) fn beginning(answer: &str) -> Option<String> {
 }
 
 /// What web servers, frameworks and gateways say of a path that they don't have, in lower case: all of it, or how it begins.
-const OF_PATHS: [&str; 8] = [
-    "not found",
-    "404 not found",
-    "page not found",
-    "resource not found",
-    "the requested resource was not found",
-    "route not found",
-    "no route matched with those values",
-    "method not allowed",
-];
+const OF_PATHS: &str = "not found|404 not found|page not found|resource not found|the requested resource was not found|\
+    route not found|no route matched with those values|method not allowed";
 const OF_PATHS_BEGIN: [&str; 5] =
     ["invalid url", "cannot post", "unknown url", "unrecognized request url", "no such route"];
 
@@ -74,7 +66,7 @@ const OF_PATHS_BEGIN: [&str; 5] =
 pub(super) fn is_about_the_address(answer: &[u8]) -> bool {
     let Some(said) = json::value(answer).as_ref().and_then(of_refusal) else { return true };
     let words = said.message.trim().trim_end_matches(['.', '!']).to_lowercase();
-    OF_PATHS.contains(&&*words)
+    OF_PATHS.split('|').any(|known| known == words)
         || OF_PATHS_BEGIN.iter().any(|start| words.starts_with(start))
         || words.contains("/v1/videos")
 }

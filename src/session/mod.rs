@@ -1,22 +1,29 @@
 //! From a manifest to reports, in the one order that keeps money safe.
 //!
-//! Each step is a value that only the one before it gives, so that none can be left out and none can come too early:
+//! # Guarantees
 //!
-//! | value | what is certain | what it gives |
+//! - No step can be left out: each is a value that only the one before it returns.
+//! - Everything that can refuse a run refuses it before the first submission, as a [`Refusal`].
+//! - If one of these values is dropped, or the future of a run, the ledger is as after a kill at that moment.
+//! - Only this module and the engine write to a ledger.
+//!
+//! # Design
+//!
+//! | Value | What is certain | Next |
 //! |---|---|---|
-//! | [`Session`] | the manifest is sound; nothing is locked, asked or written | a [`Plan`](crate::plan::Plan) to show, or a [`Locked`] |
-//! | [`Locked`] | no other runner is at the batch, what a crash left is concluded, and the plan is made anew of what the ledger says now | a [`Ready`] |
-//! | [`Ready`] | no limit on spending is passed, and the service can see the tasks that are at it | with a [`Consent`] that covers the plan, an [`Outcome`] |
+//! | [`Session`] | the manifest is valid; nothing is locked, asked, or written | a [`Plan`](crate::plan::Plan) to show, or a [`Locked`] |
+//! | [`Locked`] | no other runner has the batch, and the plan is of what the ledger says now | a [`Ready`] |
+//! | [`Ready`] | no spend limit is exceeded, and the service knows the active tasks | with a [`Consent`] that covers the plan, an [`Outcome`] |
 //!
-//! Everything that can refuse a run refuses it before the first submission, as a [`Refusal`]. Whoever drops one of these values,
-//! or the future of a run, leaves in the ledger what a kill at that moment would leave.
+//! # Modules
 //!
-//! # The rooms inside
+//! [`start`], [`locked`], [`ready`], [`run`], and [`outcome`] are the steps. [`options`], [`consent`], [`connection`], and [`default_paths`] are their
+//! input, and [`refusal`] ends them early. [`planning`] makes the plan, with [`limits`] and the [`purchases`] of earlier batches; [`outputs`] guards the
+//! files of a run. A run takes work from its plan, from [`other_batches`] of the same name, with their [`pending_reports`], and from the runners of a
+//! [`shared_batch`]. [`executor`] starts a program for each video. [`reporter`] writes reports during a run, [`report_only`] without one.
 //!
-//! [`start`], [`locked`], [`ready`], [`run`] and [`outcome`] are the steps, [`options`], [`consent`], [`connection`] and [`default_paths`] what they
-//! are given, and [`refusal`] what ends them early. [`outputs`] guards the files of a run against its videos. [`planning`] makes the plan, with [`limits`] and what [`purchases`] finds to have been bought before.
-//! [`resolve`] lists what is in doubt and records verdicts, [`reconcile`] what a bill settles, [`ledger_limits`] the limits over all manifests.
-//! [`other_batches`] looks after other batches of the same name, and [`pending_reports`] remembers them. [`shared_batch`] feeds a run with what other runners of its batch left. [`executor`] starts a program for each video. [`reporter`] writes reports beside the run, [`report_only`] without one.
+//! [`resolve`] lists jobs in doubt and records verdicts, [`reconcile`] compares a bill with the ledger, and [`ledger_limits`] are the limits over all
+//! manifests.
 
 mod connection;
 mod consent;

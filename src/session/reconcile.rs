@@ -27,23 +27,12 @@ impl<'b> Reconciliation<'b> {
         compare(self.bill, &self.submitted, self.period)
     }
 
-    /// Whether all lines of the bill could be read. Otherwise, the bill settles nothing.
-    #[must_use]
-    pub fn is_readable(&self) -> bool {
-        self.bill.unread.is_empty()
-    }
-
-    /// Records what the bill settles, batch by batch. `source` names the bill in the ledger. Returns the number of attempts that were recorded,
-    /// also if a later one fails.
-    pub async fn apply(&self, source: &str) -> (usize, Result<(), Refusal>) {
-        let mut recorded = 0;
-        let applied = self.record(source, &mut recorded).await;
-        (recorded, applied)
-    }
-
-    async fn record(&self, source: &str, recorded: &mut usize) -> Result<(), Refusal> {
+    /// Records what the bill settles, batch by batch: nothing if a line can't be read. Counts the
+    /// attempts, also if a later one fails. `source` names the bill in the ledger.
+    pub async fn apply(&self, source: &str, recorded: &mut usize) -> Result<(), Refusal> {
         let comparison = self.comparison();
-        let mut settled: Vec<(&Matched<'_>, bool)> = comparison.settled().filter(|_| self.is_readable()).collect();
+        let mut settled: Vec<(&Matched<'_>, bool)> =
+            comparison.settled().filter(|_| self.bill.unread.is_empty()).collect();
         settled.sort_by_key(|(matched, _)| (matched.batch, matched.attempt.id));
         for of_batch in settled.chunk_by(|(one, _), (other, _)| one.batch == other.batch) {
             let Some((first, _)) = of_batch.first() else { continue };

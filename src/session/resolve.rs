@@ -15,14 +15,14 @@ use super::connection::Connection;
 use super::refusal::Refusal;
 use crate::catalog::Catalog;
 use crate::domain::{Attempt, AttemptState, BatchKey, History, JobId, Move, RefusalCode, TaskId, TaskNames};
-use crate::engine::echo_differences;
+use crate::engine::{Identity, Whose, echo_differences};
 use crate::ledger::{Event, Ledger, LockedBatch, OpenElsewhere};
 use crate::manifest::Manifest;
 use crate::plan::IdGlobs;
 use crate::service::{PollAnswer, Status, TaskReport, VideoService};
 
-/// The number of polls that must return the same other name before the name counts as the task's own.
-const STABLE: u32 = 3;
+/// The most polls for the name of a task.
+const MOST_POLLS: usize = 3;
 /// The pause between two such polls: a cache may hold another task's response for a moment.
 const BETWEEN_POLLS: Duration = Duration::from_secs(2);
 /// The largest difference between the clocks of this machine and the service.
@@ -312,12 +312,10 @@ fn differences(report: &TaskReport, attempt: &Attempt) -> Vec<String> {
     differences
 }
 
-/// Polls a task. Returns its names, whether the service returns another name than was asked for, and the report. Another name counts if it
-/// stays the same.
+/// Polls a task. Returns its names, whether the service returns another name than was asked for, and the report.
 async fn poll(service: &impl VideoService, task: &TaskId) -> Result<(TaskNames, bool, TaskReport), ResolveError> {
-    let (asked, mut other) = (TaskNames::from(task.clone()), None);
-    let mut polls = 0;
-    loop {
+    let mut identity = Identity::new(task.clone().into());
+    for polls in 0..MOST_POLLS {
         if polls > 0 {
             tokio::time::sleep(BETWEEN_POLLS).await;
         }
@@ -333,17 +331,12 @@ async fn poll(service: &impl VideoService, task: &TaskId) -> Result<(TaskNames, 
                 return Err(ResolveError::Unreachable(task.clone(), message));
             }
         };
-        let Some(name) = report.strange_name(&asked) else {
-            let alias = report.names.iter().flat_map(TaskNames::each).find(|name| *name != task).cloned();
-            return Ok((TaskNames { id: task.clone(), alias }, false, report));
+        let (alias, is_other_name) = match identity.hear(&report) {
+            Whose::Own => (report.names.iter().flat_map(TaskNames::each).find(|name| *name != task).cloned(), false),
+            Whose::Renamed(name) => (Some(name), true),
+            Whose::Strange(_) => continue,
         };
-        if other.as_ref().is_some_and(|known| known != name) {
-            return Err(ResolveError::Unconfirmed(format!("polls for task `{task}` return other task IDs")));
-        }
-        polls += 1;
-        if polls == STABLE {
-            return Ok((TaskNames { id: task.clone(), alias: Some(name.clone()) }, true, report));
-        }
-        other = Some(name.clone());
+        return Ok((TaskNames { id: task.clone(), alias }, is_other_name, report));
     }
+    Err(ResolveError::Unconfirmed(format!("polls for task `{task}` return other task IDs")))
 }

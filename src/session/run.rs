@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use futures::channel::mpsc::{UnboundedReceiver, unbounded};
+use futures::channel::mpsc::unbounded;
 use tokio::sync::Mutex;
 
 use super::connection::Connection;
@@ -22,7 +22,7 @@ use super::start::Session;
 use super::{limits, other_batches, purchases};
 use crate::domain::{History, NoticeCode, with_causes};
 use crate::download::{Downloader, Downloads};
-use crate::engine::{self, Engine, FetchedVideo, RunEvent, Stop};
+use crate::engine::{self, Engine, RunEvent, Stop};
 use crate::files::sweep;
 use crate::ledger::{Approval, LockedBatch, SpendLimit};
 use crate::manifest::Manifest;
@@ -111,8 +111,13 @@ impl Prepared<'_> {
             fetched.close_channel();
             run
         };
+        let executes = async {
+            let (Some(program), Some(executions)) = (&self.session.options.exec, executions) else { return 0 };
+            let is_simulated = self.session.ledger.is_simulated();
+            Executor { program, is_simulated, ledger: &self.batch, stop, emit: &emit }.run(executions, coming).await
+        };
         tokio::select! {
-            ended = Box::pin(async { futures::join!(runs, self.execute(executions, coming, stop, &emit)) }) => ended,
+            ended = Box::pin(async { futures::join!(runs, executes) }) => ended,
             never = hurry(stop, &self.batch) => match never {},
             never = self.reporter.keep_writing(&has_news) => match never {},
             never = other_batches::release_done(self.session, &self.others) => match never {},
@@ -147,18 +152,6 @@ impl Prepared<'_> {
             }
         };
         engine.run(Arc::clone(plan), source).await
-    }
-
-    async fn execute(
-        &self,
-        executions: Option<Executions>,
-        coming: UnboundedReceiver<FetchedVideo>,
-        stop: &Stop,
-        emit: &Emit<'_>,
-    ) -> usize {
-        let (Some(program), Some(executions)) = (&self.session.options.exec, executions) else { return 0 };
-        let is_simulated = self.session.ledger.is_simulated();
-        Executor { program, is_simulated, ledger: &self.batch, stop, emit }.run(executions, coming).await
     }
 
     async fn report(self, mut run: engine::Outcome, unexecuted: usize, stop: &Stop) -> Outcome {

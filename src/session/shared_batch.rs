@@ -22,12 +22,11 @@ const MOST_RARELY: u32 = 10;
 pub(super) fn joining(session: &Session, connection: &Connection) -> Joining {
     let mut jobs = String::new();
     for job in &session.manifest.jobs {
-        let request = job.request.fingerprint().as_str();
-        jobs.push_str(&format!("{} {} {}\n", job.id, &request[..request.len().min(16)], job.price));
+        jobs.push_str(&format!("{} {} {}\n", job.id, job.request.fingerprint().as_str(), job.price));
     }
     let concurrency = i32::try_from(session.options.settings.concurrency).unwrap_or(i32::MAX);
     let (account, is_same_account) = (connection.account().clone(), connection.is_same_account());
-    Joining { digest: Digest::of(&jobs), jobs, concurrency, account, is_same_account }
+    Joining { digest: Digest::of(&jobs), concurrency, account, is_same_account }
 }
 
 /// Claims the tasks and videos of a plan that are assigned to no live runner, and leaves the other tasks out of the plan. Returns the claimed

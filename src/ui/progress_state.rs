@@ -204,7 +204,7 @@ fn look_ahead(eta: &mut Eta, event: &RunEvent, now: Instant) {
         RunEvent::Progressed { job, percent } => eta.progressed(job, *percent),
         RunEvent::Completed { job } | RunEvent::Failed { job, .. } => eta.ended(job, true, now),
         RunEvent::TaskLeft { job, .. } => eta.ended(job, false, now),
-        RunEvent::Rejected { job, .. } | RunEvent::InDoubt { job, .. } => eta.stop_waiting(job),
+        RunEvent::Rejected { .. } | RunEvent::InDoubt { .. } => eta.stop_waiting(),
         _ => {}
     }
 }

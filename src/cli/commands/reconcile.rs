@@ -7,7 +7,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use sha2::{Digest as _, Sha256};
 
-use crate::bill::{BillError, Columns, Period, read};
+use crate::bill::{Bill, BillError, Columns, Period, read};
 use crate::cli::args::ReconcileArgs;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
@@ -47,7 +47,7 @@ pub(super) fn reconcile(args: &ReconcileArgs, terminal: &Terminal) -> Result<Exi
     let again = |key: &BatchKey| leads_to(args, key);
     terminal.result(&ui::reconciliation(&bill, &comparison, period.is_said, &again));
     if args.apply {
-        apply(&reconciliation, &source(&args.bill, &bytes), terminal)?;
+        apply(&bill, &reconciliation, &source(&args.bill, &bytes), terminal)?;
     } else if comparison.settled().next().is_some() {
         terminal.note(NoticeCode::BillNotApplied, "nothing was recorded; `--apply` records what the bill settles");
     }
@@ -95,15 +95,16 @@ fn source(path: &Path, bytes: &[u8]) -> String {
 }
 
 /// Records what the bill settles. A bill with unreadable lines settles nothing.
-fn apply(reconciliation: &Reconciliation<'_>, source: &str, terminal: &Terminal) -> Result<(), Failure> {
-    if !reconciliation.is_readable() {
+fn apply(bill: &Bill, reconciliation: &Reconciliation<'_>, source: &str, terminal: &Terminal) -> Result<(), Failure> {
+    if !bill.unread.is_empty() {
         let message = "can't apply the bill: some of its lines can't be read";
         return Err(
             Failure::plain(RefusalCode::BillInvalid, message).with_help("fix those lines, or export the bill again")
         );
     }
     let applied = runtime::block_on(async {
-        let (recorded, applied) = reconciliation.apply(source).await;
+        let mut recorded = 0;
+        let applied = reconciliation.apply(source, &mut recorded).await;
         if recorded > 0 {
             terminal.note(NoticeCode::BillApplied, &format!("recorded from {source}: {recorded}"));
         }

@@ -19,7 +19,16 @@ pub(super) fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, F
     let usage = |message: &str| Failure::new(RefusalCode::OptionInvalid, message);
     let Given { task, never_created, abandon } = &args.verdict;
     match (&args.job, task.is_some() || *never_created || abandon.is_some()) {
-        (None, false) => runtime::block_on(list(batch, args, &again, terminal)),
+        (None, false) => runtime::block_on(async {
+            let Doubts { history, elsewhere } = batch.doubts().await?;
+            let mut page = ui::doubts(&history, &again);
+            for other in elsewhere {
+                let again = paths::again_elsewhere(&args.manifest, &other.batch);
+                page.line(ui::doubts_elsewhere(&other.batch, other.doubtful, other.at_risk, &again));
+            }
+            terminal.result(&page);
+            Ok(Exit::Done)
+        }),
         (None, true) => Err(usage("no job given").with_help("pass a job ID or a pattern")),
         (Some(_), false) => {
             Err(usage("no outcome given").with_help("pass `--task ID`, `--never-created`, or `--abandon`"))
@@ -27,17 +36,6 @@ pub(super) fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, F
         (Some(job), true) => runtime::block_on(record(batch, job, args, &again, terminal))
             .map_err(|failure| failure.of_manifest(&args.manifest.manifest)),
     }
-}
-
-async fn list(batch: BatchView<'_>, args: &ResolveArgs, again: &Again, terminal: &Terminal) -> Result<Exit, Failure> {
-    let Doubts { history, elsewhere } = batch.doubts().await?;
-    let mut page = ui::doubts(&history, again);
-    for other in elsewhere {
-        let again = paths::again_elsewhere(&args.manifest, &other.batch);
-        page.line(ui::doubts_elsewhere(&other.batch, other.doubtful, other.at_risk, &again));
-    }
-    terminal.result(&page);
-    Ok(Exit::Done)
 }
 
 async fn record(

@@ -26,8 +26,6 @@ pub(super) struct RunnerBatch {
 /// The batches that this runner has locked, by the numbers that commands name them with.
 pub(super) type LockedBatches = BTreeMap<usize, RunnerBatch>;
 
-/// The most differences between two plans that are told.
-const MOST_TOLD: usize = 5;
 /// Runners of a batch that live.
 const LIVE: &str = "SELECT runner_batch.runner FROM runner_batch JOIN runner ON runner.id = runner_batch.runner
     WHERE expired_us IS NULL AND ended_us IS NULL";
@@ -91,7 +89,7 @@ pub(super) async fn join(
     batch: i64,
     joining: &Joining,
 ) -> Result<Result<u32, LedgerError>, PostgresError> {
-    let sql = "SELECT plan, plan_jobs FROM batch WHERE id = $1 FOR UPDATE";
+    let sql = "SELECT plan FROM batch WHERE id = $1 FOR UPDATE";
     let agreed = transaction.query_typed_one(sql, &[(&batch, Type::INT8)]).await?;
     let sql =
         format!("SELECT count(*) FROM ({LIVE} AND batch = $1 AND runner_batch.runner <> $2 AND is_buying) AS others");
@@ -111,44 +109,21 @@ pub(super) async fn join(
     {
         return Ok(Err(LedgerError::OtherAccount { runner: row.try_get(0)? }));
     }
-    let (plan, jobs): (Option<String>, Option<String>) = (agreed.try_get(0)?, agreed.try_get(1)?);
-    let own = joining.digest.as_str();
+    let (plan, own): (Option<String>, &str) = (agreed.try_get(0)?, joining.digest.as_str());
     if others > 0 {
         if plan.as_deref() != Some(own) {
-            let theirs = jobs.unwrap_or_default();
-            return Ok(Err(LedgerError::OtherPlan { differences: differences(&theirs, &joining.jobs) }));
+            return Ok(Err(LedgerError::OtherPlan));
         }
     } else {
-        let sql = "UPDATE batch SET plan = $2, plan_jobs = $3, run_micros = 0,
+        let sql = "UPDATE batch SET plan = $2, run_micros = 0,
              began = coalesce((SELECT max(id) FROM attempt WHERE attempt.batch = $1), 0) WHERE id = $1";
-        let values: [(&(dyn ToSql + Sync), Type); 3] =
-            [(&batch, Type::INT8), (&own, Type::TEXT), (&joining.jobs, Type::TEXT)];
-        transaction.execute_typed(sql, &values).await?;
+        transaction.execute_typed(sql, &[(&batch, Type::INT8), (&own, Type::TEXT)]).await?;
     }
     let sql = "UPDATE runner_batch SET is_buying = true, service = $3, key = $4 WHERE batch = $1 AND runner = $2";
     transaction.execute_typed(sql, &values).await?;
     let sql = "UPDATE runner SET concurrency = greatest(concurrency, $2) WHERE id = $1";
     transaction.execute_typed(sql, &[(&runner.id, Type::INT8), (&joining.concurrency, Type::INT4)]).await?;
     Ok(Ok(u32::try_from(others).unwrap_or(u32::MAX)))
-}
-
-/// What two plans differ in, a job to a line, each line beginning with its id.
-fn differences(theirs: &str, own: &str) -> String {
-    let id = |line: &str| line.split(' ').next().unwrap_or_default().to_owned();
-    let (theirs, own): (HashSet<&str>, HashSet<&str>) = (theirs.lines().collect(), own.lines().collect());
-    let ids = |lines: &HashSet<&str>| lines.iter().map(|line| id(line)).collect::<HashSet<String>>();
-    let (their_ids, own_ids) = (ids(&theirs), ids(&own));
-    let mut told: Vec<String> = own.symmetric_difference(&theirs).map(|line| id(line)).collect();
-    told.sort();
-    told.dedup();
-    let more = told.len().saturating_sub(MOST_TOLD);
-    let told = told.into_iter().take(MOST_TOLD).map(|id| match (their_ids.contains(&id), own_ids.contains(&id)) {
-        (true, true) => format!("{id} asks for something else, or has another price"),
-        (true, false) => format!("{id} is missing here"),
-        _ => format!("{id} is missing there"),
-    });
-    let told = told.collect::<Vec<_>>().join("; ");
-    if more > 0 { format!("{told}; and {more} more") } else { told }
 }
 
 /// Claims those of these tasks that have no live runner: active ones, and completed ones whose video was never downloaded.
@@ -187,19 +162,4 @@ pub(super) async fn others(
     let row = transaction.query_typed_one(&sql, &values).await?;
     let count = |place| Ok::<_, PostgresError>(u32::try_from(row.try_get::<_, i64>(place)?).unwrap_or(u32::MAX));
     Ok(OtherRunners { alive: count(0)?, assigned: count(1)?, orphans: count(2)? })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn two_plans_are_compared_job_by_job() {
-        assert_eq!(
-            differences("a 1\nb 2\nc 3", "a 1\nb 9\nd 4"),
-            "b asks for something else, or has another price; c is missing here; d is missing there"
-        );
-        let many = ["j0 x", "j1 x", "j2 x", "j3 x", "j4 x", "j5 x", "j6 x"].join("\n");
-        assert!(differences("", &many).ends_with("j4 is missing there; and 2 more"));
-    }
 }

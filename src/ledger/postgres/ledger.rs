@@ -56,8 +56,7 @@ macro_rules! ask {
         let mut tries = 0;
         loop {
             let asked = async {
-                let reader = $self.reader().await?;
-                let Some($look) = reader.begin() else { return Ok($nothing) };
+                let Some((_guard, $look)) = $self.snapshot().await? else { return Ok($nothing) };
                 $question.await
             };
             let asked = tokio::time::timeout(MOST_PATIENCE, asked).await;
@@ -77,18 +76,17 @@ impl PostgresLedger {
         Self { address, kind, reader: Arc::default(), writer: Arc::default(), next: Arc::default() }
     }
 
-    /// The connection that reads; none if there is no ledger.
-    async fn reader(&self) -> Result<Reader<'_>, PostgresError> {
-        let mut connection = self.reader.lock().await;
-        if connection.client.as_ref().is_none_or(|client| client.is_closed()) {
-            *connection = Connection { client: Some(Arc::new(connect(&self.address).await?)), has_ledger: false };
-        }
-        if !connection.has_ledger
-            && let Some(client) = &connection.client
-        {
-            connection.has_ledger = recognise(client, self.kind).await? == Found::Ledger;
-        }
-        Ok(Reader { connection, kind: self.kind })
+    /// A snapshot to read from, and the guard of its connection; none if there is no ledger.
+    async fn snapshot(&self) -> Result<Option<(MutexGuard<'_, Connection>, Transaction)>, PostgresError> {
+        let mut reader = self.reader.lock().await;
+        let client = match &reader.client {
+            Some(client) if !client.is_closed() => Arc::clone(client),
+            _ => Arc::new(connect(&self.address).await?),
+        };
+        let is_known = reader.has_ledger && reader.client.as_ref().is_some_and(|known| Arc::ptr_eq(known, &client));
+        let has_ledger = is_known || recognise(&client, self.kind).await? == Found::Ledger;
+        *reader = Connection { client: Some(Arc::clone(&client)), has_ledger };
+        Ok(has_ledger.then(|| (reader, Transaction::reading(client, self.kind))))
     }
 
     /// A connection that writes what is no purchase, to a ledger that is made if there is none.
@@ -131,7 +129,7 @@ impl PostgresLedger {
 
     /// Whether there is a ledger in the database.
     pub async fn exists(&self) -> Result<bool, Unavailable> {
-        Ok(self.reader().await?.connection.has_ledger)
+        Ok(self.snapshot().await?.is_some())
     }
 
     /// Changes the reason of a freeze, or ends it, and leaves the rest of a failover as it is.
@@ -285,18 +283,4 @@ struct Connection {
     client: Option<Arc<Client>>,
     /// True once a ledger was found.
     has_ledger: bool,
-}
-
-/// The connection that reads, while it does.
-struct Reader<'l> {
-    connection: MutexGuard<'l, Connection>,
-    kind: Kind,
-}
-
-impl Reader<'_> {
-    /// Everything as it is at this moment; nothing if there is no ledger.
-    fn begin(&self) -> Option<Transaction> {
-        let Connection { client, has_ledger } = &*self.connection;
-        client.clone().filter(|_| *has_ledger).map(|client| Transaction::reading(client, self.kind))
-    }
 }

@@ -44,7 +44,6 @@ CREATE TABLE batch (
     began      BIGINT NOT NULL DEFAULT 9223372036854775807,
     run_micros BIGINT NOT NULL DEFAULT 0,
     plan       TEXT,
-    plan_jobs  TEXT,
     retake     TEXT,
     UNIQUE (name, batch)
 );

@@ -102,7 +102,7 @@ pub(super) fn verify(connection: &Connection, path: &Path) -> Result<Contents, C
     let mut contents = Contents { batches: 0, attempts: 0, price: Usd::ZERO };
     contents.batches = connection.query_row("SELECT count(*) FROM batch", [], |row| row.get(0)).map_err(store)?;
     let mut sums = Sums::default();
-    let sql = format!("SELECT {} FROM attempt ORDER BY id", COLUMNS.join(", "));
+    let sql = format!("SELECT {COLUMNS} FROM attempt ORDER BY id");
     let mut statement = connection.prepare(&sql).map_err(store)?;
     let mut rows = statement.query([]).map_err(store)?;
     while let Some(row) = rows.next().map_err(store)? {

@@ -21,7 +21,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, ffi};
 use sha2::{Digest as _, Sha256};
 
-use super::columns::COLUMNS;
+use super::columns::RECORD;
 
 /// Adds the SQL functions that the triggers call: `digest(tag, …)` and `changed(sum, before, after)`.
 pub(super) fn add_functions(connection: &Connection) -> rusqlite::Result<()> {
@@ -38,8 +38,8 @@ pub(super) fn add_functions(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// The digest of a row in SQL.
-pub(super) fn row_values(tag: &str, row: &str, columns: &[&str]) -> String {
-    let values: Vec<String> = columns.iter().map(|column| format!("{row}.{column}")).collect();
+pub(super) fn row_values(tag: &str, row: &str, columns: &str) -> String {
+    let values: Vec<String> = columns.split(", ").map(|column| format!("{row}.{column}")).collect();
     format!("digest('{tag}', {})", values.join(", "))
 }
 
@@ -88,9 +88,9 @@ fn digest_of_row(tag: &str, row: &Row<'_>, columns: usize) -> rusqlite::Result<i
 pub(super) struct Checksum(i64);
 
 impl Checksum {
-    /// Adds the row of an attempt, read by its [columns](COLUMNS).
+    /// Adds the row of an attempt, read by its [columns](super::columns::COLUMNS).
     pub(super) fn add_attempt(&mut self, row: &Row<'_>) -> rusqlite::Result<()> {
-        self.0 = self.0.wrapping_add(digest_of_row("attempt", row, COLUMNS.len())?);
+        self.0 = self.0.wrapping_add(digest_of_row("attempt", row, RECORD + 1)?);
         Ok(())
     }
 

@@ -6,7 +6,7 @@
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode as SqliteCode, OpenFlags};
@@ -29,8 +29,6 @@ const READERS_CACHE: i32 = -256;
 const STATEMENTS: usize = 64;
 /// How long to wait for another run's commit before giving up.
 const BUSY: Duration = Duration::from_secs(30);
-/// The pause between two tries at what SQLite itself does not wait for.
-const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 
 /// Why a ledger can't be opened.
 #[derive(Debug, thiserror::Error)]
@@ -288,18 +286,9 @@ fn hide_from_git(folder: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Turns the log on. To switch a file of an older version over to it takes a moment without readers.
+/// Turns the write-ahead log on.
 fn demand_log(connection: &Connection, path: &Path) -> Result<(), OpenError> {
-    let start = Instant::now();
-    let mode = loop {
-        let mode = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0));
-        match mode {
-            Err(error) if error.sqlite_error_code() == Some(SqliteCode::DatabaseBusy) && start.elapsed() < BUSY => {
-                std::thread::sleep(BETWEEN_TRIES);
-            }
-            mode => break mode,
-        }
-    };
+    let mode = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0));
     let mode = mode.map_err(|error| store_error(path, error))?;
     if mode != "wal" {
         return Err(OpenError::NoLog(path.to_owned()));
@@ -354,15 +343,9 @@ fn has_companions(path: &Path) -> bool {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return false };
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let prefix = format!("{}.", name.to_string_lossy());
-    std::fs::read_dir(folder).is_ok_and(|mut entries| {
-        entries.any(|entry| {
-            entry.is_ok_and(|entry| {
-                let name = entry.file_name();
-                let name = name.to_string_lossy();
-                name.strip_prefix(&prefix)
-                    .is_some_and(|rest| rest.ends_with("lock") || rest == commit_counter::EXTENSION)
-            })
-        })
+    let is_one = |rest: &str| rest.ends_with("lock") || rest == commit_counter::EXTENSION;
+    std::fs::read_dir(folder).is_ok_and(|entries| {
+        entries.flatten().any(|entry| entry.file_name().to_string_lossy().strip_prefix(&prefix).is_some_and(is_one))
     })
 }
 

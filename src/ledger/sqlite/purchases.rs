@@ -1,10 +1,12 @@
 //! Purchases of other batches, and of all.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use rusqlite::{Connection, params};
 
 use super::read::batches;
-use super::rows::{attempt, key};
+use super::rows::{attempt, key, unwritable};
 use crate::domain::{Attempt, BatchKey, Fingerprint};
 use crate::ledger::{BoughtElsewhere, OpenElsewhere};
 
@@ -17,18 +19,14 @@ pub(super) fn bought_elsewhere(
     if !batches(connection)?.iter().any(|(_, other)| batch.may_repeat(other)) {
         return Ok(Vec::new());
     }
-    connection.pragma_update(None, "temp_store", "MEMORY")?;
-    connection.execute_batch("CREATE TEMP TABLE wanted (wanted TEXT PRIMARY KEY) WITHOUT ROWID")?;
-    let mut insert = connection.prepare("INSERT INTO wanted VALUES (?1) ON CONFLICT DO NOTHING")?;
-    for request in requests() {
-        insert.execute([request.as_str()])?;
-    }
+    let wanted: BTreeSet<Fingerprint> = requests().into_iter().collect();
+    let wanted = serde_json::to_string(&wanted).map_err(unwritable)?;
     // In this order: a ledger has many more attempts than a plan has jobs. The record is the one of the newest attempt.
     let sql = "SELECT max(attempt.id), record, name, batch.batch, count(DISTINCT job), count(*)
-         FROM wanted CROSS JOIN attempt ON normalized = wanted JOIN batch ON batch.id = attempt.batch
+         FROM json_each(?1) AS wanted CROSS JOIN attempt ON normalized = wanted.value JOIN batch ON batch.id = attempt.batch
          WHERE state NOT IN ('void', 'rejected') GROUP BY normalized, attempt.batch";
     let mut statement = connection.prepare(sql)?;
-    let rows = statement.query_map([], |row| {
+    let rows = statement.query_map([wanted], |row| {
         let (batch, attempt) = (key(row, 2)?, attempt(row, None)?);
         Ok(BoughtElsewhere { batch, attempt, jobs: row.get(4)?, attempts: row.get(5)? })
     })?;

@@ -21,7 +21,7 @@ pub(super) fn history(connection: &Connection, batch: &BatchKey) -> rusqlite::Re
     else {
         return Ok(History::default());
     };
-    let sql = format!("SELECT {} FROM attempt WHERE batch = ?1 ORDER BY id", COLUMNS.join(", "));
+    let sql = format!("SELECT {COLUMNS} FROM attempt WHERE batch = ?1 ORDER BY id");
     let mut statement = connection.prepare_cached(&sql)?;
     let count = "SELECT count(*) FROM attempt WHERE batch = ?1";
     let count: u32 = connection.prepare_cached(count)?.query_row([id], |row| row.get(0))?;

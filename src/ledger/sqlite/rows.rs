@@ -9,13 +9,14 @@ use crate::ledger::row::{self, Columns, Row, Shared};
 
 /// Inserts a row.
 pub(super) fn insert(connection: &Connection, row: &Row) -> rusqlite::Result<()> {
-    let values = "?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19";
-    write(connection, &format!("INSERT INTO attempt ({}) VALUES ({values})", COLUMNS.join(", ")), row)
+    let values: Vec<String> = (1..=RECORD + 1).map(|place| format!("?{place}")).collect();
+    write(connection, &format!("INSERT INTO attempt ({COLUMNS}) VALUES ({})", values.join(", ")), row)
 }
 
 /// Replaces a row.
 pub(super) fn replace(connection: &Connection, row: &Row) -> rusqlite::Result<()> {
-    let sets: Vec<String> = COLUMNS.iter().zip(1..).map(|(column, place)| format!("{column} = ?{place}")).collect();
+    let sets: Vec<String> =
+        COLUMNS.split(", ").zip(1..).map(|(column, place)| format!("{column} = ?{place}")).collect();
     write(connection, &format!("UPDATE attempt SET {} WHERE id = ?1", sets.join(", ")), row)
 }
 

@@ -122,13 +122,13 @@ pub(super) fn is_table(name: &str) -> bool {
 /// Every object of the schema: name and statement.
 fn objects() -> Vec<(String, String)> {
     let (attempt, batch) = (
-        |row: &str| row_values("attempt", row, &COLUMNS),
-        |row: &str| row_values("batch", row, &["id", "name", "batch", "retake", "checksum"]),
+        |row: &str| row_values("attempt", row, COLUMNS),
+        |row: &str| row_values("batch", row, "id, name, batch, retake, checksum"),
     );
-    let unsent = |row: &str| row_values("unsent", row, &["batch", "job", "reason"]);
-    let limit = |row: &str| row_values("limit", row, &["key", "record"]);
-    let freeze = |row: &str| row_values("freeze", row, &["frozen"]);
-    let spent = |row: &str| row_values("spent", row, &["label", "value", "hour", "micros"]);
+    let unsent = |row: &str| row_values("unsent", row, "batch, job, reason");
+    let limit = |row: &str| row_values("limit", row, "key, record");
+    let freeze = |row: &str| row_values("freeze", row, "frozen");
+    let spent = |row: &str| row_values("spent", row, "label, value, hour, micros");
     let own_batch = |row: &str| format!("UPDATE batch SET checksum = {{}} WHERE id = {row}.batch");
     let in_ledger = |column: &str| format!("UPDATE ledger SET {column} = {{}}");
     let tables = TABLES.iter().map(|(name, sql)| ((*name).to_owned(), (*sql).to_owned()));

@@ -20,8 +20,6 @@ use crate::ledger::{Event, Intent, Joining, LedgerError, OtherRunners};
 
 /// The longest wait for the writer of a shared store, once no batch is locked.
 const FAREWELL: Duration = Duration::from_secs(10);
-/// The multiples of this number, without their integers, are spread as evenly as any numbers.
-const GOLDEN_RATIO: f64 = 0.618_033_988_749_895;
 
 /// The way to a writer.
 pub(in crate::ledger) enum WriterHandle {
@@ -246,20 +244,12 @@ impl Sharing {
         self.writer.ask(|answer| Command::Share(SharingCommand::Pause(account.clone(), wait, answer))).await
     }
 
-    /// The place in a list of so many due jobs to start at: runners that all started with the first would compete for it.
+    /// Returns the index of this runner's first due job: the first one if no other runner submits, and otherwise a random one, because runners
+    /// that start with the same job compete for each.
     #[must_use]
     pub fn starting_place(&self, due: usize) -> usize {
-        // The first runner starts with the first job. The places of the others are as far apart as possible, however many there are.
-        let others = self.others_at_start.load(Ordering::Relaxed);
-        let share = (f64::from(others) * GOLDEN_RATIO).fract();
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            clippy::cast_precision_loss,
-            reason = "a place in a list"
-        )]
-        let place = (share * due as f64) as usize;
-        place.min(due.saturating_sub(1))
+        let is_alone = self.others_at_start.load(Ordering::Relaxed) == 0;
+        if is_alone || due == 0 { 0 } else { fastrand::usize(0..due) }
     }
 
     /// Returns whether another runner of the batch is known to have taken a job since an attempt, the newest that the plan knew. It may have

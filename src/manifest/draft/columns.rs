@@ -50,86 +50,30 @@ pub(super) struct Column {
     lengths: Vec<i64>,
 }
 
-// Names as people write them, without blanks and signs, the likelier ones first.
-const IDS: [&str; 26] = [
-    "id",
-    "jobid",
-    "sku",
-    "variantsku",
-    "slug",
-    "key",
-    "code",
-    "productcode",
-    "productid",
-    "articlenumber",
-    "artikelnummer",
-    "artikelnr",
-    "itemnumber",
-    "itemno",
-    "ean",
-    "gtin",
-    "ref",
-    "handle",
-    "shot",
-    "name",
-    "title",
-    "product",
-    "produkt",
-    "number",
-    "no",
-    "nr",
-];
+// Words of headers in lower case, without blanks and signs, the likelier ones first.
+const IDS: &str = "id jobid sku variantsku slug key code productcode productid articlenumber artikelnummer artikelnr itemnumber \
+    itemno ean gtin ref handle shot name title product produkt number no nr";
 /// How many of these are no words for a prompt.
 const CODES: usize = 19;
 /// How many of these stay with their row where another is put in, if anybody sees to that: shots and numbers are counted anew.
 const LASTING: usize = 18;
 /// What can be nothing but a prompt, however short.
-const SURE_PROMPTS: [&str; 2] = ["prompt", "prompts"];
-const PROMPTS: [&str; 15] = [
-    "prompt",
-    "prompts",
-    "description",
-    "beschreibung",
-    "text",
-    "action",
-    "visual",
-    "scene",
-    "shot",
-    "script",
-    "brief",
-    "idea",
-    "concept",
-    "konzept",
-    "idee",
-];
-const DURATIONS: [&str; 6] = ["duration", "durations", "dauer", "durée", "seconds", "secs"];
+const SURE_PROMPTS: &str = "prompt prompts";
+const PROMPTS: &str =
+    "prompt prompts description beschreibung text action visual scene shot script brief idea concept konzept idee";
+const DURATIONS: &str = "duration durations dauer durée seconds secs";
 /// These may be centimetres, too, unless a word says what they are of or in.
-const LENGTHS: [&str; 3] = ["length", "länge", "longueur"];
-const OF_VIDEOS: [&str; 9] = ["s", "sec", "secs", "second", "seconds", "sek", "sekunden", "video", "clip"];
-const MODELS: [&str; 2] = ["model", "modell"];
-const SHAPES: [&str; 6] = ["aspect", "ratio", "format", "shape", "orientation", "seitenverhältnis"];
+const LENGTHS: &str = "length länge longueur";
+const OF_VIDEOS: &str = "s sec secs second seconds sek sekunden video clip";
+const MODELS: &str = "model modell";
+const SHAPES: &str = "aspect ratio format shape orientation seitenverhältnis";
 const IMAGES: [&str; 9] = ["image", "picture", "photo", "still", "reference", "frame", "bild", "foto", "poster"];
 // Where rows have a state, jobs can be chosen by it.
-const TAGS: [&str; 5] = ["tag", "tags", "keywords", "status", "state"];
+const TAGS: &str = "tag tags keywords status state";
 /// What has no place in a prompt, whatever it says.
-const ASIDE: [&str; 14] = [
-    "price",
-    "preis",
-    "date",
-    "datum",
-    "due",
-    "url",
-    "link",
-    "owner",
-    "format",
-    "shape",
-    "channel",
-    "notes",
-    "thumbnail",
-    "kanal",
-];
-const LABELS: [&str; 5] = ["client", "customer", "account", "project", "kunde"];
-const PICTURES: [&str; 4] = [".png", ".jpg", ".jpeg", ".webp"];
+const ASIDE: &str = "price preis date datum due url link owner format shape channel notes thumbnail kanal";
+const LABELS: &str = "client customer account project kunde";
+const PICTURES: &str = ".png .jpg .jpeg .webp";
 
 /// A text this long, with blanks in it, is a prompt under any name, in characters on average.
 const PROMPT_LENGTH: usize = 30;
@@ -146,23 +90,23 @@ impl Column {
         let all = |is: &dyn Fn(&str) -> bool| !said.is_empty() && said.iter().all(|cell| is(cell));
         // One cell that is wrong is for the plan to tell: passed over with its column, it would be made as usual.
         let any = |is: &dyn Fn(&str) -> bool| said.iter().any(|cell| is(cell));
-        let is_named = |names: &[&str]| names.contains(&plain.as_str());
+        let is_named = |list: &str| list.split(' ').any(|known| known == plain);
         let words: Vec<String> = name.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase).collect();
-        let has_word = |names: &[&str]| words.iter().any(|word| names.contains(&word.as_str()));
+        let has_word = |list: &str| list.split(' ').any(|known| words.iter().any(|word| word == known));
         let is_url = |cell: &str| cell.starts_with("https://") || cell.starts_with("http://");
         let lengths: Vec<i64> = said.iter().filter_map(|cell| whole(cell)).collect();
-        let is_length = has_word(&DURATIONS) || has_word(&LENGTHS) && has_word(&OF_VIDEOS);
+        let is_length = has_word(DURATIONS) || has_word(LENGTHS) && has_word(OF_VIDEOS);
         // Under a field's own name, whatever stands there is meant for it: the plan tells what is wrong with it, row by row.
         let own = Field::named(&name.trim().to_lowercase()).filter(|_| !said.is_empty());
         let meaning = if let Some(field) = own.filter(|field| !matches!(field, Field::Prompt | Field::Image)) {
             Meaning::Field(field)
-        } else if is_named(&[JobField::Takes.name()]) && !said.is_empty() {
+        } else if is_named(JobField::Takes.name()) && !said.is_empty() {
             Meaning::Takes
         } else if all(&|cell| catalog.model(cell).is_some())
-            || has_word(&MODELS) && any(&|cell| is_like_a_model(cell, catalog))
+            || has_word(MODELS) && any(&|cell| is_like_a_model(cell, catalog))
         {
             Meaning::Field(Field::Model)
-        } else if all(&|cell| is_known_ratio(cell, catalog)) || has_word(&SHAPES) && any(&is_ratio) {
+        } else if all(&|cell| is_known_ratio(cell, catalog)) || has_word(SHAPES) && any(&is_ratio) {
             Meaning::Field(Field::AspectRatio)
         } else if all(&is_size) {
             Meaning::Field(Field::Size)
@@ -170,41 +114,42 @@ impl Column {
             Meaning::Field(Field::Duration)
         } else if all(&is_url) && IMAGES.iter().any(|image| plain.contains(image)) {
             Meaning::Field(Field::Image)
-        } else if all(&|cell| PICTURES.iter().any(|ending| cell.to_lowercase().ends_with(ending)) && !is_url(cell)) {
+        } else if all(&|cell| PICTURES.split(' ').any(|ending| cell.to_lowercase().ends_with(ending)) && !is_url(cell))
+        {
             Meaning::ImageFile { is_here: all(&|cell| folder.join(cell).is_file()) }
-        } else if is_named(&TAGS) {
+        } else if is_named(TAGS) {
             Meaning::Tags
-        } else if is_named(&LABELS) {
+        } else if is_named(LABELS) {
             Meaning::Label
         } else {
             Meaning::Words
         };
-        let place = |names: &[&str]| names.iter().position(|known| *known == plain);
+        let place = |list: &str| list.split(' ').position(|known| known == plain);
         let characters: usize = said.iter().map(|cell| cell.chars().count()).sum();
         let is_wordy = characters >= PROMPT_LENGTH * said.len() && all(&|cell| cell.contains(' '));
         // A number of a shot is no description of it.
         let is_text = said.iter().any(|cell| cell.contains(' '));
-        let as_prompt = PROMPTS.iter().position(|known| has_word(&[*known]));
-        let as_prompt = as_prompt.filter(|_| is_text || is_named(&SURE_PROMPTS)).or(is_wordy.then_some(PROMPTS.len()));
+        let as_prompt = PROMPTS.split(' ').position(has_word);
+        let as_prompt = as_prompt.filter(|_| is_text || is_named(SURE_PROMPTS)).or(is_wordy.then_some(usize::MAX));
         // A price or a day tells rows apart, too, until it changes.
         let is_name = all(&|cell| cell.chars().filter(|c| c.is_alphabetic()).count() > 1);
         let is_count = cells.iter().zip(1..).all(|(cell, number)| whole(cell) == Some(number));
         // Who puts a row in between may count anew: any other id is better, and none at all is no better.
-        let as_id = match place(&IDS) {
-            place if !is_count => place.or(is_name.then_some(IDS.len())),
-            place => place.filter(|place| *place < LASTING).map(|_| IDS.len() + 1),
+        let as_id = match place(IDS) {
+            place if !is_count => place.or(is_name.then_some(usize::MAX - 1)),
+            place => place.filter(|place| *place < LASTING).map(|_| usize::MAX),
         };
         Self {
             name: name.to_owned(),
             meaning,
-            twice: twice(cells).filter(|_| place(&IDS).is_some_and(|place| place < CODES)),
+            twice: twice(cells).filter(|_| place(IDS).is_some_and(|place| place < CODES)),
             is_count,
             as_id: as_id.filter(|_| tells_apart(cells)),
             as_prompt: as_prompt.filter(|_| !said.is_empty()),
             is_slugged: cells.iter().any(|cell| JobId::new(*cell).is_err()),
             is_wording: any(&|cell| cell.chars().filter(|c| c.is_alphabetic()).count() > 1)
                 && !any(&is_url)
-                && !has_word(&ASIDE)
+                && !has_word(ASIDE)
                 && !is_length,
             lengths,
         }

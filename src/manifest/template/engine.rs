@@ -18,24 +18,7 @@ use crate::manifest::source::suggest;
 const MOST_STEPS: u64 = 100_000;
 
 /// The filters that people use, for whoever names one that is not there.
-const FILTERS: [&str; 16] = [
-    "lower",
-    "upper",
-    "title",
-    "capitalize",
-    "trim",
-    "slug",
-    "replace",
-    "default",
-    "join",
-    "split",
-    "first",
-    "last",
-    "length",
-    "int",
-    "round",
-    "format",
-];
+const FILTERS: &str = "lower, upper, title, capitalize, trim, slug, replace, default, join, split, first, last, length, int, round, format";
 
 /// The engine with what is in scope for the whole manifest.
 pub(crate) struct Templates {
@@ -200,7 +183,7 @@ impl Templates {
         }
         if error.kind() == ErrorKind::UnknownFilter {
             let detail = error.detail().unwrap_or("a filter is unknown").to_owned();
-            return TemplateError { message: detail, help: Some(format!("filters: {}", FILTERS.join(", "))), fragment };
+            return TemplateError { message: detail, help: Some(format!("filters: {FILTERS}")), fragment };
         }
         if error.kind() != ErrorKind::UndefinedError {
             if let Some(missing) = self.missing_column(source, scope) {

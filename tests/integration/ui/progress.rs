@@ -79,7 +79,7 @@ fn the_reference_shows_a_run_as_the_terminal_does() {
 fn a_narrow_terminal_shows_what_matters_most() {
     let (picture, now) = campaign();
     insta::assert_snapshot!(picture.lines(60, 24, now).join("\n"), @r"
-    █████████░░░░░░░░░░░░░░░░░░░░░ 11/40 done · about 3 min left
+    █████████░░░░░░░░░░░░░░░░░░░░░ 11/40 done · about 4 min left
     $50.25 of $121.50 reserved · 8 running · 1 failed · 1 in do…
       spin-2                52 %     for 68 s
       spin-3                48 %     for 67 s
@@ -87,7 +87,7 @@ fn a_narrow_terminal_shows_what_matters_most() {
       hero-8                failed: the prompt was refused by m…
     ");
     insta::assert_snapshot!(picture.lines(39, 6, now).join("\n"), @r"
-    ██░░░░░░░ 11/40 done · about 3 min left
+    ██░░░░░░░ 11/40 done · about 4 min left
     $50.25 of $121.50 reserved · 8 running…
       spin-2                52 %     for 6…
     ");
