@@ -17,8 +17,6 @@ const UNFREEZE: &str = "shotlist limit set --unfreeze";
 /// The help for tasks of another account.
 const SAME_ACCOUNT: &str =
     "use the same base URL and key; if both keys belong to one account, as after a rotation, pass `--same-account`";
-/// The money of a job that was not resolved.
-const IN_DOUBT: &str = "nothing was spent; what is in doubt stays in doubt";
 /// The help for a submission whose runner may still receive the response.
 const RUNNER_MAY_LIVE: &str =
     "wait until that run has ended, or until `shotlist status` has shown it as expired for 3 min";
@@ -167,9 +165,7 @@ impl From<ResolveError> for Failure {
     fn from(error: ResolveError) -> Self {
         let refused = Self::new(error.code(), error.to_string());
         let help = match error {
-            ResolveError::Refusal(refusal) => {
-                return Self { money: Some(IN_DOUBT), ..refusal.into() };
-            }
+            ResolveError::Refusal(refusal) => return refusal.into(),
             ResolveError::NoAttempt(_)
             | ResolveError::NotInDoubt { is_active: false, .. }
             | ResolveError::NoActiveTask(_) => {
@@ -186,7 +182,7 @@ impl From<ResolveError> for Failure {
             ResolveError::TaskTaken { .. } | ResolveError::Unconfirmed(_) => "check the task ID",
             ResolveError::KeyRefused(_) => "check the API key",
         };
-        Self { money: Some(IN_DOUBT), ..refused.with_help(help) }
+        refused.with_help(help)
     }
 }
 

@@ -85,7 +85,8 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
         match task {
             Task::Submit(slot, job, known, permit) => Either::Left(self.buy(assignment, slot, job, known, permit)),
             Task::Resume(slot, attempt) => Either::Right(Either::Left(self.resume(assignment, slot, attempt))),
-            Task::Fetch(download) => Either::Right(Either::Right(self.fetch_earlier(assignment, download))),
+            // Boxed: it is larger than what jobs that wait keep.
+            Task::Fetch(download) => Either::Right(Either::Right(Box::pin(self.fetch_earlier(assignment, download)))),
         }
     }
 

@@ -53,10 +53,10 @@ impl<'r, S> Pictures<'r, S> {
         Ok(Arc::new(Job { request: job.request.with_picture_at(&job.spec, address), ..(**job).clone() }))
     }
 
-    /// Lets pictures be tried once more that have no address, for the jobs of another plan.
-    pub(super) fn forget_failures(&self) {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        asked.retain(|_, answer| !matches!(answer.get(), Some(Err(_))));
+    /// Asks anew for the jobs of another plan: hours may have passed.
+    pub(super) fn forget(&self) {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.failed.store(0, Ordering::Relaxed);
     }
 
     async fn ask(&self, picture: &Picture) -> Answer {

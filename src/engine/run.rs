@@ -109,7 +109,7 @@ impl<S: VideoService> Engine<'_, S> {
         let jobs = async move {
             let work = assignments.map(|assignment| {
                 submitter.slots.end_pause();
-                pictures.forget_failures();
+                pictures.forget();
                 Box::pin(self.work_of(assignment, submitter))
             });
             work.flatten_unordered(None).for_each_concurrent(None, |work| runner.run(work)).await;
@@ -131,7 +131,6 @@ impl<S: VideoService> Engine<'_, S> {
         submitter: &'r Submitter<'r, S>,
     ) -> impl Stream<Item = Work<'r>> {
         let plan = Arc::clone(&assignment.plan);
-        submitter.spend_guard.expect(&plan);
         let totals = plan.totals();
         (self.emit)(RunEvent::Started {
             submit: totals.submit,
@@ -166,7 +165,6 @@ impl<S: VideoService> Engine<'_, S> {
         let Plan { newest, jobs, .. } = &*assignment.plan;
         let planned = &jobs[at];
         if self.ledger.sharing().is_some_and(|sharing| sharing.is_taken(&planned.job.id, *newest)) {
-            submitter.spend_guard.skip(&planned.job);
             return Some(None);
         }
         let slot = self.stop.unless_stopping(submitter.slots.take()).await?;

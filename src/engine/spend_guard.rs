@@ -29,17 +29,14 @@ impl LimitBalance {
 }
 
 impl SpendGuard {
-    /// Guards the limits of a plan.
+    /// Guards the limits of a plan. A plan that is added later has only jobs of this one.
     pub(super) fn new(plan: &Plan) -> Self {
-        let balance = |limit: &Limit| LimitBalance { limit: limit.clone(), taken: Usd::ZERO, waiting: Usd::ZERO };
-        Self(Mutex::new(plan.every_limit().map(balance).collect()))
-    }
-
-    /// The first submissions of a plan are still to come.
-    pub(super) fn expect(&self, plan: &Plan) {
-        for balance in self.lock().iter_mut() {
-            balance.waiting += plan.cost_under(&balance.limit);
-        }
+        let balances = plan.every_limit().map(|limit| LimitBalance {
+            limit: limit.clone(),
+            taken: Usd::ZERO,
+            waiting: plan.cost_under(limit),
+        });
+        Self(Mutex::new(balances.collect()))
     }
 
     /// Takes the price of a first submission; false, and nothing taken, if there is not enough left.
@@ -53,13 +50,6 @@ impl SpendGuard {
         take(own, job.price, |_| Usd::ZERO)
     }
 
-    /// A first submission that was still to come does not come.
-    pub(super) fn skip(&self, job: &Job) {
-        for balance in self.lock().iter_mut().filter(|balance| balance.limit.is_about(job)) {
-            balance.waiting = balance.waiting.saturating_sub(job.price);
-        }
-    }
-
     /// Takes the price of a retry out of what the first submissions leave.
     pub(super) fn reserve_retry(&self, job: &Job) -> bool {
         let mut balances = self.lock();
@@ -67,10 +57,12 @@ impl SpendGuard {
         take(own, job.price, |balance| balance.waiting)
     }
 
-    /// Gives a price back: the submission certainly bought nothing. What is unknown stays taken.
-    pub(super) fn release(&self, job: &Job) {
+    /// Gives a price back: the submission certainly bought nothing. What is unknown stays taken. The job of a submission that `is_due` waits again:
+    /// this runner may submit it later, or another has, under the same limit.
+    pub(super) fn release(&self, job: &Job, is_due: bool) {
         for balance in self.lock().iter_mut().filter(|balance| balance.limit.is_about(job)) {
             balance.taken = balance.taken.saturating_sub(job.price);
+            balance.waiting += if is_due { job.price } else { Usd::ZERO };
         }
     }
 
@@ -134,7 +126,7 @@ mod tests {
         assert!(!guard_of_two.reserve(&job(51, "x")));
         assert!(guard_of_two.reserve(&job(50, "x")));
         assert!(!guard_of_two.reserve(&job(1, "x")));
-        guard_of_two.release(&job(50, "x"));
+        guard_of_two.release(&job(50, "x"), false);
         assert!(guard_of_two.reserve(&job(50, "x")));
         assert!(guard(&[], 0).reserve(&job(100_000_000, "x")));
         assert!(!guard(&[(0, None)], 1).reserve(&job(1, "x")));
@@ -147,7 +139,10 @@ mod tests {
         assert!(guard.reserve_retry(&job(100, "x")));
         assert!(!guard.reserve_retry(&job(100, "x")), "the second job waits");
         assert!(guard.reserve(&job(200, "x")));
-        guard.release(&job(200, "x"));
+        guard.release(&job(200, "x"), true);
+        assert!(!guard.reserve_retry(&job(200, "x")), "it waits again");
+        assert!(guard.reserve(&job(200, "x")));
+        guard.release(&job(200, "x"), false);
         assert!(guard.reserve_retry(&job(200, "x")));
     }
 

@@ -99,7 +99,7 @@ impl<S: VideoService> Submitter<'_, S> {
     ) -> Submitted {
         let submitted = self.try_until(job, known, slot, &mut is_reserved).await;
         if is_reserved && matches!(submitted, Submitted::Nothing | Submitted::Rejected) {
-            self.spend_guard.release(job);
+            self.spend_guard.release(job, matches!(submitted, Submitted::Nothing));
         }
         submitted
     }

@@ -37,9 +37,10 @@ pub struct LedgerLimits {
 impl LimitChange {
     /// Makes the change, and creates the ledger if it does not exist. Changes nothing where slots can't be limited.
     pub async fn apply(&self, ledger: &Ledger) -> Result<(), Refusal> {
-        let database = ledger.database();
-        if self.slots.is_some() && database.is_none() {
-            return Err(Refusal::SlotsOfFile);
+        match (self.slots, ledger.database()) {
+            (None, _) => {}
+            (Some(slots), Some(database)) => database.set_slots(slots).await?,
+            (Some(_), None) => return Err(Refusal::SlotsOfFile),
         }
         // A machine without a named zone counts in UTC, and `limits` shows that.
         let own_zone = || TimeZone::system().iana_name().unwrap_or("UTC").to_owned();
@@ -51,9 +52,6 @@ impl LimitChange {
         }
         if let Some(why) = &self.freeze {
             ledger.set_freeze(why.as_deref()).await?;
-        }
-        if let (Some(slots), Some(database)) = (self.slots, database) {
-            database.set_slots(slots).await?;
         }
         Ok(())
     }

@@ -61,7 +61,7 @@ pub use ready::Ready;
 pub use reconcile::Reconciliation;
 pub use refusal::Refusal;
 pub use reporter::{Reported, ReporterError};
-pub use resolve::{BatchView, Doubts, Resolution, ResolveError, Verdict};
+pub use resolve::{BatchView, Resolution, ResolveError, Verdict};
 pub use start::Session;
 
 pub use crate::engine::{Outcome as EngineOutcome, RunEvent, Settings, Stop, StopReason, echo_differences};

@@ -36,15 +36,6 @@ pub struct BatchView<'b> {
     moves: &'b [Move],
 }
 
-/// What is in doubt.
-#[derive(Clone, Debug)]
-pub struct Doubts {
-    /// Everything that is known of the batch.
-    pub history: History,
-    /// Other batches of the same name with a job in doubt.
-    pub elsewhere: Vec<OpenElsewhere>,
-}
-
 /// The outcome of a submission, as you know it.
 #[derive(Clone, Copy, Debug)]
 pub enum Verdict<'v> {
@@ -74,7 +65,7 @@ pub enum Resolution {
     Abandoned,
 }
 
-/// Why nothing was recorded.
+/// Why a verdict was not recorded, or not for each job.
 #[derive(Debug, thiserror::Error)]
 pub enum ResolveError {
     /// The ledger or the account refuses.
@@ -174,17 +165,23 @@ impl<'b> BatchView<'b> {
         Self { ledger, key: &manifest.key, moves: &manifest.moves }
     }
 
-    /// What is in doubt in this batch, and in others of its name.
-    pub async fn doubts(&self) -> Result<Doubts, Refusal> {
+    /// Everything that is known of this batch, and the other batches of its name with a job in doubt.
+    pub async fn doubts(&self) -> Result<(History, Vec<OpenElsewhere>), Refusal> {
         let mut elsewhere = self.ledger.open_elsewhere(self.key).await?;
         elsewhere.retain(|other| other.doubtful > 0);
-        Ok(Doubts { history: self.history().await?, elsewhere })
+        Ok((self.history().await?, elsewhere))
     }
 
-    /// Records a verdict on a job, or on each job in doubt that a pattern matches. Returns the attempts as they were.
+    /// Records a verdict on a job, or on each job in doubt that a pattern matches. `recorded` gets each attempt as it was, once its record is
+    /// durable.
     ///
     /// Reads the ledger before it locks the batch, so a ledger that is missing is an error and not created.
-    pub async fn resolve(&self, job: &str, verdict: Verdict<'_>) -> Result<(Vec<Attempt>, Resolution), ResolveError> {
+    pub async fn resolve(
+        &self,
+        job: &str,
+        verdict: Verdict<'_>,
+        mut recorded: impl FnMut(&Attempt, &Resolution),
+    ) -> Result<(), ResolveError> {
         let meant = IdGlobs::new(&[job.to_owned()]).map_err(|error| ResolveError::Pattern(error.to_string()))?;
         if !self.history().await?.attempts().any(|attempt| meant.has(attempt.job.as_str())) {
             return Err(ResolveError::NoAttempt(job.to_owned()));
@@ -207,8 +204,9 @@ impl<'b> BatchView<'b> {
                 Resolution::Abandoned => Event::GivenUp,
             };
             batch.record(attempt.id, event).await.map_err(Refusal::from)?;
+            recorded(attempt, &resolution);
         }
-        Ok((attempts, resolution))
+        Ok(())
     }
 
     async fn history(&self) -> Result<History, Refusal> {

@@ -94,6 +94,7 @@ impl SharedBatch<'_> {
                         let Some(rest) = self.rest(&mut seen).await? else { return Ok(()) };
                         if rest.totals().submit > 0 {
                             feed.add(rest.into()).await;
+                            wait = Wait::new(self.sharing);
                         }
                         continue;
                     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use crate::domain::JobId;
-use crate::plan::Plan;
+use crate::plan::{Action, Plan};
 
 /// An active task.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +17,7 @@ struct Running {
 #[derive(Debug)]
 pub(super) struct Eta {
     slots: f64,
-    /// The mean of the typical times of all due jobs, in seconds.
+    /// The mean of the typical times of all due and active jobs, in seconds.
     typical_s: f64,
     /// The seconds of all finished tasks, and their number.
     seconds: f64,
@@ -31,9 +31,11 @@ impl Eta {
     /// The work of a plan in this many slots, at a service that is `speed` times faster than documented.
     #[expect(clippy::cast_precision_loss, reason = "a number of jobs")]
     pub(super) fn new(plan: &Plan, slots: usize, speed: f64, now: Instant) -> Self {
-        let due = || plan.jobs.iter().filter(|planned| planned.action.buys()).map(|planned| planned.job.typical_s);
-        let waiting = due().count() as f64;
-        let typical_s = due().map(|(min, max)| f64::from(min + max) / 2.0 / speed).sum::<f64>() / waiting.max(1.0);
+        let waiting = plan.jobs.iter().filter(|planned| planned.action.buys()).count() as f64;
+        let due = plan.jobs.iter().filter(|planned| planned.action.buys() || planned.action == Action::Resume);
+        let typical: Vec<f64> =
+            due.map(|planned| planned.job.typical_s).map(|(min, max)| f64::from(min + max) / 2.0 / speed).collect();
+        let typical_s = typical.iter().sum::<f64>() / (typical.len() as f64).max(1.0);
         let running = plan.resume.iter().map(|attempt| (attempt.job.clone(), Running { since: now, percent: None }));
         Self { slots: slots as f64, typical_s, seconds: 0.0, tasks: 0.0, waiting, running: running.collect() }
     }

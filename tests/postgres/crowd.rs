@@ -12,8 +12,8 @@ fn a_thousand_jobs(runners: usize) {
         "completed|1000",
         "besides what stood still for too long before it was sent, was not sent, and was bought anew"
     );
-    let runner_batch = team.database.sql("SELECT count(DISTINCT runner) FROM shotlist.attempt").parse::<usize>();
-    assert_eq!(runner_batch, Ok(runners), "each of them bought something");
+    let buyers = team.database.sql("SELECT count(DISTINCT runner) FROM shotlist.attempt").parse::<usize>();
+    assert_eq!(buyers, Ok(runners), "each of them bought something");
     assert_eq!(team.database.sql("SELECT count(*) FROM shotlist.runner WHERE ended_us IS NULL"), "0");
 }
 

@@ -149,12 +149,12 @@ fn a_runner_that_wakes_up_after_its_death_buys_nothing() {
         kill(&sleeper, "-STOP");
         all_end(started, &[0, 7]);
         let dead = "SELECT count(*) FROM shotlist.runner WHERE expired_us IS NOT NULL AND name LIKE 'desk-0 %'";
-        let is_expired = || team.database.sql(dead) == "1";
-        if !is_expired() {
+        let is_noticed = || team.database.sql(dead) == "1";
+        if !is_noticed() {
             // Nobody was left to notice: the next to come does.
             wait_until("its death is noticed", || {
                 team.run(1, &[]).ends();
-                is_expired()
+                is_noticed()
             });
         }
         let before = team.database.sql("SELECT count(*) FROM shotlist.attempt");

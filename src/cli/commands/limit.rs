@@ -39,12 +39,11 @@ pub(super) fn limit(args: &LimitArgs, terminal: &Terminal) -> Result<Exit, Failu
 
 fn change(set: &LimitSetArgs) -> LimitChange {
     let LimitSetArgs { day, month, label, timezone, slots, freeze, unfreeze } = set;
-    let amount = |amount: &Option<Amount>| amount.map(|Amount(usd)| usd);
     let why = freeze.then(|| "`shotlist limit set --freeze`".to_owned());
     LimitChange {
         label: label.clone(),
-        day: amount(day),
-        month: amount(month),
+        day: day.map(|Amount(usd)| usd),
+        month: month.map(|Amount(usd)| usd),
         zone: timezone.clone(),
         slots: slots.map(|slots| slots.0),
         freeze: (*freeze || *unfreeze).then_some(why),

@@ -7,8 +7,11 @@ use crate::cli::failure::Failure;
 use crate::cli::manifest::{Wanted, load};
 use crate::cli::{paths, runtime};
 use crate::domain::{Attempt, Charge, NoticeCode, RefusalCode, TaskId};
-use crate::session::{BatchView, Doubts, Resolution, Verdict};
+use crate::session::{BatchView, Resolution, Verdict};
 use crate::ui::{self, Again, Terminal};
+
+/// The money of a job that was not resolved.
+const IN_DOUBT: &str = "nothing was spent; what is in doubt stays in doubt";
 
 /// Lists the jobs in doubt, or records a verdict.
 pub(super) fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, Failure> {
@@ -20,7 +23,7 @@ pub(super) fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, F
     let Given { task, never_created, abandon } = &args.verdict;
     match (&args.job, task.is_some() || *never_created || abandon.is_some()) {
         (None, false) => runtime::block_on(async {
-            let Doubts { history, elsewhere } = batch.doubts().await?;
+            let (history, elsewhere) = batch.doubts().await?;
             let mut page = ui::doubts(&history, &again);
             for other in elsewhere {
                 let again = paths::again_elsewhere(&args.manifest, &other.batch);
@@ -34,7 +37,7 @@ pub(super) fn resolve(args: &ResolveArgs, terminal: &Terminal) -> Result<Exit, F
             Err(usage("no outcome given").with_help("pass `--task ID`, `--never-created`, or `--abandon`"))
         }
         (Some(job), true) => runtime::block_on(record(batch, job, args, &again, terminal))
-            .map_err(|failure| failure.of_manifest(&args.manifest.manifest)),
+            .map_err(|failure| Failure { money: Some(IN_DOUBT), ..failure.of_manifest(&args.manifest.manifest) }),
     }
 }
 
@@ -46,22 +49,22 @@ async fn record(
     terminal: &Terminal,
 ) -> Result<Exit, Failure> {
     let Given { task, abandon, .. } = &args.verdict;
-    let (attempts, resolution) = match (task, abandon) {
+    let note = |attempt: &Attempt, resolution: &Resolution| {
+        terminal.note(NoticeCode::Resolved, &recorded(resolution, attempt, again));
+    };
+    match (task, abandon) {
         (Some(task), _) => {
             let blank = || Failure::new(RefusalCode::OptionInvalid, "`--task` must name a task ID, found a blank");
             let task = TaskId::new(task.trim()).ok_or_else(blank)?;
             let connection =
                 connect(address(&args.manifest, &args.service)?, &args.manifest, &args.service, false).await?;
             let verdict = Verdict::Task { task: &task, connection: &connection, is_certain: args.anyway };
-            batch.resolve(job, verdict).await?
+            batch.resolve(job, verdict, note).await?;
         }
         (None, Some(task)) => {
-            batch.resolve(job, Verdict::Abandoned(Some(&**task).filter(|task| !task.is_empty()))).await?
+            batch.resolve(job, Verdict::Abandoned(Some(&**task).filter(|task| !task.is_empty())), note).await?;
         }
-        (None, None) => batch.resolve(job, Verdict::NeverCreated).await?,
-    };
-    for attempt in &attempts {
-        terminal.note(NoticeCode::Resolved, &recorded(&resolution, attempt, again));
+        (None, None) => batch.resolve(job, Verdict::NeverCreated, note).await?,
     }
     Ok(Exit::Done)
 }

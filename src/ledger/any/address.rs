@@ -21,6 +21,9 @@ impl LedgerAddress {
     /// Refuses text that is almost a URL: a ledger in a file of that name would be empty, and everything would be due again.
     pub fn new(text: &OsStr, environment: &dyn Fn(&str) -> Option<OsString>) -> Result<Self, AddressError> {
         let shown = text.to_string_lossy();
+        if text.is_empty() {
+            return Err(AddressError::Empty);
+        }
         if PostgresAddress::is_nearly_one(&shown) {
             return Err(AddressError::OtherUrl);
         }

@@ -33,6 +33,9 @@ pub struct PostgresAddress {
 /// Why an address can't be used.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum AddressError {
+    /// No text, for example of a variable that is not set.
+    #[error("the ledger must be a path or a URL, found an empty string")]
+    Empty,
     /// A URL of another kind, or a misspelled one.
     #[error("the ledger looks like a URL, but not a PostgreSQL URL")]
     OtherUrl,
@@ -52,6 +55,7 @@ impl AddressError {
             Self::OtherUrl => {
                 "write `postgres://USER@HOST:PORT/DATABASE`, or `./NAME` for a file of that name".to_owned()
             }
+            Self::Empty => "name a ledger, or leave out `--ledger`".to_owned(),
             Self::NotOne(_) => "write `postgres://USER@HOST:PORT/DATABASE`".to_owned(),
             Self::OpenPasswordFile(path) => format!("run `chmod 600 {}`", path.display()),
         }

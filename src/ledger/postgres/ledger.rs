@@ -127,11 +127,6 @@ impl PostgresLedger {
         Ok(self.write(sql, &[(&why, Type::TEXT)]).await?)
     }
 
-    /// Whether there is a ledger in the database.
-    pub async fn exists(&self) -> Result<bool, Unavailable> {
-        Ok(self.snapshot().await?.is_some())
-    }
-
     /// Changes the reason of a freeze, or ends it, and leaves the rest of a failover as it is.
     pub(in crate::ledger) async fn refreeze(&self, why: Option<&str>) -> Result<(), Unavailable> {
         Ok(self.write("UPDATE ledger SET frozen = $1 WHERE id = 1", &[(&why, Type::TEXT)]).await?)

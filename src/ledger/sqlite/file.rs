@@ -42,12 +42,6 @@ impl SqliteLedger {
         &self.path
     }
 
-    /// Whether there is such a file.
-    #[must_use]
-    pub fn exists(&self) -> bool {
-        self.path.exists()
-    }
-
     /// Verifies it: the file itself, each attempt in it, the sums that are kept, and that it did not go back in time.
     pub async fn check(&self) -> Result<Contents, CopyError> {
         self.aside(backup::check).await

@@ -6,7 +6,7 @@
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode as SqliteCode, OpenFlags};
@@ -23,6 +23,8 @@ pub(crate) const OWN_FOLDER: &str = ".shotlist";
 /// What mends most of what hinders writing.
 pub(super) const WRITABLE: &str = "check the path, the permissions of the file and its directory, and the free space";
 const READ_ONLY: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY.union(OpenFlags::SQLITE_OPEN_URI);
+/// The pause between two tries at what SQLite itself does not wait for.
+const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 /// The page cache of a connection that only reads; negative, as SQLite has it, for KiB.
 const READERS_CACHE: i32 = -256;
 /// How many statements stay prepared: more than a run has.
@@ -286,9 +288,18 @@ fn hide_from_git(folder: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Turns the write-ahead log on.
+/// Turns the write-ahead log on. A backup has none; to turn it on takes a moment without other connections, for which SQLite does not wait.
 fn demand_log(connection: &Connection, path: &Path) -> Result<(), OpenError> {
-    let mode = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0));
+    let start = Instant::now();
+    let mode = loop {
+        let mode = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0));
+        match mode {
+            Err(error) if error.sqlite_error_code() == Some(SqliteCode::DatabaseBusy) && start.elapsed() < BUSY => {
+                std::thread::sleep(BETWEEN_TRIES);
+            }
+            mode => break mode,
+        }
+    };
     let mode = mode.map_err(|error| store_error(path, error))?;
     if mode != "wal" {
         return Err(OpenError::NoLog(path.to_owned()));

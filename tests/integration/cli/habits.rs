@@ -274,6 +274,8 @@ fn ledger_url_is_refused_without_its_password() {
             );
         }
     }
+    let ended = here.shotlist(&["status", "m.yaml", "--ledger", ""]).ends_with(2);
+    assert!(ended.stderr.contains("found an empty string"), "{}", ended.stderr);
     // Only in the environment is a password hidden from other users.
     let url = "postgres://ann:secret@127.0.0.1:1/books";
     for words in [&["status", "m.yaml", "--ledger", url][..], &["ledger", "copy", url, "x.db"]] {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use shotlist::catalog::Catalog;
-use shotlist::domain::{AttemptState, TaskId, Usd};
+use shotlist::domain::{Attempt, AttemptState, TaskId, Usd};
 use shotlist::ledger::HoldError;
 use shotlist::manifest::{self, Manifest};
 use shotlist::service::{ApiKey, Endpoint};
@@ -201,20 +201,22 @@ async fn program_resolves_jobs_and_limits_a_ledger() {
     let session = session(&here);
     let batch = BatchView::of(session.manifest(), session.ledger());
     let in_doubt = async || {
-        let history = batch.doubts().await.expect("a ledger").history;
+        let (history, _) = batch.doubts().await.expect("a ledger");
         history.attempts().filter(|attempt| attempt.state == AttemptState::InDoubt).count()
     };
     assert_eq!(in_doubt().await, 2);
 
     let (task, connection) = (TaskId::new("task_x").expect("an ID"), connection(&service));
     let verdict = Verdict::Task { task: &task, connection: &connection, is_certain: false };
-    let error = batch.resolve("j*", verdict).await.expect_err("one task for two jobs");
+    let recorded = std::cell::RefCell::new(Vec::new());
+    let note = |attempt: &Attempt, how: &Resolution| recorded.borrow_mut().push((attempt.job.to_string(), how.clone()));
+    let error = batch.resolve("j*", verdict, note).await.expect_err("one task for two jobs");
     assert!(matches!(error, ResolveError::SeveralJobs(_)), "{error}");
-    let (attempts, resolution) = batch.resolve("j0", verdict).await.expect("the service knows the task");
-    assert_eq!((attempts.len(), matches!(resolution, Resolution::Task(names) if names.id == task)), (1, true));
-    let error = batch.resolve("j1", verdict).await.expect_err("the task of j0");
+    batch.resolve("j0", verdict, note).await.expect("the service knows the task");
+    assert_eq!(*recorded.borrow(), [("j0".to_owned(), Resolution::Task(task.clone().into()))]);
+    let error = batch.resolve("j1", verdict, note).await.expect_err("the task of j0");
     assert!(matches!(error, ResolveError::TaskTaken { .. }), "{error}");
-    batch.resolve("j1", Verdict::NeverCreated).await.expect("in doubt");
+    batch.resolve("j1", Verdict::NeverCreated, note).await.expect("in doubt");
     assert_eq!(in_doubt().await, 0);
 
     let usd = Usd::from_micros(5_000_000);
