@@ -1,5 +1,4 @@
-//! Where the ledger, the reports and the videos go unless somebody says otherwise: beside the manifest, or in the working folder
-//! if it is no file.
+//! Default paths of the ledger, the reports, and the videos: beside the manifest, or in the working directory if the manifest is a stream.
 
 use std::path::{Path, PathBuf};
 
@@ -10,27 +9,26 @@ use crate::files::no_links_below;
 use crate::ledger::{Ledger, OWN_FOLDER};
 use crate::manifest::home;
 
-/// A manifest's own folder, as far as real purchases or rehearsals go. The simulator has a ledger and a folder of its own: what
-/// was never paid must not look as if it was.
+/// The default paths of a manifest. The simulator has a ledger and a directory of its own: what was never paid must not look paid.
 #[derive(Clone, Debug)]
 pub struct DefaultPaths {
     folder: PathBuf,
     is_simulated: bool,
 }
 
-/// A link is in the way: a project from somewhere else must not choose which file of this machine is written.
+/// A symbolic link in a default path: a foreign project must not choose which file of this machine is written.
 #[derive(Debug, thiserror::Error)]
 #[error("can't use {what}")]
 pub struct ThroughALink {
     what: &'static str,
     option: &'static str,
-    /// What is in the way.
+    /// The link.
     #[source]
     pub source: std::io::Error,
 }
 
 impl ThroughALink {
-    /// The option of the command line that names another place.
+    /// The command-line option that names another path.
     #[must_use]
     pub fn option(&self) -> &'static str {
         self.option
@@ -38,37 +36,37 @@ impl ThroughALink {
 }
 
 impl DefaultPaths {
-    /// The home of real purchases.
+    /// The paths of real runs.
     #[must_use]
     pub fn of(manifest: &Path) -> Self {
         Self { folder: home(manifest), is_simulated: false }
     }
 
-    /// The home of rehearsals with the simulator.
+    /// The paths of sandbox runs.
     #[must_use]
     pub fn of_sandbox(manifest: &Path) -> Self {
         Self { is_simulated: true, ..Self::of(manifest) }
     }
 
-    /// Whether it is for rehearsals.
+    /// Whether they are of sandbox runs.
     #[must_use]
     pub fn is_simulated(&self) -> bool {
         self.is_simulated
     }
 
-    /// A file as the manifest names it.
+    /// The path of a file that the manifest names.
     pub(super) fn beside_manifest(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    /// The ledger. Nothing on the way may be a link.
+    /// The ledger. Fails if a part of its path is a link.
     pub fn ledger(&self) -> Result<Ledger, ThroughALink> {
         let name = if self.is_simulated { "sandbox.db" } else { "ledger.db" };
         let path = self.without_links("the ledger", "--ledger", self.folder.join(OWN_FOLDER).join(name))?;
         Ok(if self.is_simulated { Ledger::of_simulator_in_file(path) } else { Ledger::in_file(path) })
     }
 
-    /// The folder for the reports and the videos of a batch. Nothing on the way may be a link.
+    /// The directory for the reports and videos of a batch. Fails if a part of its path is a link.
     pub fn out(&self, batch: &BatchKey) -> Result<PathBuf, ThroughALink> {
         let top = if self.is_simulated { "shotlist-sandbox" } else { "shotlist-out" };
         let mut folder = self.folder.join(top).join(folder_name(&batch.name));
@@ -84,8 +82,7 @@ impl DefaultPaths {
     }
 }
 
-/// A name as a folder that every system takes. One that had to be altered gets a mark of the original, so that two
-/// names never share a folder.
+/// A directory name that is valid on every system. An altered name gets a digest of the original, so two names never share a directory.
 fn folder_name(name: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_');
     let safe: String = name.chars().take(64).map(|c| if plain(c) { c } else { '-' }).collect();

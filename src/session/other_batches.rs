@@ -1,7 +1,7 @@
-//! Other batches of the same name, yesterday's for example: what they left at the service is collected by every run.
+//! Other batches of the same name, for example yesterday's: every run collects them.
 //!
-//! Nothing of them is bought. Their tasks are polled with the run's own and their videos fetched into their own folders, and at the
-//! end each has its reports written anew, of what the ledger knows of it: this manifest may say something else today.
+//! A run submits nothing for them. It polls their tasks, downloads their videos to their own directories, and writes their reports from the ledger,
+//! because this manifest may have changed since.
 
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
@@ -25,12 +25,12 @@ use crate::ledger::{HoldError, LockedBatch, OpenElsewhere};
 use crate::plan::{OtherFolder, Plan, PlanInput, Retakes};
 use crate::report::{Writer, earlier_jobs};
 
-/// The most batches that one run looks after besides its own; each has files of its own open. The others are left to the next runs.
+/// The most other batches of one run; each has files open. The next runs collect the rest.
 const MOST: usize = 32;
-/// The pause between two looks whether a batch can be given back.
+/// The pause between two checks whether a batch is done.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
 
-/// Another batch that this run looks after.
+/// Another batch that this run collects.
 pub(super) struct OtherBatch {
     key: BatchKey,
     batch: LockedBatch,
@@ -40,7 +40,7 @@ pub(super) struct OtherBatch {
     folder: OtherFolder,
 }
 
-/// Takes the batches that have something to collect, and adds it to the plan. One that another run is at is left to it.
+/// Locks the batches with something to collect, and adds that to the plan. Skips a batch that another run has.
 pub(super) async fn lock(
     session: &Session,
     plan: &mut Plan,
@@ -72,7 +72,7 @@ pub(super) async fn lock(
             }
             locked => locked?,
         };
-        // What counts is what is known now that nobody else can change it.
+        // Nobody else can change the batch now.
         let history = session.ledger.history(&key).await?;
         let own = is_usual(session);
         let out = if own { home(session, &key)? } else { session.options.out.clone() };
@@ -84,12 +84,12 @@ pub(super) async fn lock(
     Ok(locked)
 }
 
-/// Whether each batch has a folder of its own.
+/// Whether each batch has a directory of its own.
 fn is_usual(session: &Session) -> bool {
     session.options.home.out(&session.manifest.key).is_ok_and(|usual| usual == session.options.out)
 }
 
-/// Batches that a run looked after which died before it wrote their reports.
+/// Batches whose reports a killed run did not write.
 fn unreported(session: &Session) -> Result<Vec<BatchKey>, Refusal> {
     if !is_usual(session) {
         return Ok(Vec::new());
@@ -99,7 +99,7 @@ fn unreported(session: &Session) -> Result<Vec<BatchKey>, Refusal> {
     Ok(marked.into_iter().map(key).filter(|key| *key != session.manifest.key).collect())
 }
 
-/// Notes that their reports are to be written anew, whatever happens to this run.
+/// Marks their reports as pending, in case this run is killed.
 pub(super) fn mark(others: &[OtherBatch]) -> Result<(), Refusal> {
     let mut own = others.iter().filter(|other| !other.folder.is_shared);
     let marked = own.try_for_each(|other| pending_reports::mark(&other.out, &other.key.batch));
@@ -111,12 +111,12 @@ fn home(session: &Session, key: &BatchKey) -> Result<PathBuf, Refusal> {
 }
 
 impl OtherBatch {
-    /// What it is, where its videos are, and what is known of it.
+    /// Its key, the directory of its videos, and its history.
     pub(super) fn known(&self) -> (&BatchKey, &Path, &History) {
         (&self.key, &self.out, &self.history)
     }
 
-    /// What is known of the batch, as a plan. Videos that were fetched once and are gone were not wanted.
+    /// The batch as a plan. A video that was downloaded once and removed stays removed.
     fn plan(&self, session: &Session) -> Plan {
         let ids: HashSet<&JobId> = self.jobs.iter().map(|job| &job.id).collect();
         let is_here = |_: &_, _: &_| true;
@@ -141,7 +141,7 @@ impl OtherBatch {
     }
 }
 
-/// Leaves the tasks of another account alone: it would be told that they do not exist.
+/// Leaves out the tasks of other accounts: the service would deny that they exist.
 pub(super) fn skip_other_accounts(others: &[OtherBatch], plan: &mut Plan, connection: &Connection) {
     let theirs: HashSet<AttemptId> =
         others.iter().flat_map(|other| other.history.attempts()).map(|attempt| attempt.id).collect();
@@ -159,7 +159,7 @@ pub(super) fn skip_other_accounts(others: &[OtherBatch], plan: &mut Plan, connec
     }
 }
 
-/// Says that their tasks belong to this account, after a key was changed.
+/// Reassigns their tasks to this account, after a key rotation.
 pub(super) async fn reassign(others: &[OtherBatch], account: &Account) -> Result<(), Refusal> {
     for other in others {
         other.batch.reassign(account).await?;
@@ -179,10 +179,9 @@ impl OtherBatches {
     }
 }
 
-/// Gives each of them back as soon as nothing of it is under way any more, so that a run of its own need not wait for this one. Never
-/// returns.
+/// Releases each batch as soon as it is done, so a run of its own need not wait. Never returns.
 pub(super) async fn release_done(session: &Session, others: &Mutex<OtherBatches>) -> Infallible {
-    // A program may be at work for a video of one: a run of its own would start it a second time.
+    // A program may run for a video of one, and a run of its own would start it again.
     if session.options.exec.is_some() {
         return std::future::pending().await;
     }
@@ -196,14 +195,14 @@ pub(super) async fn release_done(session: &Session, others: &Mutex<OtherBatches>
                 continue;
             }
             let reported = report_one(session, other).await;
-            // Taken away only now: whoever stops waiting in between leaves it where it is.
+            // Removed last, in case this future is dropped.
             let other = others.locked.remove(at);
             others.collected.push(Collected { batch: other.key, reported });
         }
     }
 }
 
-/// Whether nothing of a batch is at the service or on its way to this machine. What can't be read is looked at again.
+/// Whether a batch has no active task and no download left. A batch that can't be read is not done.
 async fn is_done(session: &Session, other: &OtherBatch) -> bool {
     let is_open = |attempt: &Attempt| {
         let is_unfetched = attempt.state == AttemptState::Completed && attempt.file.is_none();
@@ -212,7 +211,7 @@ async fn is_done(session: &Session, other: &OtherBatch) -> bool {
     session.ledger.history(&other.key).await.is_ok_and(|history| !history.attempts().any(is_open))
 }
 
-/// Writes the reports of those that are left, and gives them back, too.
+/// Writes the reports of the batches that are left, and releases them.
 pub(super) async fn report(session: &Session, others: Mutex<OtherBatches>) -> Vec<Collected> {
     let OtherBatches { locked, mut collected } = others.into_inner();
     for other in locked {
@@ -245,8 +244,8 @@ async fn report_one(session: &Session, other: &OtherBatch) -> Result<super::Repo
     Ok(reported)
 }
 
-/// The jobs of a batch as they were bought, in the order of today's manifest, and behind them those that it does not have any more. A
-/// job that was never submitted is among them if the batch's report has it.
+/// The jobs of a batch as they were submitted, in the order of the manifest; jobs that the manifest lost come last. A job that was never
+/// submitted is among them if the report of the batch has it.
 fn jobs(session: &Session, key: &BatchKey, history: &History, out: &Path) -> Vec<Arc<Job>> {
     let mut bought: HashMap<&JobId, &Attempt> = HashMap::new();
     for attempt in history.attempts() {
@@ -264,7 +263,7 @@ fn jobs(session: &Session, key: &BatchKey, history: &History, out: &Path) -> Vec
     jobs
 }
 
-/// The job that an attempt was for; what no request says is as in `today`.
+/// The job of an attempt. Facts that no request contains are those of `today`.
 pub(super) fn as_bought(attempt: &Attempt, today: Option<&Job>) -> Job {
     let sent: serde_json::Value = serde_json::from_str(&attempt.request).unwrap_or_default();
     let text = |name: &str| sent[name].as_str().map(str::to_owned);

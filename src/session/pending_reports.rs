@@ -1,5 +1,4 @@
-//! Which other batches were looked after without their reports being written anew: of a run that died in between, the next one
-//! makes up for it.
+//! Marks of other batches whose reports are to be written. If a run is killed before it writes them, the next run does.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -8,12 +7,12 @@ use std::path::Path;
 use crate::domain::NoticeCode;
 use crate::files::{open_plain, replace};
 
-/// A file in a batch's folder, with the batch value in it.
+/// A file in the directory of a batch, with the batch value.
 const MARK: &str = ".unreported";
 /// The longest batch value that is read back, in bytes.
 const LONGEST: u64 = 64 << 10;
 
-/// Notes that a batch is looked after. A folder that is not there has no reports that could be wrong.
+/// Marks a batch. A directory that is missing has no reports that could be outdated.
 pub(super) fn mark(folder: &Path, batch: &str) -> io::Result<()> {
     if !folder.is_dir() {
         return Ok(());
@@ -21,7 +20,7 @@ pub(super) fn mark(folder: &Path, batch: &str) -> io::Result<()> {
     replace(&folder.join(MARK), |_, file| file.write_all(batch.as_bytes()))
 }
 
-/// Notes that its reports say what is.
+/// Removes the mark of a batch.
 pub(super) fn unmark(folder: &Path) {
     if let Err(error) = fs::remove_file(folder.join(MARK))
         && error.kind() != ErrorKind::NotFound
@@ -30,7 +29,7 @@ pub(super) fn unmark(folder: &Path) {
     }
 }
 
-/// The batches with such a note, in the folders below one.
+/// The marked batches, in the directories below one.
 pub(super) fn marked(parent: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(parent) else { return Vec::new() };
     let below = entries.flatten().map(|entry| entry.path());

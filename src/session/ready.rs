@@ -18,8 +18,8 @@ pub struct Ready<'s> {
 }
 
 impl<'s> Locked<'s> {
-    /// Refuses what passes a limit, another plan than was approved, and tasks that the service would not know. `connection` may be missing where the plan
-    /// needs no service ([`Plan::needs_service`]).
+    /// Refuses a plan over a limit, a plan that differs from the approved one, and tasks of another account. `connection` may be missing if the
+    /// plan needs no service ([`Plan::needs_service`]).
     pub fn ready(mut self, connection: Option<Connection>) -> Result<Ready<'s>, Refusal> {
         self.check_limits()?;
         self.check_approval()?;
@@ -57,17 +57,17 @@ impl<'s> Ready<'s> {
         Ok(Self { locked, service, executions })
     }
 
-    /// What the run will do.
+    /// The plan of the run.
     pub fn plan(&self) -> &Plan {
         &self.locked.plan
     }
 
-    /// Whose tasks will be bought, if there is anything to ask of the service: with its address.
+    /// The account that submits, if the plan needs the service.
     pub fn account(&self) -> Option<&Account> {
         self.service.as_ref().map(|(connection, _)| connection.account())
     }
 
-    /// Whether there is anything to do that takes its time: something to ask of the service, or a program to start.
+    /// Whether the run needs the service, or starts a program.
     pub fn has_work(&self) -> bool {
         self.service.is_some() || self.executions.as_ref().is_some_and(|executions| !executions.is_empty())
     }

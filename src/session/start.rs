@@ -1,4 +1,4 @@
-//! A manifest and its ledger, with nothing locked.
+//! A manifest and its ledger. Nothing is locked.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use crate::ledger::Ledger;
 use crate::manifest::Manifest;
 use crate::plan::Approved;
 
-/// A manifest, the ledger that knows what was bought of it, and what is wanted.
+/// A manifest, its ledger, and the options of a run.
 #[derive(Debug)]
 pub struct Session {
     pub(super) manifest: Manifest,
-    /// The jobs that this is about, in manifest order.
+    /// The selected jobs, in manifest order.
     pub(super) selected: Vec<Arc<Job>>,
     pub(super) ledger: Ledger,
     pub(super) options: Options,
 }
 
 impl Session {
-    /// Begins with the selected jobs of a sound manifest.
+    /// A session about the selected jobs of a valid manifest.
     #[must_use]
     pub fn new(manifest: Manifest, ledger: Ledger, options: Options) -> Self {
         let is_selected = |job: &&Arc<Job>| options.selection.takes(job.id.as_str(), &job.tags);
@@ -44,25 +44,25 @@ impl Session {
         &self.selected
     }
 
-    /// The ledger, for questions.
+    /// The ledger, to read from.
     #[must_use]
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
-    /// The plan that somebody approved.
+    /// The approved plan.
     #[must_use]
     pub fn approved(&self) -> Option<&Approved> {
         self.options.approved.as_ref()
     }
 
-    /// How fast, and for how long.
+    /// The settings of the engine.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.options.settings
     }
 
-    /// Refuses jobs whose video would take the place of a file that the run reads or writes.
+    /// Refuses jobs whose video would replace a file that the run reads or writes.
     pub fn check_outputs(&self) -> Result<(), Refusal> {
         let Self { manifest, selected, options, .. } = self;
         let inputs = manifest.inputs.files.iter().map(|name| options.home.beside_manifest(name));
@@ -71,18 +71,18 @@ impl Session {
         Ok(outputs::check(selected, &options.out, files)?)
     }
 
-    /// Refuses to replace a file by a report that is none itself.
+    /// Refuses to replace a file that is not a report.
     pub fn check_reports(&self) -> Result<(), Refusal> {
         Ok(self.options.reports.check()?)
     }
 
-    /// The reports that were written the last time.
+    /// The reports of the last run.
     #[must_use]
     pub fn written_reports(&self) -> Vec<&Path> {
         self.options.reports.written()
     }
 
-    /// All that is known of the batch, each job under its new id.
+    /// The history of the batch, each job under its current ID.
     pub(super) async fn history(&self) -> Result<History, Refusal> {
         Ok(self.ledger.history(&self.manifest.key).await?.moved(&self.manifest.moves)?)
     }
