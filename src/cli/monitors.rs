@@ -1,4 +1,4 @@
-//! Who is told how a run went: a monitor, metrics, a summary, and the last line of a JSON log.
+//! The receivers of a run's result: a monitor, metrics, a summary, and the last line of a JSON log.
 
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -146,7 +146,7 @@ impl<'t> Monitors<'t> {
             totals: report.map(|report| &report.totals),
             ledger: self.ledger.get().copied(),
         };
-        let told = ui::RunSummary {
+        let summary = ui::RunSummary {
             key,
             exit_code: exit.code(),
             meaning: exit.meaning(),
@@ -158,7 +158,7 @@ impl<'t> Monitors<'t> {
             self.written("metrics", file.write(&metrics(&ending, &earlier)));
         }
         if let Some(file) = &self.summary {
-            self.written("summary", file.write(&ui::summary_markdown(&told)));
+            self.written("summary", file.write(&ui::summary_markdown(&summary)));
         }
         if self.ping.is_some() {
             let word = match exit {
@@ -170,7 +170,7 @@ impl<'t> Monitors<'t> {
             let left = Ping::LIMIT.saturating_sub(self.waited.get());
             // Whoever wants to leave at once gets no more than a moment of delay.
             let left = if matches!(exit, Exit::Signal(_)) { left.min(Ping::LIMIT / 5) } else { left };
-            let text = ui::short_summary(&told);
+            let text = ui::short_summary(&summary);
             let said = runtime::block_on(async {
                 self.say(word, text, left).await;
                 Ok(())
@@ -180,7 +180,7 @@ impl<'t> Monitors<'t> {
             }
         }
         if self.terminal.logs_json {
-            ui::log_finished(&told);
+            ui::log_finished(&summary);
         }
         exit
     }

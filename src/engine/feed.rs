@@ -44,7 +44,7 @@ impl Feed {
         drop(self.assignments.clone().send(Arc::new(assignment)).await);
     }
 
-    /// Whether all work that was added is done.
+    /// Returns whether all added work is done.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         *self.left.borrow() == 0

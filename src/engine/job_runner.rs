@@ -33,7 +33,7 @@ pub(super) struct Work<'r> {
     pub(super) task: Task<'r>,
 }
 
-/// What is to be done.
+/// A submission, an active task, or a download.
 pub(super) enum Task<'r> {
     /// Submits a job, with the permit of its submission.
     Submit(Slot<'r>, Arc<Job>, Known, Option<SemaphorePermit<'r>>),
@@ -268,14 +268,14 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
         match word {
             TaskUpdate::Progress(_) | TaskUpdate::Named(_) | TaskUpdate::Made(_) => {}
             TaskUpdate::Final(event) => {
-                let told = match &event {
+                let emitted = match &event {
                     Event::Failed { error, .. } | Event::Disowned { error, .. } => {
                         RunEvent::Failed { job, message: error.message.clone() }
                     }
                     _ => RunEvent::Completed { job },
                 };
                 self.write(attempt, event).await;
-                (self.gateway.emit)(told);
+                (self.gateway.emit)(emitted);
             }
             TaskUpdate::Left { why, polls, said, is_endless } => {
                 self.write(attempt, Event::Left { polls }).await;

@@ -2,7 +2,7 @@
 //!
 //! [`load`](mod@load) is the way in. A manifest's text comes from [`source`], and `serde_yaml` parses it into values; [`raw`] decodes them into a mirror of
 //! the file, so that one pass finds every mistake; [`tables`] are the rows that jobs are made of; [`template`] is what fills texts in; [`expand`]
-//! makes jobs of all that, which the catalogue checks and prices. [`draft`] writes a manifest for a sheet. Locations cost nothing while nothing is wrong; values come from the first
+//! makes jobs of all that, which the catalog checks and prices. [`draft`] writes a manifest for a sheet. Locations cost nothing while nothing is wrong; values come from the first
 //! parser alone and byte ranges from a second one alone, so the two can't disagree about what a manifest means.
 //!
 //! This room reads the manifest and the files that it names in its own folder, and nothing else: no network, no clock (the

@@ -48,7 +48,7 @@ impl DefaultPaths {
         Self { is_simulated: true, ..Self::of(manifest) }
     }
 
-    /// Whether they are of sandbox runs.
+    /// Returns whether they are for sandbox runs.
     #[must_use]
     pub fn is_simulated(&self) -> bool {
         self.is_simulated

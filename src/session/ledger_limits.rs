@@ -19,7 +19,7 @@ pub struct LimitChange {
     pub zone: Option<String>,
     /// The active tasks of all runners together; `Some(None)` removes the limit. Only for a database.
     pub slots: Option<Option<u32>>,
-    /// Whether purchases are frozen, with the reason if they are.
+    /// The reason that purchases are frozen; `Some(None)` unfreezes them.
     pub freeze: Option<Option<String>>,
 }
 

@@ -29,7 +29,7 @@ impl Session {
         }
         let key = &self.manifest.key;
         let batch = self.ledger.lock(key).await?;
-        // Nobody else can change the ledger now.
+        // The lock keeps the batch as it is.
         let history = self.history().await?;
         let mut plan = plan_against(self, &history).await?;
         let others = other_batches::lock(self, &mut plan, &self.ledger.open_elsewhere(key).await?).await?;

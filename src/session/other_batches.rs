@@ -72,7 +72,7 @@ pub(super) async fn lock(
             }
             locked => locked?,
         };
-        // Nobody else can change the batch now.
+        // The lock keeps the batch as it is.
         let history = session.ledger.history(&key).await?;
         let own = is_usual(session);
         let out = if own { home(session, &key)? } else { session.options.out.clone() };
@@ -84,7 +84,7 @@ pub(super) async fn lock(
     Ok(locked)
 }
 
-/// Whether each batch has a directory of its own.
+/// Returns whether each batch has a directory of its own.
 fn is_usual(session: &Session) -> bool {
     session.options.home.out(&session.manifest.key).is_ok_and(|usual| usual == session.options.out)
 }
@@ -202,7 +202,7 @@ pub(super) async fn release_done(session: &Session, others: &Mutex<OtherBatches>
     }
 }
 
-/// Whether a batch has no active task and no download left. A batch that can't be read is not done.
+/// Returns whether a batch has no active task and no download left. A batch that can't be read is not done.
 async fn is_done(session: &Session, other: &OtherBatch) -> bool {
     let is_open = |attempt: &Attempt| {
         let is_unfetched = attempt.state == AttemptState::Completed && attempt.file.is_none();

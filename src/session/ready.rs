@@ -67,7 +67,7 @@ impl<'s> Ready<'s> {
         self.service.as_ref().map(|(connection, _)| connection.account())
     }
 
-    /// Whether the run needs the service, or starts a program.
+    /// Returns whether the run needs the service, or starts a program.
     pub fn has_work(&self) -> bool {
         self.service.is_some() || self.executions.as_ref().is_some_and(|executions| !executions.is_empty())
     }

@@ -21,14 +21,14 @@ impl<'b> Reconciliation<'b> {
         Ok(Self { bill, period, ledger, submitted })
     }
 
-    /// What agrees, what differs, and what the bill settles.
+    /// Compares the bill with the submissions.
     #[must_use]
     pub fn comparison(&self) -> Comparison<'_> {
         compare(self.bill, &self.submitted, self.period)
     }
 
-    /// Records what the bill settles, batch by batch: nothing if a line can't be read. Counts the
-    /// attempts, also if a later one fails. `source` names the bill in the ledger.
+    /// Records what the bill settles, batch by batch: nothing if a line can't be read. `recorded` counts the attempts, also if a later
+    /// one fails. `source` names the bill in the ledger.
     pub async fn apply(&self, source: &str, recorded: &mut usize) -> Result<(), Refusal> {
         let comparison = self.comparison();
         let mut settled: Vec<(&Matched<'_>, bool)> =

@@ -45,7 +45,7 @@ pub enum Verdict<'v> {
         task: &'v TaskId,
         /// The service, which must confirm it.
         connection: &'v Connection,
-        /// Whether a task is accepted whose model, duration, shape, or time differs from the job's.
+        /// True to accept a task whose model, duration, shape, or time differs from the job's.
         is_certain: bool,
     },
     /// The service created no task.
@@ -54,7 +54,7 @@ pub enum Verdict<'v> {
     Abandoned(Option<&'v str>),
 }
 
-/// What was recorded for an attempt.
+/// The record of a resolved attempt.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Resolution {
     /// Its task.
@@ -82,7 +82,7 @@ pub enum ResolveError {
     NotInDoubt {
         /// The job.
         job: String,
-        /// Whether it has an active task.
+        /// True if it has an active task.
         is_active: bool,
     },
     /// Nothing to abandon.
@@ -119,7 +119,7 @@ pub enum ResolveError {
         task: TaskId,
         /// The job.
         job: JobId,
-        /// What differs.
+        /// The differences, one text each.
         differences: Vec<String>,
     },
     /// The service doesn't know the task.
@@ -295,7 +295,7 @@ fn endless(history: &History, job: &str, task: Option<&str>) -> Result<Attempt, 
     }
 }
 
-/// How a task differs from a job in model, duration, shape, or time.
+/// Lists the differences between a task and a job in model, duration, shape, or time.
 fn differences(report: &TaskReport, attempt: &Attempt) -> Vec<String> {
     let mut differences = echo_differences(&attempt.request, &report.echo);
     // A gateway may have names of its own for models, but a model of the catalog is another one.

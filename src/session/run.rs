@@ -47,7 +47,7 @@ impl<'s> Ready<'s> {
     /// Runs the plan, if the consent covers it. Returns when every task has its outcome, or `stop` ended the run. Reports are written before the
     /// first submission, during the run, and at the end.
     ///
-    /// `tell` receives everything that happens, and must not wait. What fails after the first submission is part of the outcome, and no refusal.
+    /// `emit` receives each event, and must not block. What fails after the first submission is part of the outcome, and no refusal.
     pub async fn run(
         mut self,
         consent: &Consent,

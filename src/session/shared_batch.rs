@@ -58,7 +58,7 @@ pub(super) struct SharedBatch<'s> {
     pub(super) emit: &'s (dyn Fn(RunEvent) + Sync),
 }
 
-/// What other runners have, and what was claimed of it.
+/// The work of other runners, and the part that was claimed.
 struct Found {
     others: OtherRunners,
     /// The claimed tasks and videos.

@@ -1,4 +1,4 @@
-//! How long the rest of a run takes, from what its finished tasks took.
+//! The estimated time left of a run, from the times of its finished tasks.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -80,7 +80,7 @@ impl Eta {
         oldest.into_iter().map(|(job, running)| (job, now.duration_since(running.since), running.percent)).collect()
     }
 
-    /// How long the rest takes: all that is left, shared among the slots, and at least the rest of the slowest task.
+    /// Returns the time left: all that is left, shared among the slots, and at least the rest of the slowest task.
     pub(super) fn left(&self, now: Instant) -> Option<Duration> {
         let mean = if self.tasks > 0.0 { self.seconds / self.tasks } else { self.typical_s };
         let rests = self.running.values().map(|running| {

@@ -48,8 +48,8 @@ const ORDER: [JobState; 8] = [
 
 /// A summary as GitHub-flavoured Markdown: sums, then what is wrong, then as many of the other jobs as fit.
 #[must_use]
-pub(crate) fn summary_markdown(told: &RunSummary<'_>) -> String {
-    let RunSummary { key, exit_code, meaning, why, is_simulated, report } = *told;
+pub(crate) fn summary_markdown(summary: &RunSummary<'_>) -> String {
+    let RunSummary { key, exit_code, meaning, why, is_simulated, report } = *summary;
     let mut text = format!("{SUMMARY_MARK}{} -->\n", hidden(&key.to_string()));
     let mut put = |line: String| {
         let _infallible = writeln!(text, "{line}");
@@ -93,8 +93,8 @@ fn line(row: &Row) -> String {
 
 /// A few lines: how it ended, sums, and which jobs ask for somebody.
 #[must_use]
-pub(crate) fn short_summary(told: &RunSummary<'_>) -> String {
-    let RunSummary { key, exit_code, meaning, is_simulated, report, .. } = *told;
+pub(crate) fn short_summary(summary: &RunSummary<'_>) -> String {
+    let RunSummary { key, exit_code, meaning, is_simulated, report, .. } = *summary;
     let key = one_line(&key.to_string());
     let mut text = format!("{key}: exit {exit_code}, {meaning}{}\n", simulated(is_simulated));
     let Some(report) = report else { return text };
@@ -111,8 +111,8 @@ pub(crate) fn short_summary(told: &RunSummary<'_>) -> String {
 }
 
 /// Writes the last event of a JSON log. Of a quiet run that succeeded, there is none.
-pub(crate) fn log_finished(told: &RunSummary<'_>) {
-    let RunSummary { key, exit_code, meaning, is_simulated, report, .. } = *told;
+pub(crate) fn log_finished(summary: &RunSummary<'_>) {
+    let RunSummary { key, exit_code, meaning, is_simulated, report, .. } = *summary;
     let totals = report.map(|report| &report.totals);
     let usd = |sum: fn(&Totals) -> crate::domain::Usd| totals.map(|totals| sum(totals).to_string());
     let (spent_usd, at_risk_usd, unknown_usd) =

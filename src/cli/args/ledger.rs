@@ -13,7 +13,7 @@ use crate::ledger::LedgerAddress;
 #[derive(Clone, Debug)]
 pub(crate) struct NamedLedger {
     pub address: LedgerAddress,
-    /// Whether the environment names it.
+    /// True if the address is from the environment.
     pub is_from_environment: bool,
 }
 

@@ -37,7 +37,7 @@ pub enum AddressError {
     #[error("the ledger must be a path or a URL, found an empty string")]
     Empty,
     /// A URL of another kind, or a misspelled one.
-    #[error("the ledger looks like a URL, but not a PostgreSQL URL")]
+    #[error("the ledger must be a path or a PostgreSQL URL")]
     OtherUrl,
     /// Not the URL of a database.
     #[error("the ledger must be a PostgreSQL URL: {0}")]
@@ -48,7 +48,7 @@ pub enum AddressError {
 }
 
 impl AddressError {
-    /// What to do.
+    /// The advice for the user.
     #[must_use]
     pub fn help(&self) -> String {
         match self {
@@ -133,7 +133,7 @@ impl PostgresAddress {
         Ok(Self { config: Box::new(config), shown, root_cert: options.sslrootcert.map(PathBuf::from), has_password })
     }
 
-    /// Whether the text contains a password, which every user of a machine can read on a command line.
+    /// Returns whether the text contains a password, which every user of a machine can read on a command line.
     #[must_use]
     pub fn has_password(&self) -> bool {
         self.has_password

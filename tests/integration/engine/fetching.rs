@@ -10,7 +10,7 @@ use shotlist::engine::{Outcome, RunEvent, Settings, Stop};
 use shotlist::plan::DownloadPlan;
 use tokio::time::Instant;
 
-use crate::support::fake::{BatchInMemory, FakeService, jobs, run_fetching};
+use crate::support::fake::{BatchInMemory, FakeService, jobs, run_fed};
 use crate::support::plans::{SECOND, plan};
 
 /// Videos that each take an hour, and how many were fetched at once.
@@ -51,7 +51,7 @@ async fn a_download_never_holds_a_slot_and_few_go_on_at_once() {
     let (ledger, stop, start) = (BatchInMemory::default(), Stop::default(), Instant::now());
     let mut plan = plan(&jobs(12), &History::default(), None);
     plan.downloads = Some(DownloadPlan::default());
-    let (outcome, events) = run_fetching(&service, &ledger, &settings, &stop, &plan, Some(&videos)).await;
+    let (outcome, events) = run_fed(&service, &ledger, &settings, &stop, &plan, Some(&videos), async |_| {}).await;
     let last = service.submissions().last().expect("a submission").0;
     assert!(last - start < 3600 * SECOND, "the last of twelve was submitted after {:?}", last - start);
     assert_eq!(*videos.most.lock().expect("no panic"), 4);
@@ -67,7 +67,7 @@ async fn whoever_wants_the_end_now_does_not_wait_for_a_download() {
     let (ledger, stop, start) = (BatchInMemory::default(), Stop::default(), Instant::now());
     let mut plan = plan(&jobs(2), &History::default(), None);
     plan.downloads = Some(DownloadPlan::default());
-    let (outcome, _) = run_fetching(&service, &ledger, &settings, &stop, &plan, Some(&videos)).await;
+    let (outcome, _) = run_fed(&service, &ledger, &settings, &stop, &plan, Some(&videos), async |_| {}).await;
     assert_eq!((start.elapsed(), outcome.unfetched), (600 * SECOND, 0));
     assert_eq!(ledger.states(), [AttemptState::Completed; 2]);
 }

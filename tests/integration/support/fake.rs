@@ -262,19 +262,7 @@ pub async fn run(
     run_fed(service, ledger, settings, stop, plan, None, async |_| {}).await
 }
 
-/// The same with something that fetches videos.
-pub async fn run_fetching(
-    service: &FakeService,
-    ledger: &BatchInMemory,
-    settings: &Settings,
-    stop: &Stop,
-    plan: &Plan,
-    downloads: Option<&dyn Downloads>,
-) -> (Outcome, Vec<RunEvent>) {
-    run_fed(service, ledger, settings, stop, plan, downloads, async |_| {}).await
-}
-
-/// The same with a source that adds work while it runs.
+/// The same with downloads, and a source that adds work while it runs.
 pub async fn run_fed(
     service: &FakeService,
     ledger: &BatchInMemory,

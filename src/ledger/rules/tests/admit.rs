@@ -1,4 +1,4 @@
-//! Which intents are admitted.
+//! Admitted and refused intents.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What an event changes, whose a task ID is, and what was spent.
+//! The changes of events, the owner of a task ID, and the sums of spending.
 
 use jiff::Timestamp;
 use proptest::prelude::*;
