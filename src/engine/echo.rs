@@ -1,7 +1,7 @@
-//! Whether the service makes what was asked for, as far as it says what it makes.
+//! Differences between a request and the task that the service reports.
 //!
-//! The price that was planned is that of the request. A gateway that passes over a field it does not know, `duration` for
-//! example, makes another video than was planned and paid, and says so only in what it echoes (interface §2.3).
+//! The planned price is that of the request. A gateway that ignores a field, such as `duration`, generates and charges
+//! for another video, and shows it only in the fields that it echoes (interface §2.3).
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use crate::service::Echo;
 
-/// The least that a length differs by, in seconds: some services measure what they made.
+/// The smallest difference in length, in seconds: some services report a measured length.
 const SHORTEST: f64 = 0.5;
 
-/// What a request asks for of all that a service may echo, of whatever type it is.
+/// The fields of a request that a service may echo, of any type.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Asked {
@@ -24,12 +24,12 @@ struct Asked {
     aspect_ratio: Value,
 }
 
-/// What was found to differ, by model and field: each is told once.
+/// The differences found, by model and field. Each is reported once.
 #[derive(Debug, Default)]
 pub(super) struct Echoes(Mutex<HashSet<(String, &'static str)>>);
 
 impl Echoes {
-    /// What the service makes otherwise than a request asked, unless that was told of its model before.
+    /// Returns the differences, unless they were reported for this model before.
     pub(super) fn news(&self, request: &str, echo: &Echo) -> Option<String> {
         if echo.is_empty() {
             return None;
@@ -77,7 +77,7 @@ fn differences(asked: &Asked, echo: &Echo) -> Vec<(&'static str, String)> {
     found
 }
 
-/// A size or a shape without what writers vary.
+/// A size or shape without variations of spelling.
 fn plain(text: &str) -> String {
     text.trim().to_lowercase().replace(['×', '*'], "x")
 }

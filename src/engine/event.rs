@@ -1,4 +1,4 @@
-//! What happens during a run: the one language of progress, log and tests.
+//! Events of a run, for progress, log, and tests.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,173 +7,173 @@ use std::time::Duration;
 use super::stop::StopReason;
 use crate::domain::{AttemptId, JobId, NoticeCode, TaskNames, Usd, VideoFile};
 
-/// Something that happened.
+/// An event of a run.
 #[derive(Clone, PartialEq, Debug)]
 pub enum RunEvent {
     /// The run begins.
     Started {
-        /// Jobs that are submitted.
+        /// The number of jobs to submit.
         submit: usize,
-        /// Tasks at the service that are polled on.
+        /// The number of active tasks to poll.
         resume: usize,
-        /// What the submissions cost.
+        /// The price of the submissions.
         planned: Usd,
-        /// Videos of earlier runs that are fetched.
+        /// The number of videos of earlier runs to download.
         fetch: usize,
     },
-    /// There is a task for a job.
+    /// The service accepted a job.
     Submitted {
         /// The job.
         job: JobId,
-        /// The service's name for it.
+        /// Its task.
         task: TaskNames,
         /// Its price.
         price: Usd,
     },
-    /// Nothing was sent for a job whose turn it was, because its picture has no address; the next run tries again.
+    /// A job was not sent, because its image has no URL. The next run tries again.
     NotSent {
         /// The job.
         job: JobId,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// The service refused a job for good.
+    /// The service rejected a job for good.
     Rejected {
         /// The job.
         job: JobId,
         /// The service's message.
         message: String,
     },
-    /// Nobody knows what came of a submission.
+    /// The outcome of a submission is unknown.
     InDoubt {
         /// The job.
         job: JobId,
-        /// What happened.
+        /// The response, or the failure.
         message: String,
-        /// What may have been charged.
+        /// The amount that may have been charged.
         price: Usd,
     },
-    /// A task is being generated.
+    /// The service generates a task.
     Progressed {
         /// The job.
         job: JobId,
-        /// 0 to 100, where the service says.
+        /// 0 to 100, if the service reports it.
         percent: Option<u8>,
     },
-    /// There is a video.
+    /// A task is completed.
     Completed {
         /// The job.
         job: JobId,
     },
-    /// A video is to be fetched, as soon as it is its turn.
+    /// A video is waiting to be downloaded.
     ToFetch {
         /// The job.
         job: JobId,
     },
-    /// A video is here.
+    /// A video was downloaded.
     Fetched(Box<FetchedVideo>),
-    /// The program that was started for a video has ended.
+    /// The program for a video ended.
     Executed {
         /// The job.
         job: JobId,
-        /// Why it counts as failed, if it does.
+        /// The reason, if it failed.
         error: Option<String>,
     },
-    /// A video could not be fetched; the next run tries again.
+    /// A video could not be downloaded. The next run tries again.
     NotFetched {
         /// The job.
         job: JobId,
-        /// Why not.
+        /// The reason.
         message: String,
     },
-    /// The service failed.
+    /// A task failed.
     Failed {
         /// The job.
         job: JobId,
         /// The service's message.
         message: String,
     },
-    /// A job whose task failed is paid for once more.
+    /// A job whose task failed is submitted again.
     Retrying {
         /// The job.
         job: JobId,
         /// Its price.
         price: Usd,
     },
-    /// The service calls a task by another name too.
+    /// The service uses a second ID for a task.
     TaskAlias {
         /// The job.
         job: JobId,
-        /// Both names.
+        /// Both IDs.
         task: TaskNames,
     },
-    /// A task is left at the service; the next run goes on with it.
+    /// A task is left active. The next run resumes it.
     TaskLeft {
         /// The job.
         job: JobId,
-        /// Why.
+        /// The reason.
         why: LeaveReason,
-        /// What the service said last, if that was not that the task waits or is being generated.
+        /// The last response, if it said neither queued nor in progress.
         said: Option<String>,
-        /// Whether that is a word that may go on for ever.
+        /// Whether the task may never end.
         is_endless: bool,
     },
-    /// The service asked to wait, and everybody does.
+    /// The service asked to wait, and all requests do.
     Waiting {
-        /// How long.
+        /// The time to wait.
         wait: Duration,
-        /// In what words.
+        /// The reason.
         message: String,
     },
-    /// The service gave no usable answer; it is asked again.
+    /// A request had no usable response. The run repeats it.
     RequestFailed {
-        /// What happened.
+        /// The failure.
         message: String,
     },
-    /// Other runners of the batch are at something, and this one waits for them.
+    /// This runner waits for others of the batch.
     WaitingForRunners {
-        /// How many of its tasks they look after.
+        /// The number of tasks that they poll.
         open: u32,
-        /// How many they are.
+        /// Their number.
         alive: u32,
     },
-    /// Something unusual that the run copes with.
+    /// Something unusual that doesn't end the run.
     Warned {
         /// The code.
         code: NoticeCode,
         /// The description.
         message: String,
     },
-    /// The service answers again.
+    /// The service responds again.
     ServiceRecovered {
-        /// For how long it did not.
+        /// The time without a response.
         after: Duration,
     },
-    /// The service used a word that the interface does not have; told once for each word.
+    /// The service reports an undocumented state. Emitted once for each.
     UnknownStatus {
-        /// The word.
+        /// The state.
         status: String,
     },
-    /// A task was made and its id could not be written down. It must reach a person.
+    /// The ID of a new task could not be recorded: you need it.
     TaskNotRecorded {
         /// The job.
         job: JobId,
-        /// The id that would otherwise be lost.
+        /// The ID that would be lost.
         task: TaskNames,
         /// Its price.
         price: Usd,
     },
-    /// Nothing is submitted any more.
+    /// The run stops submitting.
     Stopping {
-        /// Why.
+        /// The reason.
         reason: StopReason,
-        /// In what words.
+        /// The description.
         message: String,
     },
 }
 
 impl RunEvent {
-    /// The code, for scripts.
+    /// Returns the stable code of the event.
     #[must_use]
     pub fn code(&self) -> NoticeCode {
         match self {
@@ -205,7 +205,7 @@ impl RunEvent {
     }
 }
 
-/// A video that is in its place.
+/// A downloaded video.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FetchedVideo {
     /// The job.
@@ -214,19 +214,19 @@ pub struct FetchedVideo {
     pub attempt: AttemptId,
     /// The task.
     pub task: TaskNames,
-    /// The folder that its path is in, if it is not the run's.
+    /// The directory of its path, if it is not that of the run.
     pub folder: Option<Arc<Path>>,
     /// The video.
     pub file: VideoFile,
 }
 
-/// Why a task is left at the service.
+/// The reason to leave a task active.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LeaveReason {
-    /// It took longer than `--deadline`.
+    /// It exceeded `--deadline`.
     Deadline,
-    /// The run was interrupted, or its time is over.
+    /// The run was interrupted, or its time limit is over.
     Interrupted,
-    /// The key was refused again and again.
+    /// The service refused the key several times in a row.
     KeyRefused,
 }

@@ -1,8 +1,8 @@
-//! Brings videos home, beside the run: a few at once, and never with a slot in hand.
+//! Downloads of videos during a run: a few at once, and never with a slot.
 //!
-//! A link expires. So the video is asked for as soon as its task is completed, at the address that the task gave; if that is
-//! no longer good, the task is asked for another one; and if that is no good either, the content endpoint is. All of it only
-//! reads: whatever goes wrong here, nothing is generated again.
+//! A URL expires, so a video is downloaded as soon as its task is completed. If its URL is no longer valid, the task is
+//! polled for a new one. If that fails, the content endpoint is used. All of these requests only read: a failed
+//! download never repeats a generation.
 
 use std::time::Duration;
 
@@ -17,16 +17,16 @@ use crate::ledger::{Event, LockedBatch};
 use crate::plan::{Download, DownloadPlan};
 use crate::service::{PollAnswer, VideoService};
 
-/// The most downloads at once: of this run's videos, and of earlier ones.
+/// The maximum number of concurrent downloads: of this run's videos, and of earlier ones.
 const AT_ONCE: usize = 4;
 const EARLIER_AT_ONCE: usize = 2;
-/// How often a task is asked for a new link, and the pause in between.
+/// The number of polls for a new URL, and the time between two of them.
 const MOST_POLLS: usize = 3;
 const BETWEEN_POLLS: Duration = Duration::from_secs(2);
-/// The longest pause that is waited out for that.
+/// The longest pause of the service to wait for.
 const LONGEST_PAUSE: Duration = Duration::from_mins(10);
 
-/// Fetches the videos of a run.
+/// The downloads of a run.
 pub(super) struct Fetcher<'r, S> {
     gateway: &'r Gateway<'r, S>,
     ledger: &'r LockedBatch,
@@ -53,12 +53,13 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
         }
     }
 
-    /// Fetches a video of this run. False if it could not be had.
+    /// Downloads a video of this run. Returns false if that fails.
     pub(super) async fn fetch_new(&self, wanted: &DownloadPlan, download: &Download) -> bool {
         self.fetch(wanted, download, &self.permits).await
     }
 
-    /// Fetches a video of an earlier run. Those have permits of their own: a fresh link does not wait behind one that may be gone.
+    /// Downloads a video of an earlier run. These have permits of their own, so that a new URL never waits behind one
+    /// that may have expired.
     pub(super) async fn fetch_earlier(&self, wanted: &DownloadPlan, download: &Download) -> bool {
         self.fetch(wanted, download, &self.earlier_permits).await
     }
@@ -66,12 +67,12 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
     async fn fetch(&self, wanted: &DownloadPlan, download: &Download, permits: &Semaphore) -> bool {
         (self.gateway.emit)(RunEvent::ToFetch { job: download.job.clone() });
         match self.fetch_in_turn(wanted, download, permits).await {
-            // If the run is being left, the next one fetches it.
-            Ok(()) | Err(Unfetched::Left) => true,
+            // After an abort, the next run downloads it.
+            Ok(()) | Err(Unfetched::Aborted) => true,
             Err(Unfetched::Missed { message, is_local }) => {
                 (self.gateway.emit)(RunEvent::NotFetched { job: download.job.clone(), message: message.clone() });
                 if is_local {
-                    // More would be paid for that there is no room for.
+                    // A full disk has no room for what further submissions would buy.
                     self.gateway.stop_because(StopReason::FilesFailed, message);
                 }
                 false
@@ -85,8 +86,8 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
         download: &Download,
         permits: &Semaphore,
     ) -> Result<(), Unfetched> {
-        // It is never closed.
-        let _permit = self.unless_leaving(permits.acquire()).await?;
+        // The semaphore is never closed.
+        let _permit = self.unless_aborting(permits.acquire()).await?;
         let occupants = wanted.occupants(&download.destination, download.attempt);
         let destination = download::Destination {
             folder: download.destination.folder.clone(),
@@ -106,16 +107,16 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
         Ok(())
     }
 
-    /// What comes of waiting, unless the run is left first.
-    async fn unless_leaving<T>(&self, wait: impl Future<Output = T>) -> Result<T, Unfetched> {
+    /// Returns the result of waiting, unless the run aborts first.
+    async fn unless_aborting<T>(&self, wait: impl Future<Output = T>) -> Result<T, Unfetched> {
         tokio::select! {
             biased;
-            () = self.gateway.stop.leaving() => Err(Unfetched::Left),
+            () = self.gateway.stop.aborting() => Err(Unfetched::Aborted),
             value = wait => Ok(value),
         }
     }
 
-    /// The video, and the link that was good if it was not the one that was known.
+    /// Downloads the video from the first source that has it. Returns its new URL, if the task has one.
     async fn fetch_from_anywhere(
         &self,
         download: &Download,
@@ -137,7 +138,7 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
             ));
             return Err(Unfetched::missed(&told));
         }
-        match self.unless_leaving(self.ask_again(&download.task)).await? {
+        match self.unless_aborting(self.ask_again(&download.task)).await? {
             Ok(url) if url != download.video_url && !contents.contains(&url) => {
                 match self.fetch_from(Link::Video(url.clone()), destination).await? {
                     Ok(stored) => return Ok((stored, Some(url))),
@@ -149,7 +150,7 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
         }
         for content in contents {
             match self.fetch_from(Link::Content(content), destination).await? {
-                // The content endpoint is not noted as the link: it answers to the key only.
+                // The content endpoint is not recorded as a URL: it needs the key.
                 Ok(stored) => return Ok((stored, None)),
                 Err(miss) => told.push(format!("the content endpoint: {miss}")),
             }
@@ -157,13 +158,13 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
         Err(Unfetched::missed(&told))
     }
 
-    /// The video in its place, or what is wrong with this link if another may be better.
+    /// Downloads from one source. The inner error is about this source only.
     async fn fetch_from(
         &self,
         link: Link,
         destination: &download::Destination,
     ) -> Result<Result<Stored, FetchError>, Unfetched> {
-        let fetched = self.unless_leaving(self.downloads.fetch(&link, destination)).await?;
+        let fetched = self.unless_aborting(self.downloads.fetch(&link, destination)).await?;
         let stored = match fetched {
             Ok(()) => self.downloads.store(destination).await,
             Err(error) => Err(error),
@@ -174,7 +175,7 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
         }
     }
 
-    /// Where the task says that its video is now. Asked again a few times, because nothing else can tell.
+    /// Polls the task for its current URL, by each of its IDs.
     async fn ask_again(&self, task: &TaskNames) -> Result<String, String> {
         let mut denied = None;
         for name in task.each() {
@@ -186,11 +187,11 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
         Err(denied.unwrap_or_default())
     }
 
-    /// The same by one of the task's names.
+    /// Polls by one ID, a few times.
     async fn ask_by(&self, name: &TaskId, task: &TaskNames) -> Result<Answered, String> {
         let mut why = String::new();
         for _ in 0..MOST_POLLS {
-            // Nobody asks during a pause. One that is longer than a link may take is left to the next run.
+            // A pause that is longer than a URL may live is left to the next run.
             while let Some(pause) = self.gateway.rate_limit.pending() {
                 if pause > LONGEST_PAUSE {
                     return Err("the service asked everybody to wait".to_owned());
@@ -199,8 +200,8 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
             }
             self.gateway.rate_limit.turn_to_poll().await;
             match self.gateway.service.poll(name).await {
-                // The link of another task leads to another video.
-                PollAnswer::Report(report) => match report.strange_name(task) {
+                // The URL of another task leads to another video.
+                PollAnswer::Report(report) => match report.other_id(task) {
                     None => return Ok(Answered::Link(report.video_url)),
                     Some(other) => why = format!("the service answered about the task {other}"),
                 },
@@ -222,7 +223,7 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
         Err(why)
     }
 
-    /// The video is here, and another one took its path: another batch in the same folder, for example.
+    /// Records the new path of a video that is already here. Another batch in the same directory may have displaced it.
     async fn write_moved(&self, download: &Download, known: &VideoFile, path: OutputPath) {
         if let Err(error) = self.ledger.record(download.attempt, Event::Moved(path.clone())).await {
             return self.gateway.stop_because(StopReason::LedgerFailed, with_causes(&error));
@@ -243,7 +244,7 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
             .flat_map(|path| occupants.iter().map(move |(attempt, _)| (*attempt, Event::Moved(path.clone()))));
         let linked = link.map(|video_url| (download.attempt, Event::Relinked { video_url }));
         let fetched = (download.attempt, Event::Fetched(file.clone()));
-        // What can't be written is done again by the next run, which finds the file in its place.
+        // If the ledger fails, the next run repeats this and finds the file.
         for (attempt, event) in moved.chain(linked).chain([fetched]) {
             if let Err(error) = self.ledger.record(attempt, event).await {
                 return self.gateway.stop_because(StopReason::LedgerFailed, with_causes(&error));
@@ -259,22 +260,22 @@ impl<'r, S: VideoService> Fetcher<'r, S> {
     }
 }
 
-/// What the service says of a task whose link is wanted.
+/// The response to a poll for a URL.
 enum Answered {
-    /// Its link, if it names one.
+    /// The URL, if the task has one.
     Link(Option<String>),
-    /// That it does not know it, in these words.
+    /// The service doesn't know the task.
     Denied(String),
 }
 
-/// Why a video is not here.
+/// The reason that a video is missing.
 enum Unfetched {
-    /// The run is being left.
-    Left,
-    /// It could not be had.
+    /// The run aborts.
+    Aborted,
+    /// The download failed.
     Missed {
         message: String,
-        /// Whether this machine is at fault.
+        /// Whether the cause is this machine.
         is_local: bool,
     },
 }

@@ -28,7 +28,7 @@ impl FirstLook {
 
 async fn look<S: VideoService>(gateway: &Gateway<'_, S>) -> bool {
     for attempt in 1.. {
-        if gateway.connectivity.was_ever_reached() {
+        if gateway.was_ever_reached() {
             break;
         }
         let (reason, message) = match gateway.stop.unless_stopping(gateway.service.look()).await {

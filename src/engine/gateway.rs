@@ -1,8 +1,10 @@
-//! The way to the service: what submissions and polls share.
+//! The access to the service that submissions and polls share.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::connectivity::Connectivity;
+use tokio::time::Instant;
+
 use super::echo::Echoes;
 use super::event::RunEvent;
 use super::rate_limit::RateLimit;
@@ -10,37 +12,50 @@ use super::stop::{Stop, StopReason};
 use crate::domain::NoticeCode;
 use crate::service::Echo;
 
-/// The service, how fast it may be asked, whether it answers, and who hears of it.
+/// The service, its rate limit, whether it responds, and the receiver of events.
 pub(super) struct Gateway<'e, S> {
-    /// The service.
     pub service: &'e S,
-    /// The shared wait.
     pub rate_limit: RateLimit,
-    /// Whether it answers.
     pub connectivity: Connectivity,
-    /// Reasons to submit no more.
     pub stop: &'e Stop,
-    /// What the service makes otherwise than it was asked to.
     pub echoes: Echoes,
-    /// Where events go.
     pub emit: &'e (dyn Fn(RunEvent) + Sync),
 }
 
+/// The state of the connection, by the last request.
+#[derive(Debug, Default)]
+pub(super) struct Connectivity(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    was_reached: bool,
+    silent_since: Option<Instant>,
+}
+
 impl<S> Gateway<'_, S> {
-    /// A request got no answer that is of use.
+    /// Reports a request without a usable response.
     pub(super) fn failed_to_answer(&self, message: String) {
-        self.connectivity.failed();
+        self.connectivity.lock().silent_since.get_or_insert_with(Instant::now);
         (self.emit)(RunEvent::RequestFailed { message });
     }
 
-    /// A request got an answer.
+    /// Reports a response, and the time without one before it.
     pub(super) fn was_reached(&self) {
-        if let Some(after) = self.connectivity.was_reached() {
-            (self.emit)(RunEvent::ServiceRecovered { after });
+        let mut state = self.connectivity.lock();
+        state.was_reached = true;
+        let silent_since = state.silent_since.take();
+        drop(state);
+        if let Some(since) = silent_since {
+            (self.emit)(RunEvent::ServiceRecovered { after: since.elapsed() });
         }
     }
 
-    /// The service is asked too fast, and said so in these words; how long nobody asks now.
+    /// Returns whether the service responded in this run.
+    pub(super) fn was_ever_reached(&self) -> bool {
+        self.connectivity.lock().was_reached
+    }
+
+    /// Lowers the rate of requests after the service reported too many. Returns the pause that begins now.
     pub(super) fn slow_down(&self, message: &str) -> Duration {
         let wait = self.rate_limit.slow_down();
         let rate =
@@ -49,17 +64,23 @@ impl<S> Gateway<'_, S> {
         wait
     }
 
-    /// The service said what it makes of a request.
+    /// Warns once for each way in which a task differs from its request.
     pub(super) fn compare(&self, request: &str, echo: &Echo) {
         if let Some(message) = self.echoes.news(request, echo) {
             (self.emit)(RunEvent::Warned { code: NoticeCode::EchoDiffers, message });
         }
     }
 
-    /// Submits no more, and says so once for each reason.
+    /// Stops submitting. Reports each reason once.
     pub(super) fn stop_because(&self, reason: StopReason, message: String) {
         if self.stop.because(reason) {
             (self.emit)(RunEvent::Stopping { reason, message });
         }
+    }
+}
+
+impl Connectivity {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,88 +1,87 @@
-//! Whose task an answer is about.
+//! Decides which task a response is about.
 //!
-//! A mixed-up or cached answer about another task must not become this one's final word. But gateways give a task other
-//! names than the submission did: `id` and `task_id` that differ, or a name that is made anew for polls. So a name that
-//! is not the task's own is distrusted while it changes from poll to poll, and for good if it is that of another task
-//! in the ledger; one that stays the same is the task's own, and is written down. What the ledger can't know is the name of a task in doubt: an
-//! answer about that one, again and again, would be believed.
+//! A mixed-up or cached response about another task must not end this one. But gateways give a task other IDs than the
+//! submission did: `id` and `task_id` that differ, or a new ID for polls. So an unknown ID is rejected while it changes
+//! from poll to poll, and always if another task in the ledger has it. An ID that stays the same becomes the task's
+//! alias, and is recorded. The ledger doesn't know the ID of a task in doubt, so repeated responses about that one
+//! would be accepted.
 
 use crate::domain::{TaskId, TaskNames};
 use crate::service::TaskReport;
 
-/// How often in a row a poll has to give the same strange name, before it is taken for the task's own.
+/// The number of polls in a row with the same unknown ID that make it an alias.
 const STABLE: u32 = 3;
 
-/// What is known of a task's names.
+/// The IDs of a task, and those seen in its polls.
 #[derive(Debug)]
 pub(crate) struct Identity {
     names: TaskNames,
-    /// The service denied its first name last.
-    asked_by_alias: bool,
-    /// The name that the last polls gave, and how many did.
-    stranger: Option<(TaskId, u32)>,
-    /// A third name, which polls are answered with.
+    /// Whether polls use the alias, because the service doesn't know the ID.
+    polled_by_alias: bool,
+    /// The unknown ID of the last polls, and their number.
+    other: Option<(TaskId, u32)>,
+    /// A third ID, in the responses to polls.
     third: Option<TaskId>,
 }
 
-/// Whose an answer is.
+/// The task that a response is about.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum Whose {
-    /// The task's own.
+    /// This one.
     Own,
-    /// Another task's, for all that is known.
-    Strange(TaskId),
-    /// The task's own, unless this name is another's in the ledger.
+    /// Another one, as far as is known.
+    Other(TaskId),
+    /// This one, unless the ledger knows the ID as another's.
     Renamed(TaskId),
 }
 
 impl Identity {
-    /// Knows a task by these names.
+    /// The identity of a task with these IDs.
     pub(crate) fn new(names: TaskNames) -> Self {
-        Self { names, asked_by_alias: false, stranger: None, third: None }
+        Self { names, polled_by_alias: false, other: None, third: None }
     }
 
-    /// The names.
     pub(super) fn names(&self) -> &TaskNames {
         &self.names
     }
 
-    /// The name to ask by.
-    pub(super) fn asked_by(&self) -> &TaskId {
-        self.names.alias.as_ref().filter(|_| self.asked_by_alias).unwrap_or(&self.names.id)
+    /// Returns the ID to poll by.
+    pub(super) fn polled_id(&self) -> &TaskId {
+        self.names.alias.as_ref().filter(|_| self.polled_by_alias).unwrap_or(&self.names.id)
     }
 
-    /// Takes in an answer.
-    pub(crate) fn hear(&mut self, report: &TaskReport) -> Whose {
-        let Some(name) = report.strange_name(&self.names).filter(|name| self.third.as_ref() != Some(*name)) else {
-            self.stranger = None;
+    /// Decides which task a report is about.
+    pub(crate) fn identify(&mut self, report: &TaskReport) -> Whose {
+        let Some(name) = report.other_id(&self.names).filter(|name| self.third.as_ref() != Some(*name)) else {
+            self.other = None;
             return Whose::Own;
         };
-        let seen = match &self.stranger {
+        let seen = match &self.other {
             Some((known, seen)) if known == name => seen + 1,
             _ => 1,
         };
-        self.stranger = Some((name.clone(), seen));
-        if seen < STABLE { Whose::Strange(name.clone()) } else { Whose::Renamed(name.clone()) }
+        self.other = Some((name.clone(), seen));
+        if seen < STABLE { Whose::Other(name.clone()) } else { Whose::Renamed(name.clone()) }
     }
 
-    /// The strange name is the task's own.
-    pub(super) fn adopt(&mut self, name: TaskId) {
-        self.stranger = None;
+    /// Accepts an unknown ID as this task's own.
+    pub(super) fn accept_alias(&mut self, name: TaskId) {
+        self.other = None;
         match self.names.alias {
             None => self.names.alias = Some(name),
             Some(_) => self.third = Some(name),
         }
     }
 
-    /// Whether the service denied its first name, and is asked by the other one.
-    pub(super) fn is_asked_by_alias(&self) -> bool {
-        self.asked_by_alias
+    /// Returns whether polls use the alias.
+    pub(super) fn is_polled_by_alias(&self) -> bool {
+        self.polled_by_alias
     }
 
-    /// The service does not know the name that it was asked by. True if there is another to ask by first.
+    /// Switches to the other ID after the service denied this one. Returns whether the alias is next.
     pub(super) fn was_denied(&mut self) -> bool {
-        self.asked_by_alias = !self.asked_by_alias && self.names.alias.is_some();
-        self.asked_by_alias
+        self.polled_by_alias = !self.polled_by_alias && self.names.alias.is_some();
+        self.polled_by_alias
     }
 }
 
@@ -105,27 +104,27 @@ mod tests {
         let mut identity = Identity::new(name("t").into());
         for (id, whose) in [
             ("t", Whose::Own),
-            ("a", Whose::Strange(name("a"))),
-            ("a", Whose::Strange(name("a"))),
-            ("b", Whose::Strange(name("b"))),
-            ("a", Whose::Strange(name("a"))),
-            ("a", Whose::Strange(name("a"))),
+            ("a", Whose::Other(name("a"))),
+            ("a", Whose::Other(name("a"))),
+            ("b", Whose::Other(name("b"))),
+            ("a", Whose::Other(name("a"))),
+            ("a", Whose::Other(name("a"))),
             ("a", Whose::Renamed(name("a"))),
         ] {
-            assert_eq!(identity.hear(&said(id)), whose);
+            assert_eq!(identity.identify(&said(id)), whose);
         }
-        identity.adopt(name("a"));
-        assert_eq!([identity.hear(&said("a")), identity.hear(&said("t"))], [Whose::Own, Whose::Own]);
+        identity.accept_alias(name("a"));
+        assert_eq!([identity.identify(&said("a")), identity.identify(&said("t"))], [Whose::Own, Whose::Own]);
     }
 
     #[test]
     fn both_names_are_asked_by_in_turn_once_one_was_denied() {
         let mut identity = Identity::new(TaskNames { id: name("t"), alias: Some(name("u")) });
-        assert_eq!(identity.asked_by(), &name("t"));
+        assert_eq!(identity.polled_id(), &name("t"));
         assert!(identity.was_denied());
-        assert_eq!(identity.asked_by(), &name("u"));
+        assert_eq!(identity.polled_id(), &name("u"));
         assert!(!identity.was_denied());
-        assert_eq!(identity.asked_by(), &name("t"));
+        assert_eq!(identity.polled_id(), &name("t"));
         assert!(!Identity::new(name("t").into()).was_denied());
     }
 }

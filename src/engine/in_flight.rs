@@ -1,7 +1,7 @@
-//! How many polls may be under way at once: bounds sockets, whatever the number of tasks.
+//! Bound on polls in flight, and so on sockets, for any number of tasks.
 //!
-//! A connection that is slow or dead gives its permit to another after a while, and is waited for beside it. So a few of
-//! them hold up nobody, and many of them still open no more than a bounded number of sockets.
+//! After a while, a slow request gives its permit to another and continues without one. So a few slow requests delay no
+//! others, and many still open a bounded number of sockets.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -9,21 +9,21 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The most requests under way that are not slow.
+/// The maximum number of requests in flight that are not slow.
 const QUICK: usize = 48;
-/// The most requests under way altogether; a process may usually open 1024 files.
+/// The maximum number of all requests in flight. A process may usually open 1,024 files.
 const SOCKETS: usize = 256;
-/// After this long a request is slow.
+/// The time after which a request is slow.
 const SLOW: Duration = Duration::from_secs(2);
 
-/// The permits for requests of one kind.
+/// The permits for polls.
 #[derive(Debug)]
 pub(super) struct InFlight {
     quick: Arc<Semaphore>,
     all: Arc<Semaphore>,
 }
 
-/// Leave to have one request under way.
+/// The permission for one request in flight.
 #[derive(Debug)]
 pub(super) struct InFlightPermit {
     quick: Option<OwnedSemaphorePermit>,
@@ -31,12 +31,11 @@ pub(super) struct InFlightPermit {
 }
 
 impl InFlight {
-    /// All of them free.
     pub(super) fn new() -> Self {
         Self { quick: Arc::new(Semaphore::new(QUICK)), all: Arc::new(Semaphore::new(SOCKETS)) }
     }
 
-    /// The next free permit, in the order of asking.
+    /// Waits for a permit, in order.
     pub(super) async fn enter(&self) -> InFlightPermit {
         // The semaphores are never closed.
         let all = Arc::clone(&self.all).acquire_owned().await.ok();
@@ -46,7 +45,7 @@ impl InFlight {
 }
 
 impl InFlightPermit {
-    /// Has a request under way, to its end.
+    /// Runs a request to its end.
     pub(super) async fn run<T>(mut self, request: impl Future<Output = T>) -> T {
         let mut request = std::pin::pin!(request);
         let quick = tokio::time::timeout(SLOW, &mut request).await;

@@ -1,4 +1,4 @@
-//! One job's way through a run: from the intent, or from a task that is at the service, to its final word and its video.
+//! The life of one job in a run: from its intent or active task to its terminal state and its video.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,12 +15,11 @@ use super::event::{LeaveReason, RunEvent};
 use super::feed::Assignment;
 use super::fetcher::Fetcher;
 use super::gateway::Gateway;
-use super::known::Known;
 use super::outcome::Tally;
 use super::pictures::Pictures;
 use super::slots::{Slot, Slots};
 use super::stop::StopReason;
-use super::submit::{Submitted, Submitter};
+use super::submit::{Known, Submitted, Submitter};
 use super::watch::{TaskUpdate, Watch};
 use crate::domain::{Attempt, AttemptId, Job, JobId, TaskNames, with_causes};
 use crate::ledger::{Event, LockedBatch};
@@ -43,14 +42,13 @@ pub(super) enum Task<'r> {
     Fetch(Box<Download>),
 }
 
-/// What a last word means for its job.
+/// The result of a final update for its job.
 struct Ended {
-    /// Whether the service itself said that generation failed. A task that it merely denies may be there all the same, and
-    /// is not paid for again without a person.
+    /// Whether the service reported a failure. A task that it merely denies may still exist, so it is never submitted
+    /// again by itself.
     has_failed: bool,
-    /// Whether no video comes of it, by the service's word or by its silence.
+    /// Whether no video is expected: the task failed, or the service denies it.
     has_no_video: bool,
-    /// Where the video is, if there is one.
     video_url: Option<String>,
 }
 
@@ -66,7 +64,7 @@ impl Ended {
     }
 }
 
-/// What each job's way needs.
+/// Everything that jobs need.
 pub(super) struct JobRunner<'r, S> {
     pub(super) gateway: &'r Gateway<'r, S>,
     pub(super) ledger: &'r LockedBatch,
@@ -80,26 +78,26 @@ pub(super) struct JobRunner<'r, S> {
 }
 
 impl<'r, S: VideoService> JobRunner<'r, S> {
-    /// Does a piece of work to its end.
+    /// Runs a piece of work to its end.
     pub(super) fn run<'w>(&'w self, Work { assignment, task }: Work<'r>) -> impl Future<Output = ()> + use<'w, 'r, S> {
         match task {
             Task::Submit(slot, job, known, permit) => Either::Left(self.buy(assignment, slot, job, known, permit)),
             Task::Resume(slot, attempt) => Either::Right(Either::Left(self.resume(assignment, slot, attempt))),
-            // Boxed: it is larger than what jobs that wait keep.
+            // Boxed: it is larger than the state of a waiting job.
             Task::Fetch(download) => Either::Right(Either::Right(Box::pin(self.fetch_earlier(assignment, download)))),
         }
     }
 
-    /// Fetches a video of an earlier run.
+    /// Downloads a video of an earlier run.
     async fn fetch_earlier(&self, assignment: Arc<Assignment>, download: Box<Download>) {
         let (Some(fetcher), Some(wanted)) = (&self.fetcher, &assignment.plan.downloads) else { return };
         let is_here = fetcher.fetch_earlier(wanted, &download).await;
-        // The dead link of an old take, or of a batch of long ago, is reported each time, and makes no later run a failure.
+        // An expired URL of an old take or batch is reported in each run, and makes none fail.
         let is_old = download.destination.is_version || download.destination.folder.is_some();
         self.tally.note_fetch(is_here || is_old);
     }
 
-    /// A task that is at the service already.
+    /// Polls an active task of an earlier run.
     async fn resume(&self, assignment: Arc<Assignment>, slot: Slot<'r>, attempt: Box<Attempt>) {
         let Some(mut task) = attempt.task.clone() else { return };
         let since = attempt.answered_at.unwrap_or(attempt.intended_at);
@@ -113,13 +111,13 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
         writing.await;
         let failed = ended.has_no_video;
         self.tally.note_end(failed && !assignment.superseded.contains(&attempt.id));
-        // A bad night of another batch is no reason to buy less today.
+        // A failed task of another batch is no reason to stop this one.
         self.count_failure(failed && !assignment.plan.others.contains(&attempt.id));
         let destination = |wanted: &DownloadPlan| wanted.destination_of(&attempt);
         Box::pin(self.fetch_video(&assignment, job, attempt.id, task, ended.video_url, destination)).await;
     }
 
-    /// A submission, and as many more as were agreed to while its tasks fail.
+    /// Submits a job, and again up to `retries` times if its task fails.
     async fn buy(
         &self,
         assignment: Arc<Assignment>,
@@ -130,7 +128,7 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
     ) {
         let Some(job) = Box::pin(self.with_picture(&job)).await else { return };
         let job = &*job;
-        // Boxed, like all that is over sooner than a task: ten thousand jobs wait here, and each would keep room for it.
+        // Boxed, like everything shorter than a task: ten thousand jobs wait here.
         let mut submitted = Box::pin(self.submitter.submit(job, known, &mut slot)).await;
         drop(permit);
         let (mut retries, mut failed) = (assignment.plan.retries, false);
@@ -141,7 +139,7 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
             };
             let (id, request, class) = (&job.id, job.request.body(), class_of_job(job));
             let bought = Bought { job: id, request, attempt, age: Duration::ZERO, class };
-            // A word that lived on would take its room in each of ten thousand jobs that wait here.
+            // Dropped before the wait: ten thousand jobs would keep it.
             let (ended, writing) = {
                 let word = self.await_task(slot, bought, &mut task).await;
                 (Ended::by(&word), Box::pin(self.finish(id, attempt, word)))
@@ -151,26 +149,26 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
             let own = |_: &DownloadPlan| Destination { folder: None, path: job.output(), is_version: false };
             Box::pin(self.fetch_video(&assignment, id, attempt, task, ended.video_url, own)).await;
             let next = if ended.has_failed && retries > 0 {
-                Box::pin(self.gateway.stop.unless_stopping(self.slots.take())).await
+                Box::pin(self.gateway.stop.unless_stopping(self.slots.acquire())).await
             } else {
                 None
             };
-            let Some(next) = next else { break Submitted::Nothing };
+            let Some(next) = next else { break Submitted::NotSent };
             (retries, slot) = (retries - 1, next);
-            submitted = Box::pin(self.submitter.submit_again(job, attempt, &mut slot)).await;
+            submitted = Box::pin(self.submitter.retry(job, attempt, &mut slot)).await;
         };
         self.tally.note_end(failed || matches!(last, Submitted::Rejected));
-        self.count_failure(failed || matches!(last, Submitted::Rejected | Submitted::Doubt));
+        self.count_failure(failed || matches!(last, Submitted::Rejected | Submitted::InDoubt));
     }
 
-    /// The job as it can be sent; nothing if its picture has no address, which is told and written down, or if the run stops.
+    /// The job with a URL for its image. `None` if it has none, which is recorded and reported, or if the run stops.
     async fn with_picture(&self, job: &Arc<Job>) -> Option<Arc<Job>> {
         let sendable = self.gateway.stop.unless_stopping(self.pictures.sendable(job)).await?;
         let why = match sendable {
             Ok(sendable) => return Some(sendable),
             Err(why) => why,
         };
-        // Whoever looks tomorrow has nothing but the ledger.
+        // Recorded, because the next report has only the ledger.
         let reason = format!("its image has no URL: {why}");
         if let Err(error) = self.ledger.note_unsent(&job.id, &reason).await {
             self.gateway.stop_because(StopReason::LedgerFailed, with_causes(&error));
@@ -179,7 +177,7 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
         None
     }
 
-    /// Fetches the video of a task that is completed, if videos are kept.
+    /// Downloads the video of a completed task, unless downloads are off.
     async fn fetch_video(
         &self,
         assignment: &Assignment,
@@ -198,7 +196,7 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
         self.tally.note_fetch(fetcher.fetch_new(wanted, &download).await);
     }
 
-    /// Stops submitting when too many jobs have failed, or may have.
+    /// Stops submitting when too many jobs have failed or are in doubt.
     fn count_failure(&self, failed: bool) {
         if !failed {
             return;
@@ -212,7 +210,7 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
         }
     }
 
-    /// Hands a task to the poller at once, which gives the slot back; the future is its last word.
+    /// Gives a task to the poller, with its slot. The future returns the final update.
     fn await_task<'t>(
         &'t self,
         slot: Slot<'r>,
@@ -221,15 +219,14 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
     ) -> impl Future<Output = TaskUpdate> + use<'t, 'r, S> {
         let Bought { job, request, attempt, age, class } = bought;
         let (updates, heard) = unbounded();
-        // If the poller is gone, the run is being left. The refused watch must go at once, with its end of the channel:
-        // the closed channel is the word that the job hears.
+        // The poller is gone if the run aborts. The rejected watch closes the channel, which tells the job.
         drop(self.watch.send(Watch { attempt, task: task.clone(), age, class, slot, updates }));
-        self.hear(heard, job, request, attempt, task)
+        self.follow(heard, job, request, attempt, task)
     }
 
-    /// Notes what the poller says of a task, its progress and its names, up to its last word. Ten thousand jobs wait here:
-    /// whatever is kept over this wait is kept so often.
-    async fn hear(
+    /// Records the progress and IDs of a task until its final update. Ten thousand jobs wait here, so this future keeps
+    /// little.
+    async fn follow(
         &self,
         mut heard: UnboundedReceiver<TaskUpdate>,
         job: &JobId,
@@ -245,7 +242,7 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
                     self.gateway.compare(request, &echo);
                     continue;
                 }
-                Some(TaskUpdate::Named(names)) => {
+                Some(TaskUpdate::Alias(names)) => {
                     task.clone_from(&names);
                     (self.gateway.emit)(RunEvent::TaskAlias { job: job.clone(), task: names });
                     continue;
@@ -262,11 +259,11 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
         }
     }
 
-    /// Writes a last word down.
+    /// Records a final update.
     async fn finish(&self, job: &JobId, attempt: AttemptId, word: TaskUpdate) {
         let job = job.clone();
         match word {
-            TaskUpdate::Progress(_) | TaskUpdate::Named(_) | TaskUpdate::Made(_) => {}
+            TaskUpdate::Progress(_) | TaskUpdate::Alias(_) | TaskUpdate::Made(_) => {}
             TaskUpdate::Final(event) => {
                 let emitted = match &event {
                     Event::Failed { error, .. } | Event::Disowned { error, .. } => {
@@ -287,8 +284,7 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
         }
     }
 
-    /// What can't be written is asked for again by the next run: the task is in the ledger, and its final word is at the
-    /// service.
+    /// Records an event. If the ledger fails, the next run polls the task again.
     async fn write(&self, attempt: AttemptId, event: Event) {
         if let Err(error) = self.ledger.record(attempt, event).await {
             self.gateway.stop_because(StopReason::LedgerFailed, with_causes(&error));
@@ -296,12 +292,12 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
     }
 }
 
-/// A task to look after, as its job knows it.
+/// A task, as its job knows it.
 struct Bought<'j> {
     job: &'j JobId,
     request: &'j str,
     attempt: AttemptId,
-    /// How long ago it was submitted.
+    /// The time since its submission.
     age: Duration,
     class: Class,
 }
@@ -310,7 +306,7 @@ fn class_of_job(job: &Job) -> Class {
     Class { model: job.spec.model.clone(), duration_s: job.spec.duration, typical_s: job.typical_s }
 }
 
-/// The class by what was sent: the job may have been edited since.
+/// The class by the sent request: the job may have changed since.
 fn class_of_attempt(attempt: &Attempt) -> Class {
     let sent: serde_json::Value = serde_json::from_str(&attempt.request).unwrap_or_default();
     Class { model: attempt.model.clone(), duration_s: sent["duration"].as_i64(), typical_s: attempt.typical_s }

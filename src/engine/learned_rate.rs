@@ -1,47 +1,47 @@
-//! The rate that a service takes, learned from what it refuses.
+//! The request rate of a service, learned from its rejections.
 //!
-//! A service or a gateway that limits requests by time says 429 and often no word of how long to wait. Then the gap between
-//! requests grows by three tenths; it shrinks with each request that is taken, quickly while it is far above the last gap that was
-//! too short, and very slowly near it. So it settles a little above the limit, with a refusal in some hundred requests, and
-//! follows a limit that is raised.
+//! A service or gateway that limits requests responds with 429, often without a time to wait. Then the gap between
+//! requests grows by three tenths. It shrinks with each accepted request: fast while far above the last gap that was
+//! too short, and slowly near it. So the rate settles just below the limit, with one rejection in several hundred
+//! requests, and follows a limit that is raised.
 
 use std::time::Duration;
 
-/// The gap after the first refusal.
+/// The gap after the first rejection, in seconds.
 const FIRST_GAP: f64 = 0.02;
 /// The longest gap, in seconds.
 const LONGEST_GAP: f64 = 10.0;
-/// How much longer the gap is after a refusal, and after each more in a row.
+/// The growth of the gap after a rejection, and after each more in a row.
 const GROWTH: f64 = 1.3;
 const GROWTH_AGAIN: f64 = 2.0;
-/// What a request that is taken leaves of the gap, far above one that was too short and near it.
+/// The part of the gap that remains after an accepted request: far above the gap that was too short, and near it.
 const QUICKLY: f64 = 0.97;
 const SLOWLY: f64 = 0.999;
-/// What is near, as a multiple of the gap that was too short.
+/// The bound of "near", as a multiple of the gap that was too short.
 const NEAR: f64 = 1.15;
-/// A gap below this is none, in seconds.
+/// The shortest gap above zero, in seconds.
 const NO_GAP: f64 = 0.001;
-/// The pause after a refusal, doubled with each more in a row, and the longest.
+/// The pause after a rejection, doubled with each more in a row, and the longest pause.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// What is known of the rate, in seconds between two requests.
+/// The learned rate, in seconds between two requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rate {
     gap: f64,
     too_short: f64,
-    /// Refusals since the last request that was taken.
+    /// Rejections since the last accepted request.
     refusals: u32,
 }
 
 impl Rate {
-    /// A request came too soon after the one before. Returns how long nobody should ask.
+    /// Records a rejection. Returns the pause.
     pub(super) fn refused(&mut self) -> Duration {
         let growth = if self.refusals == 0 {
             self.too_short = self.gap;
             GROWTH
         } else {
-            // Refused again although nobody asked for a while: the gap is far too short, or the service is busy for now.
+            // A rejection after a pause: the gap is far too short, or the service is busy for now.
             GROWTH_AGAIN
         };
         self.gap = (self.gap * growth).clamp(FIRST_GAP, LONGEST_GAP);
@@ -50,11 +50,11 @@ impl Rate {
         pause
     }
 
-    /// A request was taken.
-    pub(super) fn taken(&mut self) {
+    /// Records an accepted request.
+    pub(super) fn accepted(&mut self) {
         self.refusals = 0;
         if self.gap < self.too_short {
-            // It takes what it refused before: how much more it takes is to be found anew.
+            // The service accepts a gap that it rejected before, so its limit is unknown again.
             self.too_short = 0.0;
         }
         self.gap *= if self.gap > self.too_short * NEAR { QUICKLY } else { SLOWLY };
@@ -63,12 +63,12 @@ impl Rate {
         }
     }
 
-    /// The gap between two requests.
+    /// Returns the gap between two requests.
     pub(super) fn gap(&self) -> Duration {
         Duration::from_secs_f64(self.gap)
     }
 
-    /// Requests a second, while there is a limit.
+    /// Returns the requests per second, while there is a limit.
     pub(super) fn per_second(&self) -> Option<f64> {
         (self.gap > 0.0).then(|| 1.0 / self.gap)
     }
@@ -78,7 +78,7 @@ impl Rate {
 mod tests {
     use super::*;
 
-    /// Requests at a limit of so many seconds between two; how long they took and how many were refused.
+    /// Sends requests at a limit of this many seconds between two. Returns the time and the number of rejections.
     fn asked(rate: &mut Rate, limit: f64, requests: usize) -> (f64, usize) {
         let (mut now, mut last, mut taken, mut refused) = (0.0, -limit, 0, 0);
         while taken < requests {
@@ -87,7 +87,7 @@ mod tests {
                 now += rate.refused().as_secs_f64().max(rate.gap);
             } else {
                 (last, taken) = (now, taken + 1);
-                rate.taken();
+                rate.accepted();
                 now += rate.gap.max(NO_GAP);
             }
         }
@@ -114,8 +114,8 @@ mod tests {
         let mut rate = Rate::default();
         let pauses: Vec<u128> = (0..8).map(|_| rate.refused().as_millis()).collect();
         assert_eq!(pauses, [100, 200, 400, 800, 1600, 3200, 6400, 10_000]);
-        // As soon as it takes something again, the gap shrinks: nothing was too short but the outage.
-        (0..200).for_each(|_| rate.taken());
+        // After an outage, the gap shrinks with the first acceptance.
+        (0..200).for_each(|_| rate.accepted());
         assert!(rate.gap() < Duration::from_millis(50), "{:?}", rate.gap());
     }
 }

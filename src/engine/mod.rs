@@ -12,7 +12,7 @@
 //! [`run`] is the pipeline. A [`feed`] takes plans while the run goes on, and a wait group tells when their work is done. Active tasks and downloads
 //! begin at once, due jobs wait for a slot in manifest order. A slot is held from the intent to the terminal state.
 //!
-//! [`job_runner`] takes one job from its intent to its video. [`submit`] records the intent, sends once, and records the response. The task goes in a
+//! [`job_runner`] takes one job from its intent to its video. [`submit`] records the intent and sends once, [`response`] records. The task goes in a
 //! [`watch`] to the [`poller`], which owns all active tasks in one delay queue and polls when [`cadence`] says. [`watched`] is the state machine of a
 //! task; [`identity`] tells whether a response is about the task. [`reactions`] acts on what responses say. In the end, the poller releases the slot,
 //! the job records the [`outcome`], and [`fetcher`] downloads the video.
@@ -22,7 +22,6 @@
 //! | Module | Limits |
 //! |---|---|
 //! | [`first_look`] | submissions to a service that doesn't respond |
-//! | [`known`] | purchases that the plan did not know |
 //! | [`spend_guard`] | money, by a reservation before each submission |
 //! | [`slow_start`] | submissions in flight, and doubts in a row |
 //! | [`slots`] | active tasks, by what the service accepts |
@@ -30,11 +29,10 @@
 //! | [`in_flight`] | polls in flight |
 //! | [`stop`] | submissions, and with a signal polls |
 //!
-//! [`connectivity`] knows whether the service responds, [`echo`] notices a task that differs from its request, and [`pictures`] gets URLs for local
+//! [`echo`] notices a task that differs from its request, and [`pictures`] gets URLs for local
 //! images. [`gateway`] is what submissions and polls share. Nothing here prints: events are [`RunEvent`]s.
 
 mod cadence;
-mod connectivity;
 mod echo;
 mod event;
 mod feed;
@@ -44,14 +42,13 @@ mod gateway;
 mod identity;
 mod in_flight;
 mod job_runner;
-mod known;
 mod learned_rate;
 mod outcome;
 mod pictures;
 mod poller;
 mod rate_limit;
 mod reactions;
-mod record_task;
+mod response;
 mod run;
 mod settings;
 mod slots;

@@ -1,32 +1,32 @@
-//! How a run ended, counted while it goes on.
+//! Outcome of a run, and the counters behind it.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::stop::StopReason;
 
-/// How a run ended. How each job stands is in the ledger.
+/// The outcome of a run. The ledger has the state of each job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Why it ended early; empty if it did not.
+    /// The reasons for an early end; empty without one.
     pub stopped: BTreeSet<StopReason>,
-    /// Jobs whose last word in this run was bad: their task failed, or they were rejected for good.
+    /// The number of jobs whose last attempt in this run failed or was rejected.
     pub failures: usize,
-    /// Tasks that were left at the service because they took longer than `--deadline`.
+    /// The number of tasks that exceeded `--deadline`.
     pub past_deadline: usize,
-    /// Videos that could not be fetched.
+    /// The number of videos that could not be downloaded.
     pub unfetched: usize,
 }
 
-/// How many jobs ended in a way that the run has to count.
+/// Counters of a run.
 #[derive(Default)]
 pub(super) struct Tally {
     pub past_deadline: AtomicUsize,
-    /// For `--max-failures`: tasks that failed, jobs that were rejected for good or are in doubt.
+    /// For `--max-failures`: failed tasks, rejected jobs, and jobs in doubt.
     pub failures: AtomicUsize,
-    /// Jobs whose last word was bad, and tasks of earlier runs.
+    /// Jobs whose last attempt failed or was rejected, and failed tasks of earlier runs.
     ended_badly: AtomicUsize,
-    /// Videos that could not be fetched.
+    /// Videos that could not be downloaded.
     unfetched: AtomicUsize,
 }
 
@@ -37,15 +37,15 @@ impl Tally {
         }
     }
 
-    /// The last word about a job, after all of its retries, or about a task of an earlier run. Two of them may be of the same id: of
-    /// two batches, or of a retake.
+    /// Counts the end of a job after all of its retries, or of a resumed task. One job ID can end twice: in two
+    /// batches, or with a retake.
     pub(super) fn note_end(&self, is_bad: bool) {
         if is_bad {
             self.ended_badly.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// How the run ended.
+    /// Returns the outcome of the run.
     pub(super) fn outcome(self, stopped: BTreeSet<StopReason>) -> Outcome {
         Outcome {
             stopped,

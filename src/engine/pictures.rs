@@ -1,7 +1,7 @@
-//! Addresses for local pictures, asked for when a job's turn has come, each once in a run.
+//! URLs for local images, requested once in a run, before the first submission that needs them.
 //!
-//! Nothing is sent for a job before its picture has an address, and no intent is written: without one the job stays as it was, and
-//! costs nothing. What was asked for does not depend on the address ([`Request::with_picture_at`](crate::domain::Request::with_picture_at)).
+//! A job without a URL for its image is not sent, has no intent, and costs nothing. The request's identity doesn't
+//! depend on the URL ([`Request::with_picture_at`](crate::domain::Request::with_picture_at)).
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,23 +16,23 @@ use crate::domain::{Job, NoticeCode, Picture, with_causes};
 use crate::hooks::AssetCommand;
 use crate::ledger::{LedgerError, LockedBatch};
 
-/// The most that are asked for at once.
+/// The maximum number of concurrent asset commands.
 const AT_ONCE: usize = 4;
-/// After how many failures in a row nobody is asked any more: each may take as long as a program may.
+/// The failures in a row after which no asset command starts: each may run to its time limit.
 const MOST_FAILED: usize = 3;
 
-/// Where a picture can be fetched, or why nobody can say.
+/// The URL of an image, or the reason that it has none.
 type Answer = Result<String, String>;
 
-/// Where the pictures of a run can be fetched.
+/// The image URLs of a run.
 pub(super) struct Pictures<'r, S> {
     gateway: &'r Gateway<'r, S>,
     command: Option<&'r AssetCommand>,
     ledger: &'r LockedBatch,
-    /// By what is in them.
+    /// By the digest of the image.
     asked: Mutex<HashMap<String, Arc<OnceCell<Answer>>>>,
     permits: Semaphore,
-    /// How often the command failed since it last did not.
+    /// The failures of the command in a row.
     failed: AtomicUsize,
 }
 
@@ -42,7 +42,7 @@ impl<'r, S> Pictures<'r, S> {
         Self { gateway, command, ledger, asked, permits, failed }
     }
 
-    /// The job as it can be sent: with an address for its picture, if it begins with one of this machine. Otherwise, why not.
+    /// Returns the job with a URL for its local image, or the reason that it has none.
     pub(super) async fn sendable(&self, job: &Arc<Job>) -> Result<Arc<Job>, String> {
         let Some(picture) = &job.spec.picture else { return Ok(Arc::clone(job)) };
         let asked = {
@@ -53,7 +53,7 @@ impl<'r, S> Pictures<'r, S> {
         Ok(Arc::new(Job { request: job.request.with_picture_at(&job.spec, address), ..(**job).clone() }))
     }
 
-    /// Asks anew for the jobs of another plan: hours may have passed.
+    /// Forgets all URLs before another plan: hours may have passed.
     pub(super) fn forget(&self) {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.failed.store(0, Ordering::Relaxed);
@@ -61,7 +61,7 @@ impl<'r, S> Pictures<'r, S> {
 
     async fn ask(&self, picture: &Picture) -> Answer {
         let Some(command) = self.command else { return Err("`--asset-command` is not set".to_owned()) };
-        // It is never closed.
+        // The semaphore is never closed.
         let _permit = self.permits.acquire().await;
         match self.kept(command, picture).await {
             Ok(Some(address)) => return Ok(address),
@@ -82,20 +82,20 @@ impl<'r, S> Pictures<'r, S> {
                 Ok(address)
             }
             Err(error) => {
-                // What is wrong with one picture says nothing of the others.
+                // A fault of one image says nothing about others.
                 self.failed.fetch_add(usize::from(error.is_of_the_command()), Ordering::Relaxed);
                 Err(with_causes(&error))
             }
         }
     }
 
-    /// The address that an earlier run was told and that is still good.
+    /// Returns the URL from an earlier run, if it is still valid.
     async fn kept(&self, command: &AssetCommand, picture: &Picture) -> Result<Option<String>, LedgerError> {
         let Some(since) = command.ttl.and_then(|ttl| Timestamp::now().checked_sub(ttl).ok()) else { return Ok(None) };
         self.ledger.picture_url(&picture.sha256, &command.program.fingerprint(), since).await
     }
 
-    /// Keeps it for later runs. One that could not be kept is asked for again.
+    /// Records a URL for later runs. Without a record, they request it again.
     async fn keep(&self, command: &AssetCommand, picture: &Picture, address: &str) {
         if command.ttl.is_none() {
             return;

@@ -1,8 +1,8 @@
-//! Owns every outstanding task: decides who is polled next, and tells each job's future what was seen.
+//! The shared poller of all active tasks.
 //!
-//! One delay queue holds all tasks, so ten thousand of them are one timer. Polls run beside each other, a bounded number
-//! [in flight](super::in_flight), and never hold up submissions. What an answer means for its task is decided in
-//! [`watched`](super::watched), and what follows from it in [`reactions`](super::reactions).
+//! One delay queue has all tasks, so ten thousand of them are one timer. Polls run concurrently, a bounded number [in
+//! flight](super::in_flight), and never block submissions. [`watched`](super::watched) decides what a response means
+//! for its task, and [`reactions`](super::reactions) what follows from it.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -28,30 +28,30 @@ use crate::domain::{TaskId, with_causes};
 use crate::ledger::{Event, LedgerError, LockedBatch};
 use crate::service::{PollAnswer, TaskReport, VideoService};
 
-/// What came of something that was begun for a task.
+/// A finished request for a task.
 enum Done {
-    /// A poll, unless the service asked everybody to wait meanwhile.
+    /// A poll, or `None` if a pause began before it was sent.
     Poll(Option<PollAnswer>),
-    /// A look for the video of a task that may be completed, since this time.
+    /// Whether the content endpoint has a video, for a task that may have ended at this time.
     Content(bool, Timestamp),
-    /// The claim of a name, and the report that gave it.
+    /// The claim of an alias, and the report that named it.
     Claim(TaskId, Box<TaskReport>, Result<(), LedgerError>),
 }
 
-/// The poller's own number for a task.
+/// The poller's number for a task.
 type Number = u64;
 
-/// A task, and where it stands with the poller.
+/// A task in the poller.
 struct Entry<'e> {
     watch: Watch<'e>,
     watched: Watched,
     since: Instant,
-    /// Its key in the queue, while no poll is under way.
+    /// Its key in the queue, unless a request is in flight.
     key: Option<delay_queue::Key>,
 }
 
 impl Entry<'_> {
-    /// How long ago it was submitted.
+    /// The time since its submission.
     fn age(&self) -> Duration {
         self.watch.age + self.since.elapsed()
     }
@@ -61,7 +61,7 @@ impl Entry<'_> {
     }
 }
 
-/// The shared poller of a run.
+/// The poller of a run.
 pub(super) struct Poller<'e, S> {
     gateway: &'e Gateway<'e, S>,
     ledger: &'e LockedBatch,
@@ -69,14 +69,14 @@ pub(super) struct Poller<'e, S> {
     reactions: Reactions<'e, S>,
     deadline: Duration,
     endless: EndlessTasks,
-    /// Boxed: the table grows by doubling, and would keep room for many more tasks than there are.
+    /// Boxed, because the table grows by doubling.
     tasks: HashMap<Number, Box<Entry<'e>>>,
     admitted: Number,
     queue: DelayQueue<Number>,
 }
 
 impl<'e, S: VideoService> Poller<'e, S> {
-    /// Begins with nothing to look after.
+    /// A poller without tasks.
     pub(super) fn new(gateway: &'e Gateway<'e, S>, ledger: &'e LockedBatch, settings: &Settings) -> Self {
         Self {
             gateway,
@@ -91,13 +91,13 @@ impl<'e, S: VideoService> Poller<'e, S> {
         }
     }
 
-    /// Looks after tasks until no more can come and each has had its last word.
+    /// Polls until no more tasks can arrive and each has had its final update.
     pub(super) async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Watch<'e>>) {
         let mut under_way = FuturesUnordered::new();
         let mut open = true;
         while open || !self.tasks.is_empty() {
             tokio::select! {
-                () = self.gateway.stop.leaving() => break,
+                () = self.gateway.stop.aborting() => break,
                 watch = inbox.recv(), if open => match watch {
                     Some(watch) => self.admit(watch),
                     None => open = false,
@@ -106,7 +106,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
                     under_way.extend(self.poll(number, permit).map(Either::Left));
                 }
                 Some((number, done)) = under_way.next(), if !under_way.is_empty() => {
-                    under_way.extend(self.go_on(number, done).map(Either::Right));
+                    under_way.extend(self.react(number, done).map(Either::Right));
                 }
             }
         }
@@ -114,7 +114,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
         for number in self.tasks.keys().copied().collect::<Vec<_>>() {
             self.leave(number, LeaveReason::Interrupted);
         }
-        // Jobs that hand a task over from now on are told the same by the closed channel.
+        // The closed channel tells jobs that arrive later.
         drop(inbox);
     }
 
@@ -126,7 +126,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
         self.queue_up(self.admitted, wait);
     }
 
-    /// The next poll of a task comes after this wait, or at its deadline; one that is past it is left.
+    /// Schedules the next poll after this wait, at most at the deadline. Leaves a task past its deadline.
     fn queue_up(&mut self, number: Number, wait: Duration) {
         let Some(entry) = self.tasks.get_mut(&number) else { return };
         let waited = entry.since.elapsed();
@@ -137,14 +137,14 @@ impl<'e, S: VideoService> Poller<'e, S> {
         }
     }
 
-    /// The poll of a task did not take place: it is due again at once, and one past its deadline gets its last poll.
+    /// Schedules a poll that was not sent, at once. A task past its deadline gets its last poll.
     fn queue_again(&mut self, number: Number) {
         if let Some(entry) = self.tasks.get_mut(&number) {
             entry.key = Some(self.queue.insert(number, Duration::ZERO));
         }
     }
 
-    /// A poll of a task; nothing comes of it if the service asked everybody to wait meanwhile.
+    /// Starts a poll. Its result is `None` if a pause begins before it is sent.
     fn poll(
         &mut self,
         number: Number,
@@ -156,12 +156,12 @@ impl<'e, S: VideoService> Poller<'e, S> {
         if let Some(pause) = self.gateway.rate_limit.pending()
             && !is_last
         {
-            // Nobody asks during a pause. The deadline goes on counting, and there is one poll at it all the same: a
-            // task that is paid for is not given up unseen.
+            // No polls during a pause. The deadline still counts, and one last poll happens at it: a paid task is never
+            // left unseen.
             self.queue_up(number, pause);
             return None;
         }
-        let (gateway, task) = (self.gateway, entry.watched.asked_by().clone());
+        let (gateway, task) = (self.gateway, entry.watched.polled_id().clone());
         Some(async move {
             let may_poll = gateway.rate_limit.turn_to_poll().await || is_last;
             let answer = if may_poll { Some(permit.run(gateway.service.poll(&task)).await) } else { None };
@@ -169,8 +169,8 @@ impl<'e, S: VideoService> Poller<'e, S> {
         })
     }
 
-    /// Does what follows from what is done; what has to be waited for is given back.
-    fn go_on(&mut self, number: Number, done: Done) -> Option<impl Future<Output = (Number, Done)> + use<'e, S>> {
+    /// Acts on a finished request. Returns the next one, if another must follow.
+    fn react(&mut self, number: Number, done: Done) -> Option<impl Future<Output = (Number, Done)> + use<'e, S>> {
         let mut entry = self.tasks.remove(&number)?;
         let now = entry.now();
         let (next, notes) = match done {
@@ -184,12 +184,12 @@ impl<'e, S: VideoService> Poller<'e, S> {
             Done::Content(false, _) => (Next::Poll(Pause::Usual), Vec::new()),
             Done::Claim(name, report, claimed) => self.after_claim(&mut entry, name, *report, claimed, now),
         };
-        if let Some(class) = self.reactions.heed(notes, &entry.watch, &entry.watched) {
-            self.hurry(&class);
+        if let Some(class) = self.reactions.act(notes, &entry.watch, &entry.watched) {
+            self.poll_sooner(&class);
         }
         match next {
             Next::AskContent(ended_at) => {
-                let (gateway, task) = (self.gateway, entry.watched.asked_by().clone());
+                let (gateway, task) = (self.gateway, entry.watched.polled_id().clone());
                 self.tasks.insert(number, entry);
                 Some(Either::Left(async move {
                     (number, Done::Content(gateway.service.has_content(&task).await, ended_at))
@@ -197,7 +197,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
             }
             Next::End(ending) => {
                 self.endless.has_ended |= !matches!(ending, Ending::Left(_));
-                entry.watch.send(self.reactions.last_word(ending, &entry.watched));
+                entry.watch.send(self.reactions.final_update(ending, &entry.watched));
                 drop(entry.watch.slot);
                 None
             }
@@ -218,7 +218,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
         }
     }
 
-    /// The ledger took a strange name for the task's own, or did not.
+    /// Continues after the ledger accepted or refused an alias.
     fn after_claim(
         &self,
         entry: &mut Entry<'e>,
@@ -228,8 +228,8 @@ impl<'e, S: VideoService> Poller<'e, S> {
         now: Moment,
     ) -> (Next, Vec<Note>) {
         match claimed {
-            Ok(()) => entry.watched.adopt(name, report, now),
-            Err(taken @ LedgerError::TaskTaken { .. }) => entry.watched.refuse(&taken.to_string()),
+            Ok(()) => entry.watched.accept_alias(name, report, now),
+            Err(taken @ LedgerError::TaskTaken { .. }) => entry.watched.refuse_alias(&taken.to_string()),
             Err(error) => {
                 self.gateway.stop_because(StopReason::LedgerFailed, with_causes(&error));
                 (Next::Poll(Pause::Usual), Vec::new())
@@ -237,8 +237,8 @@ impl<'e, S: VideoService> Poller<'e, S> {
         }
     }
 
-    /// Tasks of this class end sooner than anybody thought: those that wait for their first poll get it sooner.
-    fn hurry(&mut self, class: &Class) {
+    /// Polls waiting tasks of this class sooner: the first one ended earlier than expected.
+    fn poll_sooner(&mut self, class: &Class) {
         let unseen = |entry: &&mut Box<Entry<'e>>| entry.watched.polls == 0 && entry.watch.class == *class;
         for entry in self.tasks.values_mut().filter(unseen) {
             let Some(key) = &entry.key else { continue };
@@ -260,16 +260,16 @@ impl<'e, S: VideoService> Poller<'e, S> {
     }
 }
 
-/// The circuit breaker for tasks that never end: each one that passes its deadline frees a slot for the next purchase.
+/// The circuit breaker for tasks that never end: each one past its deadline would free a slot for another purchase.
 struct EndlessTasks {
-    /// The tasks that may pass their deadline while none has ended in this run.
+    /// The maximum number of tasks past their deadline while none has ended in this run.
     most: usize,
     overdue: usize,
     has_ended: bool,
 }
 
 impl EndlessTasks {
-    /// Counts a task that passed its deadline. Returns the reason to stop, once there are too many.
+    /// Counts a task past its deadline. Returns the reason to stop once there are too many.
     fn note_overdue(&mut self) -> Option<String> {
         self.overdue += 1;
         let is_open = self.overdue >= self.most && !self.has_ended;
@@ -282,7 +282,7 @@ impl EndlessTasks {
     }
 }
 
-/// The next task that is due, once a request may be in flight. Cancelling it loses nothing.
+/// Waits for a permit and the next due task. Cancel safe.
 async fn due(in_flight: &InFlight, queue: &mut DelayQueue<Number>) -> Option<(InFlightPermit, Number)> {
     let permit = in_flight.enter().await;
     queue.next().await.map(|due| (permit, due.into_inner()))

@@ -1,9 +1,9 @@
-//! How fast the service may be asked: a pause that it asked for, holding for everybody, and the gap between requests.
+//! Rate limit of all requests: a pause that the service asked for, and the gap between requests.
 //!
-//! One that refuses without a word of how long is asked at the [`learned_rate`](super::learned_rate) that it takes.
-//! A pause is shared by submissions and polls. What comes after it does not come at once: requests start with a gap
-//! between them, which shrinks with each one, and is twice as long after the next pause. So a service that asks to wait
-//! finds the rate that it can take, and one that does not is never slowed down. `--rps` is a least gap of the user's own.
+//! A pause holds for submissions and polls. After it, requests start with a gap that shrinks with each one, and that
+//! begins twice as long after the next pause. So a service that asks to wait gets the rate that it accepts, and one
+//! that doesn't is never slowed down. After a rejection without a time, the [`learned_rate`](super::learned_rate)
+//! applies. `--rps` is a minimum gap.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,45 +14,45 @@ use tokio::time::Instant;
 
 use super::learned_rate::Rate;
 
-/// The gap between requests after a pause, at first and at the most.
+/// The gap after the first pause, and the longest.
 const FIRST_GAP: Duration = Duration::from_millis(50);
 const LONGEST_GAP: Duration = Duration::from_secs(1);
-/// What is left of the gap after each request.
+/// The part of the gap that remains after each request.
 const SHRINKS_TO: f64 = 0.8;
-/// A gap below this is none.
+/// The shortest gap above zero.
 const NO_GAP: Duration = Duration::from_millis(1);
 
-/// The longest that a submission's refusal keeps polls waiting: only they can see that there is a place again.
+/// The longest pause of polls after a rejected submission: only a poll can find a free slot.
 const LONGEST_POLL_PAUSE: Duration = Duration::from_mins(1);
 
-/// When the service may be asked again.
+/// The rate limit, shared by submissions and polls.
 #[derive(Debug)]
 pub(super) struct RateLimit {
     least_gap: Duration,
-    /// How many runners share the pace.
+    /// The number of runners that share `--rps`.
     sharing: AtomicU32,
     state: Mutex<State>,
-    /// Whoever holds it is next, so that only one request at a time reserves a moment.
+    /// Its holder has the next request: one at a time reserves its moment.
     head: FairMutex<()>,
-    /// Submissions wait in a line of their own, of which only the first is beside the polls.
+    /// Submissions have a queue of their own, so that only the first competes with polls.
     submissions: FairMutex<()>,
 }
 
 #[derive(Debug)]
 struct State {
-    /// Until when nobody asks, and until when nobody submits.
+    /// The end of the pause for all requests, and for submissions.
     until: Instant,
     submissions_until: Instant,
     gap: Duration,
-    /// The gap that the last pause began with; nothing before the first one.
+    /// The gap after the last pause; zero before the first one.
     began_with: Duration,
-    /// What the service takes, where it refuses without a word of how long.
+    /// The learned rate.
     rate: Rate,
     next: Instant,
 }
 
 impl RateLimit {
-    /// Allows this many requests a second, or as many as the service takes.
+    /// Allows this many requests per second, or as many as the service accepts.
     pub(super) fn new(rps: Option<f64>) -> Self {
         let now = Instant::now();
         let least_gap = rps.map_or(Duration::ZERO, |rps| Duration::from_secs_f64(1.0 / rps));
@@ -62,27 +62,27 @@ impl RateLimit {
         Self { least_gap, sharing, state: Mutex::new(state), head: FairMutex::new(()), submissions: FairMutex::new(()) }
     }
 
-    /// So many runners share the requests that were allowed.
+    /// Shares `--rps` between this many runners.
     pub(super) fn share(&self, sharing: u32) {
         self.sharing.store(sharing.max(1), Ordering::Relaxed);
     }
 
-    /// Nobody asks for this long. A shorter wait never ends a longer one.
+    /// Pauses all requests. A shorter pause never ends a longer one.
     pub(super) fn pause(&self, wait: Duration) {
         let mut state = self.lock();
         state.pause(wait);
         state.submissions_until = state.submissions_until.max(state.until);
     }
 
-    /// Nobody submits for this long, and nobody asks for the first minute of it.
+    /// Pauses submissions, and polls for at most a minute.
     pub(super) fn pause_submissions(&self, wait: Duration) {
         let mut state = self.lock();
         state.pause(wait.min(LONGEST_POLL_PAUSE));
         state.submissions_until = state.submissions_until.max(Instant::now() + wait);
     }
 
-    /// The service was asked too fast: nobody asks for as long as is returned, and then less often than before. Requests that
-    /// were under way together are one refusal.
+    /// Pauses all requests after too many, and lowers the rate. Returns the pause. Requests in flight together count
+    /// once.
     pub(super) fn slow_down(&self) -> Duration {
         let mut state = self.lock();
         let now = Instant::now();
@@ -94,17 +94,17 @@ impl RateLimit {
         state.until - now
     }
 
-    /// How many requests a second the service takes, as far as it was learned.
+    /// Returns the learned requests per second, if they are limited.
     pub(super) fn per_second(&self) -> Option<f64> {
         self.lock().rate.per_second()
     }
 
-    /// The service took a request.
-    pub(super) fn was_taken(&self) {
-        self.lock().rate.taken();
+    /// Records a request that the service did not limit.
+    pub(super) fn record_accepted(&self) {
+        self.lock().rate.accepted();
     }
 
-    /// Returns when it is a submission's turn: after a pause, and a gap after the request before.
+    /// Waits for the moment of a submission: after the pause, and a gap after the last request.
     pub(super) async fn turn(&self) {
         let _first_of_submissions = self.submissions.lock().await;
         loop {
@@ -117,24 +117,24 @@ impl RateLimit {
         }
     }
 
-    /// Returns when it is a poll's turn; false if a pause began meanwhile.
+    /// Waits for the moment of a poll. Returns false if a pause began meanwhile.
     pub(super) async fn turn_to_poll(&self) -> bool {
         self.next_moment().await;
         self.pending().is_none()
     }
 
-    /// How long nobody may ask yet; nothing if there is no pause.
+    /// Returns the rest of the pause, if there is one.
     pub(super) fn pending(&self) -> Option<Duration> {
         let left = self.lock().until.saturating_duration_since(Instant::now());
         (!left.is_zero()).then_some(left)
     }
 
-    /// Whether nobody may submit now.
+    /// Returns whether submissions are paused.
     pub(super) fn holds_submissions(&self) -> bool {
         self.lock().submissions_until > Instant::now()
     }
 
-    /// Takes the next moment at which a request may start, and returns when it has come.
+    /// Reserves the next moment for a request, and waits for it.
     async fn next_moment(&self) {
         let _first_in_line = self.head.lock().await;
         let least_gap = self.least_gap * self.sharing.load(Ordering::Relaxed);
@@ -147,7 +147,7 @@ impl RateLimit {
     }
 }
 
-/// Tokio's timers count whole milliseconds: even a moment that is over would cost one, for each request.
+/// Waits only for the future: Tokio's timers round up to a millisecond, also for a moment that is over.
 async fn sleep_until(at: Instant) {
     if at > Instant::now() {
         tokio::time::sleep_until(at).await;
@@ -157,7 +157,7 @@ async fn sleep_until(at: Instant) {
 impl State {
     fn pause(&mut self, wait: Duration) {
         let now = Instant::now();
-        // Requests that were under way together are all refused: that is one refusal.
+        // Requests in flight together are limited together: that counts once.
         if self.until <= now {
             let longer = if self.gap.is_zero() { FIRST_GAP } else { self.began_with * 2 };
             self.began_with = longer.min(LONGEST_GAP);
@@ -166,7 +166,7 @@ impl State {
         self.until = self.until.max(now + wait);
     }
 
-    /// Takes the next moment at which a request may start.
+    /// Reserves the next moment for a request.
     fn reserve(&mut self, least_gap: Duration) -> Instant {
         let at = self.next.max(Instant::now());
         self.next = at + self.gap.max(least_gap).max(self.rate.gap());
@@ -185,7 +185,7 @@ mod tests {
 
     use super::*;
 
-    /// When each of so many requests that come at once may start, after the given moment.
+    /// The starts of this many concurrent requests, as times after the given moment.
     async fn starts(rate_limit: &RateLimit, requests: usize, since: Instant) -> Vec<Duration> {
         let turns: FuturesUnordered<_> = (0..requests)
             .map(|_| async {
@@ -217,7 +217,7 @@ mod tests {
         let within = |seconds| starts.iter().filter(|at| **at < Duration::from_secs_f64(seconds)).count();
         assert!((2..=10).contains(&within(0.2)), "{} at once", within(0.2));
         assert_eq!(within(1.0), 200, "the gap never closes: {:?}", starts.last());
-        // A service that asks again and again is asked more and more slowly.
+        // Each further pause doubles the gap.
         for _ in 0..3 {
             rate_limit.pause(Duration::from_secs(1));
             rate_limit.turn().await;
@@ -230,7 +230,7 @@ mod tests {
     async fn a_rate_of_the_users_own_is_kept() {
         let (rate_limit, start) = (RateLimit::new(Some(4.0)), Instant::now());
         let submissions = starts(&rate_limit, 100, start);
-        // A poll is not behind all submissions that wait, but behind those that came before it.
+        // A poll waits only behind the submissions before it.
         let poll = async {
             tokio::time::sleep(Duration::from_millis(1900)).await;
             assert!(rate_limit.turn_to_poll().await);

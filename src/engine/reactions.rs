@@ -1,4 +1,4 @@
-//! What follows from an answer: for everybody who asks the service, for the cadence, and for the task's job.
+//! Consequences of a response: for the rate limit, the cadence, and the task's job.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -14,30 +14,30 @@ use crate::domain::NoticeCode;
 use crate::ledger::Event;
 use crate::service::VideoService;
 
-/// Acts on what answers say, and learns from them.
+/// Acts on responses, and learns from them.
 pub(super) struct Reactions<'e, S> {
     gateway: &'e Gateway<'e, S>,
-    /// When to poll next.
+    /// The schedule of polls.
     pub cadence: Cadence,
-    /// How long a task may be denied.
+    /// The time that a task may be denied.
     pub grace: Duration,
-    /// The words for a state that were told.
+    /// The unknown states that were reported.
     unknown: HashSet<String>,
 }
 
 impl<'e, S: VideoService> Reactions<'e, S> {
-    /// Begins with nothing learned.
+    /// Starts with nothing learned.
     pub(super) fn new(gateway: &'e Gateway<'e, S>, settings: &Settings) -> Self {
         let cadence = Cadence::new(settings);
         Self { gateway, grace: cadence.scaled(GRACE), cadence, unknown: HashSet::new() }
     }
 
-    /// Acts on notes. Gives the class of tasks that end sooner than anybody thought, as they show.
-    pub(super) fn heed(&mut self, notes: Vec<Note>, watch: &Watch<'e>, watched: &Watched) -> Option<Class> {
+    /// Acts on notes. Returns the class of the task if it ended earlier than expected.
+    pub(super) fn act(&mut self, notes: Vec<Note>, watch: &Watch<'e>, watched: &Watched) -> Option<Class> {
         let mut sooner = None;
         for note in notes {
             match note {
-                Note::Taken => self.gateway.rate_limit.was_taken(),
+                Note::NotLimited => self.gateway.rate_limit.record_accepted(),
                 Note::Reached => self.gateway.was_reached(),
                 Note::Transient(message) => self.gateway.failed_to_answer(message),
                 Note::KeyRefused(message) => self.gateway.stop_because(StopReason::KeyRefused, message),
@@ -56,13 +56,13 @@ impl<'e, S: VideoService> Reactions<'e, S> {
                 }
                 Note::Progress(percent) => watch.send(TaskUpdate::Progress(percent)),
                 Note::Made(echo) => watch.send(TaskUpdate::Made(echo)),
-                Note::Named(names) => watch.send(TaskUpdate::Named(names)),
+                Note::Alias(names) => watch.send(TaskUpdate::Alias(names)),
             }
         }
         sooner
     }
 
-    /// How long to wait until a task of this age is polled again.
+    /// Returns the wait before the next poll of a task of this age.
     pub(super) fn wait(&mut self, pause: Pause, watch: &Watch<'e>, watched: &Watched, age: Duration) -> Duration {
         match pause {
             Pause::Usual => self.cadence.next(&watch.class, &watched.sight, age, fastrand::f64()),
@@ -77,12 +77,12 @@ impl<'e, S: VideoService> Reactions<'e, S> {
         }
     }
 
-    /// The last word about a task.
-    pub(super) fn last_word(&self, ending: Ending, watched: &Watched) -> TaskUpdate {
+    /// Returns the final update of a task.
+    pub(super) fn final_update(&self, ending: Ending, watched: &Watched) -> TaskUpdate {
         let polls = watched.polls;
         TaskUpdate::Final(match ending {
             Ending::Completed { video_url, ended_at } => {
-                let video_url = video_url.unwrap_or_else(|| self.gateway.service.content_url(watched.asked_by()));
+                let video_url = video_url.unwrap_or_else(|| self.gateway.service.content_url(watched.polled_id()));
                 Event::Completed { video_url, ended_at, polls }
             }
             Ending::Failed { error, ended_at } => Event::Failed { error, ended_at, polls },

@@ -1,4 +1,4 @@
-//! The pipeline: from a plan to final words, top to bottom.
+//! The pipeline of a run, from its plans to their outcome.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,15 +6,13 @@ use std::time::Duration;
 use futures::stream::{self, Stream, StreamExt as _};
 use tokio::sync::mpsc;
 
-use super::connectivity::Connectivity;
 use super::echo::Echoes;
 use super::event::RunEvent;
 use super::feed::{Assignment, Feed};
 use super::fetcher::Fetcher;
 use super::first_look::FirstLook;
-use super::gateway::Gateway;
+use super::gateway::{Connectivity, Gateway};
 use super::job_runner::{JobRunner, Task, Work};
-use super::known::Known;
 use super::outcome::{Outcome, Tally};
 use super::pictures::Pictures;
 use super::poller::Poller;
@@ -24,7 +22,7 @@ use super::slots::Slots;
 use super::slow_start::SlowStart;
 use super::spend_guard::SpendGuard;
 use super::stop::{Stop, StopReason};
-use super::submit::Submitter;
+use super::submit::{Known, Submitter};
 use crate::domain::Account;
 use crate::download::Downloads;
 use crate::hooks::AssetCommand;
@@ -32,38 +30,38 @@ use crate::ledger::{Approval, LockedBatch, RunLimit, SpendLimit};
 use crate::plan::Plan;
 use crate::service::VideoService;
 
-/// How often it is counted how many runners share the pace.
+/// The interval of counting the runners that share `--rps`.
 const BETWEEN_COUNTS: Duration = Duration::from_millis(500);
 
-/// What a run needs besides its plan.
+/// Everything that a run needs, except its plan.
 pub struct Engine<'e, S> {
     /// The service.
     pub service: &'e S,
-    /// Whose tasks they will be.
+    /// The account that owns the tasks.
     pub account: &'e Account,
-    /// Limits over all batches, which the ledger keeps.
+    /// Spend limits over all batches of the ledger.
     pub limits: &'e [SpendLimit],
-    /// The limit on all that the runners of this batch newly spend.
+    /// The spend limit of all runners of this batch together.
     pub run_limit: Option<&'e RunLimit>,
-    /// The approved plan that all submissions are a part of.
+    /// The approval that covers all submissions.
     pub approval: Option<&'e Approval>,
     /// The ledger.
     pub ledger: &'e LockedBatch,
-    /// The knobs.
+    /// The settings of the run.
     pub settings: &'e Settings,
-    /// What ends the run early; signals come in here.
+    /// The stop state, shared with signals.
     pub stop: &'e Stop,
-    /// Fetches videos, unless they stay at their addresses.
+    /// The downloader, or `None` if videos stay at their URLs.
     pub downloads: Option<&'e dyn Downloads>,
-    /// Gives local pictures an address.
+    /// The program that uploads local images.
     pub assets: Option<&'e AssetCommand>,
-    /// Where events go.
+    /// The receiver of events.
     pub emit: &'e (dyn Fn(RunEvent) + Sync),
 }
 
 impl<S: VideoService> Engine<'_, S> {
-    /// Does what a plan says, and what `source` adds to it. Returns when no more work can come and every task has its outcome, or the run was
-    /// stopped. All limits hold over all of that.
+    /// Runs a plan, and what `source` adds to it. Returns when no more work can come and every task has its outcome, or
+    /// the run was stopped. All limits hold over all of that.
     pub async fn run(&self, plan: Arc<Plan>, source: impl AsyncFnOnce(&Feed)) -> Outcome {
         let gateway = Gateway {
             service: self.service,
@@ -123,8 +121,8 @@ impl<S: VideoService> Engine<'_, S> {
         tally.outcome(self.stop.reasons())
     }
 
-    /// The work of a plan: active tasks and downloads at once, then due jobs in manifest order, each when a slot is free. Ends when the run
-    /// stops.
+    /// The work of a plan: active tasks and downloads at once, then due jobs in manifest order, each with a free slot.
+    /// Ends when the run stops.
     fn work_of<'r>(
         &'r self,
         assignment: Arc<Assignment>,
@@ -146,7 +144,7 @@ impl<S: VideoService> Engine<'_, S> {
             missing.filter(|_| self.downloads.is_some()).map(|download| Task::Fetch(Box::new(download.clone())));
         let at_once: Vec<Work<'r>> = resumed.chain(missing).map(of_plan).collect();
         let mut due: Vec<usize> = (0..plan.jobs.len()).filter(|at| plan.jobs[*at].action.buys()).collect();
-        let first = self.ledger.sharing().map_or(0, |sharing| sharing.starting_place(due.len()));
+        let first = self.ledger.sharing().map_or(0, |sharing| sharing.first_due(due.len()));
         due.rotate_left(first);
         let due = stream::iter(due)
             .then(move |at| self.due(Arc::clone(&assignment), at, submitter))
@@ -155,7 +153,7 @@ impl<S: VideoService> Engine<'_, S> {
         stream::iter(at_once).chain(due)
     }
 
-    /// A due job, once it has a slot; nothing if the run stops first, and nothing in it if another runner has the job.
+    /// A due job with its slot. `None` if the run stops first, `Some(None)` if another runner has the job.
     async fn due<'r>(
         &'r self,
         assignment: Arc<Assignment>,
@@ -164,17 +162,17 @@ impl<S: VideoService> Engine<'_, S> {
     ) -> Option<Option<Work<'r>>> {
         let Plan { newest, jobs, .. } = &*assignment.plan;
         let planned = &jobs[at];
-        if self.ledger.sharing().is_some_and(|sharing| sharing.is_taken(&planned.job.id, *newest)) {
+        if self.ledger.sharing().is_some_and(|sharing| sharing.is_claimed(&planned.job.id, *newest)) {
             return Some(None);
         }
-        let slot = self.stop.unless_stopping(submitter.slots.take()).await?;
+        let slot = self.stop.unless_stopping(submitter.slots.acquire()).await?;
         let permit = self.stop.unless_stopping(submitter.slow_start.turn()).await?;
         let known = Known { newest: *newest, paid_elsewhere: planned.paid_elsewhere };
         let task = Task::Submit(slot, Arc::clone(&planned.job), known, permit);
         Some(Some(Work { assignment, task }))
     }
 
-    /// Shares the pace that the user gave with the other runners of the account. Never returns.
+    /// Shares `--rps` with the other runners of the account. Never returns.
     async fn share_the_pace(&self, rate_limit: &RateLimit) -> std::convert::Infallible {
         let Some(sharing) = self.ledger.sharing().filter(|_| self.settings.rps.is_some()) else {
             return std::future::pending().await;
@@ -185,7 +183,7 @@ impl<S: VideoService> Engine<'_, S> {
         }
     }
 
-    /// Ends the run's time box. Never returns.
+    /// Stops the run at its time limit. Never returns.
     async fn watch_the_clock(&self, gateway: &Gateway<'_, S>) -> std::convert::Infallible {
         if let Some(most) = self.settings.max_duration {
             tokio::time::sleep(most).await;

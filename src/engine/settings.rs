@@ -1,29 +1,29 @@
-//! What the user can set about a run.
+//! Settings of a run.
 
 use std::time::Duration;
 
-/// The knobs of a run.
+/// The settings of a run.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The most tasks outstanding at the service.
+    /// The maximum number of active tasks.
     pub concurrency: usize,
-    /// The longest pause between two polls of one task, once it may be ready.
+    /// The longest time between two polls of one task, once it may be ready.
     pub poll_interval: Duration,
-    /// The shortest pause between two polls of one task.
+    /// The shortest time between two polls of one task.
     pub poll_floor: Duration,
-    /// When to poll a task for the first time; by default when its family's typical time begins.
+    /// The age of a task at its first poll. Without it, the shortest typical time of the family.
     pub first_poll: Option<Duration>,
-    /// How long to wait for one task before it is left at the service.
+    /// The time after which a task is left active.
     pub deadline: Duration,
-    /// How long the run may take; then it submits no more and leaves the rest for the next one.
+    /// The time limit of the run. After it, the run stops submitting and leaves active tasks to the next one.
     pub max_duration: Option<Duration>,
-    /// How many jobs may fail, be rejected or end in doubt before nothing more is submitted.
+    /// The number of failed, rejected, and in-doubt jobs that stops submitting.
     pub max_failures: Option<usize>,
-    /// How many submissions in a row may end in doubt before nothing more is submitted.
+    /// The number of in-doubt outcomes in a row that stops submitting.
     pub max_doubts: usize,
-    /// The most requests a second, submissions and polls together.
+    /// The maximum number of requests per second, polls included.
     pub rps: Option<f64>,
-    /// How much faster than documented the service runs: 1, or more for the simulator.
+    /// The speed of the service, as a multiple of the documented one: 1, or more for the simulator.
     pub speed: f64,
 }
 

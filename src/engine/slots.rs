@@ -1,14 +1,13 @@
-//! The places at the service: how many tasks may be outstanding, and whose submission is next.
+//! Slots for active tasks, and the order of submissions to a full service.
 //!
-//! A slot is a task outstanding at the service, from the intent until its final word; there are as many as
-//! `--concurrency` says. The service may take fewer. While it has refused nothing, whoever has a slot may submit. Once it
-//! says that it is full, or can't be reached, submissions go one at a time, in their order: as soon as there are fewer
-//! tasks than when it was full, and otherwise, as a probe, after a wait that doubles each time that it is full with as
-//! many. Once that wait is over, each submission that is accepted raises what is thought possible by one and an eighth,
-//! until it is the user's own number again.
+//! A slot is held from the intent to the terminal state. `--concurrency` sets their number, but the service may accept
+//! fewer. Until it rejects a submission, every holder of a slot may submit. Once it is full or unreachable, submissions
+//! go one at a time, in order. The next one goes when fewer tasks are active than at the rejection. Otherwise it is a
+//! probe, after a wait that doubles with each rejection at the same number. After the wait, each acceptance raises the
+//! assumed capacity by an eighth plus one, up to `--concurrency`.
 //!
-//! A service that refuses without a word of how long may be full, or asked too fast. It is asked once more after a moment:
-//! if it then takes as many tasks as it refused, it was not full.
+//! A rejection without a time to wait means a full service or too many requests. One more request tells: if the service
+//! then accepts as many tasks as it rejected, it was not full.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,17 +15,17 @@ use std::time::Duration;
 use tokio::sync::{Mutex as FairMutex, MutexGuard as FairGuard, Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-/// The shortest wait before a probe, where the service itself says "in no time", and the longest that it did not ask for.
+/// The shortest wait before a probe, also if the service says zero, and the longest without a time from the service.
 const LEAST_PROBE_WAIT: Duration = Duration::from_millis(250);
 const LONGEST_PROBE_WAIT: Duration = Duration::from_mins(2);
 
-/// The slots of a run. Tasks that are at the service already have theirs at once. There may be more of them than slots; then the surplus has
-/// to end before anything new is submitted.
+/// The slots of a run. Active tasks of earlier runs have theirs at once. There may be more of them than slots: then the
+/// surplus has to end before a submission.
 #[derive(Debug)]
 pub(super) struct Slots {
     free: Arc<Semaphore>,
     state: Mutex<State>,
-    /// Whoever holds it submits alone.
+    /// Its holder is the only one that submits.
     alone: FairMutex<()>,
     changed: Notify,
     longest_wait: Duration,
@@ -36,23 +35,23 @@ pub(super) struct Slots {
 struct State {
     most: usize,
     surplus: usize,
-    /// Tasks outstanding at the service.
+    /// Active tasks.
     tasks: usize,
-    /// Submissions under way.
+    /// Submissions in flight.
     sending: usize,
-    /// How many tasks the service takes, as far as it has said so.
+    /// The number of tasks that the service accepts, if it has rejected any.
     capacity: Option<usize>,
-    /// With how many tasks it was last full, and how often in a row with just as many.
+    /// The number of tasks at the last rejection, and the rejections in a row at that number.
     full_with: usize,
     refusals: u32,
     probe_at: Instant,
-    /// When it refused without a word of how long, as one does that is asked too fast; nothing once that is settled.
+    /// The time of a rejection without a time to wait, until its cause is known.
     too_fast_at: Option<Instant>,
-    /// When the service last took something, or a task of it ended.
+    /// The time of the last acceptance or end of a task.
     moved_at: Instant,
 }
 
-/// A slot, given back when it is dropped.
+/// A slot, released on drop.
 #[derive(Debug)]
 pub(super) struct Slot<'r> {
     slots: &'r Slots,
@@ -60,7 +59,7 @@ pub(super) struct Slot<'r> {
     has_task: bool,
 }
 
-/// A submission's leave to be sent, asked for before each try.
+/// The permission to send a submission, requested before each try.
 #[derive(Debug)]
 pub(super) struct Turn<'r> {
     slots: &'r Slots,
@@ -70,7 +69,7 @@ pub(super) struct Turn<'r> {
 }
 
 impl Slots {
-    /// This many. At `speed` times the documented speed, probes come as much sooner.
+    /// Creates this many slots. `speed` divides the waits before probes.
     pub(super) fn new(most: usize, speed: f64) -> Self {
         let now = Instant::now();
         let state = State {
@@ -94,15 +93,14 @@ impl Slots {
         }
     }
 
-    /// The next free slot, in the order of asking.
-    pub(super) async fn take(&self) -> Slot<'_> {
+    /// Waits for a free slot, in order.
+    pub(super) async fn acquire(&self) -> Slot<'_> {
         // The semaphore is never closed.
         let permit = Arc::clone(&self.free).acquire_owned().await.ok();
         Slot { slots: self, permit, has_task: false }
     }
 
-    /// The slot of a task that is at the service already. Where none is free, the task is surplus: one more has to end before anything new is
-    /// submitted.
+    /// Returns the slot of an active task of an earlier run. Without a free one, the task is surplus.
     pub(super) fn of_resumed(&self) -> Slot<'_> {
         let mut state = self.lock();
         state.tasks += 1;
@@ -111,18 +109,18 @@ impl Slots {
         Slot { slots: self, permit, has_task: true }
     }
 
-    /// A turn to be waited for.
+    /// Returns a turn, not yet ready.
     pub(super) fn turn(&self) -> Turn<'_> {
         Turn { slots: self, alone: None, is_sending: false, ready_at: Instant::now() }
     }
 
-    /// For how long the service has taken nothing although it has no task of this run; zero while it has one.
+    /// Returns the time since the last acceptance or end of a task. Zero while a task is active.
     pub(super) fn idle_for(&self) -> Duration {
         let state = self.lock();
         if state.tasks > 0 { Duration::ZERO } else { state.moved_at.elapsed() }
     }
 
-    /// New work ends a pause in which there was nothing to submit.
+    /// Ends a time without work, which counts neither for nor against the service.
     pub(super) fn end_pause(&self) {
         self.lock().moved_at = Instant::now();
     }
@@ -133,23 +131,24 @@ impl Slots {
 }
 
 impl State {
-    /// Whether the wait after the last refusal is over.
+    /// Returns whether the wait after the last rejection is over.
     fn may_probe(&self) -> bool {
         self.probe_at <= Instant::now()
     }
 }
 
 impl Slot<'_> {
-    /// There is a task in this slot now. True if it was taken where one was refused a moment ago: not for want of a place.
+    /// Records a task in this slot. Returns whether it shows that the last rejection was about the rate, and not the
+    /// number of tasks.
     pub(super) fn occupy(&mut self, turn: &Turn<'_>) -> bool {
         let mut state = self.slots.lock();
         if !std::mem::replace(&mut self.has_task, true) {
             state.tasks += 1;
         }
         state.moved_at = Instant::now();
-        // It takes something: what it was full with before says nothing of how long it will be full next.
+        // An acceptance says nothing about the time until the next rejection.
         state.refusals = 0;
-        // What was sent before that refusal says nothing of it.
+        // A request sent before that rejection says nothing about it.
         let was_too_fast = state.too_fast_at.is_some_and(|at| turn.ready_at > at);
         if was_too_fast {
             (state.capacity, state.too_fast_at) = (None, None);
@@ -168,7 +167,7 @@ impl Drop for Slot<'_> {
         let mut state = self.slots.lock();
         if self.has_task {
             state.tasks -= 1;
-            // Whether it was full can't be told any more.
+            // The cause of the rejection is unknown from now on.
             state.too_fast_at = None;
             state.moved_at = Instant::now();
         }
@@ -186,7 +185,7 @@ impl Drop for Slot<'_> {
 }
 
 impl Turn<'_> {
-    /// Returns when this submission may be sent.
+    /// Waits until this submission may be sent.
     pub(super) async fn ready(&mut self) {
         loop {
             let changed = self.slots.changed.notified();
@@ -218,38 +217,38 @@ impl Turn<'_> {
         }
     }
 
-    /// Whether the service has not said meanwhile that it is full, or this submission goes alone.
+    /// Returns whether the service has not become full since, or this submission is the only one.
     pub(super) fn is_still_ready(&self) -> bool {
         self.alone.is_some() || self.slots.lock().capacity.is_none()
     }
 
-    /// It was ready, and waits anew.
-    pub(super) fn steps_back(&mut self) {
+    /// Gives up the turn, to wait again.
+    pub(super) fn step_back(&mut self) {
         let mut state = self.slots.lock();
-        self.end(&mut state);
+        self.release(&mut state);
         drop(state);
-        // Whoever goes alone may have waited for this one.
+        // The only submitter may wait for this one.
         self.slots.changed.notify_waiters();
     }
 
-    /// Whether a refusal without a word of how long may mean that requests came too fast: the first one does, and those
-    /// that were under way with it.
+    /// Returns whether a rejection without a time to wait may be about the rate: the first one may, and those in flight
+    /// with it.
     pub(super) fn may_have_been_too_fast(&self) -> bool {
         self.slots.lock().too_fast_at.is_none_or(|at| self.ready_at <= at)
     }
 
-    /// The service refused without a word of how long, perhaps because requests came too fast: one is sent in a moment.
+    /// Records a rejection that may be about the rate. A probe follows at once.
     pub(super) fn was_perhaps_too_fast(&mut self) {
         let mut state = self.slots.lock();
         state.too_fast_at.get_or_insert_with(Instant::now);
         self.hold_back(state, LEAST_PROBE_WAIT);
     }
 
-    /// The service said that it is full, and to wait this long.
+    /// Records a rejection by a full service, with the time to wait.
     pub(super) fn was_refused(&mut self, wait: Duration) {
         let mut state = self.slots.lock();
         let wait = wait.max(LEAST_PROBE_WAIT);
-        // Submissions that were under way together are all refused: that is one refusal.
+        // Submissions in flight together are rejected together: that counts once.
         if state.may_probe() {
             state.refusals = if state.full_with == state.tasks { state.refusals.saturating_add(1) } else { 0 };
         }
@@ -258,16 +257,16 @@ impl Turn<'_> {
         self.hold_back(state, wait);
     }
 
-    /// The service was not reached; it is tried again after this long.
+    /// Records a submission that did not reach the service, with the backoff before the next try.
     pub(super) fn was_not_sent(&mut self, wait: Duration) {
         let state = self.slots.lock();
         self.hold_back(state, wait);
     }
 
-    /// There is an answer that says no more about the service's places.
-    pub(super) fn is_over(&mut self) {
+    /// Ends the turn: the response says nothing more about capacity.
+    pub(super) fn end(&mut self) {
         let mut state = self.slots.lock();
-        self.end(&mut state);
+        self.release(&mut state);
         self.alone = None;
         state.moved_at = Instant::now();
         drop(state);
@@ -275,7 +274,7 @@ impl Turn<'_> {
     }
 
     fn hold_back(&mut self, mut state: MutexGuard<'_, State>, wait: Duration) {
-        self.end(&mut state);
+        self.release(&mut state);
         state.capacity = Some(state.tasks);
         state.probe_at = state.probe_at.max(Instant::now() + wait);
     }
@@ -287,7 +286,7 @@ impl Turn<'_> {
         }
     }
 
-    fn end(&mut self, state: &mut State) {
+    fn release(&mut self, state: &mut State) {
         if std::mem::replace(&mut self.is_sending, false) {
             state.sending -= 1;
         }
@@ -297,7 +296,7 @@ impl Turn<'_> {
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         let mut state = self.slots.lock();
-        self.end(&mut state);
+        self.release(&mut state);
         drop(state);
         self.slots.changed.notify_waiters();
     }

@@ -1,24 +1,24 @@
-//! Reserves a job's price before its submission, so that concurrency can't overshoot a limit.
+//! Reservation of a job's price before its submission, so that concurrency can't exceed a spend limit.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::domain::{Job, Usd};
 use crate::plan::{Limit, Plan};
 
-/// What a run may newly spend, and what of it is taken: for each limit that is about a job.
+/// The balances of a run's spend limits.
 ///
-/// Retries get only what the first submissions leave: a job that fails again and again must not take the money of one
-/// that was never tried.
+/// A retry gets only what the first submissions leave: a job that fails repeatedly must not use the money of one that
+/// was never submitted.
 #[derive(Debug)]
 pub(super) struct SpendGuard(Mutex<Vec<LimitBalance>>);
 
-/// A limit, with what is left of it.
+/// A limit with its balance.
 #[derive(Debug)]
 struct LimitBalance {
     limit: Limit,
-    /// Spent by this run, or perhaps, or about to be.
+    /// Spent, reserved, or at risk in this run.
     taken: Usd,
-    /// The price of first submissions that are still to come.
+    /// The price of the first submissions to come.
     waiting: Usd,
 }
 
@@ -39,7 +39,7 @@ impl SpendGuard {
         Self(Mutex::new(balances.collect()))
     }
 
-    /// Takes the price of a first submission; false, and nothing taken, if there is not enough left.
+    /// Reserves the price of a first submission. Returns false without a reservation if a limit is too low.
     pub(super) fn reserve(&self, job: &Job) -> bool {
         let mut balances = self.lock();
         let mut own: Vec<&mut LimitBalance> =
@@ -50,15 +50,15 @@ impl SpendGuard {
         take(own, job.price, |_| Usd::ZERO)
     }
 
-    /// Takes the price of a retry out of what the first submissions leave.
+    /// Reserves the price of a retry from what the first submissions leave.
     pub(super) fn reserve_retry(&self, job: &Job) -> bool {
         let mut balances = self.lock();
         let own = balances.iter_mut().filter(|balance| balance.limit.is_about(job)).collect();
         take(own, job.price, |balance| balance.waiting)
     }
 
-    /// Gives a price back: the submission certainly bought nothing. What is unknown stays taken. The job of a submission that `is_due` waits again:
-    /// this runner may submit it later, or another has, under the same limit.
+    /// Releases a reservation: the submission certainly bought nothing. A job that `is_due` waits again, because this
+    /// runner may submit it later, or another runner has under the same limit.
     pub(super) fn release(&self, job: &Job, is_due: bool) {
         for balance in self.lock().iter_mut().filter(|balance| balance.limit.is_about(job)) {
             balance.taken = balance.taken.saturating_sub(job.price);
@@ -71,7 +71,7 @@ impl SpendGuard {
     }
 }
 
-/// Takes a price out of every balance, or out of none.
+/// Adds a price to every balance, or to none.
 fn take(mut balances: Vec<&mut LimitBalance>, price: Usd, kept: impl Fn(&LimitBalance) -> Usd) -> bool {
     let enough = balances.iter().all(|balance| balance.has(price + kept(balance)));
     for balance in balances.iter_mut().filter(|_| enough) {
@@ -108,7 +108,7 @@ mod tests {
         }
     }
 
-    /// Of a run with one limit of this many cents, and what all first submissions cost.
+    /// A guard with these limits in cents and this price of first submissions.
     fn guard(limits: &[(i64, Option<&str>)], waiting: i64) -> SpendGuard {
         let label = |value: &str| Label { name: "client".into(), value: value.into() };
         let balances = limits.iter().map(|(cents, client)| LimitBalance {

@@ -1,4 +1,4 @@
-//! Why a run submits no more, and whether it still polls what is outstanding.
+//! Reasons to stop submitting, and to abort polling.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -7,35 +7,35 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ledger::LedgerError;
 
-/// Why a run ended before everything was done.
+/// The reason for an early end of a run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum StopReason {
     /// As many jobs failed as `--max-failures` allows.
     TooManyFailures,
-    /// As many submissions in a row ended in doubt as `--max-doubts` allows.
+    /// As many in-doubt outcomes in a row as `--max-doubts` allows.
     TooManyDoubts,
-    /// `--max-duration` is over.
+    /// The time limit of `--max-duration` is over.
     TimeBox,
-    /// The limit on new spending would be passed.
+    /// The next submission would exceed a spend limit.
     SpendLimit,
     /// Purchases are frozen in the ledger.
     Frozen,
-    /// The request was paid for elsewhere since the plan was made.
+    /// Another batch has paid for the request since the plan was made.
     PaidElsewhere,
-    /// The service could not be reached.
+    /// The service is unreachable.
     Unreachable,
     /// The service refused the key.
     KeyRefused,
-    /// A video could not be written to this machine.
+    /// A video can't be written to this machine.
     FilesFailed,
-    /// The ledger could not be written.
+    /// The ledger can't be written.
     LedgerFailed,
-    /// A signal, by its number.
+    /// The number of a signal.
     Signal(i32),
 }
 
 impl StopReason {
-    /// The reason to stop after an intent that could not be written.
+    /// Returns the reason to stop after a refused intent.
     pub(super) fn of_intent(error: &LedgerError) -> Self {
         match error {
             LedgerError::OverLimit { .. } => Self::SpendLimit,
@@ -45,20 +45,18 @@ impl StopReason {
         }
     }
 
-    /// Whether outstanding tasks are left where they are, too. Only whoever wants the run to end now ends that: what was
-    /// paid for is otherwise worth waiting for.
-    fn leaves(self) -> bool {
+    /// Returns whether polling stops, too. Only a signal and the time limit stop it, because active tasks are paid for.
+    fn aborts(self) -> bool {
         matches!(self, Self::Signal(_) | Self::TimeBox)
     }
 
-    /// Whether a submission that has its money already, and is just about to leave, may leave: only what comes after it has
-    /// none.
+    /// Returns whether a submission that has reserved its price may still be sent.
     fn spares_reserved(self) -> bool {
         self == Self::SpendLimit
     }
 }
 
-/// Shared by everything that can end a run.
+/// The shared stop state of a run.
 #[derive(Debug, Default)]
 pub struct Stop {
     submitting: CancellationToken,
@@ -68,43 +66,43 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Submit no more. True the first time that this reason is given.
+    /// Stops submitting. Returns whether the reason is new.
     pub fn because(&self, reason: StopReason) -> bool {
         let new = self.reasons.lock().unwrap_or_else(PoisonError::into_inner).insert(reason);
         self.submitting.cancel();
         if !reason.spares_reserved() {
             self.sending.cancel();
         }
-        if reason.leaves() {
+        if reason.aborts() {
             self.polling.cancel();
         }
         new
     }
 
-    /// Every reason that was given.
+    /// Returns all reasons.
     #[must_use]
     pub fn reasons(&self) -> BTreeSet<StopReason> {
         self.reasons.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether nothing may be submitted any more.
+    /// Returns whether submitting has stopped.
     #[must_use]
     pub fn is_stopping(&self) -> bool {
         self.submitting.is_cancelled()
     }
 
-    /// Whether not even what has its money reserved may leave any more.
+    /// Returns whether submissions with a reserved price have stopped, too.
     #[must_use]
     pub fn forbids_sending(&self) -> bool {
         self.sending.is_cancelled()
     }
 
-    /// Returns once nothing may be submitted any more.
+    /// Waits until submitting stops.
     pub async fn stopping(&self) {
         self.submitting.cancelled().await;
     }
 
-    /// What comes of waiting, or nothing if the run stops first.
+    /// Returns the result of waiting, or `None` if submitting stops first.
     pub(crate) async fn unless_stopping<T>(&self, wait: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
@@ -113,14 +111,14 @@ impl Stop {
         }
     }
 
-    /// Whether outstanding tasks are to be left at the service.
+    /// Returns whether polling has stopped.
     #[must_use]
-    pub fn is_leaving(&self) -> bool {
+    pub fn is_aborting(&self) -> bool {
         self.polling.is_cancelled()
     }
 
-    /// Returns once outstanding tasks are to be left at the service.
-    pub async fn leaving(&self) {
+    /// Waits until polling stops.
+    pub async fn aborting(&self) {
         self.polling.cancelled().await;
     }
 }

@@ -1,8 +1,8 @@
-//! A task on its way from its job to the poller, and what the job hears of it.
+//! The messages between the poller and the future of a job.
 
 use std::time::Duration;
 
-// A channel for each of ten thousand tasks: this one takes no room before something is said.
+// This channel allocates nothing before its first message: there is one for each of ten thousand tasks.
 use futures::channel::mpsc::UnboundedSender;
 
 use super::cadence::Class;
@@ -12,49 +12,49 @@ use crate::domain::{AttemptId, TaskNames};
 use crate::ledger::Event;
 use crate::service::Echo;
 
-/// A task to look after.
+/// A task for the poller.
 pub(super) struct Watch<'e> {
-    /// Its attempt in the ledger.
+    /// The attempt in the ledger.
     pub attempt: AttemptId,
     /// The task.
     pub task: TaskNames,
-    /// How long ago it was submitted.
+    /// The time since its submission.
     pub age: Duration,
-    /// What tasks take as long as this one.
+    /// The tasks that it resembles.
     pub class: Class,
-    /// Its slot, given back at its last word: the next job can go, for what is left to do needs nothing of the service.
+    /// The slot, released with the final update: a download needs none.
     pub slot: Slot<'e>,
-    /// Where its job waits.
+    /// The channel to the future of its job.
     pub updates: UnboundedSender<TaskUpdate>,
 }
 
 impl Watch<'_> {
-    /// Says something to its job; one that is gone needs no word.
+    /// Sends an update to the job's future, unless that was dropped.
     pub(super) fn send(&self, update: TaskUpdate) {
         drop(self.updates.unbounded_send(update));
     }
 }
 
-/// What the poller tells a job.
+/// An update about a task.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum TaskUpdate {
-    /// It is being generated, for all that the service says.
+    /// The service generates it, with this progress in percent.
     Progress(Option<u8>),
-    /// The service uses another name for it, which is written down.
-    Named(TaskNames),
-    /// What the service says that it has made.
+    /// The service uses another ID, which is recorded.
+    Alias(TaskNames),
+    /// The service reports what it generated.
     Made(Echo),
-    /// The final word, as the ledger takes it.
+    /// The terminal state, as an event for the ledger.
     Final(Event),
-    /// No final word yet, and nobody waits for it any more.
+    /// The task is left active.
     Left {
-        /// Why.
+        /// The reason.
         why: LeaveReason,
-        /// Polls in this run.
+        /// The number of polls in this run.
         polls: u32,
-        /// What the service said last, if that was not that it waits or is being generated.
+        /// The last response, if it said neither queued nor in progress.
         said: Option<String>,
-        /// Whether that is a word that may go on for ever.
+        /// Whether the task may never end.
         is_endless: bool,
     },
 }

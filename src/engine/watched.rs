@@ -1,8 +1,7 @@
-//! What one answer means for one task: a pure state machine, without a clock, a channel or a service.
+//! The meaning of one response for one task: a pure state machine, without clock, channel, or service.
 //!
-//! A poll that fails never fails a job: only the service's own final word does, or its denial, for a grace time, that it
-//! knows the task. What an answer says beyond its task (the service can be reached, the key was refused) is given back as [`Note`]s,
-//! and [`reactions`](super::reactions) acts on them.
+//! A failed poll never fails a job. Only a terminal state does, or a denial over a grace time. [`Note`]s say what a
+//! response means beyond its task, such as a refused key, and [`reactions`](super::reactions) acts on them.
 
 use std::time::Duration;
 
@@ -15,106 +14,106 @@ use super::watch::TaskUpdate;
 use crate::domain::{ServiceError, TaskId, TaskNames};
 use crate::service::{Echo, PollAnswer, Status, TaskReport};
 
-/// The code, in reports, of a task that the service gave out and then denied for too long.
+/// The error code of a task that the service created and then denied for too long.
 const DENIED: &str = "not_found";
-/// How long a known task may be denied before it counts as failed.
+/// The time that a task may be denied before it counts as failed.
 pub(super) const GRACE: Duration = Duration::from_mins(2);
-/// How many answers that a task is completed, without a URL, before the content endpoint stands in for it.
+/// The number of responses with a completed task but no URL, after which the content endpoint replaces the URL.
 const URLLESS_ANSWERS: u32 = 3;
-/// The answers in a row with an unknown word, an error, and no URL, after which the task counts as failed.
+/// The number of responses in a row with an unknown state, an error, and no URL, after which the task counts as failed.
 const ERROR_ANSWERS: u32 = 3;
-/// The answers with a word of success alone, after which the content endpoint is asked for the video.
+/// The number of responses with a word of success alone, after which the content endpoint is asked for a video.
 const UNPROVEN_ANSWERS: u32 = 2;
-/// How many refusals of the key in a row, before a task is left at the service.
+/// The number of refusals of the key in a row, after which a task is left active.
 const KEY_REFUSALS: u32 = 3;
 
-/// When an answer came.
+/// The moment of a response.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment {
-    /// How long ago the task was submitted.
+    /// The time since the submission.
     pub age: Duration,
     /// By this machine's clock.
     pub at: Timestamp,
 }
 
-/// What is to be done with a task after an answer.
+/// The next step for a task.
 #[derive(PartialEq, Debug)]
 pub(super) enum Next {
-    /// It is polled again.
+    /// Poll it again.
     Poll(Pause),
-    /// The report is about it if the ledger takes this name for it.
+    /// Accept the report if the ledger accepts this ID as the task's alias.
     Claim(TaskId, Box<TaskReport>),
-    /// It may be completed, since this time: the content endpoint is asked.
+    /// Ask the content endpoint: the task may have ended at this time.
     AskContent(Timestamp),
-    /// It is polled no more.
+    /// Stop polling it.
     End(Ending),
 }
 
-/// How a task is done with.
+/// The end of polling.
 #[derive(PartialEq, Debug)]
 pub(super) enum Ending {
-    /// There is a video, at this address or, without one, at the content endpoint.
+    /// It has a video at this URL or, without one, at the content endpoint.
     Completed { video_url: Option<String>, ended_at: Timestamp },
-    /// The service says that there is none.
+    /// It failed.
     Failed { error: ServiceError, ended_at: Timestamp },
-    /// The service denies the task for good, in these words.
+    /// The service denies it for good.
     Disowned { error: ServiceError, ended_at: Timestamp },
-    /// It is left at the service.
+    /// It is left active.
     Left(LeaveReason),
 }
 
-/// How long until the next poll of a task.
+/// The wait before the next poll of a task.
 #[derive(PartialEq, Debug)]
 pub(super) enum Pause {
-    /// As the cadence has it.
+    /// As scheduled.
     Usual,
-    /// As after so many failures in a row.
+    /// The backoff after this many failures in a row.
     AfterFailures(u32),
-    /// As the service asked everybody to wait, in these words.
+    /// A time that the service asked for, with its message.
     Asked(Duration, String),
-    /// The service is asked too fast, in these words.
+    /// The service limits requests, with its message.
     TooFast(String),
 }
 
-/// What an answer says beyond what is to be done with its task.
+/// The meaning of a response beyond its task.
 #[derive(PartialEq, Debug)]
 pub(super) enum Note {
-    /// The service did not ask to be asked less often.
-    Taken,
-    /// It answers.
+    /// The service did not limit the request.
+    NotLimited,
+    /// The service responded.
     Reached,
-    /// It gave no answer that is of use.
+    /// The response was unusable.
     Transient(String),
-    /// It refused the key.
+    /// The service refused the key.
     KeyRefused(String),
-    /// It denies the task, for the first time.
+    /// The service denies the task for the first time.
     Denied(String),
-    /// It used a word for a state that the interface does not have.
+    /// The service reports an undocumented state.
     UnknownWord(String),
     /// The task ended between these ages.
     Ended(Duration, Duration),
-    /// The task is being generated, and is this far.
+    /// The progress in percent.
     Progress(Option<u8>),
-    /// What it made.
+    /// The fields of the generated video.
     Made(Echo),
-    /// The task's names.
-    Named(TaskNames),
+    /// The IDs of the task, with a new alias.
+    Alias(TaskNames),
 }
 
-/// A task, with what was seen of it.
+/// A task, with what its polls have shown.
 #[derive(Debug)]
 pub(super) struct Watched {
     identity: Identity,
     pub sight: Sight,
-    /// Whether it was at the service before this run.
+    /// Whether it is a task of an earlier run.
     is_resumed: bool,
-    /// Its age at the last answer that saw it unfinished.
+    /// Its age at the last response that saw it running.
     unfinished_age: Duration,
-    /// The last moment at which it was certainly not finished.
+    /// The last time at which it was certainly running.
     unfinished_at: Timestamp,
-    /// What the last answer said, if it was not that the task waits or is being generated.
+    /// The last response, if it said neither queued nor in progress.
     pub said: Option<String>,
-    /// Whether that is a word that nobody knows, and that may go on for ever.
+    /// Whether the task may never end, by an undocumented state.
     pub is_endless: bool,
     pub polls: u32,
     failures: u32,
@@ -122,16 +121,16 @@ pub(super) struct Watched {
     urlless_answers: u32,
     error_answers: u32,
     unproven_answers: u32,
-    /// Its age when it was denied first, of the denials in a row.
+    /// Its age at the first denial of those in a row.
     denied_since: Option<Duration>,
     is_started: bool,
     progress: Option<u8>,
 }
 
 impl Watched {
-    /// A task of which nothing was seen yet.
+    /// A task that was never polled.
     pub(super) fn new(names: TaskNames, now: Moment) -> Self {
-        // It may have ended at any time since it was submitted.
+        // It may have ended at any time since its submission.
         let age = SignedDuration::try_from(now.age).unwrap_or(SignedDuration::ZERO);
         Self {
             identity: Identity::new(names),
@@ -153,28 +152,28 @@ impl Watched {
         }
     }
 
-    /// The name to poll it by.
-    pub(super) fn asked_by(&self) -> &TaskId {
-        self.identity.asked_by()
+    /// Returns the ID to poll by.
+    pub(super) fn polled_id(&self) -> &TaskId {
+        self.identity.polled_id()
     }
 
-    /// It is left at the service.
+    /// Returns the update that leaves the task active.
     pub(super) fn left(&self, why: LeaveReason) -> TaskUpdate {
         TaskUpdate::Left { why, polls: self.polls, said: self.said.clone(), is_endless: self.is_endless }
     }
 
-    /// What an answer means. `grace` is how long the task may be denied.
+    /// Decides what a response means. `grace` is the time that the task may be denied.
     pub(super) fn next(&mut self, answer: PollAnswer, now: Moment, grace: Duration) -> (Next, Vec<Note>) {
         use PollAnswer as A;
         self.polls += 1;
-        if self.identity.is_asked_by_alias() && matches!(answer, A::Transient(_) | A::KeyRefused(_)) {
-            // The service denied its first name, and what it says of the other one is no better: back to the first.
+        if self.identity.is_polled_by_alias() && matches!(answer, A::Transient(_) | A::KeyRefused(_)) {
+            // The service denied the first ID, and the alias is no better: back to the first.
             self.identity.was_denied();
             return (Next::Poll(Pause::Usual), Vec::new());
         }
         let mut notes = Vec::new();
         if !matches!(answer, A::Transient(_) | A::Wait(..)) {
-            notes.push(Note::Taken);
+            notes.push(Note::NotLimited);
         }
         if !matches!(answer, A::Transient(_) | A::Report(_)) {
             self.was_reached(&mut notes);
@@ -186,11 +185,11 @@ impl Watched {
             self.key_refusals = 0;
         }
         let next = match answer {
-            A::Report(report) => match self.identity.hear(&report) {
+            A::Report(report) => match self.identity.identify(&report) {
                 Whose::Own => self.read(report, now, &mut notes),
                 Whose::Renamed(name) => Next::Claim(name, Box::new(report)),
-                Whose::Strange(name) => {
-                    if self.identity.is_asked_by_alias() {
+                Whose::Other(name) => {
+                    if self.identity.is_polled_by_alias() {
                         self.identity.was_denied();
                     }
                     self.is_about_another(&format!("the response is about task {name}"), &mut notes)
@@ -214,20 +213,20 @@ impl Watched {
         (next, notes)
     }
 
-    /// The ledger took a strange name for the task's own: the report is about it.
-    pub(super) fn adopt(&mut self, name: TaskId, report: TaskReport, now: Moment) -> (Next, Vec<Note>) {
-        self.identity.adopt(name);
-        let mut notes = vec![Note::Named(self.identity.names().clone())];
+    /// Continues with a report whose ID the ledger accepted as an alias.
+    pub(super) fn accept_alias(&mut self, name: TaskId, report: TaskReport, now: Moment) -> (Next, Vec<Note>) {
+        self.identity.accept_alias(name);
+        let mut notes = vec![Note::Alias(self.identity.names().clone())];
         (self.read(report, now, &mut notes), notes)
     }
 
-    /// The ledger says that the name is another task's.
-    pub(super) fn refuse(&mut self, why: &str) -> (Next, Vec<Note>) {
+    /// Continues after the ledger found the ID to be another task's.
+    pub(super) fn refuse_alias(&mut self, why: &str) -> (Next, Vec<Note>) {
         let mut notes = Vec::new();
         (self.is_about_another(why, &mut notes), notes)
     }
 
-    /// An answer that is not about this task: it is asked for again.
+    /// A response about another task counts as a failed poll.
     fn is_about_another(&mut self, why: &str, notes: &mut Vec<Note>) -> Next {
         self.failed_to_answer(format!("poll for task {}: {why}", self.identity.names()), notes)
     }
@@ -248,22 +247,7 @@ impl Watched {
         self.was_reached(notes);
         let ended_at = self.ended_at(&report, now);
         match report.status {
-            Status::Completed => {
-                if self.urlless_answers == 0 {
-                    notes.extend(self.ended_between(&report, now).map(|(from, to)| Note::Ended(from, to)));
-                }
-                if report.video_url.is_none() {
-                    self.urlless_answers += 1;
-                    // A service that has no such field will not have it the next time.
-                    if self.urlless_answers < URLLESS_ANSWERS && report.names_video_url {
-                        return Next::Poll(Pause::Usual);
-                    }
-                }
-                if !report.echo.is_empty() {
-                    notes.push(Note::Made(*report.echo));
-                }
-                Next::End(Ending::Completed { video_url: report.video_url, ended_at })
-            }
+            Status::Completed => self.is_completed(report, ended_at, now, notes),
             Status::Failed => {
                 let error = report.error.unwrap_or_else(|| ServiceError {
                     message: "the service gave no reason".to_owned(),
@@ -280,7 +264,7 @@ impl Watched {
                 (self.is_started, self.progress) = (true, report.progress);
                 self.is_unfinished(now)
             }
-            // It may have ended, and nobody can be told that it will not.
+            // It may have ended, and no later response will tell.
             Status::Unproven(word) => {
                 (self.said, self.is_endless) = (Some(format!("the service reports `{word}` without a video")), false);
                 notes.push(Note::UnknownWord(word));
@@ -291,20 +275,50 @@ impl Watched {
                 Next::Poll(Pause::Usual)
             }
             Status::Unknown(word) => {
-                if let Some(error) = report.error.clone().filter(|_| report.video_url.is_none()) {
-                    self.error_answers += 1;
-                    let is_over = report.progress == Some(100) || report.completed_at.is_some();
-                    // Nobody knows the word, so no retry by itself follows.
-                    if is_over || self.error_answers >= ERROR_ANSWERS {
-                        return Next::End(Ending::Disowned { error, ended_at });
-                    }
-                }
-                let why = report.error.map(|error| format!(": {}", error.message)).unwrap_or_default();
-                (self.said, self.is_endless) = (Some(format!("the service reports `{word}`{why}")), true);
-                notes.push(Note::UnknownWord(word));
-                Next::Poll(Pause::Usual)
+                let is_over = report.progress == Some(100) || report.completed_at.is_some();
+                let error = report.error.filter(|_| report.video_url.is_none());
+                self.is_unknown(word, error, is_over, ended_at, notes)
             }
         }
+    }
+
+    fn is_completed(&mut self, report: TaskReport, ended_at: Timestamp, now: Moment, notes: &mut Vec<Note>) -> Next {
+        if self.urlless_answers == 0 {
+            notes.extend(self.ended_between(&report, now).map(|(from, to)| Note::Ended(from, to)));
+        }
+        if report.video_url.is_none() {
+            self.urlless_answers += 1;
+            // A service without such a field never adds it.
+            if self.urlless_answers < URLLESS_ANSWERS && report.names_video_url {
+                return Next::Poll(Pause::Usual);
+            }
+        }
+        if !report.echo.is_empty() {
+            notes.push(Note::Made(*report.echo));
+        }
+        Next::End(Ending::Completed { video_url: report.video_url, ended_at })
+    }
+
+    /// A response with an undocumented word. With an error and without a video, it is a failure once `is_over` or repeated, but one that no retry
+    /// follows: the task may still run.
+    fn is_unknown(
+        &mut self,
+        word: String,
+        error: Option<ServiceError>,
+        is_over: bool,
+        ended_at: Timestamp,
+        notes: &mut Vec<Note>,
+    ) -> Next {
+        let why = error.as_ref().map(|error| format!(": {}", error.message)).unwrap_or_default();
+        if let Some(error) = error {
+            self.error_answers += 1;
+            if is_over || self.error_answers >= ERROR_ANSWERS {
+                return Next::End(Ending::Disowned { error, ended_at });
+            }
+        }
+        (self.said, self.is_endless) = (Some(format!("the service reports `{word}`{why}")), true);
+        notes.push(Note::UnknownWord(word));
+        Next::Poll(Pause::Usual)
     }
 
     fn is_unfinished(&mut self, now: Moment) -> Next {
@@ -314,7 +328,7 @@ impl Watched {
         Next::Poll(Pause::Usual)
     }
 
-    /// A task that the service gave us and now denies: perhaps it is not everywhere yet, so it gets a grace time.
+    /// A denial of a task that the service created: it may not be visible everywhere yet, so it gets a grace time.
     fn is_missing(&mut self, why: &str, now: Moment, grace: Duration, notes: &mut Vec<Note>) -> Next {
         if self.identity.was_denied() {
             return Next::Poll(Pause::AfterFailures(0));
@@ -332,9 +346,9 @@ impl Watched {
         Next::End(Ending::Disowned { error, ended_at: now.at })
     }
 
-    /// Between which ages it ended, seen finished now: after the last answer that saw it unfinished, and within the second
-    /// that the service names, if it can be so. Nothing of one that was over at the first answer of a later run: it may have
-    /// ended hours ago.
+    /// Returns the ages between which the task ended: after the last response that saw it running, and within the
+    /// second that the service reports, if that fits. `None` for a resumed task that had ended at its first poll: it
+    /// may have ended hours ago.
     fn ended_between(&self, report: &TaskReport, now: Moment) -> Option<(Duration, Duration)> {
         let (from, to) = (self.unfinished_age, now.age);
         let said = report.completed_at.and_then(|said| {
@@ -345,8 +359,8 @@ impl Watched {
         (!(span.0.is_zero() && self.is_resumed)).then_some(span)
     }
 
-    /// When generation ended: the service's word where it lies between the last answer that saw the task unfinished and now,
-    /// and otherwise now. Its clock may be off, and it counts in whole seconds.
+    /// Returns the end of generation: the service's time if it lies between the last response that saw the task running
+    /// and now, otherwise now. Its clock may be off, and it counts whole seconds.
     fn ended_at(&self, report: &TaskReport, now: Moment) -> Timestamp {
         let earliest = self.unfinished_at - SignedDuration::from_secs(1);
         let said = report.completed_at.filter(|said| (earliest..=now.at).contains(said));
@@ -385,8 +399,8 @@ mod tests {
         TaskId::new(text).expect("an id")
     }
 
-    /// A task `t` that was submitted in second 0, polled every ten seconds: what the last answer means, and all notes but those that
-    /// the service can be reached.
+    /// The step after the last of these responses about a task `t`, submitted in second 0 and polled every ten seconds,
+    /// with all notes but `Reached`.
     fn after(names: TaskNames, answers: Vec<PollAnswer>) -> (Next, Vec<Note>) {
         let moment = |second: i64| Moment { age: Duration::from_secs(second.unsigned_abs()), at: at(second) };
         let mut watched = Watched::new(names, moment(0));
@@ -394,12 +408,12 @@ mod tests {
         for (number, answer) in (1..).zip(answers) {
             let (next, notes) = watched.next(answer, moment(10 * number), Duration::from_secs(25));
             last = next;
-            told.extend(notes.into_iter().filter(|note| !matches!(note, Note::Taken | Note::Reached)));
+            told.extend(notes.into_iter().filter(|note| !matches!(note, Note::NotLimited | Note::Reached)));
         }
         (last, told)
     }
 
-    /// A name, the answers, what the last one means, and what was noted.
+    /// A name, the responses, the step after the last one, and its notes.
     type Line = (&'static str, Vec<PollAnswer>, Next, Vec<Note>);
 
     fn assert_table(table: Vec<Line>) {
@@ -533,13 +547,13 @@ mod tests {
         assert_eq!(name, named("x"));
         let now = Moment { age: Duration::from_secs(30), at: at(30) };
         let mut watched = Watched::new(named("t").into(), now);
-        let (next, notes) = watched.adopt(name, *report, now);
+        let (next, notes) = watched.accept_alias(name, *report, now);
         assert_eq!(next, Next::End(Ending::Completed { video_url: Some("u".into()), ended_at: at(30) }));
-        assert_eq!(notes[0], Note::Named(TaskNames { id: named("t"), alias: Some(named("x")) }));
-        assert!(matches!(watched.refuse("it is another's").0, Next::Poll(Pause::AfterFailures(1))));
+        assert_eq!(notes[0], Note::Alias(TaskNames { id: named("t"), alias: Some(named("x")) }));
+        assert!(matches!(watched.refuse_alias("it is another's").0, Next::Poll(Pause::AfterFailures(1))));
     }
 
-    /// A second name that is of no use does not count against the task: it is asked for by its first name again.
+    /// A useless alias does not count against the task: polls use the first ID again.
     #[test]
     fn a_denied_name_gives_way_to_the_other_one() {
         let names = || TaskNames { id: named("t"), alias: Some(named("u")) };

@@ -265,12 +265,12 @@ impl Plan {
     }
 
     /// The tasks of earlier runs belong to this account, after a key was changed.
-    pub fn adopt(&mut self, account: &Account) {
+    pub fn reassign(&mut self, account: &Account) {
         for attempt in self.resume.iter_mut().chain(&mut self.collect) {
             attempt.account = account.clone();
         }
         if let Some(downloads) = &mut self.downloads {
-            downloads.adopt(account);
+            downloads.reassign(account);
         }
     }
 }

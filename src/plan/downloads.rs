@@ -131,7 +131,7 @@ impl DownloadPlan {
     }
 
     /// The tasks of earlier runs belong to this account, after a key was changed.
-    pub fn adopt(&mut self, account: &Account) {
+    pub fn reassign(&mut self, account: &Account) {
         for download in &mut self.missing {
             download.account = account.clone();
         }

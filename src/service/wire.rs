@@ -131,7 +131,7 @@ impl TaskReport {
 
     /// The name that an answer to a poll gives, if it is none of this task's.
     #[must_use]
-    pub fn strange_name(&self, task: &TaskNames) -> Option<&TaskId> {
+    pub fn other_id(&self, task: &TaskNames) -> Option<&TaskId> {
         let names = self.names.as_ref()?;
         let is_own = names.each().any(|name| task.has(name));
         (!is_own).then_some(&names.id)
@@ -259,7 +259,7 @@ mod tests {
             (json!({ "id": "other" }), Some("other")),
             (json!({ "id": 12, "task_id": "other" }), Some("other")),
         ] {
-            assert_eq!(parse(&body).strange_name(&task).map(TaskId::as_str), strange, "{body}");
+            assert_eq!(parse(&body).other_id(&task).map(TaskId::as_str), strange, "{body}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Who plays the service, and whose tasks are asked for there.
+//! The connection to the service, or to a simulator of its own, and the account behind it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,30 +11,30 @@ use crate::plan::Plan;
 use crate::sandbox::{self, Sandbox};
 use crate::service::{ApiKey, ClientError, Credentials, Endpoint, HttpService};
 
-/// How many times faster than documented the simulator of a rehearsal is.
+/// The speed of the simulator in a sandbox run, as a multiple of the documented one.
 pub const SIMULATOR_SPEED: f64 = 20.0;
-/// The longest and the shortest pause between two polls of it.
+/// The longest and the shortest time between two polls of the simulator.
 const SIMULATOR_POLL: (Duration, Duration) = (Duration::from_millis(250), Duration::from_millis(50));
 
-/// What fits the simulator's speed.
+/// Settings for the simulator's speed.
 pub(super) fn simulator_settings() -> Settings {
     let (poll_interval, poll_floor) = SIMULATOR_POLL;
     Settings { poll_interval, poll_floor, speed: SIMULATOR_SPEED, ..Settings::default() }
 }
 
-/// What a user vouches for, or allows, about a service.
+/// Statements and permissions of the user about a service.
 #[derive(Clone, Copy, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a word of its own that a user gives, or does not")]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct ConnectionOptions {
-    /// It charges nothing for a submission that it answers with 500, 502, 503 or 504.
+    /// A submission that fails with 500, 502, 503, or 504 costs nothing.
     pub free_server_errors: bool,
-    /// Tasks that were submitted with another address or key belong to this account.
+    /// Tasks submitted with another base URL or API key belong to this account.
     pub same_account: bool,
-    /// Links of videos may lead into this machine's own network.
+    /// URLs of videos may lead into private networks.
     pub allow_private_hosts: bool,
-    /// Videos may be taken over plain http.
+    /// Videos may be downloaded over plain HTTP.
     pub allow_http: bool,
-    /// Which words end a task.
+    /// The catalog, with the words that end a task.
     pub catalog: &'static Catalog,
 }
 
@@ -50,28 +50,28 @@ impl Default for ConnectionOptions {
     }
 }
 
-/// Why a service can't be spoken to.
+/// A connection that can't be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectionError {
-    /// There is no HTTP client.
+    /// The HTTP client can't be built.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// The simulator can't be started.
+    /// The simulator can't start.
     #[error("can't start the simulator")]
     Simulator(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// Tasks that are to be looked after belong to another account.
+/// Active tasks of another account.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the task of `{job}`{} belongs to {owner}, but this account is {account}", and_more(*more))]
 pub struct OtherAccount {
     /// The first job with such a task.
     pub job: JobId,
-    /// How many more there are.
+    /// The number of further ones.
     pub more: usize,
-    /// Whose task it is.
+    /// The account that owns the task.
     pub owner: Account,
-    /// Who asks.
+    /// This account.
     pub account: Account,
 }
 
@@ -79,24 +79,24 @@ fn and_more(more: usize) -> String {
     if more == 0 { String::new() } else { format!(" and {more} more") }
 }
 
-/// A service that can be asked. Nothing was sent to it yet.
+/// A service to send requests to. None was sent yet.
 #[derive(Debug)]
 pub struct Connection {
     service: HttpService,
     account: Account,
     options: ConnectionOptions,
-    /// It serves as long as it is kept.
+    /// The simulator, which serves until it is dropped.
     simulator: Option<Sandbox>,
 }
 
 impl Connection {
-    /// Connects to the service at an address.
+    /// Connects to the service at a base URL.
     pub fn to(endpoint: Endpoint, credentials: Credentials, options: ConnectionOptions) -> Result<Self, ClientError> {
         let account = account(&endpoint.to_string(), &credentials.fingerprint());
         Self::new(endpoint, credentials, account, options, None)
     }
 
-    /// Starts a simulator on this machine and connects to it, which takes any key and charges nothing.
+    /// Starts a simulator on this machine. It accepts any key and charges nothing.
     pub async fn to_simulator(options: ConnectionOptions) -> Result<Self, ConnectionError> {
         let failed = |error| ConnectionError::Simulator(error);
         let simulated =
@@ -104,7 +104,7 @@ impl Connection {
         let simulator = sandbox::start(simulated).await.map_err(|error| failed(error.into()))?;
         let endpoint = Endpoint::parse(&simulator.base_url(), false).map_err(|error| failed(error.into()))?;
         let key = ApiKey::new("sandbox").map_err(|error| failed(error.into()))?;
-        // Its port changes from run to run, and any of them knows all of its tasks.
+        // Its port changes from run to run, and each simulator knows all of its tasks.
         let account = account("sandbox", "sandbox");
         Ok(Self::new(endpoint, Credentials::from(key), account, options, Some(simulator))?)
     }
@@ -121,32 +121,32 @@ impl Connection {
         Ok(Self { service, account, options, simulator })
     }
 
-    /// A job to submit whose request contains the key or another secret.
+    /// Returns a job to submit whose request contains the key or another secret.
     pub(super) fn with_secret(&self, plan: &Plan) -> Option<JobId> {
         let due = plan.jobs.iter().filter(|planned| planned.action.buys());
         let found = due.map(|planned| &planned.job).find(|job| self.service.has_secret(job.request.body()));
         found.map(|job| job.id.clone())
     }
 
-    /// The service.
+    /// Returns the client of the service.
     #[must_use]
     pub fn service(&self) -> &HttpService {
         &self.service
     }
 
-    /// Whose tasks are submitted and polled.
+    /// Returns the account that submits and polls.
     #[must_use]
     pub fn account(&self) -> &Account {
         &self.account
     }
 
-    /// Whether tasks that were submitted with another address or key belong to this account.
+    /// Returns whether tasks submitted with another base URL or API key belong to this account.
     #[must_use]
     pub fn is_same_account(&self) -> bool {
         self.options.same_account
     }
 
-    /// Refuses to look after tasks of another account: it would be told that they do not exist, and report losses.
+    /// Refuses to poll tasks of another account: the service would deny that they exist.
     pub fn check_owner<'a>(&self, tasks: impl Iterator<Item = &'a Attempt>) -> Result<(), OtherAccount> {
         let mut foreign = tasks.filter(|attempt| attempt.account != self.account && !self.is_same_account());
         let Some(first) = foreign.next() else { return Ok(()) };
@@ -158,18 +158,18 @@ impl Connection {
         })
     }
 
-    /// Whether it is to a simulator of its own.
+    /// Returns whether the service is a simulator of its own.
     #[must_use]
     pub fn is_simulated(&self) -> bool {
         self.simulator.is_some()
     }
 
-    /// What fetches videos from it into a folder.
+    /// A downloader of its videos into a directory.
     pub(super) fn downloader(&self, folder: &Path, settings: &Settings) -> Result<Downloader, ConnectionError> {
         let ConnectionOptions { allow_private_hosts, allow_http, .. } = self.options;
         let hosts = HostPolicy::new(self.service.base_url(), allow_private_hosts, allow_http);
         let get = self.service.gets(&hosts)?;
-        // What waits a second for a task waits a second for its video.
+        // The first backoff of a download matches the shortest wait for a task.
         let limits = download::Limits { first_pause: settings.poll_floor, ..download::Limits::default() };
         Ok(Downloader::new(Box::new(get), hosts, folder.to_owned(), limits))
     }

@@ -1,4 +1,4 @@
-//! What somebody agreed to spend.
+//! Consent to spending.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use super::refusal::Refusal;
 use crate::domain::{JobId, Usd};
 use crate::plan::Plan;
 
-/// What a person, or whoever speaks for one, agreed to. By itself, to nothing that costs money.
+/// Permission to spend. The default permits no spending.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Consent {
     up_to: Usd,
@@ -15,14 +15,14 @@ pub struct Consent {
 }
 
 impl Consent {
-    /// Agrees to new spending up to a sum.
+    /// Permits spending up to a sum.
     #[must_use]
     pub fn up_to(sum: Usd) -> Self {
         Self { up_to: sum, again: HashSet::new() }
     }
 
-    /// Agrees to all that a plan can cost, and where some of it seems to have been bought before, to that too: for whoever has
-    /// shown that plan. Of a plan that shows no such thing, it agrees to none that a later one finds.
+    /// Permits the cost of a plan and its repurchases, after you saw that plan. A repurchase that only a later plan
+    /// finds is not covered.
     #[must_use]
     pub fn to(plan: &Plan) -> Self {
         Self::up_to(plan.most()).also_again(plan.repurchases.iter().map(|before| before.job.clone()))
@@ -34,7 +34,7 @@ impl Consent {
         Self { again: jobs.into_iter().collect(), ..self }
     }
 
-    /// Refuses a plan that costs more, or that buys again what nobody agreed to.
+    /// Refuses a plan that costs more, or with a repurchase that lacks consent.
     pub(super) fn check(&self, plan: &Plan) -> Result<(), Refusal> {
         let unasked = plan.repurchases.iter().filter(|before| !self.again.contains(&before.job)).count();
         if unasked > 0 {

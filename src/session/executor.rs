@@ -1,13 +1,18 @@
-//! `--exec`: starts a program for each video that is verified and in its place, a few at once, beside the run.
+//! `--exec`: starts a program for each downloaded video, a few at once, during the run.
 //!
-//! Only the video that stands for its job is meant: not one that was changed or taken again since, which would be published under
-//! the same id. Just before the program starts, the file is held against the hash that the ledger has of it.
+//! # Guarantees
 //!
-//! What came of it is written to the ledger, with the attempt. A video for which the program succeeded never sees it again, whichever
-//! program it was; one for which it failed is its turn again in the next run that has `--exec`. As soon as a video comes, it is written
-//! down that a program is owed to it, so that a run that dies leaves a trace also with a batch that is not its own. Between a
-//! program's end and the word in the ledger there is a moment: a run that dies in it starts the program a second time. If the
-//! ledger can't be written, no other program is started.
+//! - The program gets only the current video of its job. Just before it starts, the file must match the hash in the
+//!   ledger.
+//!
+//! - A video for which a program succeeded gets no further one. One for which it failed gets it again in the next run
+//!   with `--exec`.
+//!
+//! - A video is recorded as due for a program as soon as it is downloaded, so a killed run leaves a trace also in other
+//!   batches.
+//!
+//! - A run that is killed between the end of a program and its record starts the program again. If the ledger can't be
+//!   written, no further program starts.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -31,34 +36,34 @@ use crate::hooks::{Program, Video};
 use crate::ledger::{Event, LockedBatch};
 use crate::plan::{Action, Plan};
 
-/// The most that run at once.
+/// The maximum number of concurrent programs.
 const AT_ONCE: usize = 4;
-/// After how many failures in a row no other is started: each may take as long as a program may.
+/// The failures in a row after which no further program starts: each may run to its time limit.
 const MOST_FAILED: usize = 10;
-/// For how long programs are waited for once the run is to end.
+/// The time that running programs get when the run aborts.
 const GRACE: Duration = Duration::from_secs(30);
 
-/// The videos for which a program is to be started.
+/// The videos that need a program.
 pub(super) struct Executions {
-    /// Those that are in their places already.
+    /// Those already downloaded.
     waiting: Vec<Due>,
-    /// Attempts of earlier runs, whose videos may come in this one.
+    /// Attempts of earlier runs, whose videos may arrive in this one.
     earlier: HashMap<AttemptId, Earlier>,
-    /// The selected jobs, as they are bought now.
+    /// The selected jobs.
     jobs: HashMap<JobId, Arc<Job>>,
     batch: String,
     out: PathBuf,
 }
 
-/// What is known of an attempt of an earlier run.
+/// An attempt of an earlier run.
 enum Earlier {
-    /// No program is to be started for its video: one succeeded, or another attempt stands for the job.
+    /// Its video needs no program: one succeeded, or another attempt is current for the job.
     Done,
-    /// One is. The job as it was bought, and the batch value.
+    /// Its video needs one. The job as submitted, and the batch value.
     Open(Arc<Job>, String),
 }
 
-/// A video whose turn it is.
+/// A video that needs a program.
 struct Due {
     attempt: AttemptId,
     job: Arc<Job>,
@@ -66,13 +71,13 @@ struct Due {
     path: PathBuf,
     file: VideoFile,
     task: TaskId,
-    /// When a program was last started for it.
+    /// The last start of a program for it.
     tried_at: Option<Timestamp>,
 }
 
 impl Executions {
-    /// What is to be done by a plan and by what is known of its batch. Of other batches, videos that come in this run are, and those for
-    /// which a program is owed.
+    /// The videos of a plan and its batch that need a program. Of other batches, those that arrive in this run, and
+    /// those recorded as due.
     pub(super) fn new<'h>(
         plan: &Plan,
         out: &Path,
@@ -98,7 +103,7 @@ impl Executions {
                 executions.add(attempt, None, key, out, last.get(&attempt.job) == Some(&attempt.id), is_owed);
             }
         }
-        // Whose turn never came goes first, so that some that always fail keep nobody waiting for ever.
+        // First those without a start, so that videos that always fail block no others.
         executions.waiting.sort_by_key(|due| due.tried_at);
         executions
     }
@@ -128,12 +133,12 @@ impl Executions {
         }
     }
 
-    /// Whether nothing is to be done unless a video comes.
+    /// Returns whether no downloaded video needs a program.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// The video that was fetched, if a program is to be started for it.
+    /// Returns a downloaded video, if it needs a program.
     fn fetched(&mut self, video: FetchedVideo) -> Option<Due> {
         let (job, batch) = match self.earlier.remove(&video.attempt) {
             Some(Earlier::Done) => return None,
@@ -146,38 +151,36 @@ impl Executions {
     }
 }
 
-/// Whether there is a video, or may be one.
+/// Returns whether an attempt has a video, or may get one.
 fn may_have_a_video(attempt: &Attempt) -> bool {
     attempt.state.is_outstanding() || attempt.state == AttemptState::Completed
 }
 
-/// Starts the program.
+/// The runner of programs.
 pub(super) struct Executor<'r> {
     pub(super) program: &'r Program,
-    /// Whether the videos are the simulator's.
     pub(super) is_simulated: bool,
-    /// The ledger.
     pub(super) ledger: &'r LockedBatch,
     pub(super) stop: &'r Stop,
     pub(super) emit: &'r (dyn Fn(RunEvent) + Sync),
 }
 
-/// What happened to the programs of a run.
+/// The results of the programs of a run.
 #[derive(Default)]
 struct Tally {
     failed: AtomicUsize,
     in_a_row: AtomicUsize,
-    /// Whether no other is started.
+    /// Whether no further program starts.
     is_over: AtomicBool,
 }
 
 impl Executor<'_> {
-    /// Does what waits and what comes, until nothing comes any more. Once the run is left, what runs is waited for, for a while, and no
-    /// other is started. Gives for how many videos the program failed, or was given up.
+    /// Starts programs until no more videos arrive. When the run aborts, waits a while for running ones. Returns the
+    /// number of videos whose program failed or was abandoned.
     pub(super) async fn run(&self, mut executions: Executions, coming: UnboundedReceiver<FetchedVideo>) -> usize {
         let waiting = stream::iter(std::mem::take(&mut executions.waiting));
         let coming = coming.filter_map(|video| std::future::ready(executions.fetched(video)));
-        // Nobody waits for a program to hear that one is owed to what comes.
+        // Recorded for each video as it arrives, also while programs run.
         let coming = coming.then(async |due| {
             self.note_owed(&due).await;
             due
@@ -188,12 +191,12 @@ impl Executor<'_> {
     }
 
     async fn take_turn(&self, due: Due, tally: &Tally) {
-        if self.stop.is_leaving() {
+        if self.stop.is_aborting() {
             return;
         }
         if tally.is_over.load(Ordering::Relaxed) {
             tally.failed.fetch_add(1, Ordering::Relaxed);
-            // What came of its last start says more than that there was none today.
+            // The result of its last start says more than that there was none today.
             if due.tried_at.is_none() {
                 self.note_owed(&due).await;
             }
@@ -201,14 +204,14 @@ impl Executor<'_> {
         }
         let (path, file) = (due.path.clone(), due.file.clone());
         if !on_a_thread(move || holds(&path, &file)).await.unwrap_or(false) {
-            // Another video took its place, or somebody removed it; the next run knows more.
+            // Another video replaced it, or it was removed. The next run knows more.
             tracing::info!(code = NoticeCode::HookVideoGone.code(), job = %due.job.id, "skipped `--exec`: the video is missing or changed");
             return;
         }
         let (error, line) = self.execute(&due).await;
         let is_done = error.is_none();
         if !self.record(&due, error.clone(), line).await {
-            // What can't be written down would be done again.
+            // A result without a record would start the program again.
             tally.is_over.store(true, Ordering::Relaxed);
         }
         (self.emit)(RunEvent::Executed { job: due.job.id.clone(), error });
@@ -223,13 +226,13 @@ impl Executor<'_> {
         }
     }
 
-    /// Starts it for one video. Gives why it failed, if it did, and the last line that it wrote.
+    /// Starts the program for one video. Returns the failure, if any, and its last line of output.
     async fn execute(&self, due: &Due) -> (Option<String>, Option<String>) {
         let Due { job, batch, path, file, task, .. } = due;
         let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
         let video = Video { job, batch, path: &path, file, task, is_simulated: self.is_simulated };
         let late = async {
-            self.stop.leaving().await;
+            self.stop.aborting().await;
             tokio::time::sleep(GRACE).await;
         };
         tokio::select! {
@@ -241,12 +244,12 @@ impl Executor<'_> {
         }
     }
 
-    /// Writes down that a program is owed to a video.
+    /// Records that a video is due for a program.
     async fn note_owed(&self, due: &Due) {
         self.record(due, Some(Executed::OWED.to_owned()), None).await;
     }
 
-    /// Writes it down. False if that can't be done.
+    /// Records a result. Returns false if the ledger fails.
     async fn record(&self, due: &Due, error: Option<String>, line: Option<String>) -> bool {
         let Err(unwritten) = self.ledger.record(due.attempt, Event::Executed { error, line }).await else {
             return true;

@@ -1,4 +1,4 @@
-//! The limits over all manifests, which a ledger keeps.
+//! Spend limits over all manifests, kept in a ledger.
 
 use jiff::tz::TimeZone;
 
@@ -9,13 +9,13 @@ use crate::ledger::{Ledger, LedgerLimit, Span};
 /// A change to the limits of a ledger. `None` leaves a value as it is.
 #[derive(Clone, Debug, Default)]
 pub struct LimitChange {
-    /// The label that the amounts are about, or nothing for everything.
+    /// The label of the amounts, or `None` for all spending.
     pub label: Option<Label>,
     /// The limit per day; `Some(None)` removes it.
     pub day: Option<Option<Usd>>,
     /// The limit per month; `Some(None)` removes it.
     pub month: Option<Option<Usd>>,
-    /// The IANA name of the time zone of days and months, or nothing for this machine's.
+    /// The IANA time zone of days and months, or `None` for that of this machine.
     pub zone: Option<String>,
     /// The active tasks of all runners together; `Some(None)` removes the limit. Only for a database.
     pub slots: Option<Option<u32>>,
@@ -26,7 +26,7 @@ pub struct LimitChange {
 /// The limits of a ledger.
 #[derive(Clone, Debug)]
 pub struct LedgerLimits {
-    /// Each limit, with what is used of it.
+    /// Each limit, with the amount used.
     pub limits: Vec<(LedgerLimit, Usd)>,
     /// The active tasks of all runners together, if they are limited.
     pub slots: Option<i64>,
@@ -35,7 +35,7 @@ pub struct LedgerLimits {
 }
 
 impl LimitChange {
-    /// Makes the change, and creates the ledger if it does not exist. Changes nothing where slots can't be limited.
+    /// Makes the change, and creates a missing ledger. Changes nothing in a file if the change limits slots.
     pub async fn apply(&self, ledger: &Ledger) -> Result<(), Refusal> {
         match (self.slots, ledger.database()) {
             (None, _) => {}

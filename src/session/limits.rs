@@ -1,4 +1,4 @@
-//! The limits on spending, from the options and the manifest.
+//! Spend limits from options and manifest.
 
 use super::start::Session;
 use crate::domain::{Label, Usd};
@@ -6,26 +6,26 @@ use crate::ledger::{RunLimit, SpendLimit, Unavailable};
 use crate::manifest::{Budget, SpanBudget};
 use crate::plan::Limit;
 
-/// The limit on what this run may newly spend: `--max-cost` takes the manifest's place.
+/// The limit on new spending of this run: `--max-cost` replaces that of the manifest.
 pub(super) fn of_the_run(max_cost: Option<Usd>, budget: &Budget) -> Option<Limit> {
     let limit = |usd, source: &str| Limit { usd, source: source.into(), label: None, used: Usd::ZERO };
     let given = max_cost.map(|usd| limit(usd, "--max-cost"));
     given.or_else(|| budget.run.map(|usd| limit(usd, "budget.run")))
 }
 
-/// The same where several runners buy of one batch: all of them together.
+/// The same limit for all runners of a batch together.
 pub(super) fn of_all_runners(session: &Session) -> Option<RunLimit> {
     let limit = of_the_run(session.options.max_cost, &session.manifest.budget)?;
     Some(RunLimit { name: limit.source, usd: limit.usd })
 }
 
-/// The manifest's limits, as they hold by the ledger's clock: a machine whose own is wrong spends no other day's money.
+/// The manifest's limits for the current day and month of the ledger's clock, because a machine's own may be wrong.
 pub(super) async fn of_now(session: &Session) -> Result<Budget, Unavailable> {
     let budget = session.manifest.budget.clone();
     Ok(if session.ledger.is_shared() { budget.at(session.ledger.now().await?) } else { budget })
 }
 
-/// The limits over all batches of the ledger, as the ledger keeps them.
+/// The limits over all batches of the ledger.
 pub(super) fn over_all_batches(budget: &Budget) -> Vec<SpendLimit> {
     let limits = |of: &SpanBudget, name: String, label: Option<&Label>| {
         let spans = [("day", of.day, budget.day_began), ("month", of.month, budget.month_began)];
@@ -41,7 +41,7 @@ pub(super) fn over_all_batches(budget: &Budget) -> Vec<SpendLimit> {
     limits(&budget.all, "budget".to_owned(), None).into_iter().chain(of_labels).flatten().collect()
 }
 
-/// The same limits for the plan, with what is used of them.
+/// The same limits for a plan, with the amounts used.
 pub(super) async fn with_what_is_used(session: &Session) -> Result<Vec<Limit>, Unavailable> {
     let mut limits = Vec::new();
     let (owners, now) = (session.ledger.limits().await?, session.ledger.now().await?);

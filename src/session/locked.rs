@@ -1,4 +1,4 @@
-//! A locked batch, with the plan of what is due in it.
+//! A locked batch with its plan.
 
 use super::other_batches::{self, OtherBatch};
 use super::planning::{open_elsewhere, plan_against};
@@ -8,7 +8,7 @@ use crate::domain::History;
 use crate::ledger::LockedBatch;
 use crate::plan::Plan;
 
-/// A batch that no other run has.
+/// A batch that only this run may change.
 pub struct Locked<'s> {
     pub(super) session: &'s Session,
     pub(super) batch: LockedBatch,
@@ -18,23 +18,23 @@ pub struct Locked<'s> {
 }
 
 impl Session {
-    /// Locks the batch, and plans anew.
+    /// Locks the batch and plans again.
     pub async fn lock(&self) -> Result<Locked<'_>, Refusal> {
         self.check_reports()?;
         self.check_outputs()?;
         let (home, ledger) = (self.options.home.is_simulated(), self.ledger.is_simulated());
         if home != ledger {
-            // The speed of a sandbox run is not for real money.
+            // A sandbox run polls too fast for the real service.
             return Err(Refusal::OtherKind { ledger_is_simulated: ledger });
         }
         let key = &self.manifest.key;
         let batch = self.ledger.lock(key).await?;
-        // The lock keeps the batch as it is.
+        // The lock prevents changes.
         let history = self.history().await?;
         let mut plan = plan_against(self, &history).await?;
         let others = other_batches::lock(self, &mut plan, &self.ledger.open_elsewhere(key).await?).await?;
         if !others.is_empty() {
-            // The intents of an expired run are in doubt now, those of a live one are not.
+            // Recovery has put intents of expired runners in doubt, and left those of live ones.
             plan.elsewhere = open_elsewhere(self.ledger.open_elsewhere(key).await?, self.options.downloads);
         }
         Ok(Locked { session: self, batch, plan, history, others })
@@ -42,7 +42,7 @@ impl Session {
 }
 
 impl Locked<'_> {
-    /// The plan of the run.
+    /// Returns the plan of the run.
     #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan
@@ -80,7 +80,7 @@ impl Locked<'_> {
         }
     }
 
-    /// The number of jobs in doubt because an earlier run ended between a submission and its response.
+    /// Returns the number of jobs in doubt because an earlier run ended between a submission and its response.
     #[must_use]
     pub fn recovered(&self) -> usize {
         self.batch.recovered()

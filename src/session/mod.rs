@@ -1,4 +1,4 @@
-//! From a manifest to reports, in the one order that keeps money safe.
+//! The steps of a run, from a manifest to reports, in the one order that is safe for money.
 //!
 //! # Guarantees
 //!
@@ -17,10 +17,10 @@
 //!
 //! # Modules
 //!
-//! [`start`], [`locked`], [`ready`], [`run`], and [`outcome`] are the steps. [`options`], [`consent`], [`connection`], and [`default_paths`] are their
+//! [`start`], [`locked`], [`ready`], and [`run`] are the steps. [`options`], [`consent`], [`connection`], and [`default_paths`] are their
 //! input, and [`refusal`] ends them early. [`planning`] makes the plan, with [`limits`] and the [`purchases`] of earlier batches; [`outputs`] guards the
 //! files of a run. A run takes work from its plan, from [`other_batches`] of the same name, with their [`pending_reports`], and from the runners of a
-//! [`shared_batch`]. [`executor`] starts a program for each video. [`reporter`] writes reports during a run, [`report_only`] without one.
+//! [`shared_batch`]. [`executor`] starts a program for each video. [`reporter`] writes reports during a run and without one.
 //!
 //! [`resolve`] lists jobs in doubt and records verdicts, [`reconcile`] compares a bill with the ledger, and [`ledger_limits`] are the limits over all
 //! manifests.
@@ -34,7 +34,6 @@ mod limits;
 mod locked;
 mod options;
 mod other_batches;
-mod outcome;
 mod outputs;
 mod pending_reports;
 mod planning;
@@ -42,7 +41,6 @@ mod purchases;
 mod ready;
 mod reconcile;
 mod refusal;
-mod report_only;
 mod reporter;
 mod resolve;
 mod run;
@@ -55,13 +53,14 @@ pub use default_paths::{DefaultPaths, ThroughALink};
 pub use ledger_limits::{LedgerLimits, LimitChange};
 pub use locked::Locked;
 pub use options::{Options, RedoOptions};
-pub use outcome::{Collected, Outcome};
+pub use other_batches::Collected;
 pub use outputs::Replaces;
 pub use ready::Ready;
 pub use reconcile::Reconciliation;
-pub use refusal::Refusal;
-pub use reporter::{Reported, ReporterError};
+pub use refusal::{Refusal, ReporterError};
+pub use reporter::Reported;
 pub use resolve::{BatchView, Resolution, ResolveError, Verdict};
+pub use run::Outcome;
 pub use start::Session;
 
 pub use crate::engine::{Outcome as EngineOutcome, RunEvent, Settings, Stop, StopReason, echo_differences};

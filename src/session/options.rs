@@ -1,4 +1,4 @@
-//! What is wanted of a run.
+//! Options of a run.
 
 use std::path::PathBuf;
 
@@ -9,52 +9,52 @@ use crate::hooks::{AssetCommand, Program};
 use crate::plan::{Approved, Few, Retakes, Selection};
 use crate::report::Writer;
 
-/// What is wanted of a run, besides its manifest.
+/// The options of a run, beside its manifest.
 #[derive(Clone, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a word of its own that a user gives, or does not")]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct Options {
-    /// Where things are unless somebody says otherwise.
+    /// The default paths.
     pub home: DefaultPaths,
-    /// The folder of the reports and the videos.
+    /// The directory of the reports and the videos.
     pub out: PathBuf,
-    /// The files that the reports go to.
+    /// The report files.
     pub reports: Writer,
-    /// Files of the user that the run reads or writes besides the manifest's inputs and the reports: no video takes their place.
+    /// Further files that the run reads or writes: no video may replace them.
     pub own_files: Vec<PathBuf>,
-    /// Which jobs.
+    /// The selected jobs.
     pub selection: Selection,
-    /// How many of the due jobs are bought, if not all of them.
+    /// The sample of due jobs to submit, if not all.
     pub few: Option<Few>,
-    /// What is paid for again.
+    /// The repeat purchases.
     pub redo: RedoOptions,
-    /// The most that this run may newly spend; it takes the place of the manifest's `budget.run`.
+    /// The maximum new spending of this run, instead of `budget.run`.
     pub max_cost: Option<Usd>,
-    /// The plan that somebody approved: that one is done, or nothing.
+    /// The approved plan: the run does that one or nothing.
     pub approved: Option<Approved>,
-    /// Gives local pictures an address.
+    /// The program that uploads local images.
     pub assets: Option<AssetCommand>,
-    /// Started for each video that is in its place.
+    /// The program for each downloaded video.
     pub exec: Option<Program>,
-    /// How fast, and for how long.
+    /// The settings of the engine.
     pub settings: Settings,
-    /// Whether what other batches of the same name left at the service is collected, too.
+    /// Whether to collect tasks of other batches of the same name.
     pub collects: bool,
-    /// Whether each video has a description beside it.
+    /// Whether each video gets a sidecar file.
     pub sidecars: bool,
-    /// Whether nothing is done but to fetch every video that is not on this machine, also those that others have.
+    /// Whether to download all missing videos, also those of other machines, and nothing else.
     pub fetches_only: bool,
-    /// Whether videos are fetched; otherwise they stay at their addresses, which expire.
+    /// Whether to download videos. Otherwise, they stay at their URLs, which expire.
     pub downloads: bool,
 }
 
 impl Options {
-    /// Every job once, with reports and videos where the manifest's home has them.
+    /// All jobs, with reports and videos in the default directory.
     pub fn of(home: DefaultPaths, batch: &BatchKey) -> Result<Self, ThroughALink> {
         let out = home.out(batch)?;
         Ok(Self::new(home, out))
     }
 
-    /// Every job once, with reports and videos in this folder.
+    /// All jobs, with reports and videos in this directory.
     #[must_use]
     pub fn new(home: DefaultPaths, out: PathBuf) -> Self {
         Self {
@@ -78,13 +78,13 @@ impl Options {
     }
 }
 
-/// What is paid for again.
+/// Repeat purchases.
 #[derive(Clone, Debug, Default)]
 pub struct RedoOptions {
-    /// How often a job whose task fails is paid for once more in this run.
+    /// The number of retries of each job whose task fails in this run.
     pub retries: u32,
-    /// Whether failed jobs of earlier runs are due again.
+    /// Whether to retry jobs that failed in earlier runs.
     pub retry_failed: bool,
-    /// Completed jobs that are due again.
+    /// The completed jobs to retake.
     pub retake: Retakes,
 }

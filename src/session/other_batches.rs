@@ -12,10 +12,10 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 
 use super::connection::Connection;
-use super::outcome::Collected;
 use super::pending_reports;
 use super::purchases;
 use super::refusal::Refusal;
+use super::reporter::Reported;
 use super::reporter::Reporter;
 use super::start::Session;
 use crate::domain::{
@@ -167,6 +167,15 @@ pub(super) async fn reassign(others: &[OtherBatch], account: &Account) -> Result
     Ok(())
 }
 
+/// Another batch of the same name whose tasks the run collected.
+#[derive(Debug)]
+pub struct Collected {
+    /// The batch.
+    pub batch: BatchKey,
+    /// The state of its jobs, by the ledger.
+    pub reported: Result<Reported, Refusal>,
+}
+
 /// The batches that are still locked, and the outcomes of those that were released.
 pub(super) struct OtherBatches {
     locked: Vec<OtherBatch>,
@@ -221,7 +230,7 @@ pub(super) async fn report(session: &Session, others: Mutex<OtherBatches>) -> Ve
     collected
 }
 
-async fn report_one(session: &Session, other: &OtherBatch) -> Result<super::Reported, Refusal> {
+async fn report_one(session: &Session, other: &OtherBatch) -> Result<Reported, Refusal> {
     // A folder that is shared holds the reports of this run.
     let writer = if other.folder.is_shared { Writer::new(Vec::new()) } else { Writer::usual(&other.out) };
     writer.check()?;

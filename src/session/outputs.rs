@@ -1,4 +1,4 @@
-//! Videos never take the place of a file that their run has read or writes.
+//! Protection of the files that a run reads or writes from being replaced by its videos.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::domain::{Job, JobId};
 
-/// A video would take the place of a file of the run.
+/// A video whose path is that of a file of the run.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the video of `{job}` would replace `{}`, which this run reads or writes", path.display())]
 pub struct Replaces {
@@ -16,7 +16,7 @@ pub struct Replaces {
     pub path: PathBuf,
 }
 
-/// Refuses jobs whose video would take the place of one of these files.
+/// Refuses jobs whose video would replace one of these files.
 pub(super) fn check(jobs: &[Arc<Job>], out: &Path, files: impl Iterator<Item = PathBuf>) -> Result<(), Replaces> {
     let Some(out) = real(out) else { return Ok(()) };
     let inside = |path: PathBuf| Some((real(&path)?.strip_prefix(&out).ok().map(as_output)?, path));
@@ -32,7 +32,7 @@ pub(super) fn check(jobs: &[Arc<Job>], out: &Path, files: impl Iterator<Item = P
     }
 }
 
-/// A path with every link followed, also if the last part is not there yet.
+/// A path with every link resolved. The last part may be missing.
 fn real(path: &Path) -> Option<PathBuf> {
     if let Ok(real) = path.canonicalize() {
         return Some(real);
@@ -41,7 +41,7 @@ fn real(path: &Path) -> Option<PathBuf> {
     Some(real(path.parent()?)?.join(path.file_name()?))
 }
 
-/// A path as jobs name their videos; some systems don't tell letters of either case apart.
+/// A path in the form of a video's path. Some file systems ignore case.
 fn as_output(path: &Path) -> String {
     let parts: Vec<_> = path.iter().map(|part| part.to_string_lossy().to_lowercase()).collect();
     parts.join("/")

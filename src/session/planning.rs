@@ -1,4 +1,4 @@
-//! The plan of a session, from everything that it depends on.
+//! The plan of a session.
 
 use std::cell::LazyCell;
 use std::collections::HashSet;
@@ -12,14 +12,14 @@ use crate::ledger::{OpenElsewhere, this_machine};
 use crate::plan::{Elsewhere, Plan, PlanInput};
 
 impl Session {
-    /// What a run would do by what the ledger says now. Takes no lock, asks nobody, writes nothing.
+    /// Returns the plan of a run by the current ledger. Takes no lock, sends no request, and writes nothing.
     pub async fn plan(&self) -> Result<Plan, Refusal> {
         let history = self.history().await?;
         plan_against(self, &history).await
     }
 }
 
-/// What is due by this history, what it costs, and what of it seems to have been bought before.
+/// Plans against a history: due jobs, their cost, and repurchases.
 pub(super) async fn plan_against(session: &Session, history: &History) -> Result<Plan, Refusal> {
     let Session { manifest, selected, options, .. } = session;
     if manifest.is_ledger_shared && !session.ledger.is_shared() && !session.ledger.is_simulated() {
@@ -29,7 +29,7 @@ pub(super) async fn plan_against(session: &Session, history: &History) -> Result
     let ids: LazyCell<HashSet<&JobId>, _> = LazyCell::new(ids);
     let is_in_manifest = |id: &JobId| ids.contains(id);
     let limits = limits::with_what_is_used(session).await?;
-    // A video that another machine fetched belongs there, unless it is wanted here, too.
+    // A video that another machine downloaded stays there, unless this run fetches all.
     let is_theirs = |attempt: &Attempt| match &attempt.particulars.fetched_by {
         Some(machine) => session.ledger.is_shared() && !options.fetches_only && **machine != *this_machine(),
         None => false,
@@ -65,7 +65,7 @@ pub(super) async fn plan_against(session: &Session, history: &History) -> Result
     Ok(plan)
 }
 
-/// What other batches have open for a run that fetches videos, or does not.
+/// The work left in other batches, with or without downloads.
 pub(super) fn open_elsewhere(open: Vec<OpenElsewhere>, fetches: bool) -> Vec<Elsewhere> {
     let told = open.into_iter().map(|open| Elsewhere {
         batch: open.batch.batch,

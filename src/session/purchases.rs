@@ -1,5 +1,4 @@
-//! Looks whether what a run would buy was bought before: under another name of the ledger, or by a report whose ledger
-//! is not there.
+//! Repurchases: due jobs that other batches have paid for, or a report whose ledger is missing.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -13,8 +12,8 @@ use crate::ledger::{BoughtElsewhere, Ledger, Unavailable};
 use crate::plan::{Action, Before, Plan, Planned, Repurchase};
 use crate::report::{EarlierJob, earlier_jobs, set_aside};
 
-/// Adds what other batches and earlier reports say of the due jobs. What a person asked to buy again is not looked at, and neither is what
-/// the simulator would make: that costs nothing.
+/// Adds what other batches and earlier reports say about due jobs. Skips retries, which you asked for, and the
+/// simulator, which charges nothing.
 pub(super) async fn add_repurchases(session: &Session, plan: &mut Plan, history: &History) -> Result<(), Unavailable> {
     if session.ledger.is_simulated() {
         return Ok(());
@@ -30,7 +29,7 @@ pub(super) async fn add_repurchases(session: &Session, plan: &mut Plan, history:
     let elsewhere = ledger.bought_elsewhere(&plan.key, requests).await?;
     let elsewhere: HashMap<&Fingerprint, &BoughtElsewhere> =
         elsewhere.iter().map(|bought| (&bought.attempt.normalized, bought)).collect();
-    // Several takes may have the same request: those beyond the earlier purchases are new.
+    // Several takes may share a request: those beyond the earlier purchases are new.
     let mut unmatched: HashMap<&Fingerprint, u32> =
         elsewhere.iter().map(|(request, bought)| (*request, bought.jobs)).collect();
     let mut questioned: HashSet<JobId> = plan.repurchases.iter().map(|before| before.job.clone()).collect();
@@ -77,11 +76,11 @@ fn bought_in_another_batch(home: &DefaultPaths, own: &BatchKey, job: &JobId, bou
     }
 }
 
-/// The jobs of an earlier report in the directory that it calls bought, or perhaps, and of which the ledger has no such attempt. A task that the
-/// ledger has under another job counts: one of the two is wrong.
+/// The jobs of an earlier report that are paid for or in doubt, and without such an attempt in the ledger. A task that
+/// the ledger has under another job counts: one of the two is wrong.
 fn reported(out: &Path, key: &BatchKey, moves: &[Move], history: &History) -> Vec<EarlierJob> {
     let rows = earlier_jobs(out, key);
-    // Also under an ID that the job had when its report was written: its first one, or one that is moved by now.
+    // Also under an earlier ID of the job: its first one, or one that has moved since.
     let moved_to = |id| moves.iter().fold(id, |id, a_move| if a_move.from == id { a_move.to.clone() } else { id });
     let moved = history.attempts().filter_map(|attempt| Some((attempt.particulars.bought_as.as_deref()?, attempt)));
     let moved: Vec<(&JobId, &Attempt)> = moved.collect();
@@ -92,17 +91,17 @@ fn reported(out: &Path, key: &BatchKey, moves: &[Move], history: &History) -> Ve
     let is_unknown = |row: &EarlierJob| {
         let Ok(attempts) = attempts(row) else { return false };
         match task(row) {
-            // Set aside, it stays after it was knowingly bought again with this ledger.
+            // A report that was set aside stays there after the job was repurchased in this ledger.
             Some(_) if row.is_set_aside && attempts.iter().any(|attempt| attempt.charge() != Charge::None) => false,
             Some(task) => !attempts.iter().any(|attempt| attempt.task.as_ref().is_some_and(|names| names.has(&task))),
-            // One in doubt has no task. Where the ledger has any attempt of the job, it knows better.
+            // A job in doubt has no task. Any attempt in the ledger is better evidence.
             None => row.state == "in_doubt" && attempts.is_empty(),
         }
     };
     rows.into_iter().filter(is_unknown).collect()
 }
 
-/// Sets aside what only the report knows, which is about to be written anew from the ledger.
+/// Sets aside what only the report knows, before it is written again from the ledger.
 pub(super) fn keep_what_only_the_report_knows(
     ledger: &Ledger,
     out: &Path,

@@ -1,19 +1,18 @@
-//! Why a run does not happen. Nothing was sent, and nothing was spent.
+//! Refusals of a run. Nothing was sent, and nothing was spent.
 
 use std::error::Error;
 
 use super::connection::{ConnectionError, OtherAccount};
 use super::outputs::Replaces;
-use super::reporter::ReporterError;
 use crate::domain::{Digest, Freeze, JobId, MovedOnto, RefusalCode, Usd};
 use crate::ledger::{HoldError, LedgerError, Unavailable};
 use crate::plan::Limit;
 use crate::report::NoReport;
 
-/// Why a run does not happen.
+/// The reason that a run does not begin.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// The batch can't be locked: another run has it, or the ledger can't be used.
+    /// The batch is locked by another run, or the ledger is unusable.
     #[error(transparent)]
     Hold(#[from] HoldError),
     /// The ledger can't be read.
@@ -31,28 +30,28 @@ pub enum Refusal {
     /// The manifest moves one job onto another.
     #[error(transparent)]
     Moved(#[from] MovedOnto),
-    /// What would be replaced by a report is none.
+    /// A file at the path of a report is not a report.
     #[error(transparent)]
     NoReport(#[from] NoReport),
-    /// The request of a job contains the key, which would go to the service and into reports.
+    /// The request of a job contains the key. It would go to the service and into reports.
     #[error("the request of `{job}` contains the API key or another secret")]
     KeyInRequest {
         /// The job.
         job: JobId,
     },
-    /// A video would take the place of a file of the run.
+    /// A video would replace a file of the run.
     #[error(transparent)]
     Replaces(#[from] Replaces),
-    /// Something else can't be written.
+    /// Another file can't be written.
     #[error(transparent)]
     Files(Box<dyn Error + Send + Sync>),
-    /// The service can't be spoken to.
+    /// The service can't be connected to.
     #[error(transparent)]
     Connection(#[from] ConnectionError),
     /// The ledger allows no purchase.
     #[error(transparent)]
     Frozen(#[from] Freeze),
-    /// The run would pass a limit on spending.
+    /// The run would exceed a spend limit.
     #[error(
         "the run costs ${cost}{}, but the limit is ${} ({}){}",
         limit.label.as_ref().map(|label| format!(" for {label}")).unwrap_or_default(),
@@ -61,25 +60,25 @@ pub enum Refusal {
         if limit.used.is_zero() { String::new() } else { format!(", ${} of it used", limit.used) }
     )]
     OverLimit {
-        /// What it would cost.
+        /// The cost of the run.
         cost: Usd,
         /// The limit.
         limit: Limit,
     },
-    /// The plan needs a service, and there is none.
+    /// The plan requires a service, but there is no connection.
     #[error("the plan requires a connection to the service")]
     NoConnection,
-    /// Of the ledger and the service, one is real and the other simulated.
+    /// The ledger is real and the service simulated, or the reverse.
     #[error("{}", if *ledger_is_simulated {
         "the service is real, but the ledger is the simulator's"
     } else {
         "the service is the simulator, but the ledger is real"
     })]
     OtherKind {
-        /// Which of them.
+        /// Whether it is the ledger that is simulated.
         ledger_is_simulated: bool,
     },
-    /// Tasks that are to be looked after belong to another account.
+    /// Active tasks belong to another account.
     #[error(transparent)]
     OtherAccount(#[from] OtherAccount),
     /// Jobs are already paid for, without consent to a repurchase.
@@ -88,30 +87,44 @@ pub enum Refusal {
         /// The number of jobs.
         jobs: usize,
     },
-    /// Nobody can give local pictures an address.
+    /// Due jobs use a local image, without a program that uploads it.
     #[error("{} a local image, but `--asset-command` is not set", if *jobs == 1 { "1 job uses".to_owned() } else { format!("{jobs} jobs use") })]
     NoAssetCommand {
-        /// How many jobs that are due begin with one.
+        /// The number of such jobs.
         jobs: usize,
     },
     /// The plan differs from the approved one.
     #[error("the plan differs from the approved plan `{approved}`")]
     NotApproved {
-        /// The digest that was approved.
+        /// The approved digest.
         approved: Digest,
     },
     /// The cost lacks consent.
     #[error("spending ${cost} requires consent{}", if agreed.is_zero() { String::new() } else { format!(", found consent to ${agreed}") })]
     NotAgreed {
-        /// The most that it would cost.
+        /// The maximum cost.
         cost: Usd,
-        /// What was agreed to.
+        /// The sum that consent covers.
         agreed: Usd,
     },
 }
 
+/// A report that could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum ReporterError {
+    /// The ledger could not be read.
+    #[error(transparent)]
+    Ledger(#[from] Unavailable),
+    /// The manifest moves one job onto another.
+    #[error(transparent)]
+    Moved(#[from] MovedOnto),
+    /// The writer thread can't start, or panicked.
+    #[error("can't start the report writer thread")]
+    Thread(#[source] std::io::Error),
+}
+
 impl Refusal {
-    /// The code, for scripts.
+    /// Returns the stable code of the refusal.
     #[must_use]
     pub fn code(&self) -> RefusalCode {
         match self {

@@ -1,61 +1,82 @@
-//! Writes the reports anew while a run goes on, so that one that is killed leaves true ones behind.
+//! The reports of a batch, during a run and without one. A run that is killed leaves current reports behind.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::domain::{BatchKey, Job, Move, MovedOnto, NoticeCode, with_causes};
+use super::purchases;
+use super::refusal::{Refusal, ReporterError};
+use super::start::Session;
+use crate::domain::{BatchKey, Job, Move, NoticeCode, with_causes};
 use crate::files::on_a_thread;
-use crate::ledger::{Ledger, Unavailable};
+use crate::ledger::Ledger;
+use crate::manifest::Manifest;
 use crate::report::{Report, ReportError, Writer, write_sidecars};
 
 /// The shortest pause between two writes.
 const PAUSE: Duration = Duration::from_secs(5);
-/// The most of the time that goes into writing: one part in this many.
+/// The pause after a write, as a multiple of its time: writing takes at most this part of a run.
 const SHARE: u32 = 20;
 
-/// What the reports of a batch are made of.
+/// The writer of a batch's reports.
 #[derive(Debug)]
 pub(super) struct Reporter {
     pub key: BatchKey,
-    /// Jobs that have a new id.
+    /// The moves of jobs to new IDs.
     pub moves: Vec<Move>,
     /// All jobs of the manifest.
     pub jobs: Arc<[Arc<Job>]>,
     pub ledger: Ledger,
-    /// The folder with the videos.
+    /// The directory of the videos.
     pub out: PathBuf,
     pub writer: Writer,
-    /// Whether each video has a description beside it.
+    /// Whether each video gets a sidecar file.
     pub sidecars: bool,
 }
 
-/// How the jobs stand, and whether every file says so.
+/// A report, and whether it was written.
 #[derive(Debug)]
 pub struct Reported {
-    /// How each job stands.
+    /// The state of each job.
     pub report: Report,
-    /// Whether every report was written. If not, the next run writes them.
+    /// The result of writing. After an error, the next run writes the reports.
     pub written: Result<(), ReportError>,
 }
 
-/// Why reports could not be made.
-#[derive(Debug, thiserror::Error)]
-pub enum ReporterError {
-    /// The ledger could not be read.
-    #[error(transparent)]
-    Ledger(#[from] Unavailable),
-    /// The manifest moves one job onto another.
-    #[error(transparent)]
-    Moved(#[from] MovedOnto),
-    /// The thread that writes can't be started, or panicked.
-    #[error("can't start the report writer thread")]
-    Thread(#[source] std::io::Error),
+impl Session {
+    /// Returns the state of the batch, by the ledger. Sends no request and changes nothing.
+    pub async fn standing(&self) -> Result<Report, Refusal> {
+        let history = self.history().await?;
+        let (key, jobs) = (&self.manifest.key, self.manifest.jobs.clone().into());
+        Ok(Report::new(key, self.ledger.is_simulated(), jobs, history, &self.options.out))
+    }
+
+    /// Writes the reports from the ledger alone. Sends no request and changes nothing else.
+    pub async fn report(&self) -> Result<Reported, Refusal> {
+        self.check_reports()?;
+        let history = self.history().await?;
+        let Manifest { key, moves, .. } = &self.manifest;
+        purchases::keep_what_only_the_report_knows(&self.ledger, &self.options.out, key, moves, &history)?;
+        drop(history);
+        Ok(self.reporter().write().await?)
+    }
+
+    pub(super) fn reporter(&self) -> Reporter {
+        Reporter {
+            key: self.manifest.key.clone(),
+            moves: self.manifest.moves.clone(),
+            jobs: self.manifest.jobs.clone().into(),
+            ledger: self.ledger.clone(),
+            out: self.options.out.clone(),
+            writer: self.options.reports.clone(),
+            sidecars: self.options.sidecars,
+        }
+    }
 }
 
 impl Reporter {
-    /// Writes the reports as the ledger has them now. How the jobs stand is known also where a file could not be written.
+    /// Writes the reports as the ledger has them now. Returns the report also if a file could not be written.
     pub(super) async fn write(&self) -> Result<Reported, ReporterError> {
         let number = self.writer.number();
         let history = self.ledger.history(&self.key).await?.moved(&self.moves)?;
@@ -72,7 +93,7 @@ impl Reporter {
         written.await.map_err(ReporterError::Thread)
     }
 
-    /// Goes on writing whenever something was told since the last time, beside the run. Never returns.
+    /// Writes the reports during a run, whenever there is news. Never returns.
     pub(super) async fn keep_writing(&self, has_news: &AtomicBool) -> std::convert::Infallible {
         let mut pause = PAUSE;
         loop {
@@ -81,7 +102,7 @@ impl Reporter {
                 continue;
             }
             let start = Instant::now();
-            // What goes wrong is tried again at the end of the run, where it decides the exit code.
+            // The last write of the run tries again, and decides the exit code.
             match self.write().await {
                 Ok(Reported { written: Ok(()), .. }) => {}
                 Ok(Reported { written: Err(error), .. }) => {

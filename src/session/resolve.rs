@@ -1,4 +1,4 @@
-//! Jobs in doubt, and tasks that never end: listed, and resolved by a verdict.
+//! Jobs in doubt and tasks that never end, listed and resolved by a verdict.
 //!
 //! # Guarantees
 //!
@@ -21,9 +21,9 @@ use crate::manifest::Manifest;
 use crate::plan::IdGlobs;
 use crate::service::{PollAnswer, Status, TaskReport, VideoService};
 
-/// The most polls for the name of a task.
+/// The number of polls for the ID of a task.
 const MOST_POLLS: usize = 3;
-/// The pause between two such polls: a cache may hold another task's response for a moment.
+/// The time between two such polls: a cache may return another task's response for a moment.
 const BETWEEN_POLLS: Duration = Duration::from_secs(2);
 /// The largest difference between the clocks of this machine and the service.
 const CLOCK_DIFFERENCE: SignedDuration = SignedDuration::from_mins(10);
@@ -50,31 +50,31 @@ pub enum Verdict<'v> {
     },
     /// The service created no task.
     NeverCreated,
-    /// The task never ends: the one with this name, or without a name the only active one.
+    /// The task never ends: the one with this ID, or without an ID the only active one.
     Abandoned(Option<&'v str>),
 }
 
-/// The record of a resolved attempt.
+/// The record of an attempt after its verdict.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Resolution {
-    /// Its task.
+    /// The IDs of its task.
     Task(TaskNames),
-    /// That it has no task.
+    /// It has no task.
     NeverCreated,
-    /// That its task is abandoned.
+    /// Its task is abandoned.
     Abandoned,
 }
 
-/// Why a verdict was not recorded, or not for each job.
+/// A verdict that was not recorded, or not for each job.
 #[derive(Debug, thiserror::Error)]
 pub enum ResolveError {
-    /// The ledger or the account refuses.
+    /// The ledger or the account refuses it.
     #[error(transparent)]
     Refusal(#[from] Refusal),
-    /// The pattern can't be read.
+    /// The pattern is invalid.
     #[error("{0}")]
     Pattern(String),
-    /// No attempt of the batch is meant.
+    /// No attempt of the batch matches.
     #[error("can't resolve `{0}`: the ledger has no attempt of it in this batch")]
     NoAttempt(String),
     /// No attempt is in doubt.
@@ -85,7 +85,7 @@ pub enum ResolveError {
         /// True if it has an active task.
         is_active: bool,
     },
-    /// Nothing to abandon.
+    /// No task to abandon.
     #[error("can't resolve `{0}`: it has no active task")]
     NoActiveTask(String),
     /// Several tasks that could be abandoned.
@@ -125,19 +125,19 @@ pub enum ResolveError {
     /// The service doesn't know the task.
     #[error("can't confirm task `{0}`: {1}")]
     NoTask(TaskId, String),
-    /// The responses say too little.
+    /// The responses are inconclusive.
     #[error("{0}")]
     Unconfirmed(String),
     /// The service rejects the key.
     #[error("{0}")]
     KeyRefused(String),
-    /// The service can't be reached.
+    /// The service is unreachable.
     #[error("can't confirm task `{0}` now: {1}")]
     Unreachable(TaskId, String),
 }
 
 impl ResolveError {
-    /// The code, for scripts.
+    /// Returns the stable code of the error.
     #[must_use]
     pub fn code(&self) -> RefusalCode {
         match self {
@@ -165,7 +165,7 @@ impl<'b> BatchView<'b> {
         Self { ledger, key: &manifest.key, moves: &manifest.moves }
     }
 
-    /// Everything that is known of this batch, and the other batches of its name with a job in doubt.
+    /// Returns the history of the batch, and the other batches of its name with a job in doubt.
     pub async fn doubts(&self) -> Result<(History, Vec<OpenElsewhere>), Refusal> {
         let mut elsewhere = self.ledger.open_elsewhere(self.key).await?;
         elsewhere.retain(|other| other.doubtful > 0);
@@ -213,7 +213,8 @@ impl<'b> BatchView<'b> {
         Ok(self.ledger.history(self.key).await?.moved(self.moves)?)
     }
 
-    /// The names of a task that the service knows, that looks like the job's, and that no other attempt in the ledger has.
+    /// Returns the IDs of a task that the service knows, that resembles the job's, and that no other attempt in the
+    /// ledger has.
     async fn confirmed(
         &self,
         batch: &LockedBatch,
@@ -229,7 +230,7 @@ impl<'b> BatchView<'b> {
         if !is_certain && !differences.is_empty() {
             return Err(ResolveError::TaskDiffers { task: task.clone(), job: attempt.job.clone(), differences });
         }
-        // Where the service returns the name that was asked for, the ledger leaves out an alias that belongs to another.
+        // If the service returns the requested ID, the ledger drops an alias that belongs to another task.
         if let Some(alias) = names.alias.as_ref().filter(|_| is_other_name) {
             self.refuse_taken(alias).await?;
         }
@@ -245,7 +246,7 @@ impl<'b> BatchView<'b> {
     }
 }
 
-/// The first attempt in doubt of each job that is meant.
+/// The first attempt in doubt of each matching job.
 fn in_doubt(history: &History, job: &str, meant: &IdGlobs) -> Result<Vec<Attempt>, ResolveError> {
     let of_job = || history.attempts().filter(|attempt| meant.has(attempt.job.as_str()));
     let mut jobs = HashSet::new();
@@ -261,7 +262,7 @@ fn in_doubt(history: &History, job: &str, meant: &IdGlobs) -> Result<Vec<Attempt
     Err(ResolveError::NotInDoubt { job: job.to_owned(), is_active })
 }
 
-/// The one attempt whose task was found: in doubt, or else the last that was declared never created.
+/// The attempt whose task was found: the one in doubt, otherwise the last one declared never created.
 fn to_find(history: &History, job: &str, meant: &IdGlobs) -> Result<Attempt, ResolveError> {
     let mut found = match in_doubt(history, job, meant) {
         Ok(found) => found,
@@ -278,7 +279,7 @@ fn to_find(history: &History, job: &str, meant: &IdGlobs) -> Result<Attempt, Res
     }
 }
 
-/// The attempt whose task never ends: the one with this name, or without a name the only active one.
+/// The attempt whose task never ends: the one with this ID, or without an ID the only active one.
 fn endless(history: &History, job: &str, task: Option<&str>) -> Result<Attempt, ResolveError> {
     let active: Vec<&Attempt> =
         history.attempts().filter(|attempt| attempt.job.as_str() == job && attempt.state.is_outstanding()).collect();
@@ -298,7 +299,7 @@ fn endless(history: &History, job: &str, task: Option<&str>) -> Result<Attempt, 
 /// Lists the differences between a task and a job in model, duration, shape, or time.
 fn differences(report: &TaskReport, attempt: &Attempt) -> Vec<String> {
     let mut differences = echo_differences(&attempt.request, &report.echo);
-    // A gateway may have names of its own for models, but a model of the catalog is another one.
+    // A gateway may rename models, but another model of the catalog is another model.
     let other = report.echo.model.as_deref().filter(|other| *other != attempt.model);
     differences.extend(
         other
@@ -310,7 +311,7 @@ fn differences(report: &TaskReport, attempt: &Attempt) -> Vec<String> {
     differences
 }
 
-/// Polls a task. Returns its names, whether the service returns another name than was asked for, and the report.
+/// Polls a task. Returns its IDs, whether the service uses another ID than requested, and the report.
 async fn poll(service: &impl VideoService, task: &TaskId) -> Result<(TaskNames, bool, TaskReport), ResolveError> {
     let mut identity = Identity::new(task.clone().into());
     for polls in 0..MOST_POLLS {
@@ -329,10 +330,10 @@ async fn poll(service: &impl VideoService, task: &TaskId) -> Result<(TaskNames, 
                 return Err(ResolveError::Unreachable(task.clone(), message));
             }
         };
-        let (alias, is_other_name) = match identity.hear(&report) {
+        let (alias, is_other_name) = match identity.identify(&report) {
             Whose::Own => (report.names.iter().flat_map(TaskNames::each).find(|name| *name != task).cloned(), false),
             Whose::Renamed(name) => (Some(name), true),
-            Whose::Strange(_) => continue,
+            Whose::Other(_) => continue,
         };
         return Ok((TaskNames { id: task.clone(), alias }, is_other_name, report));
     }

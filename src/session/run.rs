@@ -1,4 +1,4 @@
-//! A run, in its order: prepare, work, report.
+//! The steps of a run: prepare, work, report.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -12,11 +12,10 @@ use super::connection::Connection;
 use super::consent::Consent;
 use super::executor::{Executions, Executor};
 use super::locked::Locked;
-use super::other_batches::{OtherBatch, OtherBatches};
-use super::outcome::Outcome;
+use super::other_batches::{Collected, OtherBatch, OtherBatches};
 use super::ready::Ready;
-use super::refusal::Refusal;
-use super::reporter::Reporter;
+use super::refusal::{Refusal, ReporterError};
+use super::reporter::{Reported, Reporter};
 use super::shared_batch::{SharedBatch, joining, skip_assigned};
 use super::start::Session;
 use super::{limits, other_batches, purchases};
@@ -28,10 +27,23 @@ use crate::ledger::{Approval, LockedBatch, SpendLimit};
 use crate::manifest::Manifest;
 use crate::plan::Plan;
 
-/// The receiver of everything that happens.
+/// The receiver of events.
 type Emit<'t> = dyn Fn(RunEvent) + Sync + 't;
 
-/// A run whose reports could be written and whose tasks are claimed. Nothing was submitted.
+/// The outcome of a run, and the state of each job.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The reasons for an early end, and the failures.
+    pub run: engine::Outcome,
+    /// The number of videos for which the program of `--exec` failed.
+    pub unexecuted: usize,
+    /// The other batches of the same name whose tasks the run collected.
+    pub collected: Vec<Collected>,
+    /// The state of each job. After an error, the ledger still has what was paid for.
+    pub reported: Result<Reported, ReporterError>,
+}
+
+/// A run with written reports and claimed tasks. Nothing was submitted.
 struct Prepared<'s> {
     session: &'s Session,
     batch: LockedBatch,
@@ -55,7 +67,7 @@ impl<'s> Ready<'s> {
         emit: &(dyn Fn(RunEvent) + Sync),
     ) -> Result<Outcome, Refusal> {
         let executions = self.executions.take();
-        // Boxed: its state would take room in the future of every caller.
+        // Boxed: its state is large for the future of a caller.
         let prepared = Box::pin(self.prepare(consent)).await?;
         let (run, unexecuted) = Box::pin(prepared.work(executions, stop, emit)).await;
         Ok(Box::pin(prepared.report(run, unexecuted, stop)).await)
@@ -75,13 +87,13 @@ impl<'s> Ready<'s> {
         if !session.manifest.moves.is_empty() {
             batch.move_jobs(&session.manifest.moves).await?;
         }
-        // Before the reports are written anew: the old one may be the only record of a purchase.
+        // Before the reports are replaced: an old one may be the only record of a purchase.
         let Manifest { key, moves, .. } = &session.manifest;
         purchases::keep_what_only_the_report_knows(&session.ledger, &session.options.out, key, moves, &history)?;
         let has_retake = begin_retake(session, &batch, &plan, &history).await?;
         drop(history);
         let reporter = session.reporter();
-        // Temporary files of reports that killed runs left.
+        // Removes temporary files of killed runs.
         session.options.reports.paths().filter_map(Path::parent).for_each(sweep);
         reporter.write().await?.written.map_err(|error| Refusal::Files(Box::new(error)))?;
         if let Some((connection, _)) = &service {
@@ -94,14 +106,15 @@ impl<'s> Ready<'s> {
 }
 
 impl Prepared<'_> {
-    /// Runs the engine and the programs for videos, beside what goes on until they end. Returns the number of videos whose program failed, too.
+    /// Runs the engine and the programs for videos, with periodic reports. Returns the number of videos whose program
+    /// failed, too.
     async fn work(&self, executions: Option<Executions>, stop: &Stop, emit: &Emit<'_>) -> (engine::Outcome, usize) {
         let has_news = AtomicBool::new(false);
         let (fetched, coming) = unbounded();
         let emit = |event: RunEvent| {
             has_news.store(true, Ordering::Relaxed);
             if let RunEvent::Fetched(video) = &event {
-                // Without a program, there is no receiver.
+                // Without `--exec`, there is no receiver.
                 drop(fetched.unbounded_send((**video).clone()));
             }
             emit(event);
@@ -155,12 +168,12 @@ impl Prepared<'_> {
     }
 
     async fn report(self, mut run: engine::Outcome, unexecuted: usize, stop: &Stop) -> Outcome {
-        // A run that was stopped is continued by the same patterns, like one that was killed.
+        // The same patterns continue a stopped run, like a killed one.
         if self.has_retake
             && stop.reasons().is_empty()
             && let Err(error) = self.batch.keep_retake(None).await
         {
-            // The run itself is over: the same patterns would only continue it.
+            // The run is over, and the same patterns would only continue it.
             tracing::warn!(
                 code = NoticeCode::RetakeNotEnded.code(),
                 "can't record the end of the retake: {}",
@@ -171,7 +184,7 @@ impl Prepared<'_> {
         let reported = self.reporter.write().await;
         let collected = other_batches::report(self.session, self.others).await;
         drop(self.batch);
-        // A signal may have come while the last report was written.
+        // A signal may arrive during the last report.
         run.stopped = stop.reasons();
         Outcome { run, unexecuted, collected, reported }
     }
@@ -187,23 +200,24 @@ async fn claim_tasks(
     if connection.is_same_account() {
         batch.reassign(connection.account()).await?;
         other_batches::reassign(others, connection.account()).await?;
-        plan.adopt(connection.account());
+        plan.reassign(connection.account());
     }
     other_batches::mark(others)?;
     skip_assigned(batch, plan).await?;
     Ok(())
 }
 
-/// Waits no longer for a ledger that can't be reached once you end the run. Never returns.
+/// Shortens the wait for an unreachable ledger once you end the run. Never returns.
 async fn hurry(stop: &Stop, batch: &LockedBatch) -> Infallible {
-    stop.leaving().await;
+    stop.aborting().await;
     if let Some(sharing) = batch.sharing() {
         sharing.hurry();
     }
     std::future::pending().await
 }
 
-/// Records a retake by patterns before its first submission, so that the same patterns continue it after a kill. Returns whether there is one.
+/// Records a retake by patterns before its first submission, so that the same patterns continue it after a kill.
+/// Returns whether a retake is open.
 async fn begin_retake(session: &Session, batch: &LockedBatch, plan: &Plan, history: &History) -> Result<bool, Refusal> {
     let retakes = &session.options.redo.retake;
     if history.retake().is_some_and(|begun| retakes.continues(begun)) {

@@ -1,7 +1,7 @@
-//! The work that a run finds in a batch that it shares with other runners.
+//! Work of other runners in a shared batch.
 //!
-//! A run polls and downloads what an expired runner left. It ends when no other runner has work left, so every run ends with the same report of the
-//! whole batch. In the end, it submits the jobs that another runner claimed and released again, and no job that was not due when it began.
+//! A run claims the tasks and videos of expired runners. It ends when no other runner has work left, so all runs end
+//! with the same report. Last, it submits due jobs of its plan that another runner claimed and released.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -15,10 +15,10 @@ use crate::engine::{Feed, RunEvent, Stop, StopReason};
 use crate::ledger::{Joining, LockedBatch, OtherRunners, Sharing};
 use crate::plan::{Action, Plan, Planned};
 
-/// The longest wait before the next look at the other runners, as a multiple of the shortest.
+/// The longest wait before the next look at other runners, as a multiple of the shortest.
 const MOST_RARELY: u32 = 10;
 
-/// The plan that all runners of a batch must agree on: every job of the manifest, with its request and its price.
+/// The plan that all runners of a batch must share: each job of the manifest, with its request and price.
 pub(super) fn joining(session: &Session, connection: &Connection) -> Joining {
     let mut jobs = String::new();
     for job in &session.manifest.jobs {
@@ -39,7 +39,7 @@ pub(super) async fn skip_assigned(batch: &LockedBatch, plan: &mut Plan) -> Resul
     Ok(own)
 }
 
-/// The tasks of a plan, and the videos that were never downloaded.
+/// The active tasks of a plan, and the videos that were never downloaded.
 fn claimable(plan: &Plan) -> impl Iterator<Item = AttemptId> {
     let missing = plan.downloads.iter().flat_map(|downloads| &downloads.missing);
     let new = missing.filter(|download| download.known.is_none()).map(|download| download.attempt);
@@ -52,24 +52,24 @@ pub(super) struct SharedBatch<'s> {
     pub(super) batch: &'s LockedBatch,
     pub(super) sharing: &'s Sharing,
     pub(super) account: &'s Account,
-    /// The plan that the run began with.
+    /// The initial plan of the run.
     pub(super) plan: &'s Plan,
     pub(super) stop: &'s Stop,
     pub(super) emit: &'s (dyn Fn(RunEvent) + Sync),
 }
 
-/// The work of other runners, and the part that was claimed.
+/// The work of other runners, and the claimed part of it.
 struct Found {
     others: OtherRunners,
     /// The claimed tasks and videos.
     claimed: Option<Plan>,
-    /// Orphans that can't be claimed, for example tasks of another account.
+    /// Orphaned tasks that can't be claimed, such as those of another account.
     left: HashSet<AttemptId>,
 }
 
 impl SharedBatch<'_> {
-    /// Feeds the engine until no runner of the batch has work left, or the run stops. If the ledger can't be read after the run's own work is
-    /// done, the run ends.
+    /// Feeds the engine until no runner of the batch has work left or the run stops. Without its own work, the run also
+    /// ends if the ledger can't be read.
     pub(super) async fn feed(&self, feed: &Feed) {
         if let Err(refusal) = self.feed_until_done(feed).await {
             let reason = StopReason::LedgerFailed;
@@ -102,7 +102,7 @@ impl SharedBatch<'_> {
                         (self.emit)(RunEvent::WaitingForRunners { open: others.assigned, alive: others.alive });
                     }
                 }
-                // While the run has work of its own, the next look may succeed.
+                // While the run has work, the next look may succeed.
                 Err(refusal) if is_idle => return Err(refusal),
                 _ => {}
             }
@@ -111,7 +111,7 @@ impl SharedBatch<'_> {
         Ok(())
     }
 
-    /// Claims what other runners left.
+    /// Claims the work of expired runners.
     async fn look(&self) -> Result<Found, Refusal> {
         let others = self.sharing.others(self.session.options.downloads).await?;
         if others.orphans == 0 {
@@ -126,7 +126,8 @@ impl SharedBatch<'_> {
         Ok(Found { others, claimed: (!own.is_empty()).then_some(plan), left })
     }
 
-    /// The tasks of the batch that this account can poll, and the videos of its tasks that were never downloaded. Nothing to submit.
+    /// A plan of the batch's tasks that this account can poll, and of videos that were never downloaded. Submits
+    /// nothing.
     async fn orphans(&self) -> Result<Plan, Refusal> {
         let history = self.session.history().await?;
         let mut plan = plan_against(self.session, &history).await?;
@@ -140,7 +141,7 @@ impl SharedBatch<'_> {
         Ok(plan)
     }
 
-    /// The jobs of the plan that are still due, or in doubt for now; nothing if there is no news of any.
+    /// The jobs of the plan that are still due, or claimed by another runner. `None` without news of any.
     async fn rest(&self, seen: &mut Seen) -> Result<Option<Plan>, Refusal> {
         let history = self.session.history().await?;
         let mut rest = left_of(self.session, self.plan, &history).await?;
@@ -186,21 +187,21 @@ impl Wait {
     }
 }
 
-/// The newest attempt of each job when it was last fed. A job that could not be submitted then is left for the next run, unless another runner
-/// has claimed and released it since.
+/// The newest attempt of each job when it was last fed. A job that failed to be submitted then is left to the next run,
+/// unless another runner has claimed and released it since.
 #[derive(Default)]
 struct Seen(HashMap<JobId, Option<AttemptId>>);
 
 impl Seen {
-    /// Returns whether a job is seen for the first time with its newest attempt.
+    /// Returns whether a job has a newest attempt that was not seen.
     fn is_news(&mut self, job: &JobId, history: &History) -> bool {
         let newest = history.of(job).map(|attempt| attempt.id).max();
         self.0.insert(job.clone(), newest) != Some(newest)
     }
 }
 
-/// The jobs of a plan that are still due: no newer attempt may have bought them, and the service rejected none. Among them are jobs that another
-/// runner is about to submit, and may release; until then they are in doubt.
+/// The due jobs of a plan without a newer purchase or rejection. They include jobs in doubt for now, which another
+/// runner is about to submit or release.
 async fn left_of(session: &Session, plan: &Plan, history: &History) -> Result<Plan, Refusal> {
     let due: HashMap<&JobId, &Planned> =
         plan.jobs.iter().filter(|it| it.action.buys()).map(|it| (&it.job.id, it)).collect();
@@ -218,7 +219,7 @@ async fn left_of(session: &Session, plan: &Plan, history: &History) -> Result<Pl
     Ok(left)
 }
 
-/// The videos that were missing when the run began are fetched already, or were not to be had.
+/// Without videos: those missing at the start are downloaded or unavailable.
 fn without_videos(mut plan: Plan) -> Plan {
     if let Some(downloads) = &mut plan.downloads {
         downloads.missing.clear();

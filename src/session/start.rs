@@ -1,4 +1,4 @@
-//! A manifest and its ledger. Nothing is locked.
+//! A manifest with its ledger, before any lock.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,7 +6,6 @@ use std::sync::Arc;
 use super::options::Options;
 use super::outputs;
 use super::refusal::Refusal;
-use super::reporter::Reporter;
 use crate::domain::{History, Job};
 use crate::engine::Settings;
 use crate::ledger::Ledger;
@@ -24,7 +23,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session about the selected jobs of a valid manifest.
+    /// A session for the selected jobs of a valid manifest.
     #[must_use]
     pub fn new(manifest: Manifest, ledger: Ledger, options: Options) -> Self {
         let is_selected = |job: &&Arc<Job>| options.selection.takes(job.id.as_str(), &job.tags);
@@ -32,7 +31,7 @@ impl Session {
         Self { manifest, selected, ledger, options }
     }
 
-    /// The manifest.
+    /// Returns the manifest.
     #[must_use]
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
@@ -44,19 +43,19 @@ impl Session {
         &self.selected
     }
 
-    /// The ledger, to read from.
+    /// Returns the ledger, for reading.
     #[must_use]
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
-    /// The approved plan.
+    /// Returns the approved plan.
     #[must_use]
     pub fn approved(&self) -> Option<&Approved> {
         self.options.approved.as_ref()
     }
 
-    /// The settings of the engine.
+    /// Returns the settings of the engine.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.options.settings
@@ -76,26 +75,14 @@ impl Session {
         Ok(self.options.reports.check()?)
     }
 
-    /// The reports of the last run.
+    /// Returns the reports that the last run wrote.
     #[must_use]
     pub fn written_reports(&self) -> Vec<&Path> {
         self.options.reports.written()
     }
 
-    /// The history of the batch, each job under its current ID.
+    /// Returns the history of the batch, each job under its current ID.
     pub(super) async fn history(&self) -> Result<History, Refusal> {
         Ok(self.ledger.history(&self.manifest.key).await?.moved(&self.manifest.moves)?)
-    }
-
-    pub(super) fn reporter(&self) -> Reporter {
-        Reporter {
-            key: self.manifest.key.clone(),
-            moves: self.manifest.moves.clone(),
-            jobs: self.manifest.jobs.clone().into(),
-            ledger: self.ledger.clone(),
-            out: self.options.out.clone(),
-            writer: self.options.reports.clone(),
-            sidecars: self.options.sidecars,
-        }
     }
 }

@@ -1,72 +1,72 @@
-//! What this run has learned of one class of tasks: how long they take, and what their progress is worth.
+//! Durations and progress of a class of tasks, as learned in this run.
 
 use std::collections::VecDeque;
 
 use super::mixture::{Block, Mixture};
 
-/// How many finished tasks are remembered; older ones are forgotten, so that a service that changes is followed.
+/// The number of finished tasks to remember. Older ones are dropped, to follow a service that changes.
 const REMEMBERED: usize = 24;
-/// How many outcomes of predictions are remembered for each quarter of progress.
+/// The number of outcomes to remember for each quarter of progress.
 const REMEMBERED_RATIOS: usize = 12;
-/// How far a finished task speaks for others, as a share of the time that it took.
+/// The spread of the prediction from one finished task, as a share of its duration.
 const LIKENESS: f64 = 0.04;
-/// How much the document's word counts, in finished tasks, while there are none; it fades as there are more.
+/// The weight of the documented duration, in finished tasks. It fades as tasks finish.
 const DOCUMENT_WEIGHT: f64 = 2.0;
-/// The share of tasks that are thought to take longer than the document says, and up to how many times as long.
+/// The share of tasks assumed to exceed the documented duration, and their longest duration as a multiple of it.
 const SLOWER: (f64, f64) = (0.1, 3.0);
-/// What progress is thought to be worth before anything is known: tasks end between these shares of what it promises.
-/// Most services count from the moment they begin, not from the submission, so that less than promised is likelier.
+/// The initial meaning of progress: tasks end between these shares of what it predicts. Most services count from the
+/// start of generation and not from the submission, so less is more likely.
 const PROMISE: (f64, f64) = (0.85, 1.03);
-/// The same for progress that was seen to grow.
+/// The same for two observations of progress.
 const LINE: (f64, f64) = (0.99, 1.01);
-/// How far what came of one promise speaks for the next, as a share of it.
+/// The spread of one outcome as a prediction for the next, as a share.
 const RATIO: f64 = 0.002;
-/// How far progress has to grow between two sightings until a line through them says more than the last one alone.
+/// The growth of progress between two observations that makes a line through them better than the last one alone.
 const LEAST_GROWTH: f64 = 0.1;
-/// Marks for good and bad predictions are halved when there are more than this, so that old ones fade.
+/// The sum of marks at which all are halved, so that old ones fade.
 const MOST_MARKS: f64 = 32.0;
 
-/// Progress that was seen at some poll.
+/// Progress observed by a poll.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Sighting {
-    /// The age at the poll, in seconds.
+    /// The age of the task at the poll, in seconds.
     pub age: f64,
     /// The progress, 1 to 99.
     pub percent: u8,
 }
 
 impl Sighting {
-    /// The share that is done: the service rounds down, so the middle of what it may mean counts.
+    /// Returns the share that is done. The service rounds down, so this is the middle of the interval.
     fn share(self) -> f64 {
         (f64::from(self.percent) + 0.5) / 100.0
     }
 }
 
-/// What progress promised at some poll.
+/// A prediction from progress.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Promise {
     /// The age at the poll, in seconds.
     pub age: f64,
-    /// How long the task takes altogether by it, in seconds.
+    /// The predicted duration of the task, in seconds.
     total: f64,
-    /// How far off that may be by rounding alone, as a share.
+    /// The error from rounding, as a share.
     rounding: f64,
-    /// What it was reckoned from, and the quarter in which progress stood: promises of one kind err alike.
+    /// The method and the quarter of progress: predictions of one kind have similar errors.
     kind: Kind,
     quarter: usize,
 }
 
-/// What a promise was reckoned from.
+/// The method of a prediction.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Kind {
-    /// Progress that grows evenly from the submission on.
+    /// Progress grows evenly from the submission.
     Origin,
-    /// Progress that grows evenly from where it was first seen: a task that waits in a queue counts from when it is begun.
+    /// Progress grows evenly from its first observation: a queued task counts from its start.
     Line,
 }
 
 impl Promise {
-    /// The promise of what was seen last, and of what was seen first if progress grew far enough since.
+    /// The prediction from the last observation, and from the first one if progress has grown enough since.
     pub(super) fn of(first: Sighting, last: Sighting) -> Self {
         let quarter = usize::from(last.percent.min(99) / 25);
         let grown = last.share() - first.share();
@@ -75,31 +75,31 @@ impl Promise {
             let rounding = 0.5 / f64::from(last.percent) + 0.002;
             return Self { age: last.age, total: last.age / last.share(), rounding, kind: Kind::Origin, quarter };
         }
-        // How long it takes for all of it at this pace, without what came before it began to count.
+        // The duration from 0 to 100 percent, at this rate.
         let whole = (last.age - first.age) / grown;
         let total = last.age + left * whole;
-        // The last one may be off by half a percent, and so may both for what is left.
+        // The last observation may be off by half a percent, and so may both for the rest.
         let rounding = 0.005 * (1.0 + left / grown) * whole / total + 0.0005;
         Self { age: last.age, total, rounding, kind: Kind::Line, quarter }
     }
 }
 
-/// What is known of one class of tasks.
+/// The knowledge about one class of tasks.
 #[derive(Clone, Debug)]
 pub(super) struct Learned {
     typical: (f64, f64),
-    /// Between which ages tasks ended, the newest last.
+    /// The intervals of age in which tasks ended, the newest last.
     ended: VecDeque<(f64, f64)>,
-    /// What came of promises, by what they were reckoned from.
+    /// The outcomes of predictions, by method.
     kept: [Kept; 2],
 }
 
-/// What came of promises of one kind.
+/// The outcomes of one method of prediction.
 #[derive(Clone, Debug)]
 struct Kept {
-    /// How long tasks took as a share of what progress had promised, by the quarter that it stood in.
+    /// Durations as a share of the predicted ones, by quarter of progress.
     ratios: [VecDeque<f64>; 4],
-    /// How often progress foretold the end better than the class did, and how often worse.
+    /// The number of predictions that were better than the class, and worse.
     better: f64,
     worse: f64,
 }
@@ -109,7 +109,7 @@ impl Kept {
         Self { ratios: Default::default(), better: 1.0, worse: 1.0 }
     }
 
-    /// How much progress counts, 0 to 1.
+    /// Returns the weight of progress, 0 to 1.
     fn trust(&self) -> f64 {
         self.better / (self.better + self.worse)
     }
@@ -124,12 +124,12 @@ impl Kept {
 }
 
 impl Learned {
-    /// Nothing but what the document says: shortest and longest typical time in seconds.
+    /// Knows the shortest and longest documented duration, in seconds.
     pub(super) fn new(typical: (f64, f64)) -> Self {
         Self { typical, ended: VecDeque::new(), kept: [Kept::new(), Kept::new()] }
     }
 
-    /// The mean time that a task of this class takes, in seconds.
+    /// Returns the mean duration of tasks of this class, in seconds.
     pub(super) fn mean(&self) -> f64 {
         let (mut sum, mut weight) = (0.0, 0.0);
         for block in self.class() {
@@ -139,24 +139,24 @@ impl Learned {
         sum / weight
     }
 
-    /// The longest typical time that the document says, in seconds.
+    /// Returns the longest documented duration, in seconds.
     pub(super) fn longest(&self) -> f64 {
         self.typical.1
     }
 
-    /// The earliest age at which a task is thought to be ready.
+    /// Returns the earliest expected age of a finished task, in seconds.
     pub(super) fn earliest(&self) -> f64 {
         self.class().map(|block| block.from).fold(f64::INFINITY, f64::min)
     }
 
-    /// What is thought of a task that still runs at `age`, and of which `promise` was seen last.
+    /// Returns the distribution of the end of a task that still runs at `age`, with its last prediction.
     pub(super) fn mixture(&self, age: f64, promise: Option<Promise>) -> Mixture {
         let mut mixture = Mixture::default();
         let Some(promise) = promise else {
             mixture.add(self.class(), age, 1.0);
             return mixture;
         };
-        // The shares hold at the moment of the promise; what was survived since then moves them.
+        // The weights hold at the moment of the prediction. The age since then changes them.
         let trust = self.kept[promise.kind as usize].trust();
         if !mixture.add(self.promised(promise), promise.age, trust)
             || !mixture.add(self.class(), promise.age, 1.0 - trust)
@@ -167,7 +167,7 @@ impl Learned {
         mixture
     }
 
-    /// Takes in that a task ended between two ages, after these promises.
+    /// Learns that a task ended between two ages, after these predictions.
     pub(super) fn learn(&mut self, ended: (f64, f64), promises: &[Promise]) {
         let took = f64::midpoint(ended.0, ended.1);
         for promise in promises {
@@ -187,7 +187,7 @@ impl Learned {
         keep(&mut self.ended, ended, REMEMBERED);
     }
 
-    /// When tasks of this class end: as the document says, somewhat later, or as those that ended.
+    /// The distribution of this class: the documented duration, a tail behind it, and the finished tasks.
     fn class(&self) -> impl Iterator<Item = Block> + Clone + '_ {
         #[expect(clippy::cast_precision_loss, reason = "a few")]
         let document = DOCUMENT_WEIGHT / (1.0 + self.ended.len() as f64 / 2.0);
@@ -200,7 +200,7 @@ impl Learned {
         written.into_iter().chain(seen)
     }
 
-    /// When a task ends that has promised this, by what came of such promises.
+    /// The distribution from a prediction, by the outcomes of similar ones.
     fn promised(&self, promise: Promise) -> impl Iterator<Item = Block> + Clone + '_ {
         let Promise { total, rounding, .. } = promise;
         let ratios = &self.kept[promise.kind as usize].ratios[promise.quarter];

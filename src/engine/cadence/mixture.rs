@@ -1,16 +1,16 @@
-//! When a task will end, as a mixture of blocks, and the arithmetic of placing a poll in it.
+//! The distribution of a task's end as a mixture of blocks, and the optimal moment of a poll.
 
-/// The most steps of a search through all ages that are thought of.
+/// The number of steps of a search through all ages.
 const MOST_STEPS: f64 = 200.0;
 
-/// A span of ages at any of which a task ends with the same probability. In seconds.
+/// An interval of ages with a constant probability density of the task's end. In seconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Block {
     /// The earliest age.
     pub from: f64,
     /// The latest age; later than `from`.
     pub to: f64,
-    /// How much this block counts beside the others.
+    /// The weight of this block beside the others.
     pub weight: f64,
 }
 
@@ -30,13 +30,13 @@ impl Block {
     }
 }
 
-/// Several blocks: what is thought of the moment at which a task ends.
+/// Several blocks: the distribution of a task's end.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Mixture(Vec<Block>);
 
 impl Mixture {
-    /// Adds blocks so that they count `share` altogether among tasks that still run at this age. Blocks that leave no
-    /// such task add nothing: false.
+    /// Adds blocks with the weight `share` among tasks that still run at this age. Returns false, and adds nothing, if
+    /// no such task is left in them.
     pub(super) fn add(&mut self, blocks: impl Iterator<Item = Block> + Clone, age: f64, share: f64) -> bool {
         let surviving: f64 = blocks.clone().map(|block| block.surviving(age)).sum();
         if surviving <= f64::EPSILON || share <= 0.0 {
@@ -46,19 +46,19 @@ impl Mixture {
         true
     }
 
-    /// How many tasks still run at this age, as a share or, before [`add`](Self::add)'s ages, more than all.
+    /// Returns the share of tasks that still run at this age. Above one before the ages of [`add`](Self::add).
     pub(super) fn surviving(&self, age: f64) -> f64 {
         self.0.iter().map(|block| block.surviving(age)).sum()
     }
 
-    /// How many of them end per second at this age.
+    /// Returns the share of tasks that end per second at this age.
     pub(super) fn density(&self, age: f64) -> f64 {
         self.0.iter().filter(|block| block.from <= age && age < block.to).map(Block::density).sum()
     }
 
-    /// Where the next poll is worth most, for a task that still runs at `age`: the age at which the integral of the best
-    /// density of polls, √(h / 2κ), reaches `polls`. A stretch in which nothing can end adds nothing. `None` if that
-    /// age is never reached.
+    /// Returns the best age for the next poll of a task that still runs at `age`: the age at which the integral of the
+    /// best density of polls, √(h / 2κ), reaches `polls`. An interval without an end adds nothing. `None` if that age
+    /// is never reached.
     pub(super) fn best_age(&self, age: f64, polls: f64, kappa: f64) -> Option<f64> {
         let mut wanted = polls;
         for stretch in self.stretches(age) {
@@ -77,14 +77,14 @@ impl Mixture {
         None
     }
 
-    /// The first age from which on a task that still runs may end at all.
+    /// Returns the first age at which a task that still runs may end.
     pub(super) fn begins(&self, age: f64) -> f64 {
         let ahead = self.0.iter().filter(|block| block.to > age);
         ahead.map(|block| block.from.max(age)).fold(f64::INFINITY, f64::min)
     }
 
-    /// The first age, give or take a quarter of `span`, from which on a task that still runs ends within `span` with at
-    /// least this probability. `None` if the task has outlived all blocks.
+    /// Returns the first age from which a task that still runs ends within `span` with at least this probability,
+    /// accurate to a quarter of `span`. `None` if the task is older than all blocks.
     pub(super) fn likely_from(&self, age: f64, span: f64, probability: f64) -> Option<f64> {
         let end = self.0.iter().map(|block| block.to).fold(0.0, f64::max);
         let step = (span / 4.0).max((end - age) / MOST_STEPS).max(0.001);
@@ -98,7 +98,7 @@ impl Mixture {
         None
     }
 
-    /// The stretches of constant density after an age, in order.
+    /// The intervals of constant density after an age, in order.
     fn stretches(&self, age: f64) -> Vec<Stretch> {
         let mut edges: Vec<(f64, f64)> = Vec::with_capacity(2 * self.0.len());
         for block in self.0.iter().filter(|block| block.to > age) {
@@ -116,7 +116,7 @@ impl Mixture {
             }
             density = f64::max(density + change, 0.0);
             if density < 1e-12 {
-                // What is left of subtracting equal numbers.
+                // A remainder of subtracting equal numbers.
                 density = 0.0;
             }
         }
@@ -124,11 +124,11 @@ impl Mixture {
     }
 }
 
-/// A stretch of ages along which equally many tasks end per second.
+/// An interval of ages with a constant density.
 struct Stretch {
     from: f64,
     density: f64,
-    /// How many still run at its beginning, and at its end.
+    /// The share of running tasks at its start, and at its end.
     before: f64,
     after: f64,
 }

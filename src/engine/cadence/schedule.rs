@@ -1,4 +1,4 @@
-//! Places polls, and learns from what they find.
+//! Scheduling of polls, and learning from their responses.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -6,56 +6,56 @@ use std::time::Duration;
 use super::learned::{Learned, Promise, Sighting};
 use crate::engine::settings::Settings;
 
-/// What a poll is worth, as a share of the mean time that a task of its class takes.
+/// The value of a poll, as a share of the mean duration of the class.
 const POLL_WORTH: f64 = 0.006;
-/// A task may be ready once the probability that it ends soon is this high.
+/// The probability of ending soon from which a task may be ready.
 const READY: f64 = 0.05;
-/// What is soon, as a share of the mean time that a task of its class takes: some ten seconds of two minutes.
+/// The time called soon, as a share of the mean duration of the class: about ten seconds of two minutes.
 const SOON: f64 = 0.08;
-/// The integral of the density of polls at the first poll, from and to. Less than one: a first poll also learns how far
-/// the task is.
+/// The bounds of the integral of poll density at the first poll. Less than one, because a first poll also reports
+/// progress.
 const FIRST_POLL: (f64, f64) = (0.05, 0.35);
 /// The same at every other poll: around one.
 const NEXT_POLL: (f64, f64) = (0.85, 1.15);
-/// How much earlier than the interval a poll may come, as a share of it.
+/// The jitter of a poll before the interval ends, as a share of the interval.
 const JITTER: f64 = 0.1;
-/// The shortest pause after a poll without a usable answer, before it doubles: a service in trouble is not hammered.
+/// The shortest backoff after a poll without a usable response.
 const LEAST_BACKOFF: Duration = Duration::from_millis(50);
 /// The shortest interval and floor: timers count whole milliseconds.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
-/// The longest pause after polls that brought no usable answer.
+/// The longest backoff after polls without a usable response.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
-/// The most promises of one task that are remembered.
+/// The number of predictions to remember for one task.
 const MOST_PROMISES: usize = 8;
 
-/// Tasks that take equally long, as far as anybody can tell beforehand.
+/// Tasks with the same expected duration.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Class {
     /// The model.
     pub model: String,
-    /// Seconds of video.
+    /// The length of the video, in seconds.
     pub duration_s: Option<i64>,
-    /// What the document says of the generation time: shortest and longest, in seconds.
+    /// The documented generation time: shortest and longest, in seconds.
     pub typical_s: (u32, u32),
 }
 
-/// What was seen of one task.
+/// The observations of one task.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Sight {
-    /// What its progress promises now.
+    /// The current prediction from its progress.
     promise: Option<Promise>,
     promises: Vec<Promise>,
-    /// The first progress of the task.
+    /// The first observation of progress.
     first: Option<Sighting>,
     highest: u8,
 }
 
 impl Sight {
-    /// Takes in the progress that was seen at an age. Only growth is news.
+    /// Records progress at an age. Only growth is new.
     pub(crate) fn see(&mut self, age: Duration, percent: Option<u8>) {
         let Some(percent @ 1..=99) = percent else { return };
         if percent < self.highest {
-            // It was begun anew.
+            // The service started the task again.
             (self.promise, self.first) = (None, None);
         }
         if percent > self.highest {
@@ -69,7 +69,7 @@ impl Sight {
     }
 }
 
-/// Places polls, and learns from what they find.
+/// The schedule of polls.
 #[derive(Clone, Debug)]
 pub(crate) struct Cadence {
     interval: Duration,
@@ -80,7 +80,7 @@ pub(crate) struct Cadence {
 }
 
 impl Cadence {
-    /// Keeps to what the user set. An interval below the floor is lifted to it.
+    /// Applies the settings. An interval below the floor is raised to it.
     pub(crate) fn new(settings: &Settings) -> Self {
         Self {
             interval: settings.poll_interval.max(settings.poll_floor).max(SHORTEST_INTERVAL),
@@ -91,42 +91,42 @@ impl Cadence {
         }
     }
 
-    /// How long to wait with the first poll of a task that was submitted `age` ago. `random` is from 0 to 1.
+    /// Returns the wait before the first poll of a task of this age. `random` is from 0 to 1.
     pub(crate) fn first(&mut self, class: &Class, age: Duration, random: f64) -> Duration {
         if let Some(first) = self.first {
-            // Spread later rather than earlier: earlier would be wasted.
+            // Later rather than earlier: an early poll finds nothing.
             return first.saturating_sub(age) + first.min(self.interval).mul_f64(JITTER * random);
         }
         let at = self.best_wait(class, &Sight::default(), age, between(FIRST_POLL, random), random);
-        // A task that is overdue already is one of many after a restart: not all at once.
+        // An overdue task is one of many after a restart, so they are spread.
         at.unwrap_or(self.interval.mul_f64(JITTER * random))
     }
 
-    /// How long to wait after a poll that said "not yet".
+    /// Returns the wait after a poll of a task that still runs.
     pub(crate) fn next(&mut self, class: &Class, sight: &Sight, age: Duration, random: f64) -> Duration {
         let at = self.best_wait(class, sight, age, between(NEXT_POLL, random), random);
         at.unwrap_or(self.interval.mul_f64(1.0 - JITTER * random)).max(self.floor)
     }
 
-    /// Takes in that a task ended between two ages. True if that is earlier than any of its class was thought to end.
+    /// Learns that a task ended between two ages. Returns whether that is earlier than expected for its class.
     pub(crate) fn learn(&mut self, class: &Class, sight: &Sight, ended: (Duration, Duration)) -> bool {
         let learned = self.learned(class);
         let earliest = learned.earliest();
         let (from, to) = (ended.0.as_secs_f64(), ended.1.as_secs_f64());
-        // Nobody looked for so long that it says nothing: the network was down, or the machine slept.
+        // A long time without a poll says nothing: the network was down, or the machine slept.
         if to - from > learned.longest() {
             return false;
         }
-        // One that nobody ever saw running may have ended at any time. To believe that all could be ready at once would
-        // waste many polls; halving the first poll each time that this happens finds the truth soon enough.
+        // A task that was never seen running may have ended at any time. Assuming zero would waste many polls on
+        // others. Halving the first poll each time finds the duration soon enough.
         let from = if from <= 0.0 { to / 2.0 } else { from };
         learned.learn((from, to), &sight.promises);
         to < earliest
     }
 
-    /// How long to wait after `failures` polls in a row without a usable answer: doubling from the floor or from
-    /// [`LEAST_BACKOFF`], whichever is longer, with full
-    /// jitter above it, and never longer than half a minute or the interval, whichever is longer.
+    /// Returns the backoff after `failures` polls in a row without a usable response. It doubles from the floor or from
+    /// [`LEAST_BACKOFF`], whichever is longer, with full jitter. It never exceeds half a minute or the interval,
+    /// whichever is longer.
     pub(crate) fn after_failures(&self, failures: u32, random: f64) -> Duration {
         let most = LONGEST_BACKOFF.max(self.interval);
         let first = self.floor.max(LEAST_BACKOFF);
@@ -134,18 +134,18 @@ impl Cadence {
         self.floor + ceiling.saturating_sub(self.floor).mul_f64(random)
     }
 
-    /// How long to wait when the service asked for it: as long as it says, and never less than the floor.
+    /// Returns a wait that the service asked for, raised to the floor.
     pub(crate) fn at_least_the_floor(&self, wait: Duration) -> Duration {
         wait.max(self.floor)
     }
 
-    /// A span of real time, shortened as the simulator shortens it.
+    /// Divides a real time span by the simulator's speed.
     pub(crate) fn scaled(&self, span: Duration) -> Duration {
         span.div_f64(self.speed)
     }
 
-    /// How long to wait for the place at which the integral reaches `polls`, within the interval after the task may be
-    /// ready; nothing if the task has outlived all that is thought of it.
+    /// Returns the wait until the integral reaches `polls`, at most the interval after the task may be ready. `None` if
+    /// the task is older than all predictions.
     fn best_wait(&mut self, class: &Class, sight: &Sight, age: Duration, polls: f64, random: f64) -> Option<Duration> {
         let (interval, by_hand) = (self.interval.as_secs_f64() * (1.0 - JITTER * random), self.first.is_some());
         let learned = self.learned(class);

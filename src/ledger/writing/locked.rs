@@ -247,7 +247,7 @@ impl Sharing {
     /// Returns the index of this runner's first due job: the first one if no other runner submits, and otherwise a random one, because runners
     /// that start with the same job compete for each.
     #[must_use]
-    pub fn starting_place(&self, due: usize) -> usize {
+    pub fn first_due(&self, due: usize) -> usize {
         let is_alone = self.others_at_start.load(Ordering::Relaxed) == 0;
         if is_alone || due == 0 { 0 } else { fastrand::usize(0..due) }
     }
@@ -255,7 +255,7 @@ impl Sharing {
     /// Returns whether another runner of the batch is known to have taken a job since an attempt, the newest that the plan knew. It may have
     /// released the job since; only a new plan knows that.
     #[must_use]
-    pub fn is_taken(&self, job: &JobId, known: Option<AttemptId>) -> bool {
+    pub fn is_claimed(&self, job: &JobId, known: Option<AttemptId>) -> bool {
         let taken = self.shared.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let attempt = taken.get(&self.own).and_then(|jobs| jobs.get(job.as_str()));
         attempt.is_some_and(|attempt| known.is_none_or(|known| *attempt > known))
