@@ -102,11 +102,11 @@ impl<'t> Monitors<'t> {
     /// Reads the state of the ledger for the metrics. A ledger that can't be read has none.
     pub(super) async fn look_at(&self, ledger: &Ledger) {
         if self.metrics.is_some()
-            && let (Ok(freeze), Ok(seen)) = (ledger.frozen().await, ledger.runners().await)
+            && let (Ok(controls), Ok(seen)) = (ledger.controls().await, ledger.runners().await)
         {
             let expired = seen.iter().filter(|runner| runner.is_expired).count();
             let runners = ledger.is_shared().then(|| (seen.len() - expired, expired));
-            self.ledger.get_or_init(|| LedgerState { is_frozen: freeze.is_some(), runners });
+            self.ledger.get_or_init(|| LedgerState { is_frozen: controls.freeze.is_some(), runners });
         }
     }
 

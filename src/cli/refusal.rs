@@ -103,7 +103,7 @@ impl From<HoldError> for Failure {
 impl From<ThroughALink> for Failure {
     fn from(link: ThroughALink) -> Self {
         let failure = Self::new(RefusalCode::NotWritable, with_causes(&link));
-        failure.with_help(format!("if the link is yours, name its target: {}", link.option()))
+        failure.with_help(format!("if the link is yours, name its target: {}", link.option))
     }
 }
 

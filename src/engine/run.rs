@@ -26,7 +26,7 @@ use super::submit::{Known, Submitter};
 use crate::domain::Account;
 use crate::download::Downloads;
 use crate::hooks::AssetCommand;
-use crate::ledger::{Approval, LockedBatch, RunLimit, SpendLimit};
+use crate::ledger::{Approval, LockedBatch, RunLimit, Sharing, SpendLimit};
 use crate::plan::Plan;
 use crate::service::VideoService;
 
@@ -121,7 +121,7 @@ impl<S: VideoService> Engine<'_, S> {
         tally.outcome(self.stop.reasons())
     }
 
-    /// The work of a plan: active tasks and downloads at once, then due jobs in manifest order, each with a free slot.
+    /// The work of a plan: active tasks and downloads at once, then due jobs, in manifest order if no other runner submits them, each with a free slot.
     /// Ends when the run stops.
     fn work_of<'r>(
         &'r self,
@@ -144,8 +144,10 @@ impl<S: VideoService> Engine<'_, S> {
             missing.filter(|_| self.downloads.is_some()).map(|download| Task::Fetch(Box::new(download.clone())));
         let at_once: Vec<Work<'r>> = resumed.chain(missing).map(of_plan).collect();
         let mut due: Vec<usize> = (0..plan.jobs.len()).filter(|at| plan.jobs[*at].action.buys()).collect();
-        let first = self.ledger.sharing().map_or(0, |sharing| sharing.first_due(due.len()));
-        due.rotate_left(first);
+        if self.ledger.sharing().is_some_and(Sharing::had_others) {
+            // Runners that walk the jobs in the same order compete for each.
+            fastrand::shuffle(&mut due);
+        }
         let due = stream::iter(due)
             .then(move |at| self.due(Arc::clone(&assignment), at, submitter))
             .take_while(|next| std::future::ready(next.is_some()))

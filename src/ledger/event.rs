@@ -126,6 +126,14 @@ impl Event {
         }
     }
 
+    /// Returns whether the task has ended, or was never created.
+    pub(super) fn frees_slot(&self) -> bool {
+        use AttemptState as S;
+        let is_active = |state| matches!(state, S::Intended | S::Queued | S::InProgress);
+        let ends = |state| self.after(state).is_ok_and(|after| !is_active(after));
+        ends(S::Intended) || ends(S::Queued)
+    }
+
     fn name(&self) -> &'static str {
         match self {
             Self::Withdrawn => "withdrawn",

@@ -71,5 +71,5 @@ pub use sharing::{Joining, OtherRunners, this_machine};
 pub(crate) use sqlite::OWN_FOLDER;
 pub use sqlite::SqliteLedger;
 pub use transfer::{Contents, CopyError};
-pub use views::{BoughtElsewhere, OpenElsewhere, Spending};
+pub use views::{BoughtElsewhere, Controls, OpenElsewhere, Spending};
 pub use writing::{LockedBatch, Sharing};

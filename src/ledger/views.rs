@@ -6,7 +6,26 @@ use std::collections::hash_map::Entry;
 
 use jiff::Timestamp;
 
-use crate::domain::{Attempt, AttemptId, AttemptState, BatchKey, Charge, Fingerprint, Labels, Usd};
+use crate::domain::{Attempt, AttemptId, AttemptState, BatchKey, Charge, Fingerprint, Freeze, Labels, Usd};
+use crate::ledger::LedgerLimit;
+
+/// The controls of purchases in a ledger, read at one moment.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Controls {
+    /// The time of the ledger's clock, which sets the day and the month of limits for all machines.
+    pub now: Timestamp,
+    /// The ledger limits.
+    pub limits: Vec<LedgerLimit>,
+    /// The freeze, if purchases are frozen.
+    pub freeze: Option<Freeze>,
+}
+
+impl Controls {
+    /// Those of a ledger that does not exist: none, by this machine's clock.
+    pub(super) fn none() -> Self {
+        Self { now: Timestamp::now(), limits: Vec::new(), freeze: None }
+    }
+}
 
 /// Attempts of a quarter of an hour that count alike in the books.
 #[derive(Clone, Debug)]

@@ -21,18 +21,11 @@ pub struct DefaultPaths {
 #[error("can't use {what}")]
 pub struct ThroughALink {
     what: &'static str,
-    option: &'static str,
+    /// The command-line option that names another path.
+    pub option: &'static str,
     /// The link.
     #[source]
     pub source: std::io::Error,
-}
-
-impl ThroughALink {
-    /// The command-line option that names another path.
-    #[must_use]
-    pub fn option(&self) -> &'static str {
-        self.option
-    }
 }
 
 impl DefaultPaths {

@@ -4,7 +4,7 @@ use jiff::tz::TimeZone;
 
 use super::refusal::Refusal;
 use crate::domain::{Freeze, Label, Usd};
-use crate::ledger::{Ledger, LedgerLimit, Span};
+use crate::ledger::{Controls, Ledger, LedgerLimit, Span};
 
 /// A change to the limits of a ledger. `None` leaves a value as it is.
 #[derive(Clone, Debug, Default)]
@@ -60,9 +60,9 @@ impl LimitChange {
 impl LedgerLimits {
     /// Reads the limits of a ledger.
     pub async fn of(ledger: &Ledger) -> Result<Self, Refusal> {
-        let now = ledger.now().await?;
+        let Controls { now, limits: all, freeze } = ledger.controls().await?;
         let mut limits = Vec::new();
-        for limit in ledger.limits().await? {
+        for limit in all {
             let used = ledger.used_since(limit.at(now).since, limit.label.clone()).await?;
             limits.push((limit, used));
         }
@@ -70,6 +70,6 @@ impl LedgerLimits {
             Some(database) => database.slots().await?,
             None => None,
         };
-        Ok(Self { limits, slots, freeze: ledger.frozen().await? })
+        Ok(Self { limits, slots, freeze })
     }
 }

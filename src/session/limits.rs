@@ -1,8 +1,10 @@
 //! Spend limits from options and manifest.
 
+use jiff::Timestamp;
+
 use super::start::Session;
 use crate::domain::{Label, Usd};
-use crate::ledger::{RunLimit, SpendLimit, Unavailable};
+use crate::ledger::{Controls, RunLimit, SpendLimit, Unavailable};
 use crate::manifest::{Budget, SpanBudget};
 use crate::plan::Limit;
 
@@ -19,10 +21,11 @@ pub(super) fn of_all_runners(session: &Session) -> Option<RunLimit> {
     Some(RunLimit { name: limit.source, usd: limit.usd })
 }
 
-/// The manifest's limits for the current day and month of the ledger's clock, because a machine's own may be wrong.
-pub(super) async fn of_now(session: &Session) -> Result<Budget, Unavailable> {
+/// The manifest's limits for the day and the month at a time. The ledger's clock gives it, because a machine's own may be
+/// wrong.
+pub(super) fn at(session: &Session, now: Timestamp) -> Budget {
     let budget = session.manifest.budget.clone();
-    Ok(if session.ledger.is_shared() { budget.at(session.ledger.now().await?) } else { budget })
+    if session.ledger.is_shared() { budget.at(now) } else { budget }
 }
 
 /// The limits over all batches of the ledger.
@@ -41,12 +44,13 @@ pub(super) fn over_all_batches(budget: &Budget) -> Vec<SpendLimit> {
     limits(&budget.all, "budget".to_owned(), None).into_iter().chain(of_labels).flatten().collect()
 }
 
-/// The same limits for a plan, with the amounts used.
-pub(super) async fn with_what_is_used(session: &Session) -> Result<Vec<Limit>, Unavailable> {
+/// The same limits and those of the ledger for a plan, with the amounts used.
+pub(super) async fn with_what_is_used(session: &Session, controls: &Controls) -> Result<Vec<Limit>, Unavailable> {
     let mut limits = Vec::new();
-    let (owners, now) = (session.ledger.limits().await?, session.ledger.now().await?);
-    let owners = owners.iter().map(|owner| owner.at(now));
-    for SpendLimit { name, label, since, usd } in over_all_batches(&of_now(session).await?).into_iter().chain(owners) {
+    let of_ledger = controls.limits.iter().map(|limit| limit.at(controls.now));
+    for SpendLimit { name, label, since, usd } in
+        over_all_batches(&at(session, controls.now)).into_iter().chain(of_ledger)
+    {
         let used = session.ledger.used_since(since, label.clone()).await?;
         limits.push(Limit { source: name, label, usd, used });
     }

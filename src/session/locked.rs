@@ -31,11 +31,11 @@ impl Session {
         let batch = self.ledger.lock(key).await?;
         // The lock prevents changes.
         let history = self.history().await?;
-        let mut plan = plan_against(self, &history).await?;
-        let others = other_batches::lock(self, &mut plan, &self.ledger.open_elsewhere(key).await?).await?;
+        let (mut plan, open) = plan_against(self, &history).await?;
+        let others = other_batches::lock(self, &mut plan, &open).await?;
         if !others.is_empty() {
             // Recovery has put intents of expired runners in doubt, and left those of live ones.
-            plan.elsewhere = open_elsewhere(self.ledger.open_elsewhere(key).await?, self.options.downloads);
+            plan.elsewhere = open_elsewhere(&self.ledger.open_elsewhere(key).await?, self.options.downloads);
         }
         Ok(Locked { session: self, batch, plan, history, others })
     }

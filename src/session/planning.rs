@@ -15,12 +15,12 @@ impl Session {
     /// Returns the plan of a run by the current ledger. Takes no lock, sends no request, and writes nothing.
     pub async fn plan(&self) -> Result<Plan, Refusal> {
         let history = self.history().await?;
-        plan_against(self, &history).await
+        Ok(plan_against(self, &history).await?.0)
     }
 }
 
-/// Plans against a history: due jobs, their cost, and repurchases.
-pub(super) async fn plan_against(session: &Session, history: &History) -> Result<Plan, Refusal> {
+/// Plans against a history: due jobs, their cost, and repurchases. Returns the plan, and the work left in other batches.
+pub(super) async fn plan_against(session: &Session, history: &History) -> Result<(Plan, Vec<OpenElsewhere>), Refusal> {
     let Session { manifest, selected, options, .. } = session;
     if manifest.is_ledger_shared && !session.ledger.is_shared() && !session.ledger.is_simulated() {
         return Err(Refusal::PrivateLedger);
@@ -28,7 +28,8 @@ pub(super) async fn plan_against(session: &Session, history: &History) -> Result
     let ids = || manifest.jobs.iter().map(|job| &job.id).chain(&manifest.unsound).collect();
     let ids: LazyCell<HashSet<&JobId>, _> = LazyCell::new(ids);
     let is_in_manifest = |id: &JobId| ids.contains(id);
-    let limits = limits::with_what_is_used(session).await?;
+    let controls = session.ledger.controls().await?;
+    let limits = limits::with_what_is_used(session, &controls).await?;
     // A video that another machine downloaded stays there, unless this run fetches all.
     let is_theirs = |attempt: &Attempt| match &attempt.particulars.fetched_by {
         Some(machine) => session.ledger.is_shared() && !options.fetches_only && **machine != *this_machine(),
@@ -58,17 +59,17 @@ pub(super) async fn plan_against(session: &Session, history: &History) -> Result
     if options.fetches_only {
         plan.only_fetch();
     }
-    plan.frozen = session.ledger.frozen().await?;
+    plan.frozen = controls.freeze;
     purchases::add_repurchases(session, &mut plan, history).await?;
     let open = session.ledger.open_elsewhere(&manifest.key).await?;
-    plan.elsewhere = if options.collects { open_elsewhere(open, options.downloads) } else { Vec::new() };
-    Ok(plan)
+    plan.elsewhere = if options.collects { open_elsewhere(&open, options.downloads) } else { Vec::new() };
+    Ok((plan, open))
 }
 
 /// The work left in other batches, with or without downloads.
-pub(super) fn open_elsewhere(open: Vec<OpenElsewhere>, fetches: bool) -> Vec<Elsewhere> {
-    let told = open.into_iter().map(|open| Elsewhere {
-        batch: open.batch.batch,
+pub(super) fn open_elsewhere(open: &[OpenElsewhere], fetches: bool) -> Vec<Elsewhere> {
+    let told = open.iter().map(|open| Elsewhere {
+        batch: open.batch.batch.clone(),
         outstanding: open.outstanding,
         doubtful: open.doubtful,
         unfetched: if fetches { open.unfetched } else { 0 },

@@ -99,7 +99,8 @@ impl<'s> Ready<'s> {
         if let Some((connection, _)) = &service {
             claim_tasks(connection, &batch, &others, &mut plan).await?;
         }
-        let limits = limits::over_all_batches(&limits::of_now(session).await?);
+        let now = session.ledger.controls().await?.now;
+        let limits = limits::over_all_batches(&limits::at(session, now));
         let (plan, others) = (Arc::new(plan), OtherBatches::new(others));
         Ok(Prepared { session, batch, plan, service, limits, others, reporter, has_retake })
     }

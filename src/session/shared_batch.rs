@@ -80,6 +80,10 @@ impl SharedBatch<'_> {
 
     async fn feed_until_done(&self, feed: &Feed) -> Result<(), Refusal> {
         let (mut wait, mut seen, mut left) = (Wait::new(self.sharing), Seen::default(), HashSet::new());
+        if !feed.is_idle() {
+            // The run has just claimed what was orphaned.
+            self.stop.unless_stopping(wait.before_next_look(feed, false)).await;
+        }
         while !self.stop.is_stopping() {
             let is_idle = feed.is_idle();
             match self.look().await {
@@ -130,7 +134,7 @@ impl SharedBatch<'_> {
     /// nothing.
     async fn orphans(&self) -> Result<Plan, Refusal> {
         let history = self.session.history().await?;
-        let mut plan = plan_against(self.session, &history).await?;
+        let (mut plan, _) = plan_against(self.session, &history).await?;
         if let Some(downloads) = &mut plan.downloads {
             downloads.missing.retain(|download| download.known.is_none() && download.account == *self.account);
         }
@@ -144,6 +148,10 @@ impl SharedBatch<'_> {
     /// The jobs of the plan that are still due, or claimed by another runner. `None` without news of any.
     async fn rest(&self, seen: &mut Seen) -> Result<Option<Plan>, Refusal> {
         let history = self.session.history().await?;
+        let mut due = self.plan.jobs.iter().filter(|planned| planned.action.buys());
+        if due.all(|planned| was_tried(self.plan, &history, &planned.job.id)) {
+            return Ok(None);
+        }
         let mut rest = left_of(self.session, self.plan, &history).await?;
         rest.jobs.retain(|planned| seen.is_news(&planned.job.id, &history));
         Ok((!rest.jobs.is_empty()).then_some(rest))
@@ -205,12 +213,11 @@ impl Seen {
 async fn left_of(session: &Session, plan: &Plan, history: &History) -> Result<Plan, Refusal> {
     let due: HashMap<&JobId, &Planned> =
         plan.jobs.iter().filter(|it| it.action.buys()).map(|it| (&it.job.id, it)).collect();
-    let mut left = without_videos(plan_against(session, history).await?);
-    let is_new = |attempt: &Attempt| plan.newest.is_none_or(|newest| attempt.id > newest);
-    let is_open = |attempt: &Attempt| matches!(attempt.state, AttemptState::Void | AttemptState::Intended);
-    let was_tried = |job: &JobId| history.of(job).any(|attempt| is_new(attempt) && !is_open(attempt));
+    let (mut left, _) = plan_against(session, history).await?;
+    // Those missing at the start are downloaded or unavailable.
+    left.downloads.iter_mut().for_each(|downloads| downloads.missing.clear());
     let may_be_bought = |planned: &Planned| planned.action.buys() || planned.action == Action::InDoubt;
-    left.jobs.retain(|it| may_be_bought(it) && due.contains_key(&it.job.id) && !was_tried(&it.job.id));
+    left.jobs.retain(|it| may_be_bought(it) && due.contains_key(&it.job.id) && !was_tried(plan, history, &it.job.id));
     for planned in &mut left.jobs {
         // Consent covers the purchases of other batches that the run began with, and no later ones.
         planned.paid_elsewhere = due[&planned.job.id].paid_elsewhere;
@@ -219,12 +226,11 @@ async fn left_of(session: &Session, plan: &Plan, history: &History) -> Result<Pl
     Ok(left)
 }
 
-/// Without videos: those missing at the start are downloaded or unavailable.
-fn without_videos(mut plan: Plan) -> Plan {
-    if let Some(downloads) = &mut plan.downloads {
-        downloads.missing.clear();
-    }
-    plan
+/// Returns whether a job has an attempt since the plan that was sent.
+fn was_tried(plan: &Plan, history: &History, job: &JobId) -> bool {
+    let is_new = |attempt: &Attempt| plan.newest.is_none_or(|newest| attempt.id > newest);
+    let is_open = |attempt: &Attempt| matches!(attempt.state, AttemptState::Void | AttemptState::Intended);
+    history.of(job).any(|attempt| is_new(attempt) && !is_open(attempt))
 }
 
 #[cfg(test)]

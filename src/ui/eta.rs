@@ -69,15 +69,10 @@ impl Eta {
 
     /// The tasks that have been at the service longest, with their ages and how far they are.
     pub(super) fn oldest(&self, most: usize, now: Instant) -> Vec<(&JobId, Duration, Option<u8>)> {
-        let mut oldest: Vec<(&JobId, &Running)> = Vec::with_capacity(most + 1);
-        for (job, running) in &self.running {
-            let place = oldest.partition_point(|(other, known)| (known.since, *other) < (running.since, job));
-            if place < most {
-                oldest.insert(place, (job, running));
-                oldest.truncate(most);
-            }
-        }
-        oldest.into_iter().map(|(job, running)| (job, now.duration_since(running.since), running.percent)).collect()
+        let mut oldest: Vec<(&JobId, &Running)> = self.running.iter().collect();
+        oldest.sort_unstable_by_key(|(job, running)| (running.since, *job));
+        let seen = |(job, running): (_, &Running)| (job, now.duration_since(running.since), running.percent);
+        oldest.into_iter().take(most).map(seen).collect()
     }
 
     /// Returns the time left: all that is left, shared among the slots, and at least the rest of the slowest task.

@@ -48,7 +48,7 @@ async fn believed(path: &Path) -> Option<Believed> {
     let ledger = Ledger::in_file(path);
     let attempts = |history: History| history.attempts().cloned().collect();
     let (one, two) = (ledger.history(&key("")).await.ok()?, ledger.history(&key("b")).await.ok()?);
-    ledger.limits().await.ok()?;
+    ledger.controls().await.ok()?;
     Some((attempts(one), attempts(two), ledger.used_since(jiff::Timestamp::MIN, None).await.ok()?))
 }
 

@@ -40,4 +40,27 @@ async fn intent_and_acceptance_take_two_round_trips_each() {
         held.record(attempts[number], Event::Started { percent: Some(10) }).await.expect("recorded");
     });
     assert_eq!([intended, accepted, recorded], [2, 2, 2]);
+    // The intent sees what the event changed.
+    let both = fewest!(proxy, async |number: usize| {
+        let started = held.record(attempts[number], Event::Started { percent: Some(20) });
+        let (started, next) = futures::join!(started, held.intend(intent_of(&format!("next{number}"))));
+        started.and(next.map(drop)).expect("recorded");
+    });
+    assert_eq!(both, 3, "in one commit");
+}
+
+#[tokio::test]
+async fn lock_takes_three_round_trips() {
+    let database = Cluster::shared().database();
+    let proxy = Proxy::to(Cluster::shared().port);
+    let url = format!("postgres://postgres@127.0.0.1:{}/{}", proxy.port(), database.name);
+    let ledger = Ledger::in_database(PostgresAddress::new(&url, &|_| None).expect("an address"), false);
+    let _first = ledger.lock(&batch("")).await.expect("a batch");
+    proxy.delay(Duration::from_millis(60));
+    let mut held = Vec::new();
+    let locked = fewest!(proxy, async |number: usize| {
+        held.push(ledger.lock(&batch(&format!("b{number}"))).await.expect("a batch"));
+    });
+    let read = fewest!(proxy, async |_| drop(ledger.controls().await.expect("limits and freeze")));
+    assert_eq!([locked, read], [3, 1]);
 }

@@ -24,7 +24,7 @@ pub(super) fn status(args: &StatusArgs, terminal: &Terminal) -> Result<Exit, Fai
     let ledger = paths::ledger(&args.manifest)?;
     let asked = runtime::block_on(async {
         let history = ledger.history(key).await?.moved(&chosen.manifest.moves)?;
-        Ok((history, ledger.runners().await?, ledger.frozen().await?))
+        Ok((history, ledger.runners().await?, ledger.controls().await?.freeze))
     });
     let (history, runners, freeze) = asked.map_err(Failure::without_money)?;
     let retake = history.retake().cloned();

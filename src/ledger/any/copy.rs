@@ -15,7 +15,7 @@ impl Ledger {
     /// Purchases are frozen here before anything is read, and stay frozen after the copy: two ledgers in use would buy twice. If the copy
     /// fails, this ledger is as it was.
     pub async fn copy_to(&self, to: &Self) -> Result<Contents, CopyError> {
-        let before = self.frozen().await?;
+        let before = self.controls().await?.freeze;
         let during = format!("it is being copied to {to}");
         // Held until the copy is there.
         let _locks = match &self.0 {

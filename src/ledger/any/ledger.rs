@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
-use crate::domain::{Attempt, BatchKey, Fingerprint, Freeze, History, JobId, Label, RunnerSeen, TaskId, Usd};
+use crate::domain::{Attempt, BatchKey, Fingerprint, History, JobId, Label, RunnerSeen, TaskId, Usd};
 use crate::ledger::kind::Kind;
 use crate::ledger::{
-    BoughtElsewhere, HoldError, LedgerLimit, LockedBatch, MemoryLedger, OpenElsewhere, PostgresAddress, PostgresLedger,
-    Spending, SqliteLedger, Unavailable,
+    BoughtElsewhere, Controls, HoldError, LedgerLimit, LockedBatch, MemoryLedger, OpenElsewhere, PostgresAddress,
+    PostgresLedger, Spending, SqliteLedger, Unavailable,
 };
 
 /// A ledger of many batches. Reads need no lock, change nothing, and return what was durable a moment ago. Where no ledger exists yet, it is
@@ -146,27 +146,14 @@ impl Ledger {
         ask!(self, it => it.bought_elsewhere(batch, requests).await)
     }
 
-    /// The freeze, if purchases are frozen.
-    pub async fn frozen(&self) -> Result<Option<Freeze>, Unavailable> {
-        ask!(self, it => it.frozen().await)
+    /// Returns the limits and the freeze of the ledger, and the time by its clock.
+    pub async fn controls(&self) -> Result<Controls, Unavailable> {
+        ask!(self, it => it.controls().await)
     }
 
     /// Freezes purchases for a reason, or unfreezes them.
     pub async fn set_freeze(&self, why: Option<&str>) -> Result<(), Unavailable> {
         ask!(self, it => it.set_freeze(why).await)
-    }
-
-    /// The time by the ledger's own clock: the day and the month of its limits are the same for everybody.
-    pub async fn now(&self) -> Result<Timestamp, Unavailable> {
-        match self.database() {
-            Some(database) => database.now().await,
-            None => Ok(Timestamp::now()),
-        }
-    }
-
-    /// The ledger limits.
-    pub async fn limits(&self) -> Result<Vec<LedgerLimit>, Unavailable> {
-        ask!(self, it => it.limits().await)
     }
 
     /// Sets a ledger limit in place of an earlier one, or removes it. Creates the ledger if it does not exist.

@@ -9,7 +9,9 @@ use super::store::{MemoryStore, Shared};
 use crate::domain::{Attempt, BatchKey, Fingerprint, Freeze, History, JobId, Label, TaskId, Usd};
 use crate::ledger::rules::Named;
 use crate::ledger::writing::{Writer, WriterHandle};
-use crate::ledger::{BoughtElsewhere, HoldError, LedgerLimit, LockedBatch, OpenElsewhere, Spending, Unavailable};
+use crate::ledger::{
+    BoughtElsewhere, Controls, HoldError, LedgerLimit, LockedBatch, OpenElsewhere, Spending, Unavailable,
+};
 
 /// A ledger in memory, which ends with the process.
 #[derive(Clone, Default)]
@@ -108,17 +110,14 @@ impl MemoryLedger {
         Ok(BoughtElsewhere::of(batch, bought.map(one)))
     }
 
-    pub(in crate::ledger) async fn frozen(&self) -> Result<Option<Freeze>, Unavailable> {
-        Ok(self.0.state().freeze.clone())
+    pub(in crate::ledger) async fn controls(&self) -> Result<Controls, Unavailable> {
+        let state = self.0.state();
+        Ok(Controls { now: Timestamp::now(), limits: state.limits.clone(), freeze: state.freeze.clone() })
     }
 
     pub(in crate::ledger) async fn set_freeze(&self, why: Option<&str>) -> Result<(), Unavailable> {
         self.0.state().freeze = why.map(Freeze::on_request);
         Ok(())
-    }
-
-    pub(in crate::ledger) async fn limits(&self) -> Result<Vec<LedgerLimit>, Unavailable> {
-        Ok(self.0.state().limits.clone())
     }
 
     pub(in crate::ledger) async fn set_limit(&self, limit: LedgerLimit, is_kept: bool) -> Result<(), Unavailable> {

@@ -34,9 +34,11 @@ const LIVE: &str = "SELECT runner_batch.runner FROM runner_batch JOIN runner ON 
 pub(super) async fn ensure(transaction: &Transaction, key: &BatchKey) -> Result<i64, PostgresError> {
     let values: [(&(dyn ToSql + Sync), Type); 2] = [(&key.name, Type::TEXT), (&key.batch, Type::TEXT)];
     let sql = "INSERT INTO batch (name, batch) VALUES ($1, $2) ON CONFLICT DO NOTHING";
-    transaction.execute_typed(sql, &values).await?;
-    let row = transaction.query_typed_one("SELECT id FROM batch WHERE name = $1 AND batch = $2", &values).await?;
-    Ok(row.try_get(0)?)
+    let creates = transaction.execute_typed(sql, &values);
+    let finds = transaction.query_typed_one("SELECT id FROM batch WHERE name = $1 AND batch = $2", &values);
+    let (created, found) = futures::join!(creates, finds);
+    created?;
+    Ok(found?.try_get(0)?)
 }
 
 /// Stores why a job was not sent.
@@ -89,40 +91,45 @@ pub(super) async fn join(
     batch: i64,
     joining: &Joining,
 ) -> Result<Result<u32, LedgerError>, PostgresError> {
-    let sql = "SELECT plan FROM batch WHERE id = $1 FOR UPDATE";
-    let agreed = transaction.query_typed_one(sql, &[(&batch, Type::INT8)]).await?;
-    let sql =
+    let others =
         format!("SELECT count(*) FROM ({LIVE} AND batch = $1 AND runner_batch.runner <> $2 AND is_buying) AS others");
     let key: [(&(dyn ToSql + Sync), Type); 2] = [(&batch, Type::INT8), (&runner.id, Type::INT8)];
-    let others: i64 = transaction.query_typed_one(&sql, &key).await?.try_get(0)?;
     let account = &joining.account;
     // Neither of the two could poll the other's tasks.
-    let sql = format!(
+    let foreign = format!(
         "SELECT name FROM runner JOIN runner_batch ON runner_batch.runner = runner.id WHERE batch = $1 AND runner.id <> $2 AND is_buying
              AND runner.id IN ({LIVE}) AND (service, key) <> ($3, $4) LIMIT 1"
     );
     let (service, api_key) = (&*account.service, &*account.key);
     let values: [(&(dyn ToSql + Sync), Type); 4] =
         [(&batch, Type::INT8), (&runner.id, Type::INT8), (&service, Type::TEXT), (&api_key, Type::TEXT)];
-    if let Some(row) = transaction.query_typed_opt(&sql, &values).await?
-        && !joining.is_same_account
-    {
+    let (agreed, others, foreign) = futures::join!(
+        transaction.query_typed_one("SELECT plan FROM batch WHERE id = $1 FOR UPDATE", &key[..1]),
+        transaction.query_typed_one(&others, &key),
+        transaction.query_typed_opt(&foreign, &values),
+    );
+    let (agreed, others): (Option<String>, i64) = (agreed?.try_get(0)?, others?.try_get(0)?);
+    if let Some(row) = foreign?.filter(|_| !joining.is_same_account) {
         return Ok(Err(LedgerError::OtherAccount { runner: row.try_get(0)? }));
     }
-    let (plan, own): (Option<String>, &str) = (agreed.try_get(0)?, joining.digest.as_str());
-    if others > 0 {
-        if plan.as_deref() != Some(own) {
-            return Ok(Err(LedgerError::OtherPlan));
-        }
-    } else {
-        let sql = "UPDATE batch SET plan = $2, run_micros = 0,
-             began = coalesce((SELECT max(id) FROM attempt WHERE attempt.batch = $1), 0) WHERE id = $1";
-        transaction.execute_typed(sql, &[(&batch, Type::INT8), (&own, Type::TEXT)]).await?;
+    let own = joining.digest.as_str();
+    if others > 0 && agreed.as_deref() != Some(own) {
+        return Ok(Err(LedgerError::OtherPlan));
     }
-    let sql = "UPDATE runner_batch SET is_buying = true, service = $3, key = $4 WHERE batch = $1 AND runner = $2";
-    transaction.execute_typed(sql, &values).await?;
-    let sql = "UPDATE runner SET concurrency = greatest(concurrency, $2) WHERE id = $1";
-    transaction.execute_typed(sql, &[(&runner.id, Type::INT8), (&joining.concurrency, Type::INT4)]).await?;
+    // A run begins with its first runner.
+    let begin = "UPDATE batch SET plan = $2, run_micros = 0,
+         began = coalesce((SELECT max(id) FROM attempt WHERE attempt.batch = $1), 0) WHERE id = $1 AND $3 = 0";
+    let begin_values: [(&(dyn ToSql + Sync), Type); 3] =
+        [(&batch, Type::INT8), (&own, Type::TEXT), (&others, Type::INT8)];
+    let join = "UPDATE runner_batch SET is_buying = true, service = $3, key = $4 WHERE batch = $1 AND runner = $2";
+    let want = "UPDATE runner SET concurrency = greatest(concurrency, $2) WHERE id = $1";
+    let want_values: [(&(dyn ToSql + Sync), Type); 2] = [(&runner.id, Type::INT8), (&joining.concurrency, Type::INT4)];
+    let (begun, joined, wanted) = futures::join!(
+        transaction.execute_typed(begin, &begin_values),
+        transaction.execute_typed(join, &values),
+        transaction.execute_typed(want, &want_values),
+    );
+    begun.and(joined).and(wanted)?;
     Ok(Ok(u32::try_from(others).unwrap_or(u32::MAX)))
 }
 

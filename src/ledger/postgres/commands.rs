@@ -4,6 +4,8 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::batches::{self, RunnerBatch};
 use super::error::PostgresError;
 use super::lease_status::LeaseStatus;
@@ -11,7 +13,6 @@ use super::runner::{expire_at_start, heartbeats};
 use super::runner_transaction::RunnerTransaction;
 use super::slots::{pause, slots};
 use super::store::PostgresStore;
-use super::transaction::Sent;
 use crate::domain::{Account, AttemptId, AttemptState, BatchKey};
 use crate::ledger::LedgerError;
 use crate::ledger::row::Row;
@@ -50,17 +51,21 @@ impl Store for PostgresStore {
     async fn lock(&mut self, own: usize, key: BatchKey) -> Result<usize, LedgerError> {
         let times = self.times;
         let locked = self.transact_all(async |it| {
-            it.lease().await?;
             let transaction = &it.transaction;
-            let number = batches::ensure(transaction, &key).await?;
-            expire_at_start(transaction, &times).await?;
-            let work = RunnerBatch { key: key.clone(), number, is_buying: false, seen: 0 };
-            batches::begin(transaction, &it.runner, &work).await?;
-            let recovered = operations::recover_intents(it, Some(number)).await?;
-            Ok((work, recovered, heartbeats(transaction).await?))
+            let (ensures, expires) = (batches::ensure(transaction, &key), expire_at_start(transaction, &times));
+            let (lease, number, expired) = futures::join!(it.lease(), ensures, expires);
+            lease?;
+            let work = RunnerBatch { key: key.clone(), number: number?, is_buying: false, seen: 0 };
+            expired?;
+            let begins = batches::begin(transaction, &it.runner, &work);
+            let recovers = operations::recover_intents(it, Some(work.number));
+            let (begun, recovered, latest) = futures::join!(begins, recovers, heartbeats(transaction));
+            begun?;
+            Ok((work, recovered?, latest?))
         });
         let (work, recovered, latest) = locked.await?;
         self.note_heartbeats(latest);
+        self.last_heartbeat = Instant::now();
         self.locked.insert(own, work);
         recovered
     }
@@ -81,15 +86,19 @@ impl Store for PostgresStore {
         self.broken_since.is_some()
     }
 
-    async fn wait_for_slot(&mut self, account: &Account) -> Result<Duration, LedgerError> {
-        if !self.waits_for_slots {
-            return Ok(Duration::ZERO);
+    fn waits_for_slot(&self) -> bool {
+        self.waits_for_slot
+    }
+
+    async fn slot(&mut self, account: &Account) -> Result<(), LedgerError> {
+        match self.transact_all(async |it| wait_for_slot(it, account).await).await? {
+            Duration::ZERO => Ok(()),
+            wait => Err(LedgerError::Deferred(wait)),
         }
-        Ok(self.transact_all(async |it| wait_for_slot(it, account).await).await?)
     }
 
     fn note_decisions(&mut self, facts: Facts, is_deferred: bool) {
-        self.waits_for_slots = is_deferred;
+        self.waits_for_slot = is_deferred;
         let Some(shared) = facts.shared.filter(|shared| facts.freeze.is_none() && !shared.is_expired) else { return };
         if let Slots::Free(_, alive) = shared.slots {
             self.shared.alive.store(alive, Ordering::Relaxed);
@@ -170,10 +179,11 @@ impl Store for PostgresStore {
 /// The wait until a slot for this runner may be free; zero if one is. Takes no lock that others wait for: where slots are short, most intents
 /// only ask for one.
 async fn wait_for_slot(it: &RunnerTransaction, account: &Account) -> Result<Duration, PostgresError> {
-    let slots = Sent::now(slots(&it.transaction, &it.runner, account, &it.times)).await;
-    let frozen = it.transaction.query_typed_one("SELECT frozen IS NOT NULL FROM ledger WHERE id = 1", &[]);
-    let frozen = Sent::now(frozen).await;
-    let (lease, slots, frozen) = futures::join!(it.lease(), slots.answer(), frozen.answer());
+    let (lease, slots, frozen) = futures::join!(
+        it.lease(),
+        slots(&it.transaction, &it.runner, account, &it.times),
+        it.transaction.query_typed_one("SELECT frozen IS NOT NULL FROM ledger WHERE id = 1", &[])
+    );
     let (lease, slots, frozen) = (lease?, slots?, frozen?);
     if lease == LeaseStatus::Expired || frozen.try_get(0)? {
         // Its intents are refused, and that is no wait.

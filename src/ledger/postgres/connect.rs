@@ -57,8 +57,8 @@ pub(super) async fn connect(address: &PostgresAddress) -> Result<Client, Postgre
     Ok(client)
 }
 
-/// Refuses a database that may forget what it acknowledged, or that can't be written.
-pub(super) async fn check_that_it_lasts(client: &Client) -> Result<(), PostgresError> {
+/// Refuses a database that may lose commits, or that is read-only.
+pub(super) async fn check_durable(client: &Client) -> Result<(), PostgresError> {
     let sql = "SELECT current_setting('fsync') = 'on', pg_is_in_recovery(), current_setting('server_encoding')";
     let row = client.query_typed_one(sql, &[] as &[(&(dyn tokio_postgres::types::ToSql + Sync), Type)]).await?;
     let (is_synced, is_standby, encoding): (bool, bool, String) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);

@@ -17,7 +17,7 @@ use super::rows::{ROW, key, read_row};
 use super::runner::Runner;
 use super::slots::slots;
 use super::spending::used;
-use super::transaction::{Sent, Transaction};
+use super::transaction::Transaction;
 use crate::domain::{BatchKey, Fingerprint, JobId, Usd};
 use crate::ledger::SpendLimit;
 use crate::ledger::row::Row;
@@ -52,31 +52,25 @@ pub(super) async fn facts(
     let Some(first) = asked.first() else { return Ok(Facts::default()) };
     let account = first.intent.account.clone();
     let batches: Vec<i64> = asked.iter().map(|asked| asked.batch).collect::<HashSet<_>>().into_iter().collect();
-    let gate = Sent::now(gate(transaction)).await;
-    // Behind the lock: each statement sees what was committed before it.
-    let slots = Sent::now(slots(transaction, runner, &account, times)).await;
-    let newest = Sent::now(newest_id(transaction, &batches)).await;
-    let attempts = Sent::now(attempts(transaction, asked)).await;
-    let paid = Sent::now(paid(transaction, asked)).await;
-    let taken = Sent::now(taken_by_others(transaction, runner, asked, &known.seen)).await;
-    let runs = Sent::now(runs(transaction, &batches)).await;
-    let limits = Sent::now(limits::read(transaction)).await;
     let spans = asked.iter().flat_map(|asked| asked.intent.limits.iter()).chain(&known.limits);
-    let used = Sent::now(sums(transaction, spans)).await;
-    // All at once: an unread answer blocks those behind it, and some questions ask a second time.
-    let (lease, gate, slots, newest, attempts, paid, taken, runs, limits, used) = futures::join!(
+    // Behind the lock of the gate, each statement sees what was committed before it. What earlier work of this transaction writes locks sums, so it
+    // follows the lock, too.
+    let (lease, gate, written, slots, newest, attempts, paid, taken, runs, limits, used) = futures::join!(
         lease,
-        gate.answer(),
-        slots.answer(),
-        newest.answer(),
-        attempts.answer(),
-        paid.answer(),
-        taken.answer(),
-        runs.answer(),
-        limits.answer(),
-        used.answer()
+        gate(transaction),
+        transaction.execute_queued(),
+        slots(transaction, runner, &account, times),
+        newest_id(transaction, &batches),
+        attempts(transaction, asked),
+        paid(transaction, asked),
+        taken_by_others(transaction, runner, asked, &known.seen),
+        runs(transaction, &batches),
+        limits::read(transaction),
+        sums(transaction, spans)
     );
-    let (lease, gate, slots, newest, attempts) = (lease?, gate?, slots?, newest?, attempts?);
+    let (lease, gate) = (lease?, gate?);
+    written?;
+    let (slots, newest, attempts) = (slots?, newest?, attempts?);
     let (paid, taken, runs, limits, mut used) = (paid?, taken?, runs?, limits?, used?);
     if !matches!(slots, Slots::Free(free, _) if free >= i64::try_from(asked.len()).unwrap_or(i64::MAX)) {
         runner.wait(transaction);

@@ -17,9 +17,11 @@ impl PostgresStore {
         let known = std::mem::replace(&mut self.heartbeats, Heartbeats::new());
         let latest = self
             .transact_all(async |it| {
-                expire_silent(&it.transaction, &known, &times).await?;
-                let recovered = operations::recover_intents(it, None).await?;
-                Ok((recovered.map(drop), heartbeats(&it.transaction).await?))
+                let expires = expire_silent(&it.transaction, &known, &times);
+                let recovers = operations::recover_intents(it, None);
+                let (expired, recovered, latest) = futures::join!(expires, recovers, heartbeats(&it.transaction));
+                expired?;
+                Ok((recovered?.map(drop), latest?))
             })
             .await;
         self.heartbeats = known;
@@ -50,7 +52,12 @@ impl PostgresStore {
 
     /// Deregisters the runner.
     pub(super) async fn deregister(&mut self) {
-        let left = self.transact_all(async |it| it.runner.deregister(&it.transaction).await).await;
+        let left = self
+            .transact_all(async |it| {
+                it.runner.deregister(&it.transaction);
+                Ok(())
+            })
+            .await;
         if let Err(error) = left {
             let why = with_causes(&error);
             tracing::debug!("the ledger does not know that this runner has ended: {why}");

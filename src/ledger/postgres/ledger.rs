@@ -11,14 +11,14 @@ use tokio_postgres::Client;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::address::PostgresAddress;
-use super::connect::{check_that_it_lasts, connect};
+use super::connect::connect;
 use super::error::PostgresError;
 use super::error::{is_canceled, is_lost};
-use super::schema::{Found, IS_ALONE, TIMELINE, create, recognise};
+use super::schema::{Found, IS_ALONE, TIMELINE, create, recognise, recognise_durable};
 use super::store::PostgresStore;
 use super::transaction::Transaction;
 use super::{freeze, limits, read, runners, spending, transfer};
-use crate::domain::{Attempt, BatchKey, Fingerprint, Freeze, History, JobId, Label, RunnerSeen, TaskId, Usd};
+use crate::domain::{Attempt, BatchKey, Fingerprint, History, JobId, Label, RunnerSeen, TaskId, Usd};
 use crate::ledger::kind::Kind;
 use crate::ledger::rules::Named;
 use crate::ledger::sharing::SharedState;
@@ -26,7 +26,8 @@ use crate::ledger::times::Times;
 use crate::ledger::transfer::Dump;
 use crate::ledger::writing::WriterHandle;
 use crate::ledger::{
-    BoughtElsewhere, CopyError, HoldError, LedgerError, LedgerLimit, LockedBatch, OpenElsewhere, Spending, Unavailable,
+    BoughtElsewhere, Controls, CopyError, HoldError, LedgerError, LedgerLimit, LockedBatch, OpenElsewhere, Spending,
+    Unavailable,
 };
 
 /// The most repetitions of a read after a broken connection or a cancellation.
@@ -92,8 +93,7 @@ impl PostgresLedger {
     /// A connection that writes what is no purchase, to a ledger that is made if there is none.
     async fn writable(&self) -> Result<Arc<Client>, PostgresError> {
         let client = Arc::new(connect(&self.address).await?);
-        check_that_it_lasts(&client).await?;
-        if recognise(&client, self.kind).await? == Found::Nothing {
+        if recognise_durable(&client, self.kind).await? == Found::Nothing {
             create(&client, self.kind).await?;
         }
         Ok(client)
@@ -243,21 +243,16 @@ impl PostgresLedger {
         ask!(self, Vec::new(), look => read::bought_elsewhere(&look, batch, &requests))
     }
 
-    pub(in crate::ledger) async fn frozen(&self) -> Result<Option<Freeze>, Unavailable> {
-        ask!(self, None, look => freeze::frozen(&look))
+    pub(in crate::ledger) async fn controls(&self) -> Result<Controls, Unavailable> {
+        ask!(self, Controls::none(), look => async {
+            let (now, limits, freeze) = futures::join!(read::now(&look), limits::read(&look), freeze::frozen(&look));
+            Ok(Controls { now: now?, limits: limits?, freeze: freeze? })
+        })
     }
 
     pub(in crate::ledger) async fn find_task(&self, task: &TaskId) -> Result<Option<(JobId, BatchKey)>, Unavailable> {
         let named: Vec<Named> = ask!(self, Vec::new(), look => read::named(&look, &[task]))?;
         Ok(named.into_iter().next().map(|Named { batch, attempt }| (attempt.job, batch)))
-    }
-
-    pub(in crate::ledger) async fn now(&self) -> Result<Timestamp, Unavailable> {
-        ask!(self, Timestamp::now(), look => read::now(&look))
-    }
-
-    pub(in crate::ledger) async fn limits(&self) -> Result<Vec<LedgerLimit>, Unavailable> {
-        ask!(self, Vec::new(), look => limits::read(&look))
     }
 
     pub(in crate::ledger) async fn set_limit(&self, limit: LedgerLimit, is_kept: bool) -> Result<(), Unavailable> {

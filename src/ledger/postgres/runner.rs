@@ -125,11 +125,10 @@ impl Runner {
     }
 
     /// Deregisters the runner.
-    pub(super) async fn deregister(&self, transaction: &Transaction) -> Result<(), PostgresError> {
-        transaction.execute_typed("DELETE FROM runner_batch WHERE runner = $1", &[(&self.id, Type::INT8)]).await?;
-        let sql = format!("UPDATE runner SET ended_us = {NOW} WHERE id = $1");
-        transaction.execute_typed(&sql, &[(&self.id, Type::INT8)]).await?;
-        Ok(())
+    pub(super) fn deregister(&self, transaction: &Transaction) {
+        transaction.execute_last("DELETE FROM runner_batch WHERE runner = $1::bigint", self.id.to_string());
+        let sql = format!("UPDATE runner SET ended_us = {NOW} WHERE id = $1::bigint");
+        transaction.execute_last(sql, self.id.to_string());
     }
 
     /// Records that it waits for a slot.

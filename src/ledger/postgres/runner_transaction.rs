@@ -1,11 +1,9 @@
 //! A transaction of a runner: it renews the lease, and counts as one of the runner's writes.
 
-use std::cell::Cell;
 use std::sync::Arc;
 
-use futures::future::LocalBoxFuture;
 use jiff::Timestamp;
-use tokio::sync::Mutex;
+use tokio::sync::OnceCell;
 use tokio_postgres::Client;
 use tokio_postgres::types::{ToSql, Type};
 
@@ -16,7 +14,7 @@ use super::lease_status::LeaseStatus;
 use super::read::named;
 use super::rows::{self, ROW, read_row, restored, storable};
 use super::runner::{Runner, micros};
-use super::transaction::{NOW, Sent, Transaction};
+use super::transaction::{NOW, Transaction};
 use crate::domain::{AttemptId, JobId, TaskId, UnfinishedRetake};
 use crate::ledger::kind::Kind;
 use crate::ledger::row::Row;
@@ -25,71 +23,52 @@ use crate::ledger::times::Times;
 use crate::ledger::writing::{self, Changes, Locked, PictureKey};
 use crate::ledger::{Event, LedgerError};
 
-type Opening = Sent<LocalBoxFuture<'static, Result<LeaseStatus, PostgresError>>>;
-
 /// A transaction of a runner.
 pub(in crate::ledger) struct RunnerTransaction {
     pub(super) transaction: Transaction,
     pub(super) runner: Runner,
     pub(super) times: Times,
     pub(super) known: Known,
-    opening: Mutex<Option<Opening>>,
-    lease: Cell<Option<LeaseStatus>>,
-    /// Why the start failed.
-    pub(super) failure: Cell<Option<PostgresError>>,
+    is_registered: bool,
+    /// The state of the lease, once the transaction has started.
+    pub(super) lease: OnceCell<Result<LeaseStatus, PostgresError>>,
 }
 
 impl RunnerTransaction {
-    /// Sends the start of a transaction. What follows travels with it.
-    pub(super) async fn begin(
+    /// A transaction that is not started.
+    pub(super) fn new(
         client: Arc<Client>,
         kind: Kind,
         runner: Runner,
         times: Times,
+        known: Known,
         is_registered: bool,
     ) -> Self {
-        let transaction = Transaction::that_writes(Arc::clone(&client), kind);
-        let (beginning, own) = (transaction.beginning.clone(), runner.clone());
-        let opening: LocalBoxFuture<'static, _> = Box::pin(async move {
-            let begun = Sent::now(client.batch_execute(&beginning)).await;
-            if !is_registered {
-                own.register(&client).await?;
-            }
-            let renewed = Sent::now(own.renew_lease(&client)).await;
-            begun.answer().await?;
-            renewed.answer().await
-        });
-        let opening = Sent::now(opening).await;
-        let opening = if is_registered { opening } else { opening.answered().await };
-        Self {
-            transaction,
-            runner,
-            times,
-            known: Known::default(),
-            opening: Mutex::new(Some(opening)),
-            lease: Cell::new(None),
-            failure: Cell::new(None),
-        }
+        let transaction = Transaction::that_writes(client, kind);
+        Self { transaction, runner, times, known, is_registered, lease: OnceCell::new() }
     }
 
-    /// Waits until the start is answered. Must run beside all work: an unread answer can block those behind it.
-    pub(super) async fn start(&self) {
-        if let Some(opening) = self.opening.lock().await.take() {
-            match opening.answer().await {
-                Ok(lease) => self.lease.set(Some(lease)),
-                Err(error) => self.failure.set(Some(error)),
-            }
-        }
+    /// Starts the transaction. What is polled after the first poll of this travels with the start.
+    pub(super) async fn start(&self) -> &Result<LeaseStatus, PostgresError> {
+        let start = async || {
+            let client = &self.transaction;
+            let registers = async { if self.is_registered { Ok(()) } else { self.runner.register(client).await } };
+            let (begun, registered, renewed) =
+                futures::join!(client.batch_execute(&client.beginning), registers, self.runner.renew_lease(client));
+            begun?;
+            registered?;
+            renewed
+        };
+        self.lease.get_or_init(start).await
     }
 
     /// The state of the lease. Fails where this runner must first settle its own writes: whatever needs the rows of an earlier write asks first.
     pub(super) async fn lease(&self) -> Result<LeaseStatus, PostgresError> {
-        self.start().await;
-        match self.lease.get() {
-            Some(lease @ (LeaseStatus::Valid | LeaseStatus::Expired)) => Ok(lease),
-            Some(unsettled) => Err(PostgresError::Unsettled(unsettled)),
-            // The start failed, and says why.
-            None => Err(PostgresError::Silent),
+        match self.start().await {
+            Ok(lease @ (LeaseStatus::Valid | LeaseStatus::Expired)) => Ok(*lease),
+            Ok(unsettled) => Err(PostgresError::Unsettled(*unsettled)),
+            // The store reports the fault of the start itself.
+            Err(_) => Err(PostgresError::Silent),
         }
     }
 
@@ -123,16 +102,17 @@ impl writing::Transaction for RunnerTransaction {
     }
 
     async fn facts(&self, intents: &[Asked<'_>]) -> Result<Facts, PostgresError> {
-        facts(&self.transaction, &self.runner, self.lease(), intents, &self.known, &self.times).await
+        Box::pin(facts(&self.transaction, &self.runner, self.lease(), intents, &self.known, &self.times)).await
     }
 
     async fn locked(&self, attempts: &[AttemptId], names: &[&TaskId]) -> Result<Locked, PostgresError> {
         let clock = format!("SELECT {NOW}");
-        let rows = Sent::now(rows::locked(&self.transaction, attempts)).await;
-        let named = Sent::now(named(&self.transaction, names)).await;
-        let now = Sent::now(self.transaction.query_typed_one(&clock, &[])).await;
-        // All at once: an unread answer blocks those behind it.
-        let (lease, rows, named, now) = futures::join!(self.lease(), rows.answer(), named.answer(), now.answer());
+        let (lease, rows, named, now) = futures::join!(
+            self.lease(),
+            rows::locked(&self.transaction, attempts),
+            named(&self.transaction, names),
+            self.transaction.query_typed_one(&clock, &[])
+        );
         lease?;
         let (rows, named) = (rows?, named?);
         let now = Timestamp::from_microsecond(now?.try_get(0)?).unwrap_or(Timestamp::MAX);

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
+use super::connect::check_durable;
 use super::error::PostgresError;
 use super::transaction::Transaction;
 use crate::ledger::kind::Kind;
@@ -151,20 +152,26 @@ pub(super) enum Found {
     Ledger,
 }
 
-/// Looks what a database has in the place of the ledger.
+/// Looks for a ledger in a database that keeps commits.
+pub(super) async fn recognise_durable(client: &Client, kind: Kind) -> Result<Found, PostgresError> {
+    let (durable, found) = futures::join!(check_durable(client), recognise(client, kind));
+    durable.and(found)
+}
+
+/// Looks for a ledger in a database.
 pub(super) async fn recognise(client: &Client, kind: Kind) -> Result<Found, PostgresError> {
     let schema = kind.schema();
-    let sql = format!("SELECT to_regnamespace('{schema}') IS NOT NULL, to_regclass('{schema}.ledger') IS NOT NULL");
-    let row = client.query_typed_one(&sql, &[]).await?;
-    match (row.try_get(0)?, row.try_get(1)?) {
-        (false, _) => return Ok(Found::Nothing),
-        (true, false) => return Err(PostgresError::Foreign { schema }),
-        (true, true) => {}
+    let is_missing = format!("SELECT to_regnamespace('{schema}') IS NULL");
+    let version = format!("SELECT version FROM {schema}.ledger WHERE id = 1");
+    let (is_missing, version) =
+        futures::join!(client.query_typed_one(&is_missing, &[]), client.query_typed_opt(&version, &[]));
+    if is_missing?.try_get(0)? {
+        return Ok(Found::Nothing);
     }
-    let version = client.query_typed_opt(&format!("SELECT version FROM {schema}.ledger WHERE id = 1"), &[]).await;
+    let is_foreign = |code| matches!(code, Some(&SqlState::UNDEFINED_TABLE | &SqlState::UNDEFINED_COLUMN));
     let version = match version {
         Ok(Some(row)) => row.try_get(0)?,
-        Err(error) if error.code() != Some(&SqlState::UNDEFINED_COLUMN) => return Err(error.into()),
+        Err(error) if !is_foreign(error.code()) => return Err(error.into()),
         _ => return Err(PostgresError::Foreign { schema }),
     };
     match version {
@@ -177,24 +184,28 @@ pub(super) async fn recognise(client: &Client, kind: Kind) -> Result<Found, Post
 pub(super) async fn create(client: &Arc<Client>, kind: Kind) -> Result<(), PostgresError> {
     let schema = kind.schema();
     let transaction = Transaction::writing(Arc::clone(client), kind);
-    let made = transaction.batch_execute(&format!("CREATE SCHEMA {schema}")).await;
-    match made {
-        Ok(()) => {}
-        Err(error) if matches!(error.code(), Some(&SqlState::DUPLICATE_SCHEMA | &SqlState::UNIQUE_VIOLATION)) => {
-            // Whoever makes it has committed by now: this one waited for it.
-            transaction.rollback().await?;
-            recognise(client, kind).await?;
-            return Ok(());
-        }
-        Err(error) => return Err(PostgresError::of_statement(error)),
-    }
-    transaction.batch_execute(TABLES).await.map_err(PostgresError::of_statement)?;
-    let begin = format!(
+    let schema = format!("CREATE SCHEMA {schema}");
+    let row = format!(
         "INSERT INTO ledger (id, version, timeline, unacknowledged) VALUES (1, {VERSION}, {TIMELINE}, {IS_ALONE})"
     );
-    transaction.batch_execute(&begin).await.map_err(PostgresError::of_statement)?;
-    transaction.commit().await?;
-    Ok(())
+    // In one round trip: other runners that begin wait for it.
+    let (schema, tables, row, committed) = futures::join!(
+        client.batch_execute(&schema),
+        client.batch_execute(TABLES),
+        client.batch_execute(&row),
+        transaction.commit(),
+    );
+    match schema {
+        // Another runner created it: this one waited for the commit.
+        Err(error) if matches!(error.code(), Some(&SqlState::DUPLICATE_SCHEMA | &SqlState::UNIQUE_VIOLATION)) => {
+            recognise(client, kind).await?;
+            Ok(())
+        }
+        created => {
+            created.and(tables).and(row).map_err(PostgresError::of_statement)?;
+            committed
+        }
+    }
 }
 
 /// True if no standby acknowledges commits.

@@ -13,14 +13,14 @@ use tokio_postgres::error::SqlState;
 use super::acknowledged_writes::AcknowledgedWrites;
 use super::address::PostgresAddress;
 use super::batches::LockedBatches;
-use super::connect::{check_that_it_lasts, connect};
+use super::connect::connect;
 use super::error::{PostgresError, is_canceled, is_lost, is_without_tables};
 use super::facts::Known;
 use super::heartbeats::Heartbeats;
 use super::lease_status::LeaseStatus;
 use super::runner::Runner;
 use super::runner_transaction::RunnerTransaction;
-use super::schema::{Found, create, recognise};
+use super::schema::{Found, create, recognise_durable};
 use super::transaction::Transaction;
 use crate::domain::{NoticeCode, SendBy};
 use crate::ledger::kind::Kind;
@@ -54,7 +54,7 @@ pub(in crate::ledger) struct PostgresStore {
     /// Since when the database can't be reached. One outage is one for all writes: what comes after its deadline is tried once.
     pub(super) broken_since: Option<Instant>,
     /// True if the account had no slot for an intent the last time.
-    pub(super) waits_for_slots: bool,
+    pub(super) waits_for_slot: bool,
     /// The ledger limits, as they were at the last intent.
     pub(super) limits: Vec<SpendLimit>,
     /// Until when submissions whose intent was committed last may leave.
@@ -77,7 +77,7 @@ impl PostgresStore {
             heartbeats: Heartbeats::new(),
             has_lost_tables: false,
             broken_since: None,
-            waits_for_slots: false,
+            waits_for_slot: false,
             limits: Vec::new(),
             send_by: SendBy::within(Duration::ZERO),
         }
@@ -152,8 +152,7 @@ impl PostgresStore {
     ) -> Result<Option<T>, PostgresError> {
         if self.client.as_ref().is_none_or(|client| client.is_closed()) {
             let client = Arc::new(connect(&self.address).await?);
-            check_that_it_lasts(&client).await?;
-            if recognise(&client, self.kind).await? == Found::Nothing {
+            if recognise_durable(&client, self.kind).await? == Found::Nothing {
                 // Tables that are made here would be in the way of those that are restored.
                 if self.is_registered {
                     return Err(PostgresError::Gone);
@@ -163,15 +162,19 @@ impl PostgresStore {
             self.client = Some(client);
         }
         let Some(client) = self.client.clone() else { return Ok(None) };
-        let (kind, runner, times) = (self.kind, self.runner.clone(), self.times);
-        let mut it = RunnerTransaction::begin(Arc::clone(&client), kind, runner, times, self.is_registered).await;
         let seen = self.locked.values().map(|work| (work.number, work.seen)).collect();
-        it.known = Known { seen, limits: self.limits.clone() };
-        let (done, ()) = futures::join!(work(&it), it.start());
+        let known = Known { seen, limits: self.limits.clone() };
+        let (kind, runner, times) = (self.kind, self.runner.clone(), self.times);
+        let mut it = RunnerTransaction::new(Arc::clone(&client), kind, runner, times, known, self.is_registered);
+        // An unread answer blocks those behind it, so all are awaited together.
+        let (_, done) = futures::join!(it.start(), work(&it));
         // What must be settled first, and why nothing started, says more than what failed behind it.
-        let done = match it.failure.take() {
-            Some(error) => Err(error),
-            None => it.lease().await.and(done),
+        let done = match it.lease.take() {
+            Some(Err(error)) => Err(error),
+            Some(Ok(unsettled @ (LeaseStatus::Written | LeaseStatus::Forgotten))) => {
+                Err(PostgresError::Unsettled(unsettled))
+            }
+            _ => done,
         };
         match done {
             Err(PostgresError::Unsettled(LeaseStatus::Written)) => {

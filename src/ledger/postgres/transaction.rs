@@ -1,14 +1,13 @@
 //! Transactions whose statements travel together.
 //!
 //! Far from the database, the number of round trips decides how long a write takes, and how long it keeps others waiting. What needs no
-//! earlier answer is sent at once with [`Sent`], and answered in its order. Everything that holds for a transaction is said as it begins:
-//! behind a pooler, no two of them need meet the same session.
+//! earlier answer is joined: the first poll of a statement sends it, so `join!` sends its statements in order, and awaits all answers. Faults are
+//! checked in that order, too, because what follows one only says that the transaction is aborted. Everything that holds for a transaction is said
+//! as it begins: behind a pooler, no two of them need meet the same session.
 
 use std::borrow::Cow;
 use std::ops::Deref;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Poll;
 
 use futures::FutureExt as _;
 use tokio_postgres::Client;
@@ -66,7 +65,7 @@ impl Transaction {
         Self { client, beginning, last: Mutex::default(), is_over: false }
     }
 
-    /// Executes a statement with one text together with the commit: nothing that follows it here may depend on it.
+    /// Executes a statement with one text, at the latest together with the commit.
     pub(super) fn execute_last(&self, sql: impl Into<Cow<'static, str>>, text: String) {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).push((sql.into(), text));
     }
@@ -74,19 +73,19 @@ impl Transaction {
     /// Executes what is left to do, and commits, in one round trip. If a statement fails, the server rolls back instead.
     pub(super) async fn commit(mut self) -> Result<(), PostgresError> {
         self.is_over = true;
-        let last = std::mem::take(&mut *self.last.lock().unwrap_or_else(PoisonError::into_inner));
-        let mut sent = Vec::with_capacity(last.len());
-        for (sql, text) in &last {
-            sent.push(Sent::now(execute(&self.client, sql, text)).await);
-        }
-        let committed = Sent::now(self.client.batch_execute("COMMIT")).await;
-        let mut refused = None;
-        for statement in sent {
-            // The answer to the commit is awaited in any case: until then, the connection is not at rest.
-            refused = refused.or(statement.answer().await.err());
-        }
-        let committed = committed.answer().await;
-        Ok(refused.map_or(committed, Err)?)
+        // The answer to the commit is awaited in any case: until then, the connection is not at rest.
+        let (executed, committed) = futures::join!(self.execute_queued(), self.client.batch_execute("COMMIT"));
+        executed?;
+        Ok(committed?)
+    }
+
+    /// Executes what is left to do, in order. The first poll sends all of it.
+    pub(super) async fn execute_queued(&self) -> Result<(), PostgresError> {
+        let queued = std::mem::take(&mut *self.last.lock().unwrap_or_else(PoisonError::into_inner));
+        let executed = queued.iter().map(|(sql, text)| execute(&self.client, sql, text));
+        let executed = futures::future::join_all(executed).await;
+        executed.into_iter().try_for_each(|result| result.map(drop))?;
+        Ok(())
     }
 
     /// Ends it without a change.
@@ -113,42 +112,6 @@ impl Drop for Transaction {
         if !self.is_over {
             // The first poll sends it. The next transaction need not wait for the answer.
             drop(self.client.batch_execute("ROLLBACK").now_or_never());
-        }
-    }
-}
-
-/// A question that is on its way. Await its answer before the commit: if it failed, the server rolls back, and answers the commit all the same.
-#[must_use = "a question that failed undoes the transaction"]
-pub(super) struct Sent<F: Future> {
-    question: Pin<Box<F>>,
-    answer: Option<F::Output>,
-}
-
-impl<F: Future> Sent<F> {
-    /// Sends a question, behind all that were sent before. What it asks after its first answer is sent once its answer is awaited.
-    pub(super) async fn now(question: F) -> Self {
-        let mut question = Box::pin(question);
-        // The client sends a statement when it is polled for the first time.
-        let answer = match futures::poll!(question.as_mut()) {
-            Poll::Ready(answer) => Some(answer),
-            Poll::Pending => None,
-        };
-        Self { question, answer }
-    }
-
-    /// Waits for its answer.
-    pub(super) async fn answered(mut self) -> Self {
-        if self.answer.is_none() {
-            self.answer = Some(self.question.as_mut().await);
-        }
-        self
-    }
-
-    /// Its answer.
-    pub(super) async fn answer(self) -> F::Output {
-        match self.answer {
-            Some(answer) => answer,
-            None => self.question.await,
         }
     }
 }

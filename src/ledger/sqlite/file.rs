@@ -14,14 +14,15 @@ use super::open::{OpenError, WRITABLE, is_there, open, open_to_read, store_error
 use super::store::SqliteStore;
 use super::transaction::find_task;
 use super::{checksum, limits, purchases, read, spending, transfer};
-use crate::domain::{Attempt, BatchKey, Fingerprint, Freeze, History, JobId, Label, TaskId, Usd};
+use crate::domain::{Attempt, BatchKey, Fingerprint, History, JobId, Label, TaskId, Usd};
 use crate::files::on_a_thread;
 use crate::ledger::kind::Kind;
 use crate::ledger::rules::Named;
 use crate::ledger::transfer::Dump;
 use crate::ledger::writing::WriterHandle;
 use crate::ledger::{
-    BoughtElsewhere, Contents, CopyError, HoldError, LedgerLimit, LockedBatch, OpenElsewhere, Spending, Unavailable,
+    BoughtElsewhere, Contents, Controls, CopyError, HoldError, LedgerLimit, LockedBatch, OpenElsewhere, Spending,
+    Unavailable,
 };
 
 /// A ledger in an SQLite file, which is made when a batch of it is held for the first time.
@@ -178,12 +179,12 @@ impl SqliteLedger {
         self.ask(Vec::new(), question).await
     }
 
-    pub(in crate::ledger) async fn frozen(&self) -> Result<Option<Freeze>, Unavailable> {
-        self.ask(None, limits::frozen).await
-    }
-
-    pub(in crate::ledger) async fn limits(&self) -> Result<Vec<LedgerLimit>, Unavailable> {
-        self.ask(Vec::new(), limits::read).await
+    pub(in crate::ledger) async fn controls(&self) -> Result<Controls, Unavailable> {
+        let question = |connection: &Connection| {
+            let moment = connection.unchecked_transaction()?;
+            Ok(Controls { now: Timestamp::now(), limits: limits::read(&moment)?, freeze: limits::frozen(&moment)? })
+        };
+        self.ask(Controls::none(), question).await
     }
 
     pub(in crate::ledger) async fn set_limit(&self, limit: LedgerLimit, is_kept: bool) -> Result<(), Unavailable> {

@@ -95,6 +95,7 @@ mod tests {
     use rusqlite::Connection;
 
     use crate::domain::AttemptId;
+    use crate::ledger::sqlite::commit_counter::commits;
     use crate::ledger::sqlite::file::lock_without_a_file;
     use crate::ledger::suite::store::{batch, intent_of, task};
     use crate::ledger::{Event, LedgerError};
@@ -151,6 +152,20 @@ mod tests {
         let (doubted, next) = futures::join!(held.record(second, doubt), held.intend(intent_of("next")));
         doubted.expect("written");
         next.expect("behind it");
+    }
+
+    #[tokio::test]
+    async fn events_and_intents_share_a_commit() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let path = folder.path().join("ledger.db");
+        let held = lock_without_a_file(&path, &batch("")).await;
+        let sent = held.intend(intent_of("sent")).await.expect("an intent");
+        let commits = || commits(&Connection::open(&path).expect("the file")).expect("a count");
+        let before = commits();
+        let (accepted, next) = futures::join!(held.accept(sent, task("t")), held.intend(intent_of("next")));
+        accepted.expect("recorded");
+        next.expect("recorded");
+        assert_eq!(commits() - before, 1);
     }
 
     fn comes_again(intended: &Result<AttemptId, LedgerError>) -> bool {

@@ -47,7 +47,7 @@ async fn contents(ledger: &Ledger, keys: &[BatchKey]) -> (Vec<(BatchKey, Attempt
             lives().iter().filter_map(|(state, _)| history.why_unsent(&job(*state)).map(str::to_owned)).collect();
         lines.push(format!("{unsent:?} {:?}", history.retake()));
     }
-    (ledger.submitted_since(since).await.expect("attempts"), lines, ledger.limits().await.expect("limits"))
+    (ledger.submitted_since(since).await.expect("attempts"), lines, ledger.controls().await.expect("limits").limits)
 }
 
 fn job(state: AttemptState) -> JobId {
@@ -89,7 +89,10 @@ pub(in crate::ledger) async fn copies_carry_every_state<S: Fresh>() {
     let file = Ledger::in_file(folder.path().join("copy.db"));
     let out = ledger.copy_to(&file).await.expect("a copy");
     assert_eq!(contents(&file, &keys).await, before);
-    assert!(file.frozen().await.expect("a ledger").is_none() && ledger.frozen().await.expect("a ledger").is_some());
+    assert!(
+        file.controls().await.expect("a ledger").freeze.is_none()
+            && ledger.controls().await.expect("a ledger").freeze.is_some()
+    );
     assert_eq!(file.file().expect("a file").check().await.expect("whole"), out);
 
     let (again, last) = (S::fresh(), Ledger::in_file(folder.path().join("last.db")));

@@ -16,7 +16,7 @@ pub(in crate::ledger) async fn nothing_is_there_before_it_is_made<S: Fresh>() {
     assert!(ledger.submitted_since(Timestamp::MIN).await.expect("read").is_empty());
     assert!(ledger.open_elsewhere(&batch("")).await.expect("read").is_empty());
     assert!(ledger.bought_elsewhere(&batch(""), || vec![intent_of("a").normalized]).await.expect("read").is_empty());
-    assert_eq!(ledger.frozen().await.expect("read"), None);
+    assert_eq!(ledger.controls().await.expect("read").freeze, None);
     assert_eq!(ledger.find_task(&task("t").id).await.expect("read"), None);
 }
 

@@ -145,13 +145,13 @@ pub(in crate::ledger) async fn what_the_owner_says_binds_every_manifest<S: Fresh
         usd: Usd::from_micros(usd),
         zone: "Europe/Berlin".into(),
     };
-    assert_eq!(ledger.limits().await.expect("read"), []);
+    assert_eq!(ledger.controls().await.expect("read").limits, []);
     for limit in
         [limit(None, Span::Month, 9), limit(None, Span::Month, 2_700_000), limit(Some("acme"), Span::Day, 900_000)]
     {
         ledger.set_limit(limit, true).await.expect("set");
     }
-    let all = ledger.limits().await.expect("read");
+    let all = ledger.controls().await.expect("read").limits;
     assert_eq!(all, [limit(None, Span::Month, 2_700_000), limit(Some("acme"), Span::Day, 900_000)]);
     let held = ledger.lock(&batch("")).await.expect("the batch");
     let of_acme = |job| Intent { labels: Labels::from([("client".to_owned(), "acme".to_owned())]), ..intent_of(job) };

@@ -244,12 +244,10 @@ impl Sharing {
         self.writer.ask(|answer| Command::Share(SharingCommand::Pause(account.clone(), wait, answer))).await
     }
 
-    /// Returns the index of this runner's first due job: the first one if no other runner submits, and otherwise a random one, because runners
-    /// that start with the same job compete for each.
+    /// Returns whether other runners submitted jobs of the batch when this one joined.
     #[must_use]
-    pub fn first_due(&self, due: usize) -> usize {
-        let is_alone = self.others_at_start.load(Ordering::Relaxed) == 0;
-        if is_alone || due == 0 { 0 } else { fastrand::usize(0..due) }
+    pub fn had_others(&self) -> bool {
+        self.others_at_start.load(Ordering::Relaxed) > 0
     }
 
     /// Returns whether another runner of the batch is known to have taken a job since an attempt, the newest that the plan knew. It may have

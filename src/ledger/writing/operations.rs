@@ -26,6 +26,9 @@ pub(in crate::ledger) async fn intend<T: Transaction>(
     transaction: &T,
     asked: &[Asked<'_>],
 ) -> Result<(Vec<Result<Row, LedgerError>>, Facts), T::Error> {
+    if asked.is_empty() {
+        return Ok((Vec::new(), Facts::default()));
+    }
     let mut facts = transaction.facts(asked).await?;
     let answers: Vec<Result<Row, LedgerError>> = asked.iter().map(|one| facts.admit(one)).collect();
     let mut changes = Changes::default();
@@ -41,6 +44,9 @@ pub(in crate::ledger) async fn record<T: Transaction>(
     transaction: &T,
     events: &[Happened<'_>],
 ) -> Result<Vec<Recorded>, T::Error> {
+    if events.is_empty() {
+        return Ok(Vec::new());
+    }
     let ids: BTreeSet<AttemptId> = events.iter().map(|happened| happened.attempt).collect();
     let names: Vec<_> = events.iter().flat_map(|happened| Owners::needed_by(happened.event)).collect();
     let Locked { mut rows, named, now } = transaction.locked(&ids.into_iter().collect::<Vec<_>>(), &names).await?;

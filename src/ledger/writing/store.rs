@@ -36,9 +36,14 @@ pub(in crate::ledger) trait Store {
         false
     }
 
-    /// How long intents for an account must wait for a slot, as far as a cheap look tells.
-    async fn wait_for_slot(&mut self, _account: &Account) -> Result<Duration, LedgerError> {
-        Ok(Duration::ZERO)
+    /// Returns whether the account had no slot for an intent the last time.
+    fn waits_for_slot(&self) -> bool {
+        false
+    }
+
+    /// Defers intents for an account, unless it may have a free slot by now. Takes no lock that others wait for.
+    async fn slot(&mut self, _account: &Account) -> Result<(), LedgerError> {
+        Ok(())
     }
 
     /// Notes the facts behind decisions, once these are durable, and whether some intent was deferred.
@@ -70,7 +75,7 @@ pub(in crate::ledger) trait Transaction {
     /// The runner that writes, where several may.
     fn runner(&self) -> Option<i64>;
 
-    /// Returns what decides whether these intents are admitted, and locks it.
+    /// Returns what decides whether these intents are admitted, after all that was saved, and locks it.
     async fn facts(&self, intents: &[Asked<'_>]) -> Result<Facts, Self::Error>;
 
     /// Locks attempts, and returns them with the attempts that have one of the names, and the time.

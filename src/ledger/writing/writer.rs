@@ -3,9 +3,9 @@
 //! A durable commit takes milliseconds, whether it holds one attempt or a hundred. So the writer waits a moment for more commands before each
 //! commit, and a thousand callers don't wait for a thousand commits.
 //!
-//! Events are committed before intents: a task ID is durable before the intent of the submission that follows it. While a task ID can't be
-//! written, every intent is deferred. If a commit fails because of one of its commands, each is tried alone, so that it can't keep others from
-//! being written.
+//! Events go before intents, in the same commit or in an earlier one: a task ID is durable before the request of a later intent is sent, and the
+//! slot of a task that ended is free for the next intent. While a task ID can't be written, every intent is deferred. If a commit fails because
+//! of one of its commands, each is tried alone, so that it can't keep others from being written.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,10 +13,11 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use super::commands::{Answer, Command};
-use super::operations::{self, Happened};
+use super::operations::{self, Happened, Recorded};
 use super::store::{Store, Transaction};
 use crate::domain::{AttemptId, BatchKey, TaskNames};
-use crate::ledger::rules::Asked;
+use crate::ledger::row::Row;
+use crate::ledger::rules::{Asked, Facts};
 use crate::ledger::{Event, Intent, LedgerError, crash};
 
 /// The most commands of one commit.
@@ -54,6 +55,11 @@ impl Group {
         }
     }
 
+    fn only_releases(&self) -> bool {
+        let is_release = |other: &Command| matches!(other, Command::Release(_));
+        self.records.is_empty() && self.intents.is_empty() && self.others.iter().all(is_release)
+    }
+
     fn len(&self) -> usize {
         self.records.len() + self.intents.len() + self.others.len()
     }
@@ -84,6 +90,10 @@ impl<S: Store> Writer<S> {
             {
                 group.add(command);
             }
+            if commands.is_closed() && group.only_releases() {
+                // The end releases all batches.
+                continue;
+            }
             self.execute_group(group).await;
         }
         self.store.end().await;
@@ -96,122 +106,142 @@ impl<S: Store> Writer<S> {
         self.execute_group(group).await;
     }
 
-    async fn execute_group(&mut self, Group { records, intents, others }: Group) {
-        if !records.is_empty() {
-            self.record(records).await;
+    /// Writes events and intents in one commit. Events are written first if other commands are to see them, if a task ID waits to be written, or
+    /// if the intents wait for a slot that no event frees.
+    async fn execute_group(&mut self, Group { mut records, mut intents, others }: Group) {
+        let frees_slot = records.iter().any(|(_, _, event, _)| event.frees_slot());
+        let waits_for_slot = self.store.waits_for_slot() && !frees_slot;
+        if !others.is_empty() || !self.unwritten.is_empty() || waits_for_slot {
+            self.write(std::mem::take(&mut records), Vec::new()).await;
         }
         for other in others {
             self.execute_other(other).await;
         }
-        if !intents.is_empty() {
-            self.intend(intents).await;
-        }
+        // A caller that is gone sends nothing: its intent would be a doubt about nothing.
+        intents.retain(|(.., answer)| !answer.is_closed());
+        let (intents, released): (Vec<_>, Vec<_>) =
+            intents.into_iter().partition(|(own, ..)| self.store.batch(*own).is_some());
+        refuse(released, &LedgerError::Closed);
+        let deferred = match intents.first() {
+            Some(_) if !self.unwritten.is_empty() => Err(LedgerError::Deferred(RETRY_AFTER)),
+            Some((_, first, _)) if waits_for_slot => self.store.slot(&first.account.clone()).await,
+            _ => Ok(()),
+        };
+        let intents = match deferred {
+            Ok(()) => intents,
+            Err(error) => {
+                refuse(intents, &error);
+                Vec::new()
+            }
+        };
+        self.write(records, intents).await;
     }
 
-    async fn record(&mut self, commands: Vec<ToRecord>) {
+    /// Writes events and intents in one commit. If it fails because of one of them, tries each alone.
+    async fn write(&mut self, records: Vec<ToRecord>, intents: Vec<ToIntend>) {
+        if records.is_empty() && intents.is_empty() {
+            return;
+        }
         // A batch that was released has no name for others; its events are written all the same.
-        let key = |own| self.store.batch(own).map(|(_, key)| key.clone()).unwrap_or_default();
-        let keys: Vec<BatchKey> = commands.iter().map(|(own, ..)| key(*own)).collect();
-        let events: Vec<Happened<'_>> = commands
-            .iter()
-            .zip(&keys)
-            .map(|((_, attempt, event, _), batch)| Happened { attempt: *attempt, batch, event })
-            .collect();
-        let recorded = self.store.transact(async |transaction| operations::record(transaction, &events).await).await;
-        match recorded {
-            Err(_) if commands.len() > 1 && !self.store.is_down() => {
-                for command in commands {
-                    Box::pin(self.record(vec![command])).await;
-                }
+        let batch = |own: &usize| self.store.batch(*own).map(|(number, key)| (number, key.clone())).unwrap_or_default();
+        let known: Vec<(i64, BatchKey)> = records.iter().map(|(own, ..)| batch(own)).collect();
+        let batches: Vec<(i64, BatchKey)> = intents.iter().map(|(own, ..)| batch(own)).collect();
+        let happened = records.iter().zip(&known);
+        let events: Vec<Happened<'_>> =
+            happened.map(|((_, attempt, event, _), (_, batch))| Happened { attempt: *attempt, batch, event }).collect();
+        let asked = intents.iter().zip(&batches);
+        let asked: Vec<Asked<'_>> =
+            asked.map(|((_, intent, _), (batch, key))| Asked { batch: *batch, key, intent }).collect();
+        let written = self.store.transact(async |transaction| {
+            let recorded = operations::record(transaction, &events).await?;
+            let mut outcomes = events.iter().zip(&recorded);
+            let is_unwritten =
+                outcomes.any(|(happened, (names, _))| leaves_unwritten(happened.event, names.as_ref().err()));
+            let decided = if is_unwritten { None } else { Some(operations::intend(transaction, &asked).await?) };
+            Ok((recorded, decided))
+        });
+        let written = written.await;
+        drop((events, asked));
+        match written {
+            Err(_) if records.len() + intents.len() > 1 && !self.store.is_down() => {
+                Box::pin(self.write_each(records, intents)).await;
             }
             Err(error) => {
-                for (own, attempt, event, answer) in commands {
+                for (own, attempt, event, answer) in records {
                     if matches!(*event, Event::Accepted(_)) {
                         self.unwritten.insert(attempt, own);
                     }
                     drop(answer.send(Err(error.clone())));
                 }
+                refuse(intents, &error);
             }
-            Ok(recorded) => {
-                for ((own, attempt, event, answer), (names, row)) in commands.into_iter().zip(recorded) {
-                    self.note_task(own, attempt, &event, names.as_ref().err());
-                    if let Some(row) = row {
-                        self.store.note_row(own, &row);
-                    }
-                    drop(answer.send(names));
+            Ok((recorded, decided)) => {
+                self.answer_records(records, recorded);
+                match decided {
+                    Some((decisions, facts)) => self.answer_intents(intents, &batches, decisions, facts),
+                    None => refuse(intents, &LedgerError::Deferred(RETRY_AFTER)),
                 }
             }
         }
     }
 
-    /// Notes whether the task ID of an attempt is written, or a doubt in its place.
-    fn note_task(&mut self, own: usize, attempt: AttemptId, event: &Event, refusal: Option<&LedgerError>) {
-        match (event, refusal) {
-            // An attempt of another runner, or with another outcome, waits for nothing.
-            (_, None) | (Event::Accepted(_), Some(LedgerError::Claimed(_) | LedgerError::Illegal(_))) => {
+    async fn write_each(&mut self, records: Vec<ToRecord>, intents: Vec<ToIntend>) {
+        for record in records {
+            self.write(vec![record], Vec::new()).await;
+        }
+        for intent in intents {
+            if self.unwritten.is_empty() {
+                self.write(Vec::new(), vec![intent]).await;
+            } else {
+                refuse(vec![intent], &LedgerError::Deferred(RETRY_AFTER));
+            }
+        }
+    }
+
+    fn answer_records(&mut self, records: Vec<ToRecord>, recorded: Vec<Recorded>) {
+        for ((own, attempt, event, answer), (names, row)) in records.into_iter().zip(recorded) {
+            if leaves_unwritten(&event, names.as_ref().err()) {
+                self.unwritten.insert(attempt, own);
+            } else if names.is_ok() || matches!(*event, Event::Accepted(_)) {
                 self.unwritten.remove(&attempt);
             }
-            (Event::Accepted(_), Some(_)) => drop(self.unwritten.insert(attempt, own)),
-            _ => {}
+            if let Some(row) = row {
+                self.store.note_row(own, &row);
+            }
+            drop(answer.send(names));
         }
     }
 
-    async fn intend(&mut self, mut commands: Vec<ToIntend>) {
-        // A caller that is gone sends nothing: its intent would be a doubt about nothing.
-        commands.retain(|(.., answer)| !answer.is_closed());
-        let (commands, released): (Vec<_>, Vec<_>) =
-            commands.into_iter().partition(|(own, ..)| self.store.batch(*own).is_some());
-        refuse(released, &LedgerError::Closed);
-        if !self.unwritten.is_empty() {
-            return refuse(commands, &LedgerError::Deferred(RETRY_AFTER));
+    fn answer_intents(
+        &mut self,
+        intents: Vec<ToIntend>,
+        batches: &[(i64, BatchKey)],
+        decisions: Vec<Result<Row, LedgerError>>,
+        facts: Facts,
+    ) {
+        if intents.is_empty() {
+            return;
         }
-        let Some((_, first, _)) = commands.first() else { return };
-        match self.store.wait_for_slot(&first.account.clone()).await {
-            Ok(Duration::ZERO) => {}
-            Ok(wait) => return refuse(commands, &LedgerError::Deferred(wait)),
-            Err(error) => return refuse(commands, &error),
+        if decisions.iter().any(Result::is_ok) {
+            crash::point("after-intent");
         }
-        let batches: Vec<(i64, BatchKey)> = commands
+        let is_deferred = decisions.iter().any(|decision| matches!(decision, Err(LedgerError::Deferred(_))));
+        let is_same = intents
             .iter()
-            .filter_map(|(own, ..)| self.store.batch(*own).map(|(number, key)| (number, key.clone())))
-            .collect();
-        let asked: Vec<Asked<'_>> = commands
-            .iter()
-            .zip(&batches)
-            .map(|((_, intent, _), (batch, key))| Asked { batch: *batch, key, intent })
-            .collect();
-        let decided = self.store.transact(async |transaction| operations::intend(transaction, &asked).await).await;
-        drop(asked);
-        match decided {
-            Err(_) if commands.len() > 1 && !self.store.is_down() => {
-                for command in commands {
-                    Box::pin(self.intend(vec![command])).await;
+            .zip(batches)
+            .all(|((own, ..), (number, _))| self.store.batch(*own).is_some_and(|(now, _)| now == *number));
+        self.store.note_decisions(facts, is_deferred);
+        for ((own, _, answer), decision) in intents.into_iter().zip(decisions) {
+            let id = match decision {
+                // Another server gave the batch another number meanwhile: this was written nowhere.
+                Ok(_) if !is_same => Err(LedgerError::RolledBack),
+                Ok(row) => {
+                    self.store.note_row(own, &row);
+                    Ok(row.attempt.id)
                 }
-            }
-            Err(error) => refuse(commands, &error),
-            Ok((answers, facts)) => {
-                if answers.iter().any(Result::is_ok) {
-                    crash::point("after-intent");
-                }
-                let is_deferred = answers.iter().any(|answer| matches!(answer, Err(LedgerError::Deferred(_))));
-                let is_same = commands
-                    .iter()
-                    .zip(&batches)
-                    .all(|((own, ..), (number, _))| self.store.batch(*own).is_some_and(|(now, _)| now == *number));
-                self.store.note_decisions(facts, is_deferred);
-                for ((own, _, answer), decision) in commands.into_iter().zip(answers) {
-                    let id = match decision {
-                        // Another server gave the batch another number meanwhile: this was written nowhere.
-                        Ok(_) if !is_same => Err(LedgerError::RolledBack),
-                        Ok(row) => {
-                            self.store.note_row(own, &row);
-                            Ok(row.attempt.id)
-                        }
-                        Err(error) => Err(error),
-                    };
-                    drop(answer.send(id));
-                }
-            }
+                Err(error) => Err(error),
+            };
+            drop(answer.send(id));
         }
     }
 
@@ -259,6 +289,13 @@ async fn at_batch<S: Store, T: Clone>(
 ) -> Result<T, LedgerError> {
     let (batch, _) = store.batch(own).ok_or(LedgerError::Closed)?;
     store.transact(async |transaction| work(transaction, batch).await).await?
+}
+
+/// Returns whether a task ID is written nowhere, and no doubt in its place. An attempt of another runner, or with another outcome, waits for
+/// nothing.
+fn leaves_unwritten(event: &Event, refusal: Option<&LedgerError>) -> bool {
+    let is_settled = |error: &LedgerError| matches!(error, LedgerError::Claimed(_) | LedgerError::Illegal(_));
+    matches!(event, Event::Accepted(_)) && refusal.is_some_and(|error| !is_settled(error))
 }
 
 fn refuse(commands: Vec<ToIntend>, error: &LedgerError) {

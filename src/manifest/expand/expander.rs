@@ -101,7 +101,6 @@ impl Expander<'_> {
         if !taken.expect(jobs, &at) {
             return false;
         }
-        taken.finisher.expect(jobs);
         let matrices: Vec<Option<Arc<Labels>>> = combinations.iter().map(values_of).collect();
         // One job for each row and combination.
         let make = |job: usize| {

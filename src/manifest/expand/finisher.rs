@@ -28,13 +28,6 @@ fn own(job: &mut Arc<Job>) -> &mut Job {
 }
 
 impl Finisher {
-    /// So many more jobs are to come, if nothing is wrong with them.
-    pub(super) fn expect(&mut self, jobs: usize) {
-        self.jobs.reserve(jobs);
-        self.names.expect(jobs);
-        self.same.expect(jobs);
-    }
-
     /// From here on files are named by hand. Ids are unique, so until then files need not be looked at.
     pub(super) fn name_files(&mut self) {
         if std::mem::replace(&mut self.names_files, true) {

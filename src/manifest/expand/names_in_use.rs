@@ -25,11 +25,6 @@ pub(super) struct NamesInUse {
 }
 
 impl NamesInUse {
-    /// So many more jobs are to come.
-    pub(super) fn expect(&mut self, jobs: usize) {
-        self.ids.reserve(jobs);
-    }
-
     /// Notes that an id is taken, or tells that it already was.
     pub(super) fn id(&mut self, id: &str, entry: usize, row: Option<&RowLocation>) -> Option<Diagnostic> {
         let folded = id.to_ascii_lowercase();

@@ -13,7 +13,8 @@ use super::location::{Part, Pointer, Step};
 #[derive(Debug)]
 struct Node {
     range: Range<usize>,
-    kind: Kind,
+    /// Shared by aliases, never copied: an alias bomb stays as small as it was written.
+    kind: Rc<Kind>,
     /// Whether it only repeats another, which was looked at where it stands.
     is_alias: bool,
 }
@@ -33,10 +34,6 @@ struct Entries {
 }
 
 impl Entries {
-    fn of(list: Vec<Entry>) -> Self {
-        Self { list, index: OnceCell::new() }
-    }
-
     /// The entry of a key, or that of the key's second occurrence.
     fn of_key(&self, key: &str, again: bool) -> Option<&Entry> {
         let index = self.index.get_or_init(|| {
@@ -93,7 +90,7 @@ impl Marks {
         let mut range = first_line(&node.range, text);
         for (nth, step) in pointer.0.iter().enumerate() {
             let last = nth + 1 == pointer.0.len();
-            match (step, &node.kind) {
+            match (step, &*node.kind) {
                 (Step::Index(index), Kind::List(items)) => {
                     let Some(item) = items.get(*index) else { break };
                     node = item;
@@ -131,15 +128,15 @@ impl Marks {
 
 /// The entry of a key: the mapping's own, or one that a merge key (`<<`) brings in.
 fn lookup<'n>(node: &'n Node, key: &str, again: bool) -> Option<&'n Entry> {
-    let Kind::Map(entries) = &node.kind else { return None };
+    let Kind::Map(entries) = &*node.kind else { return None };
     if let Some(entry) = entries.of_key(key, again) {
         return Some(entry);
     }
-    let merged = entries.list.iter().filter(|entry| entry.key == "<<").flat_map(|entry| match &entry.value.kind {
+    let merged = entries.list.iter().filter(|entry| entry.key == "<<").flat_map(|entry| match &*entry.value.kind {
         Kind::List(items) => items.iter().map(Rc::as_ref).collect(),
         _ => vec![entry.value.as_ref()],
     });
-    merged.into_iter().find_map(|base| match &base.kind {
+    merged.into_iter().find_map(|base| match &*base.kind {
         Kind::Map(entries) => entries.of_key(key, false),
         _ => None,
     })
@@ -150,7 +147,7 @@ fn collect_duplicates(node: &Node, at: &Pointer, found: &mut Vec<Pointer>) {
     if node.is_alias {
         return;
     }
-    match &node.kind {
+    match &*node.kind {
         Kind::Scalar => {}
         Kind::List(items) => {
             for (index, item) in items.iter().enumerate() {
@@ -189,7 +186,7 @@ enum Open {
 #[derive(Debug, Default)]
 struct Builder {
     open: Vec<Open>,
-    anchors: HashMap<usize, Rc<Node>>,
+    anchors: HashMap<usize, Rc<Kind>>,
     done: Option<Rc<Node>>,
 }
 
@@ -197,44 +194,41 @@ impl Builder {
     fn take(&mut self, event: Event<'_>, range: Range<usize>) {
         match event {
             Event::Scalar(text, _, anchor, _) => {
-                let node = Node { range, kind: Kind::Scalar, is_alias: false };
-                self.close(node, anchor, Some(text.into_owned()));
+                self.close(Kind::Scalar, range, anchor, Some(text.into_owned()));
             }
             Event::Alias(anchor) => {
-                let kind = self.anchors.get(&anchor).map_or(Kind::Scalar, |node| share(&node.kind));
-                self.close(Node { range, kind, is_alias: true }, 0, None);
+                let kind = self.anchors.get(&anchor).map_or_else(|| Rc::new(Kind::Scalar), Rc::clone);
+                self.add(Node { range, kind, is_alias: true }, None);
             }
             Event::SequenceStart(_, anchor, _) => self.open.push(Open::List(range.start, anchor, Vec::new())),
             Event::MappingStart(_, anchor, _) => self.open.push(Open::Map(range.start, anchor, Vec::new(), None)),
             Event::SequenceEnd => {
                 if let Some(Open::List(start, anchor, items)) = self.open.pop() {
-                    self.close(
-                        Node { range: start..range.end, kind: Kind::List(items), is_alias: false },
-                        anchor,
-                        None,
-                    );
+                    self.close(Kind::List(items), start..range.end, anchor, None);
                 }
             }
             Event::MappingEnd => {
-                if let Some(Open::Map(start, anchor, entries, _)) = self.open.pop() {
-                    self.close(
-                        Node { range: start..range.end, kind: Kind::Map(Entries::of(entries)), is_alias: false },
-                        anchor,
-                        None,
-                    );
+                if let Some(Open::Map(start, anchor, list, _)) = self.open.pop() {
+                    let kind = Kind::Map(Entries { list, index: OnceCell::new() });
+                    self.close(kind, start..range.end, anchor, None);
                 }
             }
             _ => {}
         }
     }
 
-    /// A node is complete: it becomes an entry, a key, a value, or the top.
-    fn close(&mut self, node: Node, anchor: usize, text: Option<String>) {
-        let range = node.range.clone();
-        let node = Rc::new(node);
+    /// Adds a complete node, and remembers it for aliases if it has an anchor.
+    fn close(&mut self, kind: Kind, range: Range<usize>, anchor: usize, text: Option<String>) {
+        let kind = Rc::new(kind);
         if anchor != 0 {
-            self.anchors.insert(anchor, Rc::clone(&node));
+            self.anchors.insert(anchor, Rc::clone(&kind));
         }
+        self.add(Node { range, kind, is_alias: false }, text);
+    }
+
+    /// Adds a node as an entry, a key, a value, or the top.
+    fn add(&mut self, node: Node, text: Option<String>) {
+        let (range, node) = (node.range.clone(), Rc::new(node));
         match self.open.last_mut() {
             None => self.done = Some(node),
             Some(Open::List(_, _, items)) => items.push(node),
@@ -242,22 +236,6 @@ impl Builder {
                 Some((key, key_range)) => entries.push(Entry { key, key_range, value: node }),
                 None => *key = Some((text.unwrap_or_default(), range)),
             },
-        }
-    }
-}
-
-/// The children of an aliased node are shared, never copied: an alias bomb stays as small as it was written.
-fn share(kind: &Kind) -> Kind {
-    match kind {
-        Kind::Scalar => Kind::Scalar,
-        Kind::List(items) => Kind::List(items.clone()),
-        Kind::Map(entries) => {
-            let copy = |entry: &Entry| Entry {
-                key: entry.key.clone(),
-                key_range: entry.key_range.clone(),
-                value: Rc::clone(&entry.value),
-            };
-            Kind::Map(Entries::of(entries.list.iter().map(copy).collect()))
         }
     }
 }

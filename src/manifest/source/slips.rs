@@ -135,11 +135,6 @@ pub(crate) fn no_mp4(path: &OutputPath, place: Location) -> Option<Diagnostic> {
 pub(crate) struct Same(HashMap<u64, usize>);
 
 impl Same {
-    /// So many more jobs are to come.
-    pub(crate) fn expect(&mut self, jobs: usize) {
-        self.0.reserve(jobs);
-    }
-
     /// Tells a job that asks for what one of those before it asked for; takes of one job are meant to.
     pub(crate) fn note(
         &mut self,
