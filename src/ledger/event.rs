@@ -165,10 +165,10 @@ mod tests {
 
     use super::*;
 
-    fn any_event() -> impl Strategy<Value = Event> {
+    fn each_event() -> Vec<Event> {
         let error = ServiceError::default();
         let ended_at = Timestamp::UNIX_EPOCH;
-        proptest::sample::select(vec![
+        vec![
             Event::Withdrawn,
             Event::ServerError,
             Event::Refused(error.clone()),
@@ -192,12 +192,31 @@ mod tests {
             }),
             Event::Moved(OutputPath::new("a~1.mp4").expect("a path")),
             Event::Executed { error: None, line: None },
-        ])
+        ]
+    }
+
+    #[test]
+    fn slots_are_freed_by_what_ends_a_task_or_says_that_there_is_none() {
+        let each = each_event();
+        let frees_slot: Vec<_> = each.iter().filter(|event| event.frees_slot()).map(Event::name).collect();
+        assert_eq!(
+            frees_slot,
+            [
+                "withdrawn",
+                "withdrawn after a server error",
+                "refused",
+                "put in doubt",
+                "given up",
+                "completed",
+                "failed",
+                "disowned",
+            ]
+        );
     }
 
     proptest! {
         #[test]
-        fn no_order_of_events_forgets_a_charge(events in proptest::collection::vec(any_event(), 0..12)) {
+        fn no_order_of_events_forgets_a_charge(events in proptest::collection::vec(proptest::sample::select(each_event()), 0..12)) {
             let (mut state, mut accepted, mut doubted, mut settled) = (AttemptState::Intended, false, false, false);
             for event in events {
                 let Ok(next) = event.after(state) else { continue };
