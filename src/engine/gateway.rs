@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
 use super::echo::Echoes;
@@ -19,6 +20,7 @@ pub(super) struct Gateway<'e, S> {
     pub connectivity: Connectivity,
     pub stop: &'e Stop,
     pub echoes: Echoes,
+    pub clock_offset: SignedDuration,
     pub emit: &'e (dyn Fn(RunEvent) + Sync),
 }
 
@@ -33,6 +35,11 @@ struct State {
 }
 
 impl<S> Gateway<'_, S> {
+    /// The time by the ledger's clock, which all runners share.
+    pub(super) fn now(&self) -> Timestamp {
+        Timestamp::now().checked_add(self.clock_offset).unwrap_or(Timestamp::MAX)
+    }
+
     /// Reports a request without a usable response.
     pub(super) fn failed_to_answer(&self, message: String) {
         self.connectivity.lock().silent_since.get_or_insert_with(Instant::now);

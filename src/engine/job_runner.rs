@@ -7,7 +7,6 @@ use std::time::Duration;
 use futures::channel::mpsc::{UnboundedReceiver, unbounded};
 use futures::future::Either;
 use futures::stream::StreamExt as _;
-use jiff::Timestamp;
 use tokio::sync::{SemaphorePermit, mpsc};
 
 use super::cadence::Class;
@@ -101,7 +100,7 @@ impl<'r, S: VideoService> JobRunner<'r, S> {
     async fn resume(&self, assignment: Arc<Assignment>, slot: Slot<'r>, attempt: Box<Attempt>) {
         let Some(mut task) = attempt.task.clone() else { return };
         let since = attempt.answered_at.unwrap_or(attempt.intended_at);
-        let age = Duration::try_from(Timestamp::now().duration_since(since)).unwrap_or_default();
+        let age = Duration::try_from(self.gateway.now().duration_since(since)).unwrap_or_default();
         let (job, request, class) = (&attempt.job, attempt.request.as_str(), class_of_attempt(&attempt));
         let bought = Bought { job, request, attempt: attempt.id, age, class };
         let (ended, writing) = {

@@ -55,10 +55,6 @@ impl Entry<'_> {
     fn age(&self) -> Duration {
         self.watch.age + self.since.elapsed()
     }
-
-    fn now(&self) -> Moment {
-        Moment { age: self.age(), at: Timestamp::now() }
-    }
 }
 
 /// The poller of a run.
@@ -120,7 +116,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
 
     fn admit(&mut self, watch: Watch<'e>) {
         let wait = self.reactions.cadence.first(&watch.class, watch.age, fastrand::f64());
-        let watched = Watched::new(watch.task.clone(), Moment { age: watch.age, at: Timestamp::now() });
+        let watched = Watched::new(watch.task.clone(), Moment { age: watch.age, at: self.gateway.now() });
         self.admitted += 1;
         self.tasks.insert(self.admitted, Box::new(Entry { watch, watched, since: Instant::now(), key: None }));
         self.queue_up(self.admitted, wait);
@@ -172,7 +168,7 @@ impl<'e, S: VideoService> Poller<'e, S> {
     /// Acts on a finished request. Returns the next one, if another must follow.
     fn react(&mut self, number: Number, done: Done) -> Option<impl Future<Output = (Number, Done)> + use<'e, S>> {
         let mut entry = self.tasks.remove(&number)?;
-        let now = entry.now();
+        let now = Moment { age: entry.age(), at: self.gateway.now() };
         let (next, notes) = match done {
             Done::Poll(None) => {
                 self.tasks.insert(number, entry);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream::{self, Stream, StreamExt as _};
+use jiff::SignedDuration;
 use tokio::sync::mpsc;
 
 use super::echo::Echoes;
@@ -47,6 +48,8 @@ pub struct Engine<'e, S> {
     pub approval: Option<&'e Approval>,
     /// The ledger.
     pub ledger: &'e LockedBatch,
+    /// How far the ledger's clock is ahead of this machine's.
+    pub clock_offset: SignedDuration,
     /// The settings of the run.
     pub settings: &'e Settings,
     /// The stop state, shared with signals.
@@ -69,6 +72,7 @@ impl<S: VideoService> Engine<'_, S> {
             connectivity: Connectivity::default(),
             echoes: Echoes::default(),
             stop: self.stop,
+            clock_offset: self.clock_offset,
             emit: self.emit,
         };
         let (slots, tally) = (Slots::new(self.settings.concurrency, self.settings.speed), Tally::default());

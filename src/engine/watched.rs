@@ -32,7 +32,7 @@ const KEY_REFUSALS: u32 = 3;
 pub(super) struct Moment {
     /// The time since the submission.
     pub age: Duration,
-    /// By this machine's clock.
+    /// By the ledger's clock.
     pub at: Timestamp,
 }
 

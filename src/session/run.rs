@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::channel::mpsc::unbounded;
+use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Mutex;
 
 use super::connection::Connection;
@@ -50,6 +51,7 @@ struct Prepared<'s> {
     plan: Arc<Plan>,
     service: Option<(Connection, Option<Downloader>)>,
     limits: Vec<SpendLimit>,
+    clock_offset: SignedDuration,
     others: Mutex<OtherBatches>,
     reporter: Reporter,
     has_retake: bool,
@@ -100,9 +102,10 @@ impl<'s> Ready<'s> {
             claim_tasks(connection, &batch, &others, &mut plan).await?;
         }
         let now = session.ledger.controls().await?.now;
+        let clock_offset = now.duration_since(Timestamp::now());
         let limits = limits::over_all_batches(&limits::at(session, now));
         let (plan, others) = (Arc::new(plan), OtherBatches::new(others));
-        Ok(Prepared { session, batch, plan, service, limits, others, reporter, has_retake })
+        Ok(Prepared { session, batch, plan, service, limits, clock_offset, others, reporter, has_retake })
     }
 }
 
@@ -151,6 +154,7 @@ impl Prepared<'_> {
             run_limit: run_limit.as_ref(),
             approval: approval.as_ref(),
             ledger: batch,
+            clock_offset: self.clock_offset,
             settings: &session.options.settings,
             stop,
             downloads: downloader.as_ref().map(|downloader| downloader as &dyn Downloads),

@@ -241,6 +241,9 @@ fn clocks_that_differ_by_an_hour_change_nothing() {
     assert_eq!(team.agree(), (150, 0));
     let spread = "SELECT (max(intended_us) - min(intended_us)) / 60000000 < 10 FROM shotlist.attempt";
     assert_eq!(team.database.sql(spread), "t", "all times are by one clock");
+    let ends = "SELECT max(abs(extract(epoch FROM (record::json->>'ended_at')::timestamptz) * 1000000 - intended_us)) < 600000000
+         FROM shotlist.attempt";
+    assert_eq!(team.database.sql(ends), "t", "the ends, too");
     assert_eq!(team.database.sql("SELECT count(DISTINCT runner) FROM shotlist.attempt"), "3");
 }
 

@@ -281,6 +281,7 @@ pub async fn run_fed(
         limits: &[],
         approval: None,
         ledger: &ledger.batch,
+        clock_offset: jiff::SignedDuration::ZERO,
         settings,
         stop,
         downloads,
