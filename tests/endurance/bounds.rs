@@ -1,11 +1,17 @@
-//! Small manifests that ask for more than any machine holds: each ends in a clear error, within the
-//! memory that it may use.
+//! Small manifests that ask for more than any machine holds end in a clear error, within bounded memory. Ten thousand tasks are
+//! one timer.
 #![cfg(unix)]
 
 use std::fs;
+use std::time::Duration;
 
 use serde_json::Value;
+use shotlist::domain::{AttemptState, History};
+use shotlist::engine::{Settings, Stop};
+use tokio::time::Instant;
 
+use crate::support::fake::{BatchInMemory, FakeService, jobs, run};
+use crate::support::plans::{SECOND, plan};
 use crate::support::{Ended, Program, Workspace, has_code};
 
 /// Plans with an address space of so many KiB.
@@ -185,4 +191,14 @@ fn a_workbook_is_no_bomb() {
     let wide: String =
         (0..1_100_000).fold("<row r=\"1\">".to_owned(), |cells, _| cells + "<c><v>1</v></c><c><v>2</v></c>") + "</row>";
     refused(&of(&wide), "csv-too-long");
+}
+
+#[tokio::test(start_paused = true)]
+async fn ten_thousand_tasks_at_once() {
+    let service = FakeService::taking(|number| Duration::from_millis(30_000 + (number as u64 * 7919) % 90_000));
+    let settings = Settings { concurrency: 10_000, ..Settings::default() };
+    let (ledger, start) = (BatchInMemory::default(), Instant::now());
+    run(&service, &ledger, &settings, &Stop::default(), &plan(&jobs(10_000), &History::default(), None)).await;
+    assert!(ledger.states().iter().all(|state| *state == AttemptState::Completed));
+    assert!(start.elapsed() < 180 * SECOND, "{:?}", start.elapsed());
 }

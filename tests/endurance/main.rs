@@ -11,6 +11,7 @@ mod bounds;
 mod chaos;
 mod damage;
 mod kills;
+mod links;
 mod people;
 mod prompts;
 mod random;

@@ -58,6 +58,11 @@ impl State {
         self.rows.iter().filter(move |row| Some(row.batch) == number)
     }
 
+    /// Rows are in the order of their IDs.
+    fn place(&self, id: AttemptId) -> Option<usize> {
+        self.rows.binary_search_by_key(&id, |row| row.attempt.id).ok()
+    }
+
     pub(super) fn used(&self, since: Timestamp, label: Option<&Label>) -> Usd {
         let is_meant = |attempt: &&Attempt| {
             attempt.intended_at >= since && label.is_none_or(|label| label.is_among(&attempt.particulars.labels))
@@ -164,8 +169,8 @@ impl Transaction for Shared {
 
     async fn locked(&self, attempts: &[AttemptId], names: &[&TaskId]) -> Result<Locked, serde_json::Error> {
         let state = self.state();
-        let rows = state.rows.iter().filter(|row| attempts.contains(&row.attempt.id));
-        let rows = rows.map(|row| (row.attempt.id, row.clone())).collect();
+        let rows =
+            attempts.iter().filter_map(|id| state.place(*id).map(|place| (*id, state.rows[place].clone()))).collect();
         Ok(Locked { rows, named: names.iter().flat_map(|name| state.named(name)).collect(), now: Timestamp::now() })
     }
 
@@ -193,7 +198,7 @@ impl Transaction for Shared {
             state.rows.push((*row).clone());
         }
         for row in changed {
-            if let Ok(place) = state.rows.binary_search_by_key(&row.attempt.id, |row| row.attempt.id) {
+            if let Some(place) = state.place(row.attempt.id) {
                 state.rows[place] = (*row).clone();
             }
         }

@@ -163,7 +163,7 @@ async fn a_long_wait_that_a_submission_was_asked_for_does_not_hide_what_is_done(
 async fn a_burst_beyond_what_the_service_takes_ends_with_the_first_refusal() {
     // It takes twenty tasks; a thousand are ready to go.
     let mut service = FakeService::taking(|_| 60 * SECOND);
-    service.is_full = Box::new(|outstanding| (outstanding >= 20).then_some(Some(30 * SECOND)));
+    service.is_full = Some(Box::new(|outstanding| (outstanding >= 20).then_some(Some(30 * SECOND))));
     let settings = Settings { concurrency: 1000, ..Settings::default() };
     let (ledger, stop, start) = (BatchInMemory::default(), Stop::default(), Instant::now());
     let plan = plan(&jobs(1000), &History::default(), None);

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
 use crate::support::{
-    Answer, Ended, Service, TWO_JOBS, Workspace, has_code, kill, numbered_jobs, open_ledger, raw, sha256, wait_until,
+    Answer, Ended, Service, TWO_JOBS, Workspace, has_code, kill, numbered_jobs, open_ledger, raw, wait_until,
 };
 
 const LEDGER: &str = ".shotlist/ledger.db";
@@ -146,71 +146,6 @@ fn a_ledger_with_two_names_is_refused() {
         assert!(has_code(&ended.stderr, "ledger-unavailable"), "{}", ended.stderr);
     }
     assert_eq!(service.posts().len(), 1);
-}
-
-/// Every file below a folder that is no part of the program's own.
-fn planted(here: &Workspace) -> Vec<(String, Vec<u8>)> {
-    let read = |name: &str| (name.to_owned(), fs::read(here.path(name)).unwrap_or_default());
-    let mut kept: Vec<_> =
-        here.files().iter().filter(|file| file.starts_with("victims/")).map(|file| read(file)).collect();
-    kept.sort();
-    kept
-}
-
-/// A project from somewhere else may hold a link under every name that this program uses. Whatever a link leads to, whether it
-/// is there or not, stays as it is.
-#[test]
-fn nothing_is_written_truncated_or_locked_through_a_link_of_a_downloaded_project() {
-    let service = Service::well();
-    let run = |here: &Workspace| here.run(&service, &["--buy-again", "*", "--report", "more.csv"]).ends();
-    // The names are learned from a run without links, killed while it holds all of them, and from one to the end.
-    let here = Workspace::with_manifest(TWO_JOBS);
-    let (slow, _done) = Service::slow();
-    let child = here.run(&slow, &["--report", "more.csv"]).starts();
-    wait_until("it is under way", || slow.polls() > 3);
-    kill(&child, "-KILL");
-    drop(Ended::of(child));
-    let mut names = here.files();
-    let here = Workspace::with_manifest(TWO_JOBS);
-    run(&here);
-    names.extend(here.files());
-    let task = |name: &str| sha256(name.as_bytes())[..16].to_owned();
-    for (job, name) in [("one", "t0"), ("two", "t1")] {
-        for end in ["part", "part.json", "whole"] {
-            names.push(format!("shotlist-out/m/.{job}.mp4.{}.{end}", task(name)));
-        }
-    }
-    names.extend([".shotlist/ledger.db-journal", ".shotlist", "shotlist-out", "shotlist-out/m"].map(str::to_owned));
-    names.sort();
-    names.dedup();
-    names.retain(|name| name != "m.yaml" && !name.contains("/.shotlist-"));
-    assert!(names.len() >= 16 && names.iter().any(|name| name.contains(".lock")), "{names:?}");
-    for name in &names {
-        let targets = [("victims/precious.txt", Some("precious")), ("victims/new.txt", None)];
-        // In a folder that was never used, and in one that was.
-        for ((target, content), is_used) in targets.into_iter().flat_map(|target| [(target, false), (target, true)]) {
-            let service = Service::well();
-            let here = Workspace::with_manifest(TWO_JOBS);
-            fs::create_dir_all(here.path("victims/folder")).expect("a folder");
-            if let Some(content) = content {
-                here.write(target, content);
-            }
-            let is_folder = [".shotlist", "shotlist-out", "shotlist-out/m"].contains(&name.as_str());
-            let target = if is_folder { "victims/folder" } else { target };
-            let at = here.path(name);
-            fs::create_dir_all(at.parent().expect("a folder")).expect("folders");
-            if is_used {
-                here.run(&service, &["--select", "one"]).ends_with(0);
-                let _was_not_there = fs::remove_file(&at).or_else(|_| fs::remove_dir_all(&at));
-            }
-            symlink(here.path(target), &at).expect("a link");
-            let before = planted(&here);
-            let ended = here.run(&service, &["--report", "more.csv"]).ends();
-            assert!(!ended.stderr.contains("panicked"), "{name}: {}", ended.stderr);
-            assert_eq!(planted(&here), before, "{name} was written through");
-            assert_eq!(fs::read_dir(here.path("victims/folder")).expect("a folder").count(), 0, "{name}");
-        }
-    }
 }
 
 #[test]

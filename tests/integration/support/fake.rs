@@ -16,6 +16,9 @@ use shotlist::plan::{Plan, PlanInput, Retakes};
 use shotlist::service::{Echo, PollAnswer, Status, Submission, TaskReport, VideoService};
 use tokio::time::Instant;
 
+/// The answer to a submission by the number of active tasks: whether to wait, and how long.
+type IsFull = Box<dyn Fn(usize) -> Option<Option<Duration>> + Send + Sync>;
+
 /// A service that is asked in simulated time.
 pub struct FakeService {
     /// How long a task takes, by the order of submission.
@@ -24,8 +27,8 @@ pub struct FakeService {
     pub refuses: Box<dyn Fn(usize) -> Option<Submission> + Send + Sync>,
     /// What a poll meets instead of the task's state, by its order.
     pub denies: Box<dyn Fn(usize) -> Option<PollAnswer> + Send + Sync>,
-    /// What is said to a submission while this many tasks are outstanding: to wait, for so long or without a word of it.
-    pub is_full: Box<dyn Fn(usize) -> Option<Option<Duration>> + Send + Sync>,
+    /// Refuses submissions that are one too many.
+    pub is_full: Option<IsFull>,
     /// How long a submission takes, and a poll by its order.
     pub submit_latency: Duration,
     pub poll_latency: Box<dyn Fn(usize) -> Duration + Send + Sync>,
@@ -47,7 +50,7 @@ impl FakeService {
             refuses: Box::new(|_| None),
             denies: Box::new(|_| None),
             progress: Box::new(|_, _| None),
-            is_full: Box::new(|_| None),
+            is_full: None,
             submit_latency: Duration::from_millis(100),
             poll_latency: Box::new(|_| Duration::from_millis(50)),
             tasks: Mutex::default(),
@@ -83,7 +86,8 @@ impl VideoService for FakeService {
         if let Some(refusal) = (self.refuses)(number) {
             return refusal;
         }
-        if let Some(wait) = (self.is_full)(self.outstanding_at(Instant::now())) {
+        let is_full = self.is_full.as_ref();
+        if let Some(wait) = is_full.and_then(|is_full| is_full(self.outstanding_at(Instant::now()))) {
             return Submission::Wait(wait, "full".into());
         }
         let task = TaskId::new(format!("t{number}")).expect("an id");
