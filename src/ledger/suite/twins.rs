@@ -215,9 +215,8 @@ impl Side {
             }
             let requests = || (0..3).map(|job| intent_of(id(job).as_str()).normalized).collect();
             let bought = self.ledger.bought_elsewhere(&key, requests).await.expect("read");
-            let bought: BTreeMap<_, _> =
-                bought.iter().map(|one| (one.attempt.job.clone(), (place(&one.attempt), one.attempts))).collect();
-            told += &format!("{bought:?}\n");
+            let bought = bought.iter().map(|one| (&one.attempt.normalized, (place(&one.attempt), one.attempts)));
+            told += &format!("{:?}\n", bought.collect::<BTreeMap<_, _>>());
         }
         let label = Label { name: "client".into(), value: "acme".into() };
         for label in [None, Some(label)] {
