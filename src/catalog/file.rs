@@ -118,7 +118,7 @@ struct Extension {
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
     /// It is not of the form of a catalogue.
-    #[error("can't read the catalog: {0}")]
+    #[error("can't read the catalog")]
     Form(#[from] serde_yaml::Error),
     /// Its parts contradict each other.
     #[error("the catalog contradicts itself: {0}")]

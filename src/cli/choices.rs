@@ -75,7 +75,10 @@ impl Patterns {
     }
 
     fn add(&mut self, file: &str, meant: Chosen) -> Result<(), Failure> {
-        let refused = |why: String| Failure::new(RefusalCode::ChoicesInvalid, format!("`@{file}`: {why}"));
+        let refused = |why: String| {
+            let failure = Failure::new(RefusalCode::ChoicesInvalid, format!("`@{file}`: {why}"));
+            failure.with_help("name a file with one ID a line, or the choices that the contact sheet saves")
+        };
         let text = read_text(Path::new(file), LARGEST_FILE)
             .map_err(|error| refused(format!("can't read the file: {error}")))?;
         let mut tasks = None;

@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use clap::error::ErrorKind;
-use clap::{Arg, ArgMatches, Command, CommandFactory as _, FromArgMatches as _};
+use clap::{Arg, ArgMatches, Command, FromArgMatches as _};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter};
 use clap_complete::env::{CompleteEnv, Shells};
 use jiff::Timestamp;
@@ -39,7 +39,7 @@ pub(super) fn answer(words: &[OsString]) -> Result<bool, clap::Error> {
     let is_set = environment::variable(VARIABLE).is_some_and(|value| value != "0");
     if is_set && words.get(1).is_none_or(|word| word != ESCAPE) {
         let why = format!("{VARIABLE} is set, which only the scripts of `shotlist completions` may do: unset it\n");
-        return Err(Cli::command().error(ErrorKind::InvalidValue, why));
+        return Err(Cli::program().error(ErrorKind::InvalidValue, why));
     }
     let folder = std::env::current_dir().ok();
     CompleteEnv::with_factory(offering).var(VARIABLE).try_complete(words, folder.as_deref())
@@ -66,7 +66,7 @@ fn offering() -> Command {
     let place = std::env::var(INDEX).ok().and_then(|place| place.parse::<usize>().ok());
     let word = place.map_or_else(|| words.last(), |place| words.get(place));
     let is_option = word.is_some_and(|word| word.as_encoded_bytes().starts_with(b"-"));
-    offer(Cli::command(), is_option)
+    offer(Cli::program(), is_option)
 }
 
 /// The words that the shell has, without the program's own.
@@ -149,7 +149,7 @@ fn models(said: &OsStr) -> Vec<CompletionCandidate> {
 
 /// What there is help about.
 fn helped(said: &OsStr) -> Vec<CompletionCandidate> {
-    let program = Cli::command();
+    let program = Cli::program();
     let commands = program
         .get_subcommands()
         .map(|command| CompletionCandidate::new(command.get_name()).help(command.get_about().cloned()));
@@ -172,7 +172,7 @@ fn named_manifest() -> Option<(ManifestArgs, Manifest)> {
         _ => word,
     };
     let words: Vec<OsString> = words_so_far().map(plain).collect();
-    let program = environment::heeded(Cli::command(), &words).ignore_errors(true);
+    let program = environment::heeded(Cli::program(), &words).ignore_errors(true);
     let matches = program.try_get_matches_from(words).ok()?;
     let args = ManifestArgs::from_arg_matches(innermost(&matches)).ok()?;
     // A pipe would be read empty.

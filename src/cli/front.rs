@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use clap::{Command, CommandFactory as _};
+use clap::Command;
 
 use super::args::Cli;
 use crate::reference::TOPICS;
@@ -21,7 +21,7 @@ const JOURNEY: [(&str, &str); 5] = [
 
 /// Returns the command line with its front.
 pub(super) fn command() -> Command {
-    let program = Cli::command();
+    let program = Cli::program();
     let front = text(&program);
     program.override_help(front)
 }
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn front_names_each_command_once() {
-        let program = Cli::command();
+        let program = Cli::program();
         assert!(DAILY.iter().all(|name| program.find_subcommand(name).is_some()));
         insta::assert_snapshot!(text(&program));
     }

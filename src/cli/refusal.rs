@@ -45,6 +45,10 @@ impl Failure {
             LedgerError::PaidElsewhere { .. } | LedgerError::Claimed(_) | LedgerError::Approved(_) => {
                 refused.with_help("look at the plan again with `--plan`")
             }
+            LedgerError::TaskTaken { .. } => refused.with_help("check the task ID"),
+            LedgerError::LeaseExpired | LedgerError::RolledBack | LedgerError::Closed => {
+                refused.with_help("run the command again; it continues from the ledger")
+            }
             _ => refused.with_help(WRITABLE),
         }
     }
@@ -88,18 +92,6 @@ impl From<LedgerError> for Failure {
     }
 }
 
-impl From<MovedOnto> for Failure {
-    fn from(error: MovedOnto) -> Self {
-        Refusal::from(error).into()
-    }
-}
-
-impl From<HoldError> for Failure {
-    fn from(error: HoldError) -> Self {
-        Refusal::from(error).into()
-    }
-}
-
 impl From<ThroughALink> for Failure {
     fn from(link: ThroughALink) -> Self {
         let failure = Self::new(RefusalCode::NotWritable, with_causes(&link));
@@ -107,17 +99,17 @@ impl From<ThroughALink> for Failure {
     }
 }
 
-impl From<OtherAccount> for Failure {
-    fn from(error: OtherAccount) -> Self {
-        Refusal::from(error).into()
-    }
+macro_rules! refusals {
+    ($($error:ty)*) => {$(
+        impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Refusal::from(error).into()
+            }
+        }
+    )*};
 }
 
-impl From<ConnectionError> for Failure {
-    fn from(error: ConnectionError) -> Self {
-        Refusal::from(error).into()
-    }
-}
+refusals!(MovedOnto HoldError OtherAccount ConnectionError);
 
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
@@ -188,42 +180,87 @@ impl From<ResolveError> for Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::cli::exit::Exit;
-    use crate::domain::{BatchKey, JobId, TaskId, Usd};
+    use crate::domain::{Account, BatchKey, Digest, JobId, Label, Move, TaskId, Usd};
     use crate::plan::Limit;
+
+    fn job() -> JobId {
+        JobId::new("hero").expect("an ID")
+    }
+
+    fn spin() -> JobId {
+        JobId::new("spin").expect("an ID")
+    }
+
+    fn batch() -> BatchKey {
+        BatchKey { name: "campaign".into(), batch: "may".into() }
+    }
+
+    fn usd(text: &str) -> Usd {
+        text.parse().expect("an amount")
+    }
 
     /// The only place that holds the sentences: tests of runs name codes.
     #[test]
     fn refusals_read_so() {
-        let job = || JobId::new("hero").expect("an ID");
-        let usd = |text: &str| text.parse::<Usd>().expect("an amount");
-        let limit = Limit { source: "budget.day".into(), usd: usd("40"), used: usd("30"), label: None };
+        let limit = |source: &str, label| Limit { source: source.into(), usd: usd("40"), used: usd("30"), label };
+        let freeze = |by_failover| Freeze { why: "the server was replaced".into(), by_failover };
+        let other = Account { service: "https://other.example".into(), key: "0a1b".into() };
+        let account = Account { service: "https://api.example".into(), key: "2c3d".into() };
+        let client = || Label { name: "client".into(), value: "acme".into() };
         let refusals = [
+            Refusal::Hold(HoldError::Busy { batch: batch(), holder: " on desk-1".into() }),
             Refusal::PrivateLedger,
+            Refusal::SlotsOfFile,
+            Refusal::Moved(MovedOnto(Move { from: job(), to: spin() })),
             Refusal::KeyInRequest { job: job() },
             Refusal::Files(Box::new(std::io::Error::other("the disk is full"))),
             Refusal::Connection(ConnectionError::Simulator("no port is free".into())),
-            Refusal::OverLimit { cost: usd("19.05"), limit },
+            Refusal::Frozen(freeze(false)),
+            Refusal::Frozen(freeze(true)),
+            Refusal::OverLimit { cost: usd("19.05"), limit: limit("budget.day", None) },
+            Refusal::OverLimit { cost: usd("19.05"), limit: limit("ledger.month", Some(client())) },
             Refusal::NoConnection,
             Refusal::OtherKind { ledger_is_simulated: true },
             Refusal::OtherKind { ledger_is_simulated: false },
+            Refusal::OtherAccount(OtherAccount { job: job(), more: 2, owner: other, account }),
             Refusal::BoughtBefore { jobs: 1 },
             Refusal::BoughtBefore { jobs: 2 },
             Refusal::NoAssetCommand { jobs: 2 },
+            Refusal::NotApproved { approved: Digest::of("a plan") },
             Refusal::NotAgreed { cost: usd("19.05"), agreed: Usd::ZERO },
             Refusal::NotAgreed { cost: usd("19.05"), agreed: usd("5") },
-            Refusal::Write(LedgerError::Claimed(job())),
-            Refusal::Write(LedgerError::RolledBack),
-            Refusal::Write(LedgerError::Closed),
         ];
         insta::assert_snapshot!(refusals.into_iter().map(shown).collect::<String>());
     }
 
     #[test]
+    fn ledger_errors_read_so() {
+        let (name, runner) = (|| "hero".to_owned(), || "desk-1 process 7".to_owned());
+        let errors = [
+            LedgerError::Store(Arc::new(std::io::Error::other("the disk is full"))),
+            LedgerError::OverLimit { name: "budget.day".into(), limit: usd("40"), used: usd("39.60") },
+            LedgerError::Claimed(job()),
+            LedgerError::Approved(job()),
+            LedgerError::PaidElsewhere { job: job(), other: batch() },
+            LedgerError::TaskTaken { task: TaskId::new("task_1").expect("an ID"), job: name(), batch: batch() },
+            LedgerError::RolledBack,
+            LedgerError::LeaseExpired,
+            LedgerError::OtherPlan,
+            LedgerError::OtherAccount { runner: runner() },
+            LedgerError::SenderMayLive { job: name(), runner: runner() },
+            LedgerError::AssignedElsewhere { job: name(), runner: runner() },
+            LedgerError::Closed,
+        ];
+        insta::assert_snapshot!(errors.into_iter().map(Refusal::Write).map(shown).collect::<String>());
+    }
+
+    #[test]
     fn resolve_errors_read_so() {
         let (job, task) = (|| "hero".to_owned(), || TaskId::new("task_1").expect("a task ID"));
-        let id = || JobId::new("spin").expect("an ID");
         let errors = [
             ResolveError::NoAttempt(job()),
             ResolveError::NotInDoubt { job: job(), is_active: false },
@@ -232,8 +269,8 @@ mod tests {
             ResolveError::SeveralTasks { job: job(), tasks: vec!["task_1".to_owned(), "task_2".to_owned()] },
             ResolveError::SeveralJobs(vec![job(), "spin".to_owned()]),
             ResolveError::RunnerMayLive(job()),
-            ResolveError::TaskTaken { task: task(), job: id(), batch: BatchKey::default() },
-            ResolveError::TaskDiffers { task: task(), job: id(), differences: vec!["model alpha-2".to_owned()] },
+            ResolveError::TaskTaken { task: task(), job: spin(), batch: batch() },
+            ResolveError::TaskDiffers { task: task(), job: spin(), differences: vec!["model alpha-2".to_owned()] },
             ResolveError::NoTask(task(), "task not found".to_owned()),
             ResolveError::Unreachable(task(), "connection refused".to_owned()),
             ResolveError::Refusal(Refusal::Write(LedgerError::RolledBack)),

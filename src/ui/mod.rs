@@ -15,6 +15,7 @@ mod doubts;
 mod elsewhere;
 mod eta;
 mod event_log;
+mod event_text;
 mod lines;
 mod live;
 mod log;

@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 
 use super::command::Again;
 use super::event_log::log;
-use super::lines::{count, size, span, without_prompt};
+use super::event_text::{Told, told};
+use super::lines::without_prompt;
 use super::live;
 use super::page::Page;
-use super::progress_state::{ProgressState, SILENCE};
+use super::progress_state::ProgressState;
 use super::terminal::Terminal;
 use crate::domain::{Job, JobId, NoticeCode};
-use crate::engine::{LeaveReason, RunEvent, Settings, StopReason};
+use crate::engine::{LeaveReason, RunEvent, Settings};
 use crate::plan::Plan;
 
 /// How often the same trouble is told again.
@@ -116,8 +117,12 @@ impl Progress {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The same trouble again and again is told once in a while.
+    /// The same trouble again and again is told once in a while, and a second ID once. A gateway has one for each task; the JSON log has
+    /// them all.
     fn is_worth_telling(&self, event: &RunEvent) -> bool {
+        if matches!(event, RunEvent::TaskAlias { .. }) {
+            return self.named.fetch_add(1, Ordering::Relaxed) == 0;
+        }
         if !matches!(event, RunEvent::RequestFailed { .. } | RunEvent::Waiting { .. }) {
             return true;
         }
@@ -139,152 +144,23 @@ impl Progress {
     }
 
     fn say(&self, event: &RunEvent) {
-        let (terminal, again, code) = (&self.terminal, &self.again, event.code());
-        match event {
-            RunEvent::Started { submit, resume, planned, fetch } => {
-                let mut text = format!("{} to submit for ${planned}", count(*submit, "job"));
-                if *fetch > 0 {
-                    text = format!("{text}, {} to download, already paid for", count(*fetch, "video"));
-                }
-                if *resume > 0 {
-                    text = format!("{text}, {}", count(*resume, "active task"));
-                }
-                self.detail(code, &text);
-            }
-            RunEvent::Submitted { job, task, price } => {
-                if terminal.verbosity > 0 {
-                    self.detail(code, &format!("submitted {job} (${price}) as {task}"));
-                }
-            }
-            RunEvent::Completed { job } => self.detail(code, &format!("completed {job}")),
-            RunEvent::Progressed { .. } | RunEvent::ToFetch { .. } => {}
-            RunEvent::Fetched(video) => {
-                if terminal.verbosity > 0 {
-                    let (bytes, path) = (size(video.file.bytes), &video.file.path);
-                    terminal.note(code, &format!("downloaded {}, {bytes}: {path}", video.job));
+        let (terminal, code) = (&self.terminal, event.code());
+        match told(event, &self.again) {
+            Told::Verbose(text) if terminal.verbosity > 0 => terminal.note(code, &text),
+            Told::Detail(text) if terminal.verbosity > 0 || !terminal.shows_bar => terminal.note(code, &text),
+            Told::Nothing | Told::Verbose(_) | Told::Detail(_) => {}
+            Told::Note(text) => terminal.note(code, &text),
+            Told::Warning(text) => terminal.warning(code, &text),
+            Told::Failure(text) => terminal.failure(code, &text),
+            Told::Error { message, help, note } => {
+                terminal.error(Some(code.code()), &message, Some(&help), Some(&note));
+                if matches!(event, RunEvent::TaskNotRecorded { .. }) {
+                    // On both streams: one of them may go to the very disk that is full.
+                    let mut page = Page::new();
+                    page.line(&message);
+                    terminal.result(&page);
                 }
             }
-            RunEvent::Executed { job, error: None } => {
-                if terminal.verbosity > 0 {
-                    terminal.note(code, &format!("ran `--exec` for {job}"));
-                }
-            }
-            RunEvent::Executed { job, error: Some(error) } => {
-                let text = format!("`--exec` failed for {job}; the next run with `--exec` repeats it: {error}");
-                terminal.failure(code, &text);
-            }
-            RunEvent::NotFetched { job, message } => {
-                let text = format!("can't download {job}; the next run tries again, free of charge: {message}");
-                terminal.failure(code, &text);
-            }
-            RunEvent::Failed { job, message } => terminal.failure(code, &format!("{job} failed: {message}")),
-            RunEvent::Retrying { job, price } => terminal.note(code, &format!("retrying {job} for another ${price}")),
-            RunEvent::NotSent { job, reason } => {
-                terminal.failure(code, &format!("{job} was not sent, and costs nothing: {reason}"));
-            }
-            RunEvent::Rejected { job, message } => {
-                terminal.failure(code, &format!("{job} was rejected, and costs nothing: {message}"));
-            }
-            RunEvent::InDoubt { job, message, price } => terminal.error(
-                Some(code.code()),
-                &format!("{job} is in doubt: {message}"),
-                Some(&format!(
-                    "look it up at the service; if it has a task: `{}`; if it has none: `{}`",
-                    again.command("resolve", &[job.as_str(), "--task", "ID"]),
-                    again.command("resolve", &[job.as_str(), "--never-created"])
-                )),
-                Some(&format!("${price} at risk; shotlist never sends the job again by itself")),
-            ),
-            RunEvent::TaskAlias { job, task } => {
-                // A gateway does so for each task; the JSON log has them all.
-                if self.named.fetch_add(1, Ordering::Relaxed) == 0 {
-                    terminal.warning(code, &format!("the service uses a second ID for the task of {job}: {task}"));
-                }
-            }
-            RunEvent::TaskLeft { job, why, said, is_endless } => match why {
-                LeaveReason::Deadline => self.say_late(job, said.as_deref(), *is_endless),
-                LeaveReason::Interrupted => self.detail(code, &format!("left the task of {job} active")),
-                LeaveReason::KeyRefused => {
-                    terminal.failure(code, &format!("the task of {job} stays active: the service refuses the key"));
-                }
-            },
-            RunEvent::Waiting { wait, message } => {
-                let wait = if wait.as_secs() == 0 { String::new() } else { format!(" {}", span(*wait)) };
-                terminal.note(code, &format!("waiting{wait}: {message}"));
-            }
-            RunEvent::RequestFailed { message } => {
-                terminal.warning(code, &format!("no usable response, trying again: {message}"));
-            }
-            RunEvent::WaitingForRunners { open, alive } => {
-                let (tasks, runners) = (count(*open as usize, "task"), count(*alive as usize, "other runner"));
-                terminal.note(code, &format!("waiting for {tasks} of {runners}; this run takes over orphaned tasks"));
-            }
-            RunEvent::Warned { message, .. } => terminal.warning(code, message),
-            RunEvent::ServiceRecovered { after } => {
-                if *after >= SILENCE {
-                    terminal.note(code, &format!("the service responds again, after {}", span(*after)));
-                }
-            }
-            RunEvent::UnknownStatus { status } => {
-                terminal.warning(code, &format!("the service reports the unknown state `{status}`; polling continues"));
-            }
-            RunEvent::TaskNotRecorded { job, task, .. } => {
-                let line = format!("RESCUE: the task of {job} is {task}, and the ledger does not have it yet");
-                let command = again.command("resolve", &[job.as_str(), "--task", task.id.as_str()]);
-                let help = format!("keep this line; when the ledger is writable, run `{command}`");
-                terminal.error(Some(code.code()), &line, Some(&help), Some("the task is paid for"));
-                // On both streams: one of them may go to the very disk that is full.
-                let mut page = Page::new();
-                page.line(&line);
-                terminal.result(&page);
-            }
-            RunEvent::Stopping { reason, message } => self.say_stop(*reason, message),
-        }
-    }
-
-    fn say_late(&self, job: &JobId, said: Option<&str>, is_endless: bool) {
-        let late = format!("{job} passed its deadline; its task stays active, and the next run polls it");
-        let text = match said {
-            None => late,
-            Some(said) if !is_endless => format!("{late}; last state: {said}"),
-            Some(said) => {
-                let give_up = self.again.command("resolve", &[job.as_str(), "--abandon"]);
-                format!(
-                    "{late}; last state: {said}; if the task never ends, run `{give_up}` (if it is still running, a retry pays twice)"
-                )
-            }
-        };
-        self.terminal.failure(NoticeCode::TaskLeft, &text);
-    }
-
-    fn say_stop(&self, reason: StopReason, message: &str) {
-        let what = match reason {
-            StopReason::TooManyFailures => "too many failures",
-            StopReason::TooManyDoubts => "too many jobs in doubt",
-            StopReason::TimeBox => "the time limit is reached",
-            StopReason::SpendLimit => "a spend limit is reached",
-            StopReason::Unreachable => "the service can't be reached",
-            StopReason::KeyRefused => {
-                "the service refuses the key (correct `SHOTLIST_API_KEY`, or the file of `--api-key-file`)"
-            }
-            StopReason::FilesFailed => "videos can't be written",
-            StopReason::Frozen => "purchases are frozen",
-            StopReason::PaidElsewhere => "another run paid for the same request",
-            StopReason::LedgerFailed => "the ledger can't be written",
-            StopReason::Signal(_) => "interrupted",
-        };
-        let text = format!("stopped submitting, {what}: {message}");
-        if matches!(reason, StopReason::Signal(_)) {
-            self.terminal.warning(NoticeCode::Stopping, &text);
-        } else {
-            self.terminal.failure(NoticeCode::Stopping, &text);
-        }
-    }
-
-    /// A line that a bar makes superfluous.
-    fn detail(&self, code: NoticeCode, text: &str) {
-        if !self.terminal.shows_bar || self.terminal.verbosity > 0 {
-            self.terminal.note(code, text);
         }
     }
 }

@@ -120,3 +120,80 @@ pub(crate) fn listed<T: AsRef<str>>(names: &[T]) -> String {
     let first = names.iter().take(NAMED).map(AsRef::as_ref).collect::<Vec<&str>>().join(", ");
     if names.len() > NAMED { format!("{first}, …") } else { first }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::domain::{BatchKey, Freeze, History, Inputs, Label};
+    use crate::plan::{Elsewhere, PlanInput, Retakes};
+
+    fn no_plan() -> Plan {
+        let input = PlanInput {
+            key: BatchKey::default(),
+            is_simulated: false,
+            manifest: &[],
+            is_in_manifest: &|_| false,
+            history: &History::default(),
+            run_limit: None,
+            limits: Vec::new(),
+            concurrency: 1,
+            retries: 0,
+            retry_failed: false,
+            retake: &Retakes::default(),
+            approved: None,
+            few: None,
+            inputs: Inputs::default(),
+            is_here: None,
+        };
+        Plan::new(&[], input)
+    }
+
+    #[test]
+    fn statements_read_so() {
+        let usd = |text: &str| text.parse::<Usd>().expect("an amount");
+        let label = Label { name: "client".into(), value: "acme".into() };
+        let limit = |label| Limit { source: "budget.day".into(), usd: usd("40"), used: usd("30"), label };
+        let (day, client) = (limit(None), limit(Some(label)));
+        let unused = Limit { used: Usd::ZERO, ..limit(None) };
+        let (hero, spin) = (JobId::new("hero").expect("an ID"), JobId::new("spin").expect("an ID"));
+        let begun = UnfinishedRetake { globs: vec!["hero*".into(), "spin".into()], after: 0 };
+        let many = UnfinishedRetake { globs: (0..6).map(|glob| format!("j{glob}")).collect(), after: 0 };
+        let other = Elsewhere { batch: String::new(), outstanding: 1, doubtful: 0, unfetched: 2, at_risk: Usd::ZERO };
+        let doubtful = Elsewhere { batch: "may".into(), doubtful: 1, at_risk: usd("0.90"), ..other.clone() };
+        let (freeze, files) = (Freeze::on_request("the bill is checked"), (0..6).map(|file| format!("{file}.csv")));
+        let (files, variables) = (files.collect::<Vec<_>>(), ["TEAM".to_owned()]);
+        let statements = [
+            Statement::Simulated,
+            Statement::Frozen(&freeze),
+            Statement::LocalImages(1),
+            Statement::LocalImages(2),
+            Statement::LeftOut(2),
+            Statement::ChoiceSpent(SpentChoice::NotTheLastTake, vec![&hero]),
+            Statement::ChoiceSpent(SpentChoice::AlreadyRetaken, vec![&hero, &spin]),
+            Statement::ChoiceSpent(SpentChoice::RetakeFailed, vec![&hero]),
+            Statement::RetakeUnfinished(&begun),
+            Statement::RetakeUnfinished(&many),
+            Statement::ActiveTasks(1),
+            Statement::Held(2, usd("20")),
+            Statement::InDoubt(2, usd("1.80")),
+            Statement::WorstCase(usd("3.60"), false),
+            Statement::WorstCase(usd("3.60"), true),
+            Statement::Limit(&unused, usd("40")),
+            Statement::Limit(&day, usd("9")),
+            Statement::Limit(&day, usd("19")),
+            Statement::Limit(&client, usd("19")),
+            Statement::Reads("file", &files),
+            Statement::Reads("variable", &variables),
+            Statement::OtherBatch(&other),
+            Statement::OtherBatch(&doubtful),
+            Statement::AlreadyPaid(1, usd("0.90")),
+            Statement::ToFetch(1),
+        ];
+        let (plan, again) = (no_plan(), Again::about(Path::new("m.yaml")));
+        let shown =
+            |statement: &Statement| format!("{}: {}", statement.code().code(), sentence(&plan, statement, &again));
+        insta::assert_snapshot!(statements.iter().map(shown).collect::<Vec<_>>().join("\n"));
+    }
+}

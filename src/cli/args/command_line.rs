@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser};
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use super::groups::{ManifestArgs, ReportArgs, SelectArgs, ServiceArgs, at_least_one};
@@ -25,6 +25,17 @@ pub(crate) struct Cli {
     /// How to show it.
     #[command(flatten)]
     pub terminal: TerminalArgs,
+}
+
+impl Cli {
+    /// Returns the command line. Its help names variables and never shows their values, some of which are secret.
+    #[must_use]
+    pub(crate) fn program() -> clap::Command {
+        fn without_values(command: clap::Command) -> clap::Command {
+            command.mut_args(|arg| arg.hide_env_values(true)).mut_subcommands(without_values)
+        }
+        without_values(Self::command())
+    }
 }
 
 /// The commands.
@@ -67,10 +78,10 @@ pub(crate) enum Command {
 #[command(next_help_heading = "Terminal")]
 pub(crate) struct TerminalArgs {
     /// Print only results and errors
-    #[arg(short, long, global = true, env = "SHOTLIST_QUIET", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue, conflicts_with = "verbose")]
+    #[arg(short, long, global = true, env = "SHOTLIST_QUIET", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue, conflicts_with = "verbose")]
     pub quiet: bool,
     /// Print more; repeatable
-    #[arg(short, long, global = true, env = "SHOTLIST_VERBOSE", hide_env_values = true, action = ArgAction::Count)]
+    #[arg(short, long, global = true, env = "SHOTLIST_VERBOSE", action = ArgAction::Count)]
     pub verbose: u8,
     /// When to show a progress bar
     #[arg(
@@ -78,7 +89,6 @@ pub(crate) struct TerminalArgs {
         long,
         global = true,
         env = "SHOTLIST_PROGRESS",
-        hide_env_values = true,
         value_name = "WHEN",
         default_value = "auto"
     )]
@@ -89,7 +99,6 @@ pub(crate) struct TerminalArgs {
         long,
         global = true,
         env = "SHOTLIST_COLOR",
-        hide_env_values = true,
         value_name = "WHEN",
         default_value = "auto"
     )]
@@ -100,7 +109,6 @@ pub(crate) struct TerminalArgs {
         long,
         global = true,
         env = "SHOTLIST_LOG_FORMAT",
-        hide_env_values = true,
         value_name = "FORMAT",
         default_value = "text"
     )]
@@ -139,13 +147,13 @@ pub(crate) struct StatusArgs {
     #[command(flatten)]
     pub selection: SelectArgs,
     /// Directory with the videos [default: as for `run`]
-    #[arg(long, env = "SHOTLIST_OUT", hide_env_values = true, value_name = "DIR", help_heading = "Files")]
+    #[arg(long, env = "SHOTLIST_OUT", value_name = "DIR", help_heading = "Files")]
     pub out: Option<PathBuf>,
     /// Show only jobs in this state; repeatable
-    #[arg(long, env = "SHOTLIST_STATE", hide_env_values = true, help_heading = "Jobs", value_name = "STATE", value_delimiter = ',', value_parser = state())]
+    #[arg(long, env = "SHOTLIST_STATE", help_heading = "Jobs", value_name = "STATE", value_delimiter = ',', value_parser = state())]
     pub state: Vec<JobState>,
     /// Format of the output
-    #[arg(long, env = "SHOTLIST_FORMAT", hide_env_values = true, value_name = "FORMAT", default_value = "text")]
+    #[arg(long, env = "SHOTLIST_FORMAT", value_name = "FORMAT", default_value = "text")]
     pub format: StatusFormat,
 }
 
@@ -203,16 +211,16 @@ pub(crate) struct SpendArgs {
     #[arg(long, value_name = "DATE", value_parser = day)]
     pub since: Option<jiff::civil::Date>,
     /// Ledger [default: .shotlist/ledger.db beside the manifest]
-    #[arg(long, env = "SHOTLIST_LEDGER", hide_env_values = true, value_name = "PATH|postgres://…")]
+    #[arg(long, env = "SHOTLIST_LEDGER", value_name = "PATH|postgres://…")]
     pub ledger: Option<NamedLedger>,
     /// Use the simulator's ledger
-    #[arg(long, env = "SHOTLIST_SANDBOX", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long, env = "SHOTLIST_SANDBOX", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub sandbox: bool,
     /// Sum by day, batch, model, or label [default: the first three together]
-    #[arg(long, env = "SHOTLIST_BY", hide_env_values = true, value_name = "day|batch|model|LABEL", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    #[arg(long, env = "SHOTLIST_BY", value_name = "day|batch|model|LABEL", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub by: Option<String>,
     /// Format of the output
-    #[arg(long, env = "SHOTLIST_FORMAT", hide_env_values = true, value_name = "FORMAT", default_value = "text")]
+    #[arg(long, env = "SHOTLIST_FORMAT", value_name = "FORMAT", default_value = "text")]
     pub format: SpendFormat,
 }
 
@@ -252,7 +260,7 @@ pub(crate) struct ReconcileArgs {
     #[arg(long)]
     pub apply: bool,
     /// Ledger [default: .shotlist/ledger.db beside the manifest]
-    #[arg(long, env = "SHOTLIST_LEDGER", hide_env_values = true, value_name = "PATH|postgres://…")]
+    #[arg(long, env = "SHOTLIST_LEDGER", value_name = "PATH|postgres://…")]
     pub ledger: Option<NamedLedger>,
 }
 
@@ -325,7 +333,7 @@ pub(crate) struct SandboxArgs {
     #[arg(long, value_name = "NAME=P", value_parser = fault)]
     pub fault: Vec<(Fault, f64)>,
     /// Catalog that adds models or changes prices
-    #[arg(long, env = "SHOTLIST_CATALOG", hide_env_values = true, value_name = "FILE")]
+    #[arg(long, env = "SHOTLIST_CATALOG", value_name = "FILE")]
     pub catalog: Option<PathBuf>,
     /// Maximum requests per second; more get a 429
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -408,12 +416,10 @@ fn probability(text: &str) -> Result<f64, String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
 
     #[test]
     fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
+        Cli::program().debug_assert();
     }
 }

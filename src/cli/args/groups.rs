@@ -16,31 +16,25 @@ pub(crate) struct ManifestArgs {
     #[arg(help_heading = "Arguments", index = 1, display_order = 1)]
     pub manifest: PathBuf,
     /// Override a variable under `vars`; repeatable
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_SET", hide_env_values = true, value_name = "NAME=VALUE", value_parser = name_and_value)]
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_SET", value_name = "NAME=VALUE", value_parser = name_and_value)]
     pub set: Vec<(String, String)>,
     /// Allow the manifest to read files below DIR
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_ROOT", hide_env_values = true, value_name = "DIR")]
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_ROOT", value_name = "DIR")]
     pub root: Option<PathBuf>,
     /// Use this batch instead of the manifest's
-    #[arg(long, env = "SHOTLIST_BATCH", hide_env_values = true, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, env = "SHOTLIST_BATCH", value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
     pub batch: Option<String>,
     /// Use the unnamed batch
     #[arg(long, hide_short_help = true, conflicts_with = "batch")]
     pub no_batch: bool,
     /// Catalog that adds models or changes prices
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_CATALOG", hide_env_values = true, value_name = "FILE")]
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_CATALOG", value_name = "FILE")]
     pub catalog: Option<PathBuf>,
     /// Ledger, a file or a PostgreSQL database [default: .shotlist/ledger.db beside the manifest]
-    #[arg(
-        long,
-        hide_short_help = true,
-        env = "SHOTLIST_LEDGER",
-        hide_env_values = true,
-        value_name = "PATH|postgres://…"
-    )]
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_LEDGER", value_name = "PATH|postgres://…")]
     pub ledger: Option<NamedLedger>,
     /// Run against the built-in simulator; spends nothing
-    #[arg(long, env = "SHOTLIST_SANDBOX", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long, env = "SHOTLIST_SANDBOX", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub sandbox: bool,
 }
 
@@ -56,13 +50,13 @@ impl ManifestArgs {
 #[command(next_help_heading = "Jobs")]
 pub(crate) struct SelectArgs {
     /// Select jobs by ID, or by `@FILE` with IDs or kept choices; repeatable
-    #[arg(long, env = "SHOTLIST_SELECT", hide_env_values = true, value_name = "GLOB|@FILE")]
+    #[arg(long, env = "SHOTLIST_SELECT", value_name = "GLOB|@FILE")]
     pub select: Vec<String>,
     /// Exclude jobs by ID; repeatable
-    #[arg(long, env = "SHOTLIST_EXCLUDE", hide_env_values = true, value_name = "GLOB")]
+    #[arg(long, env = "SHOTLIST_EXCLUDE", value_name = "GLOB")]
     pub exclude: Vec<String>,
     /// Select jobs with this tag; repeatable
-    #[arg(long, env = "SHOTLIST_TAG", hide_env_values = true, value_name = "TAG")]
+    #[arg(long, env = "SHOTLIST_TAG", value_name = "TAG")]
     pub tag: Vec<String>,
 }
 
@@ -73,10 +67,10 @@ pub(crate) struct ReportArgs {
     /// Directory for reports and videos [default: shotlist-out/NAME[/BATCH]]
     ///
     /// It is beside the manifest. With `--sandbox`, it is `shotlist-sandbox/NAME[/BATCH]`, or `sandbox` in DIR
-    #[arg(long, env = "SHOTLIST_OUT", hide_env_values = true, value_name = "DIR")]
+    #[arg(long, env = "SHOTLIST_OUT", value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Write another report: csv, xlsx, json, or html; repeatable
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_REPORT", hide_env_values = true, value_name = "PATH")]
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_REPORT", value_name = "PATH")]
     pub report: Vec<PathBuf>,
 }
 
@@ -85,31 +79,24 @@ pub(crate) struct ReportArgs {
 #[command(next_help_heading = "Service")]
 pub(crate) struct ServiceArgs {
     /// Base URL of the service
-    #[arg(long, env = "SHOTLIST_BASE_URL", hide_env_values = true, value_name = "URL")]
+    #[arg(long, env = "SHOTLIST_BASE_URL", value_name = "URL")]
     pub base_url: Option<String>,
     /// File with the API key [default: the key in `SHOTLIST_API_KEY`]
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_API_KEY_FILE", hide_env_values = true, value_name = "PATH")]
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_API_KEY_FILE", value_name = "PATH")]
     pub api_key_file: Option<PathBuf>,
     /// Header for a gateway; repeatable
     ///
     /// shotlist sends it with each request to the service. In the environment, write one per line
-    #[arg(
-        long,
-        hide_short_help = true,
-        env = "SHOTLIST_HEADER",
-        hide_env_values = true,
-        value_name = "NAME=VALUE",
-        value_delimiter = '\n'
-    )]
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_HEADER", value_name = "NAME=VALUE", value_delimiter = '\n')]
     pub header: Vec<String>,
     /// Allow plain HTTP to other machines, also for the key
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_ALLOW_HTTP", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_ALLOW_HTTP", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub allow_http: bool,
     /// Allow downloads from private network addresses
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_ALLOW_PRIVATE_HOSTS", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_ALLOW_PRIVATE_HOSTS", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub allow_private_hosts: bool,
     /// Reassign active tasks to the current URL and API key
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_SAME_ACCOUNT", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_SAME_ACCOUNT", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub same_account: bool,
 }
 

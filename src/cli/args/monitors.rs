@@ -14,15 +14,15 @@ pub(crate) struct MonitorArgs {
     /// Report start and end to a monitor such as healthchecks.io
     ///
     /// The URL is secret: prefer `SHOTLIST_PING`
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_PING", hide_env_values = true, value_name = "URL")]
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_PING", value_name = "URL")]
     pub ping: Option<String>,
     /// Write metrics for the `node_exporter` of Prometheus, also after a refusal
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_METRICS", hide_env_values = true, value_name = "FILE")]
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_METRICS", value_name = "FILE")]
     pub metrics: Option<PathBuf>,
     /// Write a summary in Markdown, for a CI job or a comment
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_SUMMARY", hide_env_values = true, value_name = "FILE")]
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_SUMMARY", value_name = "FILE")]
     pub summary: Option<PathBuf>,
     /// Maximum wait for the batch lock, before exit 75
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_LOCK_WAIT", hide_env_values = true, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_LOCK_WAIT", value_name = "DURATION", value_parser = duration)]
     pub lock_wait: Option<Duration>,
 }

@@ -24,10 +24,10 @@ pub(crate) struct LimitArgs {
 #[derive(Debug, Args)]
 pub(crate) struct StoreArgs {
     /// Ledger [default: .shotlist/ledger.db in the working directory]
-    #[arg(long, global = true, env = "SHOTLIST_LEDGER", hide_env_values = true, value_name = "PATH|postgres://…")]
+    #[arg(long, global = true, env = "SHOTLIST_LEDGER", value_name = "PATH|postgres://…")]
     pub ledger: Option<NamedLedger>,
     /// Use the simulator's ledger
-    #[arg(long, global = true, env = "SHOTLIST_SANDBOX", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long, global = true, env = "SHOTLIST_SANDBOX", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub sandbox: bool,
 }
 
@@ -85,7 +85,7 @@ pub(crate) struct FetchArgs {
     #[command(flatten)]
     pub selection: SelectArgs,
     /// Directory for the videos [default: as for `run`]
-    #[arg(long, env = "SHOTLIST_OUT", hide_env_values = true, value_name = "DIR", help_heading = "Files")]
+    #[arg(long, env = "SHOTLIST_OUT", value_name = "DIR", help_heading = "Files")]
     pub out: Option<PathBuf>,
     #[command(flatten)]
     pub service: ServiceArgs,

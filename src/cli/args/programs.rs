@@ -13,20 +13,20 @@ pub(crate) struct ProgramArgs {
     /// Program that prints a URL for a local image (`image_file`)
     ///
     /// It gets the path as its last argument, and runs for due jobs only
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_ASSET_COMMAND", hide_env_values = true, value_name = "CMD")]
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_ASSET_COMMAND", value_name = "CMD")]
     pub asset_command: Option<String>,
     /// Time for which such a URL is reused, also by later runs [default: this run]
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_ASSET_TTL", hide_env_values = true, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_ASSET_TTL", value_name = "DURATION", value_parser = duration)]
     pub asset_ttl: Option<Duration>,
     /// Program to run for each verified video
     ///
     /// It gets the path as its last argument, and facts in `SHOTLIST_ID`, `SHOTLIST_PROMPT`, and so on. The next run repeats a failure
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_EXEC", hide_env_values = true, value_name = "CMD")]
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_EXEC", value_name = "CMD")]
     pub exec: Option<String>,
     /// Time limit of a program, before it is killed
     ///
     /// The program and its process group are killed. A process in a session of its own (`setsid`) survives. If shotlist itself is killed, every
     /// program survives, and the next run starts it again.
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_PROGRAM_TIMEOUT", hide_env_values = true, value_name = "DURATION", default_value = "10m", value_parser = duration)]
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_PROGRAM_TIMEOUT", value_name = "DURATION", default_value = "10m", value_parser = duration)]
     pub program_timeout: Duration,
 }

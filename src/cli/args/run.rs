@@ -16,7 +16,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub manifest: ManifestArgs,
     /// Treat manifest warnings as errors
-    #[arg(long, hide_short_help = true, help_heading = "Manifest", env = "SHOTLIST_STRICT", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long, hide_short_help = true, help_heading = "Manifest", env = "SHOTLIST_STRICT", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub strict: bool,
     #[command(flatten)]
     pub selection: SelectArgs,
@@ -46,10 +46,10 @@ pub(crate) struct RunArgs {
 #[group(multiple = false)]
 pub(crate) struct FewArgs {
     /// Submit a fixed sample of N due jobs, spread over models
-    #[arg(long, env = "SHOTLIST_SAMPLE", hide_env_values = true, value_name = "N", value_parser = at_least_one)]
+    #[arg(long, env = "SHOTLIST_SAMPLE", value_name = "N", value_parser = at_least_one)]
     pub sample: Option<usize>,
     /// Submit only the first N due jobs
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_FIRST", hide_env_values = true, value_name = "N", value_parser = at_least_one)]
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_FIRST", value_name = "N", value_parser = at_least_one)]
     pub first: Option<usize>,
 }
 
@@ -60,28 +60,21 @@ pub(crate) struct MoneyArgs {
     /// Show the plan and its price, then exit (dry run)
     ///
     /// Sends nothing, writes nothing, and needs no key and no network
-    #[arg(long, alias = "dry-run", overrides_with = "plan", env = "SHOTLIST_PLAN", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long, alias = "dry-run", overrides_with = "plan", env = "SHOTLIST_PLAN", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub plan: bool,
     /// Format of the plan and of diagnostics on stdout
-    #[arg(
-        long,
-        hide_short_help = true,
-        env = "SHOTLIST_FORMAT",
-        hide_env_values = true,
-        value_name = "FORMAT",
-        default_value = "text"
-    )]
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_FORMAT", value_name = "FORMAT", default_value = "text")]
     pub format: PlanFormat,
     /// Skip the confirmation prompt
-    #[arg(long, env = "SHOTLIST_YES", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long, env = "SHOTLIST_YES", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub yes: bool,
     /// Maximum to spend in this run; gives consent up to it [default: `budget.run`]
-    #[arg(long, env = "SHOTLIST_MAX_COST", hide_env_values = true, value_name = "USD")]
+    #[arg(long, env = "SHOTLIST_MAX_COST", value_name = "USD")]
     pub max_cost: Option<Usd>,
     /// Run only if the plan matches this digest (64 digits) or saved plan
     ///
     /// Counts as consent. Save a plan with `--plan --format json`. A killed run continues under the same approval
-    #[arg(long, env = "SHOTLIST_APPROVED", hide_env_values = true, value_name = "DIGEST|FILE")]
+    #[arg(long, env = "SHOTLIST_APPROVED", value_name = "DIGEST|FILE")]
     pub approved: Option<String>,
 }
 
@@ -90,24 +83,24 @@ pub(crate) struct MoneyArgs {
 #[command(next_help_heading = "Repeat purchases")]
 pub(crate) struct AgainArgs {
     /// Paid retries of a failed task in this run, 0 to 3
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_RETRIES", hide_env_values = true, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u32).range(0..=3))]
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_RETRIES", value_name = "N", default_value = "0", value_parser = clap::value_parser!(u32).range(0..=3))]
     pub retries: u32,
     /// Retry jobs that failed in earlier runs; costs money
-    #[arg(long, env = "SHOTLIST_RETRY_FAILED", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long, env = "SHOTLIST_RETRY_FAILED", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub retry_failed: bool,
     /// Buy another take of completed jobs; repeatable
     ///
     /// A pattern buys one take per run. `@FILE` reads a choices file and buys one take per video. Other due jobs are submitted, too, unless
     /// `--select` excludes them
-    #[arg(long, env = "SHOTLIST_RETAKE", hide_env_values = true, value_name = "GLOB|@FILE")]
+    #[arg(long, env = "SHOTLIST_RETAKE", value_name = "GLOB|@FILE")]
     pub retake: Vec<String>,
     /// Repurchase jobs that are already paid for; the plan prints the pattern; repeatable
-    #[arg(long, env = "SHOTLIST_BUY_AGAIN", hide_env_values = true, value_name = "GLOB")]
+    #[arg(long, env = "SHOTLIST_BUY_AGAIN", value_name = "GLOB")]
     pub buy_again: Vec<String>,
     /// Retry a submission after 500, 502, 503, or 504
     ///
     /// Only for a service that never charges for these responses
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_RETRY_SERVER_ERRORS", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_RETRY_SERVER_ERRORS", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub retry_server_errors: bool,
 }
 
@@ -126,33 +119,33 @@ pub(crate) enum PlanFormat {
 #[command(next_help_heading = "Pace")]
 pub(crate) struct PaceArgs {
     /// Maximum number of active tasks
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_CONCURRENCY", hide_env_values = true, value_name = "N", default_value = "8", value_parser = concurrency)]
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_CONCURRENCY", value_name = "N", default_value = "8", value_parser = concurrency)]
     pub concurrency: usize,
     /// Longest interval between two polls of one task [default: 10s]
-    #[arg(long, hide = true, env = "SHOTLIST_POLL_INTERVAL", hide_env_values = true, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, hide = true, env = "SHOTLIST_POLL_INTERVAL", value_name = "DURATION", value_parser = duration)]
     pub poll_interval: Option<Duration>,
     /// Shortest interval between two polls of one task [default: 1s]
-    #[arg(long, hide = true, env = "SHOTLIST_POLL_FLOOR", hide_env_values = true, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, hide = true, env = "SHOTLIST_POLL_FLOOR", value_name = "DURATION", value_parser = duration)]
     pub poll_floor: Option<Duration>,
     /// Time of the first poll of a task [default: learned]
-    #[arg(long, hide = true, env = "SHOTLIST_FIRST_POLL", hide_env_values = true, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, hide = true, env = "SHOTLIST_FIRST_POLL", value_name = "DURATION", value_parser = duration)]
     pub first_poll: Option<Duration>,
     /// Maximum wait for one task; the next run resumes it
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_DEADLINE", hide_env_values = true, value_name = "DURATION", default_value = "30m", value_parser = duration)]
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_DEADLINE", value_name = "DURATION", default_value = "30m", value_parser = duration)]
     pub deadline: Duration,
     /// Stop the run after this time; the next run resumes
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_MAX_DURATION", hide_env_values = true, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_MAX_DURATION", value_name = "DURATION", value_parser = duration)]
     pub max_duration: Option<Duration>,
     /// Stop submitting after N jobs that failed, were rejected, or are in doubt
     ///
     /// Active tasks are still polled to the end
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_MAX_FAILURES", hide_env_values = true, value_name = "N", value_parser = at_least_one)]
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_MAX_FAILURES", value_name = "N", value_parser = at_least_one)]
     pub max_failures: Option<usize>,
     /// Stop submitting after N jobs in doubt in a row
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_MAX_DOUBTS", hide_env_values = true, value_name = "N", default_value = "3", value_parser = at_least_one)]
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_MAX_DOUBTS", value_name = "N", default_value = "3", value_parser = at_least_one)]
     pub max_doubts: usize,
     /// Maximum requests per second, including polls [default: learned]
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_RPS", hide_env_values = true, value_name = "X", value_parser = rps)]
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_RPS", value_name = "X", value_parser = rps)]
     pub rps: Option<f64>,
 }
 
@@ -161,15 +154,15 @@ pub(crate) struct PaceArgs {
 #[command(next_help_heading = "Files")]
 pub(crate) struct VideoArgs {
     /// Skip downloads; the URLs in the reports expire
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_NO_DOWNLOAD", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_NO_DOWNLOAD", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub no_download: bool,
     /// Write `FILE.json` beside each video: request, task, price, times, hash, and labels
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_SIDECAR", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_SIDECAR", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub sidecar: bool,
     /// Skip the active tasks and videos of other batches
     ///
     /// Otherwise, each run collects them free of charge
-    #[arg(long, hide_short_help = true, env = "SHOTLIST_NO_COLLECT", hide_env_values = true, value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
+    #[arg(long, hide_short_help = true, env = "SHOTLIST_NO_COLLECT", value_parser = BoolishValueParser::new(), action = ArgAction::SetTrue)]
     pub no_collect: bool,
 }
 

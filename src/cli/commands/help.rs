@@ -1,7 +1,5 @@
 //! `shotlist help`: the help of a command, or a topic of the reference.
 
-use clap::CommandFactory as _;
-
 use crate::cli::args::{Cli, HelpArgs};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
@@ -22,7 +20,7 @@ pub(super) fn print(args: &HelpArgs, terminal: &Terminal) -> Result<Exit, Failur
         terminal.result(&Page::own(text));
         return Ok(Exit::Done);
     }
-    let mut command = &Cli::command();
+    let mut command = &Cli::program();
     for word in &args.words {
         command = command.find_subcommand(word).ok_or_else(|| unknown(&args.words))?;
     }
@@ -36,7 +34,7 @@ pub(super) fn print(args: &HelpArgs, terminal: &Terminal) -> Result<Exit, Failur
 
 fn unknown(words: &[String]) -> Failure {
     let said = words.join(" ");
-    let program = Cli::command();
+    let program = Cli::program();
     let commands = program.get_subcommands().map(clap::Command::get_name);
     let topics = TOPICS.map(|topic| topic.name);
     let known: Vec<&str> = commands.chain(topics).collect();

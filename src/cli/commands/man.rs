@@ -3,8 +3,6 @@
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 
-use clap::CommandFactory as _;
-
 use crate::cli::args::{Cli, ManArgs};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
@@ -15,7 +13,7 @@ use crate::ui::{Page, Terminal};
 
 /// Writes all pages below a folder, as `man -M DIR` looks for them; without a folder, prints the first.
 pub(super) fn write(args: &ManArgs, terminal: &Terminal) -> Result<Exit, Failure> {
-    let mut program = Cli::command().disable_help_subcommand(true);
+    let mut program = Cli::program().disable_help_subcommand(true);
     program.build();
     let Some(folder) = &args.dir else {
         if std::io::stdout().is_terminal() {

@@ -10,11 +10,11 @@ use rustls_platform_verifier::ConfigVerifierExt as _;
 use tokio_postgres::Client;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::types::Type;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::address::PostgresAddress;
 use super::error::PostgresError;
+use super::transaction::Value;
 use crate::domain::with_causes;
 
 /// How often a connection that breaks while it is made is made anew, and the pause between two tries.
@@ -60,7 +60,7 @@ pub(super) async fn connect(address: &PostgresAddress) -> Result<Client, Postgre
 /// Refuses a database that may lose commits, or that is read-only.
 pub(super) async fn check_durable(client: &Client) -> Result<(), PostgresError> {
     let sql = "SELECT current_setting('fsync') = 'on', pg_is_in_recovery(), current_setting('server_encoding')";
-    let row = client.query_typed_one(sql, &[] as &[(&(dyn tokio_postgres::types::ToSql + Sync), Type)]).await?;
+    let row = client.query_typed_one(sql, &[] as &[Value<'_>]).await?;
     let (is_synced, is_standby, encoding): (bool, bool, String) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
     if !is_synced {
         return Err(PostgresError::NoSync);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::MutexGuard;
 use tokio_postgres::Client;
-use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::types::Type;
 
 use super::address::PostgresAddress;
 use super::connect::connect;
@@ -16,7 +16,7 @@ use super::error::PostgresError;
 use super::error::{is_canceled, is_lost};
 use super::schema::{Found, IS_ALONE, TIMELINE, create, recognise, recognise_durable};
 use super::store::PostgresStore;
-use super::transaction::Transaction;
+use super::transaction::{Transaction, Value};
 use super::{freeze, limits, read, runners, spending, transfer};
 use crate::domain::{Attempt, BatchKey, Fingerprint, History, JobId, Label, RunnerSeen, TaskId, Usd};
 use crate::ledger::kind::Kind;
@@ -99,7 +99,7 @@ impl PostgresLedger {
         Ok(client)
     }
 
-    async fn write(&self, sql: &str, values: &[(&(dyn ToSql + Sync), Type)]) -> Result<(), PostgresError> {
+    async fn write(&self, sql: &str, values: &[Value<'_>]) -> Result<(), PostgresError> {
         let client = self.writable().await?;
         let transaction = Transaction::writing(client, self.kind);
         transaction.execute_typed(sql, values).await.map_err(PostgresError::of_statement)?;

@@ -1,10 +1,10 @@
 //! The ledger limits, and the slots of all runners.
 
-use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::types::Type;
 
 use super::error::PostgresError;
 use super::rows::storable;
-use super::transaction::Transaction;
+use super::transaction::{Transaction, Value};
 use crate::ledger::LedgerLimit;
 
 /// All ledger limits. One that can't be read is an error, and never none.
@@ -18,7 +18,7 @@ pub(super) async fn set(transaction: &Transaction, limit: &LedgerLimit, is_kept:
     let (key, record) = (storable(&limit.key()?), storable(&serde_json::to_string(limit)?));
     transaction.execute_typed("DELETE FROM ledger_limit WHERE key = $1", &[(&key, Type::TEXT)]).await?;
     if is_kept {
-        let values: [(&(dyn ToSql + Sync), Type); 2] = [(&key, Type::TEXT), (&record, Type::TEXT)];
+        let values: [Value<'_>; 2] = [(&key, Type::TEXT), (&record, Type::TEXT)];
         transaction.execute_typed("INSERT INTO ledger_limit VALUES ($1, $2)", &values).await?;
     }
     Ok(())

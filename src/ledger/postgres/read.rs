@@ -3,17 +3,15 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::types::Type;
 
 use super::error::PostgresError;
 use super::rows::{key as batch_key, read_attempt, restored, storable};
-use super::transaction::{NOW, Transaction};
+use super::transaction::{NOW, Transaction, Value};
 use crate::domain::{Attempt, BatchKey, Fingerprint, History, JobId, TaskId};
 use crate::ledger::row::Unreadable;
 use crate::ledger::rules::Named;
 use crate::ledger::{BoughtElsewhere, OpenElsewhere};
-
-type Value<'a> = (&'a (dyn ToSql + Sync), Type);
 
 /// The name and the batch, as a question begins.
 fn key(batch: &BatchKey) -> [Value<'_>; 2] {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::sync::OnceCell;
 use tokio_postgres::Client;
-use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::types::Type;
 
 use super::batches;
 use super::error::PostgresError;
@@ -14,7 +14,7 @@ use super::lease_status::LeaseStatus;
 use super::read::named;
 use super::rows::{self, ROW, read_row, restored, storable};
 use super::runner::{Runner, micros};
-use super::transaction::{NOW, Transaction};
+use super::transaction::{NOW, Transaction, Value};
 use crate::domain::{AttemptId, JobId, TaskId, UnfinishedRetake};
 use crate::ledger::kind::Kind;
 use crate::ledger::row::Row;
@@ -72,7 +72,7 @@ impl RunnerTransaction {
         }
     }
 
-    async fn rows(&self, sql: &str, values: &[(&(dyn ToSql + Sync), Type)]) -> Result<Vec<Row>, PostgresError> {
+    async fn rows(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, PostgresError> {
         self.transaction.query_typed(sql, values).await?.iter().map(read_row).collect()
     }
 
@@ -87,8 +87,7 @@ impl RunnerTransaction {
             "SELECT name FROM runner JOIN runner_batch ON runner_batch.runner = runner.id AND runner_batch.batch = $2
              WHERE id = $1 AND ended_us IS NULL AND (expired_us IS NULL OR expired_us > {NOW} - $3)"
         );
-        let values: [(&(dyn ToSql + Sync), Type); 3] =
-            [(&runner, Type::INT8), (&batch, Type::INT8), (&expired_us, Type::INT8)];
+        let values: [Value<'_>; 3] = [(&runner, Type::INT8), (&batch, Type::INT8), (&expired_us, Type::INT8)];
         let alive = self.transaction.query_typed_opt(&sql, &values).await?;
         Ok(alive.map(|row| row.try_get(0)).transpose()?)
     }
@@ -172,8 +171,7 @@ impl writing::Transaction for RunnerTransaction {
     async fn picture_url(&self, key: &PictureKey, since: Timestamp) -> Result<Option<String>, PostgresError> {
         let sql = "SELECT url FROM image_url WHERE sha256 = $1 AND command = $2 AND at_us >= $3";
         let (command, since) = (storable(&key.command), since.as_microsecond());
-        let values: [(&(dyn ToSql + Sync), Type); 3] =
-            [(&key.sha256, Type::TEXT), (&command, Type::TEXT), (&since, Type::INT8)];
+        let values: [Value<'_>; 3] = [(&key.sha256, Type::TEXT), (&command, Type::TEXT), (&since, Type::INT8)];
         let row = self.transaction.query_typed_opt(sql, &values).await?;
         Ok(row.map(|row| row.try_get(0)).transpose()?.map(restored))
     }
@@ -184,8 +182,7 @@ impl writing::Transaction for RunnerTransaction {
              ON CONFLICT (sha256, command) DO UPDATE SET url = excluded.url, at_us = excluded.at_us"
         );
         let (command, url) = (storable(&key.command), storable(url));
-        let values: [(&(dyn ToSql + Sync), Type); 3] =
-            [(&key.sha256, Type::TEXT), (&command, Type::TEXT), (&url, Type::TEXT)];
+        let values: [Value<'_>; 3] = [(&key.sha256, Type::TEXT), (&command, Type::TEXT), (&url, Type::TEXT)];
         self.transaction.execute_typed(&sql, &values).await?;
         Ok(())
     }

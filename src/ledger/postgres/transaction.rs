@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::FutureExt as _;
 use tokio_postgres::Client;
-use tokio_postgres::types::Type;
+use tokio_postgres::types::{ToSql, Type};
 
 use super::error::PostgresError;
 use crate::ledger::kind::Kind;
@@ -19,6 +19,9 @@ use crate::ledger::times::Times;
 
 /// The database's clock, in microseconds since 1970.
 pub(super) const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
+
+/// A value of a statement, with its type: the server is not asked for it.
+pub(super) type Value<'v> = (&'v (dyn ToSql + Sync), Type);
 
 /// A transaction. Dropped, it is rolled back.
 pub(super) struct Transaction {

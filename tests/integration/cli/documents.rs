@@ -41,6 +41,30 @@ fn the_help_texts_are_these() {
     }
 }
 
+/// A URL, a header, and the monitor's address may be secret.
+#[test]
+fn help_shows_no_value_of_a_variable() {
+    let here = Workspace::new();
+    let asked: [&[&str]; 7] = [
+        &["run", "-h"],
+        &["run", "--help"],
+        &["help", "run"],
+        &["status", "-h"],
+        &["reconcile", "--help"],
+        &["limit", "set", "-h"],
+        &["man", "."],
+    ];
+    for args in asked {
+        let variables = ["SHOTLIST_LEDGER", "SHOTLIST_HEADER", "SHOTLIST_PING", "SHOTLIST_BASE_URL"];
+        let program =
+            variables.iter().fold(here.shotlist(args), |program, name| program.env(name, "https://s3cret.example/"));
+        let shown = program.ends();
+        let pages = here.files().into_iter().map(|page| fs::read_to_string(here.path(&page)).expect("a page"));
+        let all = pages.chain([shown.stdout, shown.stderr]).collect::<String>();
+        assert!(all.contains("SHOTLIST_") && !all.contains("s3cret"), "{args:?}: {all}");
+    }
+}
+
 #[test]
 fn the_readme_is_short_and_what_it_points_at_is_there() {
     let readme = read("README.md");

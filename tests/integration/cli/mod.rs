@@ -7,3 +7,4 @@ mod limits;
 mod monitors;
 mod output;
 mod reference;
+mod refusals;

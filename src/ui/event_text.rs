@@ -1,0 +1,229 @@
+//! The events of a run as text.
+
+use super::command::Again;
+use super::lines::{count, size, span};
+use super::progress_state::SILENCE;
+use crate::domain::{JobId, TaskNames, Usd};
+use crate::engine::{LeaveReason, RunEvent, StopReason};
+
+/// The text of an event, by its importance.
+#[derive(Debug)]
+pub(super) enum Told {
+    Nothing,
+    /// Only with `-v`.
+    Verbose(String),
+    /// Superfluous beside a bar.
+    Detail(String),
+    Note(String),
+    Warning(String),
+    /// About a job without a video. Shown with `--quiet`, too.
+    Failure(String),
+    Error {
+        message: String,
+        help: String,
+        note: String,
+    },
+}
+
+/// Returns the text of an event. `again` leads back to the run.
+pub(super) fn told(event: &RunEvent, again: &Again) -> Told {
+    match event {
+        RunEvent::Progressed { .. } | RunEvent::ToFetch { .. } => Told::Nothing,
+        RunEvent::Started { submit, resume, planned, fetch } => {
+            Told::Detail(started(*submit, *resume, *planned, *fetch))
+        }
+        RunEvent::Submitted { job, task, price } => Told::Verbose(format!("submitted {job} (${price}) as {task}")),
+        RunEvent::Completed { job } => Told::Detail(format!("completed {job}")),
+        RunEvent::Fetched(video) => {
+            let (bytes, path) = (size(video.file.bytes), &video.file.path);
+            Told::Verbose(format!("downloaded {}, {bytes}: {path}", video.job))
+        }
+        RunEvent::Executed { job, error: None } => Told::Verbose(format!("ran `--exec` for {job}")),
+        RunEvent::Executed { job, error: Some(error) } => {
+            Told::Failure(format!("`--exec` failed for {job}; the next run with `--exec` repeats it: {error}"))
+        }
+        RunEvent::Retrying { job, price } => Told::Note(format!("retrying {job} for another ${price}")),
+        RunEvent::Waiting { wait, message } => {
+            let wait = if wait.as_secs() == 0 { String::new() } else { format!(" {}", span(*wait)) };
+            Told::Note(format!("waiting{wait}: {message}"))
+        }
+        RunEvent::WaitingForRunners { open, alive } => {
+            let (tasks, runners) = (count(*open as usize, "task"), count(*alive as usize, "other runner"));
+            Told::Note(format!("waiting for {tasks} of {runners}; this run takes over orphaned tasks"))
+        }
+        RunEvent::ServiceRecovered { after } if *after < SILENCE => Told::Nothing,
+        RunEvent::ServiceRecovered { after } => {
+            Told::Note(format!("the service responds again, after {}", span(*after)))
+        }
+        RunEvent::Warned { message, .. } => Told::Warning(message.clone()),
+        RunEvent::RequestFailed { message } => Told::Warning(format!("no usable response, trying again: {message}")),
+        RunEvent::TaskAlias { job, task } => {
+            Told::Warning(format!("the service uses a second ID for the task of {job}: {task}"))
+        }
+        RunEvent::UnknownStatus { status } => {
+            Told::Warning(format!("the service reports the unknown state `{status}`; polling continues"))
+        }
+        RunEvent::Stopping { reason, message } => stopping(*reason, message),
+        RunEvent::NotFetched { job, message } => {
+            Told::Failure(format!("can't download {job}; the next run tries again, free of charge: {message}"))
+        }
+        RunEvent::Failed { job, message } => Told::Failure(format!("{job} failed: {message}")),
+        RunEvent::NotSent { job, reason } => Told::Failure(format!("{job} was not sent, and costs nothing: {reason}")),
+        RunEvent::Rejected { job, message } => {
+            Told::Failure(format!("{job} was rejected, and costs nothing: {message}"))
+        }
+        RunEvent::InDoubt { job, message, price } => in_doubt(job, message, *price, again),
+        RunEvent::TaskNotRecorded { job, task, .. } => not_recorded(job, task, again),
+        RunEvent::TaskLeft { job, why, said, is_endless } => match why {
+            LeaveReason::Interrupted => Told::Detail(format!("left the task of {job} active")),
+            LeaveReason::KeyRefused => {
+                Told::Failure(format!("the task of {job} stays active: the service refuses the key"))
+            }
+            LeaveReason::Deadline => Told::Failure(past_deadline(job, said.as_deref(), *is_endless, again)),
+        },
+    }
+}
+
+fn started(submit: usize, resume: usize, planned: Usd, fetch: usize) -> String {
+    let mut text = format!("{} to submit for ${planned}", count(submit, "job"));
+    if fetch > 0 {
+        text = format!("{text}, {} to download, already paid for", count(fetch, "video"));
+    }
+    if resume > 0 {
+        text = format!("{text}, {}", count(resume, "active task"));
+    }
+    text
+}
+
+fn in_doubt(job: &JobId, message: &str, price: Usd, again: &Again) -> Told {
+    let resolve = |options: &[&str]| again.command("resolve", &[&[job.as_str()], options].concat());
+    Told::Error {
+        message: format!("{job} is in doubt: {message}"),
+        help: format!(
+            "look it up at the service; if it has a task: `{}`; if it has none: `{}`",
+            resolve(&["--task", "ID"]),
+            resolve(&["--never-created"])
+        ),
+        note: format!("${price} at risk; shotlist never sends the job again by itself"),
+    }
+}
+
+fn not_recorded(job: &JobId, task: &TaskNames, again: &Again) -> Told {
+    let command = again.command("resolve", &[job.as_str(), "--task", task.id.as_str()]);
+    Told::Error {
+        message: format!("RESCUE: the task of {job} is {task}, and the ledger does not have it yet"),
+        help: format!("keep this line; when the ledger is writable, run `{command}`"),
+        note: "the task is paid for".to_owned(),
+    }
+}
+
+fn past_deadline(job: &JobId, said: Option<&str>, is_endless: bool, again: &Again) -> String {
+    let mut text = format!("{job} passed its deadline; its task stays active, and the next run polls it");
+    if let Some(said) = said {
+        text = format!("{text}; last state: {said}");
+        if is_endless {
+            let give_up = again.command("resolve", &[job.as_str(), "--abandon"]);
+            text =
+                format!("{text}; if the task never ends, run `{give_up}` (if it is still running, a retry pays twice)");
+        }
+    }
+    text
+}
+
+fn stopping(reason: StopReason, message: &str) -> Told {
+    let what = match reason {
+        StopReason::TooManyFailures => "too many failures",
+        StopReason::TooManyDoubts => "too many jobs in doubt",
+        StopReason::TimeBox => "the time limit is reached",
+        StopReason::SpendLimit => "a spend limit is reached",
+        StopReason::Unreachable => "the service can't be reached",
+        StopReason::KeyRefused => {
+            "the service refuses the key (correct `SHOTLIST_API_KEY`, or the file of `--api-key-file`)"
+        }
+        StopReason::FilesFailed => "videos can't be written",
+        StopReason::Frozen => "purchases are frozen",
+        StopReason::PaidElsewhere => "another run paid for the same request",
+        StopReason::LedgerFailed => "the ledger can't be written",
+        StopReason::Signal(_) => "interrupted",
+    };
+    let text = format!("stopped submitting, {what}: {message}");
+    if matches!(reason, StopReason::Signal(_)) { Told::Warning(text) } else { Told::Failure(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::domain::{AttemptId, NoticeCode, OutputPath, TaskId, VideoFile};
+    use crate::engine::FetchedVideo;
+
+    fn each_event() -> Vec<RunEvent> {
+        let job = || JobId::new("hero").expect("an ID");
+        let task = || TaskNames::from(TaskId::new("task_1").expect("an ID"));
+        let price: Usd = "0.90".parse().expect("an amount");
+        let message = || "boom".to_owned();
+        let left = |why, said: Option<&str>, is_endless| RunEvent::TaskLeft {
+            job: job(),
+            why,
+            said: said.map(str::to_owned),
+            is_endless,
+        };
+        let file = VideoFile { path: OutputPath::new("hero.mp4").expect("a path"), sha256: String::new(), bytes: 5000 };
+        let video = FetchedVideo { job: job(), attempt: AttemptId(1), task: task(), folder: None, file };
+        let mut events = vec![
+            RunEvent::Started { submit: 1, resume: 0, planned: price, fetch: 0 },
+            RunEvent::Started { submit: 2, resume: 3, planned: price, fetch: 1 },
+            RunEvent::Submitted { job: job(), task: task(), price },
+            RunEvent::Progressed { job: job(), percent: Some(50) },
+            RunEvent::Completed { job: job() },
+            RunEvent::ToFetch { job: job() },
+            RunEvent::Fetched(Box::new(video)),
+            RunEvent::Executed { job: job(), error: None },
+            RunEvent::Executed { job: job(), error: Some(message()) },
+            RunEvent::NotFetched { job: job(), message: message() },
+            RunEvent::Failed { job: job(), message: message() },
+            RunEvent::Retrying { job: job(), price },
+            RunEvent::NotSent { job: job(), reason: message() },
+            RunEvent::Rejected { job: job(), message: message() },
+            RunEvent::InDoubt { job: job(), message: message(), price },
+            RunEvent::TaskNotRecorded { job: job(), task: task(), price },
+            RunEvent::TaskAlias { job: job(), task: task() },
+            left(LeaveReason::Interrupted, None, false),
+            left(LeaveReason::KeyRefused, None, false),
+            left(LeaveReason::Deadline, None, false),
+            left(LeaveReason::Deadline, Some("paused"), false),
+            left(LeaveReason::Deadline, Some("lost"), true),
+            RunEvent::Waiting { wait: Duration::from_secs(90), message: message() },
+            RunEvent::RequestFailed { message: message() },
+            RunEvent::WaitingForRunners { open: 1, alive: 2 },
+            RunEvent::Warned { code: NoticeCode::EchoDiffers, message: message() },
+            RunEvent::ServiceRecovered { after: Duration::from_secs(1) },
+            RunEvent::ServiceRecovered { after: Duration::from_mins(10) },
+            RunEvent::UnknownStatus { status: "paused".to_owned() },
+        ];
+        let reasons = [
+            StopReason::TooManyFailures,
+            StopReason::TooManyDoubts,
+            StopReason::TimeBox,
+            StopReason::SpendLimit,
+            StopReason::Unreachable,
+            StopReason::KeyRefused,
+            StopReason::FilesFailed,
+            StopReason::Frozen,
+            StopReason::PaidElsewhere,
+            StopReason::LedgerFailed,
+            StopReason::Signal(2),
+        ];
+        events.extend(reasons.map(|reason| RunEvent::Stopping { reason, message: message() }));
+        events
+    }
+
+    #[test]
+    fn events_of_a_run_read_so() {
+        let again = Again::about(Path::new("m.yaml"));
+        let shown = |event: &RunEvent| format!("{}: {:#?}", event.code().code(), told(event, &again));
+        insta::assert_snapshot!(each_event().iter().map(shown).collect::<Vec<_>>().join("\n"));
+    }
+}

@@ -1,0 +1,98 @@
+//! The text of each refusal of the command line. Refusals of the session are in `src/cli/refusal.rs`.
+
+use std::fs;
+
+use crate::support::{Answer, Ended, Program, Service, TWO_JOBS, Workspace, has_code, json};
+
+/// A code, the arguments that lead to it, and the environment beside the URL and the key.
+type Case = (&'static str, &'static [&'static str], &'static [(&'static str, &'static str)]);
+
+const CASES: &[Case] = &[
+    ("approval-invalid", &["run", "m.yaml", "--approved", "nonsense"], &[]),
+    ("bill-invalid", &["reconcile", "bill.csv", "--task-column", "t", "--usd-column", "u"], &[]),
+    ("catalog-invalid", &["run", "m.yaml", "--plan", "--catalog", "missing.yaml"], &[]),
+    ("catalog-invalid", &["run", "m.yaml", "--plan", "--catalog", "m.yaml"], &[]),
+    ("choices-invalid", &["run", "m.yaml", "--plan", "--retake", "@missing.txt"], &[]),
+    ("choices-invalid", &["run", "m.yaml", "--plan", "--retake", "@choices.json"], &[]),
+    ("file-exists", &["init", "m.yaml"], &[]),
+    ("key-invalid", &["run", "due.yaml", "--yes"], &[("SHOTLIST_API_KEY", "a\nb")]),
+    ("key-invalid", &["run", "due.yaml", "--yes", "--api-key-file", "missing.key"], &[]),
+    ("key-missing", &["run", "due.yaml", "--yes"], &[("SHOTLIST_API_KEY", "")]),
+    ("label-unknown", &["spend", "m.yaml", "--by", "client"], &[]),
+    ("ledger-missing", &["spend", "--ledger", "missing.db"], &[]),
+    ("ledger-not-empty", &["ledger", "copy", ".shotlist/ledger.db", "other/.shotlist/ledger.db"], &[]),
+    ("ledger-unavailable", &["run", "m.yaml", "--yes", "--ledger", "m.yaml"], &[]),
+    ("manifest-missing", &["spend", "missing.yaml"], &[]),
+    ("manifest-missing", &["run", "jobs.csv", "--plan"], &[]),
+    ("no-match", &["run", "m.yaml", "--plan", "--select", "thr*"], &[]),
+    ("no-match", &["run", "m.yaml", "--plan", "--tag", "hero"], &[]),
+    ("no-match", &["run", "m.yaml", "--plan", "--retake", "on"], &[]),
+    ("not-a-report", &["run", "due.yaml", "--yes", "--report", "notes.json"], &[]),
+    ("program-invalid", &["run", "due.yaml", "--yes", "--exec", "missing-program"], &[]),
+    ("program-invalid", &["run", "due.yaml", "--yes", "--exec", "an 'open quote"], &[]),
+    ("replaces-input", &["run", "own.yaml", "--yes", "--out", "."], &[]),
+    ("sheet-invalid", &["init", "--from", "missing.csv", "new.yaml"], &[]),
+    ("topic-unknown", &["help", "exit-code"], &[]),
+    ("topic-unknown", &["help", "weather"], &[]),
+    ("url-invalid", &["run", "due.yaml", "--yes", "--base-url", "ftp://example.com"], &[]),
+    ("url-invalid", &["run", "due.yaml", "--yes", "--base-url", "http://example.com"], &[]),
+    ("url-missing", &["run", "due.yaml", "--yes"], &[("SHOTLIST_BASE_URL", "")]),
+];
+
+/// A directory with a completed run, and one more with another.
+fn used(service: &Service) -> Workspace {
+    let here = Workspace::with_manifest(TWO_JOBS)
+        .file("jobs.csv", "prompt\na cat\n")
+        .file("bill.csv", "task,usd\n")
+        .file("choices.json", "{}")
+        .file("notes.json", "[1]")
+        .file("own.yaml", "version: 1\njobs: [{ id: a, model: alpha-2, prompt_file: p.mp4, file: p.mp4 }]\n")
+        .file("p.mp4", "a prompt")
+        .file("due.yaml", TWO_JOBS.replace("a cat", "a bird").replace("a dog", "a fish"))
+        .file("other/m.yaml", TWO_JOBS);
+    for manifest in ["m.yaml", "other/m.yaml"] {
+        let run = ["run", manifest, "--yes", "--quiet", "--first-poll", "0s"];
+        at(service, here.shotlist(&run)).ends_with(0);
+    }
+    here
+}
+
+fn at(service: &Service, program: Program) -> Program {
+    program.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k")
+}
+
+/// What a refusal says, without places of this machine.
+fn shown(here: &Workspace, args: &[&str], ended: &Ended) -> String {
+    let root = fs::canonicalize(here.root()).expect("a directory");
+    let stderr = ended.stderr.replace(&*root.to_string_lossy(), "DIR").replace(&*here.root().to_string_lossy(), "DIR");
+    format!("$ shotlist {}\n{}", args.join(" "), stderr)
+}
+
+#[test]
+fn refusals_of_the_command_line_read_so() {
+    let service = Service::well();
+    let here = used(&service);
+    let posts = service.posts().len();
+    let mut told = Vec::new();
+    for (code, args, environment) in CASES {
+        let program = at(&service, here.shotlist(args));
+        let ended = environment.iter().fold(program, |program, (name, value)| program.env(name, value)).ends();
+        assert!(has_code(&ended.stderr, code), "{args:?} is not {code}: {}", ended.stderr);
+        told.push(shown(&here, args, &ended));
+    }
+    assert_eq!(service.posts().len(), posts, "a refusal sends nothing");
+    insta::assert_snapshot!(told.join("\n"));
+}
+
+#[test]
+fn key_that_the_service_refuses_reads_so() {
+    let service = Service::scripted(|asked| match asked.method.as_str() {
+        "POST" => Answer::Hangup,
+        _ => json(401, &serde_json::json!({ "error": { "message": "no such key" } })),
+    });
+    let here = Workspace::with_manifest(TWO_JOBS);
+    here.run(&service, &["--select", "one"]).ends_with(7);
+    let args = ["resolve", "m.yaml", "one", "--task", "t9"];
+    let refused = at(&service, here.shotlist(&args)).fails_with("key-refused", 4);
+    insta::assert_snapshot!(shown(&here, &args, &refused));
+}
