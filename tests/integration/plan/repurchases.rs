@@ -21,7 +21,7 @@ fn plan(here: &Workspace, manifest: &str) -> Value {
 #[test]
 fn a_renamed_manifest_buys_nothing_again_by_itself() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
-    here.run(&service, &[]).ends_with(0);
+    here.run(&service, &["--concurrency", "1"]).ends_with(0);
     fs::rename(here.path("m.yaml"), here.path("campaign.yaml")).expect("renamed");
     for args in [[].as_slice(), &["-q"], &["--max-cost", "100"]] {
         let refused = run(&here, &service, "campaign.yaml", args).fails_with("already-paid", 3).stderr;
@@ -153,7 +153,7 @@ fn what_bought_nothing_under_another_name_is_no_purchase() {
 #[test]
 fn a_ledger_that_was_left_behind_is_missed() {
     let (service, here) = (Service::well(), Workspace::with_manifest(TWO_JOBS));
-    here.run(&service, &[]).ends_with(0);
+    here.run(&service, &["--concurrency", "1"]).ends_with(0);
     fs::remove_dir_all(here.path(".shotlist")).expect("removed");
     let before = &plan(&here, "m.yaml")["bought_before"];
     assert_eq!((&before[0]["known_from"], &before[0]["task_id"]), (&json!("report"), &json!("t0")));

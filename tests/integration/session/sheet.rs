@@ -188,7 +188,8 @@ fn an_approved_sample_is_the_same_few_when_it_is_started_again() {
 fn choices_are_taken_from_a_file() {
     let here = Workspace::with_manifest(&crate::support::numbered_jobs(4));
     let service = Service::well();
-    here.run(&service, &[]).ends_with(0);
+    // One by one, so the second job has the second task.
+    here.run(&service, &["--concurrency", "1"]).ends_with(0);
     here.write(
         "choices.json",
         json!({ "name": "m", "batch": "", "keep": ["j0", "j3"], "again": ["j1", "j1"], "tasks": { "j1": "t1" }, "notes": { "j1": "darker" } })
