@@ -1,4 +1,4 @@
-//! Whose tasks these are: a service's address and a key at it.
+//! The owner of tasks: the address of a service and a key for it.
 
 use std::fmt;
 use std::sync::Arc;

@@ -10,7 +10,7 @@ use super::{Account, Declaration, Declared, Fingerprint, JobId, Particulars, Tas
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct AttemptId(pub i64);
 
-/// Where an attempt stands. The order of the variants is the order of a life, not a ranking.
+/// The state of an attempt. The order of the variants is the order of a life, not a ranking.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AttemptState {
@@ -66,26 +66,26 @@ impl AttemptState {
         Self::ALL.into_iter().find(|state| state.name() == name)
     }
 
-    /// Whether a task is at the service and its final word is still to come.
+    /// Returns whether the task is active: its final state is still to come.
     #[must_use]
     pub fn is_outstanding(self) -> bool {
         matches!(self, Self::Queued | Self::InProgress)
     }
 
-    /// Whether it certainly made no task.
+    /// Returns whether it certainly made no task.
     #[must_use]
     pub fn is_free(self) -> bool {
         matches!(self, Self::Void | Self::Rejected)
     }
 
-    /// Whether nobody can say if the service made, and charged, a task.
+    /// Returns whether it is unknown if the service made, and charged, a task.
     #[must_use]
     pub fn is_doubtful(self) -> bool {
         matches!(self, Self::Intended | Self::InDoubt)
     }
 }
 
-/// When a family charges.
+/// The moment at which a family charges.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Charging {
@@ -95,7 +95,7 @@ pub enum Charging {
     Undocumented,
 }
 
-/// What is known of the money for an attempt or a job.
+/// The charge for an attempt or a job.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Charge {
@@ -103,14 +103,14 @@ pub enum Charge {
     None,
     /// The full price was charged.
     Charged,
-    /// Nobody knows. Never to be shown as zero.
+    /// Unknown. Never shown as zero.
     Unknown,
 }
 
 /// The service's account of a failure: `{message, code}` (interface §2.3), kept as it came.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct ServiceError {
-    /// What a person reads.
+    /// The message for a person.
     pub message: String,
     /// The service's code as text, where it gave one.
     pub code: Option<String>,
@@ -133,7 +133,7 @@ pub struct Attempt {
     pub id: AttemptId,
     /// The job that it was for.
     pub job: JobId,
-    /// What was asked for.
+    /// The fingerprint of its request.
     pub fingerprint: Fingerprint,
     /// The fingerprint of the [normalized](super::Request::normalized) request.
     pub normalized: Fingerprint,
@@ -141,48 +141,48 @@ pub struct Attempt {
     pub request: String,
     /// The model, for totals and for what is known of its speed.
     pub model: String,
-    /// What the attempt costs if it is charged.
+    /// The price, if it is charged.
     pub price: Usd,
-    /// When its family charges.
+    /// The moment at which its family charges.
     pub charging: Charging,
     /// The family's typical generation time in seconds, shortest and longest.
     pub typical_s: (u32, u32),
-    /// Whose task it is.
+    /// The account that owns the task.
     pub account: Account,
-    /// Where it stands.
+    /// The state.
     pub state: AttemptState,
     /// The service's names for it, once known.
     pub task: Option<TaskNames>,
-    /// Where the video can be fetched, once completed.
+    /// The URL of the video, once completed.
     pub video_url: Option<String>,
-    /// Why it failed, was rejected or is in doubt.
+    /// The reason why it failed, was rejected, or is in doubt.
     #[serde(with = "super::kept::error")]
     pub error: Option<Box<ServiceError>>,
-    /// How often the service was asked about it.
+    /// The number of polls.
     pub polls: u32,
-    /// When the intent became durable.
+    /// The time at which the intent became durable.
     pub intended_at: Timestamp,
-    /// When the service's answer to the submission was recorded.
+    /// The time at which the response to the submission was recorded.
     pub answered_at: Option<Timestamp>,
-    /// When it was first seen being generated.
+    /// The first poll that saw it in progress.
     pub seen: Option<Sighting>,
-    /// When generation ended, by the service's word where it is plausible.
+    /// The end of generation, by the service's word where it is plausible.
     pub ended_at: Option<Timestamp>,
     /// The video on this machine, once it was fetched. It may have been removed since.
     #[serde(deserialize_with = "super::kept::if_valid")]
     pub file: Option<Box<VideoFile>>,
-    /// When it was fetched.
+    /// The time of the download.
     pub fetched_at: Option<Timestamp>,
-    /// What is known of it besides.
+    /// Further facts.
     pub particulars: Particulars,
 }
 
 /// The first poll of a task that saw it being generated. Nobody saw the moment when that began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Sighting {
-    /// When.
+    /// The time of the poll.
     pub at: Timestamp,
-    /// How far it was, 0 to 100, where the service said.
+    /// The progress, 0 to 100, if the service reports it.
     pub percent: Option<u8>,
 }
 
@@ -216,7 +216,7 @@ impl Attempt {
         }
     }
 
-    /// What is known of its money (spec §4, column "charge").
+    /// The charge (spec §4, column "charge").
     #[must_use]
     pub fn charge(&self) -> Charge {
         Charge::of(self.state, self.charging, self.particulars.billed.as_ref().map(|billed| billed.is_charged))
@@ -234,8 +234,8 @@ impl Charge {
         }
     }
 
-    /// What is known of the money of an attempt in this state, of a family that charges so (spec §4, column "charge"). What a
-    /// bill says of it, whether it was charged, ends what nobody documents, and nothing else.
+    /// The charge for an attempt in this state, by the moment at which its family charges (spec §4, column "charge"). A
+    /// bill settles only an undocumented charge.
     #[must_use]
     pub fn of(state: AttemptState, charging: Charging, billed: Option<bool>) -> Self {
         match (state, charging, billed) {

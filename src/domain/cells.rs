@@ -37,7 +37,7 @@ impl Columns {
 pub struct Cells {
     columns: Arc<Columns>,
     text: Box<str>,
-    /// Where each cell ends.
+    /// The end of each cell.
     ends: Box<[u32]>,
 }
 

@@ -252,7 +252,7 @@ codes! {
 }
 
 impl Rule {
-    /// Whether it says that something is not there. Where an entry has an unknown or mistyped key, that is what is missing.
+    /// Returns whether something is missing. In an entry with an unknown or mistyped key, that key is the cause.
     #[must_use]
     pub fn is_about_absence(self) -> bool {
         matches!(

@@ -1,4 +1,4 @@
-//! What stands for a whole plan where somebody approves it.
+//! Digest of a plan, for approvals.
 
 use std::fmt;
 use std::io::{self, BufWriter, Write};
@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::hex;
 
-/// How much is hashed at once, in bytes.
+/// The size of a hashed piece, in bytes.
 const PIECE: usize = 32 * 1024;
 
 /// SHA-256 of all that a plan would buy, as 64 hexadecimal digits.

@@ -1,4 +1,4 @@
-//! Everything that the ledger knows of one batch, as a value.
+//! The ledger's record of one batch, as a value.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,7 +13,7 @@ pub struct History {
     attempts: Vec<Attempt>,
     /// The places of all attempts, in the order of their jobs, oldest first for each.
     by_job: Vec<u32>,
-    /// Why jobs were not sent, where that is no submission.
+    /// The reason why a job was not sent, where that is no submission.
     unsent: BTreeMap<JobId, String>,
     /// The retake that a run began and didn't end.
     retake: Option<UnfinishedRetake>,
@@ -58,7 +58,7 @@ impl History {
         self.retake.as_ref()
     }
 
-    /// Why a job was not sent when it was last its turn, if nothing was submitted for it since.
+    /// The reason why a job was not sent at its last turn, if nothing was submitted for it since.
     #[must_use]
     pub fn why_unsent(&self, job: &JobId) -> Option<&str> {
         self.unsent.get(job).map(String::as_str)
@@ -69,7 +69,7 @@ impl History {
         (self.attempts, self.unsent, self.retake)
     }
 
-    /// What of it is about the jobs that are meant.
+    /// The part of it about the chosen jobs.
     #[must_use]
     pub fn about(self, is_meant: impl Fn(&JobId) -> bool) -> Self {
         let (attempts, mut unsent, retake) = self.into_parts();
@@ -90,7 +90,7 @@ impl History {
         self.at(self.places(job))
     }
 
-    /// Where the attempts of one job are, for whoever asks for them again.
+    /// The positions of a job's attempts, for a later access.
     #[must_use]
     pub fn places(&self, job: &JobId) -> Range<usize> {
         let start = self.by_job.partition_point(|&place| self.attempts[place as usize].job < *job);
@@ -105,20 +105,20 @@ impl History {
         self.by_job[places].iter().map(|&place| &self.attempts[place as usize])
     }
 
-    /// What was certainly charged for the batch.
+    /// The sum that was certainly charged for the batch.
     #[must_use]
     pub fn spent(&self) -> Usd {
         self.sum_of(|attempt| attempt.charge() == Charge::Charged)
     }
 
-    /// What may have been charged on top of that: the price of every attempt in doubt.
+    /// The sum that may have been charged besides: the price of every attempt in doubt.
     #[must_use]
     pub fn at_risk(&self) -> Usd {
         self.sum_of(|attempt| attempt.state.is_doubtful())
     }
 
-    /// What may have been charged, too: the price of every task whose family documents no moment of charging, and that
-    /// is not completed.
+    /// A further sum that may have been charged: the price of every incomplete task whose family documents no moment of
+    /// charging.
     #[must_use]
     pub fn unknown(&self) -> Usd {
         self.sum_of(|attempt| attempt.charge() == Charge::Unknown && !attempt.state.is_doubtful())

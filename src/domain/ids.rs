@@ -1,4 +1,4 @@
-//! What a job, a task and a batch are called.
+//! The names of a job, a task, and a batch.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub struct JobId(String);
 /// The longest id that is taken, in characters.
 const LONGEST_ID: usize = 128;
 
-/// Why a text is no job id.
+/// The reason why a string is not a job ID.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidJobId {
     /// The text has no character at all.
@@ -118,7 +118,7 @@ pub struct TaskNames {
 }
 
 impl TaskNames {
-    /// Whether this is one of its names.
+    /// Returns whether this is one of its names.
     #[must_use]
     pub fn has(&self, name: &TaskId) -> bool {
         self.id == *name || self.alias.as_ref() == Some(name)
@@ -145,7 +145,7 @@ impl fmt::Display for TaskNames {
     }
 }
 
-/// What the jobs of one run belong to: the manifest's name and its batch value (empty where the manifest has none).
+/// The batch of a run: the manifest's name and its batch value (empty without one).
 ///
 /// A job is `(name, batch, id)`; a new batch value makes every job due again.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]

@@ -1,4 +1,4 @@
-//! What a manifest was made of besides itself.
+//! Files and variables that a manifest reads.
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -11,21 +11,21 @@ pub struct Job {
     pub id: JobId,
     /// The effective fields, family defaults included.
     pub spec: Spec,
-    /// What is sent.
+    /// The request.
     pub request: Request,
-    /// What one submission costs.
+    /// The price of a submission.
     pub price: Usd,
-    /// When the family charges.
+    /// The moment at which the family charges.
     pub charging: Charging,
     /// The family's typical generation time in seconds, shortest and longest (interface §4).
     pub typical_s: (u32, u32),
-    /// Which generation of the same request this is, from 1.
+    /// The number of the take among those of the same request, from 1.
     pub take: u32,
     /// Free words for selection; no part of identity.
     pub tags: Vec<String>,
     /// Whom it is for, kept with every attempt; no part of identity.
     pub labels: Labels,
-    /// Where its video goes inside the output folder, if that is said; by default it is named after the id.
+    /// The path of its video in the output directory, or `None` for a name after the ID.
     pub file: Option<OutputPath>,
     /// The row of a table that it was made of.
     pub row: Option<Arc<Cells>>,
@@ -36,7 +36,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// Where its video goes inside the output folder.
+    /// The path of its video in the output directory.
     #[must_use]
     pub fn output(&self) -> OutputPath {
         self.file.clone().unwrap_or_else(|| OutputPath::of(&self.id))
@@ -48,6 +48,6 @@ impl Job {
 pub struct FaceReview {
     /// The name of the face.
     pub face: String,
-    /// What its review costs, once, outside the interface.
+    /// The one-time fee of its review, paid outside the interface.
     pub fee: Usd,
 }

@@ -18,7 +18,7 @@ pub struct Label {
 }
 
 impl Label {
-    /// Whether it is among these.
+    /// Returns whether it is among these.
     #[must_use]
     pub fn is_among(&self, labels: &Labels) -> bool {
         labels.get(&self.name) == Some(&self.value)

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize, Serializer};
 #[serde(try_from = "String")]
 pub struct Usd(Decimal);
 
-/// Why a text is no amount of dollars.
+/// The reason why a string is not an amount of USD.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("`{0}` must be an amount in USD, such as 40 or 12.50, from 0 to 1000000000, with at most six decimals")]
 pub struct InvalidUsd(String);
@@ -28,7 +28,7 @@ const DECIMALS: u32 = 6;
 const MOST: Decimal = Decimal::from_parts(1_000_000_000, 0, 0, false, 0);
 
 impl Usd {
-    /// Nothing.
+    /// Zero.
     pub const ZERO: Self = Self(Decimal::ZERO);
 
     /// Makes an amount of a whole number of micro-dollars, as the ledger stores it.
@@ -45,13 +45,13 @@ impl Usd {
         i64::try_from(self.0.saturating_mul(Decimal::from(1_000_000)).trunc()).unwrap_or(i64::MAX)
     }
 
-    /// Whether this is nothing.
+    /// Returns whether this is zero.
     #[must_use]
     pub fn is_zero(self) -> bool {
         self.0.is_zero()
     }
 
-    /// What is left of this amount after `other` is taken, or nothing if `other` is more.
+    /// The rest of this amount after `other` is taken, or zero if `other` is more.
     #[must_use]
     pub fn saturating_sub(self, other: Self) -> Self {
         if other >= self { Self::ZERO } else { Self(self.0 - other.0) }

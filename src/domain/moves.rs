@@ -105,7 +105,7 @@ mod tests {
             told(&[("a", true), ("b", true)], &[("a", "b")]),
             Err("can't move `a` to `b`, which was submitted itself".to_owned())
         );
-        // What bought nothing is in nobody's way.
+        // An ID that bought nothing is free.
         assert_eq!(told(&[("a", true), ("b", false)], &[("a", "b")]), of(&["a>b"]));
     }
 }

@@ -1,4 +1,4 @@
-//! Where a video goes inside the output folder.
+//! The path of a video in the output directory.
 
 use std::fmt;
 
@@ -11,10 +11,10 @@ use super::JobId;
 #[serde(try_from = "String")]
 pub struct OutputPath(String);
 
-/// Why a text is no such path.
+/// The reason why a string is not such a path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidPath {
-    /// Nothing, or a part of nothing.
+    /// The path, or a part of it, is empty.
     #[error("a part of the path is empty")]
     Empty,
     /// It starts at the root of a disk.
@@ -42,7 +42,7 @@ pub enum InvalidPath {
 
 /// The longest part of a path, in bytes: what common file systems take, less room for a version and a temporary suffix.
 const MOST_BYTES: usize = 200;
-/// What the output folder holds besides videos.
+/// The names of reports in the output directory.
 const REPORTS: [&str; 3] = ["report.csv", "report.json", "report.html"];
 
 impl TryFrom<String> for OutputPath {
@@ -80,8 +80,8 @@ impl OutputPath {
         Ok(Self(text.to_owned()))
     }
 
-    /// Where a job's video goes if its manifest does not say: a file named after the id. An id that some system keeps for a
-    /// device gets a `_` in front, which no id begins with.
+    /// The path for a job without one in its manifest: a file named after the ID. An ID that some system reserves for a
+    /// device gets a leading `_`, with which no ID begins.
     #[must_use]
     pub fn of(job: &JobId) -> Self {
         let name = format!("{job}.mp4");
@@ -95,7 +95,7 @@ impl OutputPath {
         Self(format!("{stem}~{number}{extension}"))
     }
 
-    /// Whether it is one of the names that versions of other paths have.
+    /// Returns whether it is a name that versions of other paths have.
     #[must_use]
     pub fn is_version(&self) -> bool {
         let number = self.split().0.rsplit_once('~').map(|(_, number)| number);

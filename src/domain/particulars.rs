@@ -1,44 +1,44 @@
-//! What the ledger keeps of an attempt besides its life at the service.
+//! Facts of an attempt besides its states at the service.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{Digest, JobId, Labels, OutputPath};
 
-/// What is known of an attempt that no answer of the service says.
+/// The facts of an attempt that no response of the service has.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Particulars {
     /// The labels that its job had when it was submitted.
     pub labels: Labels,
-    /// Where its video goes inside the output folder, if its manifest said so.
+    /// The path of its video in the output directory, if its manifest has one.
     #[serde(deserialize_with = "super::kept::if_valid")]
     pub output: Option<Box<OutputPath>>,
     /// The plan that somebody approved, and that it was bought as a part of.
     pub approval: Option<Box<Digest>>,
     /// The id that its job had when it was submitted, if that was moved to another one since.
     pub bought_as: Option<Box<JobId>>,
-    /// What a person declared of it.
+    /// The declaration of a person.
     pub declared: Option<Declared>,
     /// SHA-256 of the local picture that it began with.
     pub picture: Option<Box<str>>,
-    /// What came of the program that was started for its video.
+    /// The outcome of the program for its video.
     pub executed: Option<Box<Executed>>,
-    /// What the service's bill says of it.
+    /// The charge by the service's bill.
     pub billed: Option<Box<Billed>>,
     /// The machine that fetched its video, where several share a ledger: the video is there, and perhaps nowhere else.
     pub fetched_by: Option<Box<str>>,
 }
 
-/// What a person declared, and when.
+/// The declaration of a person, with its time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Declared {
-    /// What.
+    /// The declaration.
     pub what: Declaration,
-    /// When.
+    /// The time.
     pub at: Timestamp,
 }
 
-/// What a person can declare of an attempt.
+/// A declaration of a person about an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Declaration {
@@ -72,35 +72,35 @@ impl std::fmt::Display for Declared {
     }
 }
 
-/// What came of the program that was started for a video, or is to be.
+/// The outcome of the program for a video, or its due start.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Executed {
-    /// When it ended.
+    /// The time of its end.
     pub at: Timestamp,
-    /// Why it counts as failed, if it does.
+    /// The reason why it counts as failed.
     pub error: Option<String>,
     /// The last line that it wrote.
     pub line: Option<String>,
 }
 
 impl Executed {
-    /// What is written down as the error before a program has ended.
+    /// The recorded error before a program has ended.
     pub const OWED: &str = "it was not started, or not to its end";
 
-    /// Whether that is all there is to say.
+    /// Returns whether the program is still due.
     #[must_use]
     pub fn is_owed(&self) -> bool {
         self.error.as_deref() == Some(Self::OWED)
     }
 }
 
-/// What a bill says of an attempt whose charge nobody documents.
+/// A bill's fact about an attempt with an undocumented charge.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Billed {
-    /// Whether it was charged.
+    /// True if it was charged.
     pub is_charged: bool,
-    /// Which bill: its file name and the beginning of its SHA-256.
+    /// The bill: its file name and the beginning of its SHA-256.
     pub source: String,
-    /// When that was written down.
+    /// The time of the record.
     pub at: Timestamp,
 }

@@ -10,7 +10,7 @@ use super::hex;
 /// A local picture. What is in it says which picture it is; where it lies, and where it can be fetched, do not.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Picture {
-    /// Where it lies, with every link followed.
+    /// Its path, with every link followed.
     pub path: PathBuf,
     /// SHA-256 of its bytes, as 64 hexadecimal digits.
     pub sha256: String,
@@ -26,14 +26,14 @@ impl Picture {
         Self { path, sha256: hex(&Sha256::digest(bytes)) }
     }
 
-    /// What stands in a request for the address that the picture does not have yet. It is an object, which no address and no list of
-    /// addresses is.
+    /// The placeholder in a request for a URL that the image does not have yet. It is an object, which no URL and no
+    /// list of URLs is.
     pub(super) fn stand_in(&self) -> Value {
         json!({ "sha256": self.sha256 })
     }
 }
 
-/// Why a text can't be an address from which the service can fetch an image (interface §2.1): what it is or holds.
+/// The reason why a string can't be a URL from which the service fetches an image (interface §2.1).
 #[must_use]
 pub(crate) fn why_no_web_address(text: &str) -> Option<&'static str> {
     let (scheme, rest) = text.split_once("://").unwrap_or_default();
@@ -47,7 +47,7 @@ pub(crate) fn why_no_web_address(text: &str) -> Option<&'static str> {
     rest.contains(char::is_control).then_some("has a control character in it")
 }
 
-/// Whether an address tells a user and a password.
+/// Returns whether a URL contains a user and a password.
 #[must_use]
 pub(crate) fn has_password(url: &str) -> bool {
     let host = url.split_once("://").map_or(url, |(_, rest)| rest).split(['/', '?', '#']).next().unwrap_or_default();

@@ -3,9 +3,9 @@
 
 use std::borrow::Cow;
 
-/// Whether a character steers what shows it instead of being shown: control characters (escape sequences begin with one), and
-/// those that turn the direction of what follows them (Unicode Bidirectional Algorithm §2). Marks of direction that letters
-/// carry with them are none.
+/// Returns whether a character controls its display instead of being shown: control characters (escape sequences begin
+/// with one), and those that change the direction of the following text (Unicode Bidirectional Algorithm §2). Direction
+/// marks that letters carry are allowed.
 #[must_use]
 pub(crate) fn steers(c: char) -> bool {
     c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

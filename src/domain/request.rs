@@ -108,7 +108,7 @@ impl Request {
         &self.body
     }
 
-    /// What identifies this request.
+    /// The identity of this request.
     #[must_use]
     pub fn fingerprint(&self) -> &Fingerprint {
         &self.fingerprint

@@ -1,4 +1,4 @@
-//! How long a server asks to wait.
+//! The time that a server asks to wait.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a job asks for, before it is checked: the plain fields of both model families.
+//! The request of a job before it is checked: the plain fields of both model families.
 
 use std::fmt;
 
@@ -55,7 +55,7 @@ impl fmt::Display for Field {
     }
 }
 
-/// Whether a shape is higher than it is wide: `9:16`, `720x1280`.
+/// Returns whether a shape is higher than it is wide: `9:16`, `720x1280`.
 pub(crate) fn is_upright(aspect_ratio: Option<&str>, size: Option<&str>) -> bool {
     let shape = aspect_ratio.and_then(|ratio| ratio.split_once(':')).or_else(|| size?.split_once('x'));
     let numbers = shape.and_then(|(wide, high)| Some((wide.parse::<u32>().ok()?, high.parse::<u32>().ok()?)));
@@ -81,21 +81,20 @@ pub struct Spec {
     pub picture: Option<Picture>,
     /// The name of a declared face.
     pub face: Option<String>,
-    /// What stands in for the images where it is asked whether two requests are the same: for addresses that differ every
-    /// day.
+    /// The stand-in for image URLs when two requests are compared, for URLs that differ every day.
     pub image_key: Option<String>,
     /// Fields that the interface does not document, merged into the request as they are.
     pub extra: serde_json::Map<String, serde_json::Value>,
 }
 
 impl Spec {
-    /// Whether the video is higher than it is wide, by what is asked for.
+    /// Returns whether the requested video is higher than it is wide.
     #[must_use]
     pub fn is_upright(&self) -> bool {
         is_upright(self.aspect_ratio.as_deref(), self.size.as_deref())
     }
 
-    /// Whether the job says anything about this field.
+    /// Returns whether the job sets this field.
     #[must_use]
     pub fn has(&self, field: Field) -> bool {
         match field {

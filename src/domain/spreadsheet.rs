@@ -4,12 +4,13 @@ use std::borrow::Cow;
 
 use super::printable;
 
-/// What a spreadsheet takes for the beginning of a formula, in the letters of either width.
+/// Characters that begin a formula in a spreadsheet, in the letters of either width.
 const FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
-/// What ends a cell for some reader: a quote in the middle of a line protects nothing from one with another separator.
+/// Characters that end a cell for some reader: a quote in the middle of a line doesn't protect from a reader with
+/// another separator.
 const ENDS: [char; 4] = [';', '\t', '\n', '\r'];
 
-/// Whether a spreadsheet takes a text for a time of day: an aspect ratio is none.
+/// Returns whether a spreadsheet reads a string as a time of day: an aspect ratio is none.
 fn looks_like_a_time(text: &str) -> bool {
     let is_short_number = |part: &str| matches!(part.len(), 1 | 2) && part.bytes().all(|byte| byte.is_ascii_digit());
     text.contains(':') && text.split(':').all(is_short_number)

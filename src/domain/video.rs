@@ -7,7 +7,7 @@ use super::OutputPath;
 /// A video that was fetched whole.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct VideoFile {
-    /// Where it is inside the output folder.
+    /// Its path in the output directory.
     pub path: OutputPath,
     /// SHA-256 of its bytes, 64 hexadecimal digits.
     pub sha256: String,

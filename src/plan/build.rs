@@ -17,12 +17,12 @@ use super::repurchase::Repurchase;
 use super::retake::SpentChoice;
 use crate::domain::{Account, Attempt, AttemptId, BatchKey, Digest, Freeze, Inputs, Job, JobId, UnfinishedRetake, Usd};
 
-/// What a run will do.
+/// The work of a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What the jobs belong to.
+    /// The name and batch of the jobs.
     pub key: BatchKey,
-    /// Whether the simulator plays the service, so that nothing real is made or paid.
+    /// True if the simulator plays the service, so nothing is paid.
     pub is_simulated: bool,
     /// The selected jobs, in manifest order.
     pub jobs: Vec<Planned>,
@@ -38,26 +38,26 @@ pub struct Plan {
     pub run_limit: Option<Limit>,
     /// Limits over all batches.
     pub limits: Vec<Limit>,
-    /// How often a job whose task fails is paid for again in this run.
+    /// The number of paid retries of a job whose task fails.
     pub retries: u32,
     /// The newest attempt that the plan knows of: what is newer was made by somebody else.
     pub newest: Option<AttemptId>,
-    /// What the run will take.
+    /// The expected time and polls.
     pub estimate: Estimate,
-    /// Which videos are fetched, and where each goes; nothing if videos stay at their addresses.
+    /// The videos to download and their paths, or `None` if videos stay at their URLs.
     pub downloads: Option<DownloadPlan>,
-    /// What the manifest was made of besides itself.
+    /// The files and variables that the manifest reads.
     pub inputs: Inputs,
     digest: Digest,
     /// The freeze, if purchases are frozen in the ledger.
     pub frozen: Option<Freeze>,
     /// The retake that an earlier run didn't end and that the patterns of this run would replace.
     pub unfinished_retake: Option<UnfinishedRetake>,
-    /// What other batches of the same name have open.
+    /// The open work of other batches of the same name.
     pub elsewhere: Vec<Elsewhere>,
     /// Due jobs that are left for another run.
     pub left_out: Vec<JobId>,
-    /// What of the tasks at the service is of other batches.
+    /// The active tasks that belong to other batches.
     pub others: HashSet<AttemptId>,
 }
 
@@ -80,11 +80,11 @@ pub struct Totals {
     pub failed: usize,
     /// Jobs that are in doubt.
     pub in_doubt: usize,
-    /// What the submissions cost.
+    /// The price of the submissions.
     pub cost: Usd,
-    /// What may have been charged for jobs in doubt.
+    /// The sum that may have been charged for jobs in doubt.
     pub at_risk: Usd,
-    /// What the reviews cost that jobs are held for, once for each face.
+    /// The one-time fees of the face reviews that jobs wait for.
     pub face_reviews: Usd,
 }
 
@@ -146,7 +146,7 @@ impl Plan {
         }
     }
 
-    /// What stands for all that is bought, where somebody approves it.
+    /// The digest of all purchases, which an approval names.
     #[must_use]
     pub fn digest(&self) -> &Digest {
         &self.digest
@@ -199,7 +199,7 @@ impl Plan {
         self.every_limit().filter(|limit| self.cost_under(limit) > limit.left())
     }
 
-    /// What the planned submissions cost that a limit is about.
+    /// The price of the submissions to which a limit applies.
     #[must_use]
     pub fn cost_under(&self, limit: &Limit) -> Usd {
         self.jobs.iter().filter(|planned| limit.is_about(&planned.job)).map(|planned| planned.cost).sum()
@@ -210,7 +210,7 @@ impl Plan {
         self.run_limit.iter().chain(&self.limits)
     }
 
-    /// Whether the run may spend what it plans to.
+    /// Returns whether the plan keeps all limits.
     #[must_use]
     pub fn is_within_limits(&self) -> bool {
         self.passed_limits().next().is_none()
@@ -222,13 +222,13 @@ impl Plan {
         self.frozen.as_ref().filter(|_| self.jobs.iter().any(|planned| planned.action.buys()))
     }
 
-    /// How many jobs that are due begin with a picture of this machine.
+    /// The number of due jobs with a local image.
     #[must_use]
     pub fn pictures(&self) -> usize {
         self.jobs.iter().filter(|planned| planned.action.buys() && planned.job.spec.picture.is_some()).count()
     }
 
-    /// What it costs to buy again what seems to have been bought before.
+    /// The price of all purchases that seem to repeat earlier ones.
     #[must_use]
     pub fn repurchase_cost(&self) -> Usd {
         let again: HashSet<&JobId> = self.repurchases.iter().map(|before| &before.job).collect();
@@ -247,13 +247,13 @@ impl Plan {
         self.jobs.iter().filter(|planned| planned.spent_choice == Some(why)).map(|planned| &planned.job.id).collect()
     }
 
-    /// Whether the run has anything to ask of the service.
+    /// Returns whether the run sends any request to the service.
     #[must_use]
     pub fn needs_service(&self) -> bool {
         self.asks_about_tasks() || self.totals().fetch > 0
     }
 
-    /// Whether the run has anything to ask of the service but videos that are not here.
+    /// Returns whether the run submits or polls, besides downloading missing videos.
     #[must_use]
     pub fn asks_about_tasks(&self) -> bool {
         !self.resume.is_empty() || !self.collect.is_empty() || self.jobs.iter().any(|planned| planned.action.buys())
@@ -293,7 +293,7 @@ fn plan_job(job: &Arc<Job>, given: &PlanInput<'_>) -> Planned {
     let wished = decide(job, attempts.iter().copied(), redo);
     let retaken = decide(job, attempts.iter().copied(), Redo { retry_failed: false, ..redo }).action;
     let spent_choice = wished.spent_choice;
-    // What is to be bought once more was, if it was bought under this approval.
+    // A purchase under this approval was covered by it.
     let decision =
         if is_bought_already { decide(job, attempts.iter().copied(), Redo::default()) } else { wished.clone() };
     let approved = if is_bought_already { decide(job, before.iter().copied(), redo).action } else { decision.action };

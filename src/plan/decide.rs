@@ -1,7 +1,7 @@
-//! What is to be done about one job, from its history alone.
+//! The action for one job, from its history alone.
 //!
-//! The rule that money hangs on: [`Action::buys`] is never true while an attempt of the job is doubtful, or while a task
-//! for the same request is at the service or completed. A property test walks through every history.
+//! The rule about money: [`Action::buys`] is never true while an attempt of the job is in doubt, or while a task for
+//! the same request is active or completed. A property test walks through every history.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::retake::{Retake, SpentChoice};
 use crate::domain::{Attempt, AttemptId, AttemptState, FaceReview, Job};
 
-/// What the run does about a job.
+/// The planned action for a job.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
@@ -24,32 +24,32 @@ pub enum Action {
     Retry,
     /// Polled on: its task is at the service.
     Resume,
-    /// Nothing: it is completed.
+    /// No action: the job is completed.
     Done,
     /// Only its video is fetched: it is completed, and the file is not here. Costs nothing.
     Fetch,
-    /// Nothing yet: it waits for a face review.
+    /// No action for now: the job waits for a face review.
     Hold,
-    /// Nothing: the service failed, and it may have been charged.
+    /// No action: the task failed, and may have been charged.
     Failed,
-    /// Nothing: nobody knows whether it was charged.
+    /// No action: a charge is unknown.
     InDoubt,
 }
 
 impl Action {
-    /// Whether this action sends a submission, and so may cost money.
+    /// Returns whether this action submits the job, and so may cost money.
     #[must_use]
     pub fn buys(self) -> bool {
         matches!(self, Self::Submit | Self::Changed | Self::Retry)
     }
 }
 
-/// What is done about a job, and why.
+/// The action for a job, with its reason.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Decision {
-    /// What is done.
+    /// The action.
     pub action: Action,
-    /// Why, for a person.
+    /// The reason, for a person.
     pub reason: Cow<'static, str>,
     /// The attempt that the action is about: the one to poll, the one that is done, the one in doubt.
     pub attempt: Option<AttemptId>,
@@ -63,12 +63,12 @@ impl Decision {
     }
 }
 
-/// What the user asked for on top of finishing what is due.
+/// Requests of the user beyond the due jobs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Redo<'r> {
     /// Failed jobs are due again.
     pub retry_failed: bool,
-    /// Whether the job is due again although it is completed.
+    /// The retake of a completed job.
     pub retake: Retake<'r>,
 }
 
@@ -104,7 +104,7 @@ fn regardless_of_review<'a>(
     let same = |attempt: &&Attempt| attempt.fingerprint == *job.request.fingerprint();
     let in_state =
         |wanted: fn(AttemptState) -> bool| attempts.clone().rev().filter(same).find(|attempt| wanted(attempt.state));
-    // What is at the service comes before what is completed: the task of a retake that was interrupted is gone on with.
+    // An active task comes before a completed one: an interrupted retake continues.
     if let Some(outstanding) = in_state(AttemptState::is_outstanding) {
         return Decision::about(outstanding, Action::Resume, "has an active task");
     }
@@ -185,7 +185,7 @@ fn is_final(state: AttemptState) -> bool {
     matches!(state, AttemptState::Completed | AttemptState::Failed)
 }
 
-/// What a picture of this machine stands under in a manifest.
+/// The manifest's field of a local image.
 const IMAGE_FILE: &str = "image_file";
 
 /// The names of the fields in which two request bodies differ, in alphabetic order of the bodies, as a manifest calls them.
@@ -196,7 +196,7 @@ pub(super) fn changed_fields(before: &str, after: &str) -> Vec<String> {
     names.sort_unstable();
     names.dedup();
     names.retain(|name| before.get(name) != after.get(name));
-    // What is not an address yet stands under another name in the manifest.
+    // A local image has another field in the manifest than its URL in the request.
     let is_picture = |fields: &Map<String, Value>, name: &str| fields.get(name).is_some_and(Value::is_object);
     let told = names.into_iter().map(|name| match &*name {
         "image" if is_picture(&before, &name) || is_picture(&after, &name) => IMAGE_FILE.to_owned(),
@@ -336,7 +336,7 @@ mod tests {
         assert_eq!(asked(&[first.clone(), attempt(2, "now", S::InProgress)]), Action::Resume);
         assert_eq!(asked(&[first.clone(), attempt(2, "now", S::Completed)]), Action::Done);
         assert_eq!(asked(&[attempt(3, "now", S::Completed)]), Action::Done);
-        // What was bought since in other words counts as well, once the former ones are back.
+        // A later purchase in other words counts, too, once the former words are back.
         assert_eq!(asked(&[first.clone(), attempt(2, "before", S::Completed)]), Action::Done);
         assert_eq!(asked(&[first.clone(), attempt(2, "before", S::Rejected)]), Action::Retry);
     }

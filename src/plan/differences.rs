@@ -23,7 +23,7 @@ pub enum Difference {
     New(String),
     /// A job that was approved is not among the selected ones any more.
     Gone(String),
-    /// What would be sent is another request, in these fields.
+    /// The request differs in these fields.
     Changed(String, Vec<String>),
     /// It costs another price: before, and now.
     Price(String, Usd, Usd),

@@ -1,4 +1,4 @@
-//! Which videos are missing, and where each one goes: from the jobs and the ledger, before the run.
+//! Missing videos and their paths, from the jobs and the ledger, before the run.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -9,12 +9,12 @@ use super::elsewhere::OtherFolder;
 use super::planned::Planned;
 use crate::domain::{Account, Attempt, AttemptId, AttemptState, History, Job, JobId, OutputPath, TaskNames, VideoFile};
 
-/// Where the videos of a batch are, and where they belong.
+/// The paths of a batch's videos.
 #[derive(Clone, Debug, Default)]
 pub struct DownloadPlan {
     /// Completed tasks whose video is not here.
     pub missing: Vec<Download>,
-    /// Where the videos of tasks go that are at the service already.
+    /// The paths for videos of active tasks.
     outstanding: HashMap<AttemptId, Destination>,
     /// By folder and path in small letters, because some file systems make no difference: the attempts whose video is there by
     /// the ledger's word, the latest first.
@@ -24,7 +24,7 @@ pub struct DownloadPlan {
 /// A folder, if it is not the run's, and a path in it in small letters.
 type Place = (Option<Arc<Path>>, String);
 
-/// Where a video goes.
+/// The path of a video.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Destination {
     /// The folder, if it is another batch's.
@@ -44,23 +44,23 @@ pub struct Download {
     pub attempt: AttemptId,
     /// The task.
     pub task: TaskNames,
-    /// Whose task it is.
+    /// The account that owns the task.
     pub account: Account,
-    /// Where the service said that the video is.
+    /// The URL from the service.
     pub video_url: String,
-    /// Where it goes.
+    /// The path.
     pub destination: Destination,
     /// The video as it was when it was here.
     pub known: Option<VideoFile>,
 }
 
 impl DownloadPlan {
-    /// What jobs and their earlier attempts ask for; `resume` and `collect` are the tasks at the service. `is_left_out` says
-    /// whether a job is in the manifest and was not selected, `is_here` whether a video that was fetched once is still there, or
-    /// on another machine where it is meant to be.
+    /// Returns the downloads for jobs and their earlier attempts. `resume` and `collect` are the active tasks.
+    /// `is_left_out` returns whether a job of the manifest was not selected, and `is_here` whether a downloaded video
+    /// is still in place, or on another machine.
     ///
-    /// The video of a job that is done is fetched again when it is missing. One that was paid for and that another took the
-    /// place of, or whose job is gone, is fetched once: whoever removes it then does not want it.
+    /// The missing video of a completed job is downloaded again. A paid video that was replaced, or whose job is gone,
+    /// is downloaded once: whoever removes it later does not want it.
     pub(super) fn new(
         planned: &[Planned],
         history: &History,
@@ -123,7 +123,7 @@ impl DownloadPlan {
         }
     }
 
-    /// Where the video of a task goes that was at the service before the run.
+    /// The path for the video of a task that was active before the run.
     #[must_use]
     pub fn destination_of(&self, attempt: &Attempt) -> Destination {
         let unknown = || Destination { folder: None, path: OutputPath::of(&attempt.job), is_version: true };

@@ -1,11 +1,11 @@
-//! What other batches of the same name have open.
+//! Open work of other batches of the same name.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::domain::Usd;
 
-/// What another batch of the same name has open.
+/// The open work of another batch of the same name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Elsewhere {
     /// The batch value.
@@ -20,11 +20,11 @@ pub struct Elsewhere {
     pub at_risk: Usd,
 }
 
-/// Where the videos of another batch go.
+/// The directory for the videos of another batch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OtherFolder {
     /// The folder.
     pub path: Arc<Path>,
-    /// Whether it is that of the run, too: then they are kept beside the run's own, under names of versions.
+    /// True if it is the run's own directory. Then the videos are stored beside the run's, under names of versions.
     pub is_shared: bool,
 }

@@ -1,8 +1,8 @@
-//! How long a run will take and how often it will ask.
+//! Estimate of the time and polls of a run.
 //!
-//! Each task is taken to need the middle of its family's typical generation time (interface §4), and to be polled
-//! every ten seconds once it may be ready. The wall time is that of list scheduling: tasks in order, each on the slot
-//! that is free first. It is an estimate, and is called one wherever it is shown.
+//! Each task takes the middle of its family's typical generation time (interface §4), and is polled every ten seconds
+//! once it may be ready. The wall time is that of list scheduling: tasks in order, each on the slot that is free first.
+//! Every output calls it an estimate.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,7 +10,7 @@ use std::collections::BinaryHeap;
 /// The pause between two polls that the estimate counts with, in seconds: the default of `--poll-interval`.
 const POLL_EVERY_S: u32 = 10;
 
-/// What a run is expected to take.
+/// The expected time and polls of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Estimate {
     /// Seconds from the first submission to the last video.

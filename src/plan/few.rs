@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 use super::planned::Planned;
 use crate::domain::JobId;
 
-/// Which of the due jobs are bought.
+/// A choice of a few due jobs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Few {
     /// The first ones, in the order of the manifest.

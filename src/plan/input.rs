@@ -8,20 +8,21 @@ use super::planned::Limit;
 use super::retake::{Retake, Retakes};
 use crate::domain::{Attempt, BatchKey, History, Inputs, Job, JobId, VideoFile};
 
-/// Whether a video is where it is meant to be.
+/// Returns whether a video is in place.
 pub type IsHere<'g> = &'g dyn Fn(&Attempt, &VideoFile) -> bool;
 
 /// The input of a plan besides the selected jobs.
 pub struct PlanInput<'g> {
-    /// What the jobs belong to.
+    /// The name and batch of the jobs.
     pub key: BatchKey,
-    /// Whether the simulator plays the service.
+    /// True if the simulator plays the service.
     pub is_simulated: bool,
     /// All jobs of the manifest, selected or not: guards against repurchases compare with what each asks for.
     pub manifest: &'g [Arc<Job>],
-    /// Whether a job of this id is in the manifest, selected or not, sound or not: tasks of unselected jobs are left alone.
+    /// Returns whether the manifest has a job of this ID, selected or not, valid or not. Tasks of unselected jobs are
+    /// left alone.
     pub is_in_manifest: &'g dyn Fn(&JobId) -> bool,
-    /// What the ledger knows of the batch.
+    /// The ledger's history of the batch.
     pub history: &'g History,
     /// The limit on what this run may newly spend.
     pub run_limit: Option<Limit>,
@@ -29,20 +30,20 @@ pub struct PlanInput<'g> {
     pub limits: Vec<Limit>,
     /// The most tasks outstanding at once.
     pub concurrency: usize,
-    /// How often a job whose task fails is paid for again in this run.
+    /// The number of paid retries of a job whose task fails.
     pub retries: u32,
-    /// Whether failed jobs are due again.
+    /// True if failed jobs are due again.
     pub retry_failed: bool,
     /// Completed jobs that are due again.
     pub retake: &'g Retakes,
     /// The approved plan.
     pub approved: Option<&'g Approved>,
-    /// How many of the due jobs are bought, if not all of them.
+    /// The choice of a few due jobs, or `None` for all.
     pub few: Option<Few>,
-    /// What the manifest was made of besides itself.
+    /// The files and variables that the manifest reads.
     pub inputs: Inputs,
-    /// Whether a video of an attempt that was fetched once is still there, whole, or on another machine; nothing if videos stay at their
-    /// addresses.
+    /// Returns whether a downloaded video is still in place, whole, or on another machine. `None` if videos stay at
+    /// their URLs.
     pub is_here: Option<IsHere<'g>>,
 }
 

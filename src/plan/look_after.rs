@@ -1,4 +1,5 @@
-//! What is looked after besides the planned jobs: earlier wordings, and other batches of the same name, of which nothing is bought.
+//! Work besides the planned jobs: earlier requests of jobs, and other batches of the same name. Nothing of it is
+//! bought.
 
 use std::collections::HashSet;
 

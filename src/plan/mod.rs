@@ -1,7 +1,7 @@
-//! What is due, why, and what it costs: a pure value that `--plan` prints and the run consumes.
+//! The plan: due jobs with reasons and prices, as a pure value that `--plan` prints and the run consumes.
 //!
-//! Same jobs, same history, same plan: no clock, no network, no file. Because the run takes its work from this value
-//! and from nothing else, the dry run can't say one thing and the run do another.
+//! The same jobs and history make the same plan: no clock, network, or file is read. The run takes its work from this
+//! value alone, so a dry run can't differ from the run.
 
 mod approval;
 mod build;

@@ -12,22 +12,22 @@ use crate::domain::{AttemptId, Job, Label, Usd};
 pub struct Planned {
     /// The job.
     pub job: Arc<Job>,
-    /// What is done.
+    /// The action.
     pub action: Action,
-    /// Why.
+    /// The reason.
     pub reason: Cow<'static, str>,
     /// The attempt that the action is about.
     pub attempt: Option<AttemptId>,
-    /// What the action costs: the job's price if it buys, and otherwise nothing.
+    /// The cost of the action: the job's price if it buys, otherwise zero.
     pub cost: Usd,
-    /// What may have been charged for it without an answer.
+    /// The sum that may have been charged for it without a response.
     pub at_risk: Usd,
-    /// How many submissions of it came before, without those that certainly bought nothing; what was bought under the approval
-    /// at hand did not.
+    /// The number of earlier submissions, without those that certainly bought nothing, and without purchases under the
+    /// current approval.
     pub earlier: usize,
     /// The reason to skip a retake of it, if one is skipped.
     pub spent_choice: Option<SpentChoice>,
-    /// Whether it is bought by the plan that is to be approved: also if that has been done under the approval at hand.
+    /// True if the plan to approve buys it, also if that was done under the current approval.
     pub is_to_be_approved: bool,
     /// The attempts elsewhere that may have paid for its normalized request, as far as the guard against repurchases asks.
     pub paid_elsewhere: Option<u32>,
@@ -44,18 +44,18 @@ pub struct Limit {
     pub label: Option<Label>,
     /// The amount.
     pub usd: Usd,
-    /// What of it is spent already, or may be.
+    /// The part that is spent already, or may be.
     pub used: Usd,
 }
 
 impl Limit {
-    /// Whether it is about a job.
+    /// Returns whether the limit applies to a job.
     #[must_use]
     pub fn is_about(&self, job: &Job) -> bool {
         self.label.as_ref().is_none_or(|label| label.is_among(&job.labels))
     }
 
-    /// What is left of it.
+    /// The unspent part.
     #[must_use]
     pub fn left(&self) -> Usd {
         self.usd.saturating_sub(self.used)

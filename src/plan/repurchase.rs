@@ -13,20 +13,20 @@ use crate::domain::{Attempt, BatchKey, Job, JobId, TaskId, Usd};
 pub struct Repurchase {
     /// The job that is due.
     pub job: JobId,
-    /// Where the earlier purchase is known from.
+    /// The source of the earlier purchase.
     pub before: Before,
-    /// Where that one stands, in a report's words.
+    /// The state of the earlier purchase, as in a report.
     pub state: String,
-    /// What it cost, or may have; nothing where nobody knows.
+    /// The amount that was or may have been charged, or `None` if it is unknown.
     pub price: Option<Usd>,
     /// Its task.
     pub task: Option<TaskId>,
-    /// Where its video is: a file on this machine, or else an address.
+    /// The path of its video on this machine, or else the URL.
     pub video: Option<String>,
 }
 
 impl Repurchase {
-    /// What an attempt of this batch says.
+    /// A repurchase of an attempt of this batch.
     pub(super) fn of(due: &Job, before: Before, paid: &Attempt) -> Self {
         Self {
             job: due.id.clone(),
@@ -39,7 +39,7 @@ impl Repurchase {
     }
 }
 
-/// Where an earlier purchase is known from.
+/// The source of an earlier purchase.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Before {
     /// The ledger has it in the same batch under an id that is gone from the manifest.

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use super::select::{IdGlobs, InvalidGlob};
 use crate::domain::{Attempt, AttemptId, JobId, TaskId, UnfinishedRetake};
 
-/// What is to be taken again.
+/// The jobs to retake.
 #[derive(Clone, Debug, Default)]
 pub struct Retakes {
     globs: IdGlobs,
@@ -18,10 +18,10 @@ pub struct Retakes {
     chosen: HashMap<JobId, HashSet<TaskId>>,
 }
 
-/// What is asked for of one job.
+/// The retake of one job.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) enum Retake<'r> {
-    /// Nothing.
+    /// No retake.
     #[default]
     No,
     /// To retake it, unless an attempt after this one did that already: the pattern continues a run that didn't end.

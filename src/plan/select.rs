@@ -2,7 +2,7 @@
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
-/// Which jobs of a manifest a run is about.
+/// The selected jobs of a manifest.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
     select: Option<GlobSet>,
@@ -25,7 +25,7 @@ impl Selection {
         Ok(Self { select: globs(select)?, exclude: globs(exclude)?, tags: tags.to_vec() })
     }
 
-    /// Whether a job with this id and these tags is selected.
+    /// Returns whether a job with this ID and these tags is selected.
     #[must_use]
     pub fn takes(&self, id: &str, tags: &[String]) -> bool {
         self.select.as_ref().is_none_or(|globs| globs.is_match(id))
@@ -33,7 +33,7 @@ impl Selection {
             && (self.tags.is_empty() || tags.iter().any(|tag| self.tags.contains(tag)))
     }
 
-    /// Whether every job is selected.
+    /// Returns whether every job is selected.
     #[must_use]
     pub fn is_all(&self) -> bool {
         self.select.is_none() && self.exclude.is_none() && self.tags.is_empty()
@@ -50,7 +50,7 @@ impl IdGlobs {
         globs(patterns).map(Self)
     }
 
-    /// Whether an id matches.
+    /// Returns whether an ID matches.
     #[must_use]
     pub fn has(&self, id: &str) -> bool {
         self.0.as_ref().is_some_and(|globs| globs.is_match(id))

@@ -1,4 +1,4 @@
-//! What a plan means beside its jobs: each fact once, in one order, for every output.
+//! Facts of a plan besides its jobs: each once, in one order, for every output.
 
 use super::build::Plan;
 use super::elsewhere::Elsewhere;
@@ -33,7 +33,7 @@ pub enum Statement<'p> {
     Limit(&'p Limit, Usd),
     /// Files or variables that the manifest reads.
     Reads(&'static str, &'p [String]),
-    /// What another batch of the name has to collect or in doubt.
+    /// Tasks to collect, or jobs in doubt, of another batch of the name.
     OtherBatch(&'p Elsewhere),
     /// Due jobs that are already paid for, and what they would cost.
     AlreadyPaid(usize, Usd),

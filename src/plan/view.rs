@@ -12,7 +12,7 @@ use super::repurchase::{Before, Repurchase};
 use super::service_view::ServiceView;
 use crate::domain::{BatchKey, Digest, Inputs, Labels, TaskId, Usd};
 
-/// What a run would do.
+/// The work of a run.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "shotlist plan")]
 pub struct PlanView<'p> {
@@ -22,17 +22,17 @@ pub struct PlanView<'p> {
     pub name: &'p str,
     /// The batch value; empty where the manifest has none.
     pub batch: &'p str,
-    /// Whether the simulator plays the service, so that nothing real is made or paid.
+    /// True if the simulator plays the service, so nothing is paid.
     simulated: bool,
     /// The selected jobs, in manifest order.
     pub jobs: Vec<JobView<'p>>,
-    /// What is submitted, by model.
+    /// The submissions, by model.
     pub by_model: Vec<ModelView<'p>>,
     /// The digest of all that the plan would buy. `run --approved` accepts it, or this file, as consent to this plan and no other.
     pub digest: &'p Digest,
     /// The service that the run would submit to.
     pub service: ServiceView,
-    /// How often a job whose task fails may be bought again in the run.
+    /// The number of paid retries of a job whose task fails.
     pub retries: u32,
     /// Counts and sums.
     pub totals: TotalsView,
@@ -40,9 +40,9 @@ pub struct PlanView<'p> {
     pub budget: BudgetView,
     /// Jobs that are due although something says that the same was bought before: bought only with `--buy-again`.
     pub bought_before: Vec<RepurchaseView<'p>>,
-    /// What the run is expected to take.
+    /// The expected time and polls.
     pub estimate: EstimateView,
-    /// What the manifest read besides itself: it may be in what is sent.
+    /// The files and variables that the manifest reads. Their contents may be in requests.
     pub inputs: &'p Inputs,
     /// Manifest warnings, and what the plan means beside its jobs.
     pub warnings: Vec<WarningView>,
@@ -77,7 +77,7 @@ pub struct JobView<'p> {
     request: &'p RawValue,
 }
 
-/// What is submitted for one model.
+/// The submissions for one model.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct ModelView<'p> {
     /// The model identifier.
@@ -105,7 +105,7 @@ pub struct TotalsView {
     failed: usize,
     in_doubt: usize,
     cost_usd: Usd,
-    /// What may have been charged for jobs in doubt.
+    /// The sum that may have been charged for jobs in doubt.
     at_risk_usd: Usd,
     /// The most that the run can spend.
     worst_case_usd: Usd,
@@ -118,7 +118,7 @@ pub struct TotalsView {
 pub struct BudgetView {
     /// Every limit that holds.
     limits: Vec<LimitView>,
-    /// Whether the run may spend what it plans to.
+    /// True if the plan keeps the limit.
     within: bool,
 }
 
@@ -128,7 +128,7 @@ pub(super) struct LimitView {
     /// `--max-cost`, `budget.run`, `budget.day`, `budget.month`, or for a label `budget.labels.client.acme.month`.
     source: String,
     limit_usd: Usd,
-    /// What of it is spent already, or may be.
+    /// The part that is spent already, or may be.
     used_usd: Usd,
     left_usd: Usd,
 }
@@ -137,21 +137,22 @@ pub(super) struct LimitView {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct RepurchaseView<'p> {
     job: &'p str,
-    /// Where that is known from: `gone` (an id that is gone from the manifest), `changed` (an id that asks for something else by now),
-    /// `respelled` (the ID itself, with other whitespace, case, quotes, dashes, or Unicode forms), `other_name` (another name of the ledger),
-    /// `other_batch` (a batch of the same name, if the value differs only in case, Unicode form, or whitespace, or the manifest has no value), `report` (a report in the output directory whose task
-    /// the ledger doesn't have for this job).
+    /// The source of the earlier purchase: `gone` (an ID that is gone from the manifest), `changed` (an ID with another
+    /// request now), `respelled` (the ID itself, with other whitespace, case, quotes, dashes, or Unicode forms),
+    /// `other_name` (another name of the ledger), `other_batch` (a batch of the same name, if the value differs only in
+    /// case, Unicode form, or whitespace, or the manifest has no value), `report` (a report in the output directory
+    /// whose task the ledger doesn't have for this job).
     known_from: &'static str,
     /// The name, batch and id of the earlier purchase.
     name: &'p str,
     batch: &'p str,
     id: &'p str,
-    /// Where it stands.
+    /// The state of the earlier purchase.
     state: &'p str,
-    /// What it cost, or may have; null where nobody knows.
+    /// The amount that was or may have been charged; null if it is unknown.
     price_usd: Option<Usd>,
     task_id: Option<&'p str>,
-    /// Where its video is: a file, or else an address.
+    /// The path of its video, or else the URL.
     video: Option<&'p str>,
 }
 
@@ -180,7 +181,7 @@ impl<'p> RepurchaseView<'p> {
     }
 }
 
-/// What a run is expected to take.
+/// The expected time and polls of a run.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct EstimateView {
     /// Seconds.
@@ -252,7 +253,7 @@ impl<'p> PlanView<'p> {
     }
 }
 
-/// What is submitted, by model in alphabetic order.
+/// The submissions by model, in alphabetical order.
 #[must_use]
 pub(crate) fn by_model(plan: &Plan) -> Vec<ModelView<'_>> {
     let mut models: BTreeMap<&str, ModelView<'_>> = BTreeMap::new();
