@@ -29,6 +29,6 @@ pub(in crate::ledger) fn point(place: &str) {
     }
 }
 
-/// Nothing, in a release build.
+/// Does nothing in a release build.
 #[cfg(not(debug_assertions))]
 pub(in crate::ledger) fn point(_: &str) {}

@@ -1,4 +1,4 @@
-//! What can hinder reading, holding and writing, in the words of no particular store.
+//! Errors of reading, locking, and writing, the same for every store.
 
 use std::error::Error;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::event::IllegalEvent;
 use crate::domain::{BatchKey, Freeze, JobId, MovedOnto, RefusalCode, TaskId, Usd};
 
-/// What a store said, whichever it is.
+/// The error of a store.
 type StoreError = Arc<dyn Error + Send + Sync>;
 
 /// A ledger that can't be used now. Nothing was written.
@@ -19,12 +19,12 @@ pub struct Unavailable {
 }
 
 impl Unavailable {
-    /// What happened, and how to mend it: each store knows its own ways.
+    /// An error with its help: each store has its own.
     pub(super) fn new(what: impl Error + Send + Sync + 'static, help: &'static str) -> Self {
         Self { what: Arc::new(what), help }
     }
 
-    /// How to mend it.
+    /// The help.
     #[must_use]
     pub fn help(&self) -> &'static str {
         self.help
@@ -43,7 +43,7 @@ impl Error for Unavailable {
     }
 }
 
-/// Why a batch can't be held now.
+/// The reason why a batch can't be locked now.
 #[derive(Debug, thiserror::Error)]
 pub enum HoldError {
     /// Another runner holds it.
@@ -51,7 +51,7 @@ pub enum HoldError {
     Busy {
         /// The batch.
         batch: BatchKey,
-        /// Who, where that is known.
+        /// The other runner, if it is known.
         holder: String,
     },
     /// The ledger can't be used.
@@ -59,7 +59,7 @@ pub enum HoldError {
     Unavailable(#[from] Unavailable),
 }
 
-/// Why something could not be written down.
+/// The reason why something could not be recorded.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum LedgerError {
     /// The store refused: a full disk, a read-only folder, a broken file.
@@ -72,7 +72,7 @@ pub enum LedgerError {
         name: Arc<str>,
         /// The limit.
         limit: Usd,
-        /// What is spent, or may be.
+        /// The sum that is spent, or may be.
         used: Usd,
     },
     /// Another attempt of the job is open; nothing was written.
@@ -97,7 +97,7 @@ pub enum LedgerError {
     TaskTaken {
         /// The task.
         task: TaskId,
-        /// Whose it is.
+        /// The job that owns it.
         job: String,
         /// The batch of that job.
         batch: BatchKey,
@@ -127,7 +127,7 @@ pub enum LedgerError {
         /// The other runner.
         runner: String,
     },
-    /// Nobody can say yet that it made no task; nothing was written.
+    /// It is too early to record that it made no task; nothing was written.
     #[error("runner {runner}, which sent `{job}`, may still wait for the response")]
     SenderMayLive {
         /// The job.

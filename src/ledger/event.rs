@@ -7,7 +7,7 @@ use crate::domain::{AttemptState, OutputPath, ServiceError, TaskId, TaskNames, V
 /// The code of a task that a person gave up.
 pub(crate) const GIVEN_UP: &str = "given_up";
 
-/// What happens to an attempt.
+/// An event in the life of an attempt.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Event {
     /// It certainly made no task: not a byte was sent, or the service asked to wait and the run gave up.
@@ -30,7 +30,7 @@ pub enum Event {
     Denied,
     /// The task was seen being generated.
     Started {
-        /// How far it was, 0 to 100, where the service said.
+        /// The progress, 0 to 100, if the service reports it.
         percent: Option<u8>,
     },
     /// The service was asked this often altogether, and the run stops waiting.
@@ -40,9 +40,9 @@ pub enum Event {
     },
     /// There is a video.
     Completed {
-        /// Where it can be fetched.
+        /// The URL of the video.
         video_url: String,
-        /// When generation ended.
+        /// The end of generation.
         ended_at: Timestamp,
         /// Polls in this run.
         polls: u32,
@@ -51,7 +51,7 @@ pub enum Event {
     Failed {
         /// The service's account of it.
         error: ServiceError,
-        /// When generation ended.
+        /// The end of generation.
         ended_at: Timestamp,
         /// Polls in this run.
         polls: u32,
@@ -60,16 +60,16 @@ pub enum Event {
     Disowned {
         /// In what words.
         error: ServiceError,
-        /// When that was believed.
+        /// The time of the decision.
         ended_at: Timestamp,
         /// Polls in this run.
         polls: u32,
     },
     /// A bill says whether a task was charged that failed, and of which nobody documents it.
     Billed {
-        /// Whether it was.
+        /// True if it was charged.
         is_charged: bool,
-        /// Which bill.
+        /// The bill.
         source: String,
     },
     /// The video can be fetched from another address than before.
@@ -81,7 +81,7 @@ pub enum Event {
     Fetched(VideoFile),
     /// The program that was started for its video has ended.
     Executed {
-        /// Why it counts as failed, if it does.
+        /// The reason why it counts as failed.
         error: Option<String>,
         /// The last line that it wrote.
         line: Option<String>,

@@ -1,4 +1,4 @@
-//! What is written down before a submission leaves.
+//! The record that is durable before a submission leaves.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use crate::domain::{
     Account, AttemptId, Charging, Digest, Fingerprint, Job, JobId, Label, Labels, OutputPath, Request, Usd,
 };
 
-/// What is about to be submitted.
+/// An imminent submission.
 #[derive(Clone, Debug)]
 pub struct Intent {
     /// The job.
     pub job: JobId,
-    /// What is asked for.
+    /// The fingerprint of the request.
     pub fingerprint: Fingerprint,
     /// The fingerprint of the normalized request.
     pub normalized: Fingerprint,
@@ -21,13 +21,13 @@ pub struct Intent {
     pub request: String,
     /// The model.
     pub model: String,
-    /// What it costs.
+    /// The price.
     pub price: Usd,
-    /// When the family charges.
+    /// The moment at which the family charges.
     pub charging: Charging,
     /// The family's typical generation time in seconds, shortest and longest.
     pub typical_s: (u32, u32),
-    /// Whose task it will be.
+    /// The account that will own the task.
     pub account: Account,
     /// The newest attempt that was known when the job was found to be due. A newer one of this job is another run's.
     pub known: Option<AttemptId>,
@@ -35,7 +35,7 @@ pub struct Intent {
     pub limits: Vec<SpendLimit>,
     /// The labels of the job.
     pub labels: Labels,
-    /// Where its video goes inside the output folder, if its manifest says so.
+    /// The path of its video in the output directory, if its manifest has one.
     pub output: Option<OutputPath>,
     /// The approved plan that it is a part of.
     pub approval: Option<Approval>,
@@ -44,7 +44,7 @@ pub struct Intent {
     /// The most that all runners of this batch may newly spend together.
     pub run_limit: Option<RunLimit>,
     /// The number of attempts elsewhere that the plan knew for this normalized request. If there are more by now, the intent is refused.
-    /// Nothing if the request may repeat them: for a retry, and in the sandbox.
+    /// `None` if the request may repeat them: for a retry, and in the sandbox.
     pub paid_elsewhere: Option<u32>,
 }
 
@@ -86,9 +86,10 @@ pub struct RunLimit {
 /// A plan that somebody approved, as far as it is about one job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Approval {
-    /// What stands for the plan.
+    /// The digest of the plan.
     pub digest: Digest,
-    /// How often the job may be bought as a part of it. The ledger counts, so that no run that is started again buys more.
+    /// The number of times that the job may be bought as a part of it. The ledger counts, so no restarted run buys
+    /// more.
     pub most: u32,
 }
 
@@ -102,14 +103,14 @@ pub struct SpendLimit {
     pub name: Arc<str>,
     /// It is about what has this label, and otherwise about everything.
     pub label: Option<Label>,
-    /// When the day or the month began.
+    /// The beginning of the day or the month.
     pub since: Timestamp,
     /// The amount.
     pub usd: Usd,
 }
 
 impl SpendLimit {
-    /// Whether it is about what has these labels.
+    /// Returns whether it applies to these labels.
     pub(super) fn is_about(&self, labels: &Labels) -> bool {
         self.label.as_ref().is_none_or(|label| label.is_among(labels))
     }

@@ -1,6 +1,6 @@
 //! The kind of a ledger.
 
-/// What a ledger records. The two never mix: a sandbox run must not look like a purchase.
+/// The kind of a ledger's purchases. The two never mix: a sandbox run must not look like a purchase.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     /// Real tasks and real money.

@@ -47,7 +47,7 @@ impl LedgerLimit {
         serde_json::to_string(&(&self.label, self.span))
     }
 
-    /// What it is called: `ledger.month`, or with its label `ledger.client.acme.month`.
+    /// The name: `ledger.month`, or with its label `ledger.client.acme.month`.
     #[must_use]
     pub fn name(&self) -> String {
         let span = self.span.name();

@@ -13,7 +13,7 @@ pub(super) struct Row {
     pub(super) shared: Shared,
 }
 
-/// What only runners that share a ledger need.
+/// Facts that only runners of a shared ledger need.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub(super) struct Shared {
     /// The runner that sent it.
@@ -22,7 +22,7 @@ pub(super) struct Shared {
     pub(super) assigned_runner: Option<i64>,
     /// The number of writes. A runner that knows a higher number knows a write that the database lost.
     pub(super) version: i64,
-    /// Whether it was put back after the database lost it.
+    /// True if it was restored after the database lost it.
     pub(super) was_forgotten: bool,
 }
 
@@ -47,11 +47,11 @@ pub(super) struct Columns<'r> {
     pub(super) service: &'r str,
     pub(super) key: &'r str,
     pub(super) state: &'static str,
-    /// What limits count: all but `none`.
+    /// The charge that limits count: all but `none`.
     pub(super) charge: &'static str,
     pub(super) is_declared: bool,
     pub(super) is_unfinished: bool,
-    /// Whether it is completed without a downloaded video.
+    /// True if it is completed without a downloaded video.
     pub(super) needs_download: bool,
     pub(super) price_micros: i64,
     pub(super) task: Option<&'r str>,
@@ -100,7 +100,7 @@ pub(super) enum Unreadable {
     Record {
         /// Its number.
         attempt: i64,
-        /// Why.
+        /// The cause.
         source: serde_json::Error,
     },
     /// Another value.

@@ -1,4 +1,4 @@
-//! What runners that share a ledger say to one another.
+//! Data that runners of a shared ledger exchange.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -21,10 +21,10 @@ pub struct Joining {
     pub is_same_account: bool,
 }
 
-/// What the other runners have of a batch.
+/// The work of other runners in a batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct OtherRunners {
-    /// How many of them live.
+    /// The number of live ones.
     pub alive: u32,
     /// Tasks that they look after, and intents whose answer they wait for.
     pub assigned: u32,
@@ -32,12 +32,12 @@ pub struct OtherRunners {
     pub orphans: u32,
 }
 
-/// What the store and its locked batches both know.
+/// The state that a store shares with its locked batches.
 #[derive(Debug, Default)]
 pub(super) struct SharedState {
     /// Cancelled once the run is to end: a database that can't be reached is waited for only seconds.
     pub(super) hurry: CancellationToken,
-    /// How many runners live, this one included.
+    /// The number of live runners, this one included.
     pub(super) alive: AtomicU32,
     /// Jobs that other runners took of each batch, as far as this one has seen, each with their newest attempt.
     pub(super) taken: Mutex<HashMap<usize, HashMap<String, AttemptId>>>,

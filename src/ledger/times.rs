@@ -1,8 +1,8 @@
-//! How long runners that share a ledger wait for one another: the one place where these times stand.
+//! Wait times of runners that share a ledger.
 //!
-//! No purchase is safe only because of them. They decide how soon the work of a runner that died goes on elsewhere, from when on a person is believed who says
-//! that a submission never arrived, and how long all wait after a change of server. Tests shorten all of
-//! them by one factor, `SHOTLIST_TIME_SCALE`, which release builds do not know.
+//! No purchase is safe only because of them. They decide how soon the work of an expired runner continues elsewhere,
+//! when a person may record that a submission was never created, and how long all wait after a failover. Tests shorten
+//! all of them by one factor, `SHOTLIST_TIME_SCALE`, which release builds ignore.
 
 use std::time::Duration;
 
@@ -20,9 +20,9 @@ pub(super) struct Times {
     pub(super) response: Duration,
     /// After an acknowledged intent, the first byte leaves within this time or never.
     pub(super) send: Duration,
-    /// How long one transaction may take before its connection counts as broken.
+    /// The longest transaction, after which its connection counts as broken.
     pub(super) answer: Duration,
-    /// How long a transaction may wait for another, and how long it may stand still: a runner that does must not keep the others waiting.
+    /// The longest wait of a transaction for another, and its longest idle time: an idle one must not block the others.
     pub(super) lock: Duration,
     pub(super) standstill: Duration,
     /// For how long a ledger that can't be reached is tried again before a write fails.
@@ -32,7 +32,7 @@ pub(super) struct Times {
 }
 
 impl Times {
-    /// What holds for everybody.
+    /// The times of release builds.
     pub(super) fn usual() -> Self {
         let time_scale = time_scale();
         let after = |time: Duration| time.div_f64(time_scale);
@@ -50,7 +50,7 @@ impl Times {
     }
 }
 
-/// How many times shorter a test wants them.
+/// The factor by which a test shortens them.
 #[cfg(debug_assertions)]
 fn time_scale() -> f64 {
     let time_scale = std::env::var("SHOTLIST_TIME_SCALE").ok().and_then(|time_scale| time_scale.parse().ok());

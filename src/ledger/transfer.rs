@@ -14,7 +14,7 @@ pub(super) struct Dump {
     pub(super) limits: Vec<LedgerLimit>,
 }
 
-/// What a ledger contains.
+/// The contents of a ledger.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Contents {
     /// Batches.
@@ -25,7 +25,7 @@ pub struct Contents {
     pub price: Usd,
 }
 
-/// Why a ledger can't be verified or copied. Nothing was written.
+/// The reason why a ledger can't be verified or copied. Nothing was written.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
     /// A ledger can't be used.
@@ -39,7 +39,7 @@ pub enum CopyError {
     Damaged {
         /// The ledger.
         ledger: String,
-        /// What was found.
+        /// The finding.
         what: String,
     },
     /// There is no ledger to read.
@@ -53,13 +53,13 @@ pub enum CopyError {
     NotWritable {
         /// The copy.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
 }
 
 impl CopyError {
-    /// What to do.
+    /// The help.
     #[must_use]
     pub fn help(&self) -> &'static str {
         match self {
@@ -73,7 +73,7 @@ impl CopyError {
     }
 }
 
-/// What to do with a ledger that is damaged.
+/// The help for a damaged ledger.
 pub(super) const BRING_BACK: &str =
     "restore a copy that `shotlist ledger check` finds whole; without its ledger, shotlist can't know what is paid for";
 

@@ -1,4 +1,4 @@
-//! What a ledger says of batches other than the one that is run.
+//! Facts about other batches of the ledger than the current one.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -30,7 +30,7 @@ impl Controls {
 /// Attempts of a quarter of an hour that count alike in the books.
 #[derive(Clone, Debug)]
 pub struct Spending {
-    /// When the quarter began.
+    /// The beginning of the quarter.
     pub at: Timestamp,
     /// The batch.
     pub batch: BatchKey,
@@ -38,11 +38,11 @@ pub struct Spending {
     pub model: String,
     /// Their labels.
     pub labels: Labels,
-    /// What is known of the money.
+    /// The charge.
     pub charge: Charge,
-    /// Whether they are in doubt.
+    /// True if they are in doubt.
     pub is_doubtful: bool,
-    /// How many there are.
+    /// The number of attempts.
     pub attempts: u32,
     /// Their price together.
     pub price: Usd,
@@ -81,7 +81,7 @@ impl BoughtElsewhere {
     }
 }
 
-/// What is open in another batch of the same name.
+/// The open work of another batch of the same name.
 #[derive(Clone, Debug, Default)]
 pub struct OpenElsewhere {
     /// The batch.

@@ -19,7 +19,7 @@ use crate::ledger::{
 #[derive(Clone, Debug)]
 pub struct Ledger(pub(super) Medium);
 
-/// Where a ledger is.
+/// The store of a ledger.
 #[derive(Clone, Debug)]
 pub(super) enum Medium {
     File(SqliteLedger),
@@ -92,13 +92,13 @@ impl Ledger {
         self.file().map(SqliteLedger::path)
     }
 
-    /// Whether it is the simulator's, whose tasks were never bought.
+    /// Returns whether it is the simulator's, whose tasks were never bought.
     #[must_use]
     pub fn is_simulated(&self) -> bool {
         ask!(self, it => it.is_simulated())
     }
 
-    /// Whether several runners may run a batch at once.
+    /// Returns whether several runners may run a batch at once.
     #[must_use]
     pub fn is_shared(&self) -> bool {
         self.database().is_some()
@@ -111,27 +111,28 @@ impl Ledger {
         ask!(self, it => it.lock(batch).await)
     }
 
-    /// Everything that is known of a batch.
+    /// The record of a batch.
     pub async fn history(&self, batch: &BatchKey) -> Result<History, Unavailable> {
         ask!(self, it => it.history(batch).await)
     }
 
-    /// What all batches spent since a time, or may have spent: for everything or for a label.
+    /// The sum that all batches spent, or may have spent, since a time: in total or for a label.
     pub async fn used_since(&self, since: Timestamp, label: Option<Label>) -> Result<Usd, Unavailable> {
         ask!(self, it => it.used_since(since, label).await)
     }
 
-    /// What every batch bought since a time, oldest first, summed up by quarters of an hour.
+    /// The purchases of all batches since a time, oldest first, summed up by quarters of an hour.
     pub async fn spending(&self, since: Timestamp) -> Result<Vec<Spending>, Unavailable> {
         ask!(self, it => it.spending(since).await)
     }
 
-    /// Everything that was submitted since a time in any batch, oldest first.
+    /// The submissions of all batches since a time, oldest first.
     pub async fn submitted_since(&self, since: Timestamp) -> Result<Vec<(BatchKey, Attempt)>, Unavailable> {
         ask!(self, it => it.submitted_since(since).await)
     }
 
-    /// What is open in other batches of the same name: batches with active tasks first, and of each kind the newest first.
+    /// The open work of other batches of the same name: batches with active tasks first, and of each kind the newest
+    /// first.
     pub async fn open_elsewhere(&self, batch: &BatchKey) -> Result<Vec<OpenElsewhere>, Unavailable> {
         ask!(self, it => it.open_elsewhere(batch).await)
     }

@@ -36,7 +36,7 @@ impl MemoryLedger {
     }
 }
 
-/// What [`Ledger`](crate::ledger::Ledger) asks.
+/// The operations of [`Ledger`](crate::ledger::Ledger).
 #[expect(clippy::unused_async, clippy::unused_self, reason = "every store has these methods")]
 impl MemoryLedger {
     pub(in crate::ledger) fn is_simulated(&self) -> bool {

@@ -14,7 +14,7 @@ use crate::ledger::rules::{Asked, Facts, Named};
 use crate::ledger::writing::{Changes, Command, Locked, PictureKey, Store, Transaction, Writer, operations};
 use crate::ledger::{Event, LedgerError, LedgerLimit};
 
-/// What all users of a ledger share, and what a transaction changes.
+/// The state that all users of a ledger share, and that a transaction changes.
 #[derive(Clone, Default)]
 pub(in crate::ledger) struct Shared(Arc<Mutex<State>>);
 
@@ -24,7 +24,7 @@ impl Shared {
     }
 }
 
-/// What it knows. Batches are numbered by their places.
+/// The contents. Batches are numbered by their positions.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) batches: Vec<(BatchKey, Option<UnfinishedRetake>)>,

@@ -1,7 +1,7 @@
 //! The writes of this runner that the database acknowledged. It may lose them when a standby takes over that lagged behind.
 //!
-//! Who notices puts the facts back, whole: the attempts that are gone, and those that the database knows an older state of. Then
-//! nobody buys any more before a person has looked, because another runner's purchases may be gone with it.
+//! The runner that notices restores the facts: the missing attempts, and those of which the database has an older
+//! state. Then purchases freeze until a person has checked, because another runner's purchases may be missing, too.
 
 use std::collections::HashMap;
 
@@ -95,8 +95,8 @@ impl AcknowledgedWrites {
     }
 }
 
-/// Whether this runner knows more of an attempt than the database does. Others may have written of it since: a final word of theirs stays, and a task that
-/// only this runner knows is never lost for it.
+/// Returns whether this runner knows more of an attempt than the database does. Others may have written since: their
+/// final state stays, and a task that only this runner knows is never lost for it.
 fn knows_more(known: &Row, found: &Row) -> bool {
     let is_final = matches!(found.attempt.state, AttemptState::Completed | AttemptState::Failed);
     let has_the_task = known.attempt.task.is_some() && found.attempt.task.is_none();

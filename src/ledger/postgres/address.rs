@@ -1,8 +1,8 @@
-//! Where the database is, how it is reached, and what opens it.
+//! The URL of the database, with its password and certificate.
 //!
-//! `postgres://USER@HOST:PORT/DATABASE`, as libpq reads it. The password is in the URL, in `PGPASSWORD`, or in a password file (`PGPASSFILE`,
-//! `~/.pgpass`). The connection is encrypted and the server's certificate verified, unless the server is on this very machine or
-//! `sslmode=disable` says otherwise; `sslrootcert=FILE` names an authority of one's own.
+//! `postgres://USER@HOST:PORT/DATABASE`, as libpq reads it. The password is in the URL, in `PGPASSWORD`, or in a
+//! password file (`PGPASSFILE`, `~/.pgpass`). The connection is encrypted and the server's certificate verified, unless
+//! the server is local or the URL has `sslmode=disable`; `sslrootcert=FILE` names an authority.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -12,9 +12,9 @@ use std::time::Duration;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
-/// How long to wait for a connection.
+/// The longest wait for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long sent bytes may stay unacknowledged before a connection counts as broken.
+/// The time after which a connection with unacknowledged bytes counts as broken.
 const SILENCE: Duration = Duration::from_secs(20);
 /// The port of PostgreSQL.
 const PORT: u16 = 5432;
@@ -30,7 +30,7 @@ pub struct PostgresAddress {
     has_password: bool,
 }
 
-/// Why an address can't be used.
+/// The reason why a URL can't be used.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum AddressError {
     /// No text, for example of a variable that is not set.
@@ -63,15 +63,15 @@ impl AddressError {
 }
 
 impl PostgresAddress {
-    /// Whether a text is meant as such an address.
+    /// Returns whether a string is such a URL.
     #[must_use]
     pub fn is_one(text: &str) -> bool {
         let scheme = text.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
         scheme.is_some_and(|scheme| matches!(&*scheme, "postgres" | "postgresql"))
     }
 
-    /// Whether a text is rather meant as an address of some kind than as the name of a file: whoever mistypes one must not begin to buy with
-    /// an empty ledger.
+    /// Returns whether a string is rather some URL than the name of a file: a typo must not begin purchases with an
+    /// empty ledger.
     #[must_use]
     pub fn is_nearly_one(text: &str) -> bool {
         let has_scheme = text.split_once(":/").is_some_and(|(scheme, _)| {
@@ -92,7 +92,7 @@ impl PostgresAddress {
         }
         let config: Result<Config, _> = plain.parse();
         let mut config = config.map_err(|error: tokio_postgres::Error| {
-            // What is under it says which part of the address is meant, and never quotes a password.
+            // The cause names the part of the URL, and never quotes a password.
             let why = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
             AddressError::NotOne(why)
         })?;
@@ -169,7 +169,7 @@ impl fmt::Debug for PostgresAddress {
     }
 }
 
-/// What libpq knows and the client does not.
+/// Options of libpq that the client does not have.
 #[derive(Default)]
 struct OwnOptions {
     sslmode: Option<String>,

@@ -146,7 +146,7 @@ pub(super) async fn take_over(
     rows.iter().map(|row| Ok(AttemptId(row.try_get(0)?))).collect()
 }
 
-/// What other runners have of a batch.
+/// The work of other runners in a batch.
 pub(super) async fn others(
     transaction: &Transaction,
     runner: &Runner,

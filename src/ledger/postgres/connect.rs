@@ -17,7 +17,7 @@ use super::error::PostgresError;
 use super::transaction::Value;
 use crate::domain::with_causes;
 
-/// How often a connection that breaks while it is made is made anew, and the pause between two tries.
+/// The number of tries for a connection that breaks during its handshake, and the pause between two of them.
 const HANDSHAKES: u32 = 10;
 const BETWEEN_HANDSHAKES: Duration = Duration::from_millis(50);
 /// The encoding that can hold every prompt.
@@ -29,7 +29,7 @@ pub(super) async fn connect(address: &PostgresAddress) -> Result<Client, Postgre
     let mut tries = 0;
     let connected = loop {
         match address.config.connect(tls.clone()).await {
-            // Nobody refused it: it broke while it was made.
+            // The handshake was not refused, it broke.
             Err(error) if tries < HANDSHAKES && error.code().is_none() && error.is_closed() => {
                 tries += 1;
                 tokio::time::sleep(BETWEEN_HANDSHAKES).await;
@@ -76,7 +76,7 @@ fn tls(address: &PostgresAddress) -> Result<ClientConfig, PostgresError> {
     let _already_installed = rustls::crypto::ring::default_provider().install_default();
     let with_roots = |roots| ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
     if address.config.get_ssl_mode() == SslMode::Disable {
-        // Nothing is encrypted, so nothing is read from the disk for it, either.
+        // Without encryption, no certificate is read from the disk.
         return Ok(with_roots(RootCertStore::empty()));
     }
     if let Some(path) = &address.root_cert {

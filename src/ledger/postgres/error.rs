@@ -1,4 +1,4 @@
-//! What can be wrong with a database, and how to mend it.
+//! Errors of a database, with their help.
 
 use tokio_postgres::error::SqlState;
 
@@ -6,7 +6,7 @@ use super::lease_status::LeaseStatus;
 use crate::ledger::row::Unreadable;
 use crate::ledger::{LedgerError, Unavailable};
 
-/// Why the database can't be used.
+/// The reason why the database can't be used.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::ledger) enum PostgresError {
     #[error("can't connect to ledger {address}")]
@@ -87,7 +87,7 @@ impl PostgresError {
         }
     }
 
-    /// What an error of the client means while a transaction was under way.
+    /// The meaning of a client's error during a transaction.
     pub(super) fn of_statement(error: tokio_postgres::Error) -> Self {
         Self::Sql(error).in_general()
     }
@@ -120,7 +120,7 @@ pub(super) fn is_canceled(error: &tokio_postgres::Error) -> bool {
     error.code() == Some(&SqlState::QUERY_CANCELED)
 }
 
-/// Whether the connection is gone, or the server is going down, comes up, or has no connection to give.
+/// Returns whether the connection is lost, or the server is stopping, starting, or out of connections.
 pub(super) fn is_lost(error: &tokio_postgres::Error) -> bool {
     let Some(code) = error.code() else {
         return error.is_closed()

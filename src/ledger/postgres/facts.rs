@@ -31,7 +31,7 @@ const RANDOM_BITS: u32 = 22;
 /// The largest distance between the numbers of two intents of one commit.
 const GAP: i64 = 1024;
 
-/// What a runner knows from earlier decisions.
+/// Facts that a runner knows from earlier decisions.
 #[derive(Clone, Default)]
 pub(super) struct Known {
     /// The newest attempt of each batch that it has seen.
@@ -152,7 +152,7 @@ async fn paid(
     Ok(paid)
 }
 
-/// What other runners have taken of these batches since this one last looked; at first, since its plan was made.
+/// The jobs of these batches that other runners claimed since the last look, or, at first, since the plan.
 async fn taken_by_others(
     transaction: &Transaction,
     runner: &Runner,
@@ -183,7 +183,7 @@ async fn runs(transaction: &Transaction, batches: &[i64]) -> Result<HashMap<i64,
     rows.iter().map(|row| Ok((row.try_get(0)?, (row.try_get(1)?, Usd::from_micros(row.try_get(2)?))))).collect()
 }
 
-/// What was spent since the start of each limit's span, all at once.
+/// The sums spent since the start of each limit's span, in one query.
 async fn sums(
     transaction: &Transaction,
     limits: impl Iterator<Item = &SpendLimit>,

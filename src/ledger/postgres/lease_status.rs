@@ -1,6 +1,6 @@
 //! The state of a runner's lease.
 
-/// What a runner finds when it writes.
+/// The state of a runner's lease when it writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::ledger) enum LeaseStatus {
     /// Its last write is the one that it knows.

@@ -106,7 +106,7 @@ impl PostgresLedger {
         transaction.commit().await
     }
 
-    /// How many tasks all runners together may have at the service; without a number, as many as the most that one of them was given.
+    /// Sets the maximum number of active tasks of all runners. `None` is the largest `--concurrency` among them.
     pub async fn set_slots(&self, slots: Option<u32>) -> Result<(), Unavailable> {
         let slots = slots.map(|slots| i32::try_from(slots).unwrap_or(i32::MAX));
         Ok(self.write("UPDATE ledger SET slots = $1 WHERE id = 1", &[(&slots, Type::INT4)]).await?)
@@ -193,7 +193,7 @@ impl fmt::Display for PostgresLedger {
     }
 }
 
-/// What [`Ledger`](crate::ledger::Ledger) asks.
+/// The operations of [`Ledger`](crate::ledger::Ledger).
 impl PostgresLedger {
     pub(in crate::ledger) fn is_simulated(&self) -> bool {
         self.kind == Kind::Simulated

@@ -24,7 +24,7 @@ pub(super) async fn set(transaction: &Transaction, limit: &LedgerLimit, is_kept:
     Ok(())
 }
 
-/// How many tasks all runners together may have at the service, if the owner said so.
+/// The maximum number of active tasks of all runners, if it is set.
 pub(super) async fn slots(transaction: &Transaction) -> Result<Option<i64>, PostgresError> {
     let row = transaction.query_typed_one("SELECT slots::bigint FROM ledger WHERE id = 1", &[]).await?;
     Ok(row.try_get(0)?)

@@ -22,7 +22,7 @@ fn job(text: &str) -> Result<JobId, PostgresError> {
     JobId::new(text).map_err(|_| PostgresError::Unreadable(Unreadable::value("job", text)))
 }
 
-/// What time it is by the database's clock.
+/// The time by the database's clock.
 pub(super) async fn now(transaction: &Transaction) -> Result<Timestamp, PostgresError> {
     let micros = transaction.query_typed_one(&format!("SELECT {NOW}"), &[]).await?.try_get(0)?;
     Ok(Timestamp::from_microsecond(micros).unwrap_or(Timestamp::MAX))
@@ -54,7 +54,7 @@ pub(super) async fn history(transaction: &Transaction, batch: &BatchKey) -> Resu
     Ok(History::new(attempts).with_unsent(unsent).with_retake(retake.transpose()?))
 }
 
-/// Everything that was submitted since a moment in any batch, oldest first.
+/// The submissions of all batches since a time, oldest first.
 pub(super) async fn submitted_since(
     transaction: &Transaction,
     since: Timestamp,
@@ -91,7 +91,7 @@ pub(super) async fn bought_elsewhere(
     Ok(BoughtElsewhere::of(batch, by_batch.collect::<Result<Vec<_>, PostgresError>>()?))
 }
 
-/// What is open in other batches of the same name.
+/// The open work of other batches of the same name.
 pub(super) async fn open_elsewhere(
     transaction: &Transaction,
     batch: &BatchKey,

@@ -23,7 +23,7 @@ pub(super) const ROW: &str =
 
 /// Writes the changes of a transaction, given as JSON, in one statement: new rows, changed rows, and the sums. The jobs of new rows were sent.
 ///
-/// Which attempts are part of a run is decided by the batch's row as it is when this gets its lock: the run may just have begun anew.
+/// The batch's row, once it is locked, decides which attempts belong to a run: the run may have just begun.
 const WRITE: &str = "
 WITH given AS (SELECT $1::text::json AS it),
     new AS MATERIALIZED (SELECT row.* FROM given, json_populate_recordset(NULL::attempt, it -> 'new') AS row),
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Whatever is in a text, it comes back, and no NUL goes out.
+        /// Every string comes back, and no NUL goes out.
         #[test]
         fn no_nul_is_lost_on_its_way(text in "([a\\\\\"\0]|u0000|\\\\u0000){0,12}") {
             let json = serde_json::json!([text]).to_string();

@@ -25,9 +25,9 @@ pub(super) struct Runner {
     pub(super) id: i64,
     /// The machine that it runs on.
     pub(super) machine: String,
-    /// How many writes of it were acknowledged.
+    /// The number of acknowledged writes.
     pub(super) writes: i64,
-    /// Whether the next write may have been made already: the answer to its commit was lost.
+    /// True if the next write may exist already: the response to its commit was lost.
     pub(super) is_unsure: bool,
     /// The most tasks that it wants at the service.
     pub(super) concurrency: i32,

@@ -120,7 +120,7 @@ impl writing::Transaction for RunnerTransaction {
 
     async fn locked_batch(&self, batch: i64) -> Result<Vec<Row>, PostgresError> {
         self.lease().await?;
-        // Nothing may be bought of it meanwhile.
+        // Blocks purchases of the batch meanwhile.
         self.transaction.query_typed("SELECT id FROM ledger WHERE id = 1 FOR UPDATE", &[]).await?;
         let sql = format!("SELECT {ROW} FROM attempt WHERE batch = $1 ORDER BY id FOR UPDATE");
         self.rows(&sql, &[(&batch, Type::INT8)]).await
@@ -142,7 +142,7 @@ impl writing::Transaction for RunnerTransaction {
         let job = || row.attempt.job.to_string();
         let shared = &row.shared;
         Ok(match event {
-            // What the sender itself put in doubt is answered.
+            // An attempt that its sender put in doubt has its response.
             Event::Denied if row.attempt.answered_at.is_none() => self
                 .live_runner(shared.runner, row.batch, micros(self.times.response))
                 .await?

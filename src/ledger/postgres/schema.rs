@@ -1,7 +1,7 @@
 //! The ledger's tables in a schema of their own: made, recognised, and brought up to date.
 //!
 //! The columns of an attempt are those of [`Columns`](crate::ledger::row::Columns), so that rows travel whole, as JSON.
-//! Everything stands in one schema, and every transaction names it, so that a pooler may hand each one to another connection.
+//! All tables are in one schema, and every transaction names it, so a pooler may give each one another connection.
 
 use std::sync::Arc;
 
@@ -143,7 +143,7 @@ pub(super) const IS_ACTIVE: &str = "state IN ('intended', 'queued', 'in_progress
 /// The condition of an attempt with a task whose final state is not known.
 pub(super) const IS_OUTSTANDING: &str = "state IN ('queued', 'in_progress')";
 
-/// What the schema of a database is.
+/// The schema of a database.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Found {
     /// There is none.
@@ -211,8 +211,8 @@ pub(super) async fn create(client: &Arc<Client>, kind: Kind) -> Result<(), Postg
 /// True if no standby acknowledges commits.
 pub(super) const IS_ALONE: &str = "(current_setting('synchronous_standby_names') = '')";
 
-/// Which history of the server is written on: another one after a standby took over, or the server was brought back to a moment of its log. A
-/// dump or a copy of its disk that is brought back has the same: nothing shows that but what those who run know.
+/// The server's current timeline: another one after a failover, or after a recovery to an earlier point. A restored
+/// dump or disk copy has the same one: only live runners can notice that.
 pub(super) const TIMELINE: &str = "substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)";
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use crate::ledger::times::Times;
 /// learns what became of it.
 const ABANDONED: Duration = Duration::from_hours(1);
 
-/// How many times as long as the pause between two tries somebody is thought to wait for a place.
+/// The time for which a runner counts as waiting for a slot, as a multiple of the pause between two tries.
 const WAITS: u32 = 4;
 
 /// The slots for a runner. All runners of an account share its slots: as many as the most that one of them was given. A runner with
@@ -60,7 +60,7 @@ pub(super) async fn slots(
     for row in open {
         open_of.insert(row.try_get(0)?, row.try_get(1)?);
     }
-    // Who never said how many it wants is not held back.
+    // A runner without a number is not limited.
     let wanted = if runner.concurrency == 0 { i64::MAX } else { runner.concurrency.into() };
     let (mut slots, mut sharing, mut below_share) = (wanted, 1, Vec::new());
     let living = u32::try_from(alive.len()).unwrap_or(u32::MAX);

@@ -11,7 +11,7 @@ use crate::ledger::Spending;
 use crate::ledger::row::{Unreadable, charge_named};
 use crate::ledger::rules::{Period, QUARTER_US};
 
-/// What was spent since a time, for everything or for a label.
+/// The sum spent since a time, in total or for a label.
 pub(super) async fn used(
     transaction: &Transaction,
     since: Timestamp,
@@ -34,7 +34,7 @@ pub(super) async fn used(
     Ok(Usd::from_micros(hours.try_get::<_, i64>(0)? + part.try_get::<_, i64>(0)?))
 }
 
-/// What every batch bought since a time, oldest first.
+/// The purchases of all batches since a time, oldest first.
 pub(super) async fn spending(transaction: &Transaction, since: Timestamp) -> Result<Vec<Spending>, PostgresError> {
     let sql = "SELECT intended_us / $2 AS quarter, name, batch.batch, model, labels, charge, state, count(*), sum(price_micros)::bigint
          FROM attempt JOIN batch ON batch.id = attempt.batch WHERE intended_us >= $1

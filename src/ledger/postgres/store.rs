@@ -31,9 +31,9 @@ use crate::ledger::{SpendLimit, crash};
 /// The pauses between two tries to connect: the first, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(3);
-/// How often a transaction that others stood in the way of is tried again.
+/// The number of tries for a transaction that conflicts with others.
 const MOST_TRIES: u32 = 20;
-/// How long a run that ends waits for a database that can't be reached.
+/// The time that an ending run waits for an unreachable database.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 /// A database that this runner writes.
@@ -168,7 +168,7 @@ impl PostgresStore {
         let mut it = RunnerTransaction::new(Arc::clone(&client), kind, runner, times, known, self.is_registered);
         // An unread answer blocks those behind it, so all are awaited together.
         let (_, done) = futures::join!(it.start(), work(&it));
-        // What must be settled first, and why nothing started, says more than what failed behind it.
+        // An unsettled write, or the reason why the transaction did not begin, says more than the error that followed.
         let done = match it.lease.take() {
             Some(Err(error)) => Err(error),
             Some(Ok(unsettled @ (LeaseStatus::Written | LeaseStatus::Forgotten))) => {
@@ -231,7 +231,7 @@ impl PostgresStore {
         }
     }
 
-    /// Whether an error is one of the connection, and not of what was asked.
+    /// Returns whether an error is one of the connection, and not of the command.
     fn is_broken(&self, error: &PostgresError) -> bool {
         match error {
             PostgresError::Silent
@@ -250,7 +250,7 @@ impl PostgresStore {
     }
 }
 
-/// Whether another transaction stood in the way of this one.
+/// Returns whether another transaction conflicts with this one.
 fn is_in_the_way(error: &PostgresError) -> bool {
     let PostgresError::Sql(error) = error else { return false };
     matches!(

@@ -36,7 +36,8 @@ pub(super) struct Transaction {
 impl Transaction {
     /// A transaction that writes, once its `beginning` is sent. Its commit is durable before it is acknowledged.
     pub(super) fn that_writes(client: Arc<Client>, kind: Kind) -> Self {
-        // Whatever the server's own default is: each statement sees what was committed before it, behind the lock that it waits for.
+        // Independent of the server's default: each statement sees the commits before it, behind the lock that it waits
+        // for.
         Self::new(client, "READ COMMITTED", kind)
     }
 

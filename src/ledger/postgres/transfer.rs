@@ -10,7 +10,7 @@ use crate::ledger::row::Row;
 use crate::ledger::transfer::{CopyError, Dump};
 use crate::ledger::writing::Changes;
 
-/// How many attempts one statement writes.
+/// The number of attempts in one statement.
 const AT_ONCE: usize = 500;
 
 impl From<PostgresError> for CopyError {
@@ -21,7 +21,7 @@ impl From<PostgresError> for CopyError {
 
 /// The runners that live, if there are any.
 pub(super) async fn at_it(transaction: &Transaction) -> Result<Option<String>, PostgresError> {
-    // Nobody buys while this is held.
+    // Blocks purchases while it is locked.
     transaction.query_typed("SELECT id FROM ledger WHERE id = 1 FOR UPDATE", &[]).await?;
     let sql = "SELECT string_agg(name, ', ') FROM runner WHERE expired_us IS NULL AND ended_us IS NULL";
     Ok(transaction.query_typed_one(sql, &[]).await?.try_get(0)?)
@@ -38,7 +38,7 @@ pub(super) async fn take_all(transaction: &Transaction) -> Result<Dump, Postgres
     Ok(Dump { frozen: None, batches, limits: limits::read(transaction).await? })
 }
 
-/// Whether nothing was ever written into it.
+/// Returns whether nothing was ever written into it.
 pub(super) async fn is_empty(transaction: &Transaction) -> Result<bool, PostgresError> {
     transaction.query_typed("SELECT id FROM ledger WHERE id = 1 FOR UPDATE", &[]).await?;
     let sql = "SELECT NOT EXISTS (SELECT 1 FROM attempt) AND NOT EXISTS (SELECT 1 FROM ledger_limit)

@@ -36,18 +36,18 @@ pub(in crate::ledger) struct Facts {
     pub(in crate::ledger) paid: HashMap<Fingerprint, Vec<(BatchKey, u32)>>,
     /// The ledger limits.
     pub(in crate::ledger) limits: Vec<SpendLimit>,
-    /// What was spent since the start of each limit's span.
+    /// The sum spent since the start of each limit's span.
     pub(in crate::ledger) used: HashMap<SpanKey, Usd>,
-    /// What is known of runners that share the ledger.
+    /// Facts about runners that share the ledger.
     pub(in crate::ledger) shared: Option<OtherRunnersFacts>,
 }
 
-/// What is known of runners that share the ledger.
+/// Facts about runners that share the ledger.
 #[derive(Clone)]
 pub(in crate::ledger) struct OtherRunnersFacts {
     /// The runner that asks.
     pub(in crate::ledger) runner: i64,
-    /// Whether its lease expired.
+    /// True if its lease expired.
     pub(in crate::ledger) is_expired: bool,
     /// The account whose slots are known.
     pub(in crate::ledger) account: Account,

@@ -26,7 +26,7 @@ impl Period {
         Self { since_us, until_us: first_hour.saturating_mul(HOUR_US), first_hour }
     }
 
-    /// Whether it starts within an hour, as days do in few time zones.
+    /// Returns whether it starts within an hour, as days do in few time zones.
     pub(in crate::ledger) fn has_attempts(&self) -> bool {
         self.since_us < self.until_us
     }

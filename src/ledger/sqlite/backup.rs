@@ -20,7 +20,7 @@ use crate::ledger::row::{Row, Shared};
 use crate::ledger::rules::Sums;
 use crate::ledger::{Contents, CopyError};
 
-/// How often a ledger is read anew because a run began meanwhile; from the second time on, it has a log.
+/// The number of tries to read a ledger while runs begin. From the second one on, the ledger has a log.
 const TRIES: usize = 5;
 
 /// Verifies a ledger: the file itself, each attempt in it, the sums that are kept, and that it did not go back in time.
@@ -43,7 +43,7 @@ pub(super) fn backup(path: &Path, kind: Kind, to: &Path) -> Result<Contents, Cop
     let copy = on_its_way.path().join("ledger.db");
     let contents = at_one_moment(path, || {
         let connection = open_to_read(path, kind)?.ok_or_else(|| CopyError::Missing(path.display().to_string()))?;
-        // What an earlier try left.
+        // The remains of an earlier try.
         let _was_not_there = fs::remove_file(&copy);
         let copied = connection.execute("VACUUM INTO ?1", [copy.to_string_lossy()]);
         copied.map_err(|error| store_error(to, error))?;

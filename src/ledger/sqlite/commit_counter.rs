@@ -1,11 +1,11 @@
-//! What a ledger knew before: how many commits were made, in a small file beside it that survives what a ledger may not.
+//! Commit counter: a small file beside a ledger that survives what a ledger may not.
 //!
-//! A ledger can go back in time without being damaged: a backup was brought back, a synchronisation service put an older
-//! copy in its place, or its log was left behind when it was copied. Nothing in the file itself shows that, and
-//! everything that it forgot would be paid for again. So each commit counts itself in the ledger, and is counted here
-//! once it is durable. The counter never knows more than the ledger did: it is written after the commit, and it is not
-//! synced, because after the loss of power it may know less, and must not know more. Of two runs at once, the slower may
-//! note the older number last, which makes it know less for a moment, too.
+//! A ledger can go back in time without damage: a backup was restored, a synchronisation service replaced it with an
+//! older copy, or its log was left behind by a copy. The file itself shows nothing of that, and everything that it
+//! forgot would be paid for again. So each commit counts itself in the ledger, and is counted here once it is durable.
+//! The counter never knows more than the ledger did: it is written after the commit. It is not synced: after a power
+//! loss it may know less, and must not know more. Of two runs at once, the slower may write the older number last,
+//! which makes it know less for a moment, too.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
@@ -16,7 +16,7 @@ use rusqlite::Connection;
 use crate::domain::NoticeCode;
 use crate::files::{open_plain, open_private};
 
-/// What follows the ledger's name and a dot.
+/// The extension after the ledger's name.
 pub(super) const EXTENSION: &str = "commits";
 const PREFIX: &str = "commits ";
 
@@ -25,7 +25,7 @@ const PREFIX: &str = "commits ";
 pub(super) struct CommitCounter {
     file: File,
     newest: i64,
-    /// Whether it was told that it can't be written.
+    /// True once a failed write was reported.
     is_mute: bool,
 }
 
@@ -65,7 +65,7 @@ pub(super) fn read(ledger: &Path) -> Option<i64> {
     text.strip_prefix(PREFIX)?.trim_end().parse().ok()
 }
 
-/// How many commits a ledger knows of itself.
+/// The number of commits in a ledger.
 pub(super) fn commits(connection: &Connection) -> rusqlite::Result<i64> {
     connection.prepare_cached("SELECT commits FROM ledger")?.query_row([], |row| row.get(0))
 }

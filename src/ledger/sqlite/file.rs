@@ -37,7 +37,7 @@ impl SqliteLedger {
         Self { path: path.into(), kind }
     }
 
-    /// Where it is.
+    /// The path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -116,7 +116,7 @@ impl fmt::Display for SqliteLedger {
     }
 }
 
-/// What [`Ledger`](crate::ledger::Ledger) asks.
+/// The operations of [`Ledger`](crate::ledger::Ledger).
 impl SqliteLedger {
     pub(in crate::ledger) fn is_simulated(&self) -> bool {
         self.kind == Kind::Simulated

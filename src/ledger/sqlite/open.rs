@@ -20,19 +20,19 @@ use crate::ledger::{HoldError, Unavailable};
 
 /// The folder of a ledger that was given no other place.
 pub(crate) const OWN_FOLDER: &str = ".shotlist";
-/// What mends most of what hinders writing.
+/// The help for most write errors.
 pub(super) const WRITABLE: &str = "check the path, the permissions of the file and its directory, and the free space";
 const READ_ONLY: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY.union(OpenFlags::SQLITE_OPEN_URI);
 /// The pause between two tries at what SQLite itself does not wait for.
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 /// The page cache of a connection that only reads; negative, as SQLite has it, for KiB.
 const READERS_CACHE: i32 = -256;
-/// How many statements stay prepared: more than a run has.
+/// The number of cached statements: more than a run has.
 const STATEMENTS: usize = 64;
-/// How long to wait for another run's commit before giving up.
+/// The longest wait for another run's commit.
 const BUSY: Duration = Duration::from_secs(30);
 
-/// Why a ledger can't be opened.
+/// The reason why a ledger can't be opened.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OpenError {
     /// Its folder can't be made.
@@ -40,18 +40,18 @@ pub(super) enum OpenError {
     Folder {
         /// The folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// It is not there, and runs have used it before.
     #[error("ledger `{}` is missing, but its `.lock` or `.commits` file is still there", .0.display())]
     Gone(PathBuf),
-    /// Whether it is there can't be told, or it is a link that leads nowhere.
+    /// Its existence is unknown, or it is a broken link.
     #[error("can't reach ledger `{}`", path.display())]
     Unreachable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// The file is a database of another program.
@@ -65,7 +65,7 @@ pub(super) enum OpenError {
     OtherKind {
         /// The file.
         path: PathBuf,
-        /// What it is.
+        /// The kind of the file.
         found: Kind,
     },
     /// The file is no database at all, or a damaged one.
@@ -83,9 +83,9 @@ pub(super) enum OpenError {
     Older {
         /// The file.
         path: PathBuf,
-        /// What was committed by the counter beside it.
+        /// The number of commits by the counter beside it.
         known: i64,
-        /// What the file knows.
+        /// The number of commits in the file.
         found: i64,
     },
     /// The log can't be had, on a network file system for example.
@@ -107,12 +107,12 @@ pub(super) enum OpenError {
         /// The first object that is missing, added, or different.
         object: String,
     },
-    /// What notices a ledger that goes back in time can't be opened.
+    /// The commit counter can't be opened.
     #[error("can't open the commit counter `{}.{}`", path.display(), commit_counter::EXTENSION)]
     CommitCounter {
         /// The ledger.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// A thread that reads or writes it can't be started, or panicked.
@@ -124,7 +124,7 @@ pub(super) enum OpenError {
     Store {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         why: rusqlite::Error,
     },
 }
@@ -262,7 +262,7 @@ fn create_file(path: &Path, kind: Kind) -> Result<(), OpenError> {
     create(&mut connection, kind).map_err(store)?;
     demand_log(&connection, path)?;
     connection.close().map_err(|(_, error)| store(error))?;
-    // What goes wrong while a file is closed is told to nobody, so it is looked at once more, alone.
+    // Closing a file reports no error, so the copy is checked once more, alone.
     let alone = connect(Path::new(&uri(file.path(), true)), READ_ONLY).map_err(store)?;
     if found(&alone, path, kind)? != Found::Ledger {
         return Err(OpenError::Damaged(path.to_owned()));
@@ -317,7 +317,7 @@ fn check_commit_counter(connection: &Connection, path: &Path, known: Option<i64>
     if found < known { Err(OpenError::Older { path: path.to_owned(), known, found }) } else { Ok(()) }
 }
 
-/// Whether there is a ledger. One that can't be reached is no ledger that is not there: taken for one, everything in it
+/// Returns whether a ledger exists. An unreachable ledger is not a missing one: as a missing one, everything in it
 /// would be paid for again.
 pub(super) fn is_there(path: &Path) -> Result<bool, OpenError> {
     let unreachable = |source| OpenError::Unreachable { path: path.to_owned(), source };
@@ -331,7 +331,7 @@ pub(super) fn is_there(path: &Path) -> Result<bool, OpenError> {
         // Another first start may have made it between the two looks: it comes before what lies beside it.
         None => look()?.ok_or_else(|| OpenError::Gone(path.to_owned()))?,
     };
-    // Where a link leads nowhere, it fails here.
+    // A broken link fails here.
     let real = std::fs::metadata(path).map_err(unreachable)?;
     if !real.is_file() {
         return Err(unreachable(std::io::Error::other("it is not a plain file")));
@@ -349,7 +349,7 @@ pub(super) fn is_there(path: &Path) -> Result<bool, OpenError> {
     Ok(true)
 }
 
-/// Whether runs have used this ledger before: their locks or its commit counter lie beside it.
+/// Returns whether runs have used this ledger before: their locks or its commit counter are beside it.
 fn has_companions(path: &Path) -> bool {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return false };
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
@@ -360,7 +360,7 @@ fn has_companions(path: &Path) -> bool {
     })
 }
 
-/// What the file is, if it is nothing that has to be refused.
+/// The kind of the file, if it need not be refused.
 fn found(connection: &Connection, path: &Path, kind: Kind) -> Result<Found, OpenError> {
     match recognize(connection, kind).map_err(|error| store_error(path, error))? {
         Found::Foreign => Err(OpenError::Foreign(path.to_owned())),
@@ -371,7 +371,7 @@ fn found(connection: &Connection, path: &Path, kind: Kind) -> Result<Found, Open
     }
 }
 
-/// What SQLite said, as what it means for the file.
+/// The meaning of SQLite's error for the file.
 pub(super) fn store_error(path: &Path, source: rusqlite::Error) -> OpenError {
     let path = path.to_owned();
     match source.sqlite_error_code() {

@@ -33,7 +33,7 @@ pub(super) fn bought_elsewhere(
     Ok(BoughtElsewhere::of(batch, rows.collect::<rusqlite::Result<Vec<_>>>()?))
 }
 
-/// Everything that was submitted since a time in any batch, oldest first.
+/// The submissions of all batches since a time, oldest first.
 pub(super) fn submitted_since(connection: &Connection, since: Timestamp) -> rusqlite::Result<Vec<(BatchKey, Attempt)>> {
     let sql = "SELECT attempt.id, record, name, batch.batch FROM attempt JOIN batch ON batch.id = attempt.batch
          WHERE intended_us >= ?1 ORDER BY attempt.id";
@@ -41,7 +41,7 @@ pub(super) fn submitted_since(connection: &Connection, since: Timestamp) -> rusq
     statement.query_map([since.as_microsecond()], |row| Ok((key(row, 2)?, attempt(row, None)?)))?.collect()
 }
 
-/// What is open in other batches of the same name.
+/// The open work of other batches of the same name.
 pub(super) fn open_elsewhere(connection: &Connection, batch: &BatchKey) -> rusqlite::Result<Vec<OpenElsewhere>> {
     let sql = "SELECT attempt.id, record, name, batch.batch
          FROM attempt INDEXED BY attempt_unfinished JOIN batch ON batch.id = attempt.batch

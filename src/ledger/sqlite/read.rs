@@ -44,7 +44,7 @@ pub(super) fn history(connection: &Connection, batch: &BatchKey) -> rusqlite::Re
     Ok(History::new(attempts).with_unsent(unsent(connection, id)?).with_retake(retake))
 }
 
-/// Why jobs of a batch were not sent, where that is no submission.
+/// The reasons why jobs of a batch were not sent, where that is no submission.
 fn unsent(connection: &Connection, batch: i64) -> rusqlite::Result<BTreeMap<JobId, String>> {
     let mut statement = connection.prepare_cached("SELECT job, reason FROM unsent WHERE batch = ?1")?;
     statement.query_map([batch], |row| Ok((job(row, 0)?, row.get(1)?)))?.collect()

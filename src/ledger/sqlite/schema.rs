@@ -204,7 +204,7 @@ fn is_empty(moment: &Transaction<'_>) -> rusqlite::Result<bool> {
 /// The name of an object that is missing, added, or different.
 pub(super) fn difference(moment: &Connection) -> rusqlite::Result<Option<String>> {
     let mut expected = objects();
-    // What SQLite makes by itself for a key has no statement.
+    // An index that SQLite makes for a key has no statement.
     let mut statement =
         moment.prepare("SELECT name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_autoindex_%'")?;
     let mut rows = statement.query([])?;

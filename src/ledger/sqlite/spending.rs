@@ -11,7 +11,7 @@ use crate::ledger::Spending;
 use crate::ledger::row::charge_named;
 use crate::ledger::rules::{Period, QUARTER_US};
 
-/// What was spent since a time, for everything or for a label.
+/// The sum spent since a time, in total or for a label.
 pub(super) fn used(connection: &Connection, since: Timestamp, label: Option<&Label>) -> rusqlite::Result<Usd> {
     let (name, value) = label.map_or(("", ""), |label| (&label.name, &label.value));
     let period = Period::since(since);
@@ -42,7 +42,7 @@ pub(super) fn paid(connection: &Connection, request: &Fingerprint) -> rusqlite::
     statement.query_map([request.as_str()], |row| Ok((key(row, 0)?, row.get(2)?)))?.collect()
 }
 
-/// What every batch bought since a time, oldest first.
+/// The purchases of all batches since a time, oldest first.
 pub(super) fn spending(connection: &Connection, since: Timestamp) -> rusqlite::Result<Vec<Spending>> {
     let sql = "SELECT intended_us / ?2 AS quarter, name, batch.batch, model, labels, charge, state, count(*), sum(price_micros)
          FROM attempt JOIN batch ON batch.id = attempt.batch WHERE intended_us >= ?1

@@ -29,7 +29,7 @@ fn lives() -> [(AttemptState, Vec<Event>); 8] {
     ]
 }
 
-/// Everything that a ledger returns about its batches.
+/// All records that a ledger returns about its batches.
 async fn contents(ledger: &Ledger, keys: &[BatchKey]) -> (Vec<(BatchKey, Attempt)>, Vec<String>, Vec<LedgerLimit>) {
     let of = |line: crate::ledger::Spending| {
         let crate::ledger::Spending { at, batch, model, labels, charge, is_doubtful, attempts, price } = line;

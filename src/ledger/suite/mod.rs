@@ -1,8 +1,8 @@
-//! What every store of the ledger has to keep, written against its door alone.
+//! Tests that every store of the ledger must pass, written against its interface alone.
 //!
-//! [`store`] is a store that was made for one test, and the macro that runs all of the suite on it. [`holding`] is about runners, [`money`] about limits,
-//! approvals and what people and bills say, [`tasks`] about who bought what, [`lives`] about any order of events, [`twins`] about any sequence of operations, and [`copies`] about a
-//! ledger that is copied.
+//! [`store`] has a fresh store for one test, and the macro that runs the whole suite on it. [`holding`] is about
+//! runners, [`money`] about limits, approvals, declarations, and bills, [`tasks`] about owners of tasks, [`lives`]
+//! about any order of events, [`twins`] about any sequence of operations, and [`copies`] about a copied ledger.
 
 mod copies;
 mod holding;

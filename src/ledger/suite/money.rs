@@ -32,7 +32,7 @@ pub(in crate::ledger) async fn a_limit_over_all_batches_is_kept_where_the_intent
     assert_eq!(ledger.used_since(Timestamp::MAX, None).await.expect("read"), Usd::ZERO);
 }
 
-/// What one client may spend is nobody else's concern, and what has no label is none of his.
+/// The limit of one label leaves other labels alone, and attempts without a label don't count for it.
 pub(in crate::ledger) async fn a_limit_of_one_label_is_kept_for_that_label_alone<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
@@ -88,7 +88,7 @@ pub(in crate::ledger) async fn an_approved_plan_buys_each_job_as_often_as_it_say
     assert_eq!(approvals, [true, true, false]);
 }
 
-/// Whatever the state, by the ledger as by the history alone; and never onto another purchase.
+/// In every state, by the ledger as by the history alone; never onto another purchase.
 pub(in crate::ledger) async fn what_was_bought_goes_with_its_job_to_a_new_id<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();
@@ -135,7 +135,7 @@ pub(in crate::ledger) async fn what_was_bought_goes_with_its_job_to_a_new_id<S: 
     assert!(elsewhere.attempts().all(|attempt| attempt.job == id("done")), "another batch is left alone");
 }
 
-/// Whatever a manifest says, and whether it says anything.
+/// With every manifest, and with none.
 pub(in crate::ledger) async fn what_the_owner_says_binds_every_manifest<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();

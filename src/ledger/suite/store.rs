@@ -10,7 +10,7 @@ use crate::ledger::{Event, Intent, Ledger, LockedBatch};
 
 /// A store that was made for one test, and is gone with it.
 pub(in crate::ledger) trait Fresh {
-    /// How many random sequences of operations it is given.
+    /// The number of random sequences of operations.
     const SEQUENCES: u32 = 64;
 
     /// An empty one.

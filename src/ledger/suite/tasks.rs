@@ -1,4 +1,4 @@
-//! Whose task it is, and what was bought elsewhere.
+//! Owners of tasks, and purchases elsewhere.
 
 use jiff::Timestamp;
 

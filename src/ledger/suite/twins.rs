@@ -102,7 +102,7 @@ struct Side {
     ledger: Ledger,
     locked: Vec<LockedBatch>,
     attempts: Vec<(usize, AttemptId)>,
-    /// How many attempts earlier runs made: a later run never has a response to their submissions.
+    /// The number of attempts of earlier runs: a later run never has a response to their submissions.
     of_earlier_runs: usize,
 }
 
@@ -194,7 +194,7 @@ impl Side {
         answer(recorded)
     }
 
-    /// Everything that the ledger says, without times and numbers of its own.
+    /// All facts of the ledger, without its own times and numbers.
     async fn contents(&self) -> String {
         let mut told = String::new();
         let place = |attempt: &Attempt| self.attempts.iter().position(|(_, id)| *id == attempt.id);

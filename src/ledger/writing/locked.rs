@@ -123,7 +123,7 @@ impl LockedBatch {
         self.recovered
     }
 
-    /// What only runners that share the ledger need.
+    /// The operations that only runners of a shared ledger need.
     #[must_use]
     pub fn sharing(&self) -> Option<&Sharing> {
         self.sharing.as_deref()

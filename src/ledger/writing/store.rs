@@ -31,7 +31,8 @@ pub(in crate::ledger) trait Store {
     /// The number and the key of a locked batch.
     fn batch(&self, own: usize) -> Option<(i64, &BatchKey)>;
 
-    /// Whether the last transaction failed for a reason that others meet as well: then its commands are not tried one by one.
+    /// Returns whether the last transaction failed for a reason that others meet as well. Then its commands are not
+    /// tried one by one.
     fn is_down(&self) -> bool {
         false
     }
@@ -106,7 +107,7 @@ pub(in crate::ledger) trait Transaction {
     async fn keep_picture_url(&self, key: &PictureKey, url: &str) -> Result<(), Self::Error>;
 }
 
-/// What an event needs.
+/// The facts for an event.
 pub(in crate::ledger) struct Locked {
     pub(in crate::ledger) rows: BTreeMap<AttemptId, Row>,
     pub(in crate::ledger) named: Vec<Named>,
@@ -120,7 +121,7 @@ pub(in crate::ledger) struct Changes<'r> {
     pub(in crate::ledger) new: Vec<&'r Row>,
     /// Rows that exist.
     pub(in crate::ledger) changed: Vec<&'r Row>,
-    /// What they change in the sums.
+    /// Their changes to the sums.
     pub(in crate::ledger) sums: Sums,
 }
 

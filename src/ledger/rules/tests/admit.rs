@@ -18,7 +18,7 @@ fn shared_of(facts: &mut Facts) -> &mut OtherRunnersFacts {
     facts.shared.as_mut().expect("shared")
 }
 
-/// Everything forbids the intent. Each step removes one reason, and the next one is given.
+/// All reasons against the intent hold. Each step removes one, and the next one is returned.
 #[test]
 fn admit_refuses_for_the_first_of_all_reasons() {
     let (digest, wait) = (Digest::of("d1"), Duration::from_secs(9));

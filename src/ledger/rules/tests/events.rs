@@ -9,7 +9,7 @@ use crate::ledger::rules::{Named, Owners, Period, QUARTER_US, Sums, apply, recov
 use crate::ledger::{Event, LedgerError};
 
 proptest! {
-    /// Whatever claims come, no two attempts at one service have a name in common.
+    /// No two attempts at one service share a name, in any order of claims.
     #[test]
     fn task_id_belongs_to_one_attempt(claims in proptest::collection::vec((0..4_i64, 0..2_u8, 0..4_u8, proptest::option::of(0..4_u8)), 0..12)) {
         let name = |number: u8| TaskId::new(format!("t{number}")).expect("an ID");
