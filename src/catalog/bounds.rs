@@ -22,20 +22,20 @@ pub struct Whole {
     pub min: i64,
     /// The largest that is taken.
     pub max: i64,
-    /// What the service takes when nothing is said.
+    /// The service's default.
     pub default: i64,
     /// The section of the interface document.
     pub source: String,
 }
 
 impl Whole {
-    /// Whether only one value is taken, so that a default for many models may be passed over here.
+    /// Returns whether only one value is allowed, so that a default for many models may be skipped here.
     #[must_use]
     pub fn is_fixed(&self) -> bool {
         self.min == self.max
     }
 
-    /// What is wrong with a value, as a rule that a person reads; nothing if it is fine.
+    /// The rule that a value breaks, for a person, or `None`.
     #[must_use]
     pub fn broken_by(&self, value: i64) -> Option<String> {
         if (self.min..=self.max).contains(&value) {
@@ -53,15 +53,15 @@ impl Whole {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Choice {
-    /// What is taken.
+    /// The allowed values.
     pub one_of: Vec<String>,
-    /// What the service takes when nothing is said.
+    /// The service's default.
     pub default: String,
     /// The section of the interface document.
     pub source: String,
 }
 
-/// When a prompt is needed.
+/// The condition under which a prompt is required.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Required {
@@ -71,11 +71,11 @@ pub enum Required {
     UnlessImage,
 }
 
-/// What a prompt must be.
+/// The bounds of a prompt.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PromptRule {
-    /// When it is needed.
+    /// The condition under which it is required.
     pub required: Required,
     /// The most characters, counted as Unicode scalar values; no limit is documented where this is absent.
     pub max_chars: Option<usize>,
@@ -83,7 +83,7 @@ pub struct PromptRule {
     pub source: String,
 }
 
-/// What a size must be: `<width>x<height>` in pixels.
+/// The bounds of a size: `<width>x<height>` in pixels.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SizeRule {
@@ -106,7 +106,7 @@ impl SizeRule {
     }
 }
 
-/// What a reference image must be.
+/// The bounds of a reference image.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ImageRule {
@@ -114,11 +114,11 @@ pub struct ImageRule {
     pub source: String,
 }
 
-/// What a video of a real human face needs.
+/// The requirements of a video of a real human face.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FaceRule {
-    /// What the review of one face costs, once, in dollars.
+    /// The one-time fee for the review of a face, in USD.
     #[serde(deserialize_with = "price")]
     pub review_usd: Usd,
     /// The section of the interface document.

@@ -4,10 +4,10 @@ use super::bounds::{Choice, PromptRule, Required, SizeRule};
 use super::file::Model;
 use crate::domain::{Field, Rule, Spec, why_no_web_address};
 
-/// Whether a finding stops the run.
+/// The severity of a finding.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Severity {
-    /// Nothing is sent while a selected job has one.
+    /// Stops the run: nothing is sent while a selected job has one.
     Error,
     /// Told, and passed over.
     Warning,
@@ -18,13 +18,13 @@ pub enum Severity {
 pub struct Violation {
     /// The field that breaks the rule.
     pub field: Field,
-    /// Whether it stops the run.
+    /// The severity.
     pub severity: Severity,
     /// The rule's short name, for scripts.
     pub rule: Rule,
     /// The rule, and how the value breaks it.
     pub message: String,
-    /// How to mend it.
+    /// The help.
     pub help: Option<String>,
 }
 
@@ -141,7 +141,7 @@ fn check_aspect_ratio(rule: &Choice, ratio: &str) -> Option<Violation> {
     Some(Violation::error(Field::AspectRatio, Rule::AspectRatioUnknown, message, help))
 }
 
-/// Whether a text is the time of day that a spreadsheet makes of a ratio: 16:09:00 of 16:9.
+/// Returns whether a string is the time of day that a spreadsheet makes of a ratio: 16:09:00 of 16:9.
 fn is_time_of(text: &str, ratio: &str) -> bool {
     let numbers = |text: &str| text.split(':').map(|part| part.trim().parse().ok()).collect::<Option<Vec<u32>>>();
     let (Some(time), Some(ratio)) = (numbers(text), numbers(ratio)) else { return false };

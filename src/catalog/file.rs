@@ -25,9 +25,9 @@ pub struct Catalog {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Family {
-    /// What the interface document calls it.
+    /// The name in the interface document.
     pub title: String,
-    /// When it charges.
+    /// The moment at which it charges.
     pub charging: Charging,
     typical_generation_s: Typical,
     /// The fields that it takes.
@@ -59,7 +59,7 @@ pub struct FieldRules {
 struct ModelEntry {
     family: String,
     price: Price,
-    /// Whether `init` may choose it. A new model starts with `false`, so that it does not change what others draft.
+    /// True if `init` may choose it. A new model starts with `false`, so it does not change the drafts of others.
     #[serde(default = "yes")]
     suggested: bool,
 }
@@ -68,7 +68,7 @@ fn yes() -> bool {
     true
 }
 
-/// What a model costs. A model without a price can't be written down: it would be an error, never free.
+/// The price of a model. A model without one is an error, never free.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
@@ -78,7 +78,7 @@ pub struct Price {
     usd: Usd,
 }
 
-/// What a price is for.
+/// The unit of a price.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Unit {
@@ -101,7 +101,7 @@ const EMBEDDED_TEXT: &str = include_str!("catalog.yaml");
 static EMBEDDED: LazyLock<Catalog> =
     LazyLock::new(|| Catalog::parse(EMBEDDED_TEXT).expect("the embedded catalog is checked by a test"));
 
-/// What a file of the user's own adds to the embedded catalogue. Its prices have a day of their own.
+/// Additions of a user's file to the embedded catalog. Its prices have a date of their own.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Extension {
@@ -114,7 +114,7 @@ struct Extension {
     models: BTreeMap<String, ModelEntry>,
 }
 
-/// Why a catalogue file can't be used.
+/// The reason why a catalog file can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
     /// It is not of the form of a catalogue.
@@ -196,7 +196,7 @@ impl Catalog {
 }
 
 impl Family {
-    /// Whether a request of this family may have the field.
+    /// Returns whether a request of this family may have the field.
     #[must_use]
     pub fn takes(&self, field: Field) -> bool {
         match field {
@@ -208,13 +208,14 @@ impl Family {
         }
     }
 
-    /// Whether a default for many models is passed over here: the family has no such field, or only one value of it.
+    /// Returns whether a default for many models is skipped here: the family has no such field, or only one value of
+    /// it.
     #[must_use]
     pub fn passes_over(&self, field: Field) -> bool {
         !self.takes(field) || (field == Field::Duration && self.fields.duration.is_fixed())
     }
 
-    /// What to do instead of a field that the family does not take.
+    /// The alternative to a field that the family does not have.
     #[must_use]
     pub fn instead_of(&self, field: Field) -> Option<&str> {
         self.absent.get(field.name()).map(String::as_str)
@@ -228,7 +229,7 @@ impl Family {
 }
 
 impl Model<'_> {
-    /// What one request costs for a video of this many seconds.
+    /// The price of a request for a video of this many seconds.
     #[must_use]
     pub fn price(&self, duration_s: u32) -> Usd {
         match self.price.per {
@@ -237,7 +238,7 @@ impl Model<'_> {
         }
     }
 
-    /// What it costs, as a price list says it.
+    /// The price, as in a price list.
     #[must_use]
     pub fn rate(&self) -> String {
         match self.price.per {

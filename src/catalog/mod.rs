@@ -1,8 +1,8 @@
-//! What the service takes and what it costs: limits, defaults and prices of the model families, as data.
+//! Catalog: limits, defaults, and prices of the model families, as data.
 //!
-//! One embedded file holds every number, each with the section of the interface document it was taken from. A limit is
-//! a typed bound with one definition for its check and its message. This room checks a [`Spec`](crate::domain::Spec)
-//! and prices it; it knows nothing of files, so a [`Violation`] names a field and leaves the place to the manifest.
+//! One embedded file has every number, each with its section of the interface document. A limit is a typed bound with
+//! one definition for its check and its message. This module checks a [`Spec`](crate::domain::Spec) and prices it; it
+//! knows nothing of files, so a [`Violation`] names a field and leaves the place to the manifest.
 
 mod bounds;
 mod check;

@@ -29,7 +29,7 @@ use super::template::engine::Templates;
 use crate::catalog::Catalog;
 use crate::domain::{BatchKey, Inputs, Job, JobId, Label, Move, Rule, Usd};
 
-/// What the command line and the environment add to a manifest.
+/// Additions of the command line and the environment to a manifest.
 pub struct Options<'o> {
     /// The manifest.
     pub path: &'o Path,
@@ -59,7 +59,7 @@ impl<'o> Options<'o> {
 /// A manifest whose sound jobs are checked and priced.
 #[derive(Clone, Debug)]
 pub struct Manifest {
-    /// What its jobs belong to.
+    /// The name and batch of its jobs.
     pub key: BatchKey,
     /// The sound jobs, in file order.
     pub jobs: Vec<Arc<Job>>,
@@ -69,7 +69,7 @@ pub struct Manifest {
     pub budget: Budget,
     /// The ids of jobs with a mistake, as far as they are ids: they are part of the manifest all the same.
     pub unsound: Vec<JobId>,
-    /// What was read besides the manifest.
+    /// The files and variables that it reads.
     pub inputs: Inputs,
     /// Jobs that have a new id, in the order in which they are moved.
     pub moves: Vec<Move>,
@@ -86,9 +86,9 @@ pub struct Budget {
     pub labels: BTreeMap<Label, SpanBudget>,
     /// The manifest's time zone, whose days and months count.
     pub zone: TimeZone,
-    /// When the day began there.
+    /// The beginning of the day there.
     pub day_began: Timestamp,
-    /// When the month began there.
+    /// The beginning of the month there.
     pub month_began: Timestamp,
 }
 
@@ -104,19 +104,19 @@ impl Budget {
     }
 }
 
-/// What came of reading a manifest.
+/// A manifest as it was read.
 #[derive(Debug)]
 pub struct Loaded {
     /// The manifest, unless nothing at all could be made of it.
     pub manifest: Option<Manifest>,
-    /// Everything that is wrong with it, in file order.
+    /// All findings, in file order.
     pub findings: Vec<Diagnostic>,
     /// Its text, to show the findings in.
     pub sources: Sources,
 }
 
 impl Loaded {
-    /// How many findings stop the run.
+    /// The number of findings that stop the run.
     #[must_use]
     pub fn errors(&self) -> usize {
         self.findings.iter().filter(|finding| finding.severity == Severity::Error).count()
@@ -180,7 +180,7 @@ pub fn load(options: &Options<'_>, catalog: &Catalog) -> Loaded {
     Loaded { manifest, findings, sources }
 }
 
-/// What a text means, and what is wrong with it.
+/// The manifest of a text, with all findings.
 type Read = (Option<Manifest>, Vec<Diagnostic>);
 
 fn read(text: &str, options: &Options<'_>, catalog: &Catalog) -> Result<Read, serde_yaml::Error> {

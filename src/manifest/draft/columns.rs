@@ -1,4 +1,4 @@
-//! What the columns of a sheet seem to mean: by what stands in them, and where that could be anything, by their names.
+//! Meanings of a sheet's columns: from their cells, and where those are ambiguous, from their names.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -8,20 +8,20 @@ use crate::domain::{Field, JobId, Usd};
 use crate::manifest::raw::job_field::JobField;
 use crate::manifest::template::engine::slug;
 
-/// What a column is for.
+/// The meaning of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Meaning {
     /// It tells the rows apart. Whether its cells have to be made into ids first.
     Id { is_slugged: bool },
-    /// What the video shows.
+    /// The prompt.
     Prompt,
     /// A field of the request.
     Field(Field),
     /// A picture on this machine, and whether each of them lies where the manifest will look.
     ImageFile { is_here: bool },
-    /// How many takes there are.
+    /// The number of takes.
     Takes,
-    /// What jobs are selected by.
+    /// Tags, by which jobs are selected.
     Tags,
     /// Whom the job is for.
     Label,
@@ -34,18 +34,18 @@ pub(super) enum Meaning {
 pub(super) struct Column {
     /// Its name, as the sheet has it.
     pub name: String,
-    /// What it seems to mean.
+    /// The probable meaning.
     pub meaning: Meaning,
-    /// Whether it counts the rows.
+    /// True if it counts the rows.
     pub is_count: bool,
-    /// What stands twice in a column that is called as ids are.
+    /// The value that is repeated in a column with an ID's name.
     pub twice: Option<String>,
-    /// How well it would do as an id: nothing if it does not tell the rows apart, and less is better.
+    /// The rank as an ID: `None` if it does not identify the rows, and less is better.
     as_id: Option<usize>,
     /// The same as a prompt.
     as_prompt: Option<usize>,
     is_slugged: bool,
-    /// Whether there are words for a prompt in it, and not only numbers, days or notes.
+    /// True if it has words for a prompt, and not only numbers, days, or notes.
     is_wording: bool,
     lengths: Vec<i64>,
 }
@@ -53,11 +53,11 @@ pub(super) struct Column {
 // Words of headers in lower case, without blanks and signs, the likelier ones first.
 const IDS: &str = "id jobid sku variantsku slug key code productcode productid articlenumber artikelnummer artikelnr itemnumber \
     itemno ean gtin ref handle shot name title product produkt number no nr";
-/// How many of these are no words for a prompt.
+/// The number of these that are no words for a prompt.
 const CODES: usize = 19;
-/// How many of these stay with their row where another is put in, if anybody sees to that: shots and numbers are counted anew.
+/// The number of these that stay with their row if another is inserted: shots and numbers are counted anew.
 const LASTING: usize = 18;
-/// What can be nothing but a prompt, however short.
+/// Names that can only mean a prompt, however short.
 const SURE_PROMPTS: &str = "prompt prompts";
 const PROMPTS: &str =
     "prompt prompts description beschreibung text action visual scene shot script brief idea concept konzept idee";
@@ -68,9 +68,9 @@ const OF_VIDEOS: &str = "s sec secs second seconds sek sekunden video clip";
 const MODELS: &str = "model modell";
 const SHAPES: &str = "aspect ratio format shape orientation seitenverhältnis";
 const IMAGES: [&str; 9] = ["image", "picture", "photo", "still", "reference", "frame", "bild", "foto", "poster"];
-// Where rows have a state, jobs can be chosen by it.
+// A state of a row is a tag, too, so jobs can be selected by it.
 const TAGS: &str = "tag tags keywords status state";
-/// What has no place in a prompt, whatever it says.
+/// Columns that never belong in a prompt.
 const ASIDE: &str = "price preis date datum due url link owner format shape channel notes thumbnail kanal";
 const LABELS: &str = "client customer account project kunde";
 const PICTURES: &str = ".png .jpg .jpeg .webp";
@@ -134,7 +134,7 @@ impl Column {
         // A price or a day tells rows apart, too, until it changes.
         let is_name = all(&|cell| cell.chars().filter(|c| c.is_alphabetic()).count() > 1);
         let is_count = cells.iter().zip(1..).all(|(cell, number)| whole(cell) == Some(number));
-        // Who puts a row in between may count anew: any other id is better, and none at all is no better.
+        // A count changes if a row is inserted: any other ID is better, and none is no better.
         let as_id = match place(IDS) {
             place if !is_count => place.or(is_name.then_some(usize::MAX - 1)),
             place => place.filter(|place| *place < LASTING).map(|_| usize::MAX),
@@ -155,7 +155,7 @@ impl Column {
         }
     }
 
-    /// Whether its words could stand in a prompt.
+    /// Returns whether its words could be in a prompt.
     pub(super) fn has_words(&self) -> bool {
         match self.meaning {
             Meaning::Words => self.is_wording,
@@ -201,7 +201,7 @@ pub(super) fn model<'m>(columns: &[Column], given: Option<&'m str>, catalog: &'m
     given.or(best).unwrap_or_default()
 }
 
-/// Whether a family takes what a column asks for.
+/// Returns whether a family accepts the values of a column.
 pub(super) fn is_taken(column: &Column, family: &Family) -> bool {
     match column.meaning {
         Meaning::ImageFile { .. } => family.takes(Field::Image),
@@ -221,18 +221,18 @@ pub(super) fn taker<'c>(column: &Column, catalog: &'c Catalog) -> Option<&'c str
     catalog.suggested_names().filter(takes).min_by_key(|name| usual_price(name, catalog))
 }
 
-/// What a video of the usual length costs.
+/// The price of a video of the default length.
 fn usual_price(name: &str, catalog: &Catalog) -> Option<Usd> {
     let model = catalog.model(name)?;
     Some(model.price(u32::try_from(model.family.fields.duration.default).ok()?))
 }
 
-/// Whether some column says which model each row wants.
+/// Returns whether a column names the model of each row.
 pub(super) fn names_models(columns: &[Column]) -> bool {
     columns.iter().any(|column| column.is(Field::Model))
 }
 
-/// Whether it is the name of a model, but for letter case.
+/// Returns whether it is the name of a model, in any letter case.
 fn is_like_a_model(cell: &str, catalog: &Catalog) -> bool {
     catalog.model_names().any(|name| name.eq_ignore_ascii_case(cell))
 }
@@ -242,7 +242,7 @@ fn is_ratio(cell: &str) -> bool {
     sides.is_some_and(|(wide, high)| whole(wide).is_some() && whole(high).is_some())
 }
 
-/// Whether some model can have this shape: without a name that says so, a ratio could be a time of day.
+/// Returns whether some model has this shape: without a telling name, a ratio could be a time of day.
 fn is_known_ratio(cell: &str, catalog: &Catalog) -> bool {
     let families = catalog.model_names().filter_map(|name| Some(catalog.model(name)?.family));
     families
@@ -250,7 +250,7 @@ fn is_known_ratio(cell: &str, catalog: &Catalog) -> bool {
         .any(|choice| choice.one_of.iter().any(|known| known == cell))
 }
 
-/// Whether it is a size in pixels, and not that of a pack.
+/// Returns whether it is a size in pixels, and not that of a pack.
 fn is_size(cell: &str) -> bool {
     SizeRule::parse(cell).is_some_and(|(wide, high)| wide.min(high) >= SMALLEST_SIDE)
 }
@@ -266,7 +266,7 @@ fn twice(cells: &[&str]) -> Option<String> {
     cells.iter().map(|cell| cell.trim()).find(|cell| !cell.is_empty() && !seen.insert(*cell)).map(str::to_owned)
 }
 
-/// Whether every row has a value of its own, as an id.
+/// Returns whether every row has a value of its own, as an ID.
 fn tells_apart(cells: &[&str]) -> bool {
     let mut seen = HashSet::new();
     cells.iter().all(|cell| {

@@ -20,7 +20,7 @@ pub struct Draft {
     pub unused: Vec<String>,
 }
 
-/// What can't be made into a manifest.
+/// The reason why a sheet can't become a manifest.
 #[derive(Debug, thiserror::Error)]
 pub enum DraftError {
     /// The sheet can't be read, or has a mistake.
@@ -38,7 +38,7 @@ pub enum DraftError {
 }
 
 impl DraftError {
-    /// How to mend it.
+    /// The help.
     #[must_use]
     pub fn help(&self) -> Option<String> {
         match self {

@@ -18,7 +18,7 @@ pub(super) struct Table<'t> {
     pub file: &'t str,
     /// The sheet of the workbook; nothing for its first one.
     pub sheet: Option<&'t str>,
-    /// How many rows it has.
+    /// The number of its rows.
     pub rows: usize,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Table<'t> {
 pub(super) struct Chosen<'m> {
     /// Its name.
     pub name: &'m str,
-    /// Whether somebody asked for it.
+    /// True if the user asked for it.
     pub is_given: bool,
 }
 
@@ -120,7 +120,7 @@ fn prompt(columns: &[Column]) -> String {
     )
 }
 
-/// How an id begins that is made of the sheet's name.
+/// The beginning of an ID that is made from the sheet's name.
 fn stem(name: &str) -> String {
     let slug: String = slug(name).chars().take(LONGEST_STEM).collect();
     if slug.is_empty() { "row".to_owned() } else { slug }
@@ -161,7 +161,7 @@ fn field(column: &Column, columns: &[Column], model: Model<'_>, catalog: &Catalo
     }
 }
 
-/// What is said of a field that a column was taken for.
+/// The comment on a field that was read from a column.
 fn told(meaning: Meaning) -> &'static str {
     match meaning {
         Meaning::Field(Field::Model) => " # decides the price",
@@ -197,7 +197,7 @@ pub(super) fn unused(columns: &[Column]) -> Vec<String> {
     columns.iter().filter(is_unused).map(|column| format!("`{}`", one_line(&column.name))).collect()
 }
 
-/// How a template names a cell.
+/// The name of a cell in a template.
 fn cell(name: &str) -> String {
     let is_plain = name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');

@@ -15,11 +15,11 @@ use crate::manifest::source::slips;
 use crate::manifest::source::suggest;
 use crate::manifest::template::engine::Text;
 
-/// Where a rendered entry came from.
+/// The source of a rendered entry.
 pub(super) struct Origin<'o> {
-    /// Which entry of `jobs`.
+    /// The position in `jobs`.
     pub number: usize,
-    /// Whether something was wrong with the entry itself, and told.
+    /// True if the entry itself has a reported error.
     pub is_damaged: bool,
     /// The entry, compiled.
     pub entry: Entry<'o, 'o, 'o>,
@@ -37,9 +37,9 @@ pub(super) struct Origin<'o> {
 
 /// A job that is checked, and not yet held against the others.
 pub(super) struct Checked {
-    /// Which entry of `jobs` it is of.
+    /// The position in `jobs`.
     pub number: usize,
-    /// Whether something was wrong with the entry itself, and told.
+    /// True if the entry itself has a reported error.
     pub is_damaged: bool,
     /// Its id as it was made, and that of each take, as far as they are ids.
     pub id: Option<String>,
@@ -48,14 +48,14 @@ pub(super) struct Checked {
     pub job: Option<Arc<Job>>,
     /// The words that it is selected by.
     pub tags: Vec<String>,
-    /// Where each take's video goes, and where that was said.
+    /// The path of each take's video, with the place that sets it.
     pub files: Option<Vec<String>>,
     pub files_at: Option<Location>,
     /// The line of its CSV file.
     pub row: Option<RowLocation>,
     /// Defaults that the family of its model does not take.
     pub passed_over: Vec<(Field, String)>,
-    /// What is wrong with it.
+    /// The findings.
     pub found: Vec<Diagnostic>,
 }
 
@@ -66,7 +66,7 @@ pub(super) fn check(rendered: Rendered<'_>, origin: &Origin<'_>) -> Checked {
     let ids = id.iter().flat_map(|id| (1..=takes).map(move |take| take_id(id, take)));
     let ids: Vec<JobId> = ids.filter_map(|id| valid(&id, origin, &mut found)).collect();
     let mut checked = None;
-    // What could not be filled in is told already; a second message that it is missing would only confuse.
+    // An error in a template is reported already; a second message that the field is missing would confuse.
     let is_told = |finding: &Diagnostic| {
         finding.severity == Severity::Warning || matches!(finding.rule, Rule::IdInvalid | Rule::TakesOutOfRange)
     };

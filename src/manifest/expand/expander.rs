@@ -27,13 +27,13 @@ use crate::manifest::tables::row::Row;
 use crate::manifest::tables::rows;
 use crate::manifest::template::engine::Templates;
 
-/// Everything that expansion needs besides the entries.
+/// The input of an expansion besides the entries.
 pub(crate) struct Expander<'e> {
     /// The template engine with the manifest's names in scope.
     pub templates: &'e Templates,
     /// The families.
     pub catalog: &'e Catalog,
-    /// What CSV files may be read.
+    /// The readable files.
     pub access: &'e FileAccess,
     /// The prompts that stand in files.
     pub prompts: &'e PromptFiles<'e>,
@@ -41,7 +41,7 @@ pub(crate) struct Expander<'e> {
     pub pictures: &'e Pictures,
 }
 
-/// What is taken in so far, and how much more may be.
+/// The state so far, and the room that is left.
 struct Taken<'f> {
     finisher: Finisher,
     room: Room,
@@ -66,7 +66,7 @@ impl Expander<'_> {
         for (number, value) in entries.into_iter().enumerate() {
             let (raw_job, mut found) = decode_job(value, &Pointer::top().key("jobs").index(number));
             taken.found.append(&mut found);
-            // What is wrong with the rest is reported, too.
+            // Errors of the other entries are reported, too.
             has_room = has_room && self.make_all(number, &raw_job, &defaults, &raw.faces, &mut taken);
         }
         for ((field, model), count) in taken.passed_over {
@@ -147,7 +147,7 @@ impl Expander<'_> {
 }
 
 impl Taken<'_> {
-    /// Whether there is room for so many more jobs of the entry at this place; if not, that is told.
+    /// Returns whether there is room for this number of jobs of an entry. Reports an error if there is none.
     fn expect(&mut self, jobs: usize, at: &Pointer) -> bool {
         let finding = self.room.expect(jobs, at);
         let has_room = finding.is_none();
@@ -169,7 +169,7 @@ impl Taken<'_> {
     }
 }
 
-/// How many takes an entry says that each of its jobs has, as far as that is known before it is filled in.
+/// The number of takes of each of an entry's jobs, as far as it is known before rendering.
 fn takes_of(own: &Fields<'_>) -> usize {
     own.whole(F::Takes).and_then(|takes| usize::try_from(takes).ok()).unwrap_or(1)
 }

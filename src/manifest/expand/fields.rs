@@ -152,7 +152,7 @@ impl<'t> Fields<'t> {
         self.at.clone()
     }
 
-    /// Where the value of a field stands here, or would stand.
+    /// The place of a field's value, present or not.
     pub(super) fn at(&self, field: JobField) -> Pointer {
         self.at.key(field.name())
     }
@@ -167,7 +167,7 @@ impl<'t> Fields<'t> {
         self.wholes.iter().find(|(known, _)| *known == field).map(|(_, number)| *number)
     }
 
-    /// Whether something says this field here.
+    /// Returns whether the field is set here.
     pub(super) fn says(&self, field: JobField) -> bool {
         match field {
             F::Image => self.image.is_some() || self.text(F::ImageFile).is_some(),
@@ -176,7 +176,7 @@ impl<'t> Fields<'t> {
         }
     }
 
-    /// Where a field was said here.
+    /// The location of a field here.
     pub(super) fn location(&self, field: JobField) -> Location {
         let field = match field {
             F::Prompt if self.text(field).is_none() => F::PromptFile,

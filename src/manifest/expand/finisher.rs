@@ -13,11 +13,11 @@ use crate::manifest::source::slips::{self, Same};
 /// Takes jobs in, and knows which ids and files are taken.
 #[derive(Default)]
 pub(super) struct Finisher {
-    /// Whether a job's file was named by hand.
+    /// True if a job's file was set by hand.
     names_files: bool,
-    /// What is taken.
+    /// The names in use.
     names: NamesInUse,
-    /// What was asked for.
+    /// The requests so far.
     same: Same,
     /// The sound jobs so far.
     pub jobs: Vec<Arc<Job>>,

@@ -63,8 +63,8 @@ impl<'t> Maker<'_, 't, '_> {
         None
     }
 
-    /// What stands in for the images: for addresses, and for no picture, of which what is in it counts. As a default it is for jobs with an
-    /// image; on the job itself it needs one.
+    /// The stand-in for the images: for their URLs, and never for a local image, whose contents count. As a default it
+    /// is for jobs with an image; on the job itself it requires one.
     pub(super) fn image_key(&mut self, urls: &[String]) -> Option<String> {
         let own = self.own.text(F::ImageKey);
         let source = if own.is_some() { self.own } else { self.defaults };
@@ -143,7 +143,7 @@ impl<'t> Maker<'_, 't, '_> {
             self.found.push(Diagnostic::error(Rule::ExtraContradicts, message, at.named()).with_help(help));
             return None;
         }
-        // What no family documents is told once, where the entry is read.
+        // A field that no family documents is reported once, when the entry is read.
         if Field::named(name).is_some() {
             self.found.push(undocumented(name, at.clone()));
         }
@@ -183,7 +183,7 @@ pub(super) fn undocumented(name: &str, at: Pointer) -> Diagnostic {
     Diagnostic::warning(Rule::ExtraUndocumented, message, at.named())
 }
 
-/// Whether JSON has all numbers in a value; the others would silently become null.
+/// Returns whether JSON has all numbers of a value; the others would silently become null.
 fn is_json(value: &serde_yaml::Value) -> bool {
     use serde_yaml::Value as Yaml;
     match value {
@@ -194,7 +194,7 @@ fn is_json(value: &serde_yaml::Value) -> bool {
     }
 }
 
-/// What to do about a picture that can't be read.
+/// The help for an image that can't be read.
 fn help_for_a_picture(error: &TextError) -> &'static str {
     match error {
         TextError::Folder => "name an image in the directory",

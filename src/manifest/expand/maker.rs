@@ -20,7 +20,7 @@ use crate::manifest::tables::row::Row;
 use crate::manifest::template::engine::{Scope, Templates, Text};
 use crate::manifest::template::error::template_finding;
 
-/// What an entry became with one row.
+/// An entry rendered with one row.
 pub(super) struct Rendered<'c> {
     /// The id, if it could be made.
     pub id: Option<String>,
@@ -32,20 +32,20 @@ pub(super) struct Rendered<'c> {
     pub tags: Vec<String>,
     /// Whom it is for.
     pub labels: Labels,
-    /// How many takes there are.
+    /// The number of takes.
     pub takes: u32,
-    /// Where each take's video goes, if that is said.
+    /// The path of each take's video, if it is set.
     pub files: Option<Vec<String>>,
     /// Defaults that the family does not take, and that were passed over.
     pub passed_over: Vec<Field>,
-    /// What went wrong.
+    /// The findings.
     pub found: Vec<Diagnostic>,
 }
 
 /// Something could not be made, and that was told.
 pub(super) struct Reported;
 
-/// How far a plain field is.
+/// The state of a plain field.
 #[derive(Clone, PartialEq)]
 pub(super) enum State {
     Unmade,
@@ -57,7 +57,7 @@ pub(super) enum State {
     Made,
 }
 
-/// What an entry is made of, the same for all of its rows and combinations.
+/// The parts of an entry, the same for all of its rows and combinations.
 #[derive(Clone, Copy)]
 pub(super) struct Entry<'r, 't, 'c> {
     /// The engine.
@@ -82,7 +82,7 @@ pub(super) struct Maker<'r, 't, 'c> {
     pub(super) own: &'r Fields<'t>,
     pub(super) defaults: &'r Fields<'t>,
     pub(super) combination: &'r [Cell],
-    /// How far each field is.
+    /// The state of each field.
     pub(super) states: [State; JobField::COUNT],
     pub(super) scope: Arc<Scope>,
     pub(super) model: Option<Model<'c>>,
@@ -208,7 +208,7 @@ impl Maker<'_, '_, '_> {
     }
 }
 
-/// Where a field was written: in the matrix, on the job, under the defaults, or nowhere, which is about the job.
+/// The location of a field: in the matrix, on the job, under the defaults, or nowhere, which points to the job.
 pub(super) fn location_of(field: JobField, own: &Fields<'_>, defaults: &Fields<'_>, combination: &[Cell]) -> Location {
     if let Some(cell) = combination.iter().find(|cell| cell.name == field.name()) {
         return cell.at.clone().value();

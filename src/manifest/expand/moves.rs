@@ -1,4 +1,4 @@
-//! What `moved` says, held against the jobs, and in the order in which it is done.
+//! The moves of `moved`, checked against the jobs, in the order of their execution.
 
 use std::collections::{HashMap, HashSet};
 
@@ -47,7 +47,7 @@ pub(in crate::manifest) fn moves(
             next = by_old.get(&a_move.entry.to).copied();
         }
     }
-    // What no chain begins with goes round.
+    // A move that no chain reaches is part of a cycle.
     let is_ordered: HashSet<&JobId> = ordered.iter().map(|a_move| &a_move.from).collect();
     if let Some(a_move) = raw.iter().find(|a_move| !is_ordered.contains(&a_move.entry.from)) {
         let message = format!("`{}` is moved in a circle", a_move.entry.from);
@@ -56,7 +56,7 @@ pub(in crate::manifest) fn moves(
     ordered
 }
 
-/// Whether an id is that of a job, or one that is moved on.
+/// Returns whether an ID is that of a job, or is moved on.
 fn is_known(id: &JobId, ids: &HashSet<&JobId>, by_old: &HashMap<&JobId, &RawMove>) -> bool {
     ids.contains(id) || by_old.contains_key(id)
 }

@@ -1,4 +1,4 @@
-//! Which ids and which files are taken, also where only letter case differs: file names follow ids.
+//! IDs and files in use, compared without letter case: file names follow IDs.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -7,7 +7,7 @@ use crate::domain::{JobId, OutputPath, Rule};
 use crate::manifest::source::diagnostic::{Diagnostic, RowLocation};
 use crate::manifest::source::location::{Location, Part, Pointer};
 
-/// Where a name was given, for a message about giving it twice.
+/// The first use of a name, for the message about a second one.
 #[derive(Debug)]
 struct Given {
     /// As it was written, where that differs.

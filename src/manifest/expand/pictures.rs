@@ -12,7 +12,7 @@ pub(crate) struct Pictures {
     read: Mutex<HashMap<String, Arc<Result<Picture, Unusable>>>>,
 }
 
-/// Why a file can't be a picture.
+/// The reason why a file can't be an image.
 pub(super) enum Unusable {
     /// It can't be read.
     Unreadable(TextError),
@@ -38,7 +38,7 @@ impl Pictures {
     }
 }
 
-/// Whether a file begins as a picture does, in a format that the web knows.
+/// Returns whether a file begins as an image in a format of the web.
 fn is_picture(bytes: &[u8]) -> bool {
     let begins = |start: &[u8]| bytes.starts_with(start);
     let holds = |at: usize, words: &[&[u8]]| words.iter().any(|word| bytes.get(at..at + word.len()) == Some(*word));

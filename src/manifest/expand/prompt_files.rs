@@ -10,7 +10,7 @@ use crate::manifest::template::engine::is_template;
 /// The largest file of a prompt, in bytes: many times what any family takes.
 const LARGEST: u64 = 256 * 1024;
 
-/// What came of reading a file.
+/// The text of a file, or the reason why it can't be read.
 pub(crate) type PromptText = Result<String, TextError>;
 
 /// The prompts that the manifest names without a template, each read once.

@@ -1,4 +1,4 @@
-//! How many takes a job has, and where each one's video goes.
+//! Takes of a job, and the path of each one's video.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::manifest::source::diagnostic::Diagnostic;
 const MOST_TAKES: i64 = 1000;
 
 impl Maker<'_, '_, '_> {
-    /// How many takes there are: the job's own word, or the default's, or one.
+    /// The number of takes: the job's, the default, or one.
     pub(super) fn takes(&mut self) -> u32 {
         let source = if self.own.says(F::Takes) { self.own } else { self.defaults };
         let at = || source.at(F::Takes);
@@ -32,7 +32,7 @@ impl Maker<'_, '_, '_> {
         })
     }
 
-    /// Where each take's video goes, if the job or the defaults say so. A template has the take's own id and number.
+    /// The path of each take's video, if the job or the defaults set it. A template has the take's own ID and number.
     pub(super) fn files(&mut self, id: &str, takes: u32) -> Option<Vec<String>> {
         let source = if self.own.says(F::File) { self.own } else { self.defaults };
         let text = source.text(F::File)?;

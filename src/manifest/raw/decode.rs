@@ -17,7 +17,7 @@ use crate::manifest::template::engine::is_template;
 
 const TOP_KEYS: [&str; 12] =
     ["version", "name", "batch", "timezone", "ledger", "budget", "vars", "env", "faces", "defaults", "jobs", "moved"];
-/// What an entry of `jobs` may have besides the fields.
+/// The keys of an entry of `jobs` besides the fields.
 const ENTRY_KEYS: [&str; 3] = ["id", "for_each", "matrix"];
 
 /// The names of what may stand on a job and under `defaults`.

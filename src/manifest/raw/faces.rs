@@ -9,7 +9,7 @@ use crate::domain::Rule;
 use crate::manifest::source::diagnostic::Diagnostic;
 use crate::manifest::source::location::Pointer;
 
-/// How far the review of a face is.
+/// The state of a face's review.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Review {
     /// The service allows it.

@@ -31,7 +31,7 @@ pub(in crate::manifest) enum JobField {
 use JobField as F;
 
 impl JobField {
-    /// How many there are.
+    /// The number of fields.
     pub(in crate::manifest) const COUNT: usize = Self::SHARED.len() + 1;
     /// All that may stand on a job and under `defaults`; an id stands on a job alone.
     pub(in crate::manifest) const SHARED: [Self; 15] = [
@@ -96,7 +96,7 @@ impl JobField {
         }
     }
 
-    /// What of a job says a field of the request.
+    /// The field of a job for a field of the request.
     pub(in crate::manifest) const fn of(field: Field) -> Self {
         match field {
             Field::Model => F::Model,
@@ -130,17 +130,17 @@ impl JobField {
         }
     }
 
-    /// Whether templates may use it.
+    /// Returns whether templates may use it.
     pub(in crate::manifest) fn is_plain(self) -> bool {
         Self::PLAIN.contains(&self)
     }
 
-    /// Whether a value in typographic quotes was meant without them: no value of these has any.
+    /// Returns whether typographic quotes around a value are a mistake: no value of these fields has any.
     pub(in crate::manifest) fn is_a_word(self) -> bool {
         matches!(self, F::Model | F::AspectRatio | F::Size | F::PromptFile | F::ImageFile)
     }
 
-    /// Whether a var or an axis may not be called so, because templates mean the job's own.
+    /// Returns whether the name is reserved for the job's own field in templates, so no variable or axis may have it.
     pub(in crate::manifest) fn is_reserved(self) -> bool {
         self.is_plain() || matches!(self, F::Image | F::Tags)
     }
@@ -149,7 +149,7 @@ impl JobField {
 /// Names that mean something else in every template, besides those of fields.
 const OTHER_RESERVED: [&str; 6] = ["row", "row_number", "today", "env", "take", "loop"];
 
-/// Whether a var or an axis may not be called so.
+/// Returns whether no variable or axis may have this name.
 pub(in crate::manifest) fn is_reserved(name: &str) -> bool {
     OTHER_RESERVED.contains(&name) || JobField::named(name).is_some_and(JobField::is_reserved)
 }

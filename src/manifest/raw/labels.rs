@@ -7,7 +7,7 @@ use crate::manifest::source::diagnostic::Diagnostic;
 
 /// The longest name of a label, in bytes: it is the head of a column in reports.
 const LONGEST_NAME: usize = 64;
-/// What `spend --by` means something else by.
+/// Names with another meaning for `spend --by`.
 const RESERVED: [&str; 3] = ["day", "batch", "model"];
 
 /// Labels as they were written: names, and values that may be templates.

@@ -32,7 +32,7 @@ pub(crate) struct Cell {
     pub name: String,
     /// The value: a text, a number, or true or false.
     pub value: Value,
-    /// Where it was written.
+    /// Its place in the manifest.
     pub at: Pointer,
 }
 

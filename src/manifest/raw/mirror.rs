@@ -27,7 +27,7 @@ pub(crate) struct RawManifest {
     #[schemars(schema_with = "version_schema")]
     #[expect(dead_code, reason = "it stands here for the schema; there is only one")]
     pub version: (),
-    /// What this list is called; the file's stem by default. Part of every job's identity.
+    /// The name of the manifest; by default the file's stem. Part of every job's identity.
     #[schemars(schema_with = "text_schema", default)]
     pub name: Option<String>,
     /// Jobs are due once for each batch: a new value makes all of them due again. May be a template, for example `{{ today }}`.
@@ -80,12 +80,12 @@ pub(crate) struct RawJob {
     /// The plain fields.
     #[schemars(flatten)]
     pub fields: RawFields,
-    /// Whether something was wrong with the entry itself, and told.
+    /// True if the entry itself has a reported error.
     #[schemars(skip)]
     pub is_damaged: bool,
 }
 
-/// Where the rows of a job come from.
+/// The source of a job's rows.
 #[derive(Debug)]
 pub(crate) enum RawForEach {
     /// A file, as the manifest names it, and which sheet of a workbook.
@@ -101,7 +101,7 @@ pub(crate) struct RawFields {
     /// The model: `alpha-2`, `beta-2.0-lite` or `beta-2.0-lite-fast`.
     #[schemars(schema_with = "model_schema", default)]
     pub model: Option<String>,
-    /// What the video shows. Family B takes at most 1500 characters.
+    /// The prompt. Family B takes at most 1500 characters.
     #[schemars(schema_with = "text_schema", default)]
     pub prompt: Option<String>,
     /// A text file (relative to the manifest) that holds the prompt; templates in it are filled in.
@@ -130,7 +130,7 @@ pub(crate) struct RawFields {
     /// A face that is declared under `faces` (beta models only). While its review is pending, the job is held.
     #[schemars(schema_with = "text_schema", default)]
     pub face: Option<String>,
-    /// How many separate generations of the same request: take 1 keeps the id, take n is `id.n`.
+    /// The number of takes of the same request: take 1 keeps the ID, take n is `id.n`.
     #[schemars(schema_with = "takes_schema", default)]
     pub takes: Option<WholeOrTemplate>,
     /// Words for `--tag`; no part of a job's identity.
@@ -139,7 +139,7 @@ pub(crate) struct RawFields {
     /// Whom the job is for: kept with every attempt, and shown by `spend --by NAME`. No part of a job's identity.
     #[schemars(schema_with = "labels_schema", default)]
     pub labels: Option<RawLabels>,
-    /// Where the video goes, inside the output folder; `{{ id }}.mp4` by default. `take` is in scope, too.
+    /// The path of the video in the output directory; by default `{{ id }}.mp4`. `take` is in scope, too.
     #[schemars(schema_with = "text_schema", default)]
     pub file: Option<String>,
     /// Merged into the request as it is: for fields that the interface does not document.

@@ -10,7 +10,7 @@ use crate::manifest::source::location::Pointer;
 /// One entry, and where it stands.
 #[derive(Debug)]
 pub(crate) struct RawMove {
-    /// What it says.
+    /// The move.
     pub entry: Move,
     /// The entry.
     pub at: Pointer,

@@ -1,4 +1,4 @@
-//! What an editor is told about values that more than one type can stand for.
+//! Schemas for values of more than one type.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::catalog::{Catalog, Model};
 use crate::domain::Field;
 
-/// What an editor takes for a template.
+/// The pattern of a template for an editor.
 const TEMPLATE: &str = "\\{[{%#]";
 
 pub(super) fn version_schema(_: &mut SchemaGenerator) -> Schema {

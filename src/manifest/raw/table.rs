@@ -193,7 +193,7 @@ pub(crate) fn whole_in(text: &str) -> Option<i64> {
     whole.parse().ok()
 }
 
-/// How to write a whole number, by the one that a text begins with if there is one.
+/// The help for a whole number, with the one that a string begins with.
 pub(crate) fn help_with_whole(written: &str) -> String {
     let digits: String = written.trim().chars().take_while(char::is_ascii_digit).collect();
     let rest = &written.trim()[digits.len()..];
@@ -228,7 +228,7 @@ pub(crate) fn wrong_type(what: &str, wanted: &str, value: &Value, place: Locatio
     }
 }
 
-/// What kind of value this is, as people say it.
+/// The type of a value, for a person.
 pub(crate) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "empty",

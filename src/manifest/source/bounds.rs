@@ -1,5 +1,5 @@
-//! How much a manifest may become. A few lines can ask for more than any machine holds: by takes times rows, by a text that
-//! many jobs refer to, by brackets in brackets. Each of these is a clear error, found before it is endured.
+//! Bounds on the size of a manifest. A few lines can ask for more than any machine holds: by takes times rows, by a
+//! text that many jobs refer to, by brackets in brackets. Each of these is a clear error, found in time.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ pub(crate) const MOST_JOBS: usize = 200_000;
 pub(crate) const MOST_TEXT: usize = 64 * 1024 * 1024;
 /// This many open brackets make it worth counting how deep they are. Nothing that a manifest may hold is as deep.
 const SUSPICIOUS: usize = 200;
-/// What a value takes besides its text, in bytes: a list of nothings is not nothing.
+/// The size of a value besides its text, in bytes: a list of nulls has a size, too.
 const VALUE: usize = 16;
 
 /// Looks at a text before it is parsed into values: how deep it is, and how much its references make of it. What is no
@@ -70,7 +70,7 @@ fn open_brackets(text: &str) -> usize {
     most
 }
 
-/// What values come to, references followed, while events come in.
+/// The sizes of values, with references followed, while events arrive.
 #[derive(Default)]
 struct Sizes {
     whole: usize,
@@ -102,7 +102,7 @@ impl Sizes {
     }
 }
 
-/// What is left of the bounds while a manifest is expanded.
+/// The room that is left while a manifest is expanded.
 #[derive(Debug)]
 pub(crate) struct Room {
     jobs: usize,

@@ -14,15 +14,15 @@ use crate::domain::Rule;
 /// One thing that is wrong with a manifest.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Diagnostic {
-    /// Whether it stops the run.
+    /// The severity: an error stops the run.
     pub severity: Severity,
     /// The rule's short name, for scripts.
     pub rule: Rule,
-    /// What is wrong, as one sentence without a full stop.
+    /// The error, as one sentence without a period.
     pub message: String,
-    /// How to mend it.
+    /// The help.
     pub help: Option<String>,
-    /// Where.
+    /// The place.
     pub place: Location,
     /// The job that it ended up in, if it is about one.
     pub job: Option<JobLabel>,
@@ -32,7 +32,7 @@ pub struct Diagnostic {
     pub other: Option<(Location, &'static str)>,
 }
 
-/// What selects a job.
+/// The ID and labels of a job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct JobLabel {
     /// Its id.
@@ -66,7 +66,7 @@ impl Diagnostic {
         }
     }
 
-    /// What is likely a slip, and keeps nobody from buying.
+    /// A warning: a probable mistake that stops no run.
     #[must_use]
     pub fn warning(rule: Rule, message: impl Into<String>, place: Location) -> Self {
         Self { severity: Severity::Warning, ..Self::error(rule, message, place) }
@@ -94,7 +94,7 @@ pub struct Sources {
     path: PathBuf,
     text: String,
     marks: OnceCell<Marks>,
-    /// Where each line begins.
+    /// The beginning of each line.
     lines: OnceCell<Vec<usize>>,
 }
 
@@ -133,7 +133,7 @@ impl Sources {
         self.marks.get_or_init(|| Marks::of(&self.text))
     }
 
-    /// Where a place is; nothing for a finding about the file as a whole.
+    /// The line and column of a place, or `None` for a finding about the whole file.
     #[must_use]
     pub fn locate(&self, place: &Location) -> Option<Located> {
         let range = self.range(place)?;

@@ -1,4 +1,4 @@
-//! Where a value stands in the file.
+//! Place of a value in the file.
 //!
 //! A [`Location`] is symbolic (`jobs[3].duration`), so it costs next to nothing to carry.
 
@@ -17,7 +17,7 @@ pub enum Step {
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Pointer(pub(super) Vec<Step>);
 
-/// Which part of what a pointer names.
+/// A part of the value that a pointer names.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Part {
     /// The key itself.
@@ -30,7 +30,7 @@ pub enum Part {
     Again,
 }
 
-/// Where something stands.
+/// The place of something.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Location {
     /// A value of the manifest, or a part of it.

@@ -15,7 +15,7 @@ struct Node {
     range: Range<usize>,
     /// Shared by aliases, never copied: an alias bomb stays as small as it was written.
     kind: Rc<Kind>,
-    /// Whether it only repeats another, which was looked at where it stands.
+    /// True if it only repeats another, which is checked at its own place.
     is_alias: bool,
 }
 
@@ -175,7 +175,7 @@ fn first_line(range: &Range<usize>, text: &str) -> Range<usize> {
     range.start..range.start + length
 }
 
-/// What is open while events come in.
+/// An open collection while events arrive.
 #[derive(Debug)]
 enum Open {
     List(usize, usize, Vec<Rc<Node>>),

@@ -1,20 +1,20 @@
-//! Where a manifest comes from: a file, or a stream such as `-`, a pipe or a device.
+//! Origin of a manifest: a file, or a stream such as `-`, a pipe, or a device.
 //!
-//! A stream has no folder of its own. What a manifest from a stream names, and what is kept for it, is in the working
-//! folder, and never beside a device: the ledger of `/dev/stdin` would be gone with the next boot.
+//! A stream has no directory of its own. Files that its manifest names, and its ledger, are in the working directory,
+//! and never beside a device: the ledger of `/dev/stdin` would be gone after the next boot.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::text::{self, LARGEST, TextError};
 
-/// What stands for the standard input.
+/// The name of stdin.
 const STANDARD_INPUT: &str = "-";
 
-/// Whether a manifest comes from a stream, and not from a file that is there the next time.
+/// Returns whether a manifest is a stream, and not a file that exists the next time.
 #[must_use]
 pub(crate) fn is_stream(path: &Path) -> bool {
-    // What these lead to may be a plain file, of which nobody knows another name.
+    // These may lead to a plain file, whose other name is unknown.
     let is_descriptor = ["/dev/stdin", "/dev/fd", "/proc"].iter().any(|top| path.starts_with(top));
     path == Path::new(STANDARD_INPUT)
         || is_descriptor

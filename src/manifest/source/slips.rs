@@ -1,4 +1,4 @@
-//! What is no mistake by any rule and looks like one all the same: told as a warning, because it would be paid for.
+//! Lints: valid input that is probably wrong. They are warnings, because the input would be paid for.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use super::marks::Marks;
 use super::suggest::nearest;
 use crate::domain::{Job, Label, OutputPath, Rule, Spec};
 
-/// What spreadsheets write into a cell that they can't compute.
+/// Errors that spreadsheets write into a cell.
 const OF_SPREADSHEETS: [&str; 7] = ["#REF!", "#N/A", "#VALUE!", "#NAME?", "#DIV/0!", "#NULL!", "#NUM!"];
 /// Without one of these bytes nothing was left to be filled in. Looked for three at a time.
 const MARKS: [&[u8; 3]; 2] = [b"{[#", b"<%$"];
-/// What stands for nothing in tables.
+/// Words for an empty cell.
 const NOTHING: [&str; 6] = ["n/a", "na", "none", "null", "tbd", "todo"];
-/// Where an address leads to a page about a file, and not to the file.
+/// URLs that lead to a page about a file, and not to the file.
 const PAGES: [(&str, &str); 4] =
     [("drive.google.com", "/file/"), ("docs.google.com", "/"), ("www.dropbox.com", "/s"), ("photos.app.goo.gl", "/")];
 
@@ -26,7 +26,7 @@ fn warning(rule: Rule, message: String, place: Location, help: &str) -> Diagnost
     Diagnostic::warning(rule, message, place).with_help(help)
 }
 
-/// What was to be filled in and was not, in a finished prompt. `names` are those that could have been meant.
+/// An unfilled placeholder in a finished prompt. `names` are the possible meanings.
 pub(crate) fn leftover(
     prompt: &str,
     names: impl FnOnce() -> Vec<String>,
@@ -176,7 +176,7 @@ pub(crate) fn cut_by_comments(text: &str) -> Vec<Diagnostic> {
     found.into_iter().filter(|(at, _)| !is_inside(*at)).map(|(_, finding)| finding).collect()
 }
 
-/// Where a comment begins that looks like a part of the plain text before it, and its first word.
+/// The position of a comment that looks like a part of the string before it, with its first word.
 fn cut(line: &str) -> Option<(usize, &str)> {
     let start = line.find(": ").filter(|_| !line.trim_start().starts_with('#')).map(|colon| colon + 2)?;
     let value = line[start..].trim_start();

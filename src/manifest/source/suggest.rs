@@ -1,6 +1,6 @@
 //! "Did you mean".
 
-/// How alike two names must be, from 0 to 1, for one to be offered for the other.
+/// The least likeness of two names, from 0 to 1, for a suggestion.
 const LIKENESS: f64 = 0.75;
 
 /// The known name that is most like the one written, if any is like it.
@@ -24,7 +24,7 @@ pub(crate) fn help(written: &str, what: &str, known: &[&str]) -> String {
     }
 }
 
-/// What other tools and services call what is called so here.
+/// Names in other tools and services for keys of the manifest.
 const SYNONYMS: [(&[&str], &str); 5] = [
     (&["seconds", "length", "duration_s"], "duration"),
     (&["resolution", "dimensions"], "size"),

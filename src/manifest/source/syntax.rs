@@ -1,16 +1,16 @@
-//! What is no YAML, said so that it can be mended: at its place, and with the cause where people commonly trip.
+//! YAML errors at their place, with the cause for common mistakes.
 //!
-//! A parser names the place where it could not go on, which is often the line after the mistake. [`slip`] looks at the lines
-//! before it for what editors, word processors and habits from elsewhere put there.
+//! A parser names the place at which it could not continue, which is often the line after the mistake. [`slip`]
+//! searches the lines before it for the marks of editors, word processors, and habits of other formats.
 
 use super::diagnostic::{Diagnostic, Sources};
 use super::location::{Location, Part, Pointer};
 use crate::domain::Rule;
 
-/// How many lines before the parser's own place a mistake is looked for.
+/// The number of lines before the parser's place that are searched for a mistake.
 const LINES_BEFORE: usize = 2;
 
-/// What the parser says, at the place it means, with the mend for what people do most.
+/// The parser's error at its place, with the help for common mistakes.
 pub(crate) fn findings(error: &serde_yaml::Error, sources: &Sources) -> Vec<Diagnostic> {
     let said = error.to_string();
     // The parser refuses a key that stands twice without saying where.
@@ -56,7 +56,7 @@ pub(crate) fn findings(error: &serde_yaml::Error, sources: &Sources) -> Vec<Diag
     }]
 }
 
-/// What is commonly wrong with a line, on the one that the parser names or shortly before it.
+/// A common mistake on the parser's line, or shortly before it.
 fn slip(text: &str, line: usize) -> Option<Diagnostic> {
     let lines: Vec<&str> = text.lines().take(line).collect();
     let first = line.saturating_sub(LINES_BEFORE + 1);
@@ -96,7 +96,7 @@ fn slip(text: &str, line: usize) -> Option<Diagnostic> {
     })
 }
 
-/// Where a blank that is no space stands between what YAML itself reads: in front of a line, or behind a colon or a dash.
+/// The position of a blank that is not a space where YAML reads it: before a line, or after a colon or a dash.
 fn strange_blank(line: &str) -> Option<usize> {
     line.match_indices('\u{a0}').map(|(at, _)| at).find(|&at| {
         let before = line[..at].trim_end_matches('\u{a0}');
@@ -135,7 +135,7 @@ fn end_of_quoted(value: &str) -> Option<usize> {
     None
 }
 
-/// Whether what follows a closing quote is neither a comment nor the end of something.
+/// Returns whether the text after a closing quote is neither a comment nor the end of something.
 fn goes_on(rest: &str) -> bool {
     let rest = rest.trim_start();
     !rest.is_empty() && !rest.starts_with(['#', ',', ']', '}', ':'])

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The most that is read of a manifest or of a CSV file, in bytes: three times what a hundred thousand jobs need.
 pub(crate) const LARGEST: u64 = 64 * 1024 * 1024;
 
-/// Why a file can't be taken as text.
+/// The reason why a file can't be read as text.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TextError {
     /// The system would not hand it over.
@@ -44,7 +44,7 @@ pub(crate) enum TextError {
 }
 
 impl TextError {
-    /// How to mend it, where that does not depend on what the file is for.
+    /// The help that is the same for every use of the file.
     pub(crate) fn help(&self) -> Option<&'static str> {
         match self {
             Self::NotUtf8 { .. } | Self::Utf16 => Some("save the file as UTF-8; Excel calls that \"CSV UTF-8\""),
@@ -56,21 +56,22 @@ impl TextError {
     }
 }
 
-/// What a manifest may read besides itself.
+/// Files that a manifest may read.
 ///
-/// A manifest from somewhere else must not be able to send a secret anywhere: what it reads ends up in prompts. So it reads
-/// plain files only, never the key's, and never what a system shows of itself as files: the environment is there, too.
+/// A manifest from somewhere else must not be able to send a secret anywhere: the contents of its files end up in
+/// prompts. So it reads plain files only, never the key's, and never the files in which a system shows itself: they
+/// contain the environment.
 #[derive(Clone, Debug)]
 pub(crate) struct FileAccess {
     folder: PathBuf,
-    /// What a file must lie below: the manifest's folder, or the one that `--root` names.
+    /// The directory above all readable files: the manifest's, or that of `--root`.
     top: PathBuf,
     secret: Option<Identity>,
     /// The names that were read.
     read: Arc<Mutex<BTreeSet<String>>>,
 }
 
-/// What tells a file from any other, whatever it is called: two names of one file have one.
+/// The identity of a file under any name: two names of one file have the same.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Identity {
     path: PathBuf,
@@ -102,7 +103,7 @@ impl Identity {
     }
 }
 
-/// Where systems show themselves as files.
+/// Directories in which systems show themselves as files.
 const OF_THE_SYSTEM: [&str; 3] = ["/proc", "/sys", "/dev"];
 
 impl FileAccess {
@@ -122,7 +123,7 @@ impl FileAccess {
         self.read.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
-    /// Where a name is.
+    /// The path of a name.
     pub(crate) fn path_of(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }

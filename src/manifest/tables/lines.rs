@@ -24,7 +24,7 @@ pub(super) fn objects(file_text: &str, file: &str, at: &Pointer, found: &mut Vec
     each(file_text, file, at, found, |line| {
         let cells: serde_json::Map<String, serde_json::Value> =
             serde_json::from_str(line).map_err(|error| format!("a line must be a JSON object: {error}"))?;
-        // What is null means the same as an empty cell of a spreadsheet.
+        // A null is an empty cell of a spreadsheet.
         let cell = |value: serde_json::Value| if value.is_null() { Value::from("") } else { Value::from(Serde(value)) };
         Ok(Value::from_pairs(cells.into_iter().map(|(name, value)| (name, cell(value)))))
     })

@@ -10,13 +10,13 @@ use crate::manifest::source::diagnostic::RowLocation;
 
 /// One row, for the template engine and for messages.
 pub(crate) struct Row {
-    /// What `row` is in templates.
+    /// The value of `row` in templates.
     pub value: Value,
     /// Its cells, as they were written.
     pub cells: Arc<Cells>,
     /// The line of the file; nothing for a row that stands in the manifest.
     pub place: Option<RowLocation>,
-    /// Which of all rows it is, from 1: `row_number` in templates.
+    /// The number among all rows, from 1: `row_number` in templates.
     pub number: usize,
 }
 

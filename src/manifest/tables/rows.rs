@@ -44,7 +44,7 @@ fn read_file(
     found: &mut Vec<Diagnostic>,
 ) -> Vec<Row> {
     let ending = file.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
-    // What a synchronised folder shows of a sheet is a link to it, too.
+    // A synchronised directory shows an online sheet as a link to it, too.
     let is_link = ["http://", "https://"].iter().any(|scheme| file.starts_with(scheme));
     if is_link || ending.as_deref() == Some("gsheet") {
         let finding = Diagnostic::error(Rule::Unreadable, "a link can't be read", at.clone().value());

@@ -91,7 +91,7 @@ fn texts(cells: &[(usize, Data)], most: usize) -> Vec<String> {
     texts
 }
 
-/// What a formula could not compute, under a column that has a name.
+/// A formula error in a column with a name.
 fn error_in(cells: &[(usize, Data)], columns: &Columns, place: &Location) -> Option<Diagnostic> {
     let named = |column: &usize| columns.names().get(*column).filter(|name| !name.is_empty());
     let (name, cell) = cells

@@ -67,7 +67,7 @@ pub(super) fn bound(engine: &mut Environment<'_>) {
     });
 }
 
-/// Whether every width in a pattern of `format` is said in it, and small.
+/// Returns whether every width in a pattern of `format` is explicit and small.
 fn is_narrow(pattern: &str) -> bool {
     pattern.split('%').skip(1).all(|rest| {
         let flags = rest.find(|c: char| c.is_ascii_alphabetic()).map_or(rest, |end| &rest[..end]);
@@ -83,7 +83,7 @@ fn within(length: usize) -> Result<(), Error> {
     Err(Error::new(ErrorKind::InvalidOperation, format!("the text would be longer than {} KiB", LONGEST / 1024)))
 }
 
-/// What a text does that could grow without measure.
+/// Refuses a template that could grow without bounds.
 pub(super) fn refuse(source: &str) -> Option<TemplateError> {
     let (mut joins, tags) = (0, tags(source));
     if tags.len() > MOST_TAGS || tags.iter().any(|tag| tag.code.len() > LONGEST_TAG) {
@@ -122,7 +122,7 @@ pub(super) fn refuse(source: &str) -> Option<TemplateError> {
     })
 }
 
-/// What stands between braces, without its texts in quotes.
+/// The text between braces, without its quoted strings.
 struct Tag {
     is_statement: bool,
     code: String,
@@ -134,7 +134,7 @@ fn tags(source: &str) -> Vec<Tag> {
         rest = &rest[at + 1..];
         let Some(kind) = rest.chars().next().filter(|kind| matches!(kind, '{' | '%' | '#')) else { continue };
         if kind == '#' {
-            // What stands in a comment opens nothing, and closes nothing.
+            // A comment opens and closes nothing.
             rest = rest.find("#}").map_or("", |end| &rest[end + 2..]);
             continue;
         }

@@ -57,7 +57,7 @@ impl<'t> Named<'t> {
         holes
     }
 
-    /// Whether a name comes last, behind a sentence that has ended: what it adds may be left out.
+    /// Returns whether a name comes last, after a finished sentence: its text is optional.
     fn stands_apart(&self, at: usize) -> bool {
         // Before and behind each name are words, be they none.
         let words =

@@ -29,7 +29,7 @@ pub(crate) struct Templates {
 
 /// A text of the manifest: as it is, or with something to fill in.
 pub(crate) enum Text<'t> {
-    /// Nothing to fill in.
+    /// A plain string.
     Plain(&'t str),
     /// Something to fill in.
     Template(Compiled<'t>),
@@ -53,7 +53,7 @@ pub(crate) struct Compiled<'t> {
     pub(super) named: Option<Named<'t>>,
 }
 
-/// What is in scope for one job.
+/// The scope of one job.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scope {
     /// The row, if the job has one.
@@ -94,7 +94,7 @@ impl Object for Scope {
 }
 
 impl Scope {
-    /// What a name is for this job, if it is anything.
+    /// The value of a name for this job.
     pub(super) fn value(&self, key: &str) -> Option<Value> {
         if key == "row" {
             return self.row.clone();
@@ -298,7 +298,7 @@ pub(in crate::manifest) fn slug(text: &str) -> String {
     slug
 }
 
-/// What to write for a column whose name has a blank in it, if that is what the template stumbled over.
+/// The correct spelling of a column whose name has a blank, if that is the error of the template.
 fn column_with_a_blank(before: &str, source: &str) -> Option<String> {
     let inside = &source[before.rfind("{{")? + 2..];
     let name = inside[..inside.find("}}")?].trim().strip_prefix("row.")?;
@@ -306,7 +306,7 @@ fn column_with_a_blank(before: &str, source: &str) -> Option<String> {
     is_name.then(|| format!("a column whose name has a blank in it is read so: {{{{ row['{name}'] }}}}"))
 }
 
-/// Whether a text has anything to fill in.
+/// Returns whether a string is a template.
 pub(crate) fn is_template(source: &str) -> bool {
     source.contains("{{") || source.contains("{%") || source.contains("{#")
 }

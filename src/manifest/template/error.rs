@@ -1,15 +1,15 @@
-//! Why a text could not be filled in.
+//! Errors of templates.
 
 use crate::domain::Rule;
 use crate::manifest::source::diagnostic::Diagnostic;
 use crate::manifest::source::location::{Location, Part, Pointer};
 
-/// Why a text could not be filled in.
+/// The reason why a template can't be rendered.
 #[derive(Debug)]
 pub(crate) struct TemplateError {
-    /// What is wrong.
+    /// The error.
     pub message: String,
-    /// How to mend it.
+    /// The help.
     pub help: Option<String>,
     /// The part of the text that is at fault.
     pub fragment: Option<Fragment>,
@@ -32,7 +32,7 @@ impl Fragment {
 }
 
 impl TemplateError {
-    /// Which part of the text is to be shown.
+    /// The part of the string to show.
     pub(crate) fn part(&self) -> Part {
         let fragment = self.fragment.as_ref();
         fragment.map_or(Part::Value, |fragment| Part::Fragment(fragment.text.clone(), fragment.earlier))

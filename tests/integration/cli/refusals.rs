@@ -73,15 +73,15 @@ fn refusals_of_the_command_line_read_so() {
     let service = Service::well();
     let here = used(&service);
     let posts = service.posts().len();
-    let mut told = Vec::new();
+    let mut texts = Vec::new();
     for (code, args, environment) in CASES {
         let program = at(&service, here.shotlist(args));
         let ended = environment.iter().fold(program, |program, (name, value)| program.env(name, value)).ends();
         assert!(has_code(&ended.stderr, code), "{args:?} is not {code}: {}", ended.stderr);
-        told.push(shown(&here, args, &ended));
+        texts.push(shown(&here, args, &ended));
     }
     assert_eq!(service.posts().len(), posts, "a refusal sends nothing");
-    insta::assert_snapshot!(told.join("\n"));
+    insta::assert_snapshot!(texts.join("\n"));
 }
 
 #[test]
