@@ -35,7 +35,7 @@ impl Failure {
         match error {
             LedgerError::Unavailable(error) => Self::of_ledger(error),
             LedgerError::OtherPlan => {
-                refused.with_help("run the same manifest with the same prices on all machines, or wait for the others")
+                refused.with_help("run the same manifest with the same prices on all machines, or wait for the others; a killed runner counts for 60 s")
             }
             LedgerError::AssignedElsewhere { .. } => refused.with_help("end that run first, or wait for it"),
             LedgerError::OtherAccount { .. } => refused.with_help(SAME_ACCOUNT),

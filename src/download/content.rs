@@ -1,5 +1,5 @@
-//! What the content endpoint may answer instead of a video: JSON that holds its address. The interface shows no shape (§4), so
-//! every usual one is understood.
+//! JSON with the URL of a video, as a response of the content endpoint. The interface shows no shape (§4), so every
+//! usual one is understood.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ pub(super) const LONGEST: usize = 64 << 10;
 /// The deepest place at which an address is looked for.
 const DEEPEST: usize = 4;
 
-/// Whether an answer of this type, or one that begins so, is JSON.
+/// Returns whether a response of this type, or with this beginning, is JSON.
 pub(super) fn is_json(content_type: Option<&str>) -> bool {
     content_type.is_some_and(|kind| {
         let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! What a file is told from another by.
+//! Digest of a file.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -26,7 +26,8 @@ pub(super) fn digest(file: &mut File) -> io::Result<(u64, String)> {
     Ok((length, hex(&hash.finalize())))
 }
 
-/// Whether a path holds this very video: the same bytes, by their length and SHA-256. What can't be read does not.
+/// Returns whether a path has this very video: the same bytes, by their length and SHA-256. An unreadable file does
+/// not.
 pub(crate) fn holds(path: &Path, video: &VideoFile) -> bool {
     let found = open_plain(path, File::options().read(true)).and_then(|mut file| digest(&mut file));
     found.is_ok_and(|(bytes, sha256)| bytes == video.bytes && sha256 == video.sha256)

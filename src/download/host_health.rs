@@ -7,10 +7,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// After so many links in a row that came to nothing, a host's links are tried once.
 const UNHEALTHY_AFTER: u32 = 3;
 
-/// What is known of hosts.
+/// The state of hosts.
 #[derive(Debug, Default)]
 pub(super) struct HostHealth {
-    /// How many links in a row came to nothing.
+    /// The number of failed links in a row.
     failures: Mutex<HashMap<String, u32>>,
 }
 

@@ -14,15 +14,15 @@ use tokio::sync::OnceCell;
 
 use super::FetchError;
 
-/// Where the variables of the environment name proxies, which are the user's own.
+/// The environment's variables for proxies, which are the user's own.
 const PROXIES: [&str; 6] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
 
-/// Which part of the neighbourhood an address is in.
+/// The part of the local network that an address is in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Near {
     /// This machine.
     Loopback,
-    /// What is on the same wire (RFC 3927, RFC 4291 §2.5.6).
+    /// The same link (RFC 3927, RFC 4291 §2.5.6).
     Link,
     /// A network of its own (RFC 1918, RFC 6598, RFC 4193), or no address of a host at all.
     Private,
@@ -62,7 +62,7 @@ fn embedded(address: IpAddr) -> Option<Ipv4Addr> {
     }
 }
 
-/// What links are held against.
+/// The policy for the hosts of links.
 #[derive(Clone, Debug)]
 pub struct HostPolicy(Arc<Inner>);
 

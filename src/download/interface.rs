@@ -1,4 +1,4 @@
-//! What is asked of a download, and what can come of it.
+//! Requests for a download, and their outcomes.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 
 use crate::domain::{OutputPath, TaskId, VideoFile};
 
-/// Where a video can be had.
+/// The source of a video.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Link {
     /// The video itself.
@@ -27,7 +27,7 @@ impl Link {
     }
 }
 
-/// Where a video goes.
+/// The path of a video.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Destination {
     /// The output folder, if it is another one than usual.
@@ -36,9 +36,9 @@ pub struct Destination {
     pub path: OutputPath,
     /// Only a version of that path: the path itself belongs to another video.
     pub is_version: bool,
-    /// What the ledger says is at that path now, of an earlier attempt.
+    /// The video of an earlier attempt at that path, by the ledger.
     pub occupant: Option<VideoFile>,
-    /// Whose video it is; two tasks never share a part.
+    /// The task of the video; two tasks never share a part.
     pub task: TaskId,
 }
 
@@ -47,7 +47,7 @@ pub struct Destination {
 pub struct Stored {
     /// The video.
     pub file: VideoFile,
-    /// Where the occupant is now, if it had to go.
+    /// The new path of the occupant, if it was moved.
     pub displaced: Option<OutputPath>,
 }
 
@@ -56,27 +56,27 @@ pub trait Downloads: Sync {
     /// Fetches a video, to beside its place. May be given up at any moment: what arrived is kept for another time.
     fn fetch<'a>(&'a self, link: &'a Link, destination: &'a Destination) -> BoxFuture<'a, Result<(), FetchError>>;
 
-    /// Where a video that was here once is kept now, if another one took its path.
+    /// The path of a video that was here once, if another one took its place.
     fn find<'a>(&'a self, destination: &'a Destination, known: &'a VideoFile) -> BoxFuture<'a, Option<OutputPath>>;
 
     /// Puts a video that was fetched into its place. Short, and not to be given up: what has its name is to be written down.
     fn store<'a>(&'a self, destination: &'a Destination) -> BoxFuture<'a, Result<Stored, FetchError>>;
 }
 
-/// How much is endured.
+/// The limits of a download.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// The longest video, in bytes. Twelve seconds in 720p are some ten megabytes.
     pub longest: u64,
-    /// How long a server may say nothing.
+    /// The longest silence of a server.
     pub silence: Duration,
     /// The span in which at least [`Self::least`] bytes must come.
     pub window: Duration,
     /// The bytes that must come in each [`Self::window`].
     pub least: u64,
-    /// How long one link may take altogether.
+    /// The longest time for one link.
     pub whole: Duration,
-    /// How often a link is tried in a row without getting further.
+    /// The number of tries of a link in a row without progress.
     pub tries: u32,
     /// The pause before the second try; it doubles from there.
     pub first_pause: Duration,
@@ -96,7 +96,7 @@ impl Default for Limits {
     }
 }
 
-/// Why a video was not fetched.
+/// The reason why a video was not downloaded.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
     /// The server refuses this link, for good or until it is asked for anew.
@@ -119,13 +119,13 @@ pub enum FetchError {
     Local {
         /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
 
 impl FetchError {
-    /// Whether this machine, and not the network, is at fault: no other link mends that.
+    /// Returns whether this machine, and not the network, is at fault: another link doesn't help.
     #[must_use]
     pub fn is_local(&self) -> bool {
         matches!(self, Self::Local { .. })

@@ -1,20 +1,20 @@
-//! Whether a file is a whole MP4, as far as that can be told without a decoder.
+//! Check of a file for a whole MP4, as far as possible without a decoder.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
 /// The most boxes at the top of a file: a video in a thousand fragments has two for each. Each one is a look at the disk.
 const MOST_BOXES: usize = 10_000;
-/// How many bytes it takes to tell.
+/// The number of bytes of a signature.
 pub(super) const SIGNATURE_LENGTH: usize = 8;
 
-/// Whether a file begins as an MP4 does: with a box that says what kind of file it is (ISO/IEC 14496-12 §4.3).
+/// Returns whether a file begins as an MP4: with a box that has the type of the file (ISO/IEC 14496-12 §4.3).
 pub(super) fn has_signature(start: &[u8]) -> bool {
     start.get(4..8) == Some(b"ftyp")
 }
 
-/// What is wrong with a file, if anything is: it begins otherwise, a box at the top is longer than the file, nothing in it says
-/// how the pictures are stored, or there are none. What follows the last box is left alone: some encoders add something. A box
-/// that goes on to the end of the file has no length to be held against; then only the server's word counts.
+/// The flaw of a file: it begins otherwise, a box at the top is longer than the file, nothing in it says how the
+/// pictures are stored, or there are none. Bytes after the last box are ignored: some encoders add something. A box
+/// that continues to the end of the file has no length to check; then only the server's length counts.
 pub(super) fn flaw(file: &mut (impl Read + Seek)) -> io::Result<Option<String>> {
     let length = file.seek(SeekFrom::End(0))?;
     let (mut at, mut has_index, mut has_pictures, mut boxes) = (0, false, false, 0);

@@ -24,19 +24,19 @@ const LONGEST_NOTE: u64 = 64 << 10;
 pub(super) struct Part {
     path: PathBuf,
     file: File,
-    /// How long it is.
+    /// The length.
     length: u64,
     note: Note,
 }
 
-/// What the next process needs to know.
+/// The state that the next process needs.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Note {
     /// The version of the server's file, as `If-Range` takes it; without one, nothing can be resumed.
     version: Option<String>,
-    /// Where it is from: another host may call another file by the same version.
+    /// The host: another host may use the same version for another file.
     host: String,
-    /// How many bytes of it are on the disk for certain.
+    /// The number of bytes that are certainly on the disk.
     synced: u64,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Resume<'p> {
 }
 
 impl Part {
-    /// What an earlier process left, or nothing yet.
+    /// Opens the part of an earlier process, or a new one.
     pub(super) async fn open(path: &Path) -> io::Result<Self> {
         let note =
             read_at_most(&note_path(path), LONGEST_NOTE).ok().and_then(|note| serde_json::from_slice(&note).ok());
@@ -68,17 +68,17 @@ impl Part {
         Ok(part)
     }
 
-    /// Where it is.
+    /// The path.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// How long it is.
+    /// The length.
     pub(super) fn length(&self) -> u64 {
         self.length
     }
 
-    /// How the rest can be asked for at a host, if it can.
+    /// The request for the rest at a host, if it is possible.
     pub(super) fn resume(&self, host: &str) -> Option<Resume<'_>> {
         let version = self.note.version.as_deref().filter(|_| self.length > 0 && self.note.host == host)?;
         Some(Resume { from: self.length, version })
@@ -145,7 +145,7 @@ async fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Where the note of a part is.
+/// The path of a part's note.
 pub(super) fn note_path(part: &Path) -> PathBuf {
     let mut name = part.as_os_str().to_owned();
     name.push(".json");

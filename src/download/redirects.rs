@@ -13,7 +13,7 @@ use crate::domain::causes;
 /// The most redirects; a browser follows twenty.
 const MOST_REDIRECTS: usize = 10;
 
-/// What came of a GET.
+/// The outcome of a GET.
 pub(super) enum Arrival {
     /// An answer that is no redirect.
     Answer(Response),
@@ -26,7 +26,7 @@ pub(super) fn lost(error: &reqwest::Error) -> String {
     causes(error).unwrap_or_else(|| "the connection was lost".to_owned())
 }
 
-/// What is told of a server that says nothing.
+/// The message about a silent server.
 pub(super) fn silent(silence: Duration) -> String {
     format!("the server said nothing for {} s", silence.as_secs_f64())
 }
@@ -41,7 +41,7 @@ pub(super) async fn get(transport: &Transport, link: &str, resume: Option<Resume
     let mut url = transport.hosts.admit(address(link)?).await?;
     let mut was_elsewhere = false;
     for _ in 0..=MOST_REDIRECTS {
-        // Whatever a video is packed into would be hashed and kept as it comes.
+        // An encoded video would be hashed and stored as it arrives.
         let mut request = (transport.get)(&url, was_elsewhere).header(ACCEPT_ENCODING, "identity");
         if let Some(Resume { from, version }) = resume {
             request = request.header(RANGE, format!("bytes={from}-")).header(IF_RANGE, version);

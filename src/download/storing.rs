@@ -20,10 +20,10 @@ const MOST_VERSIONS: u32 = 10_000;
 
 /// The file that is locked while names are chosen.
 const LOCK: &str = ".shotlist.lock";
-/// How long another process is waited for: choosing a name takes as long as reading the file that is in the way.
+/// The longest wait for another process: choosing a name takes as long as reading the file that is in the way.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 const BETWEEN_TRIES: Duration = Duration::from_millis(10);
-/// How often a name is looked for anew because another process took it.
+/// The number of new searches for a name after another process took it.
 const MOST_RACES: usize = 10;
 
 /// A place that was looked at.
@@ -31,13 +31,13 @@ const MOST_RACES: usize = 10;
 pub(super) struct Target {
     folder: PathBuf,
     destination: Destination,
-    /// Where the video is on its way.
+    /// The path of an unfinished video.
     pub part: PathBuf,
-    /// Where it is once it is whole, and waits for its name.
+    /// The path of a whole video that waits for its name.
     pub whole: PathBuf,
 }
 
-/// Whether a video is still where it was put, with the length that it had.
+/// Returns whether a video is still at its path, with its length.
 #[must_use]
 pub fn is_whole(folder: &Path, file: &VideoFile) -> bool {
     let found = fs::symlink_metadata(folder.join(file.path.as_str()));
@@ -97,7 +97,7 @@ fn lock(folder: &Path) -> Option<File> {
     }
 }
 
-/// Where a video that was here once is kept now, under a version of its path.
+/// The path of a video that was here once, under a version of its path.
 pub(super) fn find(target: &Target, known: &VideoFile) -> Result<Option<OutputPath>, FetchError> {
     let (version, is_kept) = target.version_of(&known.sha256, known.bytes)?;
     Ok(is_kept.then_some(version))
@@ -149,7 +149,8 @@ impl Target {
         Err(FetchError::local(&self.at(&self.destination.path))(error))
     }
 
-    /// Where the video goes once nothing is there that would be lost, where the occupant is then, and whether nothing is there.
+    /// The path for the video at which nothing would be lost, the new path of the occupant, and whether the path is
+    /// free.
     fn make_room(&self, sha256: &str, bytes: u64) -> Result<(OutputPath, Option<OutputPath>, bool), FetchError> {
         let own = &self.destination.path;
         if self.destination.is_version {
@@ -159,7 +160,7 @@ impl Target {
         let occupant = self.destination.occupant.as_ref().filter(|occupant| occupant.sha256 != sha256);
         let there = self.digest_of(own)?;
         let kept_as = match &there {
-            // Nothing is there, or this very video: an earlier run was stopped between placing it and writing that down.
+            // The path is free, or has this very video: an earlier run was stopped between placing and recording it.
             None => None,
             Some((_, found)) if found == sha256 => None,
             Some((length, found)) => {

@@ -22,7 +22,7 @@ const LONGEST_WAIT: Duration = Duration::from_mins(10);
 /// A try that brought as much as this is a step ahead, and is not counted.
 const STEP: u64 = 256 << 10;
 
-/// Why a try did not bring the rest.
+/// The reason why a try did not bring the rest.
 enum Miss {
     /// It may be otherwise next time, after a wait that the server may have asked for.
     Again(String, Option<Duration>),
@@ -195,7 +195,7 @@ fn content_range(text: &str) -> Option<(u64, Option<u64>)> {
     Some((range.split_once('-')?.0.parse().ok()?, whole.parse().ok()))
 }
 
-/// What names this version of the file for certain: a strong `ETag`, or else a date (RFC 9110 §13.1.5).
+/// The certain version of the file: a strong `ETag`, or else a date (RFC 9110 §13.1.5).
 fn version(headers: &HeaderMap) -> Option<String> {
     let strong = text(headers, &ETAG).filter(|tag| tag.starts_with('"'));
     strong.or_else(|| text(headers, &LAST_MODIFIED)).map(str::to_owned)
@@ -228,7 +228,7 @@ fn local(part: &Part, error: std::io::Error) -> Miss {
     Miss::Never(FetchError::local(part.path())(error))
 }
 
-/// Whether enough arrives.
+/// Check that enough arrives.
 struct Drip<'l> {
     limits: &'l Limits,
     since: Instant,

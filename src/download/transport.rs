@@ -1,4 +1,4 @@
-//! What it takes to ask for a link: requests, who may be asked, how much is endured, and what is known of hosts.
+//! Means of a download: requests, allowed hosts, limits, and the state of hosts.
 
 use reqwest::{RequestBuilder, Url};
 

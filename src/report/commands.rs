@@ -1,6 +1,6 @@
 //! The commands that a page offers to copy.
 
-/// What every command about a batch has behind its name, quoted for the shell.
+/// The arguments of every command about a batch, quoted for the shell.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Commands {
     manifest: String,

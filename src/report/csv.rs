@@ -41,7 +41,7 @@ pub(super) fn heads(sheet: &Sheet<'_>) -> Vec<String> {
     [own, named("label", &sheet.labels), named("row", &sheet.row), named("matrix", &sheet.matrix)].concat()
 }
 
-/// What of the sheet a job was made of, in the order of the heads.
+/// The cells of the sheet from which a job was made, in the order of the header.
 pub(super) fn of_sheet<'r>(row: &'r Row, sheet: &'r Sheet<'r>) -> impl Iterator<Item = &'r str> {
     let labels = sheet.labels.iter().map(|name| row.labels.get(*name).map(String::as_str));
     let cells = sheet.row.iter().map(|name| row.row.as_ref().and_then(|cells| cells.get(name)));

@@ -1,4 +1,4 @@
-//! Which files reports go to, and what is never replaced by one.
+//! Files of reports, and files that no report replaces.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};
@@ -25,7 +25,7 @@ const USUAL: [(&str, Form); 3] = [("report.csv", Form::Csv), ("report.json", For
 pub struct NoReport {
     /// The file.
     pub path: PathBuf,
-    /// Why it can't be told what it is.
+    /// The reason why its contents are unknown.
     unread: Option<io::Error>,
 }
 
@@ -42,7 +42,7 @@ impl Writer {
     }
 }
 
-/// What is in the first lines of a report of each form, and of nothing else.
+/// The first lines of a report of each form, and of nothing else.
 fn marks(form: Form) -> &'static [&'static str] {
     match form {
         Form::Csv => &["id,batch,model,state,charge"],
@@ -53,7 +53,7 @@ fn marks(form: Form) -> &'static [&'static str] {
     }
 }
 
-/// Whether the only sheet of a workbook has our name, and our first column.
+/// Returns whether the only sheet of a workbook has our name and our first column.
 fn is_our_workbook(path: &Path) -> bool {
     let Ok(mut book) = calamine::open_workbook::<calamine::Xlsx<_>, _>(path) else { return false };
     let is_named = book.sheet_names() == [SHEET];
@@ -65,7 +65,7 @@ fn spare(path: &Path, form: Form) -> Result<(), NoReport> {
     let mut start = Vec::new();
     let read = open_plain(path, File::options().read(true));
     let unread = match read.and_then(|file| file.take(FIRST_LINES).read_to_end(&mut start)) {
-        // What hinders it from being made is told when it is.
+        // Errors of its creation are reported then.
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(()),
         Err(error) => Some(error),
         Ok(_) => {

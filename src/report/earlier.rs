@@ -1,4 +1,4 @@
-//! What an earlier report says was bought: evidence for the day on which its ledger is not there.
+//! Purchases in an earlier report: evidence if the ledger is missing.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read as _};
@@ -26,18 +26,18 @@ struct Earlier {
 pub(crate) struct EarlierJob {
     /// The job.
     pub id: String,
-    /// Where it stood.
+    /// The state.
     pub state: String,
     /// Its task.
     pub task_id: Option<String>,
-    /// What it cost; nothing while that is unknown.
+    /// The cost, or `None` while it is unknown.
     #[serde(default, deserialize_with = "usd")]
     pub cost_usd: Option<Usd>,
     /// Its file, relative to the report's folder.
     pub file: Option<String>,
-    /// Where its video was at the service.
+    /// The URL of the video.
     pub video_url: Option<String>,
-    /// Whether it was set aside when its report was replaced, and so is still told of after it was bought again.
+    /// True if it was kept when its report was replaced, so it is reported even after a repurchase.
     #[serde(skip)]
     pub is_set_aside: bool,
 }
@@ -46,7 +46,7 @@ fn usd<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Usd>,
     Ok(Option::<String>::deserialize(deserializer)?.and_then(|text| text.parse().ok()))
 }
 
-/// What is set aside of a report that is about to be replaced, beside it.
+/// The file for purchases of a report that is about to be replaced, beside it.
 const SET_ASIDE: &str = ".bought-before.json";
 
 /// The jobs of a batch that the JSON report in this folder tells of, and those that were set aside; none if there is no report, or

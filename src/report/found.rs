@@ -1,5 +1,5 @@
-//! What the ledger and the folder have of a job, looked up once for all that is made of it: several forms of a report, a page that goes
-//! over its jobs twice, an exit code.
+//! Facts about a job from the ledger and the directory, looked up once for every use: the forms of a report, a page
+//! that goes over its jobs twice, an exit code.
 
 use std::ops::Range;
 use std::path::Path;
@@ -8,16 +8,16 @@ use super::row::JobState;
 use crate::domain::{Attempt, AttemptState, History, Job, VideoFile};
 use crate::download::is_whole;
 
-/// What there is of a job.
+/// The facts about a job.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
-    /// Where its attempts are in the history.
+    /// The positions of its attempts in the history.
     places: Range<usize>,
-    /// Which of them stands for it.
+    /// The attempt that represents it.
     shown: Option<usize>,
-    /// Where it stands.
+    /// The state.
     pub state: JobState,
-    /// Whether the video of the one that stands for it is here, and a picture of it.
+    /// True if the video of the representing attempt is here, and true if it has a poster.
     pub has_file: bool,
     pub has_poster: bool,
 }
@@ -62,7 +62,7 @@ fn representative(job: &Job, attempts: &[&Attempt]) -> Option<usize> {
         .or_else(|| same().next())
 }
 
-/// Where a job stands of which this is all there is.
+/// The state of a job that has only this attempt.
 pub(super) fn state(attempt: &Attempt) -> JobState {
     match attempt.state {
         AttemptState::Intended | AttemptState::InDoubt => JobState::InDoubt,
@@ -80,12 +80,12 @@ pub(super) fn file_of<'a>(attempt: &'a Attempt, folder: &Path) -> Option<&'a Vid
     attempt.file.as_deref().filter(|file| is_whole(folder, file))
 }
 
-/// Where a picture of a video lies that somebody put beside it.
+/// The path of a poster that somebody put beside a video.
 pub(super) fn poster_of(video: &VideoFile) -> String {
     format!("{}.jpg", video.path.as_str().trim_end_matches(".mp4"))
 }
 
-/// Whether a picture lies beside a video that was not made of the one before it.
+/// Returns whether the poster beside a video is not one of the video before it.
 fn is_picture_of(folder: &Path, poster: &str, video: &VideoFile) -> bool {
     let changed = |path: &str| folder.join(path).metadata().ok().filter(std::fs::Metadata::is_file)?.modified().ok();
     changed(poster).zip(changed(video.path.as_str())).is_some_and(|(poster, video)| poster >= video)

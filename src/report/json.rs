@@ -12,7 +12,7 @@ use super::row::{Row, Superseded, Totals};
 use super::rows::Report;
 use crate::domain::{Freeze, RunnerSeen};
 
-/// How every job of a manifest stands.
+/// The state of every job of a manifest.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "shotlist report")]
 pub(crate) struct ReportView<'r> {
@@ -22,9 +22,9 @@ pub(crate) struct ReportView<'r> {
     name: &'r str,
     /// The batch value; empty where the manifest has none.
     batch: &'r str,
-    /// Whether the simulator played the service, so that nothing real was made or paid.
+    /// True if the simulator played the service, so nothing was paid.
     simulated: bool,
-    /// When this report was written.
+    /// The time of this report.
     #[schemars(with = "String")]
     written_at: Timestamp,
     /// The jobs, in manifest order.

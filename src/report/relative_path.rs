@@ -2,8 +2,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
-/// What leads from a folder to another one, with `/` between and behind its parts; nothing from a folder to itself. Where
-/// nothing leads, as from one drive to another, the other folder as a whole.
+/// The path from a directory to another one, with `/` between and after its parts; empty from a directory to itself.
+/// Without such a path, as from one drive to another, it is the whole other directory.
 pub(super) fn relative_path(from: &Path, to: &Path) -> String {
     let (from, to) = (real(from), real(to));
     let shared = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();

@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 use super::times::Times;
 use crate::domain::{Cells, Charge, Executed, Labels, Usd};
 
-/// Where a job stands.
+/// The state of a job.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum JobState {
@@ -60,7 +60,7 @@ impl JobState {
         }
     }
 
-    /// Whether the job as it is now was not bought yet.
+    /// Returns whether the job, as it is now, was not bought yet.
     #[must_use]
     pub fn is_unbought(self) -> bool {
         matches!(self, Self::Pending | Self::Held | Self::Rejected)
@@ -82,15 +82,15 @@ pub struct Row {
     pub batch: String,
     /// The model.
     pub model: String,
-    /// Where the job stands.
+    /// The state of the job.
     pub state: JobState,
-    /// What is known of the money for all attempts of this job in this batch.
+    /// The charge for all attempts of this job in this batch.
     pub charge: Charge,
-    /// What all attempts of this job in this batch cost, in dollars; null while any of them is unknown.
+    /// The cost of all attempts of this job in this batch, in USD; null while any of them is unknown.
     pub cost_usd: Option<Usd>,
     /// The service's name for the task.
     pub task_id: Option<String>,
-    /// Where the video can be fetched, as the service said.
+    /// The URL of the video, from the service.
     pub video_url: Option<String>,
     /// The video's file while it is there, relative to this report's folder.
     pub file: Option<String>,
@@ -104,24 +104,25 @@ pub struct Row {
     pub aspect_ratio: Option<String>,
     /// Requested seconds.
     pub duration_s: Option<i64>,
-    /// Which generation of the same request this is, from 1.
+    /// The number of the take of the same request, from 1.
     pub take: u32,
-    /// What it is selected by.
+    /// The tags, by which jobs are selected.
     pub tags: Vec<String>,
     /// Whom it is for.
     #[schemars(with = "BTreeMap<String, String>")]
     pub labels: Labels,
     /// The face, for face videos.
     pub face: Option<String>,
-    /// How often the job was submitted, without submissions that made certain no task.
+    /// The number of submissions, without those that certainly made no task.
     pub attempts: usize,
-    /// How often the service was asked about the task.
+    /// The number of polls.
     pub polls: u32,
-    /// When the service accepted the task, to the millisecond; of a job in doubt, when its request may have left.
+    /// The time at which the service accepted the task, to the millisecond; for a job in doubt, the earliest time of
+    /// its request.
     #[schemars(with = "Option<String>")]
     #[serde(serialize_with = "as_moment")]
     pub submitted_at: Option<Timestamp>,
-    /// When the video was finished, to the millisecond.
+    /// The time at which the video was finished, to the millisecond.
     #[schemars(with = "Option<String>")]
     #[serde(serialize_with = "as_moment")]
     pub completed_at: Option<Timestamp>,
@@ -141,37 +142,37 @@ pub struct Row {
     pub matrix: Option<Arc<Labels>>,
     /// The prompt that was sent.
     pub prompt: Option<String>,
-    /// What the job costs as it is now.
+    /// The price of the job as it is now.
     pub price_usd: Usd,
-    /// What may have been charged for it without an answer.
+    /// The sum that may have been charged for it without a response.
     pub at_risk_usd: Usd,
-    /// What a person declared of its last submission, in words.
+    /// The declaration of a person about its last submission, in words.
     pub declared: Option<String>,
-    /// What came of the program that was started for the video.
+    /// The outcome of the program for the video.
     pub exec: Option<Exec>,
     /// The machine that fetched the video, where several share a ledger: the file is there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runner: Option<String>,
-    /// What only a page for people shows.
+    /// Facts that only a page for people shows.
     #[serde(skip)]
     pub(super) detail: Detail,
 }
 
-/// What came of the program that was started for a video.
+/// The outcome of the program for a video.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 pub struct Exec {
-    /// Whether it succeeded.
+    /// The outcome.
     pub outcome: ExecOutcome,
-    /// Why it counts as failed.
+    /// The reason why it counts as failed.
     pub error: Option<String>,
     /// The last line that it wrote.
     pub line: Option<String>,
-    /// When it ended, to the millisecond.
+    /// The time of its end, to the millisecond.
     #[schemars(with = "String")]
     pub at: String,
 }
 
-/// Whether a program succeeded, if it was started.
+/// The outcome of a program, if it was started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExecOutcome {
@@ -206,13 +207,13 @@ fn as_moment<S: Serializer>(time: &Option<Timestamp>, serializer: S) -> Result<S
     time.map(moment).serialize(serializer)
 }
 
-/// What only a page for people shows.
+/// Facts that only a page for people shows.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Detail {
-    /// What all attempts certainly cost, and what they may have cost besides those in doubt.
+    /// The certain cost of all attempts, and the possible cost besides those in doubt.
     pub spent: Usd,
     pub unknown: Usd,
-    /// When what happened to it.
+    /// The times of its states.
     pub times: Option<Times>,
     /// The videos of earlier attempts that are still here.
     pub versions: Vec<String>,
@@ -225,11 +226,11 @@ pub(super) struct Detail {
 pub struct Totals {
     /// Jobs of the manifest.
     pub jobs: usize,
-    /// What the jobs of the manifest cost together, each taken once.
+    /// The price of all jobs of the manifest, each taken once.
     pub planned_usd: Usd,
-    /// What the jobs cost that are still to be submitted: pending or rejected ones.
+    /// The price of the jobs that are still to be submitted: pending or rejected ones.
     pub to_submit_usd: Usd,
-    /// What the jobs cost that wait for a face review.
+    /// The price of the jobs that wait for a face review.
     pub held_usd: Usd,
     /// Certainly charged for this batch, with attempts of jobs that were changed or removed since.
     pub spent_usd: Usd,
@@ -253,9 +254,9 @@ pub struct Totals {
 pub struct Superseded {
     /// The job that it was for.
     pub job: String,
-    /// Where it stands.
+    /// The state.
     pub state: JobState,
-    /// What is known of the money.
+    /// The charge.
     pub charge: Charge,
     /// Its price.
     pub price_usd: Usd,
@@ -264,7 +265,7 @@ pub struct Superseded {
     pub labels: Labels,
     /// The service's name for it.
     pub task_id: Option<String>,
-    /// Where its video can be fetched.
+    /// The URL of its video.
     pub video_url: Option<String>,
     /// Its video's file while it is there, relative to this report's folder.
     pub file: Option<String>,

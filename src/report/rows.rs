@@ -25,9 +25,9 @@ pub(super) struct Sheet<'r> {
 /// the run itself.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// What the jobs belong to.
+    /// The name and batch of the jobs.
     pub key: BatchKey,
-    /// Whether the simulator played the service, so that nothing real was made or paid.
+    /// True if the simulator played the service, so nothing was paid.
     pub simulated: bool,
     /// Tasks that no row stands for.
     pub superseded: Vec<Superseded>,
@@ -36,10 +36,10 @@ pub struct Report {
     /// Jobs whose turn it was and that were not sent, with the reason in their rows.
     pub(super) unsent: usize,
     jobs: Arc<[Arc<Job>]>,
-    /// What there is of each of them.
+    /// The facts about each of them.
     found: Arc<[Found]>,
     history: History,
-    /// Where the videos are.
+    /// The directory of the videos.
     folder: PathBuf,
 }
 
@@ -121,7 +121,7 @@ impl Report {
         self.jobs.iter().map(Arc::as_ref).zip(&*self.found)
     }
 
-    /// What the jobs were made of, each set of names in the order in which they first appear.
+    /// The sheet from which the jobs were made, each set of names in the order in which they first appear.
     pub(super) fn sheet(&self) -> Sheet<'_> {
         let mut sheet = Sheet::default();
         let mut seen: HashSet<*const Columns> = HashSet::new();
@@ -254,7 +254,7 @@ fn row(batch: &str, job: &Job, found: &Found, history: &History, folder: &Path) 
     }
 }
 
-/// Why a job was not sent, as a report says it.
+/// The reason why a job was not sent, in a report's words.
 fn not_sent(reason: &str) -> String {
     format!("not sent: {reason}")
 }

@@ -13,10 +13,10 @@ use super::rows::Report;
 use crate::domain::{Labels, NoticeCode, OutputPath, Usd};
 use crate::files::{no_links_below, replace};
 
-/// What IPTC calls a video that a model made (newscodes, digital source type).
+/// IPTC's term for a video from a model (newscodes, digital source type).
 const MADE_BY_A_MODEL: &str = "http://cv.iptc.org/newscodes/digitalsourcetype/trainedAlgorithmicMedia";
 
-/// What is written beside a video.
+/// The file beside a video.
 #[derive(Serialize)]
 struct Sidecar<'r> {
     schema_version: u32,

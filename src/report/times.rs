@@ -1,4 +1,4 @@
-//! When what happened to a task: asked for, accepted, generating, over, fetched.
+//! Times of a task: requested, accepted, generating, ended, downloaded.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -20,7 +20,7 @@ pub(super) struct Times {
     pub ended: Option<Timestamp>,
     /// The video was here.
     pub fetched: Option<Timestamp>,
-    /// Whether its task is at the service still.
+    /// True if its task is active.
     pub is_open: bool,
 }
 
@@ -39,7 +39,7 @@ impl Times {
         }
     }
 
-    /// When the last of it was over.
+    /// The last of its times.
     pub(super) fn end(&self) -> Timestamp {
         [self.accepted, self.ended, self.fetched].into_iter().flatten().fold(self.asked, Timestamp::max)
     }
@@ -68,8 +68,8 @@ fn is_in_time(ended: Option<Timestamp>, fetched: Timestamp) -> bool {
     ended.is_some_and(|ended| fetched >= ended && fetched.duration_since(ended) <= LATE)
 }
 
-/// When generation began, if progress grows evenly from then to the end. A poll that saw 40 % after 60 seconds of a task that
-/// took 90 says: after 40.
+/// The start of generation, if progress grows evenly from then to the end. A poll that saw 40 % after 60 seconds of a
+/// task that took 90 means: after 40.
 fn generation_began(seen: Sighting, accepted: Timestamp, ended: Timestamp) -> Option<Timestamp> {
     let percent = seen.percent.filter(|percent| (1..100).contains(percent))?;
     let share = f64::from(percent) / 100.0;

@@ -38,13 +38,13 @@ pub fn form_of(path: &Path) -> Option<Form> {
     }
 }
 
-/// Why a report could not be written.
+/// The reason why a report could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("can't write report `{}`", path.display())]
 pub struct ReportError {
     /// The file.
     pub path: PathBuf,
-    /// Why.
+    /// The cause.
     #[source]
     pub source: std::io::Error,
 }
@@ -53,11 +53,11 @@ pub struct ReportError {
 #[derive(Clone, Debug)]
 pub struct Writer {
     files: Vec<(PathBuf, Form)>,
-    /// What a page offers to copy.
+    /// The commands that a page offers to copy.
     commands: Option<Commands>,
     /// Those that could not be written the last time.
     missed: Arc<Mutex<HashSet<PathBuf>>>,
-    /// How many reports were made.
+    /// The number of reports so far.
     made: Arc<AtomicU64>,
     /// The number of the newest report that was written.
     newest: Arc<Mutex<u64>>,

@@ -1,8 +1,7 @@
-//! How much of what the service says is kept: bounded where it arrives, so that no answer can fill a ledger, a report or a
-//! log, or be too deep to be read again.
+//! Bounds on the stored parts of a response, applied on arrival, so no response can fill a ledger, a report, or a log,
+//! or be too deep to be read again.
 //!
-//! The interface gives no lengths (§2.3). These are many times what any service says, and small beside what a
-//! spreadsheet's cell holds.
+//! The interface gives no lengths (§2.3). These are many times the usual ones, and small beside a spreadsheet's cell.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! What an answer means for the money: the table "Which POST failures are safe to send again", as a pure function.
+//! Meaning of a response for the money: the table "Which POST failures are safe to send again", as a pure function.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::wire::{Status, TaskReport};
 use super::{Look, PollAnswer, Submission, bounds, json, reason};
 use crate::domain::{FinalWords, ServiceError, TaskId, retry_after};
 
-/// How much of an answer shows whether it is a page, in bytes: white space may stand before what it begins with.
+/// The bytes of a response that show whether it is a page: white space may come first.
 const BEGINNING_OF_A_PAGE: usize = 200;
 
 /// An answer that arrived whole.
@@ -29,7 +29,7 @@ pub struct Answer<'a> {
     pub words: &'a FinalWords,
 }
 
-/// What an answer to `POST /v1/videos` means.
+/// The meaning of a response to `POST /v1/videos`.
 ///
 /// | answer | meaning |
 /// |---|---|
@@ -87,7 +87,7 @@ pub fn submission(answer: &Answer<'_>, free_server_errors: bool, now: Timestamp)
     }
 }
 
-/// What an answer to `GET /v1/videos/{id}` means. A poll costs nothing, so whatever is unclear is asked again.
+/// The meaning of a response to `GET /v1/videos/{id}`. A poll costs nothing, so whatever is unclear is asked again.
 ///
 /// A terminal state counts with any status, if the body names the task.
 pub(super) fn poll(answer: &Answer<'_>, task: &TaskId, now: Timestamp) -> PollAnswer {
@@ -155,7 +155,7 @@ fn unshown() -> ServiceError {
     ServiceError { message: "the error contains the API key or another secret".to_owned(), ..ServiceError::default() }
 }
 
-/// Whether an answer is HTML.
+/// Returns whether a response is HTML.
 fn is_page(body: &[u8]) -> bool {
     let begins =
         String::from_utf8_lossy(&body[..body.len().min(BEGINNING_OF_A_PAGE)]).trim_start().to_ascii_lowercase();

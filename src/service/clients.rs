@@ -1,4 +1,4 @@
-//! What every HTTP client here has in common: whom it trusts, how long it waits for a connection, and that it follows no redirect.
+//! Settings of every HTTP client: trust, the time for a connection, and no redirects.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use rustls_platform_verifier::ConfigVerifierExt as _;
 
 use super::endpoint::is_loopback;
 
-/// How long to wait for a connection. Nothing is written before it stands, so running out of it costs nothing.
+/// The longest wait for a connection. Nothing is written before, so a timeout costs nothing.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why there is no client.
+/// The reason why there is no client.
 #[derive(Debug, thiserror::Error)]
 #[error("can't set up the HTTP client")]
 pub struct ClientError(#[source] reqwest::Error);

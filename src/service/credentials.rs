@@ -1,7 +1,7 @@
-//! What every request to the service carries besides what it asks for: the key, and headers for a gateway in front of it.
+//! Credentials of every request to the service: the key, and headers for a gateway in front of it.
 //!
-//! All of it is secret. It goes to the service's own origin alone, is never logged, and is taken out of what the service
-//! says ([`mask`](super::mask)).
+//! All of them are secret. They go to the service's own origin alone, are never logged, and are removed from responses
+//! ([`mask`](super::mask)).
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub struct GatewayHeader {
     value: SecretString,
 }
 
-/// Why a text is no header for a gateway. The value is never shown.
+/// The reason why a string is not a header for a gateway. The value is never shown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidHeader {
     /// There is no `=`.
@@ -88,7 +88,7 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// What tells the key from others without telling it.
+    /// The fingerprint, which identifies the key without revealing it.
     #[must_use]
     pub fn fingerprint(&self) -> String {
         self.key.fingerprint()
@@ -148,7 +148,7 @@ impl Credentials {
 /// URLs.
 fn secrets<'s>(key: &'s ApiKey, headers: &'s [GatewayHeader]) -> Vec<&'s str> {
     let others = headers.iter().filter(|header| header.is_secret()).map(|header| header.value.expose_secret());
-    // What is too short to be a secret is not looked for: its letters stand anywhere.
+    // A string that is too short for a secret is not searched: it could be part of any word.
     std::iter::once(key.secret()).chain(others).filter(|secret| secret.len() >= SHORTEST_SECRET).collect()
 }
 
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(masked(key("secret-key"), "https://acme-studio.example/x"), "https://acme-studio.example/x");
         assert_eq!(masked(key("another-secret-and-more"), "another-secret-and-more"), "***", "the longest first");
         assert_eq!(masked(key("k"), "task"), "task");
-        // What replaces a secret is not searched again.
+        // The replacement of a secret is not searched again.
         assert_eq!(masked(key("********"), "a ******** b *********"), "a *** b ****");
         let odd = "Secret+key/with=signs";
         for form in [

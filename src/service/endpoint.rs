@@ -8,7 +8,7 @@ use reqwest::Url;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint(Url);
 
-/// Why an address is not taken.
+/// The reason why a URL is refused.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidEndpoint {
     /// It is no http or https address of a host.
@@ -49,7 +49,7 @@ impl Endpoint {
         Ok(endpoint)
     }
 
-    /// Whether the address is this machine's own.
+    /// Returns whether the URL is this machine's own.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         is_loopback(&self.0)
@@ -61,7 +61,7 @@ impl Endpoint {
         self.0.origin().ascii_serialization()
     }
 
-    /// Whether an address is of the same scheme, host and port.
+    /// Returns whether a URL has the same scheme, host, and port.
     #[must_use]
     pub fn is_origin_of(&self, url: &Url) -> bool {
         self.0.origin() == url.origin()
@@ -86,7 +86,7 @@ impl Endpoint {
         for part in path {
             whole.push('/');
             for byte in part.bytes() {
-                // What a part may hold as it is (RFC 3986 §3.3, `pchar`).
+                // The characters that a segment may contain as they are (RFC 3986 §3.3, `pchar`).
                 if byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@".contains(&byte) {
                     whole.push(char::from(byte));
                 } else {
@@ -100,7 +100,7 @@ impl Endpoint {
     }
 }
 
-/// Whether an address is this machine's own, by its name alone.
+/// Returns whether a URL is this machine's own, by its name alone.
 pub(super) fn is_loopback(url: &Url) -> bool {
     let bare = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
     bare == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())

@@ -18,9 +18,9 @@ use super::endpoint::is_loopback;
 use super::{Credentials, Endpoint, Look, PollAnswer, Submission, VideoService, bounds, mask, send_by};
 use crate::domain::{FinalWords, Request, SendBy, ServiceError, TaskId, causes};
 
-/// How long to wait for the answer to a submission. Generous: when it runs out, the job is in doubt.
+/// The longest wait for the response to a submission. Generous: after a timeout, the job is in doubt.
 const SUBMIT_TIMEOUT: Duration = Duration::from_mins(3);
-/// How long to wait for the answer to a poll.
+/// The longest wait for the response to a poll.
 const POLL_TIMEOUT: Duration = Duration::from_secs(30);
 /// The most that is read of an answer, in bytes; a task object has some hundreds.
 const LARGEST_ANSWER: usize = 1024 * 1024;
@@ -186,7 +186,7 @@ impl HttpService {
             Ok(body) => self.meaning(&head, &body),
             // The status of a refusal is a refusal even if its explanation is cut short.
             Err((_, body)) if (400..500).contains(&head.status) => self.meaning(&head, &body),
-            // What did arrive may hold the task id, which a person can look up.
+            // The arrived part may contain the task ID, which a person can look up.
             Err((error, body)) => Submission::InDoubt(lost(&error, &self.masked(&body))),
         }
     }
@@ -279,7 +279,7 @@ async fn logged(
     answer
 }
 
-/// What an answer says before its body.
+/// The head of a response.
 struct Head {
     status: u16,
     retry_after: Option<String>,
@@ -344,12 +344,12 @@ fn is_distrust(error: &(dyn std::error::Error + 'static)) -> bool {
                 | rustls::Error::AlertReceived(CertificateRequired | BadCertificate | UnknownCA)
         );
     }
-    // What an error of the system is wrapped around is not its source, but its source's source.
+    // The error that wraps one of the system is not its source, but its source's source.
     let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
     wrapped.is_some_and(|inner| is_distrust(inner)) || error.source().is_some_and(is_distrust)
 }
 
-/// What hindered a request, without the address that it went to.
+/// The error of a request, without its URL.
 fn why(error: &reqwest::Error) -> String {
     causes(error).unwrap_or_else(|| error.to_string())
 }

@@ -7,7 +7,7 @@ use super::wire::{Echo, TaskReport};
 use crate::domain::SendBy;
 use crate::domain::{Request, ServiceError, TaskId, TaskNames};
 
-/// What can be asked of the service.
+/// The requests to the service.
 pub trait VideoService: Sync {
     /// Submits once. Never sends a second time by itself, and nothing once it is too late.
     fn submit(&self, request: &Request, send_by: Option<SendBy>) -> impl Future<Output = Submission> + Send;
@@ -25,7 +25,7 @@ pub trait VideoService: Sync {
         std::future::ready(false)
     }
 
-    /// Where a task's video can be fetched if the task itself does not say (interface §4).
+    /// The URL of a task's video if the task itself has none (interface §4).
     fn content_url(&self, task: &TaskId) -> String;
 }
 
@@ -42,7 +42,7 @@ pub enum Look {
     Untrusted(String),
 }
 
-/// What came of one submission.
+/// The outcome of one submission.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Submission {
     /// There is a task, and what the service says that it makes.
@@ -74,10 +74,10 @@ pub enum Submission {
     InDoubt(ServiceError),
 }
 
-/// What came of one poll of a task.
+/// The outcome of one poll.
 #[derive(Clone, PartialEq, Debug)]
 pub enum PollAnswer {
-    /// How the task stands.
+    /// The state of the task.
     Report(TaskReport),
     /// The service does not know the task, in these words.
     Missing(String),

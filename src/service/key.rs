@@ -11,7 +11,7 @@ use crate::domain::hex;
 #[derive(Clone)]
 pub struct ApiKey(SecretString);
 
-/// Why a text is no key. The text itself is never shown.
+/// The reason why a string is not a key. The string itself is never shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidKey {
     /// There is nothing in it.
@@ -42,7 +42,7 @@ impl ApiKey {
         Ok(Self(text.into()))
     }
 
-    /// What tells this key from another, and from which it can't be had: keys are long and random.
+    /// The fingerprint of this key, from which the key can't be derived: keys are long and random.
     #[must_use]
     pub fn fingerprint(&self) -> String {
         let digest = Sha256::digest(format!("shotlist key\0{}", self.0.expose_secret()));

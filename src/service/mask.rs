@@ -9,7 +9,7 @@ use super::wire::{Status, TaskReport};
 use super::{Credentials, Echo, PollAnswer, Submission};
 use crate::domain::ServiceError;
 
-/// What came of a submission, without the secrets.
+/// The outcome of a submission, without the secrets.
 pub(super) fn submission(own: &Credentials, said: Submission) -> Submission {
     match said {
         Submission::Accepted(names, made) => Submission::Accepted(names, echo(own, made)),
@@ -27,7 +27,7 @@ pub(super) fn submission(own: &Credentials, said: Submission) -> Submission {
     }
 }
 
-/// What came of a poll, without the secrets.
+/// The outcome of a poll, without the secrets.
 pub(super) fn poll(own: &Credentials, said: PollAnswer) -> PollAnswer {
     match said {
         PollAnswer::Report(report) => PollAnswer::Report(task(own, report)),

@@ -1,4 +1,4 @@
-//! Why the service says no: as the interface has it, or where frameworks and gateways put it. The interface shows one form
+//! Reasons in responses: as in the interface, or as frameworks and gateways write them. The interface shows one form
 //! (§2.3, `error: {message, code}`) and leaves validation failures open (§7).
 
 use serde_json::Value;
@@ -9,13 +9,13 @@ use crate::domain::ServiceError;
 /// The most of an answer without a reason that is shown, in characters.
 const BEGINNING: usize = 200;
 
-/// Why a task failed: its `error`, or else `fail_reason`.
+/// The reason why a task failed: its `error`, or else `fail_reason`.
 pub(super) fn of_task(task: &Value) -> Option<ServiceError> {
     let said = |name: &str| task.get(name).filter(|value| is_said(value));
     said("error").or_else(|| said("fail_reason")).map(service_error)
 }
 
-/// Why a request was refused: the first of the usual places that says something.
+/// The reason for a rejection: the first non-empty one of the usual places.
 pub(super) fn of_refusal(answer: &Value) -> Option<ServiceError> {
     let said = |value: Option<&Value>| value.filter(|value| is_said(value)).map(service_error);
     said(answer.get("error"))
@@ -29,7 +29,8 @@ pub(super) fn of_refusal(answer: &Value) -> Option<ServiceError> {
         .or_else(|| said(answer.get("errors").and_then(|list| list.get(0))))
 }
 
-/// Whether a refusal says in words that there is no such task, as some gateways do with 400 (new-api: `task_not_exist`).
+/// Returns whether a rejection says in words that there is no such task, as some gateways do with 400 (new-api:
+/// `task_not_exist`).
 pub(super) fn denies_the_task(answer: &[u8]) -> bool {
     let said = json::value(answer).as_ref().and_then(of_refusal);
     said.is_some_and(|said| {
@@ -56,13 +57,13 @@ pub(super) fn beginning(answer: &str) -> Option<String> {
     (!words.is_empty()).then(|| words.chars().take(BEGINNING).collect())
 }
 
-/// What web servers, frameworks and gateways say of a path that they don't have, in lower case: all of it, or how it begins.
+/// Messages of web servers, frameworks, and gateways about a missing path, in lower case: whole, or their beginnings.
 const OF_PATHS: &str = "not found|404 not found|page not found|resource not found|the requested resource was not found|\
     route not found|no route matched with those values|method not allowed";
 const OF_PATHS_BEGIN: [&str; 5] =
     ["invalid url", "cannot post", "unknown url", "unrecognized request url", "no such route"];
 
-/// Whether a refusal may be about the address: it has no reason, or one that says nothing of what was asked for.
+/// Returns whether a rejection may be about the URL: it has no reason, or one that is not about the request.
 pub(super) fn is_about_the_address(answer: &[u8]) -> bool {
     let Some(said) = json::value(answer).as_ref().and_then(of_refusal) else { return true };
     let words = said.message.trim().trim_end_matches(['.', '!']).to_lowercase();

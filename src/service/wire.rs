@@ -26,7 +26,7 @@ pub enum Status {
     Unknown(String),
 }
 
-/// What the service says that it makes, as far as it does.
+/// The request as the service repeats it.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Echo {
     /// `model`.
@@ -51,14 +51,14 @@ impl Echo {
         }
     }
 
-    /// Whether it says nothing of it.
+    /// Returns whether it repeats nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// What the service says of a task.
+/// The service's report of a task.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TaskReport {
     /// `id` and `task_id`, which the interface says are the same.
@@ -67,15 +67,15 @@ pub struct TaskReport {
     pub status: Status,
     /// `progress`, 0 to 100.
     pub progress: Option<u8>,
-    /// Where the video is.
+    /// The URL of the video.
     pub video_url: Option<String>,
-    /// Whether there is a `video_url` at all, null or not: a service that has none is asked for the content instead.
+    /// True if there is a `video_url`, null or not: without one, the content is requested instead.
     pub names_video_url: bool,
     /// `completed_at`.
     pub completed_at: Option<Timestamp>,
     /// `error`.
     pub error: Option<ServiceError>,
-    /// What it makes.
+    /// The request as it is repeated.
     pub echo: Box<Echo>,
 }
 
@@ -178,7 +178,7 @@ impl Status {
     }
 }
 
-/// Where a video is: as the interface has it, or else where gateways and services of the same shape put it.
+/// The URL of a video: as in the interface, or as gateways and similar services write it.
 fn result_url(task: &Value, words: &FinalWords) -> Option<String> {
     if let Some(text) = task["video_url"].as_str().filter(|text| !text.trim().is_empty()) {
         return bounds::address(text);

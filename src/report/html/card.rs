@@ -20,7 +20,7 @@ pub(super) struct Group<'r> {
     cards: Vec<Card<'r>>,
     /// Videos of earlier attempts that are still here.
     earlier: Vec<Earlier<'r>>,
-    /// What it is, where it is more than one card.
+    /// The name of one of several cards.
     told: Option<String>,
 }
 
@@ -43,7 +43,7 @@ struct Card<'r> {
     labels: Vec<String>,
     declared: Option<&'r str>,
     exec: Option<Cow<'r, str>>,
-    /// What else it is shown for than its state.
+    /// The second reason to show it, besides its state.
     also: Option<&'static str>,
     tag_list: String,
     took: Option<String>,
@@ -96,7 +96,7 @@ impl<'r> Card<'r> {
     fn new(row: &'r Row, is_simulated: bool, commands: Option<&Commands>) -> Self {
         let text = |text: &'r Option<String>| text.as_deref().map(plain);
         let tags: Vec<Cow<'_, str>> = row.tags.iter().map(|tag| plain(tag)).collect();
-        // What a simulator gave led to this machine, and leads nowhere by now.
+        // The simulator's URL led to this machine, and leads nowhere now.
         let url = row.video_url.as_deref().filter(|_| !is_simulated);
         Self {
             id: &row.id,
@@ -130,7 +130,7 @@ impl<'r> Card<'r> {
     }
 }
 
-/// What a card is shown for besides its state.
+/// The reason to show a card besides its state.
 fn also(row: &Row) -> Option<&'static str> {
     if row.exec.as_ref().is_some_and(|exec| exec.outcome != ExecOutcome::Done) {
         return Some(EXEC);
@@ -151,7 +151,7 @@ fn took_text(state: JobState, took: f64) -> String {
     format!("{what} {}", span(took))
 }
 
-/// What the job cost in each of the words for money that says something of it.
+/// The cost of the job: spent, at risk, and unknown, where they are not zero.
 fn price(row: &Row) -> String {
     let Detail { spent, unknown, .. } = row.detail;
     let to_submit = if row.state.is_unbought() { row.price_usd } else { Usd::ZERO };

@@ -20,7 +20,7 @@ pub(super) struct ModelBar {
     pub model: String,
     /// Beside the name.
     pub spent: String,
-    /// What is known of the rest, in words.
+    /// The other sums, in words.
     pub rest: String,
     pub parts: Vec<Part>,
 }
@@ -46,7 +46,7 @@ pub(super) struct Part {
     pub width: f64,
 }
 
-/// What each model costs.
+/// The cost of each model.
 #[derive(Default)]
 pub(super) struct Sums(BTreeMap<String, Sum>);
 

@@ -1,4 +1,4 @@
-//! What every page has around its cards: a head, the tools that filter them, and a foot with the script.
+//! The frame of every page: a head, the filters, and a foot with the script.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ impl Head {
     }
 }
 
-/// What the cards can be filtered by.
+/// The filters of the cards.
 #[derive(Template)]
 #[template(path = "tools.html")]
 pub(super) struct Tools<'p> {
@@ -46,12 +46,12 @@ pub(super) struct Tools<'p> {
 pub(super) struct Chip<'p> {
     pub name: &'p str,
     pub label: &'p str,
-    /// Whose colour it has.
+    /// The state that gives it its color.
     pub class: &'p str,
     pub count: usize,
 }
 
-/// What stands below the cards.
+/// The part below the cards.
 #[derive(Template)]
 #[template(path = "foot.html")]
 pub(super) struct Foot<'p> {

@@ -18,7 +18,7 @@ use crate::report::row::{JobState, Row};
 use crate::report::rows::Report;
 use crate::report::times::Times;
 
-/// What stands above the cards.
+/// The part above the cards.
 #[derive(Template)]
 #[template(path = "page.html")]
 struct Page<'p> {
@@ -30,12 +30,12 @@ struct Page<'p> {
     jobs: usize,
     finished: usize,
     spent: String,
-    /// What is still to be submitted, if anything is.
+    /// The jobs that are still to be submitted.
     to_submit: Option<String>,
     at_risk: Option<String>,
     unknown: Option<String>,
     problems: Vec<Problem>,
-    /// Whether something is still at the service.
+    /// True if a task is active.
     is_running: bool,
     states: &'p [StateBar],
     models: &'p [ModelBar],
@@ -82,7 +82,7 @@ fn write_top(
     }
     report.attempts().for_each(|attempt| sums.add(attempt));
     let (states, models) = (state_bars(totals), model_bars(&sums));
-    // What asks for somebody is seen also where there is no room for all.
+    // States that need attention are visible even without room for all.
     let worst_first = states.iter().rev();
     let chips = worst_first.map(|StateBar { name, label, count, .. }| Chip { name, label, class: name, count: *count });
     let page = Page {

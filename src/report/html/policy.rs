@@ -1,4 +1,5 @@
-//! What the page may do: run and look as written, and play videos from beside it or from where the service said.
+//! Content security policy of the page: it runs and looks as written, and plays videos from beside it or from the
+//! service's hosts.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -18,7 +19,7 @@ pub(super) struct Policy {
     hosts: BTreeSet<String>,
     /// Hosts of pictures.
     picture_hosts: BTreeSet<String>,
-    /// Whether some host can't be named.
+    /// True if some host can't be named.
     is_open: bool,
 }
 

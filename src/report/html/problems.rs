@@ -1,4 +1,4 @@
-//! What went wrong, above the videos: a line for each reason to look at some of them.
+//! Problems, above the videos: a line for each reason to look at some of them.
 
 use super::text::plain;
 use crate::report::row::{JobState, Totals};
@@ -6,7 +6,7 @@ use crate::report::{Commands, Report};
 
 /// Jobs that ask for somebody, for one reason.
 pub(super) struct Problem {
-    /// What a click shows: a state, or what cards say besides.
+    /// The filter of a click: a state, or another mark of the cards.
     pub shows: &'static str,
     pub colour: &'static str,
     pub told: String,
@@ -16,11 +16,11 @@ pub(super) struct Problem {
 /// The most of a reason that stands above the cards, in characters: the card has all of it.
 const LONGEST_REASON: usize = 120;
 
-/// What cards say besides their state: it was their turn and they were not sent, and a program is owed to their video.
+/// Marks of cards besides their state: jobs that were due and not sent, and videos whose program is due.
 pub(super) const UNSENT: &str = "unsent";
 pub(super) const EXEC: &str = "exec";
 
-/// What asks for somebody, the worst first.
+/// The problems, the worst first.
 pub(super) fn problems(report: &Report, commands: Option<&Commands>) -> Vec<Problem> {
     let Totals { at_risk_usd, states, exec_failed, exec_owed, .. } = &report.totals;
     let line = |name: &str, rest: &[&str]| commands.map(|commands| commands.line(name, rest));
@@ -66,7 +66,7 @@ pub(super) fn problems(report: &Report, commands: Option<&Commands>) -> Vec<Prob
     found.into_iter().flatten().collect()
 }
 
-/// Why jobs were not sent, in the words of the first one.
+/// The reason why jobs were not sent, of the first one.
 fn why_unsent(report: &Report) -> String {
     let mut reasons = report.rows_in(|state| state == JobState::Pending).filter_map(|row| row.error_message);
     let first = reasons.next().unwrap_or_default();

@@ -17,11 +17,11 @@ pub(crate) struct Proposal {
     /// The manifest's name, and its batch value.
     pub name: String,
     pub batch: String,
-    /// What is said first, in big letters: what it is about, the figure, and more of it.
+    /// The large figures: a title, the figure, and a remark.
     pub figures: Vec<[String; 3]>,
-    /// What there is to know of the whole: limits, what is held, what was bought before.
+    /// The facts of the whole plan: limits, held jobs, earlier purchases.
     pub told: Vec<String>,
-    /// What looks like a slip, and is about no job.
+    /// The warnings that are about no job.
     pub warnings: Vec<String>,
     /// The command that buys exactly this.
     pub command: Option<String>,
@@ -35,7 +35,7 @@ pub(crate) struct Proposal {
 #[template(path = "proposal_card.html")]
 pub(crate) struct ProposalCard {
     pub id: String,
-    /// What is done, for scripts and for people, and the state whose colour it has.
+    /// The action, for scripts and people, and the state that gives it its color.
     pub action: &'static str,
     pub label: &'static str,
     pub colour: &'static str,
@@ -50,12 +50,12 @@ pub(crate) struct ProposalCard {
     pub more: Vec<String>,
     pub prompt: String,
     pub warnings: Vec<String>,
-    /// Where its picture is: an address, or the key of one that is held in the page.
+    /// The image: a URL, or the key of one that is embedded in the page.
     pub image: Option<String>,
     pub picture: Option<String>,
 }
 
-/// What stands above the cards.
+/// The part above the cards.
 #[derive(Template)]
 #[template(path = "proposal.html")]
 struct Above<'p> {

@@ -1,4 +1,4 @@
-//! What stands in the place of a picture that is not there: why not, what that means for the money, and what to do next.
+//! Text in place of a missing video: the reason, what it means for the money, and the next step.
 
 use std::borrow::Cow;
 
@@ -8,15 +8,15 @@ use super::text::plain;
 use crate::report::Commands;
 use crate::report::row::{JobState, Row};
 
-/// Why a job has no video, in words.
+/// The reason why a job has no video, in words.
 pub(super) struct Standing {
-    /// What happened, in the service's words where it said some.
+    /// The cause, in the service's words if it has some.
     pub cause: Option<String>,
     /// Since when, if it was sent.
     pub since: Option<Timestamp>,
-    /// What it means, and what to do.
+    /// The meaning, and the next step.
     pub next: String,
-    /// What to type.
+    /// The command.
     pub command: Option<String>,
 }
 
@@ -52,7 +52,7 @@ impl Standing {
     }
 }
 
-/// What went wrong, with the service's code.
+/// The error, with the service's code.
 fn cause(row: &Row) -> Option<String> {
     let message = row.error_message.as_deref().filter(|message| !message.is_empty()).map(plain);
     match (message, row.error_code.as_deref().map(plain)) {

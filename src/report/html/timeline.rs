@@ -41,15 +41,15 @@ impl Tasks {
 pub(super) struct Timeline {
     pub height: usize,
     pub bars: Vec<Bar>,
-    /// Where pauses were cut out.
+    /// The positions of omitted pauses.
     pub gaps: Vec<f64>,
     pub from: Timestamp,
     pub to: Timestamp,
     pub from_told: String,
     pub to_told: String,
-    /// What a task took in the middle.
+    /// The median time of a task.
     pub typical: Option<String>,
-    /// Whether the start of any generation is reckoned from progress.
+    /// True if the start of any generation is estimated from progress.
     pub estimated: bool,
     pub left_out: usize,
 }
@@ -75,7 +75,7 @@ impl Timeline {
         let Tasks { drawn: mut tasks, left_out } = tasks;
         tasks.iter().find_map(|(_, times)| times.ended)?;
         tasks.sort_by_key(|(_, times)| times.asked);
-        // What is open is drawn up to now, and not for hours in which nobody looked.
+        // An active task is drawn up to the last known time, and not for hours without a poll.
         let known = tasks.iter().map(|(_, times)| times.end()).max()?;
         let now = now.min(known.checked_add(UNSEEN).unwrap_or(known));
         let end = |times: &Times| if times.is_open { now.max(times.end()) } else { times.end() };
@@ -115,7 +115,7 @@ fn bar(job: &str, times: &Times, now: Timestamp, lane: usize, axis: &Axis) -> Ba
     let phases = times.phases(Some(now));
     let parts = phases.iter().map(|&(phase, from, to)| {
         let (x, end) = (axis.at(from), axis.at(to));
-        // What took no time that can be seen is seen all the same.
+        // A part without a visible duration is visible nevertheless.
         Part { phase, x: rounded(x), width: rounded((end - x).max(0.4)) }
     });
     let told: Vec<String> =
