@@ -7,18 +7,18 @@ use jiff::{SignedDuration, Timestamp};
 use super::read::{Bill, Line};
 use crate::domain::{Account, Attempt, AttemptState, BatchKey, Charge, TaskNames, Usd};
 
-/// How far the time of a charge may be from that of a submission or the end of its task: bills have days, in time zones of their own,
-/// and nobody documents when a task is charged.
+/// The largest distance of a charge from the submission or the end of its task: bills have days, in time zones of their
+/// own, and the moment of a charge is undocumented.
 const NEAR: SignedDuration = SignedDuration::from_hours(36);
 
 /// The days that a bill covers.
 #[derive(Clone, Copy, Debug)]
 pub struct Period {
-    /// When it begins.
+    /// The beginning.
     pub from: Timestamp,
-    /// When it is over.
+    /// The end.
     pub to: Timestamp,
-    /// Whether a person said so: then what a bill that explains all of its lines does not have was not charged.
+    /// True if a person set it: then a bill that explains all of its lines proves that a missing charge was not made.
     pub is_said: bool,
 }
 
@@ -29,18 +29,18 @@ pub struct Matched<'l> {
     pub batch: &'l BatchKey,
     /// The attempt.
     pub attempt: &'l Attempt,
-    /// What was charged for it, less what was given back.
+    /// The sum of its charges, without refunds.
     pub billed: Usd,
-    /// How many charges there are for it.
+    /// The number of its charges.
     pub charges: usize,
 }
 
-/// What came of holding a bill against the ledger.
+/// The result of comparing a bill with the ledger.
 #[derive(Clone, Debug, Default)]
 pub struct Comparison<'l> {
     /// Both say the same.
     pub agreed: Vec<Matched<'l>>,
-    /// Nobody documents whether it was charged, and the bill says it: charged.
+    /// Undocumented charges that the bill contains.
     pub charged: Vec<Matched<'l>>,
     /// The same: not charged.
     pub free: Vec<Matched<'l>>,
@@ -48,7 +48,7 @@ pub struct Comparison<'l> {
     pub differing: Vec<Matched<'l>>,
     /// The ledger has them as charged in the period, and the bill does not have them.
     pub missing: Vec<Matched<'l>>,
-    /// Nobody knows whether they were charged, and the bill does not say it.
+    /// Unknown charges about which the bill says nothing.
     pub unknown: Vec<Matched<'l>>,
     /// In doubt, with lines of strange tasks that each may be, the nearest in time first.
     pub doubts: Vec<(Matched<'l>, Vec<&'l Line>)>,
@@ -58,7 +58,7 @@ pub struct Comparison<'l> {
     pub of_others: Vec<Matched<'l>>,
 }
 
-/// What the bill says of one task.
+/// The bill's lines about one task.
 #[derive(Clone, Copy, Default)]
 struct Entry {
     charged: Usd,
@@ -66,7 +66,7 @@ struct Entry {
     charges: usize,
 }
 
-/// Whose each task is, by each of its names; nobody's where two services use the same name.
+/// The owner of each task, by each of its names; none where two services use the same name.
 fn owners(bought: &[(BatchKey, Attempt)]) -> HashMap<&str, Option<usize>> {
     let mut owners: HashMap<&str, Option<usize>> = HashMap::new();
     for (number, (_, attempt)) in bought.iter().enumerate() {
@@ -77,7 +77,7 @@ fn owners(bought: &[(BatchKey, Attempt)]) -> HashMap<&str, Option<usize>> {
     owners
 }
 
-/// Whether the bill is about an account: about the only one, or about each that one of its lines is of.
+/// Returns whether the bill is about an account: about the only one, or about each account of one of its lines.
 fn accounts<'l>(
     bought: &'l [(BatchKey, Attempt)],
     entries: &HashMap<usize, Entry>,
@@ -93,13 +93,13 @@ fn accounts<'l>(
     move |account| is_only || named.contains(account)
 }
 
-/// Whether a person declared that it was never created: a line that fits says otherwise.
+/// Returns whether a person declared that it was never created: a matching line contradicts that.
 fn is_declared_away(attempt: &Attempt) -> bool {
     attempt.particulars.declared.is_some_and(|declared| declared.what.denies_task())
 }
 
 impl Period {
-    /// Whether a charge for an attempt would be on a bill of these days, whenever in its life it was charged.
+    /// Returns whether a charge for an attempt would be on a bill of these days, at any moment of its life.
     fn is_well_inside(&self, attempt: &Attempt) -> bool {
         let ended = attempt.ended_at.unwrap_or(attempt.intended_at);
         let is_behind = |edge: Timestamp, at: Timestamp| at.duration_since(edge) >= NEAR;
@@ -126,7 +126,7 @@ pub fn compare<'l>(bill: &'l Bill, bought: &'l [(BatchKey, Attempt)], period: Pe
             entry.charges += 1;
         }
     }
-    // Nobody knows what a line says of its task that can't be read.
+    // The meaning of an unreadable line for its task is unknown.
     let untold: HashSet<usize> = bill.unread.iter().filter_map(|unread| *owners.get(unread.task.as_str())?).collect();
     let is_meant = accounts(bought, &entries);
     // Only a bill all of whose lines are explained says something by what it does not have.
@@ -166,7 +166,7 @@ pub fn compare<'l>(bill: &'l Bill, bought: &'l [(BatchKey, Attempt)], period: Pe
 }
 
 impl<'l> Comparison<'l> {
-    /// What the bill has.
+    /// Adds an attempt that is on the bill.
     fn place(&mut self, matched: Matched<'l>) {
         let (price, billed) = (matched.attempt.price, matched.billed);
         let is_settled = matched.attempt.state == AttemptState::Failed;
@@ -183,7 +183,7 @@ impl<'l> Comparison<'l> {
         list.push(matched);
     }
 
-    /// What the bill does not have although it covers its day.
+    /// Adds an attempt that is not on the bill although the bill covers its day.
     fn place_missing(&mut self, matched: Matched<'l>, says_it: bool) {
         let is_settled = matched.attempt.state == AttemptState::Failed;
         match matched.attempt.charge() {
@@ -194,7 +194,7 @@ impl<'l> Comparison<'l> {
         }
     }
 
-    /// Whether both say the same, once what the bill settles is written down.
+    /// Returns whether both agree, once the settled charges are recorded.
     #[must_use]
     pub fn agrees(&self) -> bool {
         self.differing.is_empty()
@@ -204,7 +204,7 @@ impl<'l> Comparison<'l> {
             && self.strange.is_empty()
     }
 
-    /// What the bill settles, and how.
+    /// The charges that the bill settles.
     pub fn settled(&self) -> impl Iterator<Item = (&Matched<'l>, bool)> {
         let charged = self.charged.iter().map(|matched| (matched, true));
         charged.chain(self.free.iter().map(|matched| (matched, false)))

@@ -6,17 +6,17 @@ use crate::domain::Usd;
 
 /// The most lines that are read: a year of the largest manifests has fewer.
 const MOST_LINES: usize = 10_000_000;
-/// What separates cells.
+/// The separators of cells.
 const SEPARATORS: [u8; 3] = [b',', b';', b'\t'];
 
-/// Which columns say what.
+/// The meanings of columns.
 #[derive(Clone, Debug)]
 pub struct Columns<'c> {
     /// The service's name for the task.
     pub task: &'c str,
     /// The amount in dollars.
     pub usd: &'c str,
-    /// When it was charged, or the task made.
+    /// The time of the charge, or of the task.
     pub time: Option<&'c str>,
 }
 
@@ -27,37 +27,37 @@ pub struct Bill {
     pub lines: Vec<Line>,
     /// Lines without a task that are no total of those above: fees, taxes, or what a person has to look at.
     pub others: Vec<Line>,
-    /// What can't be read.
+    /// The unreadable lines.
     pub unread: Vec<Unread>,
 }
 
 /// A line that can't be read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unread {
-    /// Where in the file it begins, from 1.
+    /// The line in the file, from 1.
     pub number: u64,
     /// The task that it is about, as far as it says.
     pub task: String,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
 /// One line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Line {
-    /// Where in the file it begins, from 1.
+    /// The line in the file, from 1.
     pub number: u64,
     /// The task, as the bill names it.
     pub task: String,
     /// The amount.
     pub usd: Usd,
-    /// Whether the amount is given back.
+    /// True if the amount is refunded.
     pub is_credit: bool,
-    /// When, if the bill says so.
+    /// The time, if the bill has one.
     pub at: Option<Timestamp>,
 }
 
-/// Why a file is no bill.
+/// The reason why a file is not a bill.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BillError {
     /// It is no text.

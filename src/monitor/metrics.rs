@@ -1,6 +1,6 @@
 //! Metrics in the text form that the textfile collector of Prometheus's node exporter reads (Prometheus exposition format 0.0.4).
 //!
-//! What nobody knows has no line: a run that was refused before it could look says nothing of the money, and not zero.
+//! A fact that is unknown has no line: a run that was refused early reports no money, and not zero.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -11,29 +11,29 @@ use crate::domain::BatchKey;
 use crate::domain::printable::one_line;
 use crate::report::{JobState, Totals};
 
-/// How a file of metrics begins, and no other.
+/// The beginning of a file of metrics, and of no other.
 pub const METRICS_MARK: &str = "# HELP shotlist_last_run_timestamp_seconds ";
-/// When the last run ended: it comes first.
+/// The time of the last run's end: it comes first.
 const LAST_RUN: &str = "shotlist_last_run_timestamp_seconds";
-/// When the last run succeeded, which a run that failed passes on.
+/// The time of the last successful run, which a failed run passes on.
 const LAST_SUCCESS: &str = "shotlist_last_success_timestamp_seconds";
 
-/// How a run ended, as far as it came.
+/// The end of a run, as far as it came.
 #[derive(Clone, Copy, Debug)]
 pub struct Ending<'e> {
     /// The batch.
     pub key: &'e BatchKey,
     /// The exit code.
     pub exit_code: u8,
-    /// Whether nobody has to do anything: everything is completed, or waits for a face review.
+    /// True if nobody needs to act: every job is completed, or waits for a face review.
     pub is_success: bool,
-    /// Whether the simulator played the service: a label of its own then, so that nobody takes it for a run.
+    /// True if the simulator played the service: it has a label of its own, so nobody confuses it with a run.
     pub is_simulated: bool,
-    /// When it began.
+    /// The start.
     pub began_at: Timestamp,
-    /// How long it took.
+    /// The duration.
     pub took: Duration,
-    /// How the batch stands, if that is known.
+    /// The states of the batch, if they are known.
     pub totals: Option<&'e Totals>,
     /// The state of the ledger, if that is known.
     pub ledger: Option<LedgerState>,
@@ -105,7 +105,7 @@ pub fn metrics(ending: &Ending<'_>, earlier: &str) -> String {
     text
 }
 
-/// When a manifest of this name last succeeded, of whichever batch, as the earlier metrics have it.
+/// The last success of a manifest of this name, in any batch, from the earlier metrics.
 fn last_success(earlier: &str, key: &BatchKey) -> Option<(String, String)> {
     let start = format!("{LAST_SUCCESS}{{");
     let own = format!("name=\"{}\",", escaped(&key.name));

@@ -14,7 +14,7 @@ const MOST_READ: u64 = 64 << 10;
 pub struct OwnFile {
     path: PathBuf,
     mark: &'static str,
-    /// Whether other users read it, whatever the umask says.
+    /// True if other users may read it, whatever the umask is.
     is_public: bool,
 }
 

@@ -16,7 +16,7 @@ pub struct Ping {
     url: Url,
 }
 
-/// Why an address can't be pinged.
+/// The reason why a URL can't be pinged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum InvalidPing {
     /// It is none of the web.
@@ -30,7 +30,7 @@ pub enum InvalidPing {
     NoClient,
 }
 
-/// Why a monitor does not know.
+/// The reason why a monitor was not reached.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PingError {
     /// It answered with something else than a yes.
@@ -41,12 +41,12 @@ pub enum PingError {
     Unreached(String),
 }
 
-/// How a run ended, to a monitor.
+/// The end of a run, for a monitor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Word {
     /// It begins.
     Start,
-    /// Nobody has to do anything.
+    /// Nobody needs to act.
     Success,
     /// Neither good nor bad: another run is at it.
     Log,
@@ -55,7 +55,7 @@ pub enum Word {
 }
 
 impl Ping {
-    /// How long a run waits for a monitor, all requests together (spec §8).
+    /// The longest wait for a monitor, all requests together (spec §8).
     pub const LIMIT: Duration = Duration::from_secs(10);
 
     /// Pings an address.
@@ -94,7 +94,7 @@ impl Ping {
     }
 }
 
-/// Why there was no answer, without the address.
+/// The error, without the URL.
 fn why(error: reqwest::Error, limit: Duration) -> String {
     if error.is_timeout() {
         return format!("it gave no answer within {} s", limit.as_secs());

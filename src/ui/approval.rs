@@ -1,4 +1,4 @@
-//! What is to be approved of a plan, and why an approval does not cover it.
+//! Purchases to approve in a plan, and reasons why an approval does not cover it.
 
 use super::command::Again;
 use super::lines::count;
@@ -19,7 +19,7 @@ pub(crate) fn to_approve(plan: &Plan, again: &Again) -> Page {
     page
 }
 
-/// Whether a plan buys anything, and may.
+/// Returns whether a plan buys anything, and may.
 #[must_use]
 pub(super) fn can_be_approved(plan: &Plan) -> bool {
     plan.is_within_limits() && plan.jobs.iter().any(|planned| planned.is_to_be_approved)

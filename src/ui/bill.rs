@@ -13,8 +13,8 @@ const OFFERED: usize = 3;
 /// The columns of a task's name, where there is too much of it.
 const TASK: usize = 48;
 
-/// Where the two differ, what the bill settles, and the sums; `is_said` if a person says which days it covers, and `again` is what
-/// leads to a batch.
+/// The differences, the charges that the bill settles, and the sums. `is_said` is true if a person set its days, and
+/// `again` leads to a batch.
 #[must_use]
 pub(crate) fn reconciliation(
     bill: &Bill,

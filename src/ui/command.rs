@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::report::Commands;
 
-/// What every command about a manifest's batch begins with.
+/// The beginning of every command about a manifest's batch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Again {
     words: Vec<String>,
@@ -36,7 +36,7 @@ impl Again {
         self
     }
 
-    /// What a page makes its commands of.
+    /// The source of a page's commands.
     #[must_use]
     pub(crate) fn commands(&self) -> Commands {
         let words: Vec<String> = self.words.iter().map(|word| quoted(word)).collect();

@@ -15,15 +15,15 @@ use crate::domain::printable::one_line;
 use crate::domain::{NoticeCode, Rule};
 use crate::manifest::{Diagnostic, Located, Location, Severity, Sources};
 
-/// How many findings are shown, those of one rule at one place counted as one: whoever has more mends these first.
+/// The number of findings shown, those of one rule at one place counted as one: more are fixed later.
 const SHOWN: usize = 100;
 /// In how many columns a line of the manifest is shown where there is no terminal: it may be as long as a book.
 const SOURCE: usize = 80;
-/// What stands before a text of a finding, in columns: `   = note: `, with room for line numbers of five digits, and before its first line
-/// `warning[`, `]: ` and the rule between them.
+/// The columns before the text of a finding: `   = note: `, with room for line numbers of five digits, and before its
+/// first line `warning[`, `]: `, and the rule between them.
 const MARGIN: usize = 14;
 const TITLE: usize = 11;
-/// How many of the jobs that share a finding are named.
+/// The number of named jobs that share a finding.
 const NAMED: usize = 3;
 
 /// Shows findings on stderr, those of one rule at one place together, and counts what is not shown.
@@ -167,8 +167,8 @@ fn snippet<'s>(
     Snippet::source(&text[from..to]).path(path.to_owned()).line_start(located.line).annotation(annotation)
 }
 
-/// Which jobs and rows a finding is about, if the place does not say. What is said of the first holds for those that say the
-/// same; of others it is said what is wrong with them.
+/// The jobs and rows of a finding, if its place does not name them. Jobs with the message of the first are listed; the
+/// others come with their own messages.
 fn notes(group: &[&Diagnostic]) -> Vec<String> {
     let (alike, others): (Vec<&Diagnostic>, Vec<&Diagnostic>) =
         group.iter().copied().partition(|finding| finding.message == group[0].message);
@@ -195,7 +195,7 @@ fn origin_of(finding: &Diagnostic) -> Option<String> {
     }
 }
 
-/// What is wrong with a manifest.
+/// The findings of a manifest.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "shotlist diagnostics")]
 pub(crate) struct DiagnosticsView {
@@ -203,7 +203,7 @@ pub(crate) struct DiagnosticsView {
     schema_version: u32,
     /// The findings, in file order.
     diagnostics: Vec<DiagnosticView>,
-    /// How many more there are, which are not listed.
+    /// The number of further findings, which are not listed.
     more: usize,
 }
 
@@ -214,13 +214,13 @@ struct DiagnosticView {
     severity: &'static str,
     /// The rule's short name.
     code: Rule,
-    /// What is wrong.
+    /// The error.
     message: String,
-    /// How to mend it.
+    /// The help.
     help: Option<String>,
     /// The manifest.
     file: String,
-    /// Where, from 1; null for a finding about the file as a whole.
+    /// The line, from 1; null for a finding about the whole file.
     line: Option<usize>,
     /// In characters, from 1.
     column: Option<usize>,

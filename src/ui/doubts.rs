@@ -1,4 +1,4 @@
-//! What is in doubt, with all that helps a person to look it up at the service.
+//! Jobs in doubt, with all facts that help to look them up at the service.
 
 use unicode_width::UnicodeWidthStr as _;
 
@@ -44,7 +44,7 @@ pub(crate) fn doubts(history: &History, again: &Again) -> Page {
     page
 }
 
-/// What is in doubt in another batch of the same name.
+/// The jobs in doubt of another batch of the same name.
 #[must_use]
 pub(crate) fn doubts_elsewhere(batch: &BatchKey, doubtful: u32, at_risk: Usd, again: &Again) -> String {
     let submissions = count(usize::try_from(doubtful).unwrap_or(usize::MAX), "submission");

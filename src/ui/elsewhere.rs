@@ -1,10 +1,10 @@
-//! What other batches of the same name have open, and what became of it.
+//! Open work of other batches of the same name, and its outcome.
 
 use super::lines::count;
 use crate::plan::Elsewhere;
 use crate::report::{JobState, Report};
 
-/// What a run collects of another batch, or what is in doubt there.
+/// The tasks to collect, and the jobs in doubt, of another batch.
 #[must_use]
 pub(super) fn other_batch(other: &Elsewhere) -> String {
     let counted = |number: u32, noun: &str, rest: &str| {
@@ -26,7 +26,7 @@ pub(super) fn other_batch(other: &Elsewhere) -> String {
     format!("{batch} has {}", parts.join(", "))
 }
 
-/// How the jobs of another batch stand now.
+/// The present states of another batch's jobs.
 #[must_use]
 pub(crate) fn collected(report: &Report) -> String {
     let states = JobState::ALL.into_iter().filter_map(|state| {

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use unicode_width::UnicodeWidthStr as _;
 
-/// What is drawn now.
+/// The drawn lines.
 static DRAWN: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// Columns and rows of the terminal that stderr is, or what is usual where it does not tell.
@@ -56,7 +56,7 @@ fn put(text: &str) {
     let _nobody_looks = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
 }
 
-/// How many rows lines take in a terminal of this width.
+/// The number of rows of lines in a terminal of this width.
 fn rows(lines: &[String], width: usize) -> usize {
     lines.iter().map(|line| line.width().div_ceil(width.max(1)).max(1)).sum()
 }

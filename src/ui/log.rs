@@ -20,7 +20,7 @@ use tracing_subscriber::registry::LookupSpan;
 use super::live;
 use crate::domain::printable;
 
-/// What an event is called that has no name of its own.
+/// The name of an event without a name.
 const NAMELESS: &str = "log";
 
 /// Starts the log: warnings always, with `-v` each request to the service, and with `-vv` what libraries say. With JSON, the events of a
@@ -82,7 +82,7 @@ where
     }
 }
 
-/// What an event says, in the order in which it says so.
+/// The fields of an event, in their order.
 struct Fields(Vec<(&'static str, Value)>);
 
 impl Fields {

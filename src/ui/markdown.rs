@@ -28,7 +28,7 @@ pub(super) fn hidden(text: &str) -> String {
     text.chars().map(|c| if harmless(c) { c.to_string() } else { format!("%{:X}", u32::from(c)) }).collect()
 }
 
-/// What is said where some jobs are left out.
+/// The line for omitted jobs.
 pub(super) fn no_room(jobs: usize) -> String {
     format!("{} more, which have no room here.", count(jobs, "job"))
 }

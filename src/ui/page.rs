@@ -18,7 +18,7 @@ use crate::domain::spreadsheet::cell;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Page {
     text: String,
-    /// Whether it is for programs, or written as it is to be: then no line of it is broken.
+    /// True if it is for programs, or preformatted: then no line is wrapped.
     is_data: bool,
 }
 
@@ -90,7 +90,7 @@ impl Page {
         }
         let lines = self.text.lines().map(|line| {
             let margin = line.len() - line.trim_start().len();
-            // What fits may be a row of a table.
+            // A line that fits may be a row of a table.
             if line.width() <= width {
                 line.to_owned()
             } else {
@@ -100,7 +100,7 @@ impl Page {
         lines.fold(String::with_capacity(self.text.len()), |text, line| text + &line + "\n")
     }
 
-    /// Whether there is nothing on it.
+    /// Returns whether it has no line.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()

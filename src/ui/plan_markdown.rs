@@ -16,7 +16,7 @@ use super::table::shortened;
 use crate::domain::{JobId, Usd};
 use crate::plan::{Action, Plan, Planned, Statement, WarningView, by_model, statements};
 
-/// How a plan as Markdown begins, so that a comment that holds one can be found and replaced.
+/// The beginning of a plan as Markdown, by which a comment with one is found and replaced.
 const MARK: &str = "<!-- shotlist plan: ";
 /// The most that a plan takes, in bytes: a comment on GitHub holds 65,536 characters (spec §8).
 const MOST: usize = 60_000;
@@ -101,7 +101,7 @@ pub(crate) fn plan_markdown(plan: &Plan, warnings: &[WarningView], again: &Again
     if left_out > 0 {
         let _infallible = writeln!(text, "{}", no_room(left_out));
     }
-    // What came from outside was escaped, and has no line of its own.
+    // Text from outside was escaped, and has no line of its own.
     let mut page = Page::new();
     text.lines().for_each(|line| page.line(line));
     page

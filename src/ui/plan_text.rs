@@ -64,7 +64,7 @@ fn list_prompts(page: &mut Page, plan: &Plan, width: u16) {
     page.line("");
 }
 
-/// What there is to know of the whole, a line each: first what is submitted.
+/// The facts of the whole plan, one per line, the submissions first.
 fn summary(plan: &Plan, again: &Again) -> Vec<String> {
     let totals = plan.totals();
     let mut head = format!("{} to submit for ${}", count(totals.submit, "job"), totals.cost);
@@ -86,7 +86,7 @@ pub(super) fn stated(plan: &Plan, again: &Again) -> Vec<String> {
 }
 
 fn list_jobs(page: &mut Page, plan: &Plan, width: u16, all: bool) {
-    // What asks for attention or money comes before what is done.
+    // Jobs that need attention or money come before completed ones.
     let (shown, done): (Vec<&Planned>, Vec<&Planned>) =
         plan.jobs.iter().partition(|planned| all || planned.action != Action::Done);
     let is_grouped = !all && shown.len() > LISTED;
@@ -149,7 +149,7 @@ fn cells(group: &[&Planned]) -> Vec<String> {
     ]
 }
 
-/// What a group of jobs costs; nothing is said of what sends nothing. Of a job in doubt, what is at risk.
+/// The cost of a group of jobs, empty if nothing is sent. For jobs in doubt, the sum at risk.
 pub(super) fn cost(action: Action, group: &[&Planned]) -> String {
     match action {
         Action::InDoubt => format!("${}?", group.iter().map(|planned| planned.at_risk).sum::<Usd>()),
@@ -162,7 +162,7 @@ fn count_requests(requests: u64) -> String {
     count(usize::try_from(requests).unwrap_or(usize::MAX), "request")
 }
 
-/// What an action is called in a table.
+/// The name of an action in a table.
 pub(super) fn action_name(action: Action) -> &'static str {
     match action {
         Action::Submit => "submit",

@@ -17,11 +17,11 @@ use crate::domain::{Job, JobId, NoticeCode};
 use crate::engine::{LeaveReason, RunEvent, Settings};
 use crate::plan::Plan;
 
-/// How often the same trouble is told again.
+/// The interval of repeated trouble.
 const REPEAT: Duration = Duration::from_secs(30);
-/// How often it is said how far the run is, where no bar shows it.
+/// The interval of progress lines without a bar.
 const MINUTE: Duration = Duration::from_mins(1);
-/// How often the picture is drawn.
+/// The interval of frames.
 const FRAME: Duration = Duration::from_millis(200);
 
 /// Shows a run.
@@ -33,7 +33,7 @@ pub(crate) struct Progress {
     state: Mutex<ProgressState>,
     last_trouble: Mutex<Option<Instant>>,
     named: AtomicUsize,
-    /// What no line of a JSON log may hold.
+    /// The jobs, whose prompts no line of a JSON log may contain.
     prompts: HashMap<JobId, Arc<Job>>,
 }
 
@@ -165,7 +165,7 @@ impl Progress {
     }
 }
 
-/// Whether a person has to know of it, also of a quiet run.
+/// Returns whether a person needs to know it, even with `--quiet`.
 fn is_bad(event: &RunEvent) -> bool {
     match event {
         RunEvent::NotSent { .. }

@@ -1,4 +1,4 @@
-//! What is shown of a run while it goes on, as text: counts, money, time, and the few tasks that are worth a line.
+//! State of a run as text: counts, money, time, and the few tasks that are worth a line.
 
 use std::time::{Duration, Instant};
 
@@ -117,7 +117,7 @@ impl ProgressState {
     #[must_use]
     pub fn lines(&self, width: usize, height: usize, now: Instant) -> Vec<String> {
         let lines = [self.headline(width, now), self.counts().join(" · ")].into_iter().chain(self.tasks(now));
-        // What is said above the picture needs rows, too.
+        // Lines above the bar need rows, too.
         let most = height.saturating_sub(3).clamp(1, OLDEST + 4);
         lines.take(most).map(|line| shortened(&line, width)).collect()
     }
@@ -135,7 +135,7 @@ impl ProgressState {
     }
 
     fn bar(&self, columns: usize) -> String {
-        // What is left at the service is not done.
+        // A task that was left active is not done.
         let done = self.ended() - self.left;
         let filled = (columns * done.min(self.total)).checked_div(self.total).unwrap_or(0);
         format!("{}{}", "█".repeat(filled), "░".repeat(columns - filled))
@@ -161,7 +161,7 @@ impl ProgressState {
         counts.into_iter().flatten().collect()
     }
 
-    /// How long it will take, or for how long nobody has known.
+    /// The expected time, or the time since it became unknown.
     fn future(&self, now: Instant) -> Option<String> {
         let silence = self.silent_since.map(|since| now.duration_since(since)).filter(|silence| *silence >= SILENCE);
         if let Some(silence) = silence {

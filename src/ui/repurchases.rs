@@ -1,4 +1,4 @@
-//! What seems to have been bought before, in words: each earlier purchase once, with the jobs that ask for the same.
+//! Probable repurchases in words: each earlier purchase once, with the jobs that request the same.
 
 use indexmap::IndexMap;
 use serde_json::Value;
@@ -23,7 +23,7 @@ pub(crate) fn repurchased(plan: &Plan) -> String {
     }
 }
 
-/// What was bought before, and what to do if it is the same: a line for each earlier purchase.
+/// The earlier purchases, each with the way to use it: one line each.
 pub(super) fn bought_before(plan: &Plan) -> Vec<String> {
     let mut lines: IndexMap<String, Vec<&Repurchase>> = IndexMap::new();
     for before in &plan.repurchases {

@@ -1,5 +1,5 @@
-//! How a run went, for whoever did not watch: as Markdown, as a few lines, and as the last event of a JSON log. No prompt is in any of
-//! them, also where the service repeats one.
+//! Summary of a run: as Markdown, as a few lines, and as the last event of a JSON log. None of them contains a prompt,
+//! even if the service repeats one.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::domain::BatchKey;
 use crate::domain::printable::one_line;
 use crate::report::{JobState, Report, Row, Totals};
 
-/// How a summary begins, and no other file.
+/// The beginning of a summary, and of no other file.
 pub(crate) const SUMMARY_MARK: &str = "<!-- shotlist summary: ";
 /// The most that a summary takes, in bytes: what GitHub shows on the page of a job is 1 MiB (spec §8).
 const MOST: usize = 900_000;
@@ -18,7 +18,7 @@ const LAST_LINE: usize = 200;
 /// The most jobs that a short summary names.
 const NAMED: usize = 20;
 
-/// How a run ended, as far as it came.
+/// The end of a run, as far as it came.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunSummary<'t> {
     /// The batch.
@@ -26,11 +26,11 @@ pub(crate) struct RunSummary<'t> {
     /// The exit code, and what it says.
     pub exit_code: u8,
     pub meaning: &'static str,
-    /// Why it was refused, if it was.
+    /// The reason of a refusal.
     pub why: Option<&'t str>,
-    /// Whether it was a rehearsal.
+    /// True for a sandbox run.
     pub is_simulated: bool,
-    /// How the batch stands, if that is known.
+    /// The states of the batch, if they are known.
     pub report: Option<&'t Report>,
 }
 
@@ -151,12 +151,12 @@ pub(crate) fn log_finished(summary: &RunSummary<'_>) {
     if exit_code == 0 { finished!(info) } else { finished!(warn) }
 }
 
-/// What a rehearsal is called, so that nobody takes its sums for money.
+/// The mark of a sandbox run, whose sums are no money.
 fn simulated(is_simulated: bool) -> &'static str {
     if is_simulated { " This was the simulator: nothing was paid." } else { "" }
 }
 
-/// How many jobs there are, and where they stand.
+/// The number of jobs, with their states.
 pub(super) fn states(totals: &Totals) -> String {
     let counted = JobState::ALL.iter().filter_map(|state| {
         let jobs = totals.states.get(state.name()).copied().filter(|&jobs| jobs > 0)?;

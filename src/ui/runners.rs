@@ -6,7 +6,7 @@ use super::lines::span;
 use super::page::Page;
 use crate::domain::{AttemptState, RunnerSeen};
 
-/// Who runs, since when, and what each has.
+/// The runners, each with its start and its work.
 #[must_use]
 pub(crate) fn runners_text(runners: &[RunnerSeen], now: Timestamp) -> Page {
     let mut page = Page::new();

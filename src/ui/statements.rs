@@ -72,7 +72,7 @@ pub(crate) fn repurchases(plan: &Plan, again: &Again) -> Page {
     page
 }
 
-/// What a statement lists below itself: the earlier purchases of jobs that are already paid for.
+/// The list below a statement: the earlier purchases of jobs that are already paid for.
 #[must_use]
 pub(crate) fn details(plan: &Plan, statement: &Statement<'_>) -> Vec<String> {
     if !matches!(statement, Statement::AlreadyPaid(..)) {

@@ -1,4 +1,4 @@
-//! Where each job stands, and how a run ended.
+//! States of jobs, and the end of a run.
 
 use std::path::Path;
 
@@ -19,8 +19,8 @@ const CAUSES: usize = 8;
 const NAMED: usize = 5;
 const WHY: usize = 200;
 
-/// Where each job stands, as text of this width: a line each. Of many jobs, those are listed that are not completed; with
-/// `all`, every job is, and nothing is cut off.
+/// The states of jobs as text of this width, one per line. Of many jobs, only incomplete ones are listed; with `all`,
+/// every job is, and nothing is cut off.
 #[must_use]
 pub(crate) fn status_text(report: &Report, again: &Again, width: u16, all: bool) -> Page {
     let mut page = Page::new();
@@ -50,7 +50,7 @@ pub(crate) fn status_text(report: &Report, again: &Again, width: u16, all: bool)
     }
     sum_up(&mut page, report, again);
     if !all {
-        // What the table has no room for.
+        // Causes, for which the table has no room.
         for line in causes(report) {
             page.line(line);
         }
@@ -76,7 +76,7 @@ fn cells(row: &Row) -> Vec<String> {
     ]
 }
 
-/// How a run ended, for stdout: `reserved` is what it submitted, and `again` what leads back to it.
+/// The end of a run, for stdout: `reserved` is the sum of its submissions, and `again` leads back to it.
 #[must_use]
 pub(crate) fn summary_text(report: &Report, reserved: Option<Usd>, again: &Again, reports: &[&Path]) -> Page {
     let mut page = Page::new();
@@ -107,7 +107,8 @@ pub(crate) fn summary_text(report: &Report, reserved: Option<Usd>, again: &Again
     page
 }
 
-/// Which jobs another run goes on with, and how: a template of today gives another batch tomorrow, so the command says which.
+/// The jobs that the next run continues, with its command. It names the batch, because tomorrow's template makes
+/// another one.
 fn not_done(report: &Report, again: &Again) -> Option<String> {
     let is_open = |state| matches!(state, JobState::Pending | JobState::Queued | JobState::InProgress);
     let jobs =
@@ -117,7 +118,7 @@ fn not_done(report: &Report, again: &Again) -> Option<String> {
     Some(format!("not done: {jobs}; the next run polls active tasks, and `{plan}` shows the rest"))
 }
 
-/// What opens a page on this system.
+/// The command that opens a page on this system.
 fn opener() -> &'static str {
     match std::env::consts::OS {
         "macos" => "open",
@@ -126,7 +127,7 @@ fn opener() -> &'static str {
     }
 }
 
-/// What went wrong, once for all jobs of which the same is to be said.
+/// The errors, once for all jobs with the same.
 fn causes(report: &Report) -> Vec<String> {
     let mut groups: IndexMap<(String, String), Vec<String>> = IndexMap::new();
     for row in report.rows() {

@@ -12,18 +12,18 @@ use super::wrap::wrapped;
 use crate::domain::printable::one_line;
 use crate::domain::{NoticeCode, RefusalCode};
 
-/// How the user wants things shown, and where they go.
+/// The user's settings for output.
 #[derive(Clone, Debug)]
 pub(crate) struct Terminal {
-    /// Nothing but results and errors.
+    /// Only results and errors.
     pub is_quiet: bool,
-    /// How much more to say: 0, 1 or 2.
+    /// The level of detail: 0, 1, or 2.
     pub verbosity: u8,
-    /// Whether to show a progress bar.
+    /// True if a progress bar is shown.
     pub shows_bar: bool,
-    /// Whether log lines are JSON.
+    /// True if log lines are JSON.
     pub logs_json: bool,
-    /// Whether a result could not be written.
+    /// True if a result could not be written.
     pub has_lost_results: Arc<AtomicBool>,
 }
 
@@ -36,7 +36,7 @@ const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 const HELP: Style = AnsiColor::Cyan.on_default();
 
 impl Terminal {
-    /// Whether a question can be asked: somebody sees it, and somebody can answer.
+    /// Returns whether a question can be asked: a person sees it and can answer.
     #[must_use]
     pub(crate) fn can_ask(&self) -> bool {
         io::stdin().is_terminal() && io::stderr().is_terminal()
@@ -126,7 +126,7 @@ impl Terminal {
         line(&format!("{rendered}\n"));
     }
 
-    /// What a question is about, to stderr, also when quiet: nobody can agree to what was not shown.
+    /// The subject of a question, to stderr, even with `--quiet`: consent covers only what was shown.
     pub(crate) fn question(&self, page: &Page) {
         if self.logs_json {
             return page.as_str().lines().for_each(|line| tracing::warn!(event = "question", message = line));

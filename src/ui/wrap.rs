@@ -3,7 +3,7 @@
 
 use unicode_width::UnicodeWidthStr as _;
 
-/// How a command begins that is named in a text.
+/// The beginning of a command in a text.
 const COMMAND: &str = "`shotlist ";
 /// The fewest columns that are worth breaking a text for.
 const LEAST: usize = 20;
@@ -21,7 +21,7 @@ pub(super) fn wrapped(text: &str, width: usize, indent: usize) -> String {
                 lines.push(format!("  {command}"));
             }
             Piece::Word(word) => {
-                // What follows a command is a new line; a mark that stood right behind it says nothing there.
+                // A new line follows a command, so a mark right after it is dropped.
                 let is_after_a_command = line.is_empty() && lines.last().is_some_and(|last| last.starts_with("  "));
                 let word = if is_after_a_command { word.trim_start_matches([':', ';', ',', '.']) } else { word };
                 if word.is_empty() {
