@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::domain::{Charge, Usd};
 use crate::ledger::Spending;
 
-/// What the lines of the books are about.
+/// The subject of the lines.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum By {
     /// Each day, batch and model together.
@@ -23,7 +23,7 @@ pub(super) enum By {
 }
 
 impl By {
-    /// What was asked for.
+    /// The subject that `--by` names.
     pub(super) fn named(word: Option<&str>) -> Self {
         match word {
             None => Self::All,
@@ -56,15 +56,15 @@ impl By {
     }
 }
 
-/// What was spent.
+/// The spending.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(title = "shotlist spend")]
 pub(super) struct SpendView {
     /// The version of this form: 1.
     schema_version: u32,
-    /// Whether these are the simulator's books, so that nothing real was made or paid.
+    /// True for the simulator's ledger, so nothing was paid.
     pub simulated: bool,
-    /// What was asked for with `--by`, if it was.
+    /// The value of `--by`.
     #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<String>,
     /// A line for each day, batch and model, or for each value of what was asked for.
@@ -92,7 +92,7 @@ pub(super) struct Line {
     /// The value of the label; empty for what has no such label.
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<String>,
-    /// What it sums up to.
+    /// The sums.
     #[serde(flatten)]
     pub sums: Sums,
 }
@@ -130,7 +130,7 @@ impl Sums {
 }
 
 impl Line {
-    /// What tells it apart, in the order of the heads.
+    /// The cells that identify it, in the order of the header.
     pub(super) fn keys(&self) -> Vec<String> {
         let day = self.day.map(|day| day.to_string());
         [&day, &self.name, &self.batch, &self.model, &self.label].into_iter().flatten().cloned().collect()

@@ -1,4 +1,4 @@
-//! Which jobs are meant: patterns of ids, and `@FILE` for ids from a file, of the choices that the page saves or one a line.
+//! Choice of jobs: patterns of IDs, and `@FILE` for IDs from a file, of the choices that the page saves or one a line.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -11,22 +11,22 @@ use crate::domain::{BatchKey, Job, JobId, RefusalCode, TaskId};
 use crate::files::read_text;
 use crate::plan::{IdGlobs, InvalidGlob, Retakes};
 
-/// What shows which ids there are.
+/// The command that lists all IDs.
 pub(super) const LISTS_IDS: &str = "`shotlist run MANIFEST --plan -v` lists every ID";
 
 /// The largest file of choices or IDs, in bytes: 200,000 jobs with IDs, task IDs, and notes.
 const LARGEST_FILE: u64 = 64 << 20;
 
-/// What of a file of choices is meant.
+/// The relevant part of a file of choices.
 #[derive(Clone, Copy)]
 pub(super) enum Chosen {
-    /// What is kept: `--select`.
+    /// The kept jobs: `--select`.
     Keep,
-    /// What is asked for again: `--retake`.
+    /// The jobs to retake: `--retake`.
     Again,
 }
 
-/// What is said of a pattern that matches nothing where there is a file of that name.
+/// The help for a pattern that matches nothing and is the name of a file.
 pub(super) fn with_the_sign(option: &str, file: &str) -> String {
     format!("to read IDs from the file of that name, pass `{option} @{file}`")
 }
@@ -57,7 +57,7 @@ pub(super) struct Patterns {
     named: Vec<(String, JobId)>,
     /// The IDs of plain lists, which count like typed ones.
     listed: Vec<JobId>,
-    /// What is asked for again of one video, and of no other.
+    /// The retakes of one video, and of no other.
     chosen: Vec<(JobId, TaskId)>,
 }
 
@@ -100,7 +100,7 @@ impl Patterns {
         } else {
             text.lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect()
         };
-        // Nothing would mean everything.
+        // No ID would mean every job.
         if ids.is_empty() {
             return Err(match meant {
                 Chosen::Keep => refused("`keep` is empty".to_owned())
@@ -154,7 +154,7 @@ impl Patterns {
         self.globs.iter().cloned().chain(self.listed.iter().map(JobId::to_string)).collect()
     }
 
-    /// What all of them ask to be taken again.
+    /// The retakes of all patterns together.
     pub(super) fn retakes(&self) -> Result<Retakes, InvalidGlob> {
         Retakes::new(&self.patterns(), self.chosen.iter().cloned())
     }

@@ -23,14 +23,14 @@ use crate::domain::{AttemptState, JobId};
 use crate::manifest::{self, Manifest};
 use crate::reference::TOPICS;
 
-/// What the shell's script sets: a name that nothing else sets, because a run that completes words instead of running is a night
-/// without videos.
+/// The variable that the shell's script sets: nothing else sets it, because a run that completes words instead of
+/// running is a night without videos.
 const VARIABLE: &str = "SHOTLIST_COMPLETE";
-/// Where the shell's script says which of the words is meant; without it, it is the last.
+/// The variable with the index of the word; by default it is the last.
 const INDEX: &str = "_CLAP_COMPLETE_INDEX";
-/// What is between the program and the words so far.
+/// The separator between the program and the words.
 const ESCAPE: &str = "--";
-/// What bash needs besides.
+/// The additional script for bash.
 const BASH: &str = include_str!("completion.bash");
 
 /// Answers a shell that asks. Whether one did: a variable that stands in the environment of a run by mistake is told, because the run would
@@ -147,7 +147,7 @@ fn models(said: &OsStr) -> Vec<CompletionCandidate> {
     matching(said, catalog.model_names().map(|name| CompletionCandidate::new(name).help(rate(name))))
 }
 
-/// What there is help about.
+/// The commands and topics with help.
 fn helped(said: &OsStr) -> Vec<CompletionCandidate> {
     let program = Cli::program();
     let commands = program
@@ -157,7 +157,7 @@ fn helped(said: &OsStr) -> Vec<CompletionCandidate> {
     matching(said, commands.chain(topics))
 }
 
-/// What begins so, in its order: a take behind the one that it is a take of.
+/// The candidates with this beginning, in their order: a take after the job that it is a take of.
 fn matching(said: &OsStr, all: impl IntoIterator<Item = CompletionCandidate>) -> Vec<CompletionCandidate> {
     let begins =
         |candidate: &CompletionCandidate| candidate.get_value().as_encoded_bytes().starts_with(said.as_encoded_bytes());

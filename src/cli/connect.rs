@@ -1,4 +1,4 @@
-//! Who plays the service: the real one at its address, or the simulator in this process.
+//! Connection to the real service at its URL, or to the simulator in this process.
 
 use super::args::{ManifestArgs, ServiceArgs};
 use super::catalog::catalog;
@@ -7,7 +7,7 @@ use super::service;
 use crate::service::{Credentials, Endpoint};
 use crate::session::{Connection, ConnectionError, ConnectionOptions};
 
-/// Where the service is and what its requests carry, read once: a key may come through a pipe. Nothing for the simulator.
+/// The service's URL and credentials, read once: a key may come through a pipe. `None` for the simulator.
 pub(crate) struct Address(Option<(Endpoint, Credentials)>);
 
 /// Reads the address and the key, and tells what is missing before anything is made on the disk.

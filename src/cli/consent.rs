@@ -1,4 +1,4 @@
-//! What whoever pays agrees to: on the command line, in the manifest, or asked on a terminal.
+//! Consent: on the command line, in the manifest, or on a terminal.
 
 use super::args::RunArgs;
 use super::failure::Failure;
@@ -7,7 +7,8 @@ use crate::plan::{IdGlobs, Plan};
 use crate::session::Consent;
 use crate::ui::{self, Again, Terminal};
 
-/// What is agreed to about this plan, at the service with this address. Where nobody can be asked and nobody agreed, that is nothing, and the session refuses it.
+/// Returns the consent to this plan at the service with this URL. Without a terminal and other consent it is none, and
+/// the session refuses the run.
 pub(super) fn ask(
     args: &RunArgs,
     plan: &Plan,

@@ -1,4 +1,4 @@
-//! Where reports go: three in the output folder, and those that `--report` names.
+//! Paths of reports: three in the output directory, and those of `--report`.
 
 use std::path::Path;
 

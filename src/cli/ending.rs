@@ -1,4 +1,4 @@
-//! How a run ended: what it bought, its exit code, and what no later run makes up for.
+//! End of a run: its purchases, its exit code, and failures that no later run repairs.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use crate::ui::{Again, Terminal};
 /// The most jobs that are named where none was bought: then the same words ask for the same.
 const NAMED: usize = 20;
 
-/// What a run bought, as far as it was told.
+/// The purchases of a run, by its events.
 #[derive(Default)]
 pub(super) struct Bought {
-    /// What may have been charged for what is written down.
+    /// The possible charges of recorded submissions.
     reserved: Usd,
-    /// What is charged for tasks that could not be written down so far.
+    /// The charges of tasks that are not recorded yet.
     rescued: HashMap<JobId, Usd>,
     /// Jobs that were asked for again, in manifest order.
     wanted: Vec<JobId>,
@@ -28,7 +28,7 @@ pub(super) struct Bought {
 }
 
 impl Bought {
-    /// Nothing yet, by a run of this plan.
+    /// No purchases yet, by a run of this plan.
     pub(super) fn by(plan: &Plan) -> Self {
         let wanted = plan.jobs.iter().filter(|planned| planned.action == Action::Retry);
         Self { wanted: wanted.map(|planned| planned.job.id.clone()).collect(), ..Self::default() }
@@ -51,13 +51,13 @@ impl Bought {
         }
     }
 
-    /// What was asked for again and not submitted.
+    /// The repurchases that were not submitted.
     fn left(&self) -> Vec<&str> {
         let is_left = |id: &&JobId| !self.submitted.contains(*id) && !self.rescued.contains_key(*id);
         self.wanted.iter().filter(is_left).map(JobId::as_str).collect()
     }
 
-    /// What may have been charged.
+    /// The sum that may have been charged.
     pub(super) fn reserved(&self) -> Usd {
         self.reserved + self.rescued.values().copied().sum()
     }

@@ -4,10 +4,10 @@ use std::process::ExitCode;
 
 use crate::domain::RefusalCode;
 
-/// How a command ended, from best to worst.
+/// The end of a command, from best to worst.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Exit {
-    /// Everything that was asked for is done.
+    /// All work is done.
     Done,
     /// Some job is failed, rejected or past its deadline.
     SomeFailed,
@@ -83,7 +83,7 @@ impl Exit {
         }
     }
 
-    /// What it says, in a few words.
+    /// The meaning, in a few words.
     #[must_use]
     pub fn meaning(self) -> &'static str {
         match self {

@@ -1,5 +1,5 @@
-//! Why a command ended before its work: what happened, how to mend it, what it means for the money, and the exit code.
-//! Four different things, never one text.
+//! Failure of a command before its work: the error, its help, the money, and the exit code. Four different things,
+//! never one text.
 
 use std::path::Path;
 
@@ -17,11 +17,11 @@ pub(super) struct Failure {
     pub exit: Exit,
     /// The code, for scripts; none if a signal ended the command.
     pub code: Option<RefusalCode>,
-    /// What happened, with its causes.
+    /// The error, with its causes.
     pub message: String,
-    /// How to mend it.
+    /// The help.
     pub help: Option<String>,
-    /// What it means for the money.
+    /// The consequence for the money.
     pub money: Option<&'static str>,
 }
 

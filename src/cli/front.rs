@@ -10,7 +10,7 @@ use crate::reference::TOPICS;
 /// The commands of every day; the others follow under "More".
 const DAILY: [&str; 6] = ["init", "run", "status", "resolve", "spend", "fetch"];
 
-/// What a new user does, in order.
+/// The first commands of a new user, in order.
 const JOURNEY: [(&str, &str); 5] = [
     ("shotlist init --from products.csv", "write a manifest for a spreadsheet"),
     ("shotlist run products.yaml --plan", "show the price; sends nothing"),

@@ -16,13 +16,13 @@ use crate::manifest::{self, Diagnostic, Loaded, Manifest, Severity, nearest};
 use crate::plan::{IdGlobs, Selection, WarningView};
 use crate::ui::{self, Terminal};
 
-/// Where the environment names the file of the key.
+/// The variable with the file of the key.
 const KEY_FILE_VARIABLE: &str = "SHOTLIST_API_KEY_FILE";
 
 /// The most tags that are named where one is unknown.
 const NAMED_TAGS: usize = 20;
 
-/// What a command wants of its manifest.
+/// The requirements of a command on its manifest.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Wanted<'w> {
     /// The file of the key, which no manifest may read.
@@ -37,7 +37,7 @@ pub(super) struct Wanted<'w> {
 pub(super) struct Chosen {
     /// The manifest.
     pub manifest: Manifest,
-    /// Which of its jobs are selected.
+    /// The selected jobs.
     pub selection: Selection,
     /// Its selected jobs, in manifest order.
     pub selected: Vec<Arc<Job>>,
@@ -82,7 +82,7 @@ pub(super) fn load(
     if wanted.is_strict {
         loaded.findings.iter_mut().for_each(|finding| finding.severity = Severity::Error);
     }
-    // What is wrong with it stops nobody.
+    // Its findings stop no run.
     for finding in loaded.findings.iter_mut().filter(|finding| !is_selected(finding)) {
         finding.severity = Severity::Warning;
     }
@@ -117,13 +117,13 @@ pub(super) fn load(
     Ok(Chosen { manifest, selection, selected, warnings })
 }
 
-/// Whether a file is a spreadsheet by its name.
+/// Returns whether a file is a spreadsheet, by its name.
 pub(super) fn is_sheet(path: &Path) -> bool {
     let ending = path.extension().and_then(|ending| ending.to_str()).map(str::to_lowercase);
     ending.is_some_and(|ending| ["csv", "tsv", "xlsx", "xlsm"].contains(&ending.as_str()))
 }
 
-/// Why nothing is selected: the word that matches nothing, with what it was probably meant to be.
+/// The error of an empty selection: the word that matches nothing, with a suggestion.
 fn nothing_selected(said: &SelectArgs, jobs: &[Arc<Job>]) -> Failure {
     let refused = |message: String, help: String| Failure::new(RefusalCode::NoMatch, message).with_help(help);
     let is_used = |glob: &String| {

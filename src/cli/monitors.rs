@@ -23,16 +23,16 @@ pub(super) struct Monitors<'t> {
     ping: Option<Ping>,
     metrics: Option<OwnFile>,
     summary: Option<OwnFile>,
-    /// Why one of them can't be told.
+    /// The error of one of them.
     refused: RefCell<Option<Failure>>,
-    /// Whether it is a rehearsal, which no monitor must take for a run.
+    /// True for a sandbox run, which no monitor may count.
     is_simulated: bool,
     began_at: Timestamp,
     began: Instant,
     /// The manifest's own name, until its batch is known.
     name: String,
     key: OnceCell<BatchKey>,
-    /// How the batch stands at the end.
+    /// The states of the batch at the end.
     report: OnceCell<Report>,
     /// The state of the ledger at the end.
     ledger: OnceCell<LedgerState>,
@@ -88,12 +88,12 @@ impl<'t> Monitors<'t> {
         self.key.get_or_init(|| key.clone());
     }
 
-    /// How the batch stands at the end is known.
+    /// Sets the states of the batch at the end.
     pub(super) fn is_known(&self, report: Report) {
         self.report.get_or_init(|| report);
     }
 
-    /// Whether anybody wants to know how the batch stands, also after a refusal.
+    /// Returns whether a monitor needs the states of the batch, also after a refusal.
     pub(super) fn wants_sums(&self) -> bool {
         self.report.get().is_none()
             && (self.ping.is_some() || self.metrics.is_some() || self.summary.is_some() || self.terminal.logs_json)

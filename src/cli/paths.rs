@@ -1,4 +1,4 @@
-//! Where the ledger, the reports and the videos of a command are.
+//! Paths of a command's ledger, reports, and videos.
 
 use std::path::{Path, PathBuf};
 
@@ -27,7 +27,7 @@ fn named_or_at_home(named: Option<&NamedLedger>, manifest: &Path, sandbox: bool)
     }
 }
 
-/// Whether there is such a ledger; of a database, only the database knows.
+/// Returns whether such a ledger exists; of a database, only the database knows.
 pub(super) fn is_there(ledger: &Ledger) -> bool {
     ledger.path().is_none_or(Path::exists)
 }
@@ -99,17 +99,17 @@ pub(super) fn out(args: &ManifestArgs, given: Option<&Path>, key: &BatchKey) -> 
     }
 }
 
-/// What is wanted of a manifest's batch: every job once, with reports and videos in this folder.
+/// The options for a manifest's batch: every job once, with reports and videos in this directory.
 pub(super) fn options(args: &ManifestArgs, given: Option<&Path>, key: &BatchKey) -> Result<Options, Failure> {
     Ok(Options::new(home_of(&args.manifest, args.sandbox), out(args, given, key)?))
 }
 
-/// What leads another command to another batch of this manifest, which may have a name where that one has none.
+/// The command for another batch of this manifest, which may have a name where that one has none.
 pub(super) fn again_elsewhere(args: &ManifestArgs, key: &BatchKey) -> Again {
     again(&ManifestArgs { no_batch: key.batch.is_empty(), ..args.clone() }, key)
 }
 
-/// What leads another command back to this manifest, batch and ledger.
+/// The command for this manifest, batch, and ledger.
 pub(super) fn again(args: &ManifestArgs, key: &BatchKey) -> Again {
     let mut again = Again::about(&args.manifest);
     // Said in full: a template of today gives another batch tomorrow.

@@ -70,7 +70,7 @@ fn terminal(args: &TerminalArgs) -> Terminal {
     Terminal {
         is_quiet: args.quiet,
         verbosity: args.verbose,
-        // Nothing moves a cursor where there is none.
+        // Without a terminal, no cursor is moved.
         shows_bar: is_wanted && std::io::stderr().is_terminal(),
         logs_json: args.log_format == LogFormat::Json,
         has_lost_results: Arc::default(),

@@ -17,13 +17,13 @@ pub(super) fn check(args: &ProgramArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What gives local pictures an address, if that was named.
+/// The asset command, if it is set.
 pub(super) fn assets(args: &ProgramArgs) -> Result<Option<AssetCommand>, Failure> {
     let program = args.asset_command.as_deref().map(|command| program("--asset-command", command, args));
     Ok(program.transpose()?.map(|program| AssetCommand { program, ttl: args.asset_ttl }))
 }
 
-/// What is started for each video, if that was named.
+/// The program for each video, if it is set.
 pub(super) fn exec(args: &ProgramArgs) -> Result<Option<Program>, Failure> {
     args.exec.as_deref().map(|command| program("--exec", command, args)).transpose()
 }

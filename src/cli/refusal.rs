@@ -9,7 +9,7 @@ use crate::ledger::{HoldError, Ledger, LedgerError, Unavailable};
 use crate::session::{ConnectionError, OtherAccount, Refusal, ResolveError, ThroughALink};
 use crate::ui::quoted;
 
-/// What to do once a database has forgotten something.
+/// The help after a database has forgotten something.
 const LOOK_FIRST: &str =
     "compare the service's bill with `shotlist reconcile BILL`, then run `shotlist limit set --unfreeze`";
 /// The command that unfreezes a ledger.

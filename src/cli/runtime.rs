@@ -1,4 +1,4 @@
-//! What a command waits with.
+//! Runtime of a command.
 
 use super::failure::Failure;
 

@@ -38,7 +38,7 @@ pub(super) fn key(args: &ServiceArgs) -> Result<ApiKey, Failure> {
     let (text, source) = if let Some(path) = &args.api_key_file {
         (read(path)?, format!("key file `{}`", path.display()))
     } else if let Some(text) = environment::variable(KEY_VARIABLE) {
-        // What is no UTF-8 is no key either, and told as one that is none.
+        // A key that is not UTF-8 is reported as invalid.
         (text.to_string_lossy().into_owned(), format!("`{KEY_VARIABLE}`"))
     } else {
         let failure = Failure::new(RefusalCode::KeyMissing, "the API key is not set");

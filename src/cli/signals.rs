@@ -70,7 +70,7 @@ fn catch(kind: tokio::signal::unix::SignalKind) -> Option<tokio::signal::unix::S
     signal.ok()
 }
 
-/// Whether whoever started this process ignores a signal for it, where the system tells: Linux does.
+/// Returns whether the parent of this process ignores a signal for it, where the system reports that: Linux does.
 #[cfg(unix)]
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

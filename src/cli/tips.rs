@@ -1,4 +1,4 @@
-//! What people try who know other tools, and what it is called here.
+//! Options of other tools, with their names here.
 
 use crate::reference::Topic;
 use clap::error::{ContextKind, ContextValue, ErrorKind};

@@ -1,9 +1,9 @@
-//! Which jobs of a manifest somebody asked for, as the options that ask for them once more.
+//! Chosen jobs of a manifest, as options that choose them again.
 
 use super::args::RunArgs;
 use crate::ui::Again;
 
-/// What leads back to a manifest, with which of its jobs are wanted.
+/// The command for a manifest, with its chosen jobs.
 pub(super) fn wanted(args: &RunArgs, manifest: Again) -> Again {
     let RunArgs { selection, again, few, .. } = args;
     let lists = [

@@ -115,7 +115,7 @@ pub enum RunEvent {
         why: LeaveReason,
         /// The last response, if it said neither queued nor in progress.
         said: Option<String>,
-        /// Whether the task may never end.
+        /// True if the task may never end.
         is_endless: bool,
     },
     /// The service asked to wait, and all requests do.

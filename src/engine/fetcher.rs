@@ -275,7 +275,7 @@ enum Unfetched {
     /// The download failed.
     Missed {
         message: String,
-        /// Whether the cause is this machine.
+        /// True if the cause is this machine.
         is_local: bool,
     },
 }

@@ -16,7 +16,7 @@ const STABLE: u32 = 3;
 #[derive(Debug)]
 pub(crate) struct Identity {
     names: TaskNames,
-    /// Whether polls use the alias, because the service doesn't know the ID.
+    /// True if polls use the alias, because the service doesn't know the ID.
     polled_by_alias: bool,
     /// The unknown ID of the last polls, and their number.
     other: Option<(TaskId, u32)>,

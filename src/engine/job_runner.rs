@@ -43,10 +43,10 @@ pub(super) enum Task<'r> {
 
 /// The result of a final update for its job.
 struct Ended {
-    /// Whether the service reported a failure. A task that it merely denies may still exist, so it is never submitted
+    /// True if the service reported a failure. A task that it merely denies may still exist, so it is never submitted
     /// again by itself.
     has_failed: bool,
-    /// Whether no video is expected: the task failed, or the service denies it.
+    /// True if no video is expected: the task failed, or the service denies it.
     has_no_video: bool,
     video_url: Option<String>,
 }
@@ -63,7 +63,7 @@ impl Ended {
     }
 }
 
-/// Everything that jobs need.
+/// The state that all jobs share.
 pub(super) struct JobRunner<'r, S> {
     pub(super) gateway: &'r Gateway<'r, S>,
     pub(super) ledger: &'r LockedBatch,

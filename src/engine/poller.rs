@@ -32,7 +32,7 @@ use crate::service::{PollAnswer, TaskReport, VideoService};
 enum Done {
     /// A poll, or `None` if a pause began before it was sent.
     Poll(Option<PollAnswer>),
-    /// Whether the content endpoint has a video, for a task that may have ended at this time.
+    /// The content endpoint has a video or none, for a task that may have ended at this time.
     Content(bool, Timestamp),
     /// The claim of an alias, and the report that named it.
     Claim(TaskId, Box<TaskReport>, Result<(), LedgerError>),

@@ -34,7 +34,7 @@ use crate::service::VideoService;
 /// The interval of counting the runners that share `--rps`.
 const BETWEEN_COUNTS: Duration = Duration::from_millis(500);
 
-/// Everything that a run needs, except its plan.
+/// The input of a run, except its plan.
 pub struct Engine<'e, S> {
     /// The service.
     pub service: &'e S,
@@ -48,7 +48,7 @@ pub struct Engine<'e, S> {
     pub approval: Option<&'e Approval>,
     /// The ledger.
     pub ledger: &'e LockedBatch,
-    /// How far the ledger's clock is ahead of this machine's.
+    /// The lead of the ledger's clock over this machine's.
     pub clock_offset: SignedDuration,
     /// The settings of the run.
     pub settings: &'e Settings,

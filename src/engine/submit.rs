@@ -35,7 +35,7 @@ const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
 /// The wait where the service asks to wait without a time.
 const DEFAULT_WAIT: Duration = Duration::from_secs(5);
 
-/// Everything that submissions need.
+/// The state that all submissions share.
 pub(super) struct Submitter<'e, S> {
     pub gateway: &'e Gateway<'e, S>,
     pub slots: &'e Slots,
@@ -81,7 +81,7 @@ struct Tries<'t> {
     turn: Turn<'t>,
     /// The tries in a row of which no byte was sent.
     unsent: u32,
-    /// Whether the price is reserved.
+    /// True if the price is reserved.
     is_reserved: bool,
 }
 

@@ -54,7 +54,7 @@ pub(super) enum TaskUpdate {
         polls: u32,
         /// The last response, if it said neither queued nor in progress.
         said: Option<String>,
-        /// Whether the task may never end.
+        /// True if the task may never end.
         is_endless: bool,
     },
 }

@@ -105,7 +105,7 @@ pub(super) enum Note {
 pub(super) struct Watched {
     identity: Identity,
     pub sight: Sight,
-    /// Whether it is a task of an earlier run.
+    /// True if it is a task of an earlier run.
     is_resumed: bool,
     /// Its age at the last response that saw it running.
     unfinished_age: Duration,
@@ -113,7 +113,7 @@ pub(super) struct Watched {
     unfinished_at: Timestamp,
     /// The last response, if it said neither queued nor in progress.
     pub said: Option<String>,
-    /// Whether the task may never end, by an undocumented state.
+    /// True if the task may never end, by an undocumented state.
     pub is_endless: bool,
     pub polls: u32,
     failures: u32,

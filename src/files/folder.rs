@@ -75,7 +75,7 @@ mod tests {
         for (path, is_fine) in [("a/b/c", true), ("a/new/x", true), ("link", false), ("link/b/c", false)] {
             assert_eq!(no_links_below(root.path(), &at(path)).is_ok(), is_fine, "{path}");
         }
-        // What lies above the folder is the person's own affair.
+        // Links above the directory are the user's own.
         no_links_below(&at("link"), &at("link/b")).expect("below the link there is none");
     }
 }

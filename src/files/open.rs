@@ -36,7 +36,7 @@ pub(crate) fn no_link(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Why a file can't be read.
+/// The reason why a file can't be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReadError {
     /// The system would not hand it over.

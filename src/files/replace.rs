@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use super::folder::sync_folder;
 
-/// How the name of a file begins that is on its way.
+/// The beginning of a temporary file's name.
 const TEMPORARY: &str = ".shotlist-";
 /// A file that is on its way for longer than this belongs to a process that is dead.
 const LONGEST_WAY: Duration = Duration::from_hours(1);
 
-/// How many bytes are written at once: a page of thousands of cards is megabytes.
+/// The number of bytes in one write: a page of thousands of cards is megabytes.
 const PIECE: usize = 1 << 16;
 
 /// Replaces a file: a reader sees the old one or the new one, whole, also after the power was lost in between. A link of

@@ -1,6 +1,6 @@
 //! `--asset-command`: gives a picture of this machine an address at which the service can fetch it.
 //!
-//! What the service gets must be what was planned and priced: a picture that is another one by now has no address.
+//! The service must get the image that was planned and priced: an image that changed has no URL.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub struct AssetCommand {
     pub ttl: Option<Duration>,
 }
 
-/// Why a picture has no address.
+/// The reason why an image has no URL.
 #[derive(Debug, thiserror::Error)]
 pub enum NoAddress {
     /// The command failed.
@@ -38,7 +38,7 @@ pub enum NoAddress {
 }
 
 impl NoAddress {
-    /// Whether the command is at fault, and not the picture.
+    /// Returns whether the command is at fault, and not the image.
     #[must_use]
     pub fn is_of_the_command(&self) -> bool {
         matches!(self, Self::Program(_) | Self::Nonsense(_))
@@ -51,7 +51,7 @@ impl AssetCommand {
         is_unchanged(picture).await?;
         let said = self.program.run(&picture.path, &[]).await?;
         let address = address_in(&said.output).map_err(NoAddress::Nonsense)?;
-        // What was sent to where that is may be what came in between.
+        // The upload may contain a change in between.
         is_unchanged(picture).await?;
         Ok(address)
     }

@@ -15,13 +15,14 @@ use crate::domain::printable::one_line;
 
 /// The most that is kept of what a program writes, in bytes, from the end of it: more than an address or a line of a log takes.
 const MOST_KEPT: usize = 64 << 10;
-/// How long its words are still read once it has ended: what it started and left behind may hold them open for ever.
+/// The time for which its output is read after its end: a child that it left behind may hold it open for ever.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// The longest line that is kept, in characters.
 const LONGEST_LINE: usize = 500;
-/// What of this process's environment no program gets to see: shotlist's own settings, the key among them.
+/// The variables that no program gets: shotlist's own settings, the key among them.
 const OWN_VARIABLES: &str = "SHOTLIST_";
-/// Where programs are looked for without a `PATH` (POSIX leaves it to the system, and both C libraries of Linux look there).
+/// The directories of programs without a `PATH` (POSIX leaves it to the system, and both C libraries of Linux search
+/// there).
 #[cfg(unix)]
 const USUAL_FOLDERS: &str = "/bin:/usr/bin";
 
@@ -37,7 +38,7 @@ pub struct Program {
 #[error("{0}")]
 pub struct NoCommand(&'static str);
 
-/// What a program wrote that ended well.
+/// The output of a successful program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Said {
     /// All of its standard output, or the end of it if it is long.
@@ -46,21 +47,21 @@ pub struct Said {
     pub line: Option<String>,
 }
 
-/// Why a program does not count as done.
+/// The reason why a program failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
     /// It can't be started.
     #[error("can't start `{program}`")]
     NotStarted {
-        /// What was to be started.
+        /// The program.
         program: String,
-        /// Why it was not.
+        /// The cause.
         source: io::Error,
     },
     /// It said by its exit code that it failed, or was killed.
     #[error("{status}{}", line.as_ref().map(|line| format!(": {line}")).unwrap_or_default())]
     Failed {
-        /// How it ended.
+        /// The exit status.
         status: ExitStatus,
         /// The last line that it wrote, to standard error if it wrote there.
         line: Option<String>,
@@ -94,13 +95,13 @@ impl Program {
         Ok(Self { words, limit })
     }
 
-    /// Whether there is such a program, before anything depends on it. What else may keep it from being started is told when it is.
+    /// Checks that the program exists, before anything depends on it. Other errors appear at its start.
     pub fn find(&self) -> Result<(), ProgramError> {
         let program = self.words.first().map_or("", String::as_str);
         found(program).map_err(|source| ProgramError::NotStarted { program: one_line(program), source })
     }
 
-    /// What stands for it where what it said is kept: its words may hold a secret.
+    /// The fingerprint, recorded with its output: its words may contain a secret.
     #[must_use]
     pub fn fingerprint(&self) -> String {
         hex(&Sha256::digest(self.words.join("\0").as_bytes()))
@@ -150,7 +151,7 @@ impl Program {
         }
         // No variable of a process can hold it.
         command.envs(variables.iter().map(|(name, value)| (name, value.replace('\0', " "))));
-        // What a terminal sends to this process is not meant for it, and what it starts dies with it.
+        // It gets no signals of this process's terminal, and its children die with it.
         #[cfg(unix)]
         command.process_group(0);
         let child = command.spawn();
@@ -215,7 +216,7 @@ impl Drop for Group {
 async fn read_end(source: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) {
     let Some(mut source) = source else { return };
     let mut buffer = [0; 8 << 10];
-    // What can't be read is as good as its end: the exit code says whether it was done.
+    // An unreadable output counts as its end: the exit code decides.
     while let Ok(read @ 1..) = source.read(&mut buffer).await {
         kept.extend_from_slice(&buffer[..read]);
         if kept.len() > MOST_KEPT {
@@ -314,7 +315,7 @@ mod tests {
     #[tokio::test]
     async fn a_program_that_leaves_another_behind_is_done_when_it_ends_itself() {
         let mut said = shell("sleep 600 & echo done; echo $! > \"$1\"");
-        // What it left behind does not count for its time.
+        // Children that it left behind don't count for its time.
         said.limit = LAST_WORDS;
         let folder = tempfile::tempdir().expect("a folder");
         let pid = folder.path().join("pid");

@@ -18,7 +18,7 @@ pub struct Video<'v> {
     pub file: &'v VideoFile,
     /// The service's name for its task.
     pub task: &'v TaskId,
-    /// Whether the simulator made it.
+    /// True if the simulator made it.
     pub is_simulated: bool,
 }
 

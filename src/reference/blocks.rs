@@ -9,12 +9,12 @@ pub(super) enum Span {
     Text(String),
     /// Words that matter.
     Strong(String),
-    /// What is typed, or stands in a file.
+    /// Code: a command, or the text of a file.
     Code(String),
 }
 
 impl Span {
-    /// What it says.
+    /// The text.
     pub(super) fn words(&self) -> &str {
         match self {
             Self::Text(words) | Self::Strong(words) | Self::Code(words) => words,
@@ -25,12 +25,12 @@ impl Span {
 /// A line that can be broken.
 pub(super) type Spans = Vec<Span>;
 
-/// What stands below another.
+/// A block of a page.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Block {
-    /// What the page is called.
+    /// The title of the page.
     Title(Spans),
-    /// What a part of it is called.
+    /// A heading.
     Heading(Spans),
     /// A paragraph.
     Paragraph(Spans),

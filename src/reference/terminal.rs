@@ -22,7 +22,7 @@ pub(super) fn text(blocks: &[Block], columns: usize) -> String {
             Block::Row(first, others) => {
                 text += &filled(&plain(first), columns, "  ", "  ");
                 for (head, cell) in others.iter().filter(|(_, cell)| !cell.is_empty()) {
-                    // Where there is but one, it is what the row is about.
+                    // A single column is the subject of its row.
                     let line =
                         if others.len() == 1 { plain(cell) } else { format!("{}: {}", plain(head), plain(cell)) };
                     text += &filled(&line, columns, "      ", "        ");

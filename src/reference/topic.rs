@@ -34,7 +34,7 @@ impl Topic {
         TOPICS.into_iter().find(|topic| topic.name == name)
     }
 
-    /// What it is called.
+    /// The title.
     #[must_use]
     pub fn title(self) -> &'static str {
         self.text.lines().next().unwrap_or_default().trim_start_matches("# ")
@@ -72,7 +72,7 @@ mod tests {
         for topic in TOPICS {
             let (shown, page) = (words(&topic.in_columns(80)), words(&topic.man_page()));
             assert!(shown.len() > 50, "{}", topic.name);
-            // What the columns of a table are called is said only where there are several.
+            // A table with one column needs no header.
             let is_head = |next: Option<&&str>| next.is_some_and(|next| next.starts_with("|---"));
             let lines: Vec<&str> = topic.text.lines().collect();
             let told =

@@ -170,7 +170,7 @@ pub(super) struct Executor<'r> {
 struct Tally {
     failed: AtomicUsize,
     in_a_row: AtomicUsize,
-    /// Whether no further program starts.
+    /// True if no further program starts.
     is_over: AtomicBool,
 }
 

@@ -39,7 +39,7 @@ pub struct Options {
     pub settings: Settings,
     /// Whether to collect tasks of other batches of the same name.
     pub collects: bool,
-    /// Whether each video gets a sidecar file.
+    /// True if each video gets a sidecar file.
     pub sidecars: bool,
     /// Whether to download all missing videos, also those of other machines, and nothing else.
     pub fetches_only: bool,

@@ -75,7 +75,7 @@ pub enum Refusal {
         "the service is the simulator, but the ledger is real"
     })]
     OtherKind {
-        /// Whether it is the ledger that is simulated.
+        /// True if it is the ledger that is simulated.
         ledger_is_simulated: bool,
     },
     /// Active tasks belong to another account.

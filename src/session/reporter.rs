@@ -31,7 +31,7 @@ pub(super) struct Reporter {
     /// The directory of the videos.
     pub out: PathBuf,
     pub writer: Writer,
-    /// Whether each video gets a sidecar file.
+    /// True if each video gets a sidecar file.
     pub sidecars: bool,
 }
 

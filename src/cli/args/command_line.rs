@@ -19,10 +19,10 @@ use crate::sandbox::Fault;
 #[derive(Debug, Parser)]
 #[command(name = "shotlist", version, max_term_width = 100, disable_help_subcommand = true)]
 pub(crate) struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
-    /// How to show it.
+    /// The options for output.
     #[command(flatten)]
     pub terminal: TerminalArgs,
 }
@@ -115,7 +115,7 @@ pub(crate) struct TerminalArgs {
     pub log_format: LogFormat,
 }
 
-/// When to do something that only a terminal can show.
+/// The condition for something that only a terminal can show.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum When {
     Auto,
@@ -184,7 +184,7 @@ pub(crate) struct ResolveArgs {
     pub service: ServiceArgs,
 }
 
-/// What became of a doubtful submission.
+/// The outcome of a submission in doubt.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Outcome")]
 #[group(required = false, multiple = false)]
@@ -274,7 +274,7 @@ pub(crate) struct LedgerArgs {
     pub store: StoreArgs,
 }
 
-/// What can be done with a ledger.
+/// The operations on a ledger.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LedgerCommand {
     /// Move a ledger into an empty one: from a file to a database, or back
@@ -351,7 +351,7 @@ pub(crate) struct SchemaArgs {
     pub of: SchemaOf,
 }
 
-/// What there is a schema of.
+/// The subject of a schema.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum SchemaOf {
     Manifest,

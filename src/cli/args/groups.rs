@@ -8,7 +8,7 @@ use clap::{ArgAction, Args};
 
 use super::ledger::NamedLedger;
 
-/// Which manifest, and what is added to it.
+/// The manifest, and additions to it.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Manifest")]
 pub(crate) struct ManifestArgs {
@@ -45,7 +45,7 @@ impl ManifestArgs {
     }
 }
 
-/// Which jobs.
+/// The selection of jobs.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Jobs")]
 pub(crate) struct SelectArgs {
@@ -60,7 +60,7 @@ pub(crate) struct SelectArgs {
     pub tag: Vec<String>,
 }
 
-/// Where reports and videos go.
+/// The paths of reports and videos.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Files")]
 pub(crate) struct ReportArgs {

@@ -1,4 +1,4 @@
-//! Who is told how a run went, where nobody watches it.
+//! Options for monitors and summaries.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::groups::duration;
 
-/// Who is told, and how long another run is waited for.
+/// The monitors, and the wait for another run.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Unattended runs")]
 pub(crate) struct MonitorArgs {

@@ -31,7 +31,7 @@ pub(crate) struct StoreArgs {
     pub sandbox: bool,
 }
 
-/// What can be done with the owner's limits.
+/// The operations on ledger limits.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LimitCommand {
     /// Set limits that no manifest can raise

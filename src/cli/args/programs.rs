@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::groups::duration;
 
-/// Which programs, and for how long each may run.
+/// The hooks, and the time for each.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Programs")]
 pub(crate) struct ProgramArgs {

@@ -1,4 +1,4 @@
-//! What can be said to `run`, in headed groups.
+//! Options of `run`, in headed groups.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ pub(crate) struct RunArgs {
     pub service: ServiceArgs,
 }
 
-/// How many of the due jobs.
+/// The number of due jobs to submit.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Jobs")]
 #[group(multiple = false)]
@@ -53,7 +53,7 @@ pub(crate) struct FewArgs {
     pub first: Option<usize>,
 }
 
-/// What may be spent.
+/// The consent to spending.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Money")]
 pub(crate) struct MoneyArgs {
@@ -78,7 +78,7 @@ pub(crate) struct MoneyArgs {
     pub approved: Option<String>,
 }
 
-/// Which jobs are paid for again.
+/// The jobs to buy again.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Repeat purchases")]
 pub(crate) struct AgainArgs {
@@ -114,7 +114,7 @@ pub(crate) enum PlanFormat {
     Html,
 }
 
-/// How fast.
+/// The pace.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Pace")]
 pub(crate) struct PaceArgs {
@@ -149,7 +149,7 @@ pub(crate) struct PaceArgs {
     pub rps: Option<f64>,
 }
 
-/// What is kept of the videos.
+/// The treatment of videos.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Files")]
 pub(crate) struct VideoArgs {

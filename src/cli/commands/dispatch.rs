@@ -1,4 +1,4 @@
-//! Which command is which.
+//! Dispatch of commands.
 
 use super::{
     completions, fetch, help, init, ledger, limit, man, reconcile, report, resolve, run, sandbox, schema, spend, status,

@@ -49,7 +49,7 @@ pub(super) fn fetch(args: &FetchArgs, terminal: &Terminal) -> Result<Exit, Failu
     if !terminal.is_quiet {
         terminal.result(&ui::summary_text(&report, None, &again, &session.written_reports()));
     }
-    // What is due stays due, and is no concern of this.
+    // Due jobs stay due, and don't count here.
     let exit = ending::exit(std::iter::empty(), &report, &outcome.run);
     Ok(if outcome.run.unfetched > 0 { exit.max(Exit::SomeFailed) } else { exit })
 }

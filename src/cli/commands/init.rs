@@ -14,12 +14,12 @@ use crate::manifest;
 use crate::manifest::draft::{self, Draft};
 use crate::ui::{Again, Terminal};
 
-/// What is written without a sheet.
+/// The manifest without a sheet.
 const STARTER: &str = include_str!("starter.yaml");
-/// Where it is written if nobody says.
+/// The default file.
 const STARTER_FILE: &str = "shotlist.yaml";
 
-/// Where the starter says that its schema is: editors then complete and check it, without a network.
+/// The starter's path of its schema: editors use it to complete and check, without a network.
 const SCHEMA: &str = "shotlist.schema.json";
 
 /// Writes a manifest, and never over an existing file.
@@ -59,7 +59,7 @@ pub(super) fn init(args: &InitArgs, terminal: &Terminal) -> Result<Exit, Failure
     Ok(Exit::Done)
 }
 
-/// What was written, in a few words: a guess may be wrong, and the plan says how.
+/// The note about a draft: a guess may be wrong, and the plan shows it.
 fn comes_to(file: &Path) -> String {
     let loaded = manifest::load(&manifest::Options::of(file), Catalog::embedded());
     match (loaded.errors(), loaded.manifest) {

@@ -59,7 +59,7 @@ fn page(command: &clap::Command, name: &str) -> String {
     let usage = command.render_usage().to_string();
     let command = command.override_usage(usage.trim_start_matches("Usage: ").to_owned());
     let mut page = Vec::new();
-    // Nothing that is written into memory fails.
+    // Writing into memory never fails.
     let _always = clap_mangen::Man::new(command)
         .title(name.to_uppercase())
         .manual("shotlist")

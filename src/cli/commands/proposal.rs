@@ -17,7 +17,7 @@ impl Run<'_> {
         let page = match self.args.money.format {
             PlanFormat::Text => {
                 let mut page = ui::plan_text(plan, &self.again, self.terminal.width(), self.terminal.verbosity > 0);
-                // What came before an approval is not what comes before the next one.
+                // Earlier differences don't apply to the next approval.
                 if self.approved().is_none() {
                     page.add(&ui::to_approve(plan, &self.in_full(plan)));
                 }
@@ -66,7 +66,7 @@ impl Run<'_> {
         }
     }
 
-    /// What leads back to this very plan: the manifest, and all that says what of it is bought.
+    /// The command for this very plan: the manifest, and all options that decide what it buys.
     fn in_full(&self, plan: &Plan) -> Again {
         let RunArgs { programs, reports, money, .. } = self.args;
         let mut full = wanted(self.args, self.again.clone());

@@ -77,7 +77,7 @@ fn period(args: &ReconcileArgs) -> Result<Period, Failure> {
     Ok(Period { from: start(since)?, to: start(behind)?.min(Timestamp::now()), is_said: true })
 }
 
-/// What leads another command to a batch of this ledger.
+/// The command for a batch of this ledger.
 fn leads_to(args: &ReconcileArgs, key: &BatchKey) -> Again {
     let again = Again::about(args.manifest.as_deref().unwrap_or(Path::new("MANIFEST")));
     let again = match &*key.batch {
@@ -87,7 +87,7 @@ fn leads_to(args: &ReconcileArgs, key: &BatchKey) -> Again {
     paths::with_ledger(again, args.ledger.as_ref())
 }
 
-/// Which bill it is, for whoever wonders later where a fact comes from.
+/// The name of a bill, recorded with the facts from it.
 fn source(path: &Path, bytes: &[u8]) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let digest = hex(&Sha256::digest(bytes));

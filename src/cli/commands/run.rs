@@ -24,7 +24,7 @@ use crate::plan::{Few, Plan, Statement, statements};
 use crate::session::{Connection, Locked, Options, Outcome, RedoOptions, Refusal, Reported, Session, Settings, Stop};
 use crate::ui::{self, Again, Progress, Terminal};
 
-/// How often it is looked whether another run has ended.
+/// The interval of checks whether another run has ended.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Runs a manifest, or only plans it. How a run went is told to whoever wants to know; a plan is nobody's concern.
@@ -136,7 +136,7 @@ fn obey(args: &RunArgs, terminal: &Terminal, monitors: Option<&Monitors<'_>>) ->
     })
 }
 
-/// What was said of the pace, and the rest as it is.
+/// The settings with the pace of the options.
 fn settings(args: &RunArgs, usual: &Settings) -> Settings {
     let pace = &args.pace;
     Settings {
@@ -158,11 +158,11 @@ pub(super) struct Run<'r> {
     pub(super) args: &'r RunArgs,
     pub(super) terminal: &'r Terminal,
     pub(super) session: &'r Session,
-    /// What leads back to it.
+    /// The command for it.
     pub(super) again: Again,
     /// The command that asks for the same, if that buys nothing twice.
     to_repeat: Option<String>,
-    /// Who is told of it.
+    /// The monitors.
     monitors: Option<&'r Monitors<'r>>,
 }
 
