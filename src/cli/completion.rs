@@ -1,4 +1,4 @@
-//! What a shell offers: the shell asks the program, which alone knows the jobs of a manifest and where they stand.
+//! Completion: the shell asks the program, which alone knows the jobs of a manifest and where they stand.
 //!
 //! The script of `shotlist completions SHELL` starts the program with [`VARIABLE`] set and the words so far behind `--`. Nothing is written, sent or
 //! waited for: what can't be read, a manifest with mistakes for example, offers as much as it has.

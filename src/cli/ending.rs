@@ -70,7 +70,7 @@ pub(super) fn exit<'j>(selected: impl Iterator<Item = &'j Arc<Job>>, report: &Re
         JobState::Completed => Exit::Done,
         JobState::Held => Exit::Held,
         JobState::InDoubt => Exit::InDoubt,
-        // Whatever else it is, it is not what was asked for; a reason to stop says more below.
+        // No other state is a success; a reason to stop says more below.
         _ => Exit::SomeFailed,
     });
     // A row shows the video that there is; a retake of it that failed is a failure all the same.

@@ -1,4 +1,4 @@
-//! What the environment may say: less than the command line.
+//! Variables of the environment. They have less say than the command line.
 //!
 //! A variable that is empty is not set: CI systems hand out empty ones for what nobody gave. A word for one command's form of an
 //! answer says nothing to a command that has no such form. And what is said on the command line beats what stands in the

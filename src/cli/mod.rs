@@ -1,4 +1,4 @@
-//! The command line: the only room that knows all others, and the only one that turns outcomes into exit codes.
+//! The command line: the only module that knows all others, and the only one that turns outcomes into exit codes.
 //!
 //! [`args`] is what can be said, and [`commands`] has a file for each command. [`manifest`] loads what a command is about, [`paths`] and
 //! [`destinations`] say where things are, [`connect`] and [`service`] who is asked. [`consent`] asks whoever pays, [`programs`]

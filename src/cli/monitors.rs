@@ -168,7 +168,7 @@ impl<'t> Monitors<'t> {
                 _ => Word::Failure(exit.code()),
             };
             let left = Ping::LIMIT.saturating_sub(self.waited.get());
-            // Whoever wants to leave at once gets no more than a moment of delay.
+            // An interrupt is delayed only for a moment.
             let left = if matches!(exit, Exit::Signal(_)) { left.min(Ping::LIMIT / 5) } else { left };
             let text = ui::short_summary(&summary);
             let said = runtime::block_on(async {

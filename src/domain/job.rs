@@ -23,7 +23,7 @@ pub struct Job {
     pub take: u32,
     /// Free words for selection; no part of identity.
     pub tags: Vec<String>,
-    /// Whom it is for, kept with every attempt; no part of identity.
+    /// The labels, kept with every attempt; no part of the identity.
     pub labels: Labels,
     /// The path of its video in the output directory, or `None` for a name after the ID.
     pub file: Option<OutputPath>,

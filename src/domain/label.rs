@@ -1,4 +1,4 @@
-//! Whom or what a job is for.
+//! Labels of jobs.
 
 use std::fmt;
 

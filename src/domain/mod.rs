@@ -1,7 +1,7 @@
 //! Plain types of the field, with no input or output and no clock of their own.
 //!
 //! A [`Job`] is one paid generation that a manifest asks for. An [`Attempt`] is one submission of it that the ledger
-//! knows. A [`History`] is every attempt of one batch. Nothing here imports another room.
+//! knows. A [`History`] is every attempt of one batch. It imports no other module.
 
 mod account;
 mod attempt;

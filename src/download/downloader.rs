@@ -45,7 +45,7 @@ impl Downloads for Downloader {
             let mut part = part::Part::open(&target.part).await.map_err(FetchError::local(&target.part))?;
             let filled = stream::fill(&self.transport, link, &mut part).await;
             if filled.is_err() && part.length() == 0 {
-                // Nothing came of this link, and nothing of it stays.
+                // This link failed, and nothing of it stays.
                 return part.forget().await.map_err(FetchError::local(&target.part)).and(filled);
             }
             // Also of a part that is not whole: nothing may be written to it later, when another link has begun it anew.
@@ -57,7 +57,7 @@ impl Downloads for Downloader {
     fn find<'a>(&'a self, destination: &'a Destination, known: &'a VideoFile) -> BoxFuture<'a, Option<OutputPath>> {
         Box::pin(async move {
             let (folder, wanted, known) = (self.folder_of(destination), destination.clone(), known.clone());
-            // What can't be looked at is fetched, and told then.
+            // A video that can't be checked is downloaded, with its own error.
             aside(move || storing::find(&storing::prepare(&folder, &wanted)?, &known)).await.unwrap_or(None)
         })
     }

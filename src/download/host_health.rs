@@ -1,5 +1,5 @@
-//! How often a link is tried: less often at a host where nothing has worked out for a while, so that a host that is gone costs a
-//! thousand videos no hours.
+//! Health of hosts: a link is tried less often at a host that has failed for a while, so that a host that is gone costs
+//! a thousand videos no hours.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ pub(super) struct HostHealth {
 }
 
 impl HostHealth {
-    /// How often a link of a host is tried, if it would usually be this often.
+    /// The number of tries for a link of a host, if the default is this.
     pub(super) fn tries(&self, host: &str, usual: u32) -> u32 {
         let failures = self.lock().get(host).copied().unwrap_or(0);
         if failures >= UNHEALTHY_AFTER { 1 } else { usual }

@@ -1,9 +1,9 @@
-//! Which hosts a link may lead to.
+//! Allowed hosts of links.
 //!
 //! A link comes from the service, and this machine follows it: without a rule, a service far away could make it ask any port
 //! of its own, of its network, or of the place where a cloud keeps a machine's secrets (169.254.169.254). So an address
 //! of this machine or its network is asked only when the service itself is at such an address, or when the user says so.
-//! What counts is the address that is connected to, and not the name: [`HostPolicy`] is the resolver of the client.
+//! The address of the connection counts, and not the name: [`HostPolicy`] is the resolver of the client.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;

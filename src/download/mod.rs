@@ -18,13 +18,14 @@
 //! - **It resumes.** What arrived is kept and asked for no second time, if the server named a version of the file that it
 //!   can be asked for (`ETag`, `Last-Modified`; RFC 9110 §13.1.5). Of a process that was killed, what had been synced.
 //!
-//! Where a link comes from when one is no longer good is decided by the engine: this room knows one link and one place.
+//! The engine decides on another link when one no longer works: this module knows one link and one path.
 //!
-//! # The rooms inside
+//! # Modules
 //!
-//! [`interface`] is what is asked, and [`downloader`] does it by a [`transport`]: [`stream`] fills a [`part`] from one link, along its [`redirects`], to [`hosts`] that may be
-//! asked and as often as their [`host_health`] says; [`content`] reads what the content endpoint answers. [`mp4`] says whether a file is whole,
-//! [`digest`] which one it is, and [`storing`] gives it its name.
+//! [`interface`] has the requests, and [`downloader`] executes them by a [`transport`]: [`stream`] fills a [`part`] from one
+//! link, along its [`redirects`], to allowed [`hosts`], with as many tries as their [`host_health`] permits; [`content`]
+//! reads responses of the content endpoint. [`mp4`] checks whether a file is whole, [`digest`] identifies it, and
+//! [`storing`] gives it its name.
 
 mod content;
 mod digest;

@@ -1,4 +1,4 @@
-//! The doors to this machine's disk: how a file is opened, read, replaced and made to last.
+//! Access to the disk: files are opened, read, replaced, and made durable.
 //!
 //! # What it promises
 //!
@@ -13,7 +13,7 @@
 //! - **A new name lasts** as its file does: the folder is synced ([`sync_folder`], [`make_folders`]).
 //!
 //! [`open`] opens and reads, [`replace`](mod@replace) replaces and takes away what a killed process left, [`folder`] makes
-//! folders and syncs them. [`thread`] waits for the disk aside. Nothing here imports another room.
+//! folders and syncs them. [`thread`] waits for the disk aside. It imports no other module.
 
 mod folder;
 mod open;

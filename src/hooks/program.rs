@@ -126,7 +126,7 @@ impl Program {
             });
             let Ok(ended) = ended.await else { return Err(ProgramError::TooLong(self.limit)) };
             group.ended();
-            // Whoever it started may still write, or never close what it writes to.
+            // Its children may still write, or never close the pipe.
             if !has_said_all {
                 drop(tokio::time::timeout(LAST_WORDS, words).await);
             }

@@ -30,7 +30,8 @@ impl Program {
 }
 
 impl Video<'_> {
-    /// What the program finds in its environment (spec §7), and that a video is a rehearsal's: nobody wants that published. Of two names that are one in capitals, the first counts.
+    /// The variables of the program (spec §7), with the mark of a sandbox video, which nobody wants to publish. Of two
+    /// names that are the same in capitals, the first counts.
     fn variables(&self) -> Vec<(String, String)> {
         let Self { job, batch, path, file, task, is_simulated } = *self;
         let own = [

@@ -5,7 +5,7 @@
 //! makes jobs of all that, which the catalog checks and prices. [`draft`] writes a manifest for a sheet. Locations cost nothing while nothing is wrong; values come from the first
 //! parser alone and byte ranges from a second one alone, so the two can't disagree about what a manifest means.
 //!
-//! This room reads the manifest and the files that it names in its own folder, and nothing else: no network, no clock (the
+//! This module reads the manifest and the files that it names in its own directory, and nothing else: no network, no clock (the
 //! date is passed in), no ledger.
 
 pub mod draft;

@@ -1,6 +1,6 @@
-//! What tells whoever watches from afar how a run went: a monitor that is pinged, metrics that are scraped, a summary for a page of a CI.
+//! Remote monitoring of a run: a pinged monitor, scraped metrics, a summary for a page of a CI.
 //!
-//! Nothing here changes how a run ends. A monitor that can't be reached costs one warning and at most [`Ping::LIMIT`]; a file
+//! No part of it changes the end of a run. A monitor that can't be reached costs one warning and at most [`Ping::LIMIT`]; a file
 //! that can't be written, one warning. A file is replaced whole, and never one of somebody else ([`OwnFile`]).
 
 mod metrics;

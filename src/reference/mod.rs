@@ -2,7 +2,7 @@
 //!
 //! Each topic is one file of Markdown, and everything that shows it is made of that file: these pages, `shotlist help TOPIC`
 //! ([`terminal`]) and the man pages ([`man`]). [`blocks`] reads the part of Markdown that the topics use, and refuses what it does not know,
-//! so that no word is lost on the way. Nothing here imports another room.
+//! so that no word is lost on the way. It imports no other module.
 
 pub mod again;
 mod blocks;

@@ -108,7 +108,7 @@ pub struct Row {
     pub take: u32,
     /// The tags, by which jobs are selected.
     pub tags: Vec<String>,
-    /// Whom it is for.
+    /// The labels.
     #[schemars(with = "BTreeMap<String, String>")]
     pub labels: Labels,
     /// The face, for face videos.

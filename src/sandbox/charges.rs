@@ -1,4 +1,4 @@
-//! What the simulator charged, for comparison with what shotlist says.
+//! Charges of the simulator, for comparison with shotlist's records.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -14,11 +14,11 @@ pub(super) struct Charge {
     pub task_id: String,
     /// Its model.
     pub model: String,
-    /// What it cost.
+    /// The cost.
     pub cost_usd: Usd,
-    /// When.
+    /// The time.
     pub charged_at: Timestamp,
-    /// What was asked for.
+    /// The prompt.
     pub prompt: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What a service may do besides answering, each with a probability of its own.
+//! Faults of a service, each with a probability.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -64,7 +64,7 @@ impl Fault {
     }
 }
 
-/// How often each fault strikes.
+/// The probability of each fault.
 #[derive(Debug)]
 pub(super) struct Faults {
     shares: [f64; Fault::ALL.len()],
@@ -81,7 +81,7 @@ impl Faults {
         Self { shares, random: Mutex::new(fastrand::Rng::with_seed(seed)) }
     }
 
-    /// Whether a fault strikes this time.
+    /// Returns whether a fault occurs this time.
     pub(super) fn strikes(&self, fault: Fault) -> bool {
         let share = self.shares[fault as usize];
         share > 0.0 && self.random().f64() < share

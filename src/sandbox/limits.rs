@@ -1,4 +1,4 @@
-//! What the simulator refuses for being too much: requests in a second, tasks at once.
+//! Limits of the simulator: requests per second, and active tasks.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,7 +18,7 @@ pub(super) struct Limits {
     max_rps: Option<u32>,
     max_tasks: Option<usize>,
     window: Mutex<(Instant, u32)>,
-    /// When each outstanding task ends.
+    /// The end of each active task.
     ends: Mutex<BinaryHeap<Reverse<Instant>>>,
 }
 

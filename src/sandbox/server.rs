@@ -30,12 +30,12 @@ use super::trouble::{self, Trouble};
 use crate::catalog::{Catalog, Family, Model, Severity, SizeRule};
 use crate::domain::{NoticeCode, Spec};
 
-/// How the simulator behaves.
+/// The behavior of the simulator.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The port on 127.0.0.1; 0 for any that is free.
     pub port: u16,
-    /// How many times faster than the documented generation times.
+    /// The factor by which generation is faster than documented.
     pub speed: f64,
     /// Makes generation times and failures repeatable.
     pub seed: u64,
@@ -47,7 +47,7 @@ pub struct Options {
     pub max_rps: Option<u32>,
     /// The most tasks at once.
     pub max_tasks: Option<usize>,
-    /// What it takes, and what it costs.
+    /// The models with their bounds and prices.
     pub catalog: &'static Catalog,
 }
 
@@ -188,14 +188,14 @@ fn submitted(task: &Task, model: &str, family: &Family, size: Option<&str>) -> V
         answer["object"] = "video".into();
         answer["video_url"] = Value::Null;
     } else {
-        // What the output is where nothing was said (§2.2).
+        // The default size (§2.2).
         answer["size"] = size.unwrap_or("1280x720").into();
         answer["duration"] = task.duration_s.into();
     }
     answer
 }
 
-/// Whether a family is of the shape of the interface's family A: the one that has an `aspect_ratio`.
+/// Returns whether a family has the shape of the interface's family A: the one with an `aspect_ratio`.
 fn is_family_a(family: &Family) -> bool {
     family.fields.aspect_ratio.is_some()
 }
@@ -272,7 +272,7 @@ impl Shared {
         report
     }
 
-    /// What a task says of itself when a fault of its own strikes.
+    /// The report of a task, distorted if one of its faults occurs.
     fn distorted(&self, mut report: Value) -> Value {
         let faults = &self.trouble.faults;
         if faults.strikes(Fault::UnknownStatus) {

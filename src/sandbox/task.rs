@@ -10,21 +10,21 @@ use serde_json::{Value, json};
 pub(super) struct Task {
     /// Milliseconds since 1970.
     pub submitted_ms: u64,
-    /// How long it takes altogether, in milliseconds.
+    /// The duration, in milliseconds.
     pub lasts_ms: u32,
     /// Tells apart tasks of one millisecond, and colours the clip.
     pub serial: u32,
-    /// Which model, by its place in the catalogue's list.
+    /// The model, by its position in the catalog.
     pub model: u8,
     /// Seconds of video.
     pub duration_s: u8,
     /// Upright instead of wide.
     pub is_upright: bool,
-    /// Whether generation fails in the end.
+    /// True if generation fails at the end.
     pub fails: bool,
 }
 
-/// Which tenth of its life a task waits in the queue.
+/// The part of a task's life in the queue, as a divisor.
 const QUEUED_SHARE: u64 = 10;
 const PREFIX: &str = "task_";
 const BYTES: usize = 8 + 4 + 4 + 1 + 1 + 1 + 1;

@@ -1,4 +1,4 @@
-//! How faults of the connection and of the server as a whole are acted out, around the honest answer.
+//! Faults of the connection and of the whole server, around the normal response.
 
 use std::io;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::faults::{Fault, Faults};
 use super::limits::Limits;
 use super::refusal::asked_to_wait;
 
-/// How long a slow answer takes altogether, as long as the simulator keeps to real time; and the least.
+/// The duration of a slow response at real speed, and the least duration.
 const SLOW: Duration = Duration::from_secs(20);
 const LEAST_SLOW: Duration = Duration::from_millis(300);
 /// In how many drops a slow answer comes.
@@ -25,14 +25,14 @@ const DROPS: usize = 20;
 /// The longest honest answer: a task object.
 const LONGEST_ANSWER: usize = 64 * 1024;
 
-/// What stands between the connection and the endpoints.
+/// The layer between the connection and the endpoints.
 #[derive(Debug)]
 pub(super) struct Trouble {
-    /// What strikes how often.
+    /// The faults.
     pub faults: Faults,
-    /// What is refused for being too much.
+    /// The limits.
     pub limits: Limits,
-    /// How many times faster than real time the simulator is.
+    /// The factor by which the simulator is faster than real time.
     pub speed: f64,
 }
 

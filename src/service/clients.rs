@@ -17,7 +17,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 #[error("can't set up the HTTP client")]
 pub struct ClientError(#[source] reqwest::Error);
 
-/// Whom clients trust: what this machine trusts, or Mozilla's roots where it has no certificate store. Read from the disk once for all that are made
+/// The trusted roots of clients: those of this machine, or Mozilla's roots where it has no certificate store. Read from the disk once for all that are made
 /// of it.
 #[derive(Clone, Debug)]
 pub(super) struct Trusted(Arc<ClientConfig>);

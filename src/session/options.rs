@@ -37,13 +37,13 @@ pub struct Options {
     pub exec: Option<Program>,
     /// The settings of the engine.
     pub settings: Settings,
-    /// Whether to collect tasks of other batches of the same name.
+    /// True if the run collects tasks of other batches of the same name.
     pub collects: bool,
     /// True if each video gets a sidecar file.
     pub sidecars: bool,
-    /// Whether to download all missing videos, also those of other machines, and nothing else.
+    /// True if the run downloads all missing videos, also those of other machines, and does nothing else.
     pub fetches_only: bool,
-    /// Whether to download videos. Otherwise, they stay at their URLs, which expire.
+    /// True if the run downloads videos. Otherwise, they stay at their URLs, which expire.
     pub downloads: bool,
 }
 
@@ -83,7 +83,7 @@ impl Options {
 pub struct RedoOptions {
     /// The number of retries of each job whose task fails in this run.
     pub retries: u32,
-    /// Whether to retry jobs that failed in earlier runs.
+    /// True if the run retries jobs that failed in earlier runs.
     pub retry_failed: bool,
     /// The completed jobs to retake.
     pub retake: Retakes,

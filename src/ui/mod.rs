@@ -1,4 +1,4 @@
-//! What people see: diagnostics, plans, progress, status. The only room that prints.
+//! Output for people: diagnostics, plans, progress, status. The only module that prints.
 //!
 //! Results go to stdout, everything else to stderr. On a stream that is no terminal there is no colour, no bar and no
 //! cursor movement. A reader that goes away (`| head -1`) ends no run: what can't be shown is passed over.

@@ -1,4 +1,4 @@
-//! What can be said on the command line.
+//! The command line.
 //!
 //! [`command_line`] has the commands and the options of each, [`run`] the many of `run`, [`programs`] those of what it starts, [`monitors`] those of monitors and summaries, [`owner`] those of limits and of several machines, [`ledger`] the one that names a ledger, and [`groups`] those that
 //! several commands share.

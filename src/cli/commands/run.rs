@@ -207,7 +207,7 @@ impl Run<'_> {
             match futures::future::select(runs, begins).await {
                 Either::Right(((), runs)) => runs.await,
                 Either::Left((outcome, begins)) => {
-                    // Whoever wants the run to end now does not wait for a monitor.
+                    // A run that is told to end does not wait for a monitor.
                     if !stop.is_stopping() {
                         begins.await;
                     }

@@ -49,7 +49,7 @@ pub(super) async fn connect(address: &PostgresAddress) -> Result<Client, Postgre
         _ => PostgresError::Connect { address, source },
     })?;
     tokio::spawn(async move {
-        // Whoever asks next hears of it, too.
+        // The next caller gets the error, too.
         if let Err(error) = connection.await {
             tracing::debug!("a connection to the ledger has ended: {error}");
         }

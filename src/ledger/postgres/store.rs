@@ -131,7 +131,7 @@ impl PostgresStore {
                 Instant::now()
             });
             let most = if hurries { FAREWELL } else { self.times.outage };
-            // Whoever begins is told at once that there is no server; one that breaks off is asked again.
+            // A run that begins gets the error at once; a broken handshake is repeated.
             if !self.is_registered && !matches!(error, PostgresError::Sql(_)) {
                 return Err(error);
             }
@@ -215,7 +215,7 @@ impl PostgresStore {
         self.send_by = SendBy::within(self.times.send);
         let committed = transaction.commit().await;
         crash::point("after-commit");
-        // Whoever answers may be a pooler that does not know, either: the count of writes says it in any case.
+        // The responder may be a pooler that does not know, either: the count of writes says it in any case.
         committed?;
         (self.runner.writes, self.runner.is_unsure, self.is_registered) = (self.runner.writes + 1, false, true);
         self.has_lost_tables = false;
@@ -244,7 +244,7 @@ impl PostgresStore {
                 let is_gone = error.code().is_none() && self.client.as_ref().is_none_or(|client| client.is_closed());
                 is_lost(error) || is_canceled(error) || is_gone || self.client.is_none() && self.is_registered
             }
-            // Whoever was let in once waits until the others have mended what they are just changing.
+            // A runner that is registered waits until the others have repaired the tables.
             _ => self.client.is_none() && self.is_registered,
         }
     }

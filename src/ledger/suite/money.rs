@@ -68,7 +68,7 @@ pub(in crate::ledger) async fn a_limit_of_one_label_is_kept_for_that_label_alone
     assert_eq!(of_acme.map(|line| line.attempts).sum::<u32>(), 2);
 }
 
-/// Whoever starts an approved run again buys what is left of it, and nothing twice; also if a lock is of no use.
+/// A repeated approved run buys the rest of it, and nothing twice; also if a lock is of no use.
 pub(in crate::ledger) async fn an_approved_plan_buys_each_job_as_often_as_it_says<S: Fresh>() {
     let store = S::fresh();
     let held = store.lock_regardless(&batch("")).await;

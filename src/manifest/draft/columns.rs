@@ -23,7 +23,7 @@ pub(super) enum Meaning {
     Takes,
     /// Tags, by which jobs are selected.
     Tags,
-    /// Whom the job is for.
+    /// A label, such as the client.
     Label,
     /// Words that may stand in a prompt.
     Words,

@@ -172,7 +172,7 @@ fn told(meaning: Meaning) -> &'static str {
     }
 }
 
-/// Whom each job is for.
+/// The labels of each job.
 fn labels(columns: &[Column]) -> String {
     let labels = columns.iter().filter(|column| column.meaning == Meaning::Label);
     let labels: BTreeMap<String, String> = labels.map(|column| (slug(&column.name), quoted(&filled(column)))).collect();

@@ -30,7 +30,7 @@ pub(super) struct Rendered<'c> {
     pub model: Option<Model<'c>>,
     /// The words that it is selected by.
     pub tags: Vec<String>,
-    /// Whom it is for.
+    /// The labels.
     pub labels: Labels,
     /// The number of takes.
     pub takes: u32,

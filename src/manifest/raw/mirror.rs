@@ -136,7 +136,7 @@ pub(crate) struct RawFields {
     /// Words for `--tag`; no part of a job's identity.
     #[schemars(schema_with = "texts_schema", default)]
     pub tags: Option<Vec<String>>,
-    /// Whom the job is for: kept with every attempt, and shown by `spend --by NAME`. No part of a job's identity.
+    /// The labels of the job, such as its client: kept with every attempt, and shown by `spend --by NAME`. No part of a job's identity.
     #[schemars(schema_with = "labels_schema", default)]
     pub labels: Option<RawLabels>,
     /// The path of the video in the output directory; by default `{{ id }}.mp4`. `take` is in scope, too.

@@ -4,8 +4,8 @@
 //! policy lets nothing run but the script that it carries: should an escape ever fail, it still would not run. Videos come
 //! from beside the page or from the addresses that the service gave, and from nowhere else.
 //!
-//! [`frame`] is what every page has around its cards. [`card`] is one job, [`standing`] what it says in the place of a picture, and [`problems`]
-//! what stands above all cards. [`proposal`] is the same for a plan. [`charts`] and [`timeline`] turn sums and times into the geometry of the
+//! [`frame`] surrounds the cards of every page. [`card`] is one job, [`standing`] its text in place of a missing video, and [`problems`] the
+//! lines above all cards. [`proposal`] is the page of a plan. [`charts`] and [`timeline`] turn sums and times into the geometry of the
 //! drawings, which the template writes as SVG. Templates are compiled with the program, and cards are written one by one: ten thousand of them
 //! need no more memory than one.
 

@@ -213,3 +213,22 @@ fn sentences_of_documents_are_short() {
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
+
+/// A comment begins with a noun or a verb. Comments of arguments are help texts, with rules of their own.
+#[test]
+fn comments_begin_with_no_interrogative() {
+    let words =
+        ["What", "How", "Who", "Whom", "Whose", "Which", "Whether", "Where", "When", "Why", "Whatever", "Whoever"];
+    let sources = files_below(&project("src"), "rs");
+    assert!(sources.len() > 300, "{}", sources.len());
+    for path in sources.iter().filter(|path| !path.starts_with(project("src/cli/args"))) {
+        let text = fs::read_to_string(path).expect("a file");
+        let mut is_inside = false;
+        for line in text.lines().map(str::trim_start) {
+            let comment = line.strip_prefix("//").map(|rest| rest.trim_start_matches(['/', '!']).trim_start());
+            let first = comment.and_then(|comment| comment.split([' ', ',', '.', ':']).next()).unwrap_or_default();
+            assert!(is_inside || !words.contains(&first), "{}: {line}", path.display());
+            is_inside = comment.is_some();
+        }
+    }
+}
