@@ -55,12 +55,11 @@ impl Progress {
     /// Takes in something that happened, and shows it.
     pub(crate) fn tell(&self, event: &RunEvent) {
         self.state().note(event, Instant::now());
-        let told = self.is_worth_telling(event);
         if self.terminal.logs_json {
             if !self.terminal.is_quiet || is_bad(event) {
                 log(&self.without_prompts(event));
             }
-        } else if told {
+        } else if self.is_worth_telling(event) {
             self.say(event);
         }
     }
