@@ -2,7 +2,7 @@
 //!
 //! One embedded file has every number, each with its section of the interface document. A limit is a typed bound with
 //! one definition for its check and its message. This module checks a [`Spec`](crate::domain::Spec) and prices it; it
-//! knows nothing of files, so a [`Violation`] names a field and leaves the place to the manifest.
+//! knows nothing of files, so a [`Violation`] names a field and leaves its location to the manifest.
 
 mod bounds;
 mod check;

@@ -1,4 +1,4 @@
-//! Completion: the shell asks the program, which alone knows the jobs of a manifest and where they stand.
+//! Completion: the shell asks the program, which alone knows the jobs of a manifest and their states.
 //!
 //! The script of `shotlist completions SHELL` starts the program with [`VARIABLE`] set and the words so far behind `--`. Nothing is written, sent or
 //! waited for: what can't be read, a manifest with mistakes for example, offers as much as it has.
@@ -23,12 +23,12 @@ use crate::domain::{AttemptState, JobId};
 use crate::manifest::{self, Manifest};
 use crate::reference::TOPICS;
 
-/// The variable that the shell's script sets: nothing else sets it, because a run that completes words instead of
+/// The variable that the shell's script sets: nothing else sets it, because a run that completes arguments instead of
 /// running is a night without videos.
 const VARIABLE: &str = "SHOTLIST_COMPLETE";
-/// The variable with the index of the word; by default it is the last.
+/// The variable with the index of the argument; by default it is the last one.
 const INDEX: &str = "_CLAP_COMPLETE_INDEX";
-/// The separator between the program and the words.
+/// The separator between the program and the arguments.
 const ESCAPE: &str = "--";
 /// The additional script for bash.
 const BASH: &str = include_str!("completion.bash");

@@ -7,7 +7,7 @@ use crate::plan::{IdGlobs, Plan};
 use crate::session::Consent;
 use crate::ui::{self, Again, Terminal};
 
-/// Returns the consent to this plan at the service with this URL. Without a terminal and other consent it is none, and
+/// Returns the consent to this plan at the service with this URL. Without a terminal and other consent it is zero, and
 /// the session refuses the run.
 pub(super) fn ask(
     args: &RunArgs,

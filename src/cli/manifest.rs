@@ -123,7 +123,7 @@ pub(super) fn is_sheet(path: &Path) -> bool {
     ending.is_some_and(|ending| ["csv", "tsv", "xlsx", "xlsm"].contains(&ending.as_str()))
 }
 
-/// The error of an empty selection: the word that matches nothing, with a suggestion.
+/// The error of an empty selection: the pattern that matches nothing, with a suggestion.
 fn nothing_selected(said: &SelectArgs, jobs: &[Arc<Job>]) -> Failure {
     let refused = |message: String, help: String| Failure::new(RefusalCode::NoMatch, message).with_help(help);
     let is_used = |glob: &String| {

@@ -104,7 +104,7 @@ pub(super) fn options(args: &ManifestArgs, given: Option<&Path>, key: &BatchKey)
     Ok(Options::new(home_of(&args.manifest, args.sandbox), out(args, given, key)?))
 }
 
-/// The command for another batch of this manifest, which may have a name where that one has none.
+/// The command for another batch of this manifest, which may have a batch value where this command has no `--batch`.
 pub(super) fn again_elsewhere(args: &ManifestArgs, key: &BatchKey) -> Again {
     again(&ManifestArgs { no_batch: key.batch.is_empty(), ..args.clone() }, key)
 }

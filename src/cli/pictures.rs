@@ -10,7 +10,7 @@ use crate::files::read_at_most;
 const LARGEST: u64 = 1 << 20;
 const MOST: usize = 16 << 20;
 
-/// Returns an image as a URL that contains it whole, while there is room. One that is too large, or gone, is not shown.
+/// Returns an image as a URL that contains it whole, up to a bound. A larger image, or a missing one, is not shown.
 pub(super) fn embedding() -> impl FnMut(&Picture) -> Option<String> {
     let mut held = 0;
     move |picture| {

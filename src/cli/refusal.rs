@@ -46,7 +46,8 @@ impl Failure {
                 refused.with_help("look at the plan again with `--plan`")
             }
             LedgerError::TaskTaken { .. } => refused.with_help("check the task ID"),
-            LedgerError::LeaseExpired | LedgerError::RolledBack | LedgerError::Closed => {
+            LedgerError::RolledBack => refused.with_help(LOOK_FIRST),
+            LedgerError::LeaseExpired | LedgerError::Closed => {
                 refused.with_help("run the command again; it continues from the ledger")
             }
             _ => refused.with_help(WRITABLE),
@@ -205,7 +206,7 @@ mod tests {
 
     /// The only place that holds the sentences: tests of runs name codes.
     #[test]
-    fn refusals_read_so() {
+    fn refusal_texts_match_the_snapshot() {
         let limit = |source: &str, label| Limit { source: source.into(), usd: usd("40"), used: usd("30"), label };
         let freeze = |by_failover| Freeze { why: "the server was replaced".into(), by_failover };
         let other = Account { service: "https://other.example".into(), key: "0a1b".into() };
@@ -238,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn ledger_errors_read_so() {
+    fn ledger_error_texts_match_the_snapshot() {
         let (name, runner) = (|| "hero".to_owned(), || "desk-1 process 7".to_owned());
         let errors = [
             LedgerError::Store(Arc::new(std::io::Error::other("the disk is full"))),
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn resolve_errors_read_so() {
+    fn resolve_error_texts_match_the_snapshot() {
         let (job, task) = (|| "hero".to_owned(), || TaskId::new("task_1").expect("a task ID"));
         let errors = [
             ResolveError::NoAttempt(job()),

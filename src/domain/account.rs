@@ -1,4 +1,4 @@
-//! The owner of tasks: the address of a service and a key for it.
+//! Account: the base URL of a service and a key for it.
 
 use std::fmt;
 use std::sync::Arc;

@@ -10,7 +10,7 @@ use super::{Account, Declaration, Declared, Fingerprint, JobId, Particulars, Tas
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct AttemptId(pub i64);
 
-/// The state of an attempt. The order of the variants is the order of a life, not a ranking.
+/// The state of an attempt. The variants are in the order of events, which is no ranking.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AttemptState {
@@ -166,7 +166,7 @@ pub struct Attempt {
     pub answered_at: Option<Timestamp>,
     /// The first poll that saw it in progress.
     pub seen: Option<Sighting>,
-    /// The end of generation, by the service's word where it is plausible.
+    /// The end of generation, as the service reports it, if that is plausible.
     pub ended_at: Option<Timestamp>,
     /// The video on this machine, once it was fetched. It may have been removed since.
     #[serde(deserialize_with = "super::kept::if_valid")]

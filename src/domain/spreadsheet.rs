@@ -10,7 +10,7 @@ const FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
 /// another separator.
 const ENDS: [char; 4] = [';', '\t', '\n', '\r'];
 
-/// Returns whether a spreadsheet reads a string as a time of day: an aspect ratio is none.
+/// Returns whether a spreadsheet reads a string as a time of day. An aspect ratio is not one.
 fn looks_like_a_time(text: &str) -> bool {
     let is_short_number = |part: &str| matches!(part.len(), 1 | 2) && part.bytes().all(|byte| byte.is_ascii_digit());
     text.contains(':') && text.split(':').all(is_short_number)

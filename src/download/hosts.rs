@@ -3,7 +3,7 @@
 //! A link comes from the service, and this machine follows it: without a rule, a service far away could make it ask any port
 //! of its own, of its network, or of the place where a cloud keeps a machine's secrets (169.254.169.254). So an address
 //! of this machine or its network is asked only when the service itself is at such an address, or when the user says so.
-//! The address of the connection counts, and not the name: [`HostPolicy`] is the resolver of the client.
+//! The IP address of the connection counts, and not the name: [`HostPolicy`] is the resolver of the client.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::FetchError;
 /// The environment's variables for proxies, which are the user's own.
 const PROXIES: [&str; 6] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
 
-/// The part of the local network that an address is in.
+/// The part of the local network that an IP address is in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Near {
     /// This machine.

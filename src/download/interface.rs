@@ -56,7 +56,7 @@ pub trait Downloads: Sync {
     /// Fetches a video, to beside its place. May be given up at any moment: what arrived is kept for another time.
     fn fetch<'a>(&'a self, link: &'a Link, destination: &'a Destination) -> BoxFuture<'a, Result<(), FetchError>>;
 
-    /// The path of a video that was here once, if another one took its place.
+    /// The new path of a downloaded video, if another video has its path now.
     fn find<'a>(&'a self, destination: &'a Destination, known: &'a VideoFile) -> BoxFuture<'a, Option<OutputPath>>;
 
     /// Puts a video that was fetched into its place. Short, and not to be given up: what has its name is to be written down.

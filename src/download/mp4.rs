@@ -12,8 +12,8 @@ pub(super) fn has_signature(start: &[u8]) -> bool {
     start.get(4..8) == Some(b"ftyp")
 }
 
-/// The flaw of a file: it begins otherwise, a box at the top is longer than the file, nothing in it says how the
-/// pictures are stored, or there are none. Bytes after the last box are ignored: some encoders add something. A box
+/// The flaw of a file: it begins otherwise, a box at the top is longer than the file, it lacks the boxes for the
+/// frames, or has no frames. Bytes after the last box are ignored: some encoders add something. A box
 /// that continues to the end of the file has no length to check; then only the server's length counts.
 pub(super) fn flaw(file: &mut (impl Read + Seek)) -> io::Result<Option<String>> {
     let length = file.seek(SeekFrom::End(0))?;

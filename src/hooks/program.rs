@@ -101,7 +101,7 @@ impl Program {
         found(program).map_err(|source| ProgramError::NotStarted { program: one_line(program), source })
     }
 
-    /// The fingerprint, recorded with its output: its words may contain a secret.
+    /// The fingerprint, recorded with its output: its output may contain a secret.
     #[must_use]
     pub fn fingerprint(&self) -> String {
         hex(&Sha256::digest(self.words.join("\0").as_bytes()))

@@ -30,7 +30,7 @@ impl Program {
 }
 
 impl Video<'_> {
-    /// The variables of the program (spec §7), with the mark of a sandbox video, which nobody wants to publish. Of two
+    /// The variables of the program (spec §7), with the mark of a sandbox video, which is not for publication. Of two
     /// names that are the same in capitals, the first counts.
     fn variables(&self) -> Vec<(String, String)> {
         let Self { job, batch, path, file, task, is_simulated } = *self;

@@ -7,7 +7,7 @@ use crate::domain::{AttemptState, OutputPath, ServiceError, TaskId, TaskNames, V
 /// The code of a task that a person gave up.
 pub(crate) const GIVEN_UP: &str = "given_up";
 
-/// An event in the life of an attempt.
+/// An event of an attempt.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Event {
     /// It certainly made no task: not a byte was sent, or the service asked to wait and the run gave up.
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_are_freed_by_what_ends_a_task_or_says_that_there_is_none() {
+    fn event_that_ends_or_denies_a_task_frees_its_slot() {
         let each = each_event();
         let frees_slot: Vec<_> = each.iter().filter(|event| event.frees_slot()).map(Event::name).collect();
         assert_eq!(

@@ -24,7 +24,7 @@ pub struct Joining {
 /// The work of other runners in a batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct OtherRunners {
-    /// The number of live ones.
+    /// The number of live runners.
     pub alive: u32,
     /// Tasks that they look after, and intents whose answer they wait for.
     pub assigned: u32,

@@ -11,7 +11,7 @@ use crate::domain::BatchKey;
 use crate::domain::printable::one_line;
 use crate::report::{JobState, Totals};
 
-/// The beginning of a file of metrics, and of no other.
+/// The beginning of a file of metrics, which identifies it.
 pub const METRICS_MARK: &str = "# HELP shotlist_last_run_timestamp_seconds ";
 /// The time of the last run's end: it comes first.
 const LAST_RUN: &str = "shotlist_last_run_timestamp_seconds";
@@ -25,9 +25,9 @@ pub struct Ending<'e> {
     pub key: &'e BatchKey,
     /// The exit code.
     pub exit_code: u8,
-    /// True if nobody needs to act: every job is completed, or waits for a face review.
+    /// True if no action is required: every job is completed, or waits for a face review.
     pub is_success: bool,
-    /// True if the simulator played the service: it has a label of its own, so nobody confuses it with a run.
+    /// True if the simulator played the service: its metrics have a label of their own.
     pub is_simulated: bool,
     /// The start.
     pub began_at: Timestamp,

@@ -46,7 +46,7 @@ pub enum PingError {
 pub enum Word {
     /// It begins.
     Start,
-    /// Nobody needs to act.
+    /// No action is required.
     Success,
     /// Neither good nor bad: another run is at it.
     Log,

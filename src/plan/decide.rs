@@ -336,7 +336,7 @@ mod tests {
         assert_eq!(asked(&[first.clone(), attempt(2, "now", S::InProgress)]), Action::Resume);
         assert_eq!(asked(&[first.clone(), attempt(2, "now", S::Completed)]), Action::Done);
         assert_eq!(asked(&[attempt(3, "now", S::Completed)]), Action::Done);
-        // A later purchase in other words counts, too, once the former words are back.
+        // A later attempt for another prompt counts, too, once the former prompt is back.
         assert_eq!(asked(&[first.clone(), attempt(2, "before", S::Completed)]), Action::Done);
         assert_eq!(asked(&[first.clone(), attempt(2, "before", S::Rejected)]), Action::Retry);
     }

@@ -7,7 +7,7 @@ use super::retake::SpentChoice;
 use crate::domain::{Freeze, JobId, NoticeCode, UnfinishedRetake, Usd};
 
 /// One fact about a whole plan. Each output renders all of them.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, Debug)]
 pub enum Statement<'p> {
     /// The simulator plays the service.
     Simulated,
@@ -35,8 +35,8 @@ pub enum Statement<'p> {
     Reads(&'static str, &'p [String]),
     /// Tasks to collect, or jobs in doubt, of another batch of the name.
     OtherBatch(&'p Elsewhere),
-    /// Due jobs that are already paid for, and what they would cost.
-    AlreadyPaid(usize, Usd),
+    /// The plan, which has due jobs that are already paid for.
+    AlreadyPaid(&'p Plan),
     /// The number of videos to download that earlier runs paid for.
     ToFetch(usize),
 }
@@ -105,9 +105,8 @@ pub fn statements(plan: &Plan) -> Vec<Statement<'_>> {
         .into_iter()
         .filter(|(_, names)| !names.is_empty())
         .map(|(kind, names)| Statement::Reads(kind, names));
-    let paid = plan.repurchases.len();
     let tail = [
-        some(paid, Statement::AlreadyPaid(paid, plan.repurchase_cost())),
+        (!plan.repurchases.is_empty()).then_some(Statement::AlreadyPaid(plan)),
         some(totals.fetch, Statement::ToFetch(totals.fetch)),
     ];
     let others = plan.elsewhere.iter().map(Statement::OtherBatch);

@@ -146,7 +146,7 @@ pub struct Row {
     pub price_usd: Usd,
     /// The sum that may have been charged for it without a response.
     pub at_risk_usd: Usd,
-    /// The declaration of a person about its last submission, in words.
+    /// The declaration of a person about its last submission, as text.
     pub declared: Option<String>,
     /// The outcome of the program for the video.
     pub exec: Option<Exec>,

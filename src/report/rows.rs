@@ -254,7 +254,7 @@ fn row(batch: &str, job: &Job, found: &Found, history: &History, folder: &Path) 
     }
 }
 
-/// The reason why a job was not sent, in a report's words.
+/// The reason why a job was not sent, as a report shows it.
 fn not_sent(reason: &str) -> String {
     format!("not sent: {reason}")
 }

@@ -24,7 +24,7 @@ pub(super) struct Task {
     pub fails: bool,
 }
 
-/// The part of a task's life in the queue, as a divisor.
+/// The part of a task's duration in the queue, as a divisor.
 const QUEUED_SHARE: u64 = 10;
 const PREFIX: &str = "task_";
 const BYTES: usize = 8 + 4 + 4 + 1 + 1 + 1 + 1;

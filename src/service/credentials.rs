@@ -148,7 +148,7 @@ impl Credentials {
 /// URLs.
 fn secrets<'s>(key: &'s ApiKey, headers: &'s [GatewayHeader]) -> Vec<&'s str> {
     let others = headers.iter().filter(|header| header.is_secret()).map(|header| header.value.expose_secret());
-    // A string that is too short for a secret is not searched: it could be part of any word.
+    // A string that is too short for a secret is not searched: it could be part of any text.
     std::iter::once(key.secret()).chain(others).filter(|secret| secret.len() >= SHORTEST_SECRET).collect()
 }
 

@@ -25,7 +25,7 @@ pub trait VideoService: Sync {
         std::future::ready(false)
     }
 
-    /// The URL of a task's video if the task itself has none (interface §4).
+    /// The URL of a task's video if the task has no URL (interface §4).
     fn content_url(&self, task: &TaskId) -> String;
 }
 

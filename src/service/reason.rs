@@ -29,7 +29,7 @@ pub(super) fn of_refusal(answer: &Value) -> Option<ServiceError> {
         .or_else(|| said(answer.get("errors").and_then(|list| list.get(0))))
 }
 
-/// Returns whether a rejection says in words that there is no such task, as some gateways do with 400 (new-api:
+/// Returns whether the message of a rejection denies the task, as some gateways do with 400 (new-api:
 /// `task_not_exist`).
 pub(super) fn denies_the_task(answer: &[u8]) -> bool {
     let said = json::value(answer).as_ref().and_then(of_refusal);

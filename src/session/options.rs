@@ -43,7 +43,7 @@ pub struct Options {
     pub sidecars: bool,
     /// True if the run downloads all missing videos, also those of other machines, and does nothing else.
     pub fetches_only: bool,
-    /// True if the run downloads videos. Otherwise, they stay at their URLs, which expire.
+    /// True if the run downloads videos. Otherwise, only their URLs are reported, which expire.
     pub downloads: bool,
 }
 

@@ -101,8 +101,9 @@ impl<'s> Ready<'s> {
         if let Some((connection, _)) = &service {
             claim_tasks(connection, &batch, &others, &mut plan).await?;
         }
-        let now = session.ledger.controls().await?.now;
-        let clock_offset = now.duration_since(Timestamp::now());
+        // An offset that is too large by a round trip dates no end before its submission.
+        let (asked_at, now) = (Timestamp::now(), session.ledger.controls().await?.now);
+        let clock_offset = now.duration_since(asked_at);
         let limits = limits::over_all_batches(&limits::at(session, now));
         let (plan, others) = (Arc::new(plan), OtherBatches::new(others));
         Ok(Prepared { session, batch, plan, service, limits, clock_offset, others, reporter, has_retake })

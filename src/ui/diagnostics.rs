@@ -15,7 +15,7 @@ use crate::domain::printable::one_line;
 use crate::domain::{NoticeCode, Rule};
 use crate::manifest::{Diagnostic, Located, Location, Severity, Sources};
 
-/// The number of findings shown, those of one rule at one place counted as one: more are fixed later.
+/// The number of findings shown, those of one rule at one location counted as one.
 const SHOWN: usize = 100;
 /// In how many columns a line of the manifest is shown where there is no terminal: it may be as long as a book.
 const SOURCE: usize = 80;
@@ -167,7 +167,7 @@ fn snippet<'s>(
     Snippet::source(&text[from..to]).path(path.to_owned()).line_start(located.line).annotation(annotation)
 }
 
-/// The jobs and rows of a finding, if its place does not name them. Jobs with the message of the first are listed; the
+/// The jobs and rows of a finding, if its location does not name them. Jobs with the message of the first are listed; the
 /// others come with their own messages.
 fn notes(group: &[&Diagnostic]) -> Vec<String> {
     let (alike, others): (Vec<&Diagnostic>, Vec<&Diagnostic>) =

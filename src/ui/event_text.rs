@@ -8,7 +8,7 @@ use crate::engine::{LeaveReason, RunEvent, StopReason};
 
 /// The text of an event, by its importance.
 #[derive(Debug)]
-pub(super) enum Told {
+pub(super) enum Text {
     Nothing,
     /// Only with `-v`.
     Verbose(String),
@@ -26,60 +26,60 @@ pub(super) enum Told {
 }
 
 /// Returns the text of an event. `again` leads back to the run.
-pub(super) fn told(event: &RunEvent, again: &Again) -> Told {
+pub(super) fn text_of(event: &RunEvent, again: &Again) -> Text {
     match event {
-        RunEvent::Progressed { .. } | RunEvent::ToFetch { .. } => Told::Nothing,
+        RunEvent::Progressed { .. } | RunEvent::ToFetch { .. } => Text::Nothing,
         RunEvent::Started { submit, resume, planned, fetch } => {
-            Told::Detail(started(*submit, *resume, *planned, *fetch))
+            Text::Detail(started(*submit, *resume, *planned, *fetch))
         }
-        RunEvent::Submitted { job, task, price } => Told::Verbose(format!("submitted {job} (${price}) as {task}")),
-        RunEvent::Completed { job } => Told::Detail(format!("completed {job}")),
+        RunEvent::Submitted { job, task, price } => Text::Verbose(format!("submitted {job} (${price}) as {task}")),
+        RunEvent::Completed { job } => Text::Detail(format!("completed {job}")),
         RunEvent::Fetched(video) => {
             let (bytes, path) = (size(video.file.bytes), &video.file.path);
-            Told::Verbose(format!("downloaded {}, {bytes}: {path}", video.job))
+            Text::Verbose(format!("downloaded {}, {bytes}: {path}", video.job))
         }
-        RunEvent::Executed { job, error: None } => Told::Verbose(format!("ran `--exec` for {job}")),
+        RunEvent::Executed { job, error: None } => Text::Verbose(format!("ran `--exec` for {job}")),
         RunEvent::Executed { job, error: Some(error) } => {
-            Told::Failure(format!("`--exec` failed for {job}; the next run with `--exec` repeats it: {error}"))
+            Text::Failure(format!("`--exec` failed for {job}; the next run with `--exec` repeats it: {error}"))
         }
-        RunEvent::Retrying { job, price } => Told::Note(format!("retrying {job} for another ${price}")),
+        RunEvent::Retrying { job, price } => Text::Note(format!("retrying {job} for another ${price}")),
         RunEvent::Waiting { wait, message } => {
             let wait = if wait.as_secs() == 0 { String::new() } else { format!(" {}", span(*wait)) };
-            Told::Note(format!("waiting{wait}: {message}"))
+            Text::Note(format!("waiting{wait}: {message}"))
         }
         RunEvent::WaitingForRunners { open, alive } => {
             let (tasks, runners) = (count(*open as usize, "task"), count(*alive as usize, "other runner"));
-            Told::Note(format!("waiting for {tasks} of {runners}; this run takes over orphaned tasks"))
+            Text::Note(format!("waiting for {tasks} of {runners}; this run takes over orphaned tasks"))
         }
-        RunEvent::ServiceRecovered { after } if *after < SILENCE => Told::Nothing,
+        RunEvent::ServiceRecovered { after } if *after < SILENCE => Text::Nothing,
         RunEvent::ServiceRecovered { after } => {
-            Told::Note(format!("the service responds again, after {}", span(*after)))
+            Text::Note(format!("the service responds again, after {}", span(*after)))
         }
-        RunEvent::Warned { message, .. } => Told::Warning(message.clone()),
-        RunEvent::RequestFailed { message } => Told::Warning(format!("no usable response, trying again: {message}")),
+        RunEvent::Warned { message, .. } => Text::Warning(message.clone()),
+        RunEvent::RequestFailed { message } => Text::Warning(format!("no usable response, trying again: {message}")),
         RunEvent::TaskAlias { job, task } => {
-            Told::Warning(format!("the service uses a second ID for the task of {job}: {task}"))
+            Text::Warning(format!("the service uses a second ID for the task of {job}: {task}"))
         }
         RunEvent::UnknownStatus { status } => {
-            Told::Warning(format!("the service reports the unknown state `{status}`; polling continues"))
+            Text::Warning(format!("the service reports the unknown state `{status}`; polling continues"))
         }
         RunEvent::Stopping { reason, message } => stopping(*reason, message),
         RunEvent::NotFetched { job, message } => {
-            Told::Failure(format!("can't download {job}; the next run tries again, free of charge: {message}"))
+            Text::Failure(format!("can't download {job}; the next run tries again, free of charge: {message}"))
         }
-        RunEvent::Failed { job, message } => Told::Failure(format!("{job} failed: {message}")),
-        RunEvent::NotSent { job, reason } => Told::Failure(format!("{job} was not sent, and costs nothing: {reason}")),
+        RunEvent::Failed { job, message } => Text::Failure(format!("{job} failed: {message}")),
+        RunEvent::NotSent { job, reason } => Text::Failure(format!("{job} was not sent, and costs nothing: {reason}")),
         RunEvent::Rejected { job, message } => {
-            Told::Failure(format!("{job} was rejected, and costs nothing: {message}"))
+            Text::Failure(format!("{job} was rejected, and costs nothing: {message}"))
         }
         RunEvent::InDoubt { job, message, price } => in_doubt(job, message, *price, again),
         RunEvent::TaskNotRecorded { job, task, .. } => not_recorded(job, task, again),
         RunEvent::TaskLeft { job, why, said, is_endless } => match why {
-            LeaveReason::Interrupted => Told::Detail(format!("left the task of {job} active")),
+            LeaveReason::Interrupted => Text::Detail(format!("left the task of {job} active")),
             LeaveReason::KeyRefused => {
-                Told::Failure(format!("the task of {job} stays active: the service refuses the key"))
+                Text::Failure(format!("the task of {job} stays active: the service refuses the key"))
             }
-            LeaveReason::Deadline => Told::Failure(past_deadline(job, said.as_deref(), *is_endless, again)),
+            LeaveReason::Deadline => Text::Failure(past_deadline(job, said.as_deref(), *is_endless, again)),
         },
     }
 }
@@ -95,9 +95,9 @@ fn started(submit: usize, resume: usize, planned: Usd, fetch: usize) -> String {
     text
 }
 
-fn in_doubt(job: &JobId, message: &str, price: Usd, again: &Again) -> Told {
+fn in_doubt(job: &JobId, message: &str, price: Usd, again: &Again) -> Text {
     let resolve = |options: &[&str]| again.command("resolve", &[&[job.as_str()], options].concat());
-    Told::Error {
+    Text::Error {
         message: format!("{job} is in doubt: {message}"),
         help: format!(
             "look it up at the service; if it has a task: `{}`; if it has none: `{}`",
@@ -108,9 +108,9 @@ fn in_doubt(job: &JobId, message: &str, price: Usd, again: &Again) -> Told {
     }
 }
 
-fn not_recorded(job: &JobId, task: &TaskNames, again: &Again) -> Told {
+fn not_recorded(job: &JobId, task: &TaskNames, again: &Again) -> Text {
     let command = again.command("resolve", &[job.as_str(), "--task", task.id.as_str()]);
-    Told::Error {
+    Text::Error {
         message: format!("RESCUE: the task of {job} is {task}, and the ledger does not have it yet"),
         help: format!("keep this line; when the ledger is writable, run `{command}`"),
         note: "the task is paid for".to_owned(),
@@ -130,7 +130,7 @@ fn past_deadline(job: &JobId, said: Option<&str>, is_endless: bool, again: &Agai
     text
 }
 
-fn stopping(reason: StopReason, message: &str) -> Told {
+fn stopping(reason: StopReason, message: &str) -> Text {
     let what = match reason {
         StopReason::TooManyFailures => "too many failures",
         StopReason::TooManyDoubts => "too many jobs in doubt",
@@ -147,7 +147,7 @@ fn stopping(reason: StopReason, message: &str) -> Told {
         StopReason::Signal(_) => "interrupted",
     };
     let text = format!("stopped submitting, {what}: {message}");
-    if matches!(reason, StopReason::Signal(_)) { Told::Warning(text) } else { Told::Failure(text) }
+    if matches!(reason, StopReason::Signal(_)) { Text::Warning(text) } else { Text::Failure(text) }
 }
 
 #[cfg(test)]
@@ -221,9 +221,9 @@ mod tests {
     }
 
     #[test]
-    fn events_of_a_run_read_so() {
+    fn event_texts_match_the_snapshot() {
         let again = Again::about(Path::new("m.yaml"));
-        let shown = |event: &RunEvent| format!("{}: {:#?}", event.code().code(), told(event, &again));
+        let shown = |event: &RunEvent| format!("{}: {:#?}", event.code().code(), text_of(event, &again));
         insta::assert_snapshot!(each_event().iter().map(shown).collect::<Vec<_>>().join("\n"));
     }
 }

@@ -50,9 +50,9 @@ pub(crate) fn plan_markdown(plan: &Plan, warnings: &[WarningView], again: &Again
         !is_other(statement) || others <= LISTED
     });
     for statement in stated {
-        let sentence = escaped(&capitalized(&sentence(plan, &statement, again)));
+        let sentence = escaped(&capitalized(&sentence(&statement, again)));
         put(if statement.is_urgent() { format!("**{sentence}.**") } else { format!("{sentence}.") });
-        let details = details(plan, &statement);
+        let details = details(&statement);
         if !details.is_empty() {
             list(&mut put, details.iter().map(|line| escaped(line)));
         }

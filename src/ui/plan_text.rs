@@ -79,8 +79,8 @@ fn summary(plan: &Plan, again: &Again) -> Vec<String> {
 #[must_use]
 pub(super) fn stated(plan: &Plan, again: &Again) -> Vec<String> {
     let lines = statements(plan).into_iter().flat_map(|statement| {
-        let details = details(plan, &statement).into_iter().map(|line| format!("  {line}"));
-        [sentence(plan, &statement, again)].into_iter().chain(details)
+        let details = details(&statement).into_iter().map(|line| format!("  {line}"));
+        [sentence(&statement, again)].into_iter().chain(details)
     });
     lines.collect()
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::command::Again;
 use super::event_log::log;
-use super::event_text::{Told, told};
+use super::event_text::{Text, text_of};
 use super::lines::without_prompt;
 use super::live;
 use super::page::Page;
@@ -116,8 +116,8 @@ impl Progress {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The same trouble again and again is told once in a while, and a second ID once. A gateway has one for each task; the JSON log has
-    /// them all.
+    /// Returns whether to show an event: repeated trouble once in a while, and a second ID once. A gateway has one for
+    /// each task; the JSON log has all of them.
     fn is_worth_telling(&self, event: &RunEvent) -> bool {
         if matches!(event, RunEvent::TaskAlias { .. }) {
             return self.named.fetch_add(1, Ordering::Relaxed) == 0;
@@ -144,14 +144,14 @@ impl Progress {
 
     fn say(&self, event: &RunEvent) {
         let (terminal, code) = (&self.terminal, event.code());
-        match told(event, &self.again) {
-            Told::Verbose(text) if terminal.verbosity > 0 => terminal.note(code, &text),
-            Told::Detail(text) if terminal.verbosity > 0 || !terminal.shows_bar => terminal.note(code, &text),
-            Told::Nothing | Told::Verbose(_) | Told::Detail(_) => {}
-            Told::Note(text) => terminal.note(code, &text),
-            Told::Warning(text) => terminal.warning(code, &text),
-            Told::Failure(text) => terminal.failure(code, &text),
-            Told::Error { message, help, note } => {
+        match text_of(event, &self.again) {
+            Text::Verbose(text) if terminal.verbosity > 0 => terminal.note(code, &text),
+            Text::Detail(text) if terminal.verbosity > 0 || !terminal.shows_bar => terminal.note(code, &text),
+            Text::Nothing | Text::Verbose(_) | Text::Detail(_) => {}
+            Text::Note(text) => terminal.note(code, &text),
+            Text::Warning(text) => terminal.warning(code, &text),
+            Text::Failure(text) => terminal.failure(code, &text),
+            Text::Error { message, help, note } => {
                 terminal.error(Some(code.code()), &message, Some(&help), Some(&note));
                 if matches!(event, RunEvent::TaskNotRecorded { .. }) {
                     // On both streams: one of them may go to the very disk that is full.

@@ -1,4 +1,4 @@
-//! Probable repurchases in words: each earlier purchase once, with the jobs that request the same.
+//! Probable repurchases as text: each earlier purchase once, with the jobs that request the same.
 
 use indexmap::IndexMap;
 use serde_json::Value;

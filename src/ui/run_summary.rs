@@ -9,7 +9,7 @@ use crate::domain::BatchKey;
 use crate::domain::printable::one_line;
 use crate::report::{JobState, Report, Row, Totals};
 
-/// The beginning of a summary, and of no other file.
+/// The beginning of a summary, which identifies it.
 pub(crate) const SUMMARY_MARK: &str = "<!-- shotlist summary: ";
 /// The most that a summary takes, in bytes: what GitHub shows on the page of a job is 1 MiB (spec §8).
 const MOST: usize = 900_000;

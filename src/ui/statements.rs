@@ -15,7 +15,7 @@ const LISTED: usize = 20;
 
 /// Returns a statement as a clause without a period.
 #[must_use]
-pub(crate) fn sentence(plan: &Plan, statement: &Statement<'_>, again: &Again) -> String {
+pub(crate) fn sentence(statement: &Statement<'_>, again: &Again) -> String {
     match statement {
         Statement::Simulated => "sandbox run: nothing is paid, and real purchases do not count".to_owned(),
         Statement::Frozen(freeze) => freeze.to_string(),
@@ -45,14 +45,15 @@ pub(crate) fn sentence(plan: &Plan, statement: &Statement<'_>, again: &Again) ->
         Statement::Limit(limit, cost) => limited(limit, *cost),
         Statement::Reads(kind, names) => format!("reads {}: {}", count(names.len(), kind), listed(names)),
         Statement::OtherBatch(other) => other_batch(other),
-        Statement::AlreadyPaid(jobs, cost) => {
-            let are = if *jobs == 1 { "is" } else { "are" };
+        Statement::AlreadyPaid(plan) => {
+            let (jobs, cost) = (plan.repurchases.len(), plan.repurchase_cost());
+            let are = if jobs == 1 { "is" } else { "are" };
             let is_sure = plan.repurchases.iter().all(|before| before.state != "in_doubt");
             let perhaps = if is_sure { "" } else { ", or may be" };
             let globs = quoted(&repurchased(plan));
             format!(
                 "{} {are} already paid for{perhaps}; `--buy-again {globs}` repurchases for ${cost}",
-                count(*jobs, "job")
+                count(jobs, "job")
             )
         }
         Statement::ToFetch(videos) => format!("{} to download, already paid for", count(*videos, "video")),
@@ -64,8 +65,8 @@ pub(crate) fn sentence(plan: &Plan, statement: &Statement<'_>, again: &Again) ->
 pub(crate) fn repurchases(plan: &Plan, again: &Again) -> Page {
     let mut page = Page::new();
     for statement in statements(plan).iter().filter(|statement| matches!(statement, Statement::AlreadyPaid(..))) {
-        page.line(sentence(plan, statement, again));
-        for line in details(plan, statement) {
+        page.line(sentence(statement, again));
+        for line in details(statement) {
             page.line(format_args!("  {line}"));
         }
     }
@@ -74,10 +75,8 @@ pub(crate) fn repurchases(plan: &Plan, again: &Again) -> Page {
 
 /// The list below a statement: the earlier purchases of jobs that are already paid for.
 #[must_use]
-pub(crate) fn details(plan: &Plan, statement: &Statement<'_>) -> Vec<String> {
-    if !matches!(statement, Statement::AlreadyPaid(..)) {
-        return Vec::new();
-    }
+pub(crate) fn details(statement: &Statement<'_>) -> Vec<String> {
+    let Statement::AlreadyPaid(plan) = statement else { return Vec::new() };
     let mut lines = bought_before(plan);
     let more = lines.len().saturating_sub(LISTED);
     lines.truncate(LISTED);
@@ -126,32 +125,11 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::domain::{BatchKey, Freeze, History, Inputs, Label};
-    use crate::plan::{Elsewhere, PlanInput, Retakes};
-
-    fn no_plan() -> Plan {
-        let input = PlanInput {
-            key: BatchKey::default(),
-            is_simulated: false,
-            manifest: &[],
-            is_in_manifest: &|_| false,
-            history: &History::default(),
-            run_limit: None,
-            limits: Vec::new(),
-            concurrency: 1,
-            retries: 0,
-            retry_failed: false,
-            retake: &Retakes::default(),
-            approved: None,
-            few: None,
-            inputs: Inputs::default(),
-            is_here: None,
-        };
-        Plan::new(&[], input)
-    }
+    use crate::domain::{Freeze, Label};
+    use crate::plan::Elsewhere;
 
     #[test]
-    fn statements_read_so() {
+    fn statement_texts_match_the_snapshot() {
         let usd = |text: &str| text.parse::<Usd>().expect("an amount");
         let label = Label { name: "client".into(), value: "acme".into() };
         let limit = |label| Limit { source: "budget.day".into(), usd: usd("40"), used: usd("30"), label };
@@ -188,12 +166,10 @@ mod tests {
             Statement::Reads("variable", &variables),
             Statement::OtherBatch(&other),
             Statement::OtherBatch(&doubtful),
-            Statement::AlreadyPaid(1, usd("0.90")),
             Statement::ToFetch(1),
         ];
-        let (plan, again) = (no_plan(), Again::about(Path::new("m.yaml")));
-        let shown =
-            |statement: &Statement| format!("{}: {}", statement.code().code(), sentence(&plan, statement, &again));
+        let again = Again::about(Path::new("m.yaml"));
+        let shown = |statement: &Statement| format!("{}: {}", statement.code().code(), sentence(statement, &again));
         insta::assert_snapshot!(statements.iter().map(shown).collect::<Vec<_>>().join("\n"));
     }
 }

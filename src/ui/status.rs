@@ -50,7 +50,7 @@ pub(crate) fn status_text(report: &Report, again: &Again, width: u16, all: bool)
     }
     sum_up(&mut page, report, again);
     if !all {
-        // Causes, for which the table has no room.
+        // The causes, which the table does not show.
         for line in causes(report) {
             page.line(line);
         }

@@ -36,7 +36,7 @@ const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 const HELP: Style = AnsiColor::Cyan.on_default();
 
 impl Terminal {
-    /// Returns whether a question can be asked: a person sees it and can answer.
+    /// Returns whether a prompt can be shown and answered.
     #[must_use]
     pub(crate) fn can_ask(&self) -> bool {
         io::stdin().is_terminal() && io::stderr().is_terminal()

@@ -34,8 +34,8 @@ impl Run<'_> {
             PlanFormat::Json => {
                 for statement in statements(plan) {
                     let warning = |message| WarningView { code: statement.code().code(), job: None, message };
-                    warnings.push(warning(ui::sentence(plan, &statement, &self.again)));
-                    warnings.extend(ui::details(plan, &statement).into_iter().map(warning));
+                    warnings.push(warning(ui::sentence(&statement, &self.again)));
+                    warnings.extend(ui::details(&statement).into_iter().map(warning));
                 }
                 let view = PlanView::new(plan, service_view(self.args)?, warnings);
                 let json = view.and_then(|view| Page::json(&view));

@@ -207,7 +207,7 @@ impl Run<'_> {
             match futures::future::select(runs, begins).await {
                 Either::Right(((), runs)) => runs.await,
                 Either::Left((outcome, begins)) => {
-                    // A run that is told to end does not wait for a monitor.
+                    // A run that ends on a signal does not wait for a monitor.
                     if !stop.is_stopping() {
                         begins.await;
                     }
@@ -264,7 +264,7 @@ impl Run<'_> {
     fn tell_what_is_open(&self, held: &Locked<'_>) {
         let (plan, terminal) = (held.plan(), self.terminal);
         for statement in statements(plan) {
-            let (code, text) = (statement.code(), ui::sentence(plan, &statement, &self.again));
+            let (code, text) = (statement.code(), ui::sentence(&statement, &self.again));
             match statement {
                 Statement::ChoiceSpent(..) => terminal.note(code, &text),
                 Statement::RetakeUnfinished(_) => terminal.warning(code, &text),

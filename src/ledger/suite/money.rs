@@ -135,7 +135,7 @@ pub(in crate::ledger) async fn what_was_bought_goes_with_its_job_to_a_new_id<S: 
     assert!(elsewhere.attempts().all(|attempt| attempt.job == id("done")), "another batch is left alone");
 }
 
-/// With every manifest, and with none.
+/// With every manifest, and without one.
 pub(in crate::ledger) async fn what_the_owner_says_binds_every_manifest<S: Fresh>() {
     let store = S::fresh();
     let ledger = store.ledger();

@@ -45,7 +45,7 @@ pub(super) struct Column {
     /// The same as a prompt.
     as_prompt: Option<usize>,
     is_slugged: bool,
-    /// True if it has words for a prompt, and not only numbers, days, or notes.
+    /// True if it has text for a prompt, and not only numbers, days, or notes.
     is_wording: bool,
     lengths: Vec<i64>,
 }
@@ -53,7 +53,7 @@ pub(super) struct Column {
 // Words of headers in lower case, without blanks and signs, the likelier ones first.
 const IDS: &str = "id jobid sku variantsku slug key code productcode productid articlenumber artikelnummer artikelnr itemnumber \
     itemno ean gtin ref handle shot name title product produkt number no nr";
-/// The number of these that are no words for a prompt.
+/// The number of these whose cells are never a prompt.
 const CODES: usize = 19;
 /// The number of these that stay with their row if another is inserted: shots and numbers are counted anew.
 const LASTING: usize = 18;
@@ -134,7 +134,7 @@ impl Column {
         // A price or a day tells rows apart, too, until it changes.
         let is_name = all(&|cell| cell.chars().filter(|c| c.is_alphabetic()).count() > 1);
         let is_count = cells.iter().zip(1..).all(|(cell, number)| whole(cell) == Some(number));
-        // A count changes if a row is inserted: any other ID is better, and none is no better.
+        // A count changes if a row is inserted: any other ID is better.
         let as_id = match place(IDS) {
             place if !is_count => place.or(is_name.then_some(usize::MAX - 1)),
             place => place.filter(|place| *place < LASTING).map(|_| usize::MAX),
@@ -155,7 +155,7 @@ impl Column {
         }
     }
 
-    /// Returns whether its words could be in a prompt.
+    /// Returns whether its cells could be in a prompt.
     pub(super) fn has_words(&self) -> bool {
         match self.meaning {
             Meaning::Words => self.is_wording,

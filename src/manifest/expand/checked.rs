@@ -48,7 +48,7 @@ pub(super) struct Checked {
     pub job: Option<Arc<Job>>,
     /// The words that it is selected by.
     pub tags: Vec<String>,
-    /// The path of each take's video, with the place that sets it.
+    /// The path of each take's video, with its location.
     pub files: Option<Vec<String>>,
     pub files_at: Option<Location>,
     /// The line of its CSV file.

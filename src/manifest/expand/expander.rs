@@ -41,7 +41,7 @@ pub(crate) struct Expander<'e> {
     pub pictures: &'e Pictures,
 }
 
-/// The state so far, and the room that is left.
+/// The jobs so far, and the remaining bounds.
 struct Taken<'f> {
     finisher: Finisher,
     room: Room,
@@ -147,7 +147,7 @@ impl Expander<'_> {
 }
 
 impl Taken<'_> {
-    /// Returns whether there is room for this number of jobs of an entry. Reports an error if there is none.
+    /// Returns whether the bounds allow this number of jobs of an entry. Otherwise, it reports an error.
     fn expect(&mut self, jobs: usize, at: &Pointer) -> bool {
         let finding = self.room.expect(jobs, at);
         let has_room = finding.is_none();

@@ -152,7 +152,7 @@ impl<'t> Fields<'t> {
         self.at.clone()
     }
 
-    /// The place of a field's value, present or not.
+    /// The location of a field's value, present or not.
     pub(super) fn at(&self, field: JobField) -> Pointer {
         self.at.key(field.name())
     }

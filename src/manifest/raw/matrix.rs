@@ -32,7 +32,7 @@ pub(crate) struct Cell {
     pub name: String,
     /// The value: a text, a number, or true or false.
     pub value: Value,
-    /// Its place in the manifest.
+    /// Its location in the manifest.
     pub at: Pointer,
 }
 

@@ -102,7 +102,7 @@ impl Sizes {
     }
 }
 
-/// The room that is left while a manifest is expanded.
+/// The remaining bounds while a manifest is expanded.
 #[derive(Debug)]
 pub(crate) struct Room {
     jobs: usize,

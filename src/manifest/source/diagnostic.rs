@@ -22,7 +22,7 @@ pub struct Diagnostic {
     pub message: String,
     /// The help.
     pub help: Option<String>,
-    /// The place.
+    /// The location.
     pub place: Location,
     /// The job that it ended up in, if it is about one.
     pub job: Option<JobLabel>,
@@ -133,7 +133,7 @@ impl Sources {
         self.marks.get_or_init(|| Marks::of(&self.text))
     }
 
-    /// The line and column of a place, or `None` for a finding about the whole file.
+    /// The line and column of a location, or `None` for a finding about the whole file.
     #[must_use]
     pub fn locate(&self, place: &Location) -> Option<Located> {
         let range = self.range(place)?;

@@ -1,4 +1,4 @@
-//! Place of a value in the file.
+//! Location of a value in the file.
 //!
 //! A [`Location`] is symbolic (`jobs[3].duration`), so it costs next to nothing to carry.
 
@@ -30,7 +30,7 @@ pub enum Part {
     Again,
 }
 
-/// The place of something.
+/// The location of a finding.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Location {
     /// A value of the manifest, or a part of it.

@@ -15,7 +15,7 @@ struct Node {
     range: Range<usize>,
     /// Shared by aliases, never copied: an alias bomb stays as small as it was written.
     kind: Rc<Kind>,
-    /// True if it only repeats another, which is checked at its own place.
+    /// True if it only repeats another, which is checked at its own location.
     is_alias: bool,
 }
 

@@ -176,7 +176,7 @@ pub(crate) fn cut_by_comments(text: &str) -> Vec<Diagnostic> {
     found.into_iter().filter(|(at, _)| !is_inside(*at)).map(|(_, finding)| finding).collect()
 }
 
-/// The position of a comment that looks like a part of the string before it, with its first word.
+/// The position of a comment that looks like a part of the string before it, with the beginning of its text.
 fn cut(line: &str) -> Option<(usize, &str)> {
     let start = line.find(": ").filter(|_| !line.trim_start().starts_with('#')).map(|colon| colon + 2)?;
     let value = line[start..].trim_start();

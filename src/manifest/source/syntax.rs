@@ -1,16 +1,16 @@
-//! YAML errors at their place, with the cause for common mistakes.
+//! YAML errors at their location, with the cause of common mistakes.
 //!
-//! A parser names the place at which it could not continue, which is often the line after the mistake. [`slip`]
-//! searches the lines before it for the marks of editors, word processors, and habits of other formats.
+//! A parser names the line at which it could not continue, which is often the line after the mistake. [`slip`]
+//! searches the lines before it for the marks of editors, word processors, and other formats.
 
 use super::diagnostic::{Diagnostic, Sources};
 use super::location::{Location, Part, Pointer};
 use crate::domain::Rule;
 
-/// The number of lines before the parser's place that are searched for a mistake.
+/// The number of lines before the parser's line that are searched for a mistake.
 const LINES_BEFORE: usize = 2;
 
-/// The parser's error at its place, with the help for common mistakes.
+/// The parser's error at its location, with the help for common mistakes.
 pub(crate) fn findings(error: &serde_yaml::Error, sources: &Sources) -> Vec<Diagnostic> {
     let said = error.to_string();
     // The parser refuses a key that stands twice without saying where.

@@ -20,7 +20,7 @@ pub(super) struct ModelBar {
     pub model: String,
     /// Beside the name.
     pub spent: String,
-    /// The other sums, in words.
+    /// The other sums, as text.
     pub rest: String,
     pub parts: Vec<Part>,
 }

@@ -82,7 +82,7 @@ fn write_top(
     }
     report.attempts().for_each(|attempt| sums.add(attempt));
     let (states, models) = (state_bars(totals), model_bars(&sums));
-    // States that need attention are visible even without room for all.
+    // States that need attention come first, because a long list is cut.
     let worst_first = states.iter().rev();
     let chips = worst_first.map(|StateBar { name, label, count, .. }| Chip { name, label, class: name, count: *count });
     let page = Page {

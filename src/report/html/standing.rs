@@ -8,9 +8,9 @@ use super::text::plain;
 use crate::report::Commands;
 use crate::report::row::{JobState, Row};
 
-/// The reason why a job has no video, in words.
+/// The reason why a job has no video, as text.
 pub(super) struct Standing {
-    /// The cause, in the service's words if it has some.
+    /// The cause, with the service's message if there is one.
     pub cause: Option<String>,
     /// Since when, if it was sent.
     pub since: Option<Timestamp>,

@@ -41,7 +41,7 @@ fn the_help_texts_are_these() {
     }
 }
 
-/// A URL, a header, and the monitor's address may be secret.
+/// A URL, a header, and the URL of a monitor may be secret.
 #[test]
 fn help_shows_no_value_of_a_variable() {
     let here = Workspace::new();

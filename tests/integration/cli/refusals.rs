@@ -61,7 +61,7 @@ fn at(service: &Service, program: Program) -> Program {
     program.env("SHOTLIST_BASE_URL", &service.url()).env("SHOTLIST_API_KEY", "k")
 }
 
-/// What a refusal says, without places of this machine.
+/// The output of a refusal, without paths of this machine.
 fn shown(here: &Workspace, args: &[&str], ended: &Ended) -> String {
     let root = fs::canonicalize(here.root()).expect("a directory");
     let stderr = ended.stderr.replace(&*root.to_string_lossy(), "DIR").replace(&*here.root().to_string_lossy(), "DIR");
@@ -69,7 +69,7 @@ fn shown(here: &Workspace, args: &[&str], ended: &Ended) -> String {
 }
 
 #[test]
-fn refusals_of_the_command_line_read_so() {
+fn refusal_texts_match_the_snapshot() {
     let service = Service::well();
     let here = used(&service);
     let posts = service.posts().len();
@@ -85,7 +85,7 @@ fn refusals_of_the_command_line_read_so() {
 }
 
 #[test]
-fn key_that_the_service_refuses_reads_so() {
+fn refused_key_text_matches_the_snapshot() {
     let service = Service::scripted(|asked| match asked.method.as_str() {
         "POST" => Answer::Hangup,
         _ => json(401, &serde_json::json!({ "error": { "message": "no such key" } })),

@@ -33,6 +33,13 @@ fn a_renamed_manifest_buys_nothing_again_by_itself() {
     let expected = json!({ "job": "one", "known_from": "other_name", "name": "m", "batch": "", "id": "one", "state": "completed",
         "price_usd": "3.75", "task_id": "t0", "video": "shotlist-out/m/one.mp4" });
     assert_eq!(before[0], expected);
+    let text = here.shotlist(&["run", "campaign.yaml", "--plan"]).ends_with(0).stdout;
+    let lines: Vec<&str> = text.lines().skip_while(|line| !line.contains("already paid for")).take(3).collect();
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    2 jobs are already paid for; `--buy-again '{one,two}'` repurchases for $11.25
+      one has the request of one of `m` (completed, $3.75; its video: shotlist-out/m/one.mp4): if the manifest was renamed, write `name: "m"`
+      two has the request of two of `m` (completed, $7.50; its video: shotlist-out/m/two.mp4): if the manifest was renamed, write `name: "m"`
+    "#);
     // What it says helps.
     let named = format!("{TWO_JOBS}name: m\n");
     here.write("campaign.yaml", &named);

@@ -16,7 +16,7 @@ use shotlist::plan::{Plan, PlanInput, Retakes};
 use shotlist::service::{Echo, PollAnswer, Status, Submission, TaskReport, VideoService};
 use tokio::time::Instant;
 
-/// The answer to a submission by the number of active tasks: whether to wait, and how long.
+/// The wait for a submission, by the number of active tasks.
 type IsFull = Box<dyn Fn(usize) -> Option<Option<Duration>> + Send + Sync>;
 
 /// A service that is asked in simulated time.
