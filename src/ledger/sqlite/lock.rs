@@ -18,7 +18,14 @@ use crate::ledger::{HoldError, Unavailable};
 /// The right to run a batch, for as long as it lives.
 #[derive(Debug)]
 pub(in crate::ledger) struct RunLock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for RunLock {
+    /// Releases the lock even if a program that is starting has inherited the file, and has not closed it yet.
+    fn drop(&mut self) {
+        let _closed_anyway = self.file.unlock();
+    }
 }
 
 /// The lock file can't be made.
@@ -56,7 +63,7 @@ impl RunLock {
         let note = format!("process {}, since {}\n", std::process::id(), jiff::Timestamp::now().strftime("%F %T UTC"));
         let noted = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(note.as_bytes()));
         noted.map_err(fault)?;
-        Ok(Self { _file: file })
+        Ok(Self { file })
     }
 }
 
@@ -88,6 +95,7 @@ mod tests {
             std::os::unix::fs::symlink(&ledger, &other_name).expect("a link");
             RunLock::acquire(&other_name, &batch("a")).expect_err("the same ledger by another name");
         }
+        let _inherited = held.file.try_clone().expect("the same file");
         drop(held);
         RunLock::acquire(&ledger, &batch("a")).expect("the lock again");
     }
