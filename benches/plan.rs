@@ -21,8 +21,6 @@ const RUNS: usize = 5;
 struct Case {
     what: &'static str,
     args: Vec<String>,
-    /// Whether a shell asks what it may offer for the last of these words.
-    completes: bool,
     /// The bar in milliseconds and in megabytes, where there is one.
     bar: (Option<u32>, Option<u32>),
 }
@@ -30,50 +28,19 @@ struct Case {
 fn main() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let plan = |path: PathBuf| vec!["run".to_owned(), path.display().to_string(), "--plan".to_owned()];
-    let words = |path: PathBuf, option: &str| {
-        ["--", "shotlist", "run", &path.display().to_string(), option, ""].map(str::to_owned).to_vec()
-    };
-    let bought = yaml(folder.path(), 1_000);
-    rehearse(&bought);
-    let in_rehearsal =
-        [words(bought.clone(), "--sandbox")[..5].to_vec(), vec!["--retake".to_owned(), String::new()]].concat();
     let cases = [
-        Case {
-            what: "ids of 1,000 jobs for a shell",
-            args: words(bought, "--select"),
-            completes: true,
-            bar: (Some(30), None),
-        },
-        Case { what: "the same that are completed", args: in_rehearsal, completes: true, bar: (Some(30), None) },
-        Case { what: "--help", args: vec!["--help".to_owned()], completes: false, bar: (Some(10), None) },
-        Case {
-            what: "plan of 10 jobs, YAML",
-            args: plan(yaml(folder.path(), 10)),
-            completes: false,
-            bar: (Some(10), None),
-        },
-        Case {
-            what: "plan of 10,000 jobs, YAML",
-            args: plan(yaml(folder.path(), 10_000)),
-            completes: false,
-            bar: (None, None),
-        },
-        Case {
-            what: "plan of 10,000 jobs, CSV",
-            args: plan(csv(folder.path(), 10_000)),
-            completes: false,
-            bar: (None, None),
-        },
+        Case { what: "--help", args: vec!["--help".to_owned()], bar: (Some(10), None) },
+        Case { what: "plan of 10 jobs, YAML", args: plan(yaml(folder.path(), 10)), bar: (Some(10), None) },
+        Case { what: "plan of 10,000 jobs, YAML", args: plan(yaml(folder.path(), 10_000)), bar: (None, None) },
+        Case { what: "plan of 10,000 jobs, CSV", args: plan(csv(folder.path(), 10_000)), bar: (None, None) },
         Case {
             what: "plan of 100,000 jobs, YAML",
             args: plan(yaml(folder.path(), 100_000)),
-            completes: false,
             bar: (Some(900), Some(300)),
         },
         Case {
             what: "plan of 100,000 jobs, CSV",
             args: plan(csv(folder.path(), 100_000)),
-            completes: false,
             bar: (Some(900), Some(300)),
         },
     ];
@@ -105,18 +72,8 @@ fn measure(case: &Case) {
     ));
 }
 
-/// Makes all jobs of a manifest on the simulator.
-fn rehearse(manifest: &Path) {
-    let mut program = Command::new(env!("CARGO_BIN_EXE_shotlist"));
-    program.arg("run").arg(manifest).args(["--sandbox", "--yes", "--quiet", "--concurrency", "256", "--no-download"]);
-    assert!(program.status().expect("the program starts").success());
-}
-
 fn run(case: &Case) -> Cost {
     let mut program = Command::new(env!("CARGO_BIN_EXE_shotlist"));
-    if case.completes {
-        program.env("SHOTLIST_COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", (case.args.len() - 2).to_string());
-    }
     let child = program.args(&case.args).stdout(Stdio::null()).spawn().expect("the program starts");
     let (status, cost) = cost_of(child);
     assert!(status.success(), "{:?} failed", case.args);

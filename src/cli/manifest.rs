@@ -118,7 +118,7 @@ pub(super) fn load(
 }
 
 /// Returns whether a file is a spreadsheet, by its name.
-pub(super) fn is_sheet(path: &Path) -> bool {
+fn is_sheet(path: &Path) -> bool {
     let ending = path.extension().and_then(|ending| ending.to_str()).map(str::to_lowercase);
     ending.is_some_and(|ending| ["csv", "tsv", "xlsx", "xlsm"].contains(&ending.as_str()))
 }

@@ -2,8 +2,7 @@
 //!
 //! [`args`] is what can be said, and [`commands`] has a file for each command. [`manifest`] loads what a command is about, [`paths`] and
 //! [`destinations`] say where things are, [`connect`] and [`service`] who is asked. [`consent`] asks whoever pays, [`programs`]
-//! what a run starts. [`completion`] answers shells. [`ending`],
-//! [`exit`], [`failure`] and [`refusal`] are about how a command ended; [`signals`] ends a run early, and [`monitors`] are told how it went.
+//! what a run starts. [`ending`], [`exit`], [`failure`] and [`refusal`] are about how a command ended; [`signals`] ends a run early, and [`monitors`] are told how it went.
 
 mod approved;
 mod args;
@@ -11,7 +10,6 @@ mod books;
 mod catalog;
 mod choices;
 mod commands;
-mod completion;
 mod connect;
 mod consent;
 mod destinations;

@@ -9,7 +9,7 @@ use clap::error::ErrorKind;
 
 use super::args::{Cli, LogFormat, TerminalArgs, When};
 use super::exit::Exit;
-use super::{commands, completion, environment, front, tips};
+use super::{commands, environment, front, tips};
 use crate::catalog::Catalog;
 use crate::ui::{self, Terminal};
 
@@ -17,18 +17,11 @@ use crate::ui::{self, Terminal};
 #[must_use]
 pub fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
-    match completion::answer(&words) {
-        Ok(false) => {}
-        Ok(true) => return ExitCode::SUCCESS,
-        Err(usage) => return told(&usage),
-    }
     let matches = environment::heeded(front::command(), &words).try_get_matches_from(words);
     let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(usage) if usage.kind() == ErrorKind::DisplayVersion => return version(),
-        Err(usage) => {
-            return told(&tips::with_tip(usage));
-        }
+        Err(usage) => return told(&tips::with_tip(usage)),
     };
     let terminal = terminal(&cli.terminal);
     ui::start_log(&terminal);

@@ -14,26 +14,16 @@ use std::sync::{Arc, Mutex};
 
 use support::{Workspace, wait_until};
 
-const MANIFEST: &str = "version: 1\njobs:\n  \
-    - { id: hero, model: alpha-2, prompt: A dog, tags: [launch, \"x$(touch${IFS}pwned)\", summer 26] }\n  \
-    - { id: 'spin-{{ row.n }}', model: beta-2.0-lite-fast, for_each: [{ n: 1 }, { n: 2 }], prompt: 'No {{ row.n }}' }\n";
+const MANIFEST: &str = "version: 1\njobs: [{ id: hero, model: alpha-2, prompt: A dog }]\n";
 
-/// What is typed, with tabs, and the words that the shell makes of it; a blank inside of a word stands as `_` here.
-const TYPED: [(&str, &str); 15] = [
-    ("shotlist run m.ya\t--select he\t", "shotlist run m.yaml --select hero"),
-    ("shotlist run m.yaml --retake sp\t2", "shotlist run m.yaml --retake spin-2"),
-    ("shotlist resolve m.yaml he\t--never\t", "shotlist resolve m.yaml hero --never-created"),
-    ("shotlist status m.yaml --state in_d\t", "shotlist status m.yaml --state in_doubt"),
-    ("shotlist status m.yaml --tag l\t", "shotlist status m.yaml --tag launch"),
-    ("shotlist status m.yaml --tag x\t", "shotlist status m.yaml --tag x"),
-    ("shotlist status m.yaml --tag su\t--state held", "shotlist status m.yaml --tag summer_26 --state held"),
+/// The typed line, with tabs, and the words that the shell makes of it; a space inside of a word stands as `_` here.
+const TYPED: [(&str, &str); 7] = [
+    ("shotlist run m.ya\t--pla\t", "shotlist run m.yaml --plan"),
     ("shotlist run my\t--plan", "shotlist run my_list.yaml --plan"),
-    ("shotlist run m.yaml --select=he\t", "shotlist run m.yaml --select=hero"),
-    ("shotlist run my\\ list.yaml --select he\t", "shotlist run my_list.yaml --select hero"),
-    ("shotlist init --model al\t", "shotlist init --model alpha-2"),
-    ("shotlist help exit\t", "shotlist help exit-codes"),
-    ("shotlist sch\tdiag\t", "shotlist schema diagnostics"),
-    ("shotlist run m.yaml --log-f\tjs\t", "shotlist run m.yaml --log-format json"),
+    ("shotlist resolve m.yaml hero --never\t", "shotlist resolve m.yaml hero --never-created"),
+    ("shotlist status m.yaml --state in_d\t", "shotlist status m.yaml --state in_doubt"),
+    ("shotlist sch\tplan", "shotlist schema plan"),
+    ("shotlist run m.yaml --log-format js\t", "shotlist run m.yaml --log-format json"),
     ("shotlist sand\t--por\t", "shotlist sandbox --port"),
 ];
 

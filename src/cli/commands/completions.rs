@@ -1,18 +1,13 @@
-//! `shotlist completions`: what a shell needs to complete the command line.
+//! `shotlist completions`: a script that completes the command line in a shell.
 
-use crate::cli::args::CompletionsArgs;
-use crate::cli::completion;
+use crate::cli::args::{Cli, CompletionsArgs};
 use crate::cli::exit::Exit;
-use crate::cli::failure::Failure;
-use crate::domain::RefusalCode;
 use crate::ui::{Page, Terminal};
 
 /// Prints the completions of a shell.
-pub(super) fn print(args: &CompletionsArgs, terminal: &Terminal) -> Result<Exit, Failure> {
-    let shell = args.shell.to_string();
-    let script = completion::script(&shell);
-    let script = script
-        .ok_or_else(|| Failure::plain(RefusalCode::OptionInvalid, format!("found no completions for `{shell}`")))?;
-    terminal.result(&Page::own(script));
-    Ok(Exit::Done)
+pub(super) fn print(args: &CompletionsArgs, terminal: &Terminal) -> Exit {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::program(), "shotlist", &mut script);
+    terminal.result(&Page::own(String::from_utf8_lossy(&script).into_owned()));
+    Exit::Done
 }

@@ -24,7 +24,7 @@ pub(crate) fn obey(command: Command, terminal: &Terminal) -> Result<Exit, Failur
         Command::Sandbox(args) => sandbox::serve(&args, terminal),
         Command::Schema(args) => schema::print(&args, terminal),
         Command::Man(args) => man::write(&args, terminal),
-        Command::Completions(args) => completions::print(&args, terminal),
+        Command::Completions(args) => Ok(completions::print(&args, terminal)),
         Command::Help(args) => help::print(&args, terminal),
     }
 }

@@ -90,44 +90,10 @@ fn the_version_says_how_old_the_prices_are_and_a_reader_may_be_gone() {
     assert_eq!((none.stdout.as_str(), none.stderr.as_str()), ("0\nMONEY\n", ""));
 }
 
-/// What a shell is answered that asks about the last of these words.
-fn offered(here: &Workspace, words: &[&str]) -> Vec<String> {
-    let args = [&["--", "shotlist"], words].concat();
-    let asked = here.shotlist(&args).env("SHOTLIST_COMPLETE", "bash").env("_CLAP_IFS", "\n");
-    let asked = asked.env("_CLAP_COMPLETE_INDEX", &words.len().to_string());
-    let answer = asked.ends_with(0);
-    assert_eq!(answer.stderr, "", "{words:?}");
-    answer.stdout.lines().map(str::to_owned).collect()
-}
-
 const MANIFEST: &str = "version: 1\njobs:\n  \
     - { id: hero, model: alpha-2, prompt: A dog, tags: [launch] }\n  \
     - { id: high, model: alpha-2, prompt: A cat, tags: [later, launch] }\n  \
     - { id: 'spin-{{ row.n }}', model: beta-2.0-lite-fast, for_each: [{ n: 1 }, { n: 2 }], prompt: 'No {{ row.n }}' }\n";
-
-#[test]
-fn a_shell_is_offered_jobs_tags_models_states_and_topics() {
-    let here = Workspace::with_manifest(MANIFEST).file("notes.txt", "");
-    assert_eq!(offered(&here, &["run", "m.yaml", "--select", ""]), ["hero", "high", "spin-1", "spin-2"]);
-    assert_eq!(offered(&here, &["run", "--select", "x", "m.yaml", "--exclude", "sp"]), ["spin-1", "spin-2"]);
-    assert_eq!(offered(&here, &["run", "m.yaml", "--retake", "h"]), ["hero", "high"]);
-    assert_eq!(offered(&here, &["resolve", "m.yaml", "he"]), ["hero"]);
-    assert_eq!(offered(&here, &["status", "m.yaml", "--tag", ""]), ["later", "launch"]);
-    assert_eq!(offered(&here, &["status", "m.yaml", "--state", "in"]), ["in_progress", "in_doubt"]);
-    assert_eq!(offered(&here, &["init", "--model", "beta"]), ["beta-2.0-lite", "beta-2.0-lite-fast"]);
-    assert_eq!(offered(&here, &["help", "ex"]), ["exit-codes"]);
-    assert_eq!(offered(&here, &["run", "m.yaml", "--select", "@n"]), ["@notes.txt"]);
-    // A manifest is what a run is about, and nothing else that lies here.
-    assert_eq!(offered(&here, &["run", ""])[0], "m.yaml");
-    // An empty variable is not set.
-    let asked = here.shotlist(&["--", "shotlist", "run", "m.yaml", "--select", "her"]).env("SHOTLIST_SANDBOX", "");
-    let asked = asked.env("SHOTLIST_LEDGER", "").env("SHOTLIST_COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", "4");
-    assert_eq!(asked.ends_with(0).stdout, "hero");
-    // What can't be read offers nothing, and says nothing.
-    assert!(offered(&here, &["run", "none.yaml", "--select", ""]).is_empty());
-    assert!(offered(&here, &["run", "-", "--select", ""]).is_empty());
-    assert!(!here.path(".shotlist").exists(), "a shell that asks leaves nothing");
-}
 
 /// The prices that the reference names are those of the catalogue.
 #[test]
@@ -167,31 +133,10 @@ fn status_shows_the_jobs_of_a_state_alone() {
 }
 
 #[test]
-fn a_shell_is_offered_first_what_can_be_taken_again_or_settled() {
-    let here = Workspace::with_manifest(MANIFEST);
-    here.shotlist(&["run", "m.yaml", "--sandbox", "--select", "spin-*", "--yes", "-q"]).ends_with(0);
-    assert_eq!(offered(&here, &["run", "m.yaml", "--sandbox", "--retake", ""]), ["spin-1", "spin-2"]);
-    assert_eq!(offered(&here, &["run", "m.yaml", "--retake", ""]).len(), 4, "the real ledger knows of none");
-}
-
-/// A variable that is set by accident must not make a run silently do nothing.
-#[test]
-fn a_shell_that_asks_in_no_known_way_gets_nothing_and_no_run() {
-    let here = Workspace::with_manifest(MANIFEST);
-    let asked = here.shotlist(&["run", "m.yaml", "--plan"]).env("SHOTLIST_COMPLETE", "tcsh").ends_with(2);
-    assert!(asked.stderr.contains("SHOTLIST_COMPLETE"), "{}", asked.stderr);
-    let asked = here.shotlist(&["run", "m.yaml", "--plan"]).env("SHOTLIST_COMPLETE", "bash").ends_with(2);
-    assert!(asked.stdout.is_empty() && asked.stderr.contains("unset it"), "{}", asked.stderr);
-    for off in ["", "0"] {
-        here.shotlist(&["run", "m.yaml", "--plan"]).env("SHOTLIST_COMPLETE", off).ends_with(0);
-    }
-}
-
-#[test]
-fn every_shell_has_a_script_that_asks_the_program() {
+fn every_shell_has_a_script_with_the_commands() {
     let here = Workspace::new();
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let script = here.shotlist(&["completions", shell]).ends_with(0).stdout;
-        assert!(script.contains("SHOTLIST_COMPLETE") && script.contains("shotlist"), "{shell}: {script}");
+        assert!(script.contains("never-created") && script.contains("reconcile"), "{shell}: {script}");
     }
 }
