@@ -1,10 +1,12 @@
-"""Wrong addresses and firewalls, played by nginx and HAProxy before the simulator: nothing is in doubt, and no task is made where none should be."""
+"""Wrong addresses, firewalls, and reloads, played by nginx and HAProxy before the simulator: nothing is in doubt, and no task is made where none should be."""
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 
@@ -30,7 +32,7 @@ with open("both.pem", "w") as both:
     both.write(open("server.crt").read() + open("server.key").read())
 authority = f"{certificates}/authority.pem"
 
-dead_nginx, tls_nginx, client_nginx, dead_haproxy, client_haproxy, proxy_haproxy, tls_haproxy, firewall, well = free_ports(9)
+dead_nginx, tls_nginx, client_nginx, dead_haproxy, client_haproxy, proxy_haproxy, tls_haproxy, firewall, well, http2 = free_ports(10)
 folder = os.getcwd()
 open("nginx.conf", "w").write(f"""
 daemon off; pid {folder}/nginx.pid; error_log {folder}/nginx.log;
@@ -45,6 +47,7 @@ http {{
         listen 127.0.0.1:{client_nginx} ssl; ssl_client_certificate {authority}; ssl_verify_client on;
         location / {{ proxy_pass {simulator}; }}
     }}
+    server {{ listen 127.0.0.1:{http2} ssl http2; keepalive_requests 25; location / {{ proxy_pass {simulator}; }} }}
 }}
 """)
 open("haproxy.cfg", "w").write(f"""
@@ -94,24 +97,38 @@ def charges():
     return len(json.load(urllib.request.urlopen(f"{simulator}/_sandbox/ledger", timeout=10))["charges"])
 
 
-def run(name, url, exit_code, states):
+def run(name, url, exit_code, states, meanwhile=lambda ended: None):
     os.makedirs(name)
     jobs = "".join(f"  - {{ id: j{n}, prompt: number {n} }}\n" for n in range(len(states)))
     open(f"{name}/m.yaml", "w").write(f"version: 1\ndefaults: {{ model: alpha-2 }}\njobs:\n{jobs}")
-    words = ["run", "m.yaml", "--yes", "--no-download", "--first-poll", "0s", "--poll-interval", "200ms", "--poll-floor", "50ms"]
+    words = ["run", "m.yaml", "--yes", "--no-download", "--first-poll", "0s", "--poll-interval", "200ms", "--poll-floor", "50ms", "--concurrency", "64"]
     environment = {**os.environ, "SHOTLIST_BASE_URL": url, "SHOTLIST_API_KEY": "k", "SSL_CERT_FILE": authority}
     before = charges()
-    ended = subprocess.run([shotlist, *words], cwd=name, env=environment, capture_output=True, text=True, timeout=120)
-    assert ended.returncode == exit_code, (name, ended)
+    with subprocess.Popen([shotlist, *words], cwd=name, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as program:
+        over = threading.Timer(120, program.kill)
+        over.start()
+        beside = threading.Thread(target=meanwhile, args=[program.poll])
+        beside.start()
+        ended = program.stderr.read()
+        over.cancel()
+    beside.join()
+    assert program.returncode == exit_code, (name, program.returncode, ended)
     found = [job["state"] for job in json.load(open(f"{name}/shotlist-out/m/report.json"))["jobs"]]
-    assert found == states, (name, found, ended.stderr)
+    assert found == states, (name, found, ended)
     assert charges() - before == states.count("completed"), name
     print(f"{name}: exit {exit_code}")
 
 
+def reload(ended):
+    """Lets nginx replace its workers again and again; each says so with GOAWAY, as after every 25th request."""
+    while ended() is None:
+        servers[0].send_signal(signal.SIGHUP)
+        time.sleep(0.2)
+
+
 servers = [subprocess.Popen(["nginx", "-c", f"{folder}/nginx.conf"]), subprocess.Popen(["haproxy", "-f", "haproxy.cfg"])]
 try:
-    for port in (dead_nginx, tls_nginx, client_nginx, dead_haproxy, firewall, well):
+    for port in (dead_nginx, tls_nginx, client_nginx, dead_haproxy, firewall, well, http2):
         wait_for(port)
     pending = ["pending"] * 4
     run("nginx-dead-upstream", f"http://127.0.0.1:{dead_nginx}", 6, pending)
@@ -123,6 +140,7 @@ try:
     run("haproxy-proxy-protocol", f"http://127.0.0.1:{proxy_haproxy}", 6, pending)
     run("haproxy-firewall", f"http://127.0.0.1:{firewall}", 1, ["completed", "rejected", "completed", "completed"])
     run("haproxy-well", f"https://127.0.0.1:{well}", 0, ["completed"] * 4)
+    run("nginx-http2-reloads", f"https://127.0.0.1:{http2}", 0, ["completed"] * 2000, reload)
 finally:
     for server in servers:
         server.terminate()

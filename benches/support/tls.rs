@@ -1,4 +1,4 @@
-//! nginx with TLS in front of a service on this machine. Needs Debian's `nginx-light` and `openssl`.
+//! nginx with TLS and HTTP/2 in front of a service on this machine. Needs Debian's `nginx-light` and `openssl`.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -34,7 +34,7 @@ impl Tls {
             "daemon off; worker_processes 1; pid {here}/pid; error_log {here}/errors; events {{ worker_connections 4096; }}
             http {{ access_log off; {paths}
               upstream service {{ server {service}; keepalive 64; }}
-              server {{ listen 127.0.0.1:{port} ssl; ssl_certificate {here}/cert.pem; ssl_certificate_key {here}/key.pem;
+              server {{ listen 127.0.0.1:{port} ssl http2; ssl_certificate {here}/cert.pem; ssl_certificate_key {here}/key.pem;
                 ssl_session_cache shared:sessions:4m; keepalive_requests 100000;
                 location / {{ proxy_pass http://service; proxy_http_version 1.1; proxy_set_header Connection \"\"; }} }} }}"
         );

@@ -1,21 +1,23 @@
 //! The service over HTTP.
 //!
-//! Each submission opens a connection of its own, without retries and redirects: an idle connection may be closed while a submission is on its
-//! way, which puts the job in doubt. TLS sessions are resumed. Polls share a pool, because they are safe to repeat.
+//! Over HTTP/2, which the first response shows, submissions and polls share a connection: the server says what it has not processed when it closes
+//! it. Over HTTP/1.1, each submission opens a connection of its own, because an idle one may be closed while a submission is on its way, which puts
+//! the job in doubt; TLS sessions are resumed. The client never retries or follows a redirect by itself.
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RANGE, RETRY_AFTER};
-use reqwest::{Client, RequestBuilder, Response, Url};
+use reqwest::{Client, RequestBuilder, Response, Url, Version};
 use tower::util::AndThenLayer;
 
 use super::classify::{self, Answer};
-use super::clients::{ClientError, Trusted, build};
+use super::clients::{ClientError, HTTP_1, HTTP_2, Trusted, build};
 use super::endpoint::is_loopback;
-use super::{Credentials, Endpoint, Look, PollAnswer, Submission, VideoService, bounds, mask, send_by};
+use super::{Credentials, Endpoint, Look, PollAnswer, Submission, VideoService, bounds, http2, mask, send_by};
 use crate::domain::{FinalWords, Request, SendBy, ServiceError, TaskId, causes};
 
 /// The longest wait for the response to a submission. Generous: after a timeout, the job is in doubt.
@@ -39,8 +41,11 @@ pub struct HttpService {
     endpoint: Endpoint,
     credentials: Credentials,
     trusted: Trusted,
-    submit: Client,
-    poll: Client,
+    /// Opens a connection for each request, and speaks HTTP/1.1 alone.
+    apart: Client,
+    shared: Client,
+    /// The protocol of the last response over the shared connections.
+    speaks_http2: Arc<AtomicBool>,
     submit_timeout: Duration,
     free_server_errors: bool,
     words: Arc<FinalWords>,
@@ -60,13 +65,14 @@ impl HttpService {
         let headers = headers(&credentials);
         let trusted = Trusted::by_this_machine();
         let (is_near, common) = (endpoint.is_loopback(), &trusted);
-        let base = || common.client(is_near).default_headers(headers.clone());
-        let poll = build(base().timeout(POLL_TIMEOUT))?;
+        let base = |protocols| {
+            common.client(is_near, protocols).default_headers(headers.clone()).retry(reqwest::retry::never())
+        };
         let in_time = AndThenLayer::new(send_by::in_time);
-        let submit = base().retry(reqwest::retry::never()).pool_max_idle_per_host(0).connector_layer(in_time);
         Ok(Self {
-            submit: build(submit)?,
-            poll,
+            apart: build(base(HTTP_1).pool_max_idle_per_host(0).connector_layer(in_time))?,
+            shared: build(base(HTTP_2).timeout(POLL_TIMEOUT))?,
+            speaks_http2: Arc::default(),
             trusted,
             credentials,
             endpoint,
@@ -84,7 +90,7 @@ impl HttpService {
         resolver: &R,
     ) -> Result<impl Fn(&Url, bool) -> RequestBuilder + Send + Sync + use<R>, ClientError> {
         // A range counts the bytes that arrive, so they are kept as they are.
-        let base = |is_near| self.trusted.client(is_near).no_gzip().no_brotli().no_deflate();
+        let base = |is_near| self.trusted.client(is_near, HTTP_1).no_gzip().no_brotli().no_deflate();
         let anonymous_client = |is_near| build(base(is_near).dns_resolver(resolver.clone()));
         let (far, near) = (anonymous_client(false)?, anonymous_client(true)?);
         let (endpoint, credentials) = (self.endpoint.clone(), self.credentials.clone());
@@ -140,7 +146,7 @@ impl VideoService for HttpService {
 
     async fn look(&self) -> Look {
         let url = self.endpoint.at(&["v1", "videos", FIRST_LOOK]);
-        let response = match logged("GET", &url, self.poll.get(url.clone()).send()).await {
+        let response = match self.ask(&url, None).await {
             Ok(response) => response,
             Err(error) if is_distrust(&error) => return Look::Untrusted(self.distrusted(&error)),
             Err(error) if error.is_connect() => return Look::Usable,
@@ -155,8 +161,7 @@ impl VideoService for HttpService {
 
     async fn has_content(&self, task: &TaskId) -> bool {
         let Ok(url) = self.content_url(task).parse::<Url>() else { return false };
-        let asked = self.poll.get(url.clone()).header(RANGE, "bytes=0-11");
-        let Ok(mut response) = logged("GET", &url, asked.send()).await else { return false };
+        let Ok(mut response) = self.ask(&url, Some("bytes=0-11")).await else { return false };
         let beginning = if response.status().is_success() { response.chunk().await.ok().flatten() } else { None };
         beginning.is_some_and(|bytes| bytes.get(4..8) == Some(b"ftyp"))
     }
@@ -169,8 +174,11 @@ impl VideoService for HttpService {
 impl HttpService {
     async fn post(&self, request: &Request, send_by: Option<SendBy>) -> Submission {
         let url = self.endpoint.at(&["v1", "videos"]);
-        let post = self.submit.post(url.clone()).timeout(self.submit_timeout);
-        let post = post.header(CONTENT_TYPE, "application/json").body(request.body().to_owned());
+        let post = self
+            .begin(&url, send_by)
+            .timeout(self.submit_timeout)
+            .header(CONTENT_TYPE, "application/json")
+            .body(request.body().to_owned());
         let sent = logged("POST", &url, send_by::before(send_by, post.send())).await;
         let response = match sent {
             Ok(response) => response,
@@ -178,6 +186,13 @@ impl HttpService {
             // Name lookup, connection and TLS hand-shake all come before the first byte of the request.
             Err(error) if error.is_connect() || error.is_builder() => {
                 return Submission::NotSent(self.unreached(&error));
+            }
+            Err(error) if http2::is_unprocessed(&error) => {
+                return Submission::NotSent(format!(
+                    "{} did not process the request: {}",
+                    self.endpoint.origin(),
+                    why(&error)
+                ));
             }
             Err(error) => return Submission::InDoubt(lost(&error, &[])),
         };
@@ -189,6 +204,25 @@ impl HttpService {
             // The arrived part may contain the task ID, which a person can look up.
             Err((error, body)) => Submission::InDoubt(lost(&error, &self.masked(&body))),
         }
+    }
+
+    /// Begins a submission. Over the shared connection there is no moment right before the first byte, so one with a deadline goes apart. `HTTP_2`:
+    /// the client refuses to send if a shared connection speaks HTTP/1.1 after all.
+    fn begin(&self, url: &Url, send_by: Option<SendBy>) -> RequestBuilder {
+        if send_by.is_none() && self.speaks_http2.load(Ordering::Relaxed) {
+            self.shared.post(url.clone()).version(Version::HTTP_2)
+        } else {
+            self.apart.post(url.clone())
+        }
+    }
+
+    /// Sends a GET, and learns the protocol of the service.
+    async fn ask(&self, url: &Url, range: Option<&'static str>) -> reqwest::Result<Response> {
+        let get = self.shared.get(url.clone());
+        let get = range.into_iter().fold(get, |get, range| get.header(RANGE, range));
+        let response = logged("GET", url, get.send()).await?;
+        self.speaks_http2.store(response.version() == Version::HTTP_2, Ordering::Relaxed);
+        Ok(response)
     }
 
     fn meaning(&self, head: &Head, body: &[u8]) -> Submission {
@@ -240,7 +274,7 @@ impl HttpService {
     async fn get(&self, task: &TaskId) -> PollAnswer {
         let mut url = self.endpoint.at(&["v1", "videos", task.as_str()]);
         for _ in 0..=MOST_REDIRECTS {
-            let response = match logged("GET", &url, self.poll.get(url.clone()).send()).await {
+            let response = match self.ask(&url, None).await {
                 Ok(response) => response,
                 Err(error) if is_distrust(&error) => return PollAnswer::Transient(self.distrusted(&error)),
                 Err(error) if error.is_connect() => return PollAnswer::Transient(self.unreached(&error)),

@@ -47,7 +47,7 @@ pub enum Look {
 pub enum Submission {
     /// There is a task, and what the service says that it makes.
     Accepted(TaskNames, Echo),
-    /// Not one byte of the request was written.
+    /// Certainly not processed: not one byte of the request was written, or the server said so over HTTP/2.
     NotSent(String),
     /// Refused with a request to wait: nothing was bought.
     Wait(Option<Duration>, String),

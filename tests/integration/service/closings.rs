@@ -36,14 +36,14 @@ impl Moment {
 }
 
 /// What the server did.
-#[derive(Default)]
-struct Books {
+#[derive(Default, Debug)]
+pub struct Books {
     /// The number of submissions on each connection.
-    came: HashMap<usize, usize>,
+    pub came: HashMap<usize, usize>,
     /// How often a task was made for each prompt.
-    made: HashMap<String, usize>,
+    pub made: HashMap<String, usize>,
     /// How many submissions were cut off.
-    cut: usize,
+    pub cut: usize,
 }
 
 /// A server that decides when it closes: by the number of the submission.
@@ -136,7 +136,7 @@ fn serve(
 }
 
 /// Holds the ledger against the books, and gives how many doubts are about no submission that the server cut off.
-fn doubts_too_many(here: &Workspace, books: &Books) -> usize {
+pub fn doubts_too_many(here: &Workspace, books: &Books) -> usize {
     for (prompt, times) in &books.made {
         assert_eq!(*times, 1, "{prompt} was made twice");
     }

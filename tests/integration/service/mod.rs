@@ -6,6 +6,7 @@ mod dialects_of_polls;
 mod dialects_of_submissions;
 mod faults;
 mod gateways;
+mod http2;
 mod names;
 mod tls;
 mod wrong_servers;

@@ -13,13 +13,24 @@ use crate::support::{Workspace, has_code};
 
 const ONE_JOB: &str = "version: 1\njobs: [{ id: a, model: alpha-2, prompt: a }]\n";
 
-/// Serves until the test process ends; its address, how many connections there were, and how many requests.
-fn serve() -> (String, Arc<AtomicUsize>, Arc<AtomicUsize>) {
+/// The authority that gave out the server's certificate.
+pub const AUTHORITY: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/tests/integration/service/certificates/authority.pem");
+
+/// TLS of a server on this machine that speaks these protocols.
+pub fn server_config(protocols: &[&str]) -> ServerConfig {
     let _already = rustls::crypto::ring::default_provider().install_default();
     let certificate = CertificateDer::from(include_bytes!("certificates/server.der").as_slice());
     let key = PrivatePkcs8KeyDer::from(include_bytes!("certificates/server.key.der").as_slice());
     let config = ServerConfig::builder().with_no_client_auth().with_single_cert(vec![certificate], key.into());
-    let config = Arc::new(config.expect("a certificate"));
+    let mut config = config.expect("a certificate");
+    config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+    config
+}
+
+/// Serves until the test process ends; its address, how many connections there were, and how many requests.
+fn serve() -> (String, Arc<AtomicUsize>, Arc<AtomicUsize>) {
+    let config = Arc::new(server_config(&["http/1.1"]));
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("https://127.0.0.1:{}", listener.local_addr().expect("an address").port());
     let (connections, requests) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
@@ -73,8 +84,7 @@ fn a_certificate_that_is_not_trusted_ends_the_run_at_once_and_says_how_to_trust_
     let missing = run().env("SSL_CERT_FILE", "/nowhere.pem").ends_with(6);
     assert!(missing.stderr.contains("/nowhere.pem, which can't be read"), "{}", missing.stderr);
 
-    let authority = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/integration/service/certificates/authority.pem");
-    run().env("SSL_CERT_FILE", authority).ends_with(0);
+    run().env("SSL_CERT_FILE", AUTHORITY).ends_with(0);
     assert_eq!((requests.load(Ordering::SeqCst), here.states()), (3, vec!["completed".to_owned()]));
 }
 
