@@ -61,6 +61,26 @@ pub struct Choice {
     pub source: String,
 }
 
+impl Choice {
+    /// The allowed ratio that a text means: itself, the time of day that a spreadsheet makes of it (`16:09:00` of 16:9), also with a fullwidth colon, or
+    /// `portrait` or `landscape`.
+    #[must_use]
+    pub fn meant_by(&self, text: &str) -> Option<&str> {
+        let numbers = |text: &str| -> Option<Vec<u32>> {
+            text.split([':', '：']).map(|part| part.trim().parse().ok()).collect()
+        };
+        let is_meant = |ratio: &&String| match (text.trim().to_lowercase().as_str(), numbers(ratio).as_deref()) {
+            ("portrait" | "vertical" | "hochformat", Some([width, height])) => width < height,
+            ("landscape" | "horizontal" | "querformat", Some([width, height])) => width > height,
+            (written, Some(meant)) => numbers(written)
+                .and_then(|written| Some(written.strip_prefix(meant)?.iter().all(|rest| *rest == 0)))
+                .unwrap_or(false),
+            (written, None) => written == **ratio,
+        };
+        self.one_of.iter().find(is_meant).map(String::as_str)
+    }
+}
+
 /// The condition under which a prompt is required.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -145,6 +165,29 @@ mod tests {
         for bad in ["", "1280", "x720", "1280x", "1280X720", "1280x-720", "0x720", "1280x720x3", " 1280x720", "1e3x720"]
         {
             assert_eq!(SizeRule::parse(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_ratio_is_meant_by_what_a_spreadsheet_makes_of_it_and_by_a_word() {
+        let ratios =
+            Choice { one_of: vec!["16:9".into(), "9:16".into()], default: "16:9".into(), source: String::new() };
+        for (written, meant) in [
+            (" 16:9", Some("16:9")),
+            ("16：9", Some("16:9")),
+            ("16:09", Some("16:9")),
+            ("16:09:00", Some("16:9")),
+            ("09:16", Some("9:16")),
+            ("9:16:00", Some("9:16")),
+            ("Portrait", Some("9:16")),
+            ("landscape", Some("16:9")),
+            ("16:10", None),
+            ("16:09:01", None),
+            ("1:1", None),
+            ("square", None),
+            ("", None),
+        ] {
+            assert_eq!(ratios.meant_by(written), meant, "{written:?}");
         }
     }
 }

@@ -59,7 +59,10 @@ impl Model<'_> {
         let rules = &self.family.fields;
         spec.duration.get_or_insert(rules.duration.default);
         if let Some(rule) = &rules.aspect_ratio {
-            spec.aspect_ratio.get_or_insert_with(|| rule.default.clone());
+            let written = spec.aspect_ratio.get_or_insert_with(|| rule.default.clone());
+            if let Some(meant) = rule.meant_by(written).filter(|meant| meant != written) {
+                meant.clone_into(written);
+            }
         }
     }
 
@@ -126,26 +129,13 @@ fn check_aspect_ratio(rule: &Choice, ratio: &str) -> Option<Violation> {
     let message = format!("the aspect ratio is {choices}, and this says {ratio}");
     // YAML 1.1 reads an unquoted 9:16 as a number of base 60, and tools that still do so write that number back.
     let meant = rule.one_of.iter().find(|choice| base_60(choice).is_some_and(|number| number.to_string() == ratio));
-    let as_time = rule.one_of.iter().find(|choice| is_time_of(ratio, choice));
-    let help = match (meant, as_time) {
-        (Some(meant), _) => {
+    let help = match meant {
+        Some(meant) => {
             format!("{ratio} is {meant} read as a number of base 60 by an older YAML tool: write \"{meant}\"")
         }
-        (None, Some(meant)) => {
-            format!("a spreadsheet made a time of {meant}: format the column as text, and write {meant} again")
-        }
-        (None, None) => {
-            format!("write {}", rule.one_of.iter().map(|c| format!("\"{c}\"")).collect::<Vec<_>>().join(" or "))
-        }
+        None => format!("write {}", rule.one_of.iter().map(|c| format!("\"{c}\"")).collect::<Vec<_>>().join(" or ")),
     };
     Some(Violation::error(Field::AspectRatio, Rule::AspectRatioUnknown, message, help))
-}
-
-/// Returns whether a string is the time of day that a spreadsheet makes of a ratio: 16:09:00 of 16:9.
-fn is_time_of(text: &str, ratio: &str) -> bool {
-    let numbers = |text: &str| text.split(':').map(|part| part.trim().parse().ok()).collect::<Option<Vec<u32>>>();
-    let (Some(time), Some(ratio)) = (numbers(text), numbers(ratio)) else { return false };
-    time.starts_with(&ratio) && time[ratio.len()..].iter().all(|rest| *rest == 0)
 }
 
 fn base_60(ratio: &str) -> Option<u32> {

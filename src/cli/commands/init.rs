@@ -24,9 +24,9 @@ const SCHEMA: &str = "shotlist.schema.json";
 
 /// Writes a manifest, and never over an existing file.
 pub(super) fn init(args: &InitArgs, terminal: &Terminal) -> Result<Exit, Failure> {
-    let (file, Draft { text, unused }) = match &args.from {
+    let (file, Draft { text, unused, read }) = match &args.from {
         None => {
-            let starter = Draft { text: STARTER.to_owned(), unused: Vec::new() };
+            let starter = Draft { text: STARTER.to_owned(), unused: Vec::new(), read: None };
             (args.file.clone().unwrap_or_else(|| STARTER_FILE.into()), starter)
         }
         Some(sheet) => of_a_sheet(sheet, args)?,
@@ -43,6 +43,9 @@ pub(super) fn init(args: &InitArgs, terminal: &Terminal) -> Result<Exit, Failure
         // One that is there may be somebody's own.
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
         written => written.map_err(|error| cannot_write(&schema, &error))?,
+    }
+    if let Some(read) = read {
+        terminal.note(NoticeCode::TableFound, &read);
     }
     if !unused.is_empty() {
         terminal.note(NoticeCode::ColumnsUnused, &format!("columns that are not used: {}", unused.join(", ")));

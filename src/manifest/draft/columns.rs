@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::catalog::{Catalog, Family, SizeRule};
 use crate::domain::{Field, JobId, Usd};
-use crate::manifest::raw::job_field::JobField;
+use crate::manifest::raw::table::whole_in;
 use crate::manifest::template::engine::slug;
 
 /// The meaning of a column.
@@ -41,7 +41,7 @@ pub(super) struct Column {
     /// The value that is repeated in a column with an ID's name.
     pub twice: Option<String>,
     /// The rank as an ID: `None` if it does not identify the rows, and less is better.
-    as_id: Option<usize>,
+    as_id: Option<(usize, usize)>,
     /// The same as a prompt.
     as_prompt: Option<usize>,
     is_slugged: bool,
@@ -50,26 +50,51 @@ pub(super) struct Column {
     lengths: Vec<i64>,
 }
 
-// Words of headers in lower case, without blanks and signs, the likelier ones first.
-const IDS: &str = "id jobid sku variantsku slug key code productcode productid articlenumber artikelnummer artikelnr itemnumber \
-    itemno ean gtin ref handle shot name title product produkt number no nr";
-/// The number of these whose cells are never a prompt.
-const CODES: usize = 19;
-/// The number of these that stay with their row if another is inserted: shots and numbers are counted anew.
-const LASTING: usize = 18;
+// Words of headers in lower case, without blanks and signs, the likelier ones first: of English, German, French, Spanish, Italian, Portuguese, Dutch,
+// Polish, Chinese, Japanese, and Korean.
+const IDS: [&str; 3] = [
+    // These stay with their row when another is inserted.
+    "id jobid clipid sku variantsku slug key code productcode productid articlenumber artikelnummer artikelnr itemnumber \
+     itemno ean gtin ref handle référence referencia riferimento codice código codigo kod kennung artikelcode 编号",
+    "shot clip 番号 번호",
+    "name title product produkt nom titre nombre título nome titolo naam titel nazwa number no nr",
+];
+/// The place in these of a column whose cells only tell the rows apart.
+const ANY_NAME: (usize, usize) = (IDS.len(), 0);
+/// The place of a column that counts the rows: any other ID is better.
+const ANY_COUNT: (usize, usize) = (IDS.len() + 1, 0);
+/// From here on, cells may be in a prompt.
+const NAMES: usize = 2;
 /// Names that can only mean a prompt, however short.
 const SURE_PROMPTS: &str = "prompt prompts";
-const PROMPTS: &str =
-    "prompt prompts description beschreibung text action visual scene shot script brief idea concept konzept idee";
-const DURATIONS: &str = "duration durations dauer durée seconds secs";
+const PROMPTS: &str = "prompt prompts 提示词 プロンプト 프롬프트 description beschreibung descripción descrizione descrição omschrijving beschrijving opis 描述 説明 설명 text texte texto \
+    testo tekst action visual scene szene scène escena scena cena scéna shot script brief idea concept konzept idee idée";
+const DURATIONS: &str = "duration durations dauer durée duración durata duração duur czas 时长 長さ 길이 seconds secs sekunden secondes segundos secondi";
 /// These may be centimetres, too, unless a word says what they are of or in.
-const LENGTHS: &str = "length länge longueur";
+const LENGTHS: &str = "length länge longueur longitud lunghezza lengte długość";
 const OF_VIDEOS: &str = "s sec secs second seconds sek sekunden video clip";
-const MODELS: &str = "model modell";
-const SHAPES: &str = "aspect ratio format shape orientation seitenverhältnis";
-const IMAGES: [&str; 9] = ["image", "picture", "photo", "still", "reference", "frame", "bild", "foto", "poster"];
+const MODELS: &str = "model modell modèle modelo modello 模型 モデル 모델";
+const SHAPES: &str = "aspect ratio format shape orientation seitenverhältnis formato aspecto formaat proporcje ausrichtung orientación 画面比例 比例 縦横比 비율";
+const IMAGES: [&str; 15] = [
+    "image",
+    "picture",
+    "photo",
+    "still",
+    "reference",
+    "frame",
+    "bild",
+    "foto",
+    "poster",
+    "imagen",
+    "immagine",
+    "imagem",
+    "zdjęcie",
+    "图片",
+    "画像",
+];
 // A state of a row is a tag, too, so jobs can be selected by it.
-const TAGS: &str = "tag tags keywords status state";
+const TAGS: &str = "tag tags keywords schlagworte stichworte étiquettes etiquetas trefwoorden 标签 status state";
+const TAKES: &str = "takes versions versionen variants varianten qty quantity anzahl";
 /// Columns that never belong in a prompt.
 const ASIDE: &str = "price preis date datum due url link owner format shape channel notes thumbnail kanal";
 const LABELS: &str = "client customer account project kunde";
@@ -79,6 +104,8 @@ const PICTURES: &str = ".png .jpg .jpeg .webp";
 const PROMPT_LENGTH: usize = 30;
 /// No video has a side shorter than this, in pixels.
 const SMALLEST_SIDE: u32 = 100;
+/// The name of a column that has more than its own words in it is no longer than this, in characters.
+const LONGEST_NAME: usize = 24;
 /// An id longer than this is a text, in characters.
 const LONGEST_ID: usize = 60;
 
@@ -94,23 +121,25 @@ impl Column {
         let words: Vec<String> = name.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase).collect();
         let has_word = |list: &str| list.split(' ').any(|known| words.iter().any(|word| word == known));
         let is_url = |cell: &str| cell.starts_with("https://") || cell.starts_with("http://");
-        let lengths: Vec<i64> = said.iter().filter_map(|cell| whole(cell)).collect();
+        let lengths: Vec<i64> = said.iter().filter_map(|cell| whole_in(cell)).collect();
         let is_length = has_word(DURATIONS) || has_word(LENGTHS) && has_word(OF_VIDEOS);
         // Under a field's own name, whatever stands there is meant for it: the plan tells what is wrong with it, row by row.
         let own = Field::named(&name.trim().to_lowercase()).filter(|_| !said.is_empty());
         let meaning = if let Some(field) = own.filter(|field| !matches!(field, Field::Prompt | Field::Image)) {
             Meaning::Field(field)
-        } else if is_named(JobField::Takes.name()) && !said.is_empty() {
+        } else if is_named(TAKES) && !said.is_empty() {
             Meaning::Takes
         } else if all(&|cell| catalog.model(cell).is_some())
             || has_word(MODELS) && any(&|cell| is_like_a_model(cell, catalog))
         {
             Meaning::Field(Field::Model)
-        } else if all(&|cell| is_known_ratio(cell, catalog)) || has_word(SHAPES) && any(&is_ratio) {
+        } else if all(&|cell| is_ratio(cell) && is_known_ratio(cell, catalog))
+            || has_word(SHAPES) && any(&|cell| is_ratio(cell) || is_known_ratio(cell, catalog))
+        {
             Meaning::Field(Field::AspectRatio)
         } else if all(&is_size) {
             Meaning::Field(Field::Size)
-        } else if is_length && any(&|cell| whole(cell).is_some()) {
+        } else if is_length && any(&|cell| whole_in(cell).is_some()) {
             Meaning::Field(Field::Duration)
         } else if all(&is_url) && IMAGES.iter().any(|image| plain.contains(image)) {
             Meaning::Field(Field::Image)
@@ -125,6 +154,7 @@ impl Column {
             Meaning::Words
         };
         let place = |list: &str| list.split(' ').position(|known| known == plain);
+        let place_in_ids = IDS.iter().enumerate().find_map(|(list, words)| Some((list, place(words)?)));
         let characters: usize = said.iter().map(|cell| cell.chars().count()).sum();
         let is_wordy = characters >= PROMPT_LENGTH * said.len() && all(&|cell| cell.contains(' '));
         // A number of a shot is no description of it.
@@ -133,16 +163,15 @@ impl Column {
         let as_prompt = as_prompt.filter(|_| is_text || is_named(SURE_PROMPTS)).or(is_wordy.then_some(usize::MAX));
         // A price or a day tells rows apart, too, until it changes.
         let is_name = all(&|cell| cell.chars().filter(|c| c.is_alphabetic()).count() > 1);
-        let is_count = cells.iter().zip(1..).all(|(cell, number)| whole(cell) == Some(number));
-        // A count changes if a row is inserted: any other ID is better.
-        let as_id = match place(IDS) {
-            place if !is_count => place.or(is_name.then_some(usize::MAX - 1)),
-            place => place.filter(|place| *place < LASTING).map(|_| usize::MAX),
+        let is_count = cells.iter().zip(1..).all(|(cell, number)| whole_in(cell) == Some(number));
+        let as_id = match place_in_ids {
+            place if !is_count => place.or(is_name.then_some(ANY_NAME)),
+            place => place.filter(|(list, _)| *list == 0).map(|_| ANY_COUNT),
         };
         Self {
             name: name.to_owned(),
             meaning,
-            twice: twice(cells).filter(|_| place(IDS).is_some_and(|place| place < CODES)),
+            twice: twice(cells).filter(|_| place_in_ids.is_some_and(|(list, _)| list < NAMES)),
             is_count,
             as_id: as_id.filter(|_| tells_apart(cells)),
             as_prompt: as_prompt.filter(|_| !said.is_empty()),
@@ -159,7 +188,7 @@ impl Column {
     pub(super) fn has_words(&self) -> bool {
         match self.meaning {
             Meaning::Words => self.is_wording,
-            Meaning::Id { .. } => self.is_wording && self.as_id.is_some_and(|place| place >= CODES),
+            Meaning::Id { .. } => self.is_wording && self.as_id.is_some_and(|(list, _)| list >= NAMES),
             _ => false,
         }
     }
@@ -169,13 +198,14 @@ impl Column {
     }
 }
 
+/// The place of the column of words that is best at something, by the least rank.
+fn best<R: Ord>(columns: &[Column], rank: fn(&Column) -> Option<R>) -> Option<usize> {
+    let words = columns.iter().enumerate().filter(|(_, column)| column.meaning == Meaning::Words);
+    words.filter_map(|(at, column)| Some((rank(column)?, at))).min().map(|(_, at)| at)
+}
+
 /// The columns once it is decided which of them is the prompt and which is the id, and each field is said once.
 pub(super) fn settled(mut columns: Vec<Column>) -> Vec<Column> {
-    let best = |columns: &[Column], how_well: fn(&Column) -> Option<usize>| {
-        let words = columns.iter().enumerate().filter(|(_, column)| column.meaning == Meaning::Words);
-        let fitting = words.filter_map(|(at, column)| Some((how_well(column)?, at)));
-        fitting.min().map(|(_, at)| at)
-    };
     if let Some(prompt) = best(&columns, |column| column.as_prompt) {
         columns[prompt].meaning = Meaning::Prompt;
     }
@@ -239,25 +269,39 @@ fn is_like_a_model(cell: &str, catalog: &Catalog) -> bool {
 
 fn is_ratio(cell: &str) -> bool {
     let sides = cell.split_once(':');
-    sides.is_some_and(|(wide, high)| whole(wide).is_some() && whole(high).is_some())
+    sides.is_some_and(|(wide, high)| whole_in(wide).is_some() && whole_in(high).is_some())
+}
+
+/// The number of cells of a line that are names of columns.
+pub(super) fn names_in(line: &[String]) -> usize {
+    let [lasting, shots, names] = IDS;
+    let lists = [lasting, shots, names, PROMPTS, DURATIONS, MODELS, SHAPES, TAGS, TAKES, LABELS, ASIDE].map(|list| list.split(' '));
+    let known: HashSet<&str> = lists.into_iter().flatten().chain(Field::ALL.map(Field::name)).collect();
+    let is_name = |cell: &&String| {
+        let plain = cell.to_lowercase();
+        let mut words = plain.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        known.contains(plain.trim()) || cell.chars().count() <= LONGEST_NAME && words.any(|word| known.contains(word))
+    };
+    line.iter().filter(is_name).count()
+}
+
+/// Returns whether a line has cells that no header has: a shape, a model, a URL, or a sentence.
+pub(super) fn is_data(line: &[String], catalog: &Catalog) -> bool {
+    line.iter().any(|cell| {
+        let is_sentence = cell.chars().count() >= PROMPT_LENGTH && cell.contains(' ');
+        is_sentence || cell.contains("://") || is_known_ratio(cell, catalog) || is_like_a_model(cell, catalog)
+    })
 }
 
 /// Returns whether some model has this shape: without a telling name, a ratio could be a time of day.
 fn is_known_ratio(cell: &str, catalog: &Catalog) -> bool {
     let families = catalog.model_names().filter_map(|name| Some(catalog.model(name)?.family));
-    families
-        .filter_map(|family| family.fields.aspect_ratio.as_ref())
-        .any(|choice| choice.one_of.iter().any(|known| known == cell))
+    families.filter_map(|family| family.fields.aspect_ratio.as_ref()).any(|choice| choice.meant_by(cell).is_some())
 }
 
 /// Returns whether it is a size in pixels, and not that of a pack.
 fn is_size(cell: &str) -> bool {
     SizeRule::parse(cell).is_some_and(|(wide, high)| wide.min(high) >= SMALLEST_SIDE)
-}
-
-/// A whole number, as spreadsheets write it.
-fn whole(cell: &str) -> Option<i64> {
-    cell.trim().trim_end_matches(".0").parse().ok()
 }
 
 /// The first cell that stands in an earlier row already.

@@ -1,15 +1,20 @@
 //! The way from a sheet to the text: read, understood, written down.
 
+use std::cmp::Reverse;
 use std::path::Path;
 
 use super::columns::{self, Column};
 use super::text::{Chosen, Table, text, unused};
 use crate::catalog::Catalog;
-use crate::manifest::raw::mirror::RawForEach;
+use crate::domain::printable::one_line;
+use crate::manifest::raw::mirror::{RawForEach, RawTable};
 use crate::manifest::source::diagnostic::{Diagnostic, Severity};
 use crate::manifest::source::location::Pointer;
 use crate::manifest::source::text::FileAccess;
 use crate::manifest::tables::rows;
+
+/// The number of lines in which a header is looked for.
+const HIGHEST_HEADER: usize = 10;
 
 /// A manifest for a sheet.
 #[derive(Debug)]
@@ -18,6 +23,8 @@ pub struct Draft {
     pub text: String,
     /// The columns that nothing is made of, for people.
     pub unused: Vec<String>,
+    /// The sheet and the header that were found, if there was a choice.
+    pub read: Option<String>,
 }
 
 /// The reason why a sheet can't become a manifest.
@@ -32,6 +39,9 @@ pub enum DraftError {
     /// The first row names one of many columns.
     #[error("the first row of `{0}` looks like a title: one name for {1} columns")]
     Title(String, usize),
+    /// The first row is one of the videos.
+    #[error("the first row of `{0}` looks like data, not like the names of columns")]
+    NoHeader(String),
     /// The catalogue has no such model.
     #[error("found no model `{0}`")]
     NoModel(String),
@@ -43,6 +53,9 @@ impl DraftError {
     pub fn help(&self) -> Option<String> {
         match self {
             Self::Unreadable(_, help) => help.clone(),
+            Self::NoHeader(_) => {
+                Some("put a row above it with a name for each column, such as `id` and `prompt`".to_owned())
+            }
             Self::Title(..) => Some("take the rows above the names of the columns out of the sheet".to_owned()),
             Self::Empty(_) => Some("the first row names the columns, and each row below it is a video".to_owned()),
             Self::NoModel(_) => {
@@ -60,13 +73,18 @@ pub fn draft(folder: &Path, file: &str, sheet: Option<&str>, model: Option<&str>
         return Err(DraftError::NoModel(unknown.to_owned()));
     }
     let mut found = Vec::new();
-    let from = RawForEach::File { file: file.to_owned(), sheet: sheet.map(str::to_owned) };
-    let rows = rows::read(&from, &FileAccess::new(folder, None, None), &Pointer::top(), &mut found);
+    let access = FileAccess::new(folder, None, None);
+    let Place { table, others, is_without_header } = find(file, sheet, &access, catalog);
+    let (sheet, header_row) = (table.sheet.clone(), table.header_row);
+    let rows = rows::read(&RawForEach::File(table), &access, &Pointer::top(), &mut found);
     if let Some(Diagnostic { message, help, row, .. }) =
         found.into_iter().find(|finding| finding.severity == Severity::Error)
     {
         let place = row.map(|row| format!("{}, line {}: ", row.file, row.line)).unwrap_or_default();
         return Err(DraftError::Unreadable(place + &message, help));
+    }
+    if is_without_header {
+        return Err(DraftError::NoHeader(file.to_owned()));
     }
     let first = rows.first().ok_or_else(|| DraftError::Empty(file.to_owned()))?;
     let all = first.cells.columns().names();
@@ -82,6 +100,46 @@ pub fn draft(folder: &Path, file: &str, sheet: Option<&str>, model: Option<&str>
         .collect();
     let columns = columns::settled(columns);
     let model = Chosen { name: columns::model(&columns, model, catalog), is_given: model.is_some() };
-    let text = text(&Table { file, sheet, rows: rows.len() }, &columns, model, catalog);
-    Ok(Draft { text, unused: unused(&columns) })
+    let read = told(sheet.as_deref(), &others, header_row);
+    let table = Table { file, sheet: sheet.as_deref(), header_row, rows: rows.len(), read: read.as_deref() };
+    Ok(Draft { text: text(&table, &columns, model, catalog), unused: unused(&columns), read })
+}
+
+/// The table in a file.
+struct Place {
+    table: RawTable,
+    /// The other visible sheets.
+    others: Vec<String>,
+    /// True if its first line is data, and no line names columns.
+    is_without_header: bool,
+}
+
+/// Finds the sheet and the line that name the most columns: the first of equals, and the first visible sheet if none does.
+fn find(file: &str, wanted: Option<&str>, access: &FileAccess, catalog: &Catalog) -> Place {
+    let mut sheets = rows::beginnings(file, access, HIGHEST_HEADER);
+    let best = |lines: &[(u64, Vec<String>)]| {
+        let names = lines.iter().map(|(line, cells)| (columns::names_in(cells), *line));
+        names.max_by_key(|(names, line)| (*names, Reverse(*line))).unwrap_or_default()
+    };
+    let is_wanted = |name: &Option<String>| wanted.is_none_or(|wanted| name.as_deref() == Some(wanted));
+    let fitting = sheets.iter().enumerate().filter(|(_, (name, _))| is_wanted(name));
+    let found = fitting.max_by_key(|(at, (_, lines))| (best(lines).0, Reverse(*at))).map(|(at, _)| at);
+    let (name, lines) = found.map(|at| sheets.remove(at)).unwrap_or_default();
+    let others: Vec<String> = sheets.into_iter().filter_map(|(name, _)| name).collect();
+    let (names, line) = best(&lines);
+    let is_without_header = names == 0 && lines.first().is_some_and(|(_, cells)| columns::is_data(cells, catalog));
+    let sheet = wanted.map(str::to_owned).or(name.filter(|_| !others.is_empty()));
+    let header_row = if names == 0 { 1 } else { line };
+    Place { table: RawTable { file: file.to_owned(), sheet, header_row }, others, is_without_header }
+}
+
+/// A sentence on the sheet and the header, where there was a choice.
+fn told(sheet: Option<&str>, others: &[String], header_row: u64) -> Option<String> {
+    let others: Vec<String> = others.iter().map(|name| format!("`{}`", one_line(name))).collect();
+    let sheet = sheet
+        .filter(|_| !others.is_empty())
+        .map(|sheet| format!("read the sheet `{}`; others, for `--sheet`: {}", one_line(sheet), others.join(", ")));
+    let header = (header_row > 1).then(|| format!("the names of the columns are in row {header_row}"));
+    let told: Vec<String> = sheet.into_iter().chain(header).collect();
+    (!told.is_empty()).then(|| told.join("; "))
 }

@@ -16,10 +16,14 @@ const LONGEST_STEM: usize = 60;
 pub(super) struct Table<'t> {
     /// Its name, as the manifest has it.
     pub file: &'t str,
-    /// The sheet of the workbook; nothing for its first one.
+    /// The sheet of the workbook; nothing for its only one.
     pub sheet: Option<&'t str>,
+    /// The line with the names of the columns, from 1.
+    pub header_row: u64,
     /// The number of its rows.
     pub rows: usize,
+    /// A comment on the sheet and the header that were found.
+    pub read: Option<&'t str>,
 }
 
 /// The model for rows that name none.
@@ -33,7 +37,7 @@ pub(super) struct Chosen<'m> {
 
 /// The manifest that makes a job of each row.
 pub(super) fn text(from: &Table<'_>, columns: &[Column], model: Chosen<'_>, catalog: &Catalog) -> String {
-    let Table { file, sheet, rows } = *from;
+    let Table { file, sheet, header_row, rows, read } = *from;
     let name = Path::new(file).file_stem().map_or_else(|| file.into(), |stem| stem.to_string_lossy());
     let rates: Vec<String> =
         catalog.suggested_names().filter_map(|name| Some(format!("{name} {}", catalog.model(name)?.rate()))).collect();
@@ -59,9 +63,12 @@ pub(super) fn text(from: &Table<'_>, columns: &[Column], model: Chosen<'_>, cata
         model.name,
     );
     text += &id(&name, columns);
-    text += &match sheet {
-        None => format!("    for_each: {}\n", quoted(file)),
-        Some(sheet) => format!("    for_each: {{ file: {}, sheet: {} }}\n", quoted(file), quoted(sheet)),
+    text += &read.map(|read| format!("    # {read}\n")).unwrap_or_default();
+    let sheet = sheet.map(|sheet| format!(", sheet: {}", quoted(sheet))).unwrap_or_default();
+    let header_row = if header_row == 1 { String::new() } else { format!(", header_row: {header_row}") };
+    text += &match sheet + &header_row {
+        plain if plain.is_empty() => format!("    for_each: {}\n", quoted(file)),
+        place => format!("    for_each: {{ file: {}{place} }}\n", quoted(file)),
     };
     text += &prompt(columns);
     let Some(model) = catalog.model(model.name) else { return text };

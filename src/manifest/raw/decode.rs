@@ -7,7 +7,7 @@ use super::faces::{self, Faces};
 use super::job_field::JobField as F;
 use super::labels;
 use super::matrix;
-use super::mirror::{RawFields, RawForEach, RawJob, RawManifest};
+use super::mirror::{RawFields, RawForEach, RawJob, RawManifest, RawTable};
 use super::moved;
 use super::table::{Table, wrong_type};
 use crate::domain::Rule;
@@ -172,7 +172,7 @@ fn label(found: &mut [Diagnostic], id: Option<&str>, fields: &RawFields) {
 
 fn decode_for_each(table: &mut Table<'_>) -> Option<RawForEach> {
     match table.take("for_each")? {
-        Value::String(file) => Some(RawForEach::File { file, sheet: None }),
+        Value::String(file) => Some(RawForEach::File(RawTable { file, sheet: None, header_row: 1 })),
         Value::Mapping(map) => {
             let at = table.at("for_each");
             let mut table = Table::open(Value::Mapping(map), at.clone(), "`for_each`", table.found())?;
@@ -181,8 +181,10 @@ fn decode_for_each(table: &mut Table<'_>) -> Option<RawForEach> {
                 let finding = Diagnostic::error(Rule::NoRows, "`for_each` names no `file`", at.named());
                 table.tell(finding.with_help("write `{ file: looks.xlsx, sheet: Spring }`"));
             }
-            table.close(&["file", "sheet"]);
-            Some(file.map_or_else(|| RawForEach::Rows(Vec::new()), |file| RawForEach::File { file, sheet }))
+            let header_row = decode_header_row(&mut table);
+            table.close(&["file", "sheet", "header_row"]);
+            let file = file.map(|file| RawForEach::File(RawTable { file, sheet, header_row }));
+            Some(file.unwrap_or_else(|| RawForEach::Rows(Vec::new())))
         }
         Value::Sequence(rows) if rows.is_empty() => {
             let place = table.at("for_each").named();
@@ -197,6 +199,15 @@ fn decode_for_each(table: &mut Table<'_>) -> Option<RawForEach> {
             Some(RawForEach::Rows(Vec::new()))
         }
     }
+}
+
+fn decode_header_row(table: &mut Table<'_>) -> u64 {
+    let Some(value) = table.take("header_row") else { return 1 };
+    value.as_u64().filter(|line| *line > 0).unwrap_or_else(|| {
+        let place = table.at("header_row").value();
+        table.tell(wrong_type("`header_row`", "a whole number from 1", &value, place));
+        1
+    })
 }
 
 fn decode_fields(table: &mut Table<'_>) -> RawFields {

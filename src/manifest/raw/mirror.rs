@@ -70,7 +70,7 @@ pub(crate) struct RawJob {
     /// The job's name: 1 to 128 of A-Z a-z 0-9 . _ -, starting with a letter or a digit. May be a template.
     #[schemars(schema_with = "text_schema")]
     pub id: Option<String>,
-    /// A file of rows (.csv, .tsv, .xlsx, .txt or .jsonl, relative to the manifest; `{ file: …, sheet: … }` for one sheet of a workbook) or a list of mappings: one job for each, as `row` and `row_number` in templates.
+    /// A file of rows (.csv, .tsv, .xlsx, .txt or .jsonl, relative to the manifest; `{ file: …, sheet: …, header_row: … }` for a sheet of a workbook, or a header below line 1) or a list of mappings: one job for each, as `row` and `row_number` in templates.
     #[schemars(schema_with = "for_each_schema", default)]
     pub for_each: Option<RawForEach>,
     /// One job for each combination of these values, with `exclude` and `include` as GitHub Actions has them. A value
@@ -88,10 +88,21 @@ pub(crate) struct RawJob {
 /// The source of a job's rows.
 #[derive(Debug)]
 pub(crate) enum RawForEach {
-    /// A file, as the manifest names it, and which sheet of a workbook.
-    File { file: String, sheet: Option<String> },
+    /// A file.
+    File(RawTable),
     /// Rows that stand in the manifest.
     Rows(Vec<Value>),
+}
+
+/// A table in a file.
+#[derive(Debug)]
+pub(crate) struct RawTable {
+    /// The path, as the manifest names it.
+    pub file: String,
+    /// The sheet of a workbook; by default the first visible one.
+    pub sheet: Option<String>,
+    /// The line with the names of the columns, from 1.
+    pub header_row: u64,
 }
 
 /// The plain fields of a job. Every text may be a template.

@@ -6,8 +6,13 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use encoding_rs::{MACINTOSH, UTF_16BE, UTF_16LE, WINDOWS_1252};
+
 /// The most that is read of a manifest or of a CSV file, in bytes: three times what a hundred thousand jobs need.
 pub(crate) const LARGEST: u64 = 64 * 1024 * 1024;
+
+/// Letters and signs beyond ASCII that are frequent in western Europe.
+const LETTERS: &str = "äöüßÄÖÜéèêëàâáãçñíìîïóòôõúùûåæøÉÀÇÑÅØœ„“”’–…€°";
 
 /// The reason why a file can't be read as text.
 #[derive(Debug, thiserror::Error)]
@@ -140,6 +145,15 @@ impl FileAccess {
         if bytes.len() as u64 > largest { Err(TextError::TooLarge(largest / 1024)) } else { Ok((path, bytes)) }
     }
 
+    /// The text of a table, as spreadsheets write one, and its encoding if that was a guess.
+    pub(crate) fn read_table(&self, name: &str, largest: u64) -> Result<(String, Option<&'static str>), TextError> {
+        match self.read(name, largest) {
+            Err(TextError::Utf16 | TextError::NotUtf8 { .. }) => Ok(decoded(&self.read_bytes(name, largest)?.1)),
+            Ok(text) if text.bytes().take(2).any(|byte| byte == 0) => Ok(decoded(text.as_bytes())),
+            read => Ok((read?, None)),
+        }
+    }
+
     /// A file below the top, which is noted as read.
     fn inside(&self, name: &str) -> Result<PathBuf, TextError> {
         let path = self.allowed(name)?;
@@ -173,6 +187,22 @@ pub(crate) fn read_at_most(path: &Path, largest: u64) -> Result<String, TextErro
     let file = File::open(path)?;
     let length = file.metadata()?.len().min(largest);
     read_all(file, usize::try_from(length).unwrap_or_default() + 1, largest)
+}
+
+/// The text of bytes that are not UTF-8: UTF-16, or whichever of two old encodings makes more letters of them that people write.
+fn decoded(bytes: &[u8]) -> (String, Option<&'static str>) {
+    let of_utf16 = match bytes {
+        [0xff, 0xfe, ..] | [_, 0, ..] => Some(UTF_16LE),
+        [0xfe, 0xff, ..] | [0, _, ..] => Some(UTF_16BE),
+        _ => None,
+    };
+    if let Some(encoding) = of_utf16 {
+        return (encoding.decode(bytes).0.into_owned(), None);
+    }
+    let letters = |text: &str| text.chars().filter(|letter| LETTERS.contains(*letter)).count();
+    let guesses = [("Mac Roman", MACINTOSH), ("Windows-1252", WINDOWS_1252)];
+    let texts = guesses.map(|(name, encoding)| (encoding.decode(bytes).0.into_owned(), Some(name)));
+    texts.into_iter().max_by_key(|(text, _)| letters(text)).unwrap_or_default()
 }
 
 /// All of a text of at most so many bytes, without a byte order mark. There is room for as many as are expected.

@@ -8,9 +8,9 @@ use serde_yaml::Mapping;
 use super::lines;
 use super::row::Row;
 use super::sheet;
-use super::workbook;
+use super::workbook::{self, Beginning};
 use crate::domain::Rule;
-use crate::manifest::raw::mirror::RawForEach;
+use crate::manifest::raw::mirror::{RawForEach, RawTable};
 use crate::manifest::raw::table::wrong_type;
 use crate::manifest::source::diagnostic::{Diagnostic, unreadable};
 use crate::manifest::source::location::Pointer;
@@ -30,20 +30,34 @@ pub(crate) fn read(from: &RawForEach, access: &FileAccess, at: &Pointer, found: 
             }
             made
         }
-        RawForEach::File { file, sheet } => read_file(file, sheet.as_deref(), access, at, found),
+        RawForEach::File(table) => read_file(table, access, at, found),
     };
     rows.iter_mut().zip(1..).for_each(|(row, number)| row.number = number);
     rows
 }
 
-fn read_file(
-    file: &str,
-    sheet: Option<&str>,
-    access: &FileAccess,
-    at: &Pointer,
-    found: &mut Vec<Diagnostic>,
-) -> Vec<Row> {
-    let ending = file.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
+/// The first lines of a file of rows, or of each visible sheet of a workbook, with its name. What can't be read has none.
+pub(crate) fn beginnings(file: &str, access: &FileAccess, most: usize) -> Vec<(Option<String>, Beginning)> {
+    if is_workbook(file) {
+        let bytes = access.read_bytes(file, LARGEST).map(|(_, bytes)| bytes).unwrap_or_default();
+        workbook::beginnings(&bytes, most).into_iter().map(|(name, lines)| (Some(name), lines)).collect()
+    } else {
+        let text = access.read_table(file, LARGEST).map(|(text, _)| text).unwrap_or_default();
+        vec![(None, sheet::beginning(&text, most))]
+    }
+}
+
+fn ending(file: &str) -> Option<String> {
+    file.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase())
+}
+
+fn is_workbook(file: &str) -> bool {
+    matches!(ending(file).as_deref(), Some("xlsx" | "xlsm"))
+}
+
+fn read_file(table: &RawTable, access: &FileAccess, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
+    let file = table.file.as_str();
+    let ending = ending(file);
     // A synchronised directory shows an online sheet as a link to it, too.
     let is_link = ["http://", "https://"].iter().any(|scheme| file.starts_with(scheme));
     if is_link || ending.as_deref() == Some("gsheet") {
@@ -57,23 +71,30 @@ fn read_file(
         let finding = unreadable("the file of the rows", &access.path_of(file), error, at.clone().value());
         finding.with_help(error.help().unwrap_or("check the path, which is relative to the manifest's directory"))
     };
-    if matches!(ending.as_deref(), Some("xlsx" | "xlsm")) {
+    if is_workbook(file) {
         return match access.read_bytes(file, LARGEST) {
-            Ok((_, bytes)) => workbook::parse(&bytes, file, sheet, at, found),
+            Ok((_, bytes)) => workbook::parse(&bytes, table, at, found),
             Err(error) => {
                 found.push(refused(&error));
                 Vec::new()
             }
         };
     }
-    let text = match access.read(file, LARGEST) {
-        Ok(text) => text,
+    let (text, assumed) = match access.read_table(file, LARGEST) {
+        Ok(read) => read,
         Err(error) => {
             found.push(refused(&error));
             return Vec::new();
         }
     };
-    if sheet.is_some() {
+    if let Some(encoding) = assumed {
+        let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_ascii()).take(3);
+        let words: Vec<String> = words.map(|word| format!("`{word}`")).collect();
+        let message = format!("{file} is not UTF-8, and was read as {encoding}: {}", words.join(", "));
+        let finding = Diagnostic::warning(Rule::EncodingAssumed, message, at.clone().value());
+        found.push(finding.with_help("if these words are wrong, save the file as \"CSV UTF-8\""));
+    }
+    if table.sheet.is_some() {
         let finding = Diagnostic::error(
             Rule::SheetUnknown,
             format!("{file} is not a workbook, and has no sheets"),
@@ -84,7 +105,7 @@ fn read_file(
     match ending.as_deref() {
         Some("jsonl" | "ndjson") => lines::objects(&text, file, at, found),
         Some("txt") => lines::texts(&text, file, at, found),
-        _ => sheet::parse(&text, file, at, found),
+        _ => sheet::parse(&text, file, table.header_row, at, found),
     }
 }
 

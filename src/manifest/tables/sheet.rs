@@ -6,15 +6,39 @@ use csv::StringRecord;
 
 use super::quotes::unclosed;
 use super::row::Row;
+use super::workbook::Beginning;
 use crate::domain::{Cells, Columns, Rule};
 use crate::manifest::source::bounds::MOST_JOBS;
 use crate::manifest::source::diagnostic::{Diagnostic, RowLocation};
 use crate::manifest::source::location::{Location, Pointer};
 
-pub(super) fn parse(csv: &str, file: &str, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
+/// The first lines of a table.
+pub(super) fn beginning(csv: &str, most: usize) -> Beginning {
+    let (csv, _, above) = separated(csv);
+    // A title above the header has none of its separators.
+    let widest = csv.lines().take(most).max_by_key(|line| line.matches([',', ';', '\t']).count());
+    let mut reader = csv::ReaderBuilder::new()
+        .delimiter(separator(widest.unwrap_or_default()))
+        .flexible(true)
+        .has_headers(false)
+        .from_reader(csv.as_bytes());
+    let records = reader.records().map_while(Result::ok).take(most);
+    records
+        .map(|cells| (line_of(csv, &cells) + above, cells.iter().map(|cell| cell.trim().to_owned()).collect()))
+        .collect()
+}
+
+/// The rows below the header, which stands in this line.
+pub(super) fn parse(csv: &str, file: &str, header_row: u64, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
     let file: Arc<str> = file.into();
     let before = found.len();
-    let (csv, separator, above) = separated(csv);
+    let (csv, separator, mut above) = separated(csv);
+    let skipped =
+        csv.split_inclusive('\n').take(usize::try_from(header_row.saturating_sub(above + 1)).unwrap_or(usize::MAX));
+    let (begin, lines) = skipped.fold((0, 0), |(begin, lines), line| (begin + line.len(), lines + 1));
+    let csv = &csv[begin..];
+    let separator = if lines == 0 { separator } else { self::separator(csv) };
+    above += lines;
     let place = || at.clone().value();
     let mut reader = csv::ReaderBuilder::new().delimiter(separator).flexible(true).from_reader(csv.as_bytes());
     let header = match reader.headers() {
@@ -137,7 +161,7 @@ mod tests {
 
     fn parsed(csv: &str) -> (Vec<Row>, Vec<&'static str>) {
         let mut found = Vec::new();
-        let rows = parse(csv, "x.csv", &Pointer::top(), &mut found);
+        let rows = parse(csv, "x.csv", 1, &Pointer::top(), &mut found);
         (rows, found.into_iter().map(|finding| finding.rule.code()).collect())
     }
 
@@ -181,7 +205,7 @@ mod tests {
         };
         let csv: String = std::iter::once("a,b\n".to_owned()).chain((0..5000).map(row)).collect();
         let mut found = Vec::new();
-        let rows = parse(&csv, "x.csv", &Pointer::top(), &mut found);
+        let rows = parse(&csv, "x.csv", 1, &Pointer::top(), &mut found);
         let numbers: Vec<String> = rows.iter().map(|row| cell(row, "a")).collect();
         let expected: Vec<String> =
             (0..5000).filter(|number| *number != 3000).map(|number| number.to_string()).collect();

@@ -6,11 +6,12 @@
 use std::io::{self, Cursor, Read as _};
 use std::sync::Arc;
 
-use calamine::{Data, ExcelDateTime, Reader as _, Xlsx};
+use calamine::{Data, ExcelDateTime, Reader as _, SheetVisible, Xlsx};
 use zip::ZipArchive;
 
 use super::row::Row;
 use crate::domain::{Cells, Columns, Rule};
+use crate::manifest::raw::mirror::RawTable;
 use crate::manifest::source::bounds::MOST_JOBS;
 use crate::manifest::source::diagnostic::{Diagnostic, RowLocation};
 use crate::manifest::source::location::{Location, Pointer};
@@ -21,6 +22,11 @@ use crate::manifest::source::suggest;
 const MOST_UNPACKED: u64 = 192 << 20;
 const MOST_CELLS: usize = 2_000_000;
 
+type Book<'b> = Xlsx<Cursor<&'b [u8]>>;
+
+/// The first lines of a table: the number of each, from 1, and its cells.
+pub(super) type Beginning = Vec<(u64, Vec<String>)>;
+
 /// The cells of one row that hold something, by their columns.
 struct Line {
     /// Its number in the sheet, from 1.
@@ -28,23 +34,18 @@ struct Line {
     cells: Vec<(usize, Data)>,
 }
 
-/// The rows of a sheet: of the one with this name, or of the first.
-pub(super) fn parse(
-    bytes: &[u8],
-    file: &str,
-    sheet: Option<&str>,
-    at: &Pointer,
-    found: &mut Vec<Diagnostic>,
-) -> Vec<Row> {
-    let place = at.clone().value();
-    let lines = match lines(bytes, file, sheet, &place) {
+/// The rows below the header of a sheet.
+pub(super) fn parse(bytes: &[u8], table: &RawTable, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
+    let RawTable { file, sheet, header_row } = table;
+    let (sheet, place) = (sheet.as_deref(), at.clone().value());
+    let lines = match open(bytes, file, &place).and_then(|mut book| lines(&mut book, file, sheet, MOST_JOBS, &place)) {
         Ok(lines) => lines,
         Err(finding) => {
             found.push(*finding);
             return Vec::new();
         }
     };
-    let mut lines = lines.into_iter();
+    let mut lines = lines.into_iter().skip_while(|line| line.number < *header_row);
     let Some(head) = lines.next() else {
         let finding = Diagnostic::error(Rule::CsvNoHeader, format!("{} has no header row", named(file, sheet)), place);
         found.push(finding.with_help("the first row names the columns: `{{ row.NAME }}` reads a cell"));
@@ -58,7 +59,7 @@ pub(super) fn parse(
             return Vec::new();
         }
     };
-    let (file, before): (Arc<str>, usize) = (file.into(), found.len());
+    let (file, before): (Arc<str>, usize) = (file.as_str().into(), found.len());
     let mut rows = Vec::new();
     for Line { number, cells } in lines {
         let row = RowLocation { file: Arc::clone(&file), line: number };
@@ -103,20 +104,48 @@ fn error_in(cells: &[(usize, Data)], columns: &Columns, place: &Location) -> Opt
     Some(finding.with_help("fix the formula in the spreadsheet, and save the workbook"))
 }
 
-/// The rows of a sheet that hold something.
-fn lines(bytes: &[u8], file: &str, sheet: Option<&str>, place: &Location) -> Result<Vec<Line>, Box<Diagnostic>> {
-    let unreadable = |why: String| {
-        let message = format!("{file} can't be read as a workbook: {why}");
-        let finding = Diagnostic::error(Rule::Unreadable, message, place.clone());
-        Box::new(finding.with_help("save it as .xlsx in the spreadsheet program, without a password, or as CSV UTF-8"))
+/// The names of the visible sheets, and the first lines of each. What can't be read has none.
+pub(super) fn beginnings(bytes: &[u8], most: usize) -> Vec<(String, Beginning)> {
+    let place = Location::File;
+    let Ok(mut book) = open(bytes, "", &place) else { return Vec::new() };
+    let names = visible(&book);
+    let beginning = |name: String| {
+        let lines = lines(&mut book, "", Some(&name), most, &place).unwrap_or_default();
+        (name, lines.into_iter().map(|line| (line.number, texts(&line.cells, usize::MAX))).collect())
     };
+    names.into_iter().map(beginning).collect()
+}
+
+fn visible(book: &Book<'_>) -> Vec<String> {
+    let sheets = book.sheets_metadata().iter();
+    sheets.filter(|sheet| sheet.visible == SheetVisible::Visible).map(|sheet| sheet.name.clone()).collect()
+}
+
+fn unreadable(file: &str, why: &str, place: &Location) -> Box<Diagnostic> {
+    let message = format!("{file} can't be read as a workbook: {why}");
+    let finding = Diagnostic::error(Rule::Unreadable, message, place.clone());
+    Box::new(finding.with_help("save it as .xlsx in the spreadsheet program, without a password, or as CSV UTF-8"))
+}
+
+fn open<'b>(bytes: &'b [u8], file: &str, place: &Location) -> Result<Book<'b>, Box<Diagnostic>> {
+    bearable(bytes).map_err(|why| unreadable(file, &why, place))?;
+    Xlsx::new(Cursor::new(bytes)).map_err(|error| unreadable(file, &error.to_string(), place))
+}
+
+/// The rows of a sheet that hold something, one more than so many at most: of the one with this name, or of the first visible one.
+fn lines(
+    book: &mut Book<'_>,
+    file: &str,
+    sheet: Option<&str>,
+    most: usize,
+    place: &Location,
+) -> Result<Vec<Line>, Box<Diagnostic>> {
+    let unreadable = |why: &str| unreadable(file, why, place);
     let too_long = |what: String| {
         let finding = Diagnostic::error(Rule::CsvTooLong, format!("{file} has more than {what}"), place.clone());
         Box::new(finding.with_help("split it, and give each part an entry or a manifest of its own"))
     };
-    bearable(bytes).map_err(unreadable)?;
-    let mut book: Xlsx<_> = Xlsx::new(Cursor::new(bytes)).map_err(|error| unreadable(error.to_string()))?;
-    let names = book.sheet_names();
+    let (names, visible) = (book.sheet_names(), visible(book));
     let name = match sheet {
         Some(wanted) => names.iter().find(|name| name.as_str() == wanted).ok_or_else(|| {
             let known: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -124,11 +153,11 @@ fn lines(bytes: &[u8], file: &str, sheet: Option<&str>, place: &Location) -> Res
             let finding = Diagnostic::error(Rule::SheetUnknown, message, place.clone());
             Box::new(finding.with_help(suggest::help(wanted, "sheets", &known)))
         })?,
-        None => names.first().ok_or_else(|| unreadable("it has no sheet".to_owned()))?,
+        None => visible.first().ok_or_else(|| unreadable("it has no visible sheet"))?,
     };
-    let mut reader = book.worksheet_cells_reader(name).map_err(|error| unreadable(error.to_string()))?;
+    let mut reader = book.worksheet_cells_reader(name).map_err(|error| unreadable(&error.to_string()))?;
     let (mut lines, mut number_of_cells): (Vec<Line>, usize) = (Vec::new(), 0);
-    while let Some(cell) = reader.next_cell_with_formula().map_err(|error| unreadable(error.to_string()))? {
+    while let Some(cell) = reader.next_cell_with_formula().map_err(|error| unreadable(&error.to_string()))? {
         let ((row, column), data) = (cell.pos, Data::from(cell.value));
         // Blank, it would mean "as usual", and something else would be bought than the formula says.
         if data == Data::Empty && cell.formula.is_some() {
@@ -144,8 +173,8 @@ fn lines(bytes: &[u8], file: &str, sheet: Option<&str>, place: &Location) -> Res
         let (number, column) = (u64::from(row) + 1, column as usize);
         if lines.last().is_none_or(|line| line.number != number) {
             // The header is one more.
-            if lines.len() > MOST_JOBS {
-                return Err(too_long(format!("{MOST_JOBS} rows")));
+            if lines.len() > most {
+                return if most == MOST_JOBS { Err(too_long(format!("{MOST_JOBS} rows"))) } else { Ok(lines) };
             }
             lines.push(Line { number, cells: Vec::new() });
         }
