@@ -16,7 +16,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fake::{BatchInMemory, FakeService, jobs, plan_of, run};
+use fake::{FakeService, OwnBatch, jobs, plan_of, run};
 use schedule::scheduled;
 use shotlist::domain::{History, Job};
 use shotlist::engine::{Settings, Stop};
@@ -139,13 +139,14 @@ fn learned(case: &Case, takes: &[f64], random: &[(f64, f64)]) -> Figures {
     service.poll_latency = Box::new(|_| Duration::from_millis(20));
     let typical = |job: Arc<Job>| Arc::new(Job { typical_s: case.typical_s, ..Arc::unwrap_or_clone(job) });
     let jobs: Vec<Arc<Job>> = jobs(takes.len()).into_iter().map(typical).collect();
-    let plan = plan_of(&jobs, &History::default());
+    // The folder of the ledger takes random numbers, too.
+    let (plan, ledger) = (plan_of(&jobs, &History::default()), OwnBatch::default());
     fastrand::seed(7);
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
     let wall = runtime.block_on(async {
         let (start, settings) = (tokio::time::Instant::now(), Settings { concurrency: SLOTS, ..Settings::default() });
-        run(&service, &BatchInMemory::default(), &settings, &Stop::default(), &plan).await;
+        run(&service, &ledger, &settings, &Stop::default(), &plan).await;
         start.elapsed().as_secs_f64()
     });
     let lags = service.lags.lock().expect("no panic").values().map(Duration::as_secs_f64).collect();

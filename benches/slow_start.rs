@@ -19,7 +19,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fake::{BatchInMemory, FakeService, jobs, plan_of, run};
+use fake::{FakeService, OwnBatch, jobs, plan_of, run};
 use few_open::scheduled_with_few_open;
 use schedule::scheduled;
 use shotlist::domain::{History, Job};
@@ -71,13 +71,14 @@ fn measured(slots: usize, typical_s: (u32, u32)) -> Measured {
     service.poll_latency = Box::new(|_| Duration::from_millis(20));
     let typical = |job: Arc<Job>| Arc::new(Job { typical_s, ..Arc::unwrap_or_clone(job) });
     let jobs: Vec<Arc<Job>> = jobs(count).into_iter().map(typical).collect();
-    let plan = plan_of(&jobs, &History::default());
+    // The folder of the ledger takes random numbers, too.
+    let (plan, ledger) = (plan_of(&jobs, &History::default()), OwnBatch::default());
     fastrand::seed(7);
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
     let wall = runtime.block_on(async {
         let (start, settings) = (tokio::time::Instant::now(), Settings { concurrency: slots, ..Settings::default() });
-        run(&service, &BatchInMemory::default(), &settings, &Stop::default(), &plan).await;
+        run(&service, &ledger, &settings, &Stop::default(), &plan).await;
         start.elapsed().as_secs_f64()
     });
     let whole: Vec<f64> = takes.iter().map(|takes| takes + LATENCY.as_secs_f64()).collect();

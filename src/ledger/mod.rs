@@ -33,8 +33,7 @@
 //! # Modules
 //!
 //! [`any`] is the way in: a [`Ledger`] for reads, in any store. A [`LockedBatch`] is the right to buy; [`writing`] sends what it records to the
-//! one writer of a store. [`sqlite`] is the store in a file of this machine, [`postgres`] the store that several machines share, and [`memory`] the model
-//! that tests run on. A store knows its medium and no rule.
+//! one writer of a store. [`sqlite`] is the store in a file of this machine, and [`postgres`] the store that several machines share. A store knows its medium and no rule.
 //!
 //! [`mod@event`] is the life of an attempt as a state machine, [`row`] an attempt in a store. [`intent`], [`views`], [`limits`], [`sharing`], and [`error`] are
 //! what goes in and out, [`mod@transfer`] a whole ledger. [`mod@times`] has the times that runners wait for each other, [`mod@crash`] the places where tests kill.
@@ -46,7 +45,6 @@ mod event;
 mod intent;
 mod kind;
 mod limits;
-mod memory;
 mod postgres;
 mod row;
 mod rules;
@@ -65,7 +63,6 @@ pub(crate) use event::GIVEN_UP;
 pub use event::{Event, IllegalEvent};
 pub use intent::{Approval, Intent, RunLimit, SpendLimit};
 pub use limits::{LedgerLimit, Span};
-pub use memory::MemoryLedger;
 pub use postgres::{AddressError, PostgresAddress, PostgresLedger};
 pub use sharing::{Joining, OtherRunners, this_machine};
 pub(crate) use sqlite::OWN_FOLDER;

@@ -10,7 +10,7 @@ use shotlist::domain::{AttemptState, History};
 use shotlist::engine::{Settings, Stop};
 use tokio::time::Instant;
 
-use crate::support::fake::{BatchInMemory, FakeService, jobs, run};
+use crate::support::fake::{FakeService, OwnBatch, jobs, run};
 use crate::support::plans::{SECOND, plan};
 use crate::support::{Ended, Program, Workspace, has_code};
 
@@ -197,7 +197,7 @@ fn a_workbook_is_no_bomb() {
 async fn ten_thousand_tasks_at_once() {
     let service = FakeService::taking(|number| Duration::from_millis(30_000 + (number as u64 * 7919) % 90_000));
     let settings = Settings { concurrency: 10_000, ..Settings::default() };
-    let (ledger, start) = (BatchInMemory::default(), Instant::now());
+    let (ledger, start) = (OwnBatch::default(), Instant::now());
     run(&service, &ledger, &settings, &Stop::default(), &plan(&jobs(10_000), &History::default(), None)).await;
     assert!(ledger.states().iter().all(|state| *state == AttemptState::Completed));
     assert!(start.elapsed() < 180 * SECOND, "{:?}", start.elapsed());

@@ -21,7 +21,6 @@ impl Ledger {
         let _locks = match &self.0 {
             Medium::File(file) => file.freeze_for_copy(&during).await?,
             Medium::Database(database) => database.freeze_for_copy(&during).await.map(|()| Vec::new())?,
-            Medium::Memory(_) => Vec::new(),
         };
         let before = before.map(|freeze| freeze.why.to_string());
         // A copy lifts no freeze.
@@ -54,14 +53,12 @@ impl Ledger {
         let dump = match &self.0 {
             Medium::File(file) => file.take_all().await?,
             Medium::Database(database) => database.take_all().await?,
-            Medium::Memory(_) => return Err(CopyError::Missing(self.to_string())),
         };
         let dump = Dump { frozen, ..dump };
         let contents = dump.contents();
         match &to.0 {
             Medium::File(file) => file.fill(dump).await?,
             Medium::Database(database) => database.fill(dump).await?,
-            Medium::Memory(_) => return Err(CopyError::NotEmpty(to.to_string())),
         }
         Ok(contents)
     }

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use crate::domain::{Attempt, BatchKey, Fingerprint, History, JobId, Label, RunnerSeen, TaskId, Usd};
 use crate::ledger::kind::Kind;
 use crate::ledger::{
-    BoughtElsewhere, Controls, HoldError, LedgerLimit, LockedBatch, MemoryLedger, OpenElsewhere, PostgresAddress,
-    PostgresLedger, Spending, SqliteLedger, Unavailable,
+    BoughtElsewhere, Controls, HoldError, LedgerLimit, LockedBatch, OpenElsewhere, PostgresAddress, PostgresLedger,
+    Spending, SqliteLedger, Unavailable,
 };
 
 /// A ledger of many batches. Reads need no lock, change nothing, and return what was durable a moment ago. Where no ledger exists yet, it is
@@ -24,7 +24,6 @@ pub struct Ledger(pub(super) Medium);
 pub(super) enum Medium {
     File(SqliteLedger),
     Database(PostgresLedger),
-    Memory(MemoryLedger),
 }
 
 /// Asks the store of a ledger.
@@ -33,7 +32,6 @@ macro_rules! ask {
         match &$self.0 {
             Medium::File($it) => $asked,
             Medium::Database($it) => $asked,
-            Medium::Memory($it) => $asked,
         }
     };
 }
@@ -56,16 +54,9 @@ impl Ledger {
         Self(Medium::Database(PostgresLedger::new(address, kind)))
     }
 
-    /// A ledger in memory, which ends with the process: for tests.
-    #[must_use]
-    pub fn in_memory() -> Self {
-        Self(Medium::Memory(MemoryLedger::default()))
-    }
-
-    /// A ledger in this memory.
-    #[cfg(test)]
-    pub(in crate::ledger) fn in_memory_of(memory: MemoryLedger) -> Self {
-        Self(Medium::Memory(memory))
+    /// A ledger of real money in an SQLite file, which does everything in the call itself, and then calls `after`: for tests on a paused clock.
+    pub fn in_place(path: impl Into<PathBuf>, after: impl Fn() + Send + Sync + 'static) -> Self {
+        Self(Medium::File(SqliteLedger::in_place(path, after)))
     }
 
     /// The file, if it is in one.
@@ -78,12 +69,6 @@ impl Ledger {
     #[must_use]
     pub fn database(&self) -> Option<&PostgresLedger> {
         if let Medium::Database(database) = &self.0 { Some(database) } else { None }
-    }
-
-    /// The memory, if it is there.
-    #[must_use]
-    pub fn memory(&self) -> Option<&MemoryLedger> {
-        if let Medium::Memory(memory) = &self.0 { Some(memory) } else { None }
     }
 
     /// The path of its file, if it is in one.

@@ -26,15 +26,21 @@ use crate::ledger::{
 };
 
 /// A ledger in an SQLite file, which is made when a batch of it is held for the first time.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct SqliteLedger {
     path: PathBuf,
     kind: Kind,
+    /// Is called after each command, if everything is done in the call itself.
+    in_place: Option<Arc<dyn Fn() + Send + Sync>>,
 }
 
 impl SqliteLedger {
     pub(in crate::ledger) fn new(path: impl Into<PathBuf>, kind: Kind) -> Self {
-        Self { path: path.into(), kind }
+        Self { path: path.into(), kind, in_place: None }
+    }
+
+    pub(in crate::ledger) fn in_place(path: impl Into<PathBuf>, after: impl Fn() + Send + Sync + 'static) -> Self {
+        Self { in_place: Some(Arc::new(after)), ..Self::new(path, Kind::Real) }
     }
 
     /// The path.
@@ -86,7 +92,10 @@ impl SqliteLedger {
         T: Send + 'static,
         E: From<OpenError> + Send + 'static,
     {
-        let Self { path, kind } = self.clone();
+        let Self { path, kind, in_place } = self.clone();
+        if in_place.is_some() {
+            return work(&path, kind);
+        }
         on_a_thread(move || work(&path, kind)).await.map_err(OpenError::Thread)?
     }
 
@@ -110,6 +119,12 @@ impl SqliteLedger {
     }
 }
 
+impl fmt::Debug for SqliteLedger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteLedger").field("path", &self.path).field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
 impl fmt::Display for SqliteLedger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.path.display().fmt(f)
@@ -123,11 +138,11 @@ impl SqliteLedger {
     }
 
     pub(in crate::ledger) async fn lock(&self, batch: &BatchKey) -> Result<LockedBatch, HoldError> {
-        let key = batch.clone();
+        let (key, in_place) = (batch.clone(), self.in_place.clone());
         let open = move |path: &Path, kind| {
             let connection = open(path, kind).map_err(Unavailable::from)?;
             let lock = RunLock::acquire(path, &key)?;
-            Ok::<_, HoldError>((start(connection, path)?, lock))
+            Ok::<_, HoldError>((start(connection, path, in_place)?, lock))
         };
         let (writer, lock) = self.aside(open).await?;
         let locked = LockedBatch::new(Arc::new(writer), 0, batch, Some(Box::new(lock))).await;
@@ -207,17 +222,26 @@ impl SqliteLedger {
 }
 
 /// Starts the writer of a file.
-fn start(connection: Connection, path: &Path) -> Result<WriterHandle, OpenError> {
+fn start(
+    connection: Connection,
+    path: &Path,
+    in_place: Option<Arc<dyn Fn() + Send + Sync>>,
+) -> Result<WriterHandle, OpenError> {
     let commits =
         CommitCounter::open(path).map_err(|source| OpenError::CommitCounter { path: path.to_owned(), source })?;
-    WriterHandle::start(move || SqliteStore::new(connection, commits), None).map_err(OpenError::Thread)
+    let store = move || SqliteStore::new(connection, commits);
+    let started = match in_place {
+        Some(after) => WriterHandle::in_place(store, after),
+        None => WriterHandle::start(store, None),
+    };
+    started.map_err(OpenError::Thread)
 }
 
 /// Locks a batch without a lock file, as on a file system where it is of no use.
 #[cfg(test)]
 pub(in crate::ledger) async fn lock_without_a_file(path: &Path, batch: &BatchKey) -> LockedBatch {
     let connection = open(path, Kind::Real).expect("a ledger");
-    let writer = start(connection, path).expect("a writer");
+    let writer = start(connection, path, None).expect("a writer");
     LockedBatch::new(Arc::new(writer), 0, batch, None).await.expect("a batch")
 }
 

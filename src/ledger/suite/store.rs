@@ -51,7 +51,7 @@ macro_rules! for_store {
         what_was_bought_under_another_name_is_found
         whatever_the_service_says_is_read_back
         the_books_add_up
-        every_sequence_has_the_same_answers_as_in_the_model
+        every_sequence_has_the_same_answers_as_in_a_file
         what_the_owner_says_binds_every_manifest
     } };
 }

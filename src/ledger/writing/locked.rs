@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use futures::FutureExt as _;
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 
@@ -30,7 +31,7 @@ pub(in crate::ledger) enum WriterHandle {
         /// Of a store that may be unreachable.
         shared: Option<Arc<SharedState>>,
     },
-    /// In the call itself.
+    /// On a thread that each call waits for: a paused clock waits for no other thread.
     InPlace(Box<dyn Fn(Command) -> Result<(), LedgerError> + Send + Sync>),
 }
 
@@ -46,6 +47,29 @@ impl WriterHandle {
             .name("ledger".to_owned())
             .spawn(move || runtime.block_on(async { Writer::new(open()).run(inbox).await }))?;
         Ok(Self::Thread { commands: Mutex::new(Some(commands)), thread: Mutex::new(Some(thread)), shared })
+    }
+
+    /// Starts a writer to a store that never waits, and lets each call wait for it. Calls `after` once a command is carried out.
+    pub(in crate::ledger) fn in_place<S: Store>(
+        open: impl FnOnce() -> S + Send + 'static,
+        after: Arc<dyn Fn() + Send + Sync>,
+    ) -> std::io::Result<Self> {
+        let (commands, inbox) = std::sync::mpsc::channel::<(Command, std::sync::mpsc::SyncSender<()>)>();
+        let execute_all = move || {
+            let mut writer = Writer::new(open());
+            for (command, executed) in inbox {
+                if writer.execute(command).now_or_never().is_some() {
+                    after();
+                    let _ = executed.send(());
+                }
+            }
+        };
+        std::thread::Builder::new().name("ledger".to_owned()).spawn(execute_all)?;
+        Ok(Self::InPlace(Box::new(move |command| {
+            let (executed, until_executed) = std::sync::mpsc::sync_channel(1);
+            commands.send((command, executed)).map_err(|_| LedgerError::Closed)?;
+            until_executed.recv().map_err(|_| LedgerError::Closed)
+        })))
     }
 
     fn send(&self, command: Command) -> Result<(), LedgerError> {

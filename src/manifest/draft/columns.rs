@@ -275,7 +275,8 @@ fn is_ratio(cell: &str) -> bool {
 /// The number of cells of a line that are names of columns.
 pub(super) fn names_in(line: &[String]) -> usize {
     let [lasting, shots, names] = IDS;
-    let lists = [lasting, shots, names, PROMPTS, DURATIONS, MODELS, SHAPES, TAGS, TAKES, LABELS, ASIDE].map(|list| list.split(' '));
+    let lists = [lasting, shots, names, PROMPTS, DURATIONS, MODELS, SHAPES, TAGS, TAKES, LABELS, ASIDE]
+        .map(|list| list.split(' '));
     let known: HashSet<&str> = lists.into_iter().flatten().chain(Field::ALL.map(Field::name)).collect();
     let is_name = |cell: &&String| {
         let plain = cell.to_lowercase();

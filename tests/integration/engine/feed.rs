@@ -10,20 +10,20 @@ use shotlist::plan::Plan;
 use shotlist::service::{PollAnswer, Status, TaskReport};
 use tokio::time::{Instant, sleep};
 
-use crate::support::fake::{BatchInMemory, FakeService, jobs, report, run_fed};
+use crate::support::fake::{FakeService, OwnBatch, jobs, report, run_fed};
 use crate::support::plans::{SECOND, limit, outstanding, plan};
 
 /// Forty jobs, of which some have an active task that another runner left.
 struct Shared {
     service: FakeService,
-    ledger: BatchInMemory,
+    ledger: OwnBatch,
     own: Vec<Arc<Job>>,
     orphans: Plan,
 }
 
 /// A service whose tasks take this long, `own` due jobs, and `orphans` active tasks, which end this long after the start.
 fn shared(own: usize, orphans: usize, takes: Duration) -> Shared {
-    let (all, ledger, service) = (jobs(own + orphans), BatchInMemory::default(), FakeService::taking(move |_| takes));
+    let (all, ledger, service) = (jobs(own + orphans), OwnBatch::default(), FakeService::taking(move |_| takes));
     let of_others = all[own..].to_vec();
     let attempts = of_others.iter().enumerate().map(|(number, job)| {
         let task = format!("old{number}");
@@ -86,7 +86,7 @@ async fn time_limit_ends_added_work() {
 
 #[tokio::test(start_paused = true)]
 async fn spend_limit_covers_added_jobs() {
-    let (service, ledger, all) = (FakeService::taking(|_| 30 * SECOND), BatchInMemory::default(), jobs(4));
+    let (service, ledger, all) = (FakeService::taking(|_| 30 * SECOND), OwnBatch::default(), jobs(4));
     let limited = |jobs: &[Arc<Job>]| {
         let mut plan = plan(jobs, &History::default(), None);
         plan.run_limit = Some(limit("7.50"));
@@ -125,7 +125,7 @@ async fn added_tasks_take_slots() {
 /// A run may wait hours for other runners. Then the service is not out of reach.
 #[tokio::test(start_paused = true)]
 async fn job_that_is_added_after_hours_is_submitted() {
-    let (service, ledger, all) = (FakeService::taking(|_| 30 * SECOND), BatchInMemory::default(), jobs(2));
+    let (service, ledger, all) = (FakeService::taking(|_| 30 * SECOND), OwnBatch::default(), jobs(2));
     let of = |jobs: &[Arc<Job>]| plan(jobs, &History::default(), None);
     let source = async |feed: &Feed| {
         feed.idle().await;

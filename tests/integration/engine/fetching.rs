@@ -10,7 +10,7 @@ use shotlist::engine::{Outcome, RunEvent, Settings, Stop};
 use shotlist::plan::DownloadPlan;
 use tokio::time::Instant;
 
-use crate::support::fake::{BatchInMemory, FakeService, jobs, run_fed};
+use crate::support::fake::{FakeService, OwnBatch, jobs, run_fed};
 use crate::support::plans::{SECOND, plan};
 
 /// Videos that each take an hour, and how many were fetched at once.
@@ -48,7 +48,7 @@ impl Downloads for Hours {
 async fn a_download_never_holds_a_slot_and_few_go_on_at_once() {
     let (service, videos) = (FakeService::taking(|_| 60 * SECOND), Hours::default());
     let settings = Settings { concurrency: 2, ..Settings::default() };
-    let (ledger, stop, start) = (BatchInMemory::default(), Stop::default(), Instant::now());
+    let (ledger, stop, start) = (OwnBatch::default(), Stop::default(), Instant::now());
     let mut plan = plan(&jobs(12), &History::default(), None);
     plan.downloads = Some(DownloadPlan::default());
     let (outcome, events) = run_fed(&service, &ledger, &settings, &stop, &plan, Some(&videos), async |_| {}).await;
@@ -64,7 +64,7 @@ async fn a_download_never_holds_a_slot_and_few_go_on_at_once() {
 async fn whoever_wants_the_end_now_does_not_wait_for_a_download() {
     let (service, videos) = (FakeService::taking(|_| 60 * SECOND), Hours::default());
     let settings = Settings { max_duration: Some(600 * SECOND), ..Settings::default() };
-    let (ledger, stop, start) = (BatchInMemory::default(), Stop::default(), Instant::now());
+    let (ledger, stop, start) = (OwnBatch::default(), Stop::default(), Instant::now());
     let mut plan = plan(&jobs(2), &History::default(), None);
     plan.downloads = Some(DownloadPlan::default());
     let (outcome, _) = run_fed(&service, &ledger, &settings, &stop, &plan, Some(&videos), async |_| {}).await;

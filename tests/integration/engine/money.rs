@@ -1,5 +1,6 @@
 //! What may be spent, what is reserved, and what ends submitting.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use shotlist::domain::{AttemptState, BatchKey, History, ServiceError};
@@ -8,7 +9,7 @@ use shotlist::ledger::Intent;
 use shotlist::service::{PollAnswer, Status, Submission, TaskReport};
 use tokio::time::Instant;
 
-use crate::support::fake::{BatchInMemory, FakeService, account, jobs, report, run};
+use crate::support::fake::{FakeService, OwnBatch, account, jobs, report, run};
 use crate::support::plans::{SECOND, limit, plan};
 
 #[tokio::test(start_paused = true)]
@@ -17,7 +18,7 @@ async fn concurrency_cannot_pass_the_limit_on_spending() {
     let service = FakeService::taking(|_| 30 * SECOND);
     let mut plan = plan(&jobs(8), &History::default(), None);
     plan.run_limit = Some(limit("11.25"));
-    let ledger = BatchInMemory::default();
+    let ledger = OwnBatch::default();
     let (outcome, _) = run(&service, &ledger, &Settings::default(), &Stop::default(), &plan).await;
     assert_eq!(ledger.states(), [AttemptState::Completed; 3]);
     assert_eq!(outcome.stopped.into_iter().collect::<Vec<_>>(), [StopReason::SpendLimit]);
@@ -34,7 +35,7 @@ async fn doubtful_money_stays_reserved_and_refused_money_does_not() {
     let mut plan = plan(&jobs(4), &History::default(), None);
     plan.run_limit = Some(limit("7.50"));
     let settings = Settings { concurrency: 1, ..Settings::default() };
-    let ledger = BatchInMemory::default();
+    let ledger = OwnBatch::default();
     run(&service, &ledger, &settings, &Stop::default(), &plan).await;
     assert_eq!(ledger.states(), [AttemptState::InDoubt, AttemptState::Rejected, AttemptState::Completed]);
 }
@@ -42,7 +43,7 @@ async fn doubtful_money_stays_reserved_and_refused_money_does_not() {
 #[tokio::test(start_paused = true)]
 async fn nothing_is_sent_when_the_intent_cannot_be_written() {
     let service = FakeService::taking(|_| SECOND);
-    let ledger = BatchInMemory::breaking_at(0);
+    let ledger = OwnBatch::failing_at("INSERT");
     let (outcome, _) =
         run(&service, &ledger, &Settings::default(), &Stop::default(), &plan(&jobs(5), &History::default(), None))
             .await;
@@ -53,7 +54,7 @@ async fn nothing_is_sent_when_the_intent_cannot_be_written() {
 #[tokio::test(start_paused = true)]
 async fn an_id_that_cannot_be_written_is_told_as_a_rescue_line_and_submitting_stops() {
     let service = FakeService::taking(|_| SECOND);
-    let ledger = BatchInMemory::breaking_at(1);
+    let ledger = OwnBatch::failing_at("UPDATE");
     let settings = Settings { concurrency: 1, ..Settings::default() };
     let (outcome, events) =
         run(&service, &ledger, &settings, &Stop::default(), &plan(&jobs(5), &History::default(), None)).await;
@@ -78,13 +79,13 @@ async fn a_failure_is_paid_for_again_whatever_its_code_and_a_denied_task_is_not(
         plan.retries = 1;
         plan
     };
-    let ledger = BatchInMemory::default();
+    let ledger = OwnBatch::default();
     run(&service, &ledger, &Settings::default(), &Stop::default(), &plan_of()).await;
     assert_eq!(ledger.states(), [AttemptState::Failed, AttemptState::Completed]);
 
     let mut service = FakeService::taking(|_| SECOND);
     service.denies = Box::new(|_| Some(PollAnswer::Missing("it is not known (HTTP 404)".into())));
-    let ledger = BatchInMemory::default();
+    let ledger = OwnBatch::default();
     run(&service, &ledger, &Settings::default(), &Stop::default(), &plan_of()).await;
     assert_eq!((ledger.states(), service.submissions().len()), (vec![AttemptState::Failed], 1));
 }
@@ -97,7 +98,7 @@ async fn a_failed_task_is_paid_for_again_as_often_as_was_agreed() {
     let mut plan = plan(&jobs(1), &History::default(), None);
     plan.retries = 3;
     assert_eq!(plan.worst_case(), "15.00".parse().expect("money"));
-    let ledger = BatchInMemory::default();
+    let ledger = OwnBatch::default();
     let (_, events) = run(&service, &ledger, &Settings::default(), &Stop::default(), &plan).await;
     let failed = AttemptState::Failed;
     assert_eq!(ledger.states(), [failed, failed, failed, AttemptState::Completed]);
@@ -113,14 +114,14 @@ async fn retries_stop_at_the_limit_and_never_take_the_money_of_a_job_that_waits(
     plan.retries = 9;
     plan.run_limit = Some(limit("11.25"));
     let settings = Settings { concurrency: 1, ..Settings::default() };
-    let ledger = BatchInMemory::default();
+    let ledger = OwnBatch::default();
     let (outcome, _) = run(&service, &ledger, &settings, &Stop::default(), &plan).await;
     // The first retry would be possible while the third job still waits for the slot.
     assert_eq!(ledger.jobs(), ["j0", "j1", "j2"]);
     assert!(outcome.stopped.is_empty(), "{outcome:?}");
 
     plan.run_limit = Some(limit("15.00"));
-    let ledger = BatchInMemory::default();
+    let ledger = OwnBatch::default();
     run(&service, &ledger, &settings, &Stop::default(), &plan).await;
     assert_eq!(ledger.jobs().len(), 4, "three jobs and one retry");
 }
@@ -132,7 +133,7 @@ async fn retry_repeats_its_failed_attempt_and_nothing_newer_than_the_plan() {
     let jobs = jobs(2);
     let mut plan = plan(&jobs, &History::default(), None);
     plan.retries = 1;
-    let ledger = BatchInMemory::default();
+    let ledger = OwnBatch::default();
     // Another run was quicker with the second job.
     ledger.accepted(&jobs[1], "another");
     run(&service, &ledger, &Settings::default(), &Stop::default(), &plan).await;
@@ -144,7 +145,7 @@ async fn retry_repeats_its_failed_attempt_and_nothing_newer_than_the_plan() {
 #[tokio::test(start_paused = true)]
 async fn request_that_another_batch_bought_since_the_plan_is_not_submitted() {
     for (known, submissions) in [(0, 0), (1, 1)] {
-        let (service, ledger, jobs) = (FakeService::taking(|_| SECOND), BatchInMemory::default(), jobs(1));
+        let (service, ledger, jobs) = (FakeService::taking(|_| SECOND), OwnBatch::default(), jobs(1));
         let mut plan = plan(&jobs, &History::default(), None);
         plan.jobs[0].paid_elsewhere = Some(known);
         let other = ledger.ledger.lock(&BatchKey { name: "other".into(), batch: String::new() }).await;
@@ -154,13 +155,20 @@ async fn request_that_another_batch_bought_since_the_plan_is_not_submitted() {
     }
 }
 
+fn has_attempts(file: &Path) -> bool {
+    let connection = rusqlite::Connection::open(file).expect("the file");
+    connection.query_row("SELECT EXISTS (SELECT 1 FROM attempt)", [], |row| row.get(0)).expect("an answer")
+}
+
 #[tokio::test(start_paused = true)]
 async fn intent_that_was_written_while_the_run_stopped_is_withdrawn() {
     for reason in [StopReason::Signal(2), StopReason::KeyRefused, StopReason::LedgerFailed] {
         let stop = Arc::new(Stop::default());
         let own = Arc::clone(&stop);
-        let ledger = BatchInMemory::observed_by(move |_| {
-            own.because(reason);
+        let ledger = OwnBatch::observed_by(move |file| {
+            if has_attempts(file) {
+                own.because(reason);
+            }
         });
         let service = FakeService::taking(|_| SECOND);
         run(&service, &ledger, &Settings::default(), &stop, &plan(&jobs(2), &History::default(), None)).await;
@@ -173,7 +181,7 @@ async fn tasks_go_on_to_be_looked_at_after_a_spend_limit() {
     let service = FakeService::taking(|_| 90 * SECOND);
     let mut plan = plan(&jobs(4), &History::default(), None);
     plan.run_limit = Some(limit("7.50"));
-    let ledger = BatchInMemory::default();
+    let ledger = OwnBatch::default();
     run(&service, &ledger, &Settings::default(), &Stop::default(), &plan).await;
     assert_eq!(ledger.states(), [AttemptState::Completed; 2]);
 }
@@ -184,7 +192,7 @@ async fn too_many_failures_stop_submissions_and_what_is_at_the_service_is_collec
     service.refuses = Box::new(|number| (number == 1).then(|| Submission::Rejected(ServiceError::default())));
     service.denies = Box::new(|number| (number == 0).then(|| PollAnswer::Report(report(Status::Failed))));
     let settings = Settings { concurrency: 3, max_failures: Some(2), ..Settings::default() };
-    let ledger = BatchInMemory::default();
+    let ledger = OwnBatch::default();
     let plan = plan(&jobs(9), &History::default(), None);
     let (outcome, _) = run(&service, &ledger, &settings, &Stop::default(), &plan).await;
     assert_eq!(outcome.stopped.into_iter().collect::<Vec<_>>(), [StopReason::TooManyFailures]);
@@ -199,7 +207,7 @@ async fn nothing_is_sent_after_the_run_was_stopped_while_it_waited() {
     for reason in [StopReason::Signal(2), StopReason::KeyRefused, StopReason::LedgerFailed, StopReason::SpendLimit] {
         let mut service = FakeService::taking(|_| 30 * SECOND);
         service.refuses = Box::new(|_| Some(Submission::Wait(Some(600 * SECOND), "full".into())));
-        let (ledger, stop, start) = (BatchInMemory::default(), Stop::default(), Instant::now());
+        let (ledger, stop, start) = (OwnBatch::default(), Stop::default(), Instant::now());
         let settings = Settings { concurrency: 3, ..Settings::default() };
         let plan = plan(&jobs(5), &History::default(), None);
         let running = run(&service, &ledger, &settings, &stop, &plan);
@@ -217,7 +225,7 @@ async fn nothing_is_sent_after_the_run_was_stopped_while_it_waited() {
 #[tokio::test(start_paused = true)]
 async fn a_signal_leaves_outstanding_tasks_and_submits_no_more() {
     let service = FakeService::taking(|_| 600 * SECOND);
-    let (ledger, stop) = (BatchInMemory::default(), Stop::default());
+    let (ledger, stop) = (OwnBatch::default(), Stop::default());
     let settings = Settings { concurrency: 2, ..Settings::default() };
     let plan = plan(&jobs(5), &History::default(), None);
     let running = run(&service, &ledger, &settings, &stop, &plan);
@@ -235,7 +243,7 @@ async fn a_signal_leaves_outstanding_tasks_and_submits_no_more() {
 async fn a_time_box_ends_the_run_and_leaves_the_rest() {
     let service = FakeService::taking(|_| 100 * SECOND);
     let settings = Settings { concurrency: 2, max_duration: Some(150 * SECOND), ..Settings::default() };
-    let (ledger, start) = (BatchInMemory::default(), Instant::now());
+    let (ledger, start) = (OwnBatch::default(), Instant::now());
     let plan = plan(&jobs(9), &History::default(), None);
     let (outcome, events) = run(&service, &ledger, &settings, &Stop::default(), &plan).await;
     assert_eq!(outcome.stopped.into_iter().collect::<Vec<_>>(), [StopReason::TimeBox]);
@@ -244,7 +252,7 @@ async fn a_time_box_ends_the_run_and_leaves_the_rest() {
     assert_eq!(ledger.states(), [done, done, left, left]);
     assert_eq!(events.iter().filter(|event| matches!(event, RunEvent::TaskLeft { .. })).count(), 2);
     // A run that is done sooner does not wait for the end of its time.
-    let (service, ledger, start) = (FakeService::taking(|_| 100 * SECOND), BatchInMemory::default(), Instant::now());
+    let (service, ledger, start) = (FakeService::taking(|_| 100 * SECOND), OwnBatch::default(), Instant::now());
     let settings = Settings { max_duration: Some(3600 * SECOND), ..settings };
     let plan = self::plan(&jobs(2), &History::default(), None);
     let (outcome, _) = run(&service, &ledger, &settings, &Stop::default(), &plan).await;

@@ -7,14 +7,14 @@ use shotlist::engine::{Outcome, RunEvent, Settings, Stop, StopReason};
 use shotlist::service::{PollAnswer, Submission};
 use tokio::time::Instant;
 
-use crate::support::fake::{BatchInMemory, FakeService, jobs, run};
+use crate::support::fake::{FakeService, OwnBatch, jobs, run};
 use crate::support::plans::{SECOND, plan};
 
 #[tokio::test(start_paused = true)]
 async fn minutes_without_a_network_lose_nothing() {
     let mut service = FakeService::taking(|_| 60 * SECOND);
     service.denies = Box::new(|number| (number < 15).then(|| PollAnswer::Transient("no route".into())));
-    let ledger = BatchInMemory::default();
+    let ledger = OwnBatch::default();
     run(&service, &ledger, &Settings::default(), &Stop::default(), &plan(&jobs(1), &History::default(), None)).await;
     assert_eq!(ledger.states(), [AttemptState::Completed]);
 }
@@ -26,7 +26,7 @@ async fn ten_minutes_without_a_network_lose_nothing_and_the_run_goes_on() {
     let mut service = FakeService::taking(|_| 60 * SECOND);
     service.refuses = Box::new(move |_| down().then(|| Submission::NotSent("no route".into())));
     service.denies = Box::new(move |_| down().then(|| PollAnswer::Transient("no route".into())));
-    let (ledger, settings) = (BatchInMemory::default(), Settings { concurrency: 4, ..Settings::default() });
+    let (ledger, settings) = (OwnBatch::default(), Settings { concurrency: 4, ..Settings::default() });
     let plan = plan(&jobs(24), &History::default(), None);
     let (outcome, events) = run(&service, &ledger, &settings, &Stop::default(), &plan).await;
     assert_eq!(outcome, Outcome::default());
@@ -49,7 +49,7 @@ async fn ten_minutes_without_a_network_lose_nothing_and_the_run_goes_on() {
 async fn a_service_that_was_never_reached_ends_the_run_soon() {
     let mut service = FakeService::taking(|_| 60 * SECOND);
     service.refuses = Box::new(|_| Some(Submission::NotSent("no route".into())));
-    let (ledger, start) = (BatchInMemory::default(), Instant::now());
+    let (ledger, start) = (OwnBatch::default(), Instant::now());
     let plan = plan(&jobs(24), &History::default(), None);
     let (outcome, _) = run(&service, &ledger, &Settings::default(), &Stop::default(), &plan).await;
     assert!(outcome.stopped.contains(&StopReason::Unreachable));
@@ -66,7 +66,7 @@ async fn connections_that_are_dead_hold_up_nobody() {
     service.poll_latency = Box::new(|number| if number % 3 == 0 { Duration::from_millis(50) } else { 30 * SECOND });
     service.denies = Box::new(|number| (number % 3 != 0).then(|| PollAnswer::Transient("timed out".into())));
     let settings = Settings { concurrency: 300, ..Settings::default() };
-    let ledger = BatchInMemory::default();
+    let ledger = OwnBatch::default();
     run(&service, &ledger, &settings, &Stop::default(), &plan(&jobs(300), &History::default(), None)).await;
     assert_eq!(ledger.states(), [AttemptState::Completed; 300]);
     // Whoever got a good connection was told soon, though two hundred others hung.
@@ -79,7 +79,7 @@ async fn connections_that_are_dead_hold_up_nobody() {
 async fn a_service_that_is_busy_for_longer_than_the_deadline_ends_the_run() {
     let mut service = FakeService::taking(|_| 30 * SECOND);
     service.refuses = Box::new(|_| Some(Submission::Wait(Some(60 * SECOND), "full".into())));
-    let (ledger, start) = (BatchInMemory::default(), Instant::now());
+    let (ledger, start) = (OwnBatch::default(), Instant::now());
     let plan = plan(&jobs(3), &History::default(), None);
     let (outcome, _) = run(&service, &ledger, &Settings::default(), &Stop::default(), &plan).await;
     assert!(outcome.stopped.contains(&StopReason::Unreachable), "{outcome:?}");
@@ -97,7 +97,7 @@ async fn without_a_floor_trouble_is_still_backed_off_from_and_the_deadline_still
             deadline: 120 * SECOND,
             ..Settings::default()
         };
-        let (ledger, stop) = (BatchInMemory::default(), Stop::default());
+        let (ledger, stop) = (OwnBatch::default(), Stop::default());
         let plan = plan(&jobs(1), &History::default(), None);
         let running = run(&service, &ledger, &settings, &stop, &plan);
         let (outcome, _) = tokio::time::timeout(600 * SECOND, running).await.expect("the deadline ends it");
@@ -110,7 +110,7 @@ async fn without_a_floor_trouble_is_still_backed_off_from_and_the_deadline_still
 async fn a_machine_that_slept_for_an_hour_polls_once_more_before_it_gives_up() {
     // An hour is longer than the deadline; the tasks ended while nobody looked.
     let service = FakeService::taking(|_| 300 * SECOND);
-    let (ledger, stop) = (BatchInMemory::default(), Stop::default());
+    let (ledger, stop) = (OwnBatch::default(), Stop::default());
     let settings = Settings { concurrency: 2, ..Settings::default() };
     let plan = plan(&jobs(4), &History::default(), None);
     let running = run(&service, &ledger, &settings, &stop, &plan);
@@ -129,7 +129,7 @@ async fn a_wait_of_a_day_that_a_poll_was_asked_for_does_not_hang_the_run() {
     let mut service = FakeService::taking(|_| 600 * SECOND);
     service.denies = Box::new(|_| Some(PollAnswer::Wait(Some(24 * 3600 * SECOND), "full".into())));
     let settings = Settings { concurrency: 1, ..Settings::default() };
-    let (ledger, start) = (BatchInMemory::default(), Instant::now());
+    let (ledger, start) = (OwnBatch::default(), Instant::now());
     let plan = plan(&jobs(3), &History::default(), None);
     let (outcome, _) = run(&service, &ledger, &settings, &Stop::default(), &plan).await;
     // One task is left at its deadline; the next submission waits as long again, and no longer.
@@ -146,7 +146,7 @@ async fn a_long_wait_that_a_submission_was_asked_for_does_not_hide_what_is_done(
         let mut service = FakeService::taking(|_| 60 * SECOND);
         service.refuses = Box::new(move |number| (number == 2).then(|| Submission::Wait(Some(wait), "quota".into())));
         let settings = Settings { concurrency: 3, ..Settings::default() };
-        let (ledger, start) = (BatchInMemory::default(), Instant::now());
+        let (ledger, start) = (OwnBatch::default(), Instant::now());
         let plan = plan(&jobs(3), &History::default(), None);
         let (outcome, _) = run(&service, &ledger, &settings, &Stop::default(), &plan).await;
         assert_eq!(outcome.stopped.contains(&StopReason::Unreachable), is_stopped);
@@ -165,7 +165,7 @@ async fn a_burst_beyond_what_the_service_takes_ends_with_the_first_refusal() {
     let mut service = FakeService::taking(|_| 60 * SECOND);
     service.is_full = Some(Box::new(|outstanding| (outstanding >= 20).then_some(Some(30 * SECOND))));
     let settings = Settings { concurrency: 1000, ..Settings::default() };
-    let (ledger, stop, start) = (BatchInMemory::default(), Stop::default(), Instant::now());
+    let (ledger, stop, start) = (OwnBatch::default(), Stop::default(), Instant::now());
     let plan = plan(&jobs(1000), &History::default(), None);
     let running = run(&service, &ledger, &settings, &stop, &plan);
     let stopping = async {
@@ -186,7 +186,7 @@ async fn a_wait_holds_for_all_submissions() {
     service.refuses = Box::new(|number| (number == 1).then(|| Submission::Wait(Some(60 * SECOND), "full".into())));
     let settings = Settings { concurrency: 2, ..Settings::default() };
     let start = Instant::now();
-    let ledger = BatchInMemory::default();
+    let ledger = OwnBatch::default();
     run(&service, &ledger, &settings, &Stop::default(), &plan(&jobs(6), &History::default(), None)).await;
     // The request that was told to wait had an intent of its own, which is void, and the job another.
     let ended = |state| ledger.states().into_iter().filter(|other| *other == state).count();

@@ -8,7 +8,7 @@ use shotlist::engine::{Settings, Stop};
 use shotlist::service::{PollAnswer, Submission};
 use tokio::time::Instant;
 
-use crate::support::fake::{BatchInMemory, FakeService, jobs, plan_of, run};
+use crate::support::fake::{FakeService, OwnBatch, jobs, plan_of, run};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -47,7 +47,7 @@ async fn a_rate_is_learned_and_nearly_as_good_as_one_that_was_told() {
         let gate = limit.map(|limit| Gate(Arc::new(Mutex::new(Instant::now())), limit));
         let service = behind(gate.as_ref());
         let settings = Settings { concurrency: 64, first_poll: Some(SECOND), rps, ..Settings::default() };
-        let (ledger, start) = (BatchInMemory::default(), Instant::now());
+        let (ledger, start) = (OwnBatch::default(), Instant::now());
         run(&service, &ledger, &settings, &Stop::default(), &plan).await;
         let completed = ledger.states().into_iter().filter(|state| *state == AttemptState::Completed).count();
         assert_eq!(completed, 200);
@@ -64,7 +64,7 @@ async fn a_service_that_is_full_without_a_word_is_not_taken_for_one_that_is_slow
     let mut service = FakeService::taking(|_| 60 * SECOND);
     service.is_full = Some(Box::new(|outstanding| (outstanding >= 20).then_some(None)));
     let settings = Settings { concurrency: 64, ..Settings::default() };
-    let (ledger, start) = (BatchInMemory::default(), Instant::now());
+    let (ledger, start) = (OwnBatch::default(), Instant::now());
     let plan = plan_of(&jobs(200), &History::default());
     run(&service, &ledger, &settings, &Stop::default(), &plan).await;
     let ended = |state| ledger.states().into_iter().filter(|other| *other == state).count();

@@ -9,14 +9,14 @@ use shotlist::engine::{RunEvent, Settings, Stop};
 use shotlist::service::PollAnswer;
 use tokio::time::Instant;
 
-use crate::support::fake::{BatchInMemory, FakeService, jobs, run};
+use crate::support::fake::{FakeService, OwnBatch, jobs, run};
 use crate::support::plans::{SECOND, outstanding, plan};
 
 #[tokio::test(start_paused = true)]
 async fn no_more_tasks_are_outstanding_than_there_are_slots_and_a_slot_is_refilled_at_once() {
     let service = FakeService::taking(|_| 60 * SECOND);
     let settings = Settings { concurrency: 4, ..Settings::default() };
-    let (ledger, start) = (BatchInMemory::default(), Instant::now());
+    let (ledger, start) = (OwnBatch::default(), Instant::now());
     run(&service, &ledger, &settings, &Stop::default(), &plan(&jobs(12), &History::default(), None)).await;
     assert_eq!(ledger.states(), [AttemptState::Completed; 12]);
     // Three rounds of four, each of a minute and at most one poll interval.
@@ -35,7 +35,7 @@ async fn looks_keep_to_the_cadence() {
     let start = Instant::now();
     run(
         &service,
-        &BatchInMemory::default(),
+        &OwnBatch::default(),
         &Settings::default(),
         &Stop::default(),
         &plan(&jobs(1), &History::default(), None),
@@ -55,13 +55,13 @@ async fn looks_keep_to_the_cadence() {
 async fn a_known_task_that_is_denied_gets_a_grace_time() {
     let mut service = FakeService::taking(|_| 35 * SECOND);
     service.denies = Box::new(|number| (number < 3).then(|| PollAnswer::Missing("it is not known (HTTP 404)".into())));
-    let ledger = BatchInMemory::default();
+    let ledger = OwnBatch::default();
     run(&service, &ledger, &Settings::default(), &Stop::default(), &plan(&jobs(1), &History::default(), None)).await;
     assert_eq!(ledger.states(), [AttemptState::Completed]);
 
     let mut service = FakeService::taking(|_| SECOND);
     service.denies = Box::new(|_| Some(PollAnswer::Missing("it is not known (HTTP 404)".into())));
-    let (ledger, start) = (BatchInMemory::default(), Instant::now());
+    let (ledger, start) = (OwnBatch::default(), Instant::now());
     let (_, events) =
         run(&service, &ledger, &Settings::default(), &Stop::default(), &plan(&jobs(1), &History::default(), None))
             .await;
@@ -74,7 +74,7 @@ async fn a_known_task_that_is_denied_gets_a_grace_time() {
 async fn resumed_tasks_take_slots_and_are_all_looked_after() {
     let all = jobs(16);
     let service = FakeService::taking(|_| 40 * SECOND);
-    let ledger = BatchInMemory::default();
+    let ledger = OwnBatch::default();
     let attempts = all.iter().take(10).enumerate().map(|(number, job)| {
         let id = ledger.accepted(job, &format!("old{number}"));
         Attempt { id, ..outstanding(number, job, Timestamp::now()) }
@@ -105,7 +105,7 @@ async fn a_service_that_is_full_gets_as_many_tasks_as_it_takes_and_later_more() 
         let most = if start.elapsed() < 600 * SECOND { 3 } else { 8 };
         (outstanding >= most).then_some(Some(10 * SECOND))
     }));
-    let ledger = BatchInMemory::default();
+    let ledger = OwnBatch::default();
     run(&service, &ledger, &Settings::default(), &Stop::default(), &plan(&jobs(100), &History::default(), None)).await;
     let ended = |state| ledger.states().into_iter().filter(|other| *other == state).count();
     assert_eq!(ended(AttemptState::Completed), 100, "a refusal costs no attempt");
@@ -127,7 +127,7 @@ async fn a_service_that_is_full_gets_as_many_tasks_as_it_takes_and_later_more() 
 async fn a_rate_of_the_users_own_holds_for_submissions_and_polls_together() {
     let service = FakeService::taking(|_| 60 * SECOND);
     let settings = Settings { concurrency: 40, rps: Some(2.0), ..Settings::default() };
-    let ledger = BatchInMemory::default();
+    let ledger = OwnBatch::default();
     run(&service, &ledger, &settings, &Stop::default(), &plan(&jobs(100), &History::default(), None)).await;
     let (polls, submissions) = (service.polls(), service.submissions());
     let mixed = polls.iter().filter(|(at, _)| *at < submissions[99].0).count();
@@ -148,7 +148,7 @@ async fn tasks_that_ended_long_ago_teach_nothing() {
     let all = jobs(20);
     let yesterday = Timestamp::now() - jiff::SignedDuration::from_hours(20);
     let service = FakeService::taking(|_| 60 * SECOND);
-    let ledger = BatchInMemory::default();
+    let ledger = OwnBatch::default();
     let attempts = all.iter().take(10).enumerate().map(|(number, job)| {
         let id = ledger.accepted(job, &format!("old{number}"));
         Attempt { id, ..outstanding(number, job, yesterday) }

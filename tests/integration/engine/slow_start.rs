@@ -10,7 +10,7 @@ use shotlist::engine::{Settings, Stop, StopReason};
 use shotlist::service::Submission;
 use tokio::time::Instant;
 
-use crate::support::fake::{BatchInMemory, FakeService, jobs, plan_of, run};
+use crate::support::fake::{FakeService, OwnBatch, jobs, plan_of, run};
 use crate::support::{Answer, Service, Workspace, has_code, kill, numbered_jobs, wait_until};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -24,7 +24,7 @@ async fn a_service_that_fails_every_submission_leaves_three_doubts_whatever_the_
     for concurrency in [1, 8, 50, 1000] {
         let mut service = FakeService::taking(|_| 30 * SECOND);
         service.refuses = Box::new(|_| Some(unknown()));
-        let (ledger, settings) = (BatchInMemory::default(), Settings { concurrency, ..Settings::default() });
+        let (ledger, settings) = (OwnBatch::default(), Settings { concurrency, ..Settings::default() });
         let plan = plan_of(&jobs(200), &History::default());
         let (outcome, _) = run(&service, &ledger, &settings, &Stop::default(), &plan).await;
         assert_eq!(ledger.states(), [AttemptState::InDoubt; 3], "{concurrency}");
@@ -37,7 +37,7 @@ async fn a_service_that_begins_to_fail_leaves_no_more_doubts_than_are_open() {
     for (concurrency, most) in [(8, 4), (50, 4), (1000, 62)] {
         let mut service = FakeService::taking(|_| 30 * SECOND);
         service.refuses = Box::new(|number| (number >= 120).then(unknown));
-        let (ledger, settings) = (BatchInMemory::default(), Settings { concurrency, ..Settings::default() });
+        let (ledger, settings) = (OwnBatch::default(), Settings { concurrency, ..Settings::default() });
         let plan = plan_of(&jobs(400), &History::default());
         run(&service, &ledger, &settings, &Stop::default(), &plan).await;
         let doubts = ledger.states().iter().filter(|state| **state == AttemptState::InDoubt).count();
@@ -52,12 +52,12 @@ async fn a_doubt_now_and_then_stops_nothing_and_counts_as_a_failure() {
     let mut service = FakeService::taking(|_| 30 * SECOND);
     service.refuses = Box::new(|number| (number % 3 == 2).then(unknown));
     let plan = plan_of(&jobs(30), &History::default());
-    let (ledger, settings) = (BatchInMemory::default(), Settings::default());
+    let (ledger, settings) = (OwnBatch::default(), Settings::default());
     let (outcome, _) = run(&service, &ledger, &settings, &Stop::default(), &plan).await;
     assert!(outcome.stopped.is_empty() && ledger.states().len() == 30, "{outcome:?}");
 
     let settings = Settings { max_failures: Some(5), ..settings };
-    let ledger = BatchInMemory::default();
+    let ledger = OwnBatch::default();
     let (outcome, _) = run(&service, &ledger, &settings, &Stop::default(), &plan).await;
     assert!(outcome.stopped.contains(&StopReason::TooManyFailures), "{outcome:?}");
     let doubts = ledger.states().iter().filter(|state| **state == AttemptState::InDoubt).count();
@@ -70,7 +70,7 @@ async fn the_wait_after_a_refusal_is_short_again_once_something_was_taken() {
     let mut service = FakeService::taking(|_| SECOND / 5);
     service.refuses = Box::new(|number| (number % 5 == 4).then(|| Submission::Wait(Some(SECOND), "wait".into())));
     let settings = Settings { concurrency: 1, first_poll: Some(SECOND / 5), ..Settings::default() };
-    let (ledger, start) = (BatchInMemory::default(), Instant::now());
+    let (ledger, start) = (OwnBatch::default(), Instant::now());
     let plan = plan_of(&jobs(30), &History::default());
     run(&service, &ledger, &settings, &Stop::default(), &plan).await;
     let completed = ledger.states().iter().filter(|state| **state == AttemptState::Completed).count();

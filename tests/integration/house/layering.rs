@@ -84,7 +84,6 @@ const INNER: [(&str, &[Line]); 5] = [
             ("writing", &[".", "rules"]),
             ("sqlite", &[".", "rules", "writing", "suite"]),
             ("postgres", &[".", "rules", "writing"]),
-            ("memory", &[".", "rules", "writing", "suite"]),
             ("any", &["."]),
         ],
     ),

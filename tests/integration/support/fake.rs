@@ -1,19 +1,22 @@
-//! A service and a ledger in memory, for the engine on a paused clock.
+//! A service in memory, and a ledger that takes no time, for the engine on a paused clock.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use futures::FutureExt as _;
+use jiff::Timestamp;
 use shotlist::domain::{
     Account, Attempt, AttemptId, AttemptState, BatchKey, Charging, History, Job, JobId, Labels, Request, SendBy, Spec,
     TaskId,
 };
 use shotlist::download::Downloads;
 use shotlist::engine::{Engine, Feed, Outcome, RunEvent, Settings, Stop};
-use shotlist::ledger::{Intent, Ledger, LockedBatch, MemoryLedger};
+use shotlist::ledger::{Intent, Ledger, LockedBatch};
 use shotlist::plan::{Plan, PlanInput, Retakes};
 use shotlist::service::{Echo, PollAnswer, Status, Submission, TaskReport, VideoService};
+use tempfile::TempDir;
 use tokio::time::Instant;
 
 /// The wait for a submission, by the number of active tasks.
@@ -139,36 +142,39 @@ pub fn report(status: Status) -> TaskReport {
     }
 }
 
-/// A locked batch of a ledger in memory.
-pub struct BatchInMemory {
+/// A locked batch of a ledger in a file of its own, whose writes take none of the paused clock's time.
+pub struct OwnBatch {
     pub ledger: Ledger,
     pub batch: LockedBatch,
+    folder: TempDir,
 }
 
-impl Default for BatchInMemory {
+impl Default for OwnBatch {
     fn default() -> Self {
-        let ledger = Ledger::in_memory();
-        let batch = ledger.lock(&key()).now_or_never().expect("memory never waits").expect("a batch");
-        Self { ledger, batch }
+        Self::observed_by(|_| ())
     }
 }
 
-impl BatchInMemory {
-    fn memory(&self) -> &MemoryLedger {
-        self.ledger.memory().expect("it is in memory")
+impl OwnBatch {
+    /// One that calls this after each commit with its file.
+    pub fn observed_by(observe: impl Fn(&Path) + Send + Sync + 'static) -> Self {
+        // In memory, where a commit need not wait for a disk.
+        let shared_memory = Path::new("/dev/shm");
+        let parent = if shared_memory.is_dir() { shared_memory.to_owned() } else { std::env::temp_dir() };
+        let folder = tempfile::tempdir_in(parent).expect("a folder");
+        let path = folder.path().join("ledger.db");
+        let own = path.clone();
+        let ledger = Ledger::in_place(path, move || observe(&own));
+        let batch = ledger.lock(&key()).now_or_never().expect("it never waits").expect("a batch");
+        Self { ledger, batch, folder }
     }
 
-    /// One whose commits fail from this one on.
-    pub fn breaking_at(commit: usize) -> Self {
+    /// One whose disk fails at each commit that inserts or updates an attempt.
+    pub fn failing_at(change: &str) -> Self {
         let own = Self::default();
-        own.memory().fail_from(commit);
-        own
-    }
-
-    /// One that calls this for each row that it writes.
-    pub fn observed_by(observe: impl Fn(&Attempt) + Send + Sync + 'static) -> Self {
-        let own = Self::default();
-        own.memory().observe(observe);
+        let connection = rusqlite::Connection::open(own.folder.path().join("ledger.db")).expect("the file");
+        let fail = format!("CREATE TRIGGER fail BEFORE {change} ON attempt BEGIN SELECT RAISE(ABORT, 'failed'); END");
+        connection.execute_batch(&fail).expect("a trigger");
         own
     }
 
@@ -180,17 +186,23 @@ impl BatchInMemory {
             self.batch.accept(attempt, task.into()).await.expect("recorded");
             attempt
         };
-        record.now_or_never().expect("memory never waits")
+        record.now_or_never().expect("it never waits")
     }
 
     /// The job of each attempt, oldest first.
     pub fn jobs(&self) -> Vec<String> {
-        self.memory().attempts().iter().map(|(_, attempt)| attempt.job.to_string()).collect()
+        self.attempts().map(|attempt| attempt.job.to_string()).collect()
     }
 
     /// The state of each attempt, oldest first.
     pub fn states(&self) -> Vec<AttemptState> {
-        self.memory().attempts().iter().map(|(_, attempt)| attempt.state).collect()
+        self.attempts().map(|attempt| attempt.state).collect()
+    }
+
+    fn attempts(&self) -> impl Iterator<Item = Attempt> {
+        let submitted = self.ledger.submitted_since(Timestamp::UNIX_EPOCH).now_or_never();
+        let submitted = submitted.expect("it never waits").expect("read");
+        submitted.into_iter().map(|(_, attempt)| attempt)
     }
 }
 
@@ -258,7 +270,7 @@ pub fn plan_of(jobs: &[Arc<Job>], history: &History) -> Plan {
 /// Runs a plan to its end, and how it ended with every event.
 pub async fn run(
     service: &FakeService,
-    ledger: &BatchInMemory,
+    ledger: &OwnBatch,
     settings: &Settings,
     stop: &Stop,
     plan: &Plan,
@@ -269,7 +281,7 @@ pub async fn run(
 /// The same with downloads, and a source that adds work while it runs.
 pub async fn run_fed(
     service: &FakeService,
-    ledger: &BatchInMemory,
+    ledger: &OwnBatch,
     settings: &Settings,
     stop: &Stop,
     plan: &Plan,
