@@ -88,6 +88,12 @@ pub struct Spec {
 }
 
 impl Spec {
+    /// The size or the aspect ratio.
+    #[must_use]
+    pub fn shape(&self) -> Option<&str> {
+        self.size.as_deref().or(self.aspect_ratio.as_deref())
+    }
+
     /// Returns whether the requested video is higher than it is wide.
     #[must_use]
     pub fn is_upright(&self) -> bool {

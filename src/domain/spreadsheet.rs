@@ -41,6 +41,13 @@ pub(crate) fn cell(text: &str) -> Cow<'_, str> {
     safe.into()
 }
 
+/// What a cell said before [`cell`] put an apostrophe in front of it.
+#[must_use]
+pub(crate) fn as_written(text: &str) -> &str {
+    let is_ours = |rest: &&str| rest.starts_with(FORMULA) || looks_like_a_time(rest);
+    text.strip_prefix('\'').filter(is_ours).unwrap_or(text)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

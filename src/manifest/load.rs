@@ -18,6 +18,7 @@ use super::raw::job_field::is_reserved;
 use super::raw::mirror::RawManifest;
 use super::source::bounds;
 use super::source::diagnostic::{Diagnostic, Severity, Sources, unreadable};
+use super::source::layout;
 use super::source::location::{Location, Pointer};
 use super::source::origin;
 use super::source::slips;
@@ -26,6 +27,7 @@ use super::source::surrogates;
 use super::source::syntax;
 use super::source::text::{FileAccess, TextError};
 use super::template::engine::Templates;
+use super::template::error::template_finding;
 use crate::catalog::Catalog;
 use crate::domain::{BatchKey, Inputs, Job, JobId, Label, Move, Rule, Usd};
 
@@ -172,10 +174,13 @@ pub fn load(options: &Options<'_>, catalog: &Catalog) -> Loaded {
         return Loaded { manifest: None, findings: vec![finding], sources: Sources::new(options.path, text) };
     }
     let read = read(&text, options, catalog);
-    let cut = slips::cut_by_comments(&text);
+    let (cut, unindented) = (slips::cut_by_comments(&text), read.is_ok().then(|| layout::unindented(&text)).flatten());
     let sources = Sources::new(options.path, text);
     let (manifest, mut findings) = read.unwrap_or_else(|error| (None, syntax::findings(&error, &sources)));
     findings.extend(cut);
+    if let Some(cause) = unindented {
+        findings = vec![cause];
+    }
     sources.sort(&mut findings);
     Loaded { manifest, findings, sources }
 }
@@ -302,11 +307,7 @@ fn batch(raw: &RawManifest, templates: &Templates, found: &mut Vec<Diagnostic>) 
     let Some(source) = &raw.batch else { return String::new() };
     let filled = templates.compile(source).and_then(|text| templates.render(&text, &Arc::default()));
     filled.unwrap_or_else(|error| {
-        let part = error.part();
-        let mut finding =
-            Diagnostic::error(Rule::Template, error.message, Location::Value(Pointer::top().key("batch"), part));
-        finding.help = error.help;
-        found.push(finding);
+        found.push(template_finding(error, Pointer::top().key("batch")));
         String::new()
     })
 }

@@ -72,7 +72,7 @@ fn card(planned: &Planned, warnings: Vec<String>) -> ProposalCard {
         model: spec.model.clone(),
         price: if money.is_empty() { "costs nothing now".to_owned() } else { money },
         duration: spec.duration,
-        shape: spec.size.clone().or_else(|| spec.aspect_ratio.clone()),
+        shape: spec.shape().map(str::to_owned),
         is_upright: spec.is_upright(),
         tags: job.tags.clone(),
         more: labels.chain([job.output().to_string()]).collect(),

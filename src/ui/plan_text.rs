@@ -99,6 +99,7 @@ fn list_jobs(page: &mut Page, plan: &Plan, width: u16, all: bool) {
             Column::word("  action"),
             Column::id("job"),
             Column::word("model").spare(),
+            Column::word("shape").spare(),
             Column::number("length").spare(),
             Column::number("cost"),
             Column::text("why"),
@@ -121,7 +122,7 @@ fn groups_of<'p>(jobs: &[&'p Planned]) -> Vec<Vec<&'p Planned>> {
     let mut places = HashMap::new();
     for planned in jobs {
         let spec = &planned.job.spec;
-        let alike = (planned.action, &spec.model, spec.duration, planned.cost, &planned.reason);
+        let alike = (planned.action, &spec.model, spec.shape(), spec.duration, planned.cost, &planned.reason);
         let place = *places.entry(alike).or_insert(groups.len());
         if place == groups.len() {
             groups.push(Vec::new());
@@ -143,6 +144,7 @@ fn cells(group: &[&Planned]) -> Vec<String> {
         format!("  {}", action_name(first.action)),
         id,
         spec.model.clone(),
+        spec.shape().unwrap_or_default().to_owned(),
         spec.duration.map(|seconds| format!("{seconds} s")).unwrap_or_default(),
         cost(first.action, group),
         first.reason.to_string(),

@@ -1,9 +1,10 @@
 //! Meanings of a sheet's columns: from their cells, and where those are ambiguous, from their names.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
 use crate::catalog::{Catalog, Family, SizeRule};
+use crate::domain::printable::one_line;
 use crate::domain::{Field, JobId, Usd};
 use crate::manifest::raw::table::whole_in;
 use crate::manifest::template::engine::slug;
@@ -44,6 +45,12 @@ pub(super) struct Column {
     as_id: Option<(usize, usize)>,
     /// The same as a prompt.
     as_prompt: Option<usize>,
+    /// The reason why nothing is made of it, if it is nothing but words.
+    pub why: String,
+    /// The first values.
+    pub values: Vec<String>,
+    /// The values that mean that a row is left out.
+    pub left_out: Vec<String>,
     is_slugged: bool,
     /// True if it has text for a prompt, and not only numbers, days, or notes.
     is_wording: bool,
@@ -59,14 +66,12 @@ const IDS: [&str; 3] = [
     "shot clip 番号 번호",
     "name title product produkt nom titre nombre título nome titolo naam titel nazwa number no nr",
 ];
-/// The place in these of a column whose cells only tell the rows apart.
-const ANY_NAME: (usize, usize) = (IDS.len(), 0);
-/// The place of a column that counts the rows: any other ID is better.
-const ANY_COUNT: (usize, usize) = (IDS.len() + 1, 0);
+/// The place of a column whose cells only tell the rows apart: behind all columns with the name of an ID, also those that count the rows.
+const ANY_NAME: (usize, usize) = (2 * IDS.len(), 0);
 /// From here on, cells may be in a prompt.
 const NAMES: usize = 2;
 /// Names that can only mean a prompt, however short.
-const SURE_PROMPTS: &str = "prompt prompts";
+const SURE_PROMPTS: &str = "prompt prompts 提示词 プロンプト 프롬프트";
 const PROMPTS: &str = "prompt prompts 提示词 プロンプト 프롬프트 description beschreibung descripción descrizione descrição omschrijving beschrijving opis 描述 説明 설명 text texte texto \
     testo tekst action visual scene szene scène escena scena cena scéna shot script brief idea concept konzept idee idée";
 const DURATIONS: &str = "duration durations dauer durée duración durata duração duur czas 时长 長さ 길이 seconds secs sekunden secondes segundos secondi";
@@ -102,6 +107,36 @@ const PICTURES: &str = ".png .jpg .jpeg .webp";
 
 /// A text this long, with blanks in it, is a prompt under any name, in characters on average.
 const PROMPT_LENGTH: usize = 30;
+/// States of rows that are not to be made, each in a cell of its own.
+const LEFT_OUT: [&str; 24] = [
+    "skip",
+    "skipped",
+    "omit",
+    "no",
+    "hold",
+    "on hold",
+    "paused",
+    "cancelled",
+    "canceled",
+    "rejected",
+    "dropped",
+    "stopped",
+    "nein",
+    "nicht",
+    "gestoppt",
+    "pausiert",
+    "abgelehnt",
+    "annulé",
+    "ignorer",
+    "omitir",
+    "cancelado",
+    "annullato",
+    "geannuleerd",
+    "anulowane",
+];
+/// The number of values that are shown of a column, and the characters of each.
+const SHOWN: usize = 3;
+const SHOWN_CHARACTERS: usize = 24;
 /// No video has a side shorter than this, in pixels.
 const SMALLEST_SIDE: u32 = 100;
 /// The name of a column that has more than its own words in it is no longer than this, in characters.
@@ -122,7 +157,9 @@ impl Column {
         let has_word = |list: &str| list.split(' ').any(|known| words.iter().any(|word| word == known));
         let is_url = |cell: &str| cell.starts_with("https://") || cell.starts_with("http://");
         let lengths: Vec<i64> = said.iter().filter_map(|cell| whole_in(cell)).collect();
-        let is_length = has_word(DURATIONS) || has_word(LENGTHS) && has_word(OF_VIDEOS);
+        let is_possible = |cell: &str| whole_in(cell).is_some_and(|length| is_possible_length(length, catalog));
+        let is_length =
+            has_word(DURATIONS) || has_word(LENGTHS) && (has_word(OF_VIDEOS) || is_named(LENGTHS) && all(&is_possible));
         // Under a field's own name, whatever stands there is meant for it: the plan tells what is wrong with it, row by row.
         let own = Field::named(&name.trim().to_lowercase()).filter(|_| !said.is_empty());
         let meaning = if let Some(field) = own.filter(|field| !matches!(field, Field::Prompt | Field::Image)) {
@@ -165,14 +202,28 @@ impl Column {
         let is_name = all(&|cell| cell.chars().filter(|c| c.is_alphabetic()).count() > 1);
         let is_count = cells.iter().zip(1..).all(|(cell, number)| whole_in(cell) == Some(number));
         let as_id = match place_in_ids {
-            place if !is_count => place.or(is_name.then_some(ANY_NAME)),
-            place => place.filter(|(list, _)| *list == 0).map(|_| ANY_COUNT),
+            Some((list, place)) if is_count => Some((IDS.len() + list, place)),
+            place => place.or((is_name && !is_count).then_some(ANY_NAME)),
         };
+        let why = why(
+            &said,
+            &[
+                (is_length, "is no whole number of seconds", &|cell| whole_in(cell).is_some()),
+                (is_named(LENGTHS), "is no length of a video", &is_possible),
+                (has_word(LENGTHS), "may be in another unit", &|_| false),
+                (has_word(SHAPES), "is no shape of a video", &|cell| is_known_ratio(cell, catalog)),
+                (has_word(MODELS), "is no model", &|cell| is_like_a_model(cell, catalog)),
+                (IMAGES.iter().any(|image| plain.contains(image)), "is neither a URL nor an image file", &|_| false),
+            ],
+        );
         Self {
             name: name.to_owned(),
             meaning,
             twice: twice(cells).filter(|_| place_in_ids.is_some_and(|(list, _)| list < NAMES)),
             is_count,
+            why,
+            values: said.iter().take(SHOWN).map(|cell| shortened(cell)).collect(),
+            left_out: if is_named(TAGS) { left_out(&said) } else { Vec::new() },
             as_id: as_id.filter(|_| tells_apart(cells)),
             as_prompt: as_prompt.filter(|_| !said.is_empty()),
             is_slugged: cells.iter().any(|cell| JobId::new(*cell).is_err()),
@@ -191,6 +242,16 @@ impl Column {
             Meaning::Id { .. } => self.is_wording && self.as_id.is_some_and(|(list, _)| list >= NAMES),
             _ => false,
         }
+    }
+
+    /// Returns whether it counts the rows, and would count them anew with another row among them.
+    pub(super) fn is_counted_anew(&self) -> bool {
+        self.is_count && self.as_id.is_some_and(|(list, _)| list > IDS.len())
+    }
+
+    /// The reason why nothing is made of it.
+    pub(super) fn why_not(&self) -> String {
+        self.twice.as_ref().map_or_else(|| self.why.clone(), |cell| format!("`{}` stands there twice", shortened(cell)))
     }
 
     fn is(&self, field: Field) -> bool {
@@ -214,7 +275,9 @@ pub(super) fn settled(mut columns: Vec<Column>) -> Vec<Column> {
     }
     for at in 1..columns.len() {
         let (before, rest) = columns.split_at_mut(at);
-        if rest[0].meaning != Meaning::Label && before.iter().any(|column| column.meaning == rest[0].meaning) {
+        let same = before.iter().find(|column| column.meaning == rest[0].meaning);
+        if let Some(first) = same.filter(|first| !matches!(first.meaning, Meaning::Label | Meaning::Words)) {
+            rest[0].why = format!("`{}` means the same", one_line(&first.name));
             rest[0].meaning = Meaning::Words;
         }
     }
@@ -260,6 +323,37 @@ fn usual_price(name: &str, catalog: &Catalog) -> Option<Usd> {
 /// Returns whether a column names the model of each row.
 pub(super) fn names_models(columns: &[Column]) -> bool {
     columns.iter().any(|column| column.is(Field::Model))
+}
+
+/// Returns whether some model makes videos of this length, in seconds.
+fn is_possible_length(length: i64, catalog: &Catalog) -> bool {
+    let families = catalog.model_names().filter_map(|name| Some(catalog.model(name)?.family));
+    families.into_iter().any(|family| family.fields.duration.broken_by(length).is_none())
+}
+
+/// A test of a cell, for headers that promise more than the cells keep: whether the header does, and what the first cell that fails is.
+type Promise<'p> = (bool, &'p str, &'p dyn Fn(&str) -> bool);
+
+/// The reason why nothing is made of a column of words.
+fn why(said: &[&str], promises: &[Promise<'_>]) -> String {
+    let broken = promises
+        .iter()
+        .filter(|(is_promised, ..)| *is_promised)
+        .find_map(|(_, what, keeps)| Some(format!("`{}` {what}", shortened(said.iter().find(|cell| !keeps(cell))?))));
+    broken.unwrap_or_else(|| if said.is_empty() { "it is empty" } else { "not a field of a job" }.to_owned())
+}
+
+/// The beginning of a cell, on one line.
+fn shortened(cell: &str) -> String {
+    let line = one_line(cell);
+    let is_short = line.chars().count() <= SHOWN_CHARACTERS;
+    if is_short { line } else { format!("{}…", line.chars().take(SHOWN_CHARACTERS - 1).collect::<String>()) }
+}
+
+/// The cells that say that their rows are not to be made, each once.
+fn left_out(said: &[&str]) -> Vec<String> {
+    let states: BTreeSet<String> = said.iter().map(|cell| cell.to_lowercase()).collect();
+    states.into_iter().filter(|state| LEFT_OUT.contains(&state.as_str())).collect()
 }
 
 /// Returns whether it is the name of a model, in any letter case.

@@ -100,9 +100,10 @@ pub fn draft(folder: &Path, file: &str, sheet: Option<&str>, model: Option<&str>
         .collect();
     let columns = columns::settled(columns);
     let model = Chosen { name: columns::model(&columns, model, catalog), is_given: model.is_some() };
+    let hidden = rows.iter().filter(|row| row.is_hidden).count();
     let read = told(sheet.as_deref(), &others, header_row);
-    let table = Table { file, sheet: sheet.as_deref(), header_row, rows: rows.len(), read: read.as_deref() };
-    Ok(Draft { text: text(&table, &columns, model, catalog), unused: unused(&columns), read })
+    let table = Table { file, sheet: sheet.as_deref(), header_row, rows: rows.len(), hidden, read: read.as_deref() };
+    Ok(Draft { text: text(&table, &columns, model, catalog), unused: unused(&columns, model.name, catalog), read })
 }
 
 /// The table in a file.
@@ -129,8 +130,9 @@ fn find(file: &str, wanted: Option<&str>, access: &FileAccess, catalog: &Catalog
     let (names, line) = best(&lines);
     let is_without_header = names == 0 && lines.first().is_some_and(|(_, cells)| columns::is_data(cells, catalog));
     let sheet = wanted.map(str::to_owned).or(name.filter(|_| !others.is_empty()));
-    let header_row = if names == 0 { 1 } else { line };
-    Place { table: RawTable { file: file.to_owned(), sheet, header_row }, others, is_without_header }
+    let is_first = lines.first().is_some_and(|(first, _)| *first == line);
+    let header_row = if names == 0 || is_first { 1 } else { line };
+    Place { table: RawTable { sheet, header_row, ..RawTable::of(file.to_owned()) }, others, is_without_header }
 }
 
 /// A sentence on the sheet and the header, where there was a choice.

@@ -22,6 +22,8 @@ pub(super) struct Table<'t> {
     pub header_row: u64,
     /// The number of its rows.
     pub rows: usize,
+    /// The number of those that are hidden in it.
+    pub hidden: usize,
     /// A comment on the sheet and the header that were found.
     pub read: Option<&'t str>,
 }
@@ -37,7 +39,7 @@ pub(super) struct Chosen<'m> {
 
 /// The manifest that makes a job of each row.
 pub(super) fn text(from: &Table<'_>, columns: &[Column], model: Chosen<'_>, catalog: &Catalog) -> String {
-    let Table { file, sheet, header_row, rows, read } = *from;
+    let Table { file, sheet, header_row, rows, hidden, read } = *from;
     let name = Path::new(file).file_stem().map_or_else(|| file.into(), |stem| stem.to_string_lossy());
     let rates: Vec<String> =
         catalog.suggested_names().filter_map(|name| Some(format!("{name} {}", catalog.model(name)?.rate()))).collect();
@@ -66,7 +68,25 @@ pub(super) fn text(from: &Table<'_>, columns: &[Column], model: Chosen<'_>, cata
     text += &read.map(|read| format!("    # {read}\n")).unwrap_or_default();
     let sheet = sheet.map(|sheet| format!(", sheet: {}", quoted(sheet))).unwrap_or_default();
     let header_row = if header_row == 1 { String::new() } else { format!(", header_row: {header_row}") };
-    text += &match sheet + &header_row {
+    let (mut left_out, mut why) = (String::new(), Vec::new());
+    if hidden > 0 {
+        left_out += ", hidden: skip";
+        why.push(if hidden == 1 { "1 hidden row".to_owned() } else { format!("{hidden} hidden rows") });
+    }
+    let mut excluded = Vec::new();
+    for column in columns.iter().filter(|column| !column.left_out.is_empty()) {
+        let states = column.left_out.iter();
+        excluded.extend(states.clone().map(|state| format!("{{ {}: {} }}", quoted(&column.name), quoted(state))));
+        let states: Vec<String> = states.map(|state| format!("`{state}`")).collect();
+        why.push(format!("rows whose `{}` is {}", one_line(&column.name), states.join(" or ")));
+    }
+    if !excluded.is_empty() {
+        left_out += &format!(", exclude: [{}]", excluded.join(", "));
+    }
+    if !why.is_empty() {
+        text += &format!("    # Left out: {}.\n", why.join(", and "));
+    }
+    text += &match sheet + &header_row + &left_out {
         plain if plain.is_empty() => format!("    for_each: {}\n", quoted(file)),
         place => format!("    for_each: {{ file: {}{place} }}\n", quoted(file)),
     };
@@ -76,11 +96,33 @@ pub(super) fn text(from: &Table<'_>, columns: &[Column], model: Chosen<'_>, cata
         text += &field(column, columns, model, catalog);
     }
     text += &labels(columns);
-    let unused = unused(columns);
-    if !unused.is_empty() {
-        text += &format!("    # not used: {}\n", unused.join(", "));
+    text += "    # The columns, with their first values:\n";
+    for column in columns {
+        let values = if column.values.is_empty() { String::new() } else { format!(" ({})", column.values.join(", ")) };
+        let read = read_as(column, columns, model, catalog).unwrap_or_else(|why| format!("not used: {why}"));
+        text += &format!("    #   `{}`{values}: {read}\n", one_line(&column.name));
     }
     text
+}
+
+/// What was read from a column, or why nothing was.
+fn read_as(column: &Column, columns: &[Column], model: Model<'_>, catalog: &Catalog) -> Result<String, String> {
+    if let Some(why) = not_taken(column, columns, model, catalog) {
+        return Err(why);
+    }
+    let has_prompt = columns.iter().any(|column| column.meaning == Meaning::Prompt);
+    let read = match column.meaning {
+        Meaning::Id { .. } => "the ID",
+        Meaning::Prompt => "the prompt",
+        Meaning::Field(field) => field.name(),
+        Meaning::ImageFile { .. } => "image_file",
+        Meaning::Tags => "tags",
+        Meaning::Label => "a label",
+        Meaning::Takes => return Err("each take is paid for".to_owned()),
+        Meaning::Words if has_prompt || !column.has_words() => return Err(column.why_not()),
+        Meaning::Words => "words for the prompt",
+    };
+    Ok(read.to_owned())
 }
 
 fn id(name: &str, columns: &[Column]) -> String {
@@ -91,7 +133,9 @@ fn id(name: &str, columns: &[Column]) -> String {
     });
     if let Some((column, filter)) = found {
         let id = quoted(&format!("{{{{ {}{filter} }}}}", cell(&column.name)));
-        let counts = if column.is_count {
+        let counts = if column.is_counted_anew() {
+            "    # It counts the rows: if one is put in above others and they are counted anew, they are bought again.\n"
+        } else if column.is_count {
             "    # It counts the rows: where one is put in above others, they keep their numbers, and it gets a new one.\n"
         } else {
             ""
@@ -135,42 +179,50 @@ fn stem(name: &str) -> String {
 
 /// The line of a column that is a field of its own.
 fn field(column: &Column, columns: &[Column], model: Model<'_>, catalog: &Catalog) -> String {
-    let (key, field) = match column.meaning {
-        Meaning::Field(field) => (field.name(), Some(field)),
-        Meaning::ImageFile { .. } => ("image_file", Some(Field::Image)),
+    let key = match column.meaning {
+        Meaning::Field(field) => field.name(),
+        Meaning::ImageFile { .. } => "image_file",
         // In a shot list of a real camera it says how often something was filmed.
         Meaning::Takes => {
             let line = format!("takes: {}", quoted(&filled(column)));
             return format!("    # {line} # each take is paid for: without the first `#`, rows ask for so many\n");
         }
-        Meaning::Tags => ("tags", None),
+        Meaning::Tags => "tags",
         Meaning::Label | Meaning::Id { .. } | Meaning::Prompt | Meaning::Words => return String::new(),
     };
     let line = format!("{key}: {}", quoted(&filled(column)));
-    match field.filter(|_| !names_models(columns) && !is_taken(column, model.family)) {
-        None if column.meaning == (Meaning::ImageFile { is_here: true }) => {
-            format!("    {line} # needs `--asset-command`, which gives each an address\n")
-        }
-        None if column.meaning == (Meaning::ImageFile { is_here: false }) => {
-            format!("    # {line} # some of these images are not in this directory\n")
-        }
+    match not_taken(column, columns, model, catalog) {
+        Some(why) => format!("    # {line} # {why}\n"),
         None => format!("    {line}{}\n", told(column.meaning)),
-        Some(field) => {
-            let length = model.family.fields.duration.min;
-            let instead = match model.family.instead_of(field) {
-                Some(instead) => instead.to_owned(),
-                None if model.family.passes_over(field) => format!("this model always makes {length} s"),
-                None => "this model can make none of these".to_owned(),
-            };
-            let taker = taker(column, catalog).map(|name| format!("; `--model {name}` takes it"));
-            format!("    # {line} # {}{}\n", one_line(&instead), taker.unwrap_or_default())
-        }
     }
+}
+
+/// The reason why the field of a column is left out of the jobs.
+fn not_taken(column: &Column, columns: &[Column], model: Model<'_>, catalog: &Catalog) -> Option<String> {
+    let field = match column.meaning {
+        Meaning::Field(field) => field,
+        Meaning::ImageFile { .. } => Field::Image,
+        _ => return None,
+    };
+    if names_models(columns) || is_taken(column, model.family) {
+        let is_missing = column.meaning == Meaning::ImageFile { is_here: false };
+        return is_missing.then(|| "some of these images are not in this directory".to_owned());
+    }
+    let instead = match model.family.instead_of(field) {
+        Some(instead) => one_line(instead),
+        None if model.family.passes_over(field) => {
+            format!("this model always makes {} s", model.family.fields.duration.min)
+        }
+        None => "this model can make none of these".to_owned(),
+    };
+    let taker = taker(column, catalog).map(|name| format!("; `--model {name}` takes it"));
+    Some(instead + &taker.unwrap_or_default())
 }
 
 /// The comment on a field that was read from a column.
 fn told(meaning: Meaning) -> &'static str {
     match meaning {
+        Meaning::ImageFile { .. } => " # needs `--asset-command`, which gives each an address",
         Meaning::Field(Field::Model) => " # decides the price",
         Meaning::Field(Field::Duration) => " # in seconds; some models are priced by it",
         Meaning::Tags => " # `--tag NAME` takes only the jobs that have it",
@@ -194,14 +246,14 @@ fn filled(column: &Column) -> String {
     format!("{{{{ {} }}}}", cell(&column.name))
 }
 
-/// The names of columns that nothing is made of, for people.
-pub(super) fn unused(columns: &[Column]) -> Vec<String> {
-    let has_prompt = columns.iter().any(|column| column.meaning == Meaning::Prompt);
-    let is_unused = |column: &&Column| match column.meaning {
-        Meaning::Words => has_prompt || !column.has_words(),
-        meaning => meaning == Meaning::Takes,
+/// The columns that nothing is made of, for people, with the reasons.
+pub(super) fn unused(columns: &[Column], model: &str, catalog: &Catalog) -> Vec<String> {
+    let Some(model) = catalog.model(model) else { return Vec::new() };
+    let told = |column: &Column| {
+        let why = read_as(column, columns, model, catalog).err()?;
+        Some(format!("`{}` ({why})", one_line(&column.name)))
     };
-    columns.iter().filter(is_unused).map(|column| format!("`{}`", one_line(&column.name))).collect()
+    columns.iter().filter_map(told).collect()
 }
 
 /// The name of a cell in a template.

@@ -116,7 +116,10 @@ fn valid(id: &str, origin: &Origin<'_>, found: &mut Vec<Diagnostic>) -> Option<J
         .map_err(|error| {
             let place = origin.entry.own.at(F::Id).value();
             let finding = Diagnostic::error(Rule::IdInvalid, format!("{error}: `{id}`"), place);
-            found.push(finding.with_help("use letters, digits, dots, dashes, and underscores"));
+            found.push(finding.with_help(match id.trim_matches(['{', '}', ' ']) {
+                name if id.starts_with('{') => format!("write `{{{{ {name} }}}}`"),
+                _ => "use letters, digits, dots, dashes, and underscores".to_owned(),
+            }));
         })
         .ok()
 }

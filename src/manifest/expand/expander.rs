@@ -176,17 +176,8 @@ fn takes_of(own: &Fields<'_>) -> usize {
 
 /// The values of a combination by name, as they were written; nothing of a job without a matrix.
 fn values_of(combination: &Combination) -> Option<Arc<Labels>> {
-    let values = combination.iter().map(|cell| (cell.name.clone(), text_of(&cell.value)));
+    let values = combination.iter().map(|cell| (cell.name.clone(), cell.text()));
     (!combination.is_empty()).then(|| Arc::new(values.collect()))
-}
-
-fn text_of(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Number(number) => number.to_string(),
-        Value::Bool(is_so) => is_so.to_string(),
-        _ => String::new(),
-    }
 }
 
 /// The combinations of a job's matrix; one of nothing if it has none.

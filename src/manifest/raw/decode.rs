@@ -12,7 +12,7 @@ use super::moved;
 use super::table::{Table, wrong_type};
 use crate::domain::Rule;
 use crate::manifest::source::diagnostic::{Diagnostic, JobLabel};
-use crate::manifest::source::location::{Location, Pointer};
+use crate::manifest::source::location::{Location, Part, Pointer};
 use crate::manifest::template::engine::is_template;
 
 const TOP_KEYS: [&str; 12] =
@@ -144,6 +144,15 @@ pub(crate) fn decode_job(value: Value, at: &Pointer) -> Decoded {
 
 fn decode_entry(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Option<RawJob> {
     let mut table = Table::open(value, at.clone(), "a job", found)?;
+    // A key of the manifest in its list of jobs is no job with mistakes.
+    if let Some(key) =
+        table.text_keys().into_iter().find(|key| matches!(key.as_str(), "defaults" | "vars" | "budget" | "faces"))
+    {
+        let place = Location::Value(table.at(&key), Part::Key);
+        let finding = Diagnostic::error(Rule::UnknownKey, format!("`{key}` stands in the list of jobs"), place);
+        table.tell(finding.with_help("move it out of the list: it stands beside `jobs`"));
+        return None;
+    }
     let id = table.field(F::Id);
     if id.is_none() && table.found().is_empty() {
         let finding = Diagnostic::error(Rule::IdMissing, "this job has no `id`", at.clone().value());
@@ -172,19 +181,18 @@ fn label(found: &mut [Diagnostic], id: Option<&str>, fields: &RawFields) {
 
 fn decode_for_each(table: &mut Table<'_>) -> Option<RawForEach> {
     match table.take("for_each")? {
-        Value::String(file) => Some(RawForEach::File(RawTable { file, sheet: None, header_row: 1 })),
+        Value::String(file) => Some(RawForEach::File(RawTable::of(file))),
         Value::Mapping(map) => {
             let at = table.at("for_each");
             let mut table = Table::open(Value::Mapping(map), at.clone(), "`for_each`", table.found())?;
-            let (file, sheet) = (table.text("file"), table.text("sheet"));
-            if file.is_none() {
+            let Some(file) = table.text("file") else {
                 let finding = Diagnostic::error(Rule::NoRows, "`for_each` names no `file`", at.named());
                 table.tell(finding.with_help("write `{ file: looks.xlsx, sheet: Spring }`"));
-            }
-            let header_row = decode_header_row(&mut table);
-            table.close(&["file", "sheet", "header_row"]);
-            let file = file.map(|file| RawForEach::File(RawTable { file, sheet, header_row }));
-            Some(file.unwrap_or_else(|| RawForEach::Rows(Vec::new())))
+                return Some(RawForEach::Rows(Vec::new()));
+            };
+            let file = decode_file(file, &mut table);
+            table.close(&["file", "sheet", "header_row", "hidden", "exclude"]);
+            Some(RawForEach::File(file))
         }
         Value::Sequence(rows) if rows.is_empty() => {
             let place = table.at("for_each").named();
@@ -201,13 +209,25 @@ fn decode_for_each(table: &mut Table<'_>) -> Option<RawForEach> {
     }
 }
 
-fn decode_header_row(table: &mut Table<'_>) -> u64 {
-    let Some(value) = table.take("header_row") else { return 1 };
-    value.as_u64().filter(|line| *line > 0).unwrap_or_else(|| {
-        let place = table.at("header_row").value();
-        table.tell(wrong_type("`header_row`", "a whole number from 1", &value, place));
-        1
-    })
+fn decode_file(file: String, table: &mut Table<'_>) -> RawTable {
+    let mut decoded = RawTable { sheet: table.text("sheet"), ..RawTable::of(file) };
+    if let Some(value) = table.take("header_row") {
+        match value.as_u64() {
+            Some(row @ 1..) => decoded.header_row = row,
+            _ => table.tell_wrong_type("header_row", "a whole number from 1", &value),
+        }
+    }
+    if let Some(value) = table.take("hidden") {
+        decoded.skips_hidden = value.as_str() == Some("skip");
+        if !decoded.skips_hidden {
+            table.tell_wrong_type("hidden", "`skip`", &value);
+        }
+    }
+    if let Some(value) = table.take("exclude") {
+        let at = table.at("exclude");
+        decoded.exclude = matrix::entries(value, &at, table.found());
+    }
+    decoded
 }
 
 fn decode_fields(table: &mut Table<'_>) -> RawFields {

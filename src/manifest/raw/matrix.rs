@@ -36,6 +36,18 @@ pub(crate) struct Cell {
     pub at: Pointer,
 }
 
+impl Cell {
+    /// Its value as text.
+    pub(crate) fn text(&self) -> String {
+        match &self.value {
+            Value::String(text) => text.clone(),
+            Value::Number(number) => number.to_string(),
+            Value::Bool(is_so) => is_so.to_string(),
+            _ => String::new(),
+        }
+    }
+}
+
 /// One value of each axis.
 pub(crate) type Combination = Vec<Cell>;
 
@@ -104,7 +116,7 @@ fn cell(name: &str, value: Value, at: Pointer, found: &mut Vec<Diagnostic>) -> O
 }
 
 /// The list under `include` or `exclude`.
-fn entries(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Vec<Cell>> {
+pub(super) fn entries(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Vec<Cell>> {
     let Value::Sequence(items) = value else {
         if !value.is_null() {
             found.push(wrong_type("this", "a list of mappings", &value, at.clone().value()));

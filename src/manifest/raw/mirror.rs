@@ -10,7 +10,7 @@ use serde_yaml::{Mapping, Value};
 use super::budget::RawBudget;
 use super::faces::Faces;
 use super::labels::RawLabels;
-use super::matrix::RawMatrix;
+use super::matrix::{Cell, RawMatrix};
 use super::moved::RawMove;
 use super::schema::{
     budget_schema, faces_schema, family_rules, for_each_schema, labels_schema, ledger_schema, matrix_schema,
@@ -70,7 +70,7 @@ pub(crate) struct RawJob {
     /// The job's name: 1 to 128 of A-Z a-z 0-9 . _ -, starting with a letter or a digit. May be a template.
     #[schemars(schema_with = "text_schema")]
     pub id: Option<String>,
-    /// A file of rows (.csv, .tsv, .xlsx, .txt or .jsonl, relative to the manifest; `{ file: …, sheet: …, header_row: … }` for a sheet of a workbook, or a header below line 1) or a list of mappings: one job for each, as `row` and `row_number` in templates.
+    /// A file of rows (.csv, .tsv, .xlsx, .ods, .txt or .jsonl, relative to the manifest; `{ file: …, sheet: …, header_row: …, hidden: skip, exclude: […] }` for a sheet of a workbook, a header below line 1, and rows to leave out) or a list of mappings: one job for each, as `row` and `row_number` in templates.
     #[schemars(schema_with = "for_each_schema", default)]
     pub for_each: Option<RawForEach>,
     /// One job for each combination of these values, with `exclude` and `include` as GitHub Actions has them. A value
@@ -103,6 +103,17 @@ pub(crate) struct RawTable {
     pub sheet: Option<String>,
     /// The line with the names of the columns, from 1.
     pub header_row: u64,
+    /// True if rows that are hidden in the sheet are left out.
+    pub skips_hidden: bool,
+    /// Rows with all of these texts in their columns are left out.
+    pub exclude: Vec<Vec<Cell>>,
+}
+
+impl RawTable {
+    /// A whole file, with its header in line 1.
+    pub(crate) fn of(file: String) -> Self {
+        Self { file, sheet: None, header_row: 1, skips_hidden: false, exclude: Vec::new() }
+    }
 }
 
 /// The plain fields of a job. Every text may be a template.

@@ -43,8 +43,8 @@ pub(super) fn whole_schema(_: &mut SchemaGenerator) -> Schema {
 pub(super) fn for_each_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "anyOf": [
-            { "type": ["string", "null"], "description": "A file relative to the manifest: a CSV file with a header row, one text a line (.txt, read as `row.text`), one JSON object a line (.jsonl), or a workbook (.xlsx)." },
-            { "type": "object", "properties": { "file": { "type": "string" }, "sheet": { "type": ["string", "integer", "null"] }, "header_row": { "type": "integer", "minimum": 1 } }, "required": ["file"], "additionalProperties": false },
+            { "type": ["string", "null"], "description": "A file relative to the manifest: a CSV file with a header row, one text a line (.txt, read as `row.text`), one JSON object a line (.jsonl), or a workbook (.xlsx, .ods)." },
+            { "type": "object", "properties": { "file": { "type": "string" }, "sheet": { "type": ["string", "integer", "null"] }, "header_row": { "type": "integer", "minimum": 1 }, "hidden": { "const": "skip" }, "exclude": { "type": "array", "items": { "type": "object" } } }, "required": ["file"], "additionalProperties": false },
             { "type": "array", "items": { "type": "object" } }
         ]
     })

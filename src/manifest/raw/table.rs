@@ -143,13 +143,24 @@ impl<'f> Table<'f> {
         }
     }
 
+    /// Tells that the value of a key has a wrong type.
+    pub(crate) fn tell_wrong_type(&mut self, key: &str, wanted: &str, value: &Value) {
+        let place = self.at(key).value();
+        self.tell(wrong_type(&format!("`{key}`"), wanted, value, place));
+    }
+
     /// Tells every key that nobody took.
     pub(crate) fn close(self, known: &[&str]) {
         let mut unknown = 0;
         for key in self.map.keys() {
             let Value::String(name) = key else {
                 let message = format!("a key must be a string, found {}", kind(key));
-                self.found.push(Diagnostic::error(Rule::KeyNotText, message, self.at.clone().value()));
+                let mut finding = Diagnostic::error(Rule::KeyNotText, message, self.at.clone().value());
+                if let (Value::Number(decimals), Some(Value::Null)) = (key, self.map.get(key)) {
+                    finding.message = format!("the comma before {decimals} begins another key");
+                    finding.help = Some("write a decimal with a point, such as 12.50".to_owned());
+                }
+                self.found.push(finding);
                 continue;
             };
             // A known key that is still here was null, or is taken by nobody because it came twice.

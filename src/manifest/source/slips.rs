@@ -16,7 +16,9 @@ const OF_SPREADSHEETS: [&str; 7] = ["#REF!", "#N/A", "#VALUE!", "#NAME?", "#DIV/
 /// Without one of these bytes nothing was left to be filled in. Looked for three at a time.
 const MARKS: [&[u8; 3]; 2] = [b"{[#", b"<%$"];
 /// Words for an empty cell.
-const NOTHING: [&str; 6] = ["n/a", "na", "none", "null", "tbd", "todo"];
+const NOTHING: [&str; 8] = ["n/a", "na", "none", "null", "tbd", "todo", "…", "..."];
+/// The beginning of the text that stands where a text will be.
+const LOREM: &str = "lorem ipsum";
 /// URLs that lead to a page about a file, and not to the file.
 const PAGES: [(&str, &str); 4] =
     [("drive.google.com", "/file/"), ("docs.google.com", "/"), ("www.dropbox.com", "/s"), ("photos.app.goo.gl", "/")];
@@ -29,23 +31,28 @@ fn warning(rule: Rule, message: String, place: Location, help: &str) -> Diagnost
 /// An unfilled placeholder in a finished prompt. `names` are the possible meanings.
 pub(crate) fn leftover(
     prompt: &str,
-    names: impl FnOnce() -> Vec<String>,
+    names: impl Fn() -> Vec<String>,
     place: impl FnOnce() -> Location,
 ) -> Option<Diagnostic> {
     let trimmed = prompt.trim();
     let left = if NOTHING.iter().any(|nothing| trimmed.eq_ignore_ascii_case(nothing)) {
         Some(trimmed.to_owned())
+    } else if let Some(left) = spelled_out(trimmed, &names) {
+        Some(left)
     } else if MARKS.iter().any(|[a, b, c]| memchr3(*a, *b, *c, prompt.as_bytes()).is_some()) {
         let of_spreadsheets =
             OF_SPREADSHEETS.iter().find(|error| prompt.contains(**error)).map(|&error| error.to_owned());
         let braces = || ["{{", "{%"].iter().find(|braces| prompt.contains(**braces)).map(|&braces| braces.to_owned());
-        of_spreadsheets.or_else(braces).or_else(|| named(prompt, &names()))
+        of_spreadsheets.or_else(braces).or_else(|| named(prompt, &names())).or_else(|| in_capitals(prompt))
     } else {
         None
     };
     left.map(|left| {
+        let of_a_cell = format!("write `{{{{ {left} }}}}`");
         let help = if left.starts_with('#') {
             "fix the formula in the spreadsheet"
+        } else if left.starts_with("row.") {
+            of_a_cell.as_str()
         } else if left.contains(['{', '[', '<', '%', '$']) {
             "write `{{ name }}` in the manifest, because cells are not templates"
         } else {
@@ -58,6 +65,30 @@ pub(crate) fn leftover(
             help,
         )
     })
+}
+
+/// A text that is the name of a cell, or that only keeps the place of another: `row.prompt`, `Lorem ipsum dolor`.
+fn spelled_out(trimmed: &str, names: &impl Fn() -> Vec<String>) -> Option<String> {
+    let column = trimmed.strip_prefix("row.").filter(|column| names().iter().any(|name| name == column));
+    if column.is_some() {
+        return Some(trimmed.to_owned());
+    }
+    let beginning = trimmed.get(..LOREM.len()).filter(|beginning| beginning.eq_ignore_ascii_case(LOREM));
+    beginning.map(str::to_owned)
+}
+
+/// Words in capitals between brackets, and a name behind a dollar sign and a brace: `[PRODUCT]`, `${surface}`.
+fn in_capitals(prompt: &str) -> Option<String> {
+    let between = |open: &str, close: char, is_inside: fn(char) -> bool| {
+        prompt.match_indices(open).find_map(|(at, _)| {
+            let inside = &prompt[at + open.len()..];
+            let inside = &inside[..inside.find(close)?];
+            let is_name = inside.len() > 2 && inside.chars().all(is_inside);
+            is_name.then(|| format!("{open}{inside}{close}"))
+        })
+    };
+    between("[", ']', |c| c.is_uppercase() || matches!(c, ' ' | '_' | '-'))
+        .or_else(|| between("${", '}', |c| c.is_alphanumeric() || matches!(c, '_' | '.')))
 }
 
 /// A cell that is empty where a prompt has it among its words; `earlier` says how often its name stands there before.

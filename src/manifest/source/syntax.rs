@@ -4,6 +4,7 @@
 //! searches the lines before it for the marks of editors, word processors, and other formats.
 
 use super::diagnostic::{Diagnostic, Sources};
+use super::layout;
 use super::location::{Location, Part, Pointer};
 use crate::domain::Rule;
 
@@ -30,7 +31,7 @@ pub(crate) fn findings(error: &serde_yaml::Error, sources: &Sources) -> Vec<Diag
         return vec![finding];
     }
     let (line, column) = (location.line(), location.column());
-    if let Some(finding) = slip(sources.text(), line) {
+    if let Some(finding) = layout::slip(sources.text(), line).or_else(|| slip(sources.text(), line)) {
         return vec![finding];
     }
     if said.contains("expected any YAML value") {
@@ -92,7 +93,7 @@ fn slip(text: &str, line: usize) -> Option<Diagnostic> {
             let help = "put quotes around the whole text: \"{{ … }} …\"";
             return Some(error("a string that begins with a brace needs quotes", at(number, start), help));
         }
-        too_far_in(&lines, number)
+        layout::out_of_line(&lines, number, line)
     })
 }
 
@@ -139,25 +140,6 @@ fn end_of_quoted(value: &str) -> Option<usize> {
 fn goes_on(rest: &str) -> bool {
     let rest = rest.trim_start();
     !rest.is_empty() && !rest.starts_with(['#', ',', ']', '}', ':'])
-}
-
-/// A key that stands further in than the one before it, which has a value already.
-fn too_far_in(lines: &[&str], number: usize) -> Option<Diagnostic> {
-    let key = |line: &str| {
-        let inside = line.trim_start_matches([' ', '-']);
-        let (key, value) = inside.split_once(':')?;
-        let is_key = !key.is_empty() && !key.contains([' ', '"', '\'', '{', '[', '#']);
-        is_key.then(|| (line.len() - inside.len(), key.to_owned(), !value.trim().is_empty()))
-    };
-    let (column, name, _) = key(lines.get(number)?)?;
-    let (above, before, has_value) = key(lines[..number].iter().rev().find(|line| !line.trim().is_empty())?)?;
-    let is_item = lines[number].trim_start().starts_with('-');
-    (has_value && column > above && !is_item).then(|| {
-        let columns = if column - above == 1 { "1 column".to_owned() } else { format!("{} columns", column - above) };
-        let message = format!("`{name}` is indented {columns} further than `{before}`, which already has a value");
-        let finding = Diagnostic::error(Rule::Yaml, message, Location::At(number + 1, column + 1));
-        finding.with_help("begin keys of one mapping in the same column")
-    })
 }
 
 /// A character that YAML does not allow, at its place: the parser only counts bytes.

@@ -2,11 +2,17 @@
 
 use std::sync::Arc;
 
-use minijinja::Value;
 use minijinja::value::{Enumerator, Object};
+use minijinja::{Error, ErrorKind, Value};
 
+use super::grid::NO_RESULT;
 use crate::domain::{Cells, Columns};
 use crate::manifest::source::diagnostic::RowLocation;
+use crate::manifest::template::error::BrokenCell;
+
+/// The errors of spreadsheets, in a cell of its own.
+const ERRORS: [&str; 10] =
+    ["#REF!", "#N/A", "#NAME?", "#VALUE!", "#DIV/0!", "#NUM!", "#NULL!", "#SPILL!", "#ERROR!", NO_RESULT];
 
 /// One row, for the template engine and for messages.
 pub(crate) struct Row {
@@ -18,6 +24,8 @@ pub(crate) struct Row {
     pub place: Option<RowLocation>,
     /// The number among all rows, from 1: `row_number` in templates.
     pub number: usize,
+    /// True if a person or a filter hides it in its sheet.
+    pub is_hidden: bool,
 }
 
 /// Cells, for the template engine.
@@ -30,7 +38,8 @@ impl Object for InTemplates {
     }
 
     fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Value> {
-        self.0.get(key).map(Value::from)
+        let cell = self.0.get(key)?;
+        Some(broken(key, cell).map_or_else(|| Value::from(cell), Value::from))
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
@@ -38,11 +47,22 @@ impl Object for InTemplates {
     }
 }
 
+/// The error of whoever uses a cell that holds an error of the spreadsheet: nothing else in its row is at fault.
+fn broken(column: &str, cell: &str) -> Option<Error> {
+    let is_error = cell.starts_with('#') && ERRORS.contains(&cell)
+        || cell.strip_prefix("Err:").is_some_and(|code| code.bytes().all(|byte| byte.is_ascii_digit()));
+    let held = if cell == NO_RESULT { "a formula without a result" } else { cell };
+    is_error.then(|| {
+        Error::new(ErrorKind::InvalidOperation, format!("the cell under `{column}` holds {held}"))
+            .with_source(BrokenCell)
+    })
+}
+
 impl Row {
     /// A row of texts that will be numbered with the others.
     pub(crate) fn of_cells(cells: Cells, place: Option<RowLocation>) -> Self {
         let cells = Arc::new(cells);
-        Self { value: Value::from_object(InTemplates(Arc::clone(&cells))), cells, place, number: 0 }
+        Self { value: Value::from_object(InTemplates(Arc::clone(&cells))), cells, place, number: 0, is_hidden: false }
     }
 
     /// A row whose cells are values of any type. `before` is the row before it, which usually has the same columns.
@@ -54,6 +74,6 @@ impl Row {
         // The names of a mapping are different ones.
         let columns = same.cloned().unwrap_or_else(|| Arc::new(Columns::new(names).unwrap_or_default()));
         let cells = Arc::new(Cells::new(columns, texts.iter().map(String::as_str)));
-        Self { value, cells, place, number: 0 }
+        Self { value, cells, place, number: 0, is_hidden: false }
     }
 }

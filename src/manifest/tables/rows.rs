@@ -1,6 +1,8 @@
 //! The rows of `for_each`: a list of mappings in the manifest, or a file. A spreadsheet is a CSV file ([`sheet`]) or a workbook ([`workbook`]); prompt sets come
 //! as one text a line or as one JSON object a line ([`lines`]).
 
+use std::sync::Arc;
+
 use minijinja::Value;
 use minijinja::value::Serde;
 use serde_yaml::Mapping;
@@ -10,11 +12,16 @@ use super::row::Row;
 use super::sheet;
 use super::workbook::{self, Beginning};
 use crate::domain::Rule;
+use crate::manifest::raw::matrix::Cell;
 use crate::manifest::raw::mirror::{RawForEach, RawTable};
 use crate::manifest::raw::table::wrong_type;
 use crate::manifest::source::diagnostic::{Diagnostic, unreadable};
 use crate::manifest::source::location::Pointer;
+use crate::manifest::source::suggest;
 use crate::manifest::source::text::{FileAccess, LARGEST, TextError};
+
+/// The most hidden rows that are named in a message.
+const MOST_TOLD: usize = 8;
 
 /// The rows that a job names. What is wrong with them is told, and the sound ones are there.
 pub(crate) fn read(from: &RawForEach, access: &FileAccess, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
@@ -33,14 +40,51 @@ pub(crate) fn read(from: &RawForEach, access: &FileAccess, at: &Pointer, found: 
         RawForEach::File(table) => read_file(table, access, at, found),
     };
     rows.iter_mut().zip(1..).for_each(|(row, number)| row.number = number);
+    if let RawForEach::File(table) = from {
+        leave_out(&mut rows, table, at, found);
+    }
     rows
+}
+
+/// Leaves out the rows that the table excludes. The others keep their numbers.
+fn leave_out(rows: &mut Vec<Row>, table: &RawTable, at: &Pointer, found: &mut Vec<Diagnostic>) {
+    let Some(columns) = rows.first().map(|row| Arc::clone(row.cells.columns())) else { return };
+    let names: Vec<&str> = columns.names().iter().map(String::as_str).collect();
+    for cell in table.exclude.iter().flatten().filter(|cell| !names.contains(&cell.name.as_str())) {
+        let message = format!("`exclude` names `{}`, which is not a column of {}", cell.name, table.file);
+        let finding = Diagnostic::error(Rule::ColumnUnknown, message, cell.at.clone().named());
+        found.push(finding.with_help(suggest::help(&cell.name, "columns", &names)));
+    }
+    let is_excluded = |row: &Row| {
+        let has = |cell: &Cell| {
+            row.cells.get(&cell.name).is_some_and(|text| text.trim().to_lowercase() == cell.text().to_lowercase())
+        };
+        table.exclude.iter().any(|cells| cells.iter().all(has))
+    };
+    rows.retain(|row| !is_excluded(row) && !(table.skips_hidden && row.is_hidden));
+    let hidden: Vec<String> =
+        rows.iter().filter(|row| row.is_hidden).filter_map(|row| Some(row.place.as_ref()?.line.to_string())).collect();
+    if !hidden.is_empty() {
+        let message = format!(
+            "{} are hidden in {}, and are jobs all the same: row {}",
+            if hidden.len() == 1 { "1 row".to_owned() } else { format!("{} rows", hidden.len()) },
+            table.file,
+            hidden.iter().take(MOST_TOLD).map(String::as_str).collect::<Vec<_>>().join(", ")
+        );
+        let finding = Diagnostic::warning(Rule::RowsHidden, message, at.clone().value());
+        found.push(finding.with_help("`hidden: skip` under `for_each` leaves them out"));
+    }
+    if rows.is_empty() {
+        let message = format!("every row of {} is left out", table.file);
+        found.push(Diagnostic::error(Rule::NoRows, message, at.clone().value()));
+    }
 }
 
 /// The first lines of a file of rows, or of each visible sheet of a workbook, with its name. What can't be read has none.
 pub(crate) fn beginnings(file: &str, access: &FileAccess, most: usize) -> Vec<(Option<String>, Beginning)> {
     if is_workbook(file) {
         let bytes = access.read_bytes(file, LARGEST).map(|(_, bytes)| bytes).unwrap_or_default();
-        workbook::beginnings(&bytes, most).into_iter().map(|(name, lines)| (Some(name), lines)).collect()
+        workbook::beginnings(&bytes, file, most).into_iter().map(|(name, lines)| (Some(name), lines)).collect()
     } else {
         let text = access.read_table(file, LARGEST).map(|(text, _)| text).unwrap_or_default();
         vec![(None, sheet::beginning(&text, most))]
@@ -51,8 +95,15 @@ fn ending(file: &str) -> Option<String> {
     file.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase())
 }
 
+/// Returns whether it is HTML, which many a program exports with the name of a workbook.
+fn is_page(bytes: &[u8]) -> bool {
+    let beginning = bytes.trim_ascii_start();
+    let begins = |with: &[u8]| beginning.get(..with.len()).is_some_and(|text| text.eq_ignore_ascii_case(with));
+    [b"<html".as_slice(), b"<!doctype", b"<table", b"<meta"].into_iter().any(begins)
+}
+
 fn is_workbook(file: &str) -> bool {
-    matches!(ending(file).as_deref(), Some("xlsx" | "xlsm"))
+    matches!(ending(file).as_deref(), Some("xlsx" | "xlsm" | "ods"))
 }
 
 fn read_file(table: &RawTable, access: &FileAccess, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
@@ -71,8 +122,17 @@ fn read_file(table: &RawTable, access: &FileAccess, at: &Pointer, found: &mut Ve
         let finding = unreadable("the file of the rows", &access.path_of(file), error, at.clone().value());
         finding.with_help(error.help().unwrap_or("check the path, which is relative to the manifest's directory"))
     };
+    let page = || {
+        let message = format!("{file} is a web page, whatever its name says");
+        let finding = Diagnostic::error(Rule::Unreadable, message, at.clone().value());
+        finding.with_help("open it in a spreadsheet program, and save it as .xlsx")
+    };
     if is_workbook(file) {
         return match access.read_bytes(file, LARGEST) {
+            Ok((_, bytes)) if is_page(&bytes) => {
+                found.push(page());
+                Vec::new()
+            }
             Ok((_, bytes)) => workbook::parse(&bytes, table, at, found),
             Err(error) => {
                 found.push(refused(&error));
@@ -87,6 +147,10 @@ fn read_file(table: &RawTable, access: &FileAccess, at: &Pointer, found: &mut Ve
             return Vec::new();
         }
     };
+    if is_page(text.as_bytes()) {
+        found.push(page());
+        return Vec::new();
+    }
     if let Some(encoding) = assumed {
         let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_ascii()).take(3);
         let words: Vec<String> = words.map(|word| format!("`{word}`")).collect();

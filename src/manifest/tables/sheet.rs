@@ -7,6 +7,7 @@ use csv::StringRecord;
 use super::quotes::unclosed;
 use super::row::Row;
 use super::workbook::Beginning;
+use crate::domain::spreadsheet::as_written;
 use crate::domain::{Cells, Columns, Rule};
 use crate::manifest::source::bounds::MOST_JOBS;
 use crate::manifest::source::diagnostic::{Diagnostic, RowLocation};
@@ -100,7 +101,8 @@ pub(super) fn parse(csv: &str, file: &str, header_row: u64, at: &Pointer, found:
             found.push(finding.with_help("split it, and give each part an entry or a manifest of its own"));
             break;
         } else {
-            rows.push(Row::of_cells(Cells::new(Arc::clone(&header), &cells), Some(row)));
+            let cells = Cells::new(Arc::clone(&header), cells.iter().map(as_written));
+            rows.push(Row::of_cells(cells, Some(row)));
         }
     }
     if rows.is_empty() && found.len() == before {

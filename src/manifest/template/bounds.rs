@@ -8,6 +8,7 @@ use minijinja::value::{Rest, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, Value};
 
 use super::error::{Fragment, TemplateError};
+use crate::domain::Rule;
 
 /// The most `~` and `+` in one text: each can double what it is given at the most.
 const MOST_JOINS: usize = 12;
@@ -89,7 +90,12 @@ pub(super) fn refuse(source: &str) -> Option<TemplateError> {
     if tags.len() > MOST_TAGS || tags.iter().any(|tag| tag.code.len() > LONGEST_TAG) {
         let message =
             format!("a text may have {MOST_TAGS} templates of {LONGEST_TAG} bytes each, and this one has more");
-        return Some(TemplateError { message, help: Some("use fewer and shorter ones".to_owned()), fragment: None });
+        return Some(TemplateError {
+            rule: Rule::Template,
+            message,
+            help: Some("use fewer and shorter ones".to_owned()),
+            fragment: None,
+        });
     }
     for tag in tags {
         if tag.is_statement
@@ -98,6 +104,7 @@ pub(super) fn refuse(source: &str) -> Option<TemplateError> {
         {
             let message = "`set` without `=` is not for the templates of a manifest".to_owned();
             return Some(TemplateError {
+                rule: Rule::Template,
                 message,
                 help: Some("write {% set name = value %}".to_owned()),
                 fragment: None,
@@ -108,6 +115,7 @@ pub(super) fn refuse(source: &str) -> Option<TemplateError> {
             let message = format!("`{word}` is not for the templates of a manifest");
             let help = "use {{ name }}, {% if %} and {% for %}".to_owned();
             return Some(TemplateError {
+                rule: Rule::Template,
                 message,
                 help: Some(help),
                 fragment: Some(Fragment { text: word.to_owned(), earlier: 0 }),
@@ -116,6 +124,7 @@ pub(super) fn refuse(source: &str) -> Option<TemplateError> {
         joins += tag.code.matches(['~', '+']).count();
     }
     (joins > MOST_JOINS).then(|| TemplateError {
+        rule: Rule::Template,
         message: format!("more than {MOST_JOINS} `~` and `+` in one text"),
         help: Some("write the parts one after the other: `{{ one }} {{ another }}`".to_owned()),
         fragment: None,

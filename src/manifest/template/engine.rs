@@ -11,7 +11,8 @@ use minijinja::{Environment, ErrorKind, Output, State, Template, UndefinedBehavi
 
 use super::bounds;
 use super::empty_cells::Named;
-use super::error::{Fragment, TemplateError};
+use super::error::{BrokenCell, Fragment, TemplateError};
+use crate::domain::Rule;
 use crate::manifest::source::suggest;
 
 /// The most steps of the template engine for one text; a prompt with a loop over a few dozen words needs some hundreds.
@@ -175,26 +176,55 @@ impl Templates {
         let fragment = Fragment::of(error, source);
         if error.kind() == ErrorKind::WriteFailure {
             let message = format!("the text would be longer than {} KiB", bounds::LONGEST / 1024);
-            return TemplateError { message, help: Some("no prompt is as long as that".to_owned()), fragment };
+            return TemplateError {
+                rule: Rule::Template,
+                message,
+                help: Some("no prompt is as long as that".to_owned()),
+                fragment,
+            };
         }
         if error.kind() == ErrorKind::OutOfFuel {
             let message = format!("the template takes more than {MOST_STEPS} steps");
-            return TemplateError { message, help: Some("write shorter loops".to_owned()), fragment: None };
+            return TemplateError {
+                rule: Rule::Template,
+                message,
+                help: Some("write shorter loops".to_owned()),
+                fragment: None,
+            };
         }
         if error.kind() == ErrorKind::UnknownFilter {
             let detail = error.detail().unwrap_or("a filter is unknown").to_owned();
-            return TemplateError { message: detail, help: Some(format!("filters: {FILTERS}")), fragment };
+            return TemplateError {
+                rule: Rule::Template,
+                message: detail,
+                help: Some(format!("filters: {FILTERS}")),
+                fragment,
+            };
         }
         if error.kind() != ErrorKind::UndefinedError {
             if let Some(missing) = self.missing_column(source, scope) {
                 return missing;
             }
+            if let Some(detail) = error.detail().filter(|_| is_of_a_broken_cell(error)) {
+                let help = "open the workbook in a spreadsheet program, mend the formula, and save it: that stores what formulas come to";
+                return TemplateError {
+                    rule: Rule::CellError,
+                    message: detail.to_owned(),
+                    help: Some(help.to_owned()),
+                    fragment,
+                };
+            }
             let detail = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
-            return TemplateError { message: format!("the template failed: {detail}"), help: None, fragment };
+            return TemplateError {
+                rule: Rule::Template,
+                message: format!("the template failed: {detail}"),
+                help: None,
+                fragment,
+            };
         }
         let name = fragment.as_ref().map(|fragment| fragment.text.clone()).unwrap_or_default();
         let help = self.help_for(&name, scope);
-        TemplateError { message: format!("`{name}` is not defined"), help, fragment }
+        TemplateError { rule: Rule::Template, message: format!("`{name}` is not defined"), help, fragment }
     }
 
     /// The first column that a template names and that the row does not have: a filter only says that it got nothing.
@@ -207,6 +237,7 @@ impl Templates {
             let name = &rest[..end];
             let is_missing = !name.is_empty() && !columns.iter().any(|column| column == name);
             is_missing.then(|| TemplateError {
+                rule: Rule::Template,
                 message: format!("`row.{name}` is not defined"),
                 help: self.help_for(&format!("row.{name}"), scope),
                 fragment: Some(Fragment { text: format!("row.{name}"), earlier: 0 }),
@@ -241,6 +272,10 @@ impl Templates {
         names.extend(scope.matrix.iter().map(|(name, _)| name.as_str()));
         Some(suggest::help(name, "names in scope", &names))
     }
+}
+
+fn is_of_a_broken_cell(error: &minijinja::Error) -> bool {
+    std::error::Error::source(error).is_some_and(|cause| cause.is::<BrokenCell>())
 }
 
 /// Writes a value into a text. What would put words there that nobody wrote, such as `None` for an empty var or a whole
@@ -314,8 +349,21 @@ pub(crate) fn is_template(source: &str) -> bool {
 fn explain_syntax(error: &minijinja::Error, source: &str) -> TemplateError {
     let detail = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
     let usual = || "a template is `{{ name }}`; to write two braces as they are, use {{ \"{{\" }}".to_owned();
+    let unclosed = source.rfind("{{").filter(|at| !source[*at..].contains("}}"));
+    if let Some(at) = unclosed {
+        let name = source[at + 2..].trim().trim_end_matches(['}', '%']).trim();
+        let help = format!("write `{{{{ {name} }}}}`; to write two braces as they are, use {{{{ \"{{{{\" }}}}");
+        let fragment = Some(Fragment { text: source[at..].to_owned(), earlier: 0 });
+        return TemplateError {
+            rule: Rule::Template,
+            message: "`{{` is not closed".to_owned(),
+            help: Some(help),
+            fragment,
+        };
+    }
     let help = error.range().and_then(|range| column_with_a_blank(source.get(..range.start)?, source));
     TemplateError {
+        rule: Rule::Template,
         message: format!("the template can't be read: {detail}"),
         help: Some(help.unwrap_or_else(usual)),
         fragment: Fragment::of(error, source),

@@ -7,6 +7,8 @@ use crate::manifest::source::location::{Location, Part, Pointer};
 /// The reason why a template can't be rendered.
 #[derive(Debug)]
 pub(crate) struct TemplateError {
+    /// The rule that is broken.
+    pub rule: Rule,
     /// The error.
     pub message: String,
     /// The help.
@@ -14,6 +16,11 @@ pub(crate) struct TemplateError {
     /// The part of the text that is at fault.
     pub fragment: Option<Fragment>,
 }
+
+/// The cause of an error of a template that uses a cell with an error of the spreadsheet.
+#[derive(Debug, thiserror::Error)]
+#[error("the spreadsheet has an error")]
+pub(in crate::manifest) struct BrokenCell;
 
 /// A part of a text, after so many that are the same.
 #[derive(Debug)]
@@ -42,7 +49,7 @@ impl TemplateError {
 /// A template that can't be read or filled in, as a finding about the text that holds it.
 pub(in crate::manifest) fn template_finding(error: TemplateError, at: Pointer) -> Diagnostic {
     let part = error.part();
-    let mut finding = Diagnostic::error(Rule::Template, error.message, Location::Value(at, part));
+    let mut finding = Diagnostic::error(error.rule, error.message, Location::Value(at, part));
     finding.help = error.help;
     finding
 }

@@ -27,28 +27,35 @@ fn the_columns_of_a_sheet_are_guessed_and_each_guess_is_told() {
                  Beta;L 2;Lamp;8;720x1280;A brass lamp lights up a dark desk;19,99\n";
     let (here, text) = drafted(sheet);
     insta::assert_snapshot!(text, @r#"
-        # yaml-language-server: $schema=shotlist.schema.json
-        # Made of sheet.csv: a job for each row, 2 now. The meaning of each column is a guess, noted beside it.
-        version: 1
-        name: "sheet"
+    # yaml-language-server: $schema=shotlist.schema.json
+    # Made of sheet.csv: a job for each row, 2 now. The meaning of each column is a guess, noted beside it.
+    version: 1
+    name: "sheet"
 
-        # The most that one run may spend, in USD. Without it, a run asks, or refuses without a terminal.
-        # budget: { run: 10.00 }
+    # The most that one run may spend, in USD. Without it, a run asks, or refuses without a terminal.
+    # budget: { run: 10.00 }
 
-        defaults:
-          # it takes most of what the sheet has, for least: alpha-2 $0.90 a video, beta-2.0-lite $0.75 a second, beta-2.0-lite-fast $0.65 a second
-          model: beta-2.0-lite-fast
+    defaults:
+      # it takes most of what the sheet has, for least: alpha-2 $0.90 a video, beta-2.0-lite $0.75 a second, beta-2.0-lite-fast $0.65 a second
+      model: beta-2.0-lite-fast
 
-        jobs:
-          - id: "{{ row.SKU | slug }}"
-            # What was paid is known by the id: a row whose `SKU` changes is bought again.
-            for_each: "sheet.csv"
-            prompt: "{{ row['Video Prompt'] }}"
-            duration: "{{ row['Length (s)'] }}" # in seconds; some models are priced by it
-            size: "{{ row.Size }}"
-            labels: { client: "{{ row.Client }}" }
-            # not used: `Product Name`, `Price`
-        "#);
+    jobs:
+      - id: "{{ row.SKU | slug }}"
+        # What was paid is known by the id: a row whose `SKU` changes is bought again.
+        for_each: "sheet.csv"
+        prompt: "{{ row['Video Prompt'] }}"
+        duration: "{{ row['Length (s)'] }}" # in seconds; some models are priced by it
+        size: "{{ row.Size }}"
+        labels: { client: "{{ row.Client }}" }
+        # The columns, with their first values:
+        #   `Client` (Acme, Beta): a label
+        #   `SKU` (M 1, L 2): the ID
+        #   `Product Name` (Mug, Lamp): not used: not a field of a job
+        #   `Length (s)` (5, 8): duration
+        #   `Size` (720x1280, 720x1280): size
+        #   `Video Prompt` (A blue mug turns slowly…, A brass lamp lights up …): the prompt
+        #   `Price` (9,99, 19,99): not used: not a field of a job
+    "#);
     assert_eq!(planned(&here, &[]), (2, "8.45".to_owned()));
     // A guess is no consent: without a limit and without a terminal nothing is bought.
     here.shotlist(&["run", "sheet.yaml", "--base-url", "http://127.0.0.1:9"]).env("SHOTLIST_API_KEY", "k").ends_with(3);
@@ -59,28 +66,34 @@ fn a_sheet_without_a_prompt_an_id_or_a_length_that_fits_still_gives_a_manifest()
     let sheet = "Name,Colour,Seconds,Aspect,Photo\nmug,blue,7,16:9,mug.png\nmug,red,7,9:16,none.png\n";
     let (here, text) = drafted(sheet);
     insta::assert_snapshot!(text, @r#"
-        # yaml-language-server: $schema=shotlist.schema.json
-        # Made of sheet.csv: a job for each row, 2 now. The meaning of each column is a guess, noted beside it.
-        version: 1
-        name: "sheet"
+    # yaml-language-server: $schema=shotlist.schema.json
+    # Made of sheet.csv: a job for each row, 2 now. The meaning of each column is a guess, noted beside it.
+    version: 1
+    name: "sheet"
 
-        # The most that one run may spend, in USD. Without it, a run asks, or refuses without a terminal.
-        # budget: { run: 10.00 }
+    # The most that one run may spend, in USD. Without it, a run asks, or refuses without a terminal.
+    # budget: { run: 10.00 }
 
-        defaults:
-          # it takes most of what the sheet has, for least: alpha-2 $0.90 a video, beta-2.0-lite $0.75 a second, beta-2.0-lite-fast $0.65 a second
-          model: alpha-2
+    defaults:
+      # it takes most of what the sheet has, for least: alpha-2 $0.90 a video, beta-2.0-lite $0.75 a second, beta-2.0-lite-fast $0.65 a second
+      model: alpha-2
 
-        jobs:
-          - id: "{{ row.Colour }}"
-            # What was paid is known by the id: a row whose `Colour` changes is bought again.
-            for_each: "sheet.csv"
-            # No column seems to be a prompt: write a sentence, with what belongs into it of "{{ row.Name }}, {{ row.Colour }}".
-            prompt: ""
-            # duration: "{{ row.Seconds }}" # this model always makes 12 s; `--model beta-2.0-lite-fast` takes it
-            aspect_ratio: "{{ row.Aspect }}"
-            # image_file: "{{ row.Photo }}" # some of these images are not in this directory
-        "#);
+    jobs:
+      - id: "{{ row.Colour }}"
+        # What was paid is known by the id: a row whose `Colour` changes is bought again.
+        for_each: "sheet.csv"
+        # No column seems to be a prompt: write a sentence, with what belongs into it of "{{ row.Name }}, {{ row.Colour }}".
+        prompt: ""
+        # duration: "{{ row.Seconds }}" # this model always makes 12 s; `--model beta-2.0-lite-fast` takes it
+        aspect_ratio: "{{ row.Aspect }}"
+        # image_file: "{{ row.Photo }}" # some of these images are not in this directory
+        # The columns, with their first values:
+        #   `Name` (mug, mug): words for the prompt
+        #   `Colour` (blue, red): the ID
+        #   `Seconds` (7, 7): not used: this model always makes 12 s; `--model beta-2.0-lite-fast` takes it
+        #   `Aspect` (16:9, 9:16): aspect_ratio
+        #   `Photo` (mug.png, none.png): not used: some of these images are not in this directory
+    "#);
     // Words of a sheet are not bought before somebody has made a sentence of them.
     let refused = here.shotlist(&["run", "sheet.yaml", "--sandbox", "--yes"]).ends_with(2).stderr;
     assert!(has_code(&refused, "prompt-blank"), "{refused}");
@@ -107,16 +120,24 @@ fn what_only_looks_like_a_field_is_none() {
     let (_, text) = drafted(sheet);
     let jobs = text.split_once("jobs:\n").expect("jobs").1;
     insta::assert_snapshot!(jobs, @r#"
-        - id: "sheet-{{ row_number }}"
-          # What was paid is known by the id: no column has a lasting name for each row, so a row that is put in
-          # above others makes them all new, and they are bought again. A column of ids would keep them.
-          # (`Shot #` would be one, if `1` did not stand there twice.)
-          for_each: "sheet.csv"
-          # No column seems to be a prompt: write what the video shows.
-          prompt: ""
-          labels: { client: "{{ row.Client }}", project: "{{ row.Project }}" }
-          # not used: `Shot #`, `Time`, `Section`, `Pack`, `Price`, `Due`
-        "#);
+    - id: "sheet-{{ row_number }}"
+      # What was paid is known by the id: no column has a lasting name for each row, so a row that is put in
+      # above others makes them all new, and they are bought again. A column of ids would keep them.
+      # (`Shot #` would be one, if `1` did not stand there twice.)
+      for_each: "sheet.csv"
+      # No column seems to be a prompt: write what the video shows.
+      prompt: ""
+      labels: { client: "{{ row.Client }}", project: "{{ row.Project }}" }
+      # The columns, with their first values:
+      #   `Shot #` (1, 1): not used: `1` stands there twice
+      #   `Time` (10:30, 11:15): not used: not a field of a job
+      #   `Section` (7, 8): not used: not a field of a job
+      #   `Pack` (2x3, 4x6): not used: not a field of a job
+      #   `Price` (9.99, 8.99): not used: not a field of a job
+      #   `Due` (2026-12-01, 2026-12-02): not used: not a field of a job
+      #   `Client` (Acme, Acme): a label
+      #   `Project` (Spring, Autumn): a label
+    "#);
 }
 
 /// Sheets as content teams have them.
@@ -125,41 +146,59 @@ fn shot_lists_and_campaign_sheets_are_understood() {
     let shots = "Shot #,Scene,Action,Duration,Aspect Ratio,Status\n\
                  1,1,A courier climbs a stair in the rain,5.0,16:9,approved\n2,1,She rings a bell and waits,6,9:16,draft\n";
     insta::assert_snapshot!(drafted(shots).1.split_once("jobs:\n").expect("jobs").1, @r#"
-        - id: "sheet-{{ row_number }}"
-          # What was paid is known by the id: no column has a lasting name for each row, so a row that is put in
-          # above others makes them all new, and they are bought again. A column of ids would keep them.
-          for_each: "sheet.csv"
-          prompt: "{{ row.Action }}"
-          # duration: "{{ row.Duration }}" # this model always makes 12 s; `--model beta-2.0-lite-fast` takes it
-          aspect_ratio: "{{ row['Aspect Ratio'] }}"
-          tags: "{{ row.Status }}" # `--tag NAME` takes only the jobs that have it
-          # not used: `Shot #`, `Scene`
-        "#);
+    - id: "{{ row['Shot #'] }}"
+      # What was paid is known by the id: a row whose `Shot #` changes is bought again.
+      # It counts the rows: if one is put in above others and they are counted anew, they are bought again.
+      for_each: "sheet.csv"
+      prompt: "{{ row.Action }}"
+      # duration: "{{ row.Duration }}" # this model always makes 12 s; `--model beta-2.0-lite-fast` takes it
+      aspect_ratio: "{{ row['Aspect Ratio'] }}"
+      tags: "{{ row.Status }}" # `--tag NAME` takes only the jobs that have it
+      # The columns, with their first values:
+      #   `Shot #` (1, 2): the ID
+      #   `Scene` (1, 1): not used: not a field of a job
+      #   `Action` (A courier climbs a stai…, She rings a bell and wa…): the prompt
+      #   `Duration` (5.0, 6): not used: this model always makes 12 s; `--model beta-2.0-lite-fast` takes it
+      #   `Aspect Ratio` (16:9, 9:16): aspect_ratio
+      #   `Status` (approved, draft): tags
+    "#);
     let campaign = "Produkt;Claim;L\u{e4}nge;Format;Bild-URL;Status;Kunde;Preis\n\
                     Emaille-Becher;Der Becher;5,0;16:9;https://x.example/a.png;freigegeben;Acme;19,90 \u{20ac}\n\
                     Vase;;8,0;landscape;https://x.example/b.png;gestoppt;Acme;35 \u{20ac}\n";
     insta::assert_snapshot!(drafted(campaign).1.split_once("jobs:\n").expect("jobs").1, @r#"
-        - id: "{{ row.Produkt }}"
-          # What was paid is known by the id: a row whose `Produkt` changes is bought again.
-          for_each: "sheet.csv"
-          # No column seems to be a prompt: write a sentence, with what belongs into it of "{{ row.Produkt }}, {{ row.Claim }}".
-          prompt: ""
-          aspect_ratio: "{{ row.Format }}"
-          image: "{{ row['Bild-URL'] }}" # the video starts with this image
-          tags: "{{ row.Status }}" # `--tag NAME` takes only the jobs that have it
-          labels: { kunde: "{{ row.Kunde }}" }
-          # not used: `Länge`, `Preis`
-        "#);
+    - id: "{{ row.Produkt }}"
+      # What was paid is known by the id: a row whose `Produkt` changes is bought again.
+      # Left out: rows whose `Status` is `gestoppt`.
+      for_each: { file: "sheet.csv", exclude: [{ "Status": "gestoppt" }] }
+      # No column seems to be a prompt: write a sentence, with what belongs into it of "{{ row.Produkt }}, {{ row.Claim }}".
+      prompt: ""
+      # duration: "{{ row['Länge'] }}" # this model always makes 12 s; `--model beta-2.0-lite-fast` takes it
+      aspect_ratio: "{{ row.Format }}"
+      image: "{{ row['Bild-URL'] }}" # the video starts with this image
+      tags: "{{ row.Status }}" # `--tag NAME` takes only the jobs that have it
+      labels: { kunde: "{{ row.Kunde }}" }
+      # The columns, with their first values:
+      #   `Produkt` (Emaille-Becher, Vase): the ID
+      #   `Claim` (Der Becher): words for the prompt
+      #   `Länge` (5,0, 8,0): not used: this model always makes 12 s; `--model beta-2.0-lite-fast` takes it
+      #   `Format` (16:9, landscape): aspect_ratio
+      #   `Bild-URL` (https://x.example/a.png, https://x.example/b.png): image
+      #   `Status` (freigegeben, gestoppt): tags
+      #   `Kunde` (Acme, Acme): a label
+      #   `Preis` (19,90 €, 35 €): not used: not a field of a job
+    "#);
     let twice = "ID,Prompt\nv1,A dog runs\nv1,A cat sleeps\n";
     insta::assert_snapshot!(drafted(twice).1.split_once("jobs:\n").expect("jobs").1, @r#"
-        - id: "sheet-{{ row_number }}"
-          # What was paid is known by the id: no column has a lasting name for each row, so a row that is put in
-          # above others makes them all new, and they are bought again. A column of ids would keep them.
-          # (`ID` would be one, if `v1` did not stand there twice.)
-          for_each: "sheet.csv"
-          prompt: "{{ row.Prompt }}"
-          # not used: `ID`
-        "#);
+    - id: "sheet-{{ row_number }}"
+      # What was paid is known by the id: no column has a lasting name for each row, so a row that is put in
+      # above others makes them all new, and they are bought again. A column of ids would keep them.
+      # (`ID` would be one, if `v1` did not stand there twice.)
+      for_each: "sheet.csv"
+      prompt: "{{ row.Prompt }}"
+      # The columns, with their first values:
+      #   `ID` (v1, v1): not used: `v1` stands there twice
+      #   `Prompt` (A dog runs, A cat sleeps): the prompt
+    "#);
 }
 
 /// A guess that is wrong costs money, so what stands under a field's own name is never passed over.
@@ -206,13 +245,19 @@ fn lengths_of_things_and_running_numbers_are_neither_seconds_nor_ids() {
     let (here, text) = drafted(sheet);
     let jobs = text.split_once("jobs:\n").expect("jobs").1;
     insta::assert_snapshot!(jobs, @r#"
-        - id: "{{ row.Produkt }}"
-          # What was paid is known by the id: a row whose `Produkt` changes is bought again.
-          for_each: "sheet.csv"
-          prompt: "{{ row.Prompt }}"
-          duration: "{{ row['Duration (s)'] }}" # in seconds; some models are priced by it
-          # not used: `Nr`, `Length (cm)`, `Preis`
-        "#);
+    - id: "{{ row.Produkt }}"
+      # What was paid is known by the id: a row whose `Produkt` changes is bought again.
+      for_each: "sheet.csv"
+      prompt: "{{ row.Prompt }}"
+      duration: "{{ row['Duration (s)'] }}" # in seconds; some models are priced by it
+      # The columns, with their first values:
+      #   `Nr` (1, 2): not used: not a field of a job
+      #   `Produkt` (Tasse, Lampe): the ID
+      #   `Length (cm)` (7, 9): not used: `7` may be in another unit
+      #   `Duration (s)` (5, 6): duration
+      #   `Preis` (9.99, 19.99): not used: not a field of a job
+      #   `Prompt` (Eine blaue Tasse dreht …, Eine Lampe leuchtet im …): the prompt
+    "#);
     assert_eq!(planned(&here, &[]), (2, "7.15".to_owned()));
 }
 
@@ -223,14 +268,17 @@ fn ids_that_count_the_rows_are_better_than_none() {
     here.shotlist(&["init", "--from", "sheet.csv", "--log-format", "json"]).ends_with(0).shows("columns-unused");
     let text = std::fs::read_to_string(here.path("sheet.yaml")).expect("a manifest");
     insta::assert_snapshot!(text.split_once("jobs:\n").expect("jobs").1, @r#"
-        - id: "{{ row.id }}"
-          # What was paid is known by the id: a row whose `id` changes is bought again.
-          # It counts the rows: where one is put in above others, they keep their numbers, and it gets a new one.
-          for_each: "sheet.csv"
-          prompt: "{{ row.prompt }}"
-          # takes: "{{ row.takes }}" # each take is paid for: without the first `#`, rows ask for so many
-          # not used: `takes`
-        "#);
+    - id: "{{ row.id }}"
+      # What was paid is known by the id: a row whose `id` changes is bought again.
+      # It counts the rows: where one is put in above others, they keep their numbers, and it gets a new one.
+      for_each: "sheet.csv"
+      prompt: "{{ row.prompt }}"
+      # takes: "{{ row.takes }}" # each take is paid for: without the first `#`, rows ask for so many
+      # The columns, with their first values:
+      #   `id` (1, 2): the ID
+      #   `prompt` (A red ball rolls, A blue ball rolls): the prompt
+      #   `takes` (2, 2): not used: each take is paid for
+    "#);
     here.shotlist(&["run", "sheet.yaml", "--sandbox", "--yes"]).ends_with(0);
     here.write("sheet.csv", "id,prompt\n3,A new ball rolls\n1,A red ball rolls\n2,A blue ball rolls\n");
     assert_eq!(planned(&here, &["--sandbox"]), (1, "0.90".to_owned()));

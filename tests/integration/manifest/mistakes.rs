@@ -94,6 +94,23 @@ const MISTAKES: &[(&str, &str)] = &[
         "a move to a misspelt id",
         "jobs: [{ id: hero, prompt: x }]\nmoved: [{ from: a, to: hreo }, { from: b, to: hreo }]",
     ),
+    ("a decimal with a comma", "budget: { run: 12,50 }\njobs: [{ id: a, prompt: x }]"),
+    ("a cell without braces", "jobs: [{ id: \"{{ row.id }}\", for_each: latin1.csv, prompt: row.p }]"),
+    ("a block of code from a chat", "```yaml\nversion: 1\njobs: [{ id: a, prompt: x, model: alpha-2 }]\n```"),
+    ("the end of a block of code", "version: 1\njobs: [{ id: a, prompt: x, model: alpha-2 }]\n```"),
+    ("a rich text", "{\\rtf1\\ansi {\\fonttbl\\f0\\fswiss Helvetica;}\n\\f0\\fs24 version: 1\\\n}"),
+    ("a text that is not indented", "jobs:\n  - id: a\n    prompt: |\n    A dog runs\n  - id: b\n    prompt: x"),
+    ("a text with a colon that is not indented", "jobs:\n  - id: a\n    prompt: >\n    A dog runs: fast"),
+    ("several keys on one line", "jobs:\n  - id: a, model: alpha-2, prompt: A dog runs"),
+    ("a key one column to the left", "jobs:\n  - id: a\n    takes: 2\n   prompt: A dog runs"),
+    ("a template that is not closed", "vars: { brand: x }\njobs: [{ id: a, prompt: \"A dog by {{ brand\" }]"),
+    ("a cell in half the braces", "jobs: [{ id: \"{row.id}\", for_each: latin1.csv, prompt: x }]"),
+    (
+        "a place for a word",
+        "jobs: [{ id: a, prompt: \"[PRODUCT] on a table\" }, { id: b, prompt: \"a ${surface} mug\" }]",
+    ),
+    ("a text that is none", "jobs: [{ id: a, prompt: Lorem ipsum dolor }, { id: b, prompt: … }]"),
+    ("defaults in the list of jobs", "jobs:\n  - defaults: { model: alpha-2 }\n  - { id: a, prompt: x }"),
     ("moves in a circle", "jobs: [{ id: a, prompt: x }]\nmoved: [{ from: b, to: c }, { from: c, to: b }]"),
 ];
 
@@ -115,7 +132,9 @@ fn every_mistake_is_told_with_its_place_and_its_mend() {
     let here = folder();
     let mut told = String::new();
     for (name, manifest) in MISTAKES {
-        here.write("m.yaml", format!("version: 1\ndefaults: {{ model: alpha-2 }}\n{manifest}\n"));
+        let is_whole = ["version: 1", "rtf"].iter().any(|sign| manifest.contains(sign));
+        let beginning = if is_whole { "" } else { "version: 1\ndefaults: { model: alpha-2 }\n" };
+        here.write("m.yaml", format!("{beginning}{manifest}\n"));
         let ended = here.shotlist(&["run", "m.yaml", "--plan"]).ends();
         let findings = ended.stderr.split("error[manifest-invalid]").next().expect("findings").trim_end();
         writeln!(told, "## {name} (exit {})\n{findings}\n", ended.code.expect("a code")).expect("a string");

@@ -6,4 +6,6 @@ mod expansion;
 mod mistakes;
 mod reads;
 mod schema;
+mod sheets;
 mod streams;
+mod workbooks;

@@ -1,0 +1,87 @@
+//! Mistakes of layout: lines that stand in the wrong column, on one line, or come from another kind of document.
+
+use super::diagnostic::Diagnostic;
+use super::location::Location;
+use crate::domain::Rule;
+
+/// What begins or ends a block of code in Markdown, as chats write it.
+const FENCE: &str = "```";
+
+fn error(message: String, place: Location, help: &str) -> Diagnostic {
+    Diagnostic::error(Rule::Yaml, message, place).with_help(help)
+}
+
+/// A mistake of layout that stops the parser on a line, from 1.
+pub(super) fn slip(text: &str, line: usize) -> Option<Diagnostic> {
+    let written = text.lines().nth(line.checked_sub(1)?)?;
+    if text.starts_with("{\\rtf") {
+        let message = "this is an RTF document, and not plain text".to_owned();
+        return Some(error(message, Location::At(1, 1), "save it as plain text in the editor that wrote it"));
+    }
+    if written.trim_start().starts_with(FENCE) {
+        let message = "a line of backticks is Markdown, and not YAML".to_owned();
+        return Some(error(message, Location::At(line, 1), "remove the lines that begin with three backticks"));
+    }
+    unindented(text).or_else(|| on_one_line(written, line))
+}
+
+/// A text below `key: |` that does not stand further in than its key.
+pub(crate) fn unindented(text: &str) -> Option<Diagnostic> {
+    let mut lines = text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty()).peekable();
+    while let Some((line, _)) = lines.next() {
+        let Some((name, column, value)) = key(line) else { continue };
+        if !matches!(value, "|" | ">" | "|-" | ">-" | "|+" | ">+") {
+            continue;
+        }
+        let Some((below, number)) = lines.peek() else { break };
+        let indent = below.len() - below.trim_start().len();
+        let is_text = key(below).is_none() && !below.trim_start().starts_with(['-', '#']);
+        if indent <= column && is_text {
+            let message = format!("the text of `{name}` does not stand further in than its key");
+            let help = format!("indent the lines of the text below `{name}`");
+            return Some(error(message, Location::At(*number, indent + 1), &help));
+        }
+    }
+    None
+}
+
+/// Several keys on one line, with commas between them.
+fn on_one_line(written: &str, line: usize) -> Option<Diagnostic> {
+    let (_, start, value) = key(written)?;
+    let (_, next) = value.split_once(", ").filter(|_| !value.starts_with(['{', '[', '"', '\'']))?;
+    let (name, ..) = key(next)?;
+    let message = format!("`{name}` stands on the line of another key");
+    let place = Location::At(line, start + 1);
+    Some(error(message, place, "write one key a line, or put them in braces: { id: a, prompt: \"…\" }"))
+}
+
+/// A key that stands further in than the one before it, which has a value already; or, where the parser stops at it, in a column in which no key
+/// above it stands. `number` counts from 0, `stopped` from 1.
+pub(super) fn out_of_line(lines: &[&str], number: usize, stopped: usize) -> Option<Diagnostic> {
+    let (name, column, _) = key(lines.get(number)?)?;
+    let above = || lines[..number].iter().rev().filter(|line| !line.trim().is_empty());
+    let (before, left, value) = key(above().next()?)?;
+    if lines[number].trim_start().starts_with('-') || column == left {
+        return None;
+    }
+    let columns = |count: usize| if count == 1 { "1 column".to_owned() } else { format!("{count} columns") };
+    let message = if column > left && !value.is_empty() {
+        format!("`{name}` is indented {} further than `{before}`, which already has a value", columns(column - left))
+    } else if column < left
+        && number + 1 == stopped
+        && above().filter_map(|line| key(line)).all(|(_, own, _)| own != column)
+    {
+        format!("`{name}` stands {} left of `{before}`", columns(left - column))
+    } else {
+        return None;
+    };
+    Some(error(message, Location::At(number + 1, column + 1), "begin keys of one mapping in the same column"))
+}
+
+/// The key of a line such as `- key: value`, the column at which it stands, from 0, and its value.
+fn key(line: &str) -> Option<(&str, usize, &str)> {
+    let inside = line.trim_start_matches([' ', '-']);
+    let (key, value) = inside.split_once(':')?;
+    let is_key = !key.is_empty() && !key.contains([' ', '"', '\'', '{', '[', '#']);
+    is_key.then(|| (key, line.len() - inside.len(), value.trim()))
+}

@@ -1,0 +1,241 @@
+//! A workbook of LibreOffice, with its values as people see them. It repeats rows and cells by a number, which may be any, so it is read cell by cell
+//! with the bounds of a [`Grid`].
+
+use std::collections::HashSet;
+use std::io::{Cursor, Read as _};
+
+use quick_xml::events::{BytesStart, Event};
+use quick_xml::reader::Reader;
+use zip::ZipArchive;
+
+use super::grid::{Grid, MOST_COLUMNS, MOST_TEXT, Merged, NO_RESULT, Problem};
+use super::parts::{MOST_UNPACKED, attribute, unpacks_to_more};
+
+/// An unpacked workbook.
+pub(super) struct Ods {
+    content: String,
+}
+
+/// The place in the document.
+struct Reading<'w> {
+    wanted: &'w str,
+    most: usize,
+    sheets: Vec<(String, bool)>,
+    grid: Option<Grid>,
+    /// The styles of hidden sheets.
+    hidden_styles: HashSet<String>,
+    style: String,
+    is_wanted: bool,
+    /// The number of the row, from 1, and how many rows are like it.
+    row: u64,
+    alike: u64,
+    is_hidden: bool,
+    cells: Vec<(usize, String)>,
+    bytes: usize,
+    column: usize,
+    cell: Option<Cell>,
+    /// True in a note that is pinned to a cell.
+    is_note: bool,
+}
+
+/// The cell that is being read.
+struct Cell {
+    /// How many cells are like it.
+    alike: usize,
+    /// The rows that it reaches over.
+    rows: u64,
+    kind: String,
+    value: String,
+    has_formula: bool,
+    text: String,
+}
+
+impl Ods {
+    pub(super) fn open(bytes: &[u8]) -> Result<Self, Problem> {
+        let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(Problem::unreadable)?;
+        let entry = archive.by_name("content.xml").map_err(Problem::unreadable)?;
+        let mut content = String::new();
+        entry.take(MOST_UNPACKED + 1).read_to_string(&mut content).map_err(Problem::unreadable)?;
+        if content.len() as u64 > MOST_UNPACKED {
+            return Err(Problem::Unreadable(unpacks_to_more()));
+        }
+        Ok(Self { content })
+    }
+
+    /// The name of each sheet, and whether it is visible.
+    pub(super) fn sheets(&self) -> Result<Vec<(String, bool)>, Problem> {
+        Ok(self.read("", 0)?.sheets)
+    }
+
+    /// The first lines of a sheet.
+    pub(super) fn grid(&self, sheet: &str, most: usize) -> Result<Grid, Problem> {
+        Ok(self.read(sheet, most)?.grid.unwrap_or_default())
+    }
+
+    fn read<'w>(&self, wanted: &'w str, most: usize) -> Result<Reading<'w>, Problem> {
+        let mut reading = Reading::new(wanted, most);
+        let mut xml = Reader::from_str(&self.content);
+        loop {
+            match xml.read_event().map_err(Problem::unreadable)? {
+                Event::Start(element) => reading.start(&element)?,
+                Event::Empty(element) => {
+                    reading.start(&element)?;
+                    reading.end(element.name().as_ref())?;
+                }
+                Event::Text(text) => reading.text(&text.xml10_content())?,
+                Event::GeneralRef(entity) => {
+                    let character = entity.resolve_char_ref().ok().flatten().map(String::from);
+                    let named = quick_xml::escape::resolve_predefined_entity(&entity).map(str::to_owned);
+                    reading.text(&character.or(named).unwrap_or_default())?;
+                }
+                Event::End(element) => reading.end(element.name().as_ref())?,
+                Event::Eof => return Ok(reading),
+                _ => {}
+            }
+        }
+    }
+}
+
+impl<'w> Reading<'w> {
+    fn new(wanted: &'w str, most: usize) -> Self {
+        Self {
+            wanted,
+            most,
+            sheets: Vec::new(),
+            grid: None,
+            hidden_styles: HashSet::new(),
+            style: String::new(),
+            is_wanted: false,
+            row: 0,
+            alike: 0,
+            is_hidden: false,
+            cells: Vec::new(),
+            bytes: 0,
+            column: 0,
+            cell: None,
+            is_note: false,
+        }
+    }
+
+    fn start(&mut self, element: &BytesStart<'_>) -> Result<(), Problem> {
+        let text = |name: &str| attribute(element, name).unwrap_or_default();
+        let number = |name: &str| text(name).parse::<u64>().unwrap_or(1).max(1);
+        match element.name().as_ref() {
+            "style:style" => self.style = text("style:name"),
+            "style:table-properties" if text("table:display") == "false" => {
+                self.hidden_styles.insert(std::mem::take(&mut self.style));
+            }
+            "table:table" => {
+                let name = text("table:name");
+                self.is_wanted = name == self.wanted && self.grid.is_none();
+                if self.is_wanted {
+                    self.grid = Some(Grid::up_to(self.most));
+                }
+                self.sheets.push((name, !self.hidden_styles.contains(&text("table:style-name"))));
+                (self.row, self.alike) = (0, 1);
+            }
+            "table:table-row" if self.is_wanted => {
+                self.row = self.row.saturating_add(self.alike);
+                self.alike = number("table:number-rows-repeated");
+                self.is_hidden = matches!(text("table:visibility").as_str(), "collapse" | "filter");
+                (self.column, self.bytes) = (0, 0);
+                self.cells.clear();
+            }
+            "table:table-cell" | "table:covered-table-cell" if self.is_wanted => {
+                let kind = text("office:value-type");
+                let value = match kind.as_str() {
+                    "date" => text("office:date-value"),
+                    "boolean" => text("office:boolean-value").to_uppercase(),
+                    _ => text("office:value"),
+                };
+                self.cell = Some(Cell {
+                    alike: usize::try_from(number("table:number-columns-repeated")).unwrap_or(usize::MAX),
+                    rows: number("table:number-rows-spanned"),
+                    kind,
+                    value,
+                    has_formula: element.try_get_attribute("table:formula").is_ok_and(|formula| formula.is_some()),
+                    text: String::new(),
+                });
+            }
+            "office:annotation" => self.is_note = true,
+            "text:p" if self.cell.as_ref().is_some_and(|cell| !cell.text.is_empty()) => self.text("\n")?,
+            "text:line-break" => self.text("\n")?,
+            "text:tab" => self.text("\t")?,
+            "text:s" => {
+                self.text(&" ".repeat(usize::try_from(number("text:c")).unwrap_or(usize::MAX).min(MOST_COLUMNS)))?
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn text(&mut self, text: &str) -> Result<(), Problem> {
+        let Some(cell) = self.cell.as_mut().filter(|_| !self.is_note) else { return Ok(()) };
+        cell.text.push_str(text);
+        self.count(text.len())
+    }
+
+    fn count(&mut self, bytes: usize) -> Result<(), Problem> {
+        self.bytes += bytes;
+        let too_long = || Problem::TooLong(format!("{} MiB of text", MOST_TEXT >> 20));
+        if self.bytes > MOST_TEXT { Err(too_long()) } else { Ok(()) }
+    }
+
+    fn end(&mut self, name: &str) -> Result<(), Problem> {
+        match name {
+            "office:annotation" => self.is_note = false,
+            "table:table-cell" | "table:covered-table-cell" => {
+                let Some(cell) = self.cell.take() else { return Ok(()) };
+                self.take(&cell)?;
+                self.column = self.column.saturating_add(cell.alike);
+            }
+            "table:table-row" if self.is_wanted => self.take_row()?,
+            "table:table" => self.is_wanted = false,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, cell: &Cell) -> Result<(), Problem> {
+        let text = cell.shown();
+        if text.trim().is_empty() {
+            return Ok(());
+        }
+        if let Some(grid) = self.grid.as_mut().filter(|_| cell.rows > 1) {
+            grid.merged.push(Merged { rows: (self.row, self.row.saturating_add(cell.rows - 1)), column: self.column });
+        }
+        for column in self.column..self.column.saturating_add(cell.alike.min(MOST_COLUMNS + 1)) {
+            self.count(text.len())?;
+            self.cells.push((column, text.to_owned()));
+        }
+        Ok(())
+    }
+
+    fn take_row(&mut self) -> Result<(), Problem> {
+        let Some(grid) = &mut self.grid else { return Ok(()) };
+        for row in (self.row..self.row.saturating_add(self.alike)).take_while(|_| !self.cells.is_empty()) {
+            for (column, text) in &self.cells {
+                if !grid.add(row, *column, self.is_hidden, text)? {
+                    self.is_wanted = false;
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Cell {
+    /// Its text as the sheet shows it, but dates as ISO, and numbers with a point.
+    fn shown(&self) -> &str {
+        // As in a column of article numbers: 00007.
+        let has_zeros = || self.text.len() > 1 && self.text.bytes().all(|byte| byte.is_ascii_digit());
+        match self.kind.as_str() {
+            "" if self.has_formula && self.text.is_empty() => NO_RESULT,
+            "date" | "boolean" => &self.value,
+            "float" if !has_zeros() => &self.value,
+            "percentage" | "currency" => &self.value,
+            _ => &self.text,
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Sheets as people and their programs make them, from the folder `tests/sheets`: what is read of each, and what would be bought.
+
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+use shotlist::catalog::Catalog;
+use shotlist::manifest::draft::{Draft, draft};
+use shotlist::manifest::{self, Options, Severity};
+
+use crate::support::Workspace;
+
+fn sheets() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sheets");
+    let entries = std::fs::read_dir(folder).expect("the folder").map(|entry| entry.expect("an entry").path());
+    let is_sheet = |path: &PathBuf| path.is_file() && path.extension().is_some_and(|ending| ending != "py");
+    let mut sheets: Vec<PathBuf> = entries.filter(is_sheet).collect();
+    sheets.sort();
+    sheets
+}
+
+#[test]
+fn each_sheet_becomes_what_its_people_meant_or_says_why_not() {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path("../../sheets/snapshots");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    let sheets = sheets();
+    assert!(sheets.len() >= 40, "{} sheets", sheets.len());
+    for sheet in sheets {
+        let name = sheet.file_name().and_then(|name| name.to_str()).expect("a name");
+        let here = Workspace::new().file(name, std::fs::read(&sheet).expect("a sheet"));
+        let draft = here.shotlist(&["init", "m.yaml", "--from", name]).ends();
+        let mut text = draft.stderr.clone();
+        if let Ok(manifest) = std::fs::read_to_string(here.path("m.yaml")) {
+            let model = manifest.lines().find(|line| line.starts_with("  model:")).unwrap_or_default();
+            let jobs = manifest.split_once("jobs:\n").map(|(_, jobs)| jobs).unwrap_or_default();
+            let plan = here.shotlist(&["run", "m.yaml", "--plan", "-v"]).ends();
+            let until_digest = |text: &str| text.split("digest:").next().unwrap_or_default().trim_end().to_owned();
+            text += &format!("\n{model}\n{jobs}\n{}\n{}", until_digest(&plan.stdout), until_digest(&plan.stderr));
+        }
+        settings.bind(|| insta::assert_snapshot!(name, text));
+    }
+}
+
+const SHAPES: [(&str, Option<&str>); 10] = [
+    ("16:9", Some("16:9")),
+    (" 9:16", Some("9:16")),
+    ("16:09:00", Some("16:9")),
+    ("09:16", Some("9:16")),
+    ("16：9", Some("16:9")),
+    ("Portrait", Some("9:16")),
+    ("landscape", Some("16:9")),
+    ("4:3", None),
+    ("square", None),
+    ("", None),
+];
+const LENGTHS: [(&str, Option<i64>); 7] =
+    [("5", Some(5)), ("8,0", Some(8)), ("12.0", Some(12)), ("7,5", None), ("5s", None), ("long", None), ("", None)];
+const TAKES: [&str; 5] = ["1", "3", "2,0", "x", ""];
+
+fn any_of<T: Copy + std::fmt::Debug + 'static>(values: &'static [T]) -> impl Strategy<Value = T> {
+    proptest::sample::select(values)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    /// No sheet leads to a plan that buys what a column contradicts, a shape, a length, or a count of takes, without a message that names it.
+    #[test]
+    fn nothing_is_bought_that_a_column_contradicts_without_a_message(
+        shape in any_of(&["Format", "Aspect Ratio", "Shape", "Orientation", "Seitenverhältnis", "画面比例"]),
+        length in any_of(&["Duration", "Length (s)", "Länge", "Dauer", "Seconds", "Durée", "Clip length"]),
+        takes in any_of(&["takes", "Versions", "Qty"]),
+        rows in proptest::collection::vec((any_of(&SHAPES), any_of(&LENGTHS), any_of(&TAKES)), 1..5),
+    ) {
+        let here = Workspace::new();
+        let mut sheet = csv::Writer::from_path(here.path("s.csv")).expect("a sheet");
+        sheet.write_record(["SKU", "Prompt", shape, length, takes]).expect("a head");
+        for (number, (shape, length, takes)) in rows.iter().enumerate() {
+            let cells = [&format!("row-{number}"), "A dog runs", shape.0, length.0, takes];
+            sheet.write_record(cells).expect("a row");
+        }
+        sheet.flush().expect("written");
+        let Draft { text, unused, .. } = draft(here.root(), "s.csv", None, None).expect("a draft");
+        here.write("s.yaml", &text);
+        let loaded = manifest::load(&Options::of(&here.path("s.yaml")), Catalog::embedded());
+        let is_told = |column: &str| unused.iter().any(|unused| unused.contains(&format!("`{column}`")));
+        if loaded.findings.iter().any(|finding| finding.severity == Severity::Error) {
+            return Ok(());
+        }
+        let jobs = loaded.manifest.expect("a manifest").jobs;
+        prop_assert_eq!(jobs.len(), rows.len());
+        for (job, (wanted_shape, wanted_length, wanted_takes)) in jobs.iter().zip(&rows) {
+            let is_as_wanted = wanted_shape.0.is_empty() || job.spec.shape() == wanted_shape.1;
+            prop_assert!(is_as_wanted || is_told(shape), "{}: {:?}\n{text}", job.id, wanted_shape);
+            let is_as_wanted = wanted_length.0.is_empty() || job.spec.duration == wanted_length.1;
+            prop_assert!(is_as_wanted || is_told(length), "{}: {:?}\n{text}", job.id, wanted_length);
+            prop_assert!(matches!(*wanted_takes, "" | "1") || is_told(takes), "{}: {wanted_takes}\n{text}", job.id);
+        }
+    }
+}
