@@ -1,5 +1,7 @@
 //! Connection to the real service at its URL, or to the simulator in this process.
 
+use std::time::Duration;
+
 use super::args::{ManifestArgs, ServiceArgs};
 use super::catalog::catalog;
 use super::failure::Failure;
@@ -20,12 +22,13 @@ pub(crate) fn address(manifest: &ManifestArgs, args: &ServiceArgs) -> Result<Add
     Ok(Address(Some((endpoint, credentials))))
 }
 
-/// Sets the service up. Sends nothing yet.
+/// Sets the service up, or a simulator for what the service would take so long for. Sends nothing yet.
 pub(crate) async fn connect(
     address: Address,
     manifest: &ManifestArgs,
     args: &ServiceArgs,
     free_server_errors: bool,
+    simulated_wall: Duration,
 ) -> Result<Connection, Failure> {
     let options = ConnectionOptions {
         free_server_errors,
@@ -33,6 +36,7 @@ pub(crate) async fn connect(
         allow_private_hosts: args.allow_private_hosts,
         allow_http: args.allow_http,
         catalog: catalog(manifest.catalog.as_deref())?,
+        simulated_wall,
     };
     match address {
         Address(None) => Ok(Connection::to_simulator(options).await?),

@@ -147,6 +147,7 @@ codes! {
     SidecarName "sidecar-name" "A video's sidecar file would have the name of a report."
     SignalIgnored "signal-ignored" "A signal can't be caught."
     Simulated "simulated" "The simulator plays the service."
+    SimulatorSpeed "simulator-speed" "The simulator is faster than usual, for a large batch."
     Started "started" "The run begins."
     Stopping "stopping" "Nothing more is submitted."
     Submitted "submitted" "The service accepted a job."

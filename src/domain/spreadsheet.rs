@@ -41,7 +41,7 @@ pub(crate) fn cell(text: &str) -> Cow<'_, str> {
     safe.into()
 }
 
-/// What a cell said before [`cell`] put an apostrophe in front of it.
+/// The text of a cell without the apostrophe that [`cell`] puts in front.
 #[must_use]
 pub(crate) fn as_written(text: &str) -> &str {
     let is_ours = |rest: &&str| rest.starts_with(FORMULA) || looks_like_a_time(rest);

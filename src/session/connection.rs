@@ -13,8 +13,11 @@ use crate::service::{ApiKey, ClientError, Credentials, Endpoint, HttpService};
 
 /// The speed of the simulator in a sandbox run, as a multiple of the documented one.
 pub const SIMULATOR_SPEED: f64 = 20.0;
-/// The longest and the shortest time between two polls of the simulator.
+/// The longest and the shortest time between two polls of the simulator at that speed, and the shortest at any.
 const SIMULATOR_POLL: (Duration, Duration) = (Duration::from_millis(250), Duration::from_millis(50));
+const LEAST_POLL: Duration = Duration::from_millis(5);
+/// The time that the simulator takes to generate a whole batch, however large.
+const SIMULATED_WALL: Duration = Duration::from_secs(10);
 
 /// Settings for the simulator's speed.
 pub(super) fn simulator_settings() -> Settings {
@@ -36,6 +39,8 @@ pub struct ConnectionOptions {
     pub allow_http: bool,
     /// The catalog, with the words that end a task.
     pub catalog: &'static Catalog,
+    /// The time that the service would take for the jobs of a simulator.
+    pub simulated_wall: Duration,
 }
 
 impl Default for ConnectionOptions {
@@ -46,6 +51,7 @@ impl Default for ConnectionOptions {
             allow_private_hosts: false,
             allow_http: false,
             catalog: Catalog::embedded(),
+            simulated_wall: Duration::ZERO,
         }
     }
 }
@@ -85,8 +91,8 @@ pub struct Connection {
     service: HttpService,
     account: Account,
     options: ConnectionOptions,
-    /// The simulator, which serves until it is dropped.
-    simulator: Option<Sandbox>,
+    /// The simulator, which serves until it is dropped, and its speed as a multiple of the documented one.
+    simulator: Option<(Sandbox, f64)>,
 }
 
 impl Connection {
@@ -96,17 +102,18 @@ impl Connection {
         Self::new(endpoint, credentials, account, options, None)
     }
 
-    /// Starts a simulator on this machine. It accepts any key and charges nothing.
+    /// Starts a simulator on this machine. It accepts any key and charges nothing, and is as fast as a batch needs that the service would take so
+    /// long for.
     pub async fn to_simulator(options: ConnectionOptions) -> Result<Self, ConnectionError> {
         let failed = |error| ConnectionError::Simulator(error);
-        let simulated =
-            sandbox::Options { speed: SIMULATOR_SPEED, catalog: options.catalog, ..sandbox::Options::default() };
+        let speed = options.simulated_wall.div_duration_f64(SIMULATED_WALL).max(SIMULATOR_SPEED);
+        let simulated = sandbox::Options { speed, catalog: options.catalog, ..sandbox::Options::default() };
         let simulator = sandbox::start(simulated).await.map_err(|error| failed(error.into()))?;
         let endpoint = Endpoint::parse(&simulator.base_url(), false).map_err(|error| failed(error.into()))?;
         let key = ApiKey::new("sandbox").map_err(|error| failed(error.into()))?;
         // Its port changes from run to run, and each simulator knows all of its tasks.
         let account = account("sandbox", "sandbox");
-        Ok(Self::new(endpoint, Credentials::from(key), account, options, Some(simulator))?)
+        Ok(Self::new(endpoint, Credentials::from(key), account, options, Some((simulator, speed)))?)
     }
 
     fn new(
@@ -114,11 +121,26 @@ impl Connection {
         credentials: Credentials,
         account: Account,
         options: ConnectionOptions,
-        simulator: Option<Sandbox>,
+        simulator: Option<(Sandbox, f64)>,
     ) -> Result<Self, ClientError> {
         let words = options.catalog.final_words.clone();
         let service = HttpService::new(endpoint, credentials, options.free_server_errors)?.with_final_words(words);
         Ok(Self { service, account, options, simulator })
+    }
+
+    /// The speed of a simulator that is faster than usual, as a multiple of the documented one.
+    #[must_use]
+    pub fn raised_speed(&self) -> Option<f64> {
+        self.simulator.as_ref().map(|(_, speed)| *speed).filter(|speed| *speed > SIMULATOR_SPEED)
+    }
+
+    /// Settings for the speed of this service.
+    #[must_use]
+    pub fn paced(&self, settings: &Settings) -> Settings {
+        let Some(speed) = self.raised_speed() else { return settings.clone() };
+        let scaled = |wait: Duration| wait.mul_f64(SIMULATOR_SPEED / speed).max(LEAST_POLL);
+        let (poll_interval, poll_floor) = (scaled(settings.poll_interval), scaled(settings.poll_floor));
+        Settings { poll_interval, poll_floor, speed, ..settings.clone() }
     }
 
     /// Returns a job to submit whose request contains the key or another secret.

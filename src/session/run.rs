@@ -148,6 +148,7 @@ impl Prepared<'_> {
         let run_limit = limits::of_all_runners(session);
         let approval = session.options.approved.is_some();
         let approval = approval.then(|| Approval { digest: plan.digest().clone(), most: 1 + plan.retries });
+        let settings = connection.paced(&session.options.settings);
         let engine = Engine {
             service: connection.service(),
             account: connection.account(),
@@ -156,7 +157,7 @@ impl Prepared<'_> {
             approval: approval.as_ref(),
             ledger: batch,
             clock_offset: self.clock_offset,
-            settings: &session.options.settings,
+            settings: &settings,
             stop,
             downloads: downloader.as_ref().map(|downloader| downloader as &dyn Downloads),
             assets: session.options.assets.as_ref(),

@@ -82,6 +82,11 @@ pub(super) fn table(columns: &[Column<'_>], rows: impl IntoIterator<Item = Vec<S
 /// Cuts a table to a width, so that no row takes two lines: texts and spare columns first, and ids only where that is not enough. Gives
 /// the heads of the columns that had to go.
 pub(super) fn fit<'h>(columns: &mut Vec<Column<'h>>, rows: &mut [Vec<String>], width: usize) -> Vec<&'h str> {
+    for index in (0..columns.len()).rev() {
+        if columns[index].is_spare && rows.iter().all(|row| row[index].is_empty()) {
+            remove(columns, rows, index);
+        }
+    }
     let mut left_out = Vec::new();
     let readable = |kind| match kind {
         Kind::Text => READABLE_TEXT,

@@ -1,5 +1,7 @@
 //! `shotlist fetch`: brings the videos that are not on this machine. Nothing is bought.
 
+use std::time::Duration;
+
 use crate::cli::args::FetchArgs;
 use crate::cli::connect::{address, connect};
 use crate::cli::exit::Exit;
@@ -25,7 +27,10 @@ pub(super) fn fetch(args: &FetchArgs, terminal: &Terminal) -> Result<Exit, Failu
     let ended = runtime::block_on(async {
         let held = session.lock().await?;
         let connection = if held.plan().needs_service() {
-            Some(connect(address(&args.manifest, &args.service)?, &args.manifest, &args.service, false).await?)
+            Some(
+                connect(address(&args.manifest, &args.service)?, &args.manifest, &args.service, false, Duration::ZERO)
+                    .await?,
+            )
         } else {
             None
         };

@@ -1,5 +1,7 @@
 //! `shotlist resolve`: lists jobs in doubt, and records what became of them.
 
+use std::time::Duration;
+
 use crate::cli::args::{ResolveArgs, SelectArgs, Verdict as Given};
 use crate::cli::connect::{address, connect};
 use crate::cli::exit::Exit;
@@ -57,7 +59,8 @@ async fn record(
             let blank = || Failure::new(RefusalCode::OptionInvalid, "`--task` must name a task ID, found a blank");
             let task = TaskId::new(task.trim()).ok_or_else(blank)?;
             let connection =
-                connect(address(&args.manifest, &args.service)?, &args.manifest, &args.service, false).await?;
+                connect(address(&args.manifest, &args.service)?, &args.manifest, &args.service, false, Duration::ZERO)
+                    .await?;
             let verdict = Verdict::Task { task: &task, connection: &connection, is_certain: args.anyway };
             batch.resolve(job, verdict, note).await?;
         }

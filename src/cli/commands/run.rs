@@ -185,6 +185,12 @@ impl Run<'_> {
         }
         check(self.args, self.session.approved(), held.plan(), self.terminal)?;
         let connection = self.connection(held.plan(), early).await?;
+        let settings = self.session.settings();
+        let settings = connection.as_ref().map_or_else(|| settings.clone(), |connection| connection.paced(settings));
+        if let Some(speed) = connection.as_ref().and_then(Connection::raised_speed) {
+            let text = format!("the simulator generates {speed:.0} times as fast as documented");
+            self.terminal.note(NoticeCode::SimulatorSpeed, &text);
+        }
         let ready = held.ready(connection)?;
         let left_out: HashSet<JobId> = ready.plan().left_out.iter().cloned().collect();
         let has_doubts_elsewhere = ready.plan().elsewhere.iter().any(|other| other.doubtful > 0);
@@ -196,7 +202,7 @@ impl Run<'_> {
             let outcome = Box::pin(ready.run(&consent, &stop, &|_| {})).await?;
             return self.end(outcome, &Bought::default(), &left_out, has_doubts_elsewhere);
         }
-        let progress = Progress::new(self.terminal, &self.again, ready.plan(), self.session.settings());
+        let progress = Progress::new(self.terminal, &self.again, ready.plan(), &settings);
         let bought = Mutex::new(Bought::by(ready.plan()));
         let tell = |event| {
             bought.lock().unwrap_or_else(PoisonError::into_inner).note(&event);
@@ -293,7 +299,8 @@ impl Run<'_> {
         let args = self.args;
         let connection = async {
             let address = early.map_or_else(|| address(&args.manifest, &args.service), Ok)?;
-            connect(address, &args.manifest, &args.service, args.again.retry_server_errors).await
+            let wall = Duration::from_secs(plan.estimate.wall_s);
+            connect(address, &args.manifest, &args.service, args.again.retry_server_errors, wall).await
         };
         let connection = connection.await;
         if plan.asks_about_tasks() {

@@ -208,11 +208,11 @@ impl Column {
         let why = why(
             &said,
             &[
-                (is_length, "is no whole number of seconds", &|cell| whole_in(cell).is_some()),
-                (is_named(LENGTHS), "is no length of a video", &is_possible),
+                (is_length, "is not a whole number of seconds", &|cell| whole_in(cell).is_some()),
+                (is_named(LENGTHS), "is not the length of a video", &is_possible),
                 (has_word(LENGTHS), "may be in another unit", &|_| false),
-                (has_word(SHAPES), "is no shape of a video", &|cell| is_known_ratio(cell, catalog)),
-                (has_word(MODELS), "is no model", &|cell| is_like_a_model(cell, catalog)),
+                (has_word(SHAPES), "is not the shape of a video", &|cell| is_known_ratio(cell, catalog)),
+                (has_word(MODELS), "is not a model", &|cell| is_like_a_model(cell, catalog)),
                 (IMAGES.iter().any(|image| plain.contains(image)), "is neither a URL nor an image file", &|_| false),
             ],
         );
@@ -251,7 +251,7 @@ impl Column {
 
     /// The reason why nothing is made of it.
     pub(super) fn why_not(&self) -> String {
-        self.twice.as_ref().map_or_else(|| self.why.clone(), |cell| format!("`{}` stands there twice", shortened(cell)))
+        self.twice.as_ref().map_or_else(|| self.why.clone(), |cell| format!("`{}` repeats", shortened(cell)))
     }
 
     fn is(&self, field: Field) -> bool {

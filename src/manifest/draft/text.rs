@@ -105,7 +105,7 @@ pub(super) fn text(from: &Table<'_>, columns: &[Column], model: Chosen<'_>, cata
     text
 }
 
-/// What was read from a column, or why nothing was.
+/// The meaning of a column, or the reason why nothing is made of it.
 fn read_as(column: &Column, columns: &[Column], model: Model<'_>, catalog: &Catalog) -> Result<String, String> {
     if let Some(why) = not_taken(column, columns, model, catalog) {
         return Err(why);

@@ -149,8 +149,8 @@ fn decode_entry(value: Value, at: &Pointer, found: &mut Vec<Diagnostic>) -> Opti
         table.text_keys().into_iter().find(|key| matches!(key.as_str(), "defaults" | "vars" | "budget" | "faces"))
     {
         let place = Location::Value(table.at(&key), Part::Key);
-        let finding = Diagnostic::error(Rule::UnknownKey, format!("`{key}` stands in the list of jobs"), place);
-        table.tell(finding.with_help("move it out of the list: it stands beside `jobs`"));
+        let finding = Diagnostic::error(Rule::UnknownKey, format!("`{key}` is not a job"), place);
+        table.tell(finding.with_help("move it out of the list of jobs, up to the column of `jobs`"));
         return None;
     }
     let id = table.field(F::Id);

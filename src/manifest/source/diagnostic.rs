@@ -11,6 +11,11 @@ use super::text;
 pub use crate::catalog::Severity;
 use crate::domain::Rule;
 
+/// The cause of an error of a template that uses a cell with an error of the spreadsheet.
+#[derive(Debug, thiserror::Error)]
+#[error("the spreadsheet has an error")]
+pub(in crate::manifest) struct BrokenCell;
+
 /// One thing that is wrong with a manifest.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Diagnostic {

@@ -4,7 +4,7 @@ use super::diagnostic::Diagnostic;
 use super::location::Location;
 use crate::domain::Rule;
 
-/// What begins or ends a block of code in Markdown, as chats write it.
+/// The marks that begin or end a block of code in Markdown, as chats write it.
 const FENCE: &str = "```";
 
 fn error(message: String, place: Location, help: &str) -> Diagnostic {
@@ -37,7 +37,7 @@ pub(crate) fn unindented(text: &str) -> Option<Diagnostic> {
         let indent = below.len() - below.trim_start().len();
         let is_text = key(below).is_none() && !below.trim_start().starts_with(['-', '#']);
         if indent <= column && is_text {
-            let message = format!("the text of `{name}` does not stand further in than its key");
+            let message = format!("the text of `{name}` is not indented");
             let help = format!("indent the lines of the text below `{name}`");
             return Some(error(message, Location::At(*number, indent + 1), &help));
         }
@@ -50,7 +50,7 @@ fn on_one_line(written: &str, line: usize) -> Option<Diagnostic> {
     let (_, start, value) = key(written)?;
     let (_, next) = value.split_once(", ").filter(|_| !value.starts_with(['{', '[', '"', '\'']))?;
     let (name, ..) = key(next)?;
-    let message = format!("`{name}` stands on the line of another key");
+    let message = format!("`{name}` is on the line of another key");
     let place = Location::At(line, start + 1);
     Some(error(message, place, "write one key a line, or put them in braces: { id: a, prompt: \"…\" }"))
 }
@@ -71,7 +71,7 @@ pub(super) fn out_of_line(lines: &[&str], number: usize, stopped: usize) -> Opti
         && number + 1 == stopped
         && above().filter_map(|line| key(line)).all(|(_, own, _)| own != column)
     {
-        format!("`{name}` stands {} left of `{before}`", columns(left - column))
+        format!("`{name}` is {} left of `{before}`", columns(left - column))
     } else {
         return None;
     };

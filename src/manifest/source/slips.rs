@@ -12,7 +12,8 @@ use super::suggest::nearest;
 use crate::domain::{Job, Label, OutputPath, Rule, Spec};
 
 /// Errors that spreadsheets write into a cell.
-const OF_SPREADSHEETS: [&str; 7] = ["#REF!", "#N/A", "#VALUE!", "#NAME?", "#DIV/0!", "#NULL!", "#NUM!"];
+pub(in crate::manifest) const OF_SPREADSHEETS: [&str; 9] =
+    ["#REF!", "#N/A", "#VALUE!", "#NAME?", "#DIV/0!", "#NULL!", "#NUM!", "#SPILL!", "#ERROR!"];
 /// Without one of these bytes nothing was left to be filled in. Looked for three at a time.
 const MARKS: [&[u8; 3]; 2] = [b"{[#", b"<%$"];
 /// Words for an empty cell.

@@ -22,6 +22,7 @@ pub(super) enum Problem {
 }
 
 impl Problem {
+    #[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
     pub(super) fn unreadable(error: impl ToString) -> Self {
         Self::Unreadable(error.to_string())
     }

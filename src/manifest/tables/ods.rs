@@ -17,6 +17,7 @@ pub(super) struct Ods {
 }
 
 /// The place in the document.
+#[derive(Default)]
 struct Reading<'w> {
     wanted: &'w str,
     most: usize,
@@ -39,6 +40,7 @@ struct Reading<'w> {
 }
 
 /// The cell that is being read.
+#[derive(Default)]
 struct Cell {
     /// How many cells are like it.
     alike: usize,
@@ -73,7 +75,7 @@ impl Ods {
     }
 
     fn read<'w>(&self, wanted: &'w str, most: usize) -> Result<Reading<'w>, Problem> {
-        let mut reading = Reading::new(wanted, most);
+        let mut reading = Reading { wanted, most, ..Reading::default() };
         let mut xml = Reader::from_str(&self.content);
         loop {
             match xml.read_event().map_err(Problem::unreadable)? {
@@ -96,27 +98,7 @@ impl Ods {
     }
 }
 
-impl<'w> Reading<'w> {
-    fn new(wanted: &'w str, most: usize) -> Self {
-        Self {
-            wanted,
-            most,
-            sheets: Vec::new(),
-            grid: None,
-            hidden_styles: HashSet::new(),
-            style: String::new(),
-            is_wanted: false,
-            row: 0,
-            alike: 0,
-            is_hidden: false,
-            cells: Vec::new(),
-            bytes: 0,
-            column: 0,
-            cell: None,
-            is_note: false,
-        }
-    }
-
+impl Reading<'_> {
     fn start(&mut self, element: &BytesStart<'_>) -> Result<(), Problem> {
         let text = |name: &str| attribute(element, name).unwrap_or_default();
         let number = |name: &str| text(name).parse::<u64>().unwrap_or(1).max(1);
@@ -153,8 +135,8 @@ impl<'w> Reading<'w> {
                     rows: number("table:number-rows-spanned"),
                     kind,
                     value,
-                    has_formula: element.try_get_attribute("table:formula").is_ok_and(|formula| formula.is_some()),
-                    text: String::new(),
+                    has_formula: attribute(element, "table:formula").is_some(),
+                    ..Cell::default()
                 });
             }
             "office:annotation" => self.is_note = true,
@@ -162,7 +144,7 @@ impl<'w> Reading<'w> {
             "text:line-break" => self.text("\n")?,
             "text:tab" => self.text("\t")?,
             "text:s" => {
-                self.text(&" ".repeat(usize::try_from(number("text:c")).unwrap_or(usize::MAX).min(MOST_COLUMNS)))?
+                self.text(&" ".repeat(usize::try_from(number("text:c")).unwrap_or(usize::MAX).min(MOST_COLUMNS)))?;
             }
             _ => {}
         }
@@ -232,9 +214,8 @@ impl Cell {
         let has_zeros = || self.text.len() > 1 && self.text.bytes().all(|byte| byte.is_ascii_digit());
         match self.kind.as_str() {
             "" if self.has_formula && self.text.is_empty() => NO_RESULT,
-            "date" | "boolean" => &self.value,
-            "float" if !has_zeros() => &self.value,
-            "percentage" | "currency" => &self.value,
+            "float" if has_zeros() => &self.text,
+            "date" | "boolean" | "float" | "percentage" | "currency" => &self.value,
             _ => &self.text,
         }
     }

@@ -44,7 +44,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<HashMap<String, Marks>, String> {
         let mut unpacked = entry.take(left + 1);
         parts.read(&name, BufReader::new(&mut unpacked))?;
         io::copy(&mut unpacked, &mut io::sink()).map_err(|error| error.to_string())?;
-        left = unpacked.limit().checked_sub(1).ok_or_else(|| unpacks_to_more())?;
+        left = unpacked.limit().checked_sub(1).ok_or_else(unpacks_to_more)?;
     }
     let Parts { mut marks, sheets, targets } = parts;
     let mut marks_of = |id: &str| {
@@ -80,10 +80,10 @@ impl Parts {
                     }
                     "sst" => return reserves_little(&element),
                     "sheet" if is_index => {
-                        self.sheets.extend(attribute(&element, "name").zip(attribute(&element, "r:id")))
+                        self.sheets.extend(attribute(&element, "name").zip(attribute(&element, "r:id")));
                     }
                     "Relationship" if is_index => {
-                        self.targets.extend(attribute(&element, "Id").zip(attribute(&element, "Target")))
+                        self.targets.extend(attribute(&element, "Id").zip(attribute(&element, "Target")));
                     }
                     _ if !is_index => return Ok(()),
                     _ => {}
@@ -126,7 +126,7 @@ fn marks<R: BufRead>(mut xml: Reader<R>) -> Result<Marks, String> {
                 }
                 "c" => {
                     if let Some(written) = attribute(&element, "r") {
-                        (row, column) = address(&written).ok_or_else(|| format!("there is no cell {written}"))?;
+                        (row, column) = address(&written).ok_or_else(|| format!("a sheet has no cell {written}"))?;
                     }
                     let kind = attribute(&element, "t").unwrap_or_default();
                     // The text that a formula comes to may be blank.
@@ -142,7 +142,7 @@ fn marks<R: BufRead>(mut xml: Reader<R>) -> Result<Marks, String> {
                 has_value |= !text.trim().is_empty();
                 // The library takes what is no number for the first text.
                 if is_shared && text.trim().parse::<u32>().is_err() {
-                    return Err(format!("there is no text number {}", text.trim()));
+                    return Err(format!("no text has the number {}", text.trim()));
                 }
             }
             Ok(Event::End(element)) => match element.local_name().as_ref() {

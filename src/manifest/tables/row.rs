@@ -7,12 +7,8 @@ use minijinja::{Error, ErrorKind, Value};
 
 use super::grid::NO_RESULT;
 use crate::domain::{Cells, Columns};
-use crate::manifest::source::diagnostic::RowLocation;
-use crate::manifest::template::error::BrokenCell;
-
-/// The errors of spreadsheets, in a cell of its own.
-const ERRORS: [&str; 10] =
-    ["#REF!", "#N/A", "#NAME?", "#VALUE!", "#DIV/0!", "#NUM!", "#NULL!", "#SPILL!", "#ERROR!", NO_RESULT];
+use crate::manifest::source::diagnostic::{BrokenCell, RowLocation};
+use crate::manifest::source::slips::OF_SPREADSHEETS;
 
 /// One row, for the template engine and for messages.
 pub(crate) struct Row {
@@ -49,7 +45,7 @@ impl Object for InTemplates {
 
 /// The error of whoever uses a cell that holds an error of the spreadsheet: nothing else in its row is at fault.
 fn broken(column: &str, cell: &str) -> Option<Error> {
-    let is_error = cell.starts_with('#') && ERRORS.contains(&cell)
+    let is_error = cell.starts_with('#') && (cell == NO_RESULT || OF_SPREADSHEETS.contains(&cell))
         || cell.strip_prefix("Err:").is_some_and(|code| code.bytes().all(|byte| byte.is_ascii_digit()));
     let held = if cell == NO_RESULT { "a formula without a result" } else { cell };
     is_error.then(|| {

@@ -61,12 +61,12 @@ fn leave_out(rows: &mut Vec<Row>, table: &RawTable, at: &Pointer, found: &mut Ve
         };
         table.exclude.iter().any(|cells| cells.iter().all(has))
     };
-    rows.retain(|row| !is_excluded(row) && !(table.skips_hidden && row.is_hidden));
+    rows.retain(|row| !(is_excluded(row) || table.skips_hidden && row.is_hidden));
     let hidden: Vec<String> =
         rows.iter().filter(|row| row.is_hidden).filter_map(|row| Some(row.place.as_ref()?.line.to_string())).collect();
     if !hidden.is_empty() {
         let message = format!(
-            "{} are hidden in {}, and are jobs all the same: row {}",
+            "{} are hidden in {}, and make jobs: row {}",
             if hidden.len() == 1 { "1 row".to_owned() } else { format!("{} rows", hidden.len()) },
             table.file,
             hidden.iter().take(MOST_TOLD).map(String::as_str).collect::<Vec<_>>().join(", ")

@@ -11,8 +11,9 @@ use minijinja::{Environment, ErrorKind, Output, State, Template, UndefinedBehavi
 
 use super::bounds;
 use super::empty_cells::Named;
-use super::error::{BrokenCell, Fragment, TemplateError};
+use super::error::{Fragment, TemplateError};
 use crate::domain::Rule;
+use crate::manifest::source::diagnostic::BrokenCell;
 use crate::manifest::source::suggest;
 
 /// The most steps of the template engine for one text; a prompt with a loop over a few dozen words needs some hundreds.
@@ -275,7 +276,7 @@ impl Templates {
 }
 
 fn is_of_a_broken_cell(error: &minijinja::Error) -> bool {
-    std::error::Error::source(error).is_some_and(|cause| cause.is::<BrokenCell>())
+    std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<BrokenCell>()).is_some()
 }
 
 /// Writes a value into a text. What would put words there that nobody wrote, such as `None` for an empty var or a whole

@@ -17,11 +17,6 @@ pub(crate) struct TemplateError {
     pub fragment: Option<Fragment>,
 }
 
-/// The cause of an error of a template that uses a cell with an error of the spreadsheet.
-#[derive(Debug, thiserror::Error)]
-#[error("the spreadsheet has an error")]
-pub(in crate::manifest) struct BrokenCell;
-
 /// A part of a text, after so many that are the same.
 #[derive(Debug)]
 pub(crate) struct Fragment {

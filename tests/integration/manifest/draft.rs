@@ -129,7 +129,7 @@ fn what_only_looks_like_a_field_is_none() {
       prompt: ""
       labels: { client: "{{ row.Client }}", project: "{{ row.Project }}" }
       # The columns, with their first values:
-      #   `Shot #` (1, 1): not used: `1` stands there twice
+      #   `Shot #` (1, 1): not used: `1` repeats
       #   `Time` (10:30, 11:15): not used: not a field of a job
       #   `Section` (7, 8): not used: not a field of a job
       #   `Pack` (2x3, 4x6): not used: not a field of a job
@@ -196,7 +196,7 @@ fn shot_lists_and_campaign_sheets_are_understood() {
       for_each: "sheet.csv"
       prompt: "{{ row.Prompt }}"
       # The columns, with their first values:
-      #   `ID` (v1, v1): not used: `v1` stands there twice
+      #   `ID` (v1, v1): not used: `v1` repeats
       #   `Prompt` (A dog runs, A cat sleeps): the prompt
     "#);
 }

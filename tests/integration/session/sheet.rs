@@ -78,7 +78,7 @@ jobs: [{ id: a, for_each: looks.xlsx, model: beta-2.0-lite, prompt: \"{{ row.tit
     assert!(here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(0).stdout.contains("8 s"));
     unstore(&here);
     let refused = here.shotlist(&["run", "m.yaml", "--plan"]).ends_with(2).shows("cell-error").stderr;
-    assert!(refused.contains("B2") && refused.contains("`Sheet1`"), "{refused}");
+    assert!(refused.contains("`seconds`") && refused.contains("looks.xlsx line 2"), "{refused}");
 }
 
 /// Takes the stored results out of a workbook, as libraries write one that compute nothing.
