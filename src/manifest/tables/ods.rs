@@ -27,7 +27,7 @@ struct Reading<'w> {
     hidden_styles: HashSet<String>,
     style: String,
     is_wanted: bool,
-    /// The number of the row, from 1, and how many rows are like it.
+    /// The number of the row, from 1, and the number of rows like it.
     row: u64,
     alike: u64,
     is_hidden: bool,
@@ -42,7 +42,7 @@ struct Reading<'w> {
 /// The cell that is being read.
 #[derive(Default)]
 struct Cell {
-    /// How many cells are like it.
+    /// The number of cells like it.
     alike: usize,
     /// The rows that it reaches over.
     rows: u64,

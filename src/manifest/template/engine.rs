@@ -207,7 +207,7 @@ impl Templates {
                 return missing;
             }
             if let Some(detail) = error.detail().filter(|_| is_of_a_broken_cell(error)) {
-                let help = "open the workbook in a spreadsheet program, mend the formula, and save it: that stores what formulas come to";
+                let help = "fix the formula in a spreadsheet program, and save the file: that stores its result";
                 return TemplateError {
                     rule: Rule::CellError,
                     message: detail.to_owned(),
