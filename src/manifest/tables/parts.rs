@@ -13,7 +13,7 @@ use super::grid::{MOST_CELLS, address};
 /// The most that a workbook may unpack to, in bytes: four times what a hundred thousand rows of ten columns take.
 pub(super) const MOST_UNPACKED: u64 = 192 << 20;
 
-/// What stands in a sheet besides its values.
+/// The facts of a sheet besides its values.
 #[derive(Debug, Default)]
 pub(super) struct Marks {
     /// The rows that a person or a filter hides, from 1.
@@ -22,7 +22,7 @@ pub(super) struct Marks {
     pub without_result: HashSet<(u64, usize)>,
 }
 
-/// What the parts say.
+/// The contents of the parts.
 #[derive(Default)]
 struct Parts {
     /// By the part's name.

@@ -70,7 +70,7 @@ fn text(cell: &Data, digits: usize) -> String {
         Data::String(text) | Data::DateTimeIso(text) | Data::DurationIso(text) => text.clone(),
         Data::Bool(is_so) => if *is_so { "TRUE" } else { "FALSE" }.to_owned(),
         Data::Int(number) => format!("{number:0>digits$}"),
-        // What a calculation got wrong; a spreadsheet shows the same.
+        // A spreadsheet shows the same for a failed calculation.
         Data::Float(number) if !number.is_finite() => "#NUM!".to_owned(),
         // The shortest decimal that means this number: a whole one has no point.
         Data::Float(number) => format!("{:0>digits$}", number.to_string()),

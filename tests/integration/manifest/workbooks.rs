@@ -83,6 +83,15 @@ fn planned(name: &str, bytes: &[u8]) -> Ended {
     Program::script(here.root(), "ulimit -v 1048576; ulimit -t 20; exec \"$0\" run m.yaml --plan -v").ends()
 }
 
+/// Plans each of these workbooks, which must be refused with a message.
+fn refused(cases: &[(&str, &str, Vec<u8>, &str)]) {
+    for (what, name, bytes, told) in cases {
+        let ended = planned(name, bytes);
+        assert_eq!(ended.code, Some(2), "{what}: {}", ended.stderr);
+        assert!(ended.stderr.contains(told), "{what}: {}", ended.stderr);
+    }
+}
+
 #[test]
 fn workbooks_that_claim_much_are_refused_at_once() {
     let far = row(1, &(cell("A1", 0) + &cell("B1", 1) + &cell("XFD1", 2)));
@@ -103,14 +112,7 @@ fn workbooks_that_claim_much_are_refused_at_once() {
             )
         })
         .collect();
-    let repeated =
-        |cell: &str| format!("<table:table-row table:number-rows-repeated=\"1048576\">{cell}</table:table-row>");
-    let text = |columns: u64, text: &str| {
-        format!(
-            "<table:table-cell office:value-type=\"string\" table:number-columns-repeated=\"{columns}\"><text:p>{text}</text:p></table:table-cell>"
-        )
-    };
-    let cases: Vec<(&str, &str, Vec<u8>, &str)> = vec![
+    refused(&[
         (
             "a header cell far outside",
             "w.xlsx",
@@ -166,6 +168,19 @@ fn workbooks_that_claim_much_are_refused_at_once() {
             xlsx(&(head() + &row(2, &(cell("A2", 2) + &formula)) + &derived), &texts("x")),
             "the prompt is blank",
         ),
+    ]);
+}
+
+#[test]
+fn sheets_that_repeat_rows_and_cells_are_refused_at_once() {
+    let repeated =
+        |cell: &str| format!("<table:table-row table:number-rows-repeated=\"1048576\">{cell}</table:table-row>");
+    let text = |columns: u64, text: &str| {
+        format!(
+            "<table:table-cell office:value-type=\"string\" table:number-columns-repeated=\"{columns}\"><text:p>{text}</text:p></table:table-cell>"
+        )
+    };
+    refused(&[
         ("repeated cells", "w.ods", ods(&repeated(&text(16_384, "x"))), "more than 2000000 cells"),
         ("cells outside", "w.ods", ods(&repeated(&text(u64::MAX, "x"))), "it has a cell in row 1 and column 16385"),
         (
@@ -183,10 +198,5 @@ fn workbooks_that_claim_much_are_refused_at_once() {
             ods(&repeated(&text(16_384, &"x".repeat(1 << 20)))),
             "more than 64 MiB of text",
         ),
-    ];
-    for (what, name, bytes, told) in cases {
-        let ended = planned(name, &bytes);
-        assert_eq!(ended.code, Some(2), "{what}: {}", ended.stderr);
-        assert!(ended.stderr.contains(told), "{what}: {}", ended.stderr);
-    }
+    ]);
 }
