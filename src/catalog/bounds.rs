@@ -62,12 +62,12 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// The allowed ratio that a text means: itself, the time of day that a spreadsheet makes of it (`16:09:00` of 16:9), also with a fullwidth colon, or
+    /// The allowed ratio that a text means: itself, the time of day that a spreadsheet makes of it (`16:09:00` of 16:9), also with the colon of another keyboard, or
     /// `portrait` or `landscape`.
     #[must_use]
     pub fn meant_by(&self, text: &str) -> Option<&str> {
         let numbers = |text: &str| -> Option<Vec<u32>> {
-            text.split([':', '：']).map(|part| part.trim().parse().ok()).collect()
+            text.split([':', '：', '∶']).map(|part| part.trim().parse().ok()).collect()
         };
         let is_meant = |ratio: &&String| match (text.trim().to_lowercase().as_str(), numbers(ratio).as_deref()) {
             ("portrait" | "vertical" | "hochformat", Some([width, height])) => width < height,
@@ -175,6 +175,7 @@ mod tests {
         for (written, meant) in [
             (" 16:9", Some("16:9")),
             ("16：9", Some("16:9")),
+            ("16 ∶ 9", Some("16:9")),
             ("16:09", Some("16:9")),
             ("16:09:00", Some("16:9")),
             ("09:16", Some("9:16")),

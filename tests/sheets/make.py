@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the spreadsheets of this folder anew, with the programs that people use.
+"""Makes the spreadsheets of this folder anew, or those of the folder that is named, with the programs that people use.
 
 Needs LibreOffice (`soffice`), openpyxl and XlsxWriter. The files are kept, because the tests have to pass without these programs.
 """
@@ -17,7 +17,8 @@ import xlsxwriter
 from openpyxl.comments import Comment
 from openpyxl.styles import PatternFill
 
-HERE = pathlib.Path(__file__).parent
+HERE = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else __file__).resolve()
+HERE = HERE if HERE.is_dir() else HERE.parent
 ROWS = [
     ["MUG-01", "A white mug turns slowly on a wooden table", "16:9"],
     ["LAMP-02", "A brass lamp lights up in a dark room", "9:16"],

@@ -300,7 +300,7 @@ pub(crate) enum LedgerCommand {
 pub(crate) struct InitArgs {
     /// Manifest to write; never overwritten [default: shotlist.yaml, or the spreadsheet's name]
     pub file: Option<PathBuf>,
-    /// Draft jobs from the rows of this spreadsheet (csv, tsv, xlsx)
+    /// Draft jobs from the rows of this spreadsheet (csv, tsv, xlsx, ods)
     #[arg(long, value_name = "SHEET")]
     pub from: Option<PathBuf>,
     /// Sheet of the workbook [default: the first]

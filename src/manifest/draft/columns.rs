@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
+use super::headers::HEADERS;
 use crate::catalog::{Catalog, Family, SizeRule};
 use crate::domain::printable::one_line;
 use crate::domain::{Field, JobId, Usd};
@@ -57,83 +58,15 @@ pub(super) struct Column {
     lengths: Vec<i64>,
 }
 
-// Words of headers in lower case, without blanks and signs, the likelier ones first: of English, German, French, Spanish, Italian, Portuguese, Dutch,
-// Polish, Chinese, Japanese, and Korean.
-const IDS: [&str; 3] = [
-    // These stay with their row when another is inserted.
-    "id jobid clipid sku variantsku slug key code productcode productid articlenumber artikelnummer artikelnr itemnumber \
-     itemno ean gtin ref handle référence referencia riferimento codice código codigo kod kennung artikelcode 编号",
-    "shot clip 番号 번호",
-    "name title product produkt nom titre nombre título nome titolo naam titel nazwa number no nr",
-];
+/// The number of lists of names of IDs; columns of names alone are in the last one.
+const LISTS: usize = 3;
+const NAMES: usize = LISTS - 1;
 /// The place of a column whose cells only tell the rows apart: behind all columns with the name of an ID, also those that count the rows.
-const ANY_NAME: (usize, usize) = (2 * IDS.len(), 0);
-/// From here on, cells may be in a prompt.
-const NAMES: usize = 2;
-/// Names that can only mean a prompt, however short.
-const SURE_PROMPTS: &str = "prompt prompts 提示词 プロンプト 프롬프트";
-const PROMPTS: &str = "prompt prompts 提示词 プロンプト 프롬프트 description beschreibung descripción descrizione descrição omschrijving beschrijving opis 描述 説明 설명 text texte texto \
-    testo tekst action visual scene szene scène escena scena cena scéna shot script brief idea concept konzept idee idée";
-const DURATIONS: &str = "duration durations dauer durée duración durata duração duur czas 时长 長さ 길이 seconds secs sekunden secondes segundos secondi";
-/// These may be centimetres, too, unless a word says what they are of or in.
-const LENGTHS: &str = "length länge longueur longitud lunghezza lengte długość";
-const OF_VIDEOS: &str = "s sec secs second seconds sek sekunden video clip";
-const MODELS: &str = "model modell modèle modelo modello 模型 モデル 모델";
-const SHAPES: &str = "aspect ratio format shape orientation seitenverhältnis formato aspecto formaat proporcje ausrichtung orientación 画面比例 比例 縦横比 비율";
-const IMAGES: [&str; 15] = [
-    "image",
-    "picture",
-    "photo",
-    "still",
-    "reference",
-    "frame",
-    "bild",
-    "foto",
-    "poster",
-    "imagen",
-    "immagine",
-    "imagem",
-    "zdjęcie",
-    "图片",
-    "画像",
-];
-// A state of a row is a tag, too, so jobs can be selected by it.
-const TAGS: &str = "tag tags keywords schlagworte stichworte étiquettes etiquetas trefwoorden 标签 status state";
-const TAKES: &str = "takes versions versionen variants varianten qty quantity anzahl";
-/// Columns that never belong in a prompt.
-const ASIDE: &str = "price preis date datum due url link owner format shape channel notes thumbnail kanal";
-const LABELS: &str = "client customer account project kunde";
-const PICTURES: &str = ".png .jpg .jpeg .webp";
-
+const ANY_NAME: (usize, usize) = (2 * LISTS, 0);
+/// The ends of the names of image files.
+const PICTURES: [&str; 4] = [".png", ".jpg", ".jpeg", ".webp"];
 /// A text this long, with blanks in it, is a prompt under any name, in characters on average.
 const PROMPT_LENGTH: usize = 30;
-/// States of rows that are not to be made, each in a cell of its own.
-const LEFT_OUT: [&str; 24] = [
-    "skip",
-    "skipped",
-    "omit",
-    "no",
-    "hold",
-    "on hold",
-    "paused",
-    "cancelled",
-    "canceled",
-    "rejected",
-    "dropped",
-    "stopped",
-    "nein",
-    "nicht",
-    "gestoppt",
-    "pausiert",
-    "abgelehnt",
-    "annulé",
-    "ignorer",
-    "omitir",
-    "cancelado",
-    "annullato",
-    "geannuleerd",
-    "anulowane",
-];
 /// The number of values that are shown of a column, and the characters of each.
 const SHOWN: usize = 3;
 const SHOWN_CHARACTERS: usize = 24;
@@ -147,73 +80,74 @@ const LONGEST_ID: usize = 60;
 impl Column {
     /// The column of this name with these cells, one for each row.
     pub(super) fn of(name: &str, cells: &[&str], folder: &Path, catalog: &Catalog) -> Self {
+        let headers = &*HEADERS;
         let plain: String = name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
         let said: Vec<&str> = cells.iter().map(|cell| cell.trim()).filter(|cell| !cell.is_empty()).collect();
         let all = |is: &dyn Fn(&str) -> bool| !said.is_empty() && said.iter().all(|cell| is(cell));
         // One cell that is wrong is for the plan to tell: passed over with its column, it would be made as usual.
         let any = |is: &dyn Fn(&str) -> bool| said.iter().any(|cell| is(cell));
-        let is_named = |list: &str| list.split(' ').any(|known| known == plain);
+        let is_named = |list: &[String]| list.contains(&plain);
         let words: Vec<String> = name.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase).collect();
-        let has_word = |list: &str| list.split(' ').any(|known| words.iter().any(|word| word == known));
+        let has_word = |list: &[String]| list.iter().any(|known| words.contains(known));
         let is_url = |cell: &str| cell.starts_with("https://") || cell.starts_with("http://");
         let lengths: Vec<i64> = said.iter().filter_map(|cell| whole_in(cell)).collect();
         let is_possible = |cell: &str| whole_in(cell).is_some_and(|length| is_possible_length(length, catalog));
         let is_length =
-            has_word(DURATIONS) || has_word(LENGTHS) && (has_word(OF_VIDEOS) || is_named(LENGTHS) && all(&is_possible));
+            has_word(&headers.durations) || has_word(&headers.lengths) && (has_word(&headers.of_videos) || is_named(&headers.lengths) && all(&is_possible));
         // Under a field's own name, whatever stands there is meant for it: the plan tells what is wrong with it, row by row.
         let own = Field::named(&name.trim().to_lowercase()).filter(|_| !said.is_empty());
         let meaning = if let Some(field) = own.filter(|field| !matches!(field, Field::Prompt | Field::Image)) {
             Meaning::Field(field)
-        } else if is_named(TAKES) && !said.is_empty() {
+        } else if is_named(&headers.takes) && !said.is_empty() {
             Meaning::Takes
         } else if all(&|cell| catalog.model(cell).is_some())
-            || has_word(MODELS) && any(&|cell| is_like_a_model(cell, catalog))
+            || has_word(&headers.models) && any(&|cell| is_like_a_model(cell, catalog))
         {
             Meaning::Field(Field::Model)
         } else if all(&|cell| is_ratio(cell) && is_known_ratio(cell, catalog))
-            || has_word(SHAPES) && any(&|cell| is_ratio(cell) || is_known_ratio(cell, catalog))
+            || has_word(&headers.shapes) && any(&|cell| is_ratio(cell) || is_known_ratio(cell, catalog))
         {
             Meaning::Field(Field::AspectRatio)
         } else if all(&is_size) {
             Meaning::Field(Field::Size)
         } else if is_length && any(&|cell| whole_in(cell).is_some()) {
             Meaning::Field(Field::Duration)
-        } else if all(&is_url) && IMAGES.iter().any(|image| plain.contains(image)) {
+        } else if all(&is_url) && headers.images.iter().any(|image| plain.contains(image)) {
             Meaning::Field(Field::Image)
-        } else if all(&|cell| PICTURES.split(' ').any(|ending| cell.to_lowercase().ends_with(ending)) && !is_url(cell))
+        } else if all(&|cell| PICTURES.iter().any(|ending| cell.to_lowercase().ends_with(ending)) && !is_url(cell))
         {
             Meaning::ImageFile { is_here: all(&|cell| folder.join(cell).is_file()) }
-        } else if is_named(TAGS) {
+        } else if is_named(&headers.tags) {
             Meaning::Tags
-        } else if is_named(LABELS) {
+        } else if is_named(&headers.labels) {
             Meaning::Label
         } else {
             Meaning::Words
         };
-        let place = |list: &str| list.split(' ').position(|known| known == plain);
-        let place_in_ids = IDS.iter().enumerate().find_map(|(list, words)| Some((list, place(words)?)));
+        let place = |list: &[String]| list.iter().position(|known| *known == plain);
+        let place_in_ids = headers.ids().into_iter().enumerate().find_map(|(list, words)| Some((list, place(words)?)));
         let characters: usize = said.iter().map(|cell| cell.chars().count()).sum();
         let is_wordy = characters >= PROMPT_LENGTH * said.len() && all(&|cell| cell.contains(' '));
         // A number of a shot is no description of it.
         let is_text = said.iter().any(|cell| cell.contains(' '));
-        let as_prompt = PROMPTS.split(' ').position(has_word);
-        let as_prompt = as_prompt.filter(|_| is_text || is_named(SURE_PROMPTS)).or(is_wordy.then_some(usize::MAX));
+        let as_prompt = headers.prompts.iter().position(|known| words.contains(known));
+        let as_prompt = as_prompt.filter(|_| is_text || is_named(&headers.sure_prompts)).or(is_wordy.then_some(usize::MAX));
         // A price or a day tells rows apart, too, until it changes.
         let is_name = all(&|cell| cell.chars().filter(|c| c.is_alphabetic()).count() > 1);
         let is_count = cells.iter().zip(1..).all(|(cell, number)| whole_in(cell) == Some(number));
         let as_id = match place_in_ids {
-            Some((list, place)) if is_count => Some((IDS.len() + list, place)),
+            Some((list, place)) if is_count => Some((LISTS + list, place)),
             place => place.or((is_name && !is_count).then_some(ANY_NAME)),
         };
         let why = why(
             &said,
             &[
                 (is_length, "is not a whole number of seconds", &|cell| whole_in(cell).is_some()),
-                (is_named(LENGTHS), "is not the length of a video", &is_possible),
-                (has_word(LENGTHS), "may be in another unit", &|_| false),
-                (has_word(SHAPES), "is not the shape of a video", &|cell| is_known_ratio(cell, catalog)),
-                (has_word(MODELS), "is not a model", &|cell| is_like_a_model(cell, catalog)),
-                (IMAGES.iter().any(|image| plain.contains(image)), "is neither a URL nor an image file", &|_| false),
+                (is_named(&headers.lengths), "is not the length of a video", &is_possible),
+                (has_word(&headers.lengths), "may be in another unit", &|_| false),
+                (has_word(&headers.shapes), "is not the shape of a video", &|cell| is_known_ratio(cell, catalog)),
+                (has_word(&headers.models), "is not a model", &|cell| is_like_a_model(cell, catalog)),
+                (headers.images.iter().any(|image| plain.contains(image)), "is neither a URL nor an image file", &|_| false),
             ],
         );
         Self {
@@ -223,13 +157,13 @@ impl Column {
             is_count,
             why,
             values: said.iter().take(SHOWN).map(|cell| shortened(cell)).collect(),
-            left_out: if is_named(TAGS) { left_out(&said) } else { Vec::new() },
+            left_out: if is_named(&headers.tags) { left_out(&said) } else { Vec::new() },
             as_id: as_id.filter(|_| tells_apart(cells)),
             as_prompt: as_prompt.filter(|_| !said.is_empty()),
             is_slugged: cells.iter().any(|cell| JobId::new(*cell).is_err()),
             is_wording: any(&|cell| cell.chars().filter(|c| c.is_alphabetic()).count() > 1)
                 && !any(&is_url)
-                && !has_word(ASIDE)
+                && !has_word(&headers.aside)
                 && !is_length,
             lengths,
         }
@@ -246,7 +180,7 @@ impl Column {
 
     /// Returns whether it counts the rows, and would count them anew with another row among them.
     pub(super) fn is_counted_anew(&self) -> bool {
-        self.is_count && self.as_id.is_some_and(|(list, _)| list > IDS.len())
+        self.is_count && self.as_id.is_some_and(|(list, _)| list > LISTS)
     }
 
     /// The reason why nothing is made of it.
@@ -353,7 +287,7 @@ fn shortened(cell: &str) -> String {
 /// The cells that say that their rows are not to be made, each once.
 fn left_out(said: &[&str]) -> Vec<String> {
     let states: BTreeSet<String> = said.iter().map(|cell| cell.to_lowercase()).collect();
-    states.into_iter().filter(|state| LEFT_OUT.contains(&state.as_str())).collect()
+    states.into_iter().filter(|state| HEADERS.left_out.contains(state)).collect()
 }
 
 /// Returns whether it is the name of a model, in any letter case.
@@ -368,10 +302,7 @@ fn is_ratio(cell: &str) -> bool {
 
 /// The number of cells of a line that are names of columns.
 pub(super) fn names_in(line: &[String]) -> usize {
-    let [lasting, shots, names] = IDS;
-    let lists = [lasting, shots, names, PROMPTS, DURATIONS, MODELS, SHAPES, TAGS, TAKES, LABELS, ASIDE]
-        .map(|list| list.split(' '));
-    let known: HashSet<&str> = lists.into_iter().flatten().chain(Field::ALL.map(Field::name)).collect();
+    let known: HashSet<&str> = HEADERS.all().chain(Field::ALL.map(Field::name)).collect();
     let is_name = |cell: &&String| {
         let plain = cell.to_lowercase();
         let mut words = plain.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());

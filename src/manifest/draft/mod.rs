@@ -1,9 +1,10 @@
-//! A manifest for a sheet that somebody has ([`sheet`]): what its columns seem to mean ([`columns`]), and a text that says so ([`text`]).
+//! A manifest for a sheet that somebody has ([`sheet`]): what its columns seem to mean ([`columns`], by words of [`headers`]), and a text that says so ([`text`]).
 //!
 //! Every guess stands in the text as a comment, and what is not understood is named, not dropped. A guess is never consent: the text sets
 //! no limit that a run could take for one.
 
 mod columns;
+mod headers;
 mod sheet;
 mod text;
 

@@ -10,7 +10,8 @@ use shotlist::manifest::{self, Options, Severity};
 use crate::support::Workspace;
 
 fn sheets() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sheets");
+    let kept = || Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sheets");
+    let folder = std::env::var_os("SHOTLIST_TEST_SHEETS").map_or_else(kept, PathBuf::from);
     let entries = std::fs::read_dir(folder).expect("the folder").map(|entry| entry.expect("an entry").path());
     let is_sheet = |path: &PathBuf| path.is_file() && path.extension().is_some_and(|ending| ending != "py");
     let mut sheets: Vec<PathBuf> = entries.filter(is_sheet).collect();
@@ -39,6 +40,31 @@ fn each_sheet_becomes_what_its_people_meant_or_says_why_not() {
             text += &format!("\n{model}\n{jobs}\n{}\n{}", until_digest(&plan.stdout), until_digest(&plan.stderr));
         }
         settings.bind(|| insta::assert_snapshot!(name, text));
+    }
+}
+
+/// What a person or a filter hides is no less a row, so it is told, and can be left out; and rows by what they say.
+#[test]
+fn rows_are_left_out_only_on_request() {
+    let sheet = |name: &str| std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sheets").join(name));
+    for name in ["filtered.xlsx", "filtered.ods"] {
+        let here = Workspace::new().file(name, sheet(name).expect("a sheet"));
+        let planned = |more: &str| {
+            here.write("m.yaml", format!(
+                "version: 1\njobs: [{{ id: \"{{{{ row.SKU }}}}-{{{{ row_number }}}}\", for_each: {{ file: {name}{more} }}, model: alpha-2, prompt: \"{{{{ row.Prompt }}}}\" }}]\n"
+            ));
+            here.shotlist(&["run", "m.yaml", "--plan", "--strict"])
+        };
+        planned("").ends_with(2).shows("rows-hidden");
+        let plan = planned(", hidden: skip").ends_with(0).stdout;
+        assert!(plan.contains("MUG-01-1") && plan.contains("VASE-03-3"), "the others keep their numbers: {plan}");
+        let plan = planned(", hidden: skip, exclude: [{ SKU: mug-01, Aspect ratio: '16:9' }, { SKU: VASE-03, Aspect ratio: '9:16' }]");
+        assert!(plan.ends_with(0).stdout.contains("1 job to submit"), "only where all cells agree");
+        planned(", exclude: [{ Skuu: x }]").ends_with(2).shows("column-unknown");
+        planned(", hidden: skip, exclude: [{ SKU: MUG-01 }, { SKU: VASE-03 }]").ends_with(2).shows("no-rows");
+        planned(", hidden: yes").ends_with(2).shows("wrong-type");
+        planned(", header_row: 0").ends_with(2).shows("wrong-type");
+        planned(", header_row: 9").ends_with(2).shows("csv-no-header");
     }
 }
 
