@@ -113,6 +113,8 @@ def by_openpyxl():
         sheet["C2"].hyperlink = "https://x.example/board"
 
     simple("notes.xlsx", HEAD, ROWS, note)
+    sizes = [["k1", "Red shirt on a table", "M"], ["k2", "Blue shirt on a chair", "L"]]
+    simple("shirts.xlsx", ["SKU", "Description", "Size"], sizes)
     takes = [["a", "A dog runs", 3], ["b", "A cat sleeps", 2]]
     simple("takes.xlsx", ["id", "Prompt", "Versions"], takes)
 
@@ -139,6 +141,27 @@ def by_xlsxwriter():
         sheet.write_row(0, 0, ["id", "Prompt"])
         sheet.write(1, 0, "a")
         sheet.write_rich_string(1, 1, "A ", bold, "red", " mug <turns> & stops\nin the sun")
+    with xlsxwriter.Workbook(str(HERE / "not-calculated.xlsx")) as made:
+        sheet = made.add_worksheet()
+        sheet.write_row(0, 0, ["id", "Prompt", "Sum"])
+        for row in (1, 2):
+            sheet.write(row, 0, f"a{row}")
+            sheet.write_formula(row, 1, f'="A mug, number " & A{row + 1}')
+            sheet.write_formula(row, 2, "=1+1")
+    with xlsxwriter.Workbook(str(HERE / "chart.xlsx")) as made:
+        chart = made.add_chart({"type": "bar"})
+        chart.add_series({"values": "=Shots!$C$2:$C$2"})
+        made.add_chartsheet("Chart").set_chart(chart)
+        shots, contacts = made.add_worksheet("Shots"), made.add_worksheet("Deliverables")
+        shots.write_row(0, 0, ["Shot", "Prompt", "Length"])
+        shots.write_row(1, 0, ["A-1", "A dog runs on a beach", 5])
+        contacts.write_row(0, 0, ["Client", "Project", "Name", "Date", "Due", "Owner", "URL", "Notes"])
+        contacts.write_row(1, 0, ["Acme", "Spring", "Ann", "x", "x", "x", "x", "x"])
+    with xlsxwriter.Workbook(str(HERE / "pinned.xlsx")) as made:
+        sheet = made.add_worksheet()
+        sheet.write_row(0, 0, ["id", "Prompt"])
+        sheet.write_row(1, 0, ["a", "A cat in the park"])
+        sheet.insert_textbox("B2", "Ask Ann first")
 
 
 def google():
@@ -187,7 +210,7 @@ UTF8, WINDOWS_1252, MAC_ROMAN, UTF16 = 76, 1, 2, 65535
 def by_libreoffice():
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        for number, name in enumerate(["cover", "filtered", "merged", "times", "zeros", "dates", "errors", "title", "status"]):
+        for number, name in enumerate(["cover", "filtered", "merged", "times", "zeros", "dates", "errors", "title", "status", "pinned"]):
             made = office(folder / str(number), "en-US", HERE / f"{name}.xlsx", "ods")
             shutil.copy(made, HERE / f"{name}.ods")
         seconds = [[sku, prompt, 5.0 if at else 7.5] for at, (sku, prompt, _) in enumerate(ROWS)]
@@ -233,6 +256,10 @@ def by_hand():
     text("sep.csv", ["sep=;", "SKU;Prompt", "MUG-01;A mug, turning", "LAMP-02;A lamp, shining"], end="\r\n")
     text("title.csv", ["Videos of spring,,", ",,", "Product,Prompt,Price", "Mug,A mug turns,3", "Lamp,A lamp shines,4"])
     text("headerless.csv", ["A river at dawn with birds above it,16:9", "A forest in the fog with a fox,9:16"])
+    text("commas.csv", ["Nr;Prompt;Format", "1;Close shot, product on desk, no text;16:9", "2;A boat at sea, slow action, wide scene;9:16", "3;A cup, steam rises;16:9"])
+    text("headerless-shots.csv", ['shot-1,"A cat runs in the garden at dawn, slow motion, wide",16:9', 'shot-2,"A dog runs in the garden at dawn, slow motion, wide",16:9'])
+    text("czech.csv", ["Kod,Popis,Stav", "shot-1,Product on table,no", "shot-2,Model in action,done", "x-3,Cup on shelf,done"])
+    text("german-errors.csv", ["id;Prompt", "a;#WERT!", "b;#NV", "c;A cup on a shelf"])
     text("chinese.csv", ["编号,提示词,画面比例,时长", "a1,一只狗在海滩上奔跑,16：9,5", "a2,一只猫在沙发上睡觉,9：16,6"])
     text("japanese.csv", ["番号,プロンプト,縦横比", "A-1,犬が浜辺を走る,16:9", "A-2,猫がソファで眠る,9:16"])
     text("korean.csv", ["번호,프롬프트,비율", "A-1,개가 해변을 달린다,16:9", "A-2,고양이가 소파에서 잔다,9:16"])

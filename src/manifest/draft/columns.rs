@@ -92,10 +92,13 @@ impl Column {
         let is_url = |cell: &str| cell.starts_with("https://") || cell.starts_with("http://");
         let lengths: Vec<i64> = said.iter().filter_map(|cell| whole_in(cell)).collect();
         let is_possible = |cell: &str| whole_in(cell).is_some_and(|length| is_possible_length(length, catalog));
-        let is_length =
-            has_word(&headers.durations) || has_word(&headers.lengths) && (has_word(&headers.of_videos) || is_named(&headers.lengths) && all(&is_possible));
+        let is_length = has_word(&headers.durations)
+            || has_word(&headers.lengths)
+                && (has_word(&headers.of_videos) || is_named(&headers.lengths) && all(&is_possible));
         // Under a field's own name, whatever stands there is meant for it: the plan tells what is wrong with it, row by row.
         let own = Field::named(&name.trim().to_lowercase()).filter(|_| !said.is_empty());
+        // Things have sizes, too.
+        let own = own.filter(|field| *field != Field::Size || any(&|cell| SizeRule::parse(cell).is_some()));
         let meaning = if let Some(field) = own.filter(|field| !matches!(field, Field::Prompt | Field::Image)) {
             Meaning::Field(field)
         } else if is_named(&headers.takes) && !said.is_empty() {
@@ -114,8 +117,7 @@ impl Column {
             Meaning::Field(Field::Duration)
         } else if all(&is_url) && headers.images.iter().any(|image| plain.contains(image)) {
             Meaning::Field(Field::Image)
-        } else if all(&|cell| PICTURES.iter().any(|ending| cell.to_lowercase().ends_with(ending)) && !is_url(cell))
-        {
+        } else if all(&|cell| PICTURES.iter().any(|ending| cell.to_lowercase().ends_with(ending)) && !is_url(cell)) {
             Meaning::ImageFile { is_here: all(&|cell| folder.join(cell).is_file()) }
         } else if is_named(&headers.tags) {
             Meaning::Tags
@@ -131,7 +133,8 @@ impl Column {
         // A number of a shot is no description of it.
         let is_text = said.iter().any(|cell| cell.contains(' '));
         let as_prompt = headers.prompts.iter().position(|known| words.contains(known));
-        let as_prompt = as_prompt.filter(|_| is_text || is_named(&headers.sure_prompts)).or(is_wordy.then_some(usize::MAX));
+        let as_prompt =
+            as_prompt.filter(|_| is_text || is_named(&headers.sure_prompts)).or(is_wordy.then_some(usize::MAX));
         // A price or a day tells rows apart, too, until it changes.
         let is_name = all(&|cell| cell.chars().filter(|c| c.is_alphabetic()).count() > 1);
         let is_count = cells.iter().zip(1..).all(|(cell, number)| whole_in(cell) == Some(number));
@@ -146,8 +149,13 @@ impl Column {
                 (is_named(&headers.lengths), "is not the length of a video", &is_possible),
                 (has_word(&headers.lengths), "may be in another unit", &|_| false),
                 (has_word(&headers.shapes), "is not the shape of a video", &|cell| is_known_ratio(cell, catalog)),
+                (plain == Field::Size.name(), "is not a size in pixels", &|_| false),
                 (has_word(&headers.models), "is not a model", &|cell| is_like_a_model(cell, catalog)),
-                (headers.images.iter().any(|image| plain.contains(image)), "is neither a URL nor an image file", &|_| false),
+                (
+                    headers.images.iter().any(|image| plain.contains(image)),
+                    "is neither a URL nor an image file",
+                    &|_| false,
+                ),
             ],
         );
         Self {
@@ -311,12 +319,23 @@ pub(super) fn names_in(line: &[String]) -> usize {
     line.iter().filter(is_name).count()
 }
 
+/// Returns whether a line names a column of prompts.
+pub(super) fn names_prompt(line: &[String]) -> bool {
+    line.iter().any(|cell| HEADERS.prompts.contains(&cell.trim().to_lowercase()))
+}
+
+/// Returns whether a line has a sentence, and fewer names than other cells.
+pub(super) fn is_sentence(line: &[String]) -> bool {
+    let has_sentence = line.iter().any(|cell| cell.chars().count() >= PROMPT_LENGTH && cell.contains(' '));
+    has_sentence && 2 * names_in(line) < line.len()
+}
+
 /// Returns whether a line has cells that no header has: a shape, a model, a URL, or a sentence.
 pub(super) fn is_data(line: &[String], catalog: &Catalog) -> bool {
-    line.iter().any(|cell| {
-        let is_sentence = cell.chars().count() >= PROMPT_LENGTH && cell.contains(' ');
-        is_sentence || cell.contains("://") || is_known_ratio(cell, catalog) || is_like_a_model(cell, catalog)
-    })
+    let is_value = |cell: &String| {
+        cell.contains("://") || is_ratio(cell) && is_known_ratio(cell, catalog) || is_like_a_model(cell, catalog)
+    };
+    is_sentence(line) || line.iter().any(is_value)
 }
 
 /// Returns whether some model has this shape: without a telling name, a ratio could be a time of day.

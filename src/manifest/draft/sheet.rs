@@ -115,24 +115,36 @@ struct Place {
     is_without_header: bool,
 }
 
-/// Finds the sheet and the line that name the most columns: the first of equals, and the first visible sheet if none does.
+/// Finds the sheet whose header names a prompt and the most columns: the first of equals, and the first visible sheet if none does.
 fn find(file: &str, wanted: Option<&str>, access: &FileAccess, catalog: &Catalog) -> Place {
     let mut sheets = rows::beginnings(file, access, HIGHEST_HEADER);
-    let best = |lines: &[(u64, Vec<String>)]| {
-        let names = lines.iter().map(|(line, cells)| (columns::names_in(cells), *line));
-        names.max_by_key(|(names, line)| (*names, Reverse(*line))).unwrap_or_default()
-    };
+    let rank =
+        |lines: &[Line]| header(lines).map(|(_, cells)| (columns::names_prompt(cells), columns::names_in(cells)));
     let is_wanted = |name: &Option<String>| wanted.is_none_or(|wanted| name.as_deref() == Some(wanted));
     let fitting = sheets.iter().enumerate().filter(|(_, (name, _))| is_wanted(name));
-    let found = fitting.max_by_key(|(at, (_, lines))| (best(lines).0, Reverse(*at))).map(|(at, _)| at);
+    let found = fitting.max_by_key(|(at, (_, lines))| (rank(lines), Reverse(*at))).map(|(at, _)| at);
     let (name, lines) = found.map(|at| sheets.remove(at)).unwrap_or_default();
     let others: Vec<String> = sheets.into_iter().filter_map(|(name, _)| name).collect();
-    let (names, line) = best(&lines);
-    let is_without_header = names == 0 && lines.first().is_some_and(|(_, cells)| columns::is_data(cells, catalog));
     let sheet = wanted.map(str::to_owned).or(name.filter(|_| !others.is_empty()));
-    let is_first = lines.first().is_some_and(|(first, _)| *first == line);
-    let header_row = if names == 0 || is_first { 1 } else { line };
+    let first = lines.first().map(|(line, _)| *line);
+    let header = header(&lines);
+    let header_row = header.map(|(line, _)| *line).filter(|line| Some(*line) != first).unwrap_or(1);
+    let is_without_header = header.is_some_and(|(_, cells)| columns::is_data(cells, catalog));
     Place { table: RawTable { sheet, header_row, ..RawTable::of(file.to_owned()) }, others, is_without_header }
+}
+
+/// A line of a sheet: its number, from 1, and its cells.
+type Line = (u64, Vec<String>);
+
+/// The line that is the header, if there is one: of those that have cells under most columns the first that names one, or the first.
+fn header(lines: &[Line]) -> Option<&Line> {
+    let filled = |cells: &[String]| cells.iter().filter(|cell| !cell.is_empty()).count();
+    let widest = lines.iter().map(|(_, cells)| filled(cells)).max()?;
+    let mut full = lines.iter().filter(|(_, cells)| 2 * filled(cells) > widest);
+    full.clone()
+        .take_while(|(_, cells)| !columns::is_sentence(cells))
+        .find(|(_, cells)| columns::names_in(cells) > 0)
+        .or_else(|| full.next())
 }
 
 /// A sentence on the sheet and the header, where there was a choice.

@@ -2,10 +2,15 @@
 
 use super::diagnostic::Diagnostic;
 use super::location::Location;
+use super::marks::Marks;
 use crate::domain::Rule;
 
 /// The marks that begin or end a block of code in Markdown, as chats write it.
 const FENCE: &str = "```";
+
+/// Keys of a job that people write on one line.
+const KEYS: [&str; 10] =
+    ["id", "model", "prompt", "duration", "aspect_ratio", "size", "image", "face", "takes", "tags"];
 
 fn error(message: String, place: Location, help: &str) -> Diagnostic {
     Diagnostic::error(Rule::Yaml, message, place).with_help(help)
@@ -25,8 +30,9 @@ pub(super) fn slip(text: &str, line: usize) -> Option<Diagnostic> {
     unindented(text).or_else(|| on_one_line(written, line))
 }
 
-/// A text below `key: |` that does not stand further in than its key.
+/// A text below `key: |` that is not indented further than its key.
 pub(crate) fn unindented(text: &str) -> Option<Diagnostic> {
+    let start_of = |line: &str| line.as_ptr() as usize - text.as_ptr() as usize;
     let mut lines = text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty()).peekable();
     while let Some((line, _)) = lines.next() {
         let Some((name, column, value)) = key(line) else { continue };
@@ -35,8 +41,11 @@ pub(crate) fn unindented(text: &str) -> Option<Diagnostic> {
         }
         let Some((below, number)) = lines.peek() else { break };
         let indent = below.len() - below.trim_start().len();
-        let is_text = key(below).is_none() && !below.trim_start().starts_with(['-', '#']);
-        if indent <= column && is_text {
+        let is_text = key(below).is_none() && !below.trim_start().starts_with(['-', '#', '"', '\'']);
+        // A line of another text may look like a key.
+        let colon = start_of(line) + column + name.len();
+        let is_inside = || Marks::of_texts(text).iter().any(|text| text.contains(&colon));
+        if indent <= column && is_text && !is_inside() {
             let message = format!("the text of `{name}` is not indented");
             let help = format!("indent the lines of the text below `{name}`");
             return Some(error(message, Location::At(*number, indent + 1), &help));
@@ -49,7 +58,7 @@ pub(crate) fn unindented(text: &str) -> Option<Diagnostic> {
 fn on_one_line(written: &str, line: usize) -> Option<Diagnostic> {
     let (_, start, value) = key(written)?;
     let (_, next) = value.split_once(", ").filter(|_| !value.starts_with(['{', '[', '"', '\'']))?;
-    let (name, ..) = key(next)?;
+    let (name, ..) = key(next).filter(|(name, ..)| KEYS.contains(name))?;
     let message = format!("`{name}` is on the line of another key");
     let place = Location::At(line, start + 1);
     Some(error(message, place, "write one key a line, or put them in braces: { id: a, prompt: \"…\" }"))
@@ -84,4 +93,27 @@ fn key(line: &str) -> Option<(&str, usize, &str)> {
     let (key, value) = inside.split_once(':')?;
     let is_key = !key.is_empty() && !key.contains([' ', '"', '\'', '{', '[', '#']);
     is_key.then(|| (key, line.len() - inside.len(), value.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_that_is_not_indented_is_found_and_no_line_of_another_text_is_taken_for_its_key() {
+        let found = |text: &str| unindented(text).map(|finding| finding.place);
+        assert_eq!(found("a:\n  prompt: |\n  A dog runs\n"), Some(Location::At(3, 3)));
+        assert_eq!(found("- prompt: >-\n\nA dog runs: fast\n"), Some(Location::At(3, 1)));
+        for fine in [
+            "a:\n  prompt: |\n    A dog\nb: x\n",
+            "prompt: |\n  A cat in the park\n\n  Camera: |\n  slow pan\n",
+            "prompt: |\n  A cat\n  Style: >\n  soft\nid: a\n",
+            "prompt: \"A cat\n  Camera: |\n  slow pan\"\n",
+            "note: |\n\"duration\": 5\n",
+            "note: |\n# a comment\nid: a\n",
+            "note: |\n",
+        ] {
+            assert_eq!(found(fine), None, "{fine}");
+        }
+    }
 }

@@ -12,8 +12,48 @@ use super::suggest::nearest;
 use crate::domain::{Job, Label, OutputPath, Rule, Spec};
 
 /// Errors that spreadsheets write into a cell.
-pub(in crate::manifest) const OF_SPREADSHEETS: [&str; 9] =
-    ["#REF!", "#N/A", "#VALUE!", "#NAME?", "#DIV/0!", "#NULL!", "#NUM!", "#SPILL!", "#ERROR!"];
+pub(in crate::manifest) const OF_SPREADSHEETS: [&str; 40] = [
+    "#REF!",
+    "#N/A",
+    "#VALUE!",
+    "#NAME?",
+    "#DIV/0!",
+    "#NULL!",
+    "#NUM!",
+    "#SPILL!",
+    "#ERROR!",
+    "#CALC!",
+    "#FIELD!",
+    "#BLOCKED!",
+    "#BUSY!",
+    "#GETTING_DATA",
+    "#WERT!",
+    "#BEZUG!",
+    "#NV",
+    "#ZAHL!",
+    "#ÜBERLAUF!",
+    "#VALEUR!",
+    "#NOM?",
+    "#NOMBRE!",
+    "#¡VALOR!",
+    "#¡REF!",
+    "#¿NOMBRE?",
+    "#¡NUM!",
+    "#¡DIV/0!",
+    "#VALORE!",
+    "#RIF!",
+    "#NOME?",
+    "#N/D",
+    "#VALOR!",
+    "#ARG!",
+    "#ADR!",
+    "#LICZBA!",
+    "#NAZWA?",
+    "#WAARDE!",
+    "#VERW!",
+    "#NAAM?",
+    "#GETAL!",
+];
 /// Without one of these bytes nothing was left to be filled in. Looked for three at a time.
 const MARKS: [&[u8; 3]; 2] = [b"{[#", b"<%$"];
 /// Words for an empty cell.
@@ -41,8 +81,10 @@ pub(crate) fn leftover(
     } else if let Some(left) = spelled_out(trimmed, &names) {
         Some(left)
     } else if MARKS.iter().any(|[a, b, c]| memchr3(*a, *b, *c, prompt.as_bytes()).is_some()) {
-        let of_spreadsheets =
-            OF_SPREADSHEETS.iter().find(|error| prompt.contains(**error)).map(|&error| error.to_owned());
+        let of_spreadsheets = OF_SPREADSHEETS
+            .iter()
+            .find(|error| error.ends_with(['!', '?', 'A']) && prompt.contains(**error))
+            .map(|&error| error.to_owned());
         let braces = || ["{{", "{%"].iter().find(|braces| prompt.contains(**braces)).map(|&braces| braces.to_owned());
         of_spreadsheets.or_else(braces).or_else(|| named(prompt, &names())).or_else(|| in_capitals(prompt))
     } else {
@@ -78,7 +120,7 @@ fn spelled_out(trimmed: &str, names: &impl Fn() -> Vec<String>) -> Option<String
     beginning.map(str::to_owned)
 }
 
-/// Words in capitals between brackets, and a name behind a dollar sign and a brace: `[PRODUCT]`, `${surface}`.
+/// A word in capitals between brackets, and a name behind a dollar sign and a brace: `[PRODUCT]`, `${surface}`.
 fn in_capitals(prompt: &str) -> Option<String> {
     let between = |open: &str, close: char, is_inside: fn(char) -> bool| {
         prompt.match_indices(open).find_map(|(at, _)| {
@@ -88,7 +130,7 @@ fn in_capitals(prompt: &str) -> Option<String> {
             is_name.then(|| format!("{open}{inside}{close}"))
         })
     };
-    between("[", ']', |c| c.is_uppercase() || matches!(c, ' ' | '_' | '-'))
+    between("[", ']', |c| c.is_uppercase() || c == '_')
         .or_else(|| between("${", '}', |c| c.is_alphanumeric() || matches!(c, '_' | '.')))
 }
 
@@ -264,6 +306,10 @@ mod tests {
             ("n/a", Some("n/a")),
             ("TBD", Some("TBD")),
             ("a {wide} shot [slow], #1 of {}", None),
+            ("[WIDE SHOT] a mug [CUT TO] a lamp [---]", None),
+            ("a [PRODUCT_NAME]", Some("[PRODUCT_NAME]")),
+            ("row.brand", Some("row.brand")),
+            ("lorem Ipsum dolor", Some("lorem Ipsum")),
             ("none of them moves", None),
         ] {
             assert_eq!(left(prompt).as_deref(), expected, "{prompt}");

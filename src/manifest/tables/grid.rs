@@ -127,7 +127,9 @@ impl Grid {
                 self.count(&text)?;
                 let cells = &mut self.lines[at].cells;
                 let place = cells.partition_point(|(own, _)| *own < column);
-                cells.insert(place, (column, text.clone()));
+                // A merged cell hides the others.
+                let is_there = cells.get(place).is_some_and(|(own, _)| *own == column);
+                cells.splice(place..place + usize::from(is_there), [(column, text.clone())]);
             }
             filled += usize::from(below > 0);
         }
@@ -163,7 +165,9 @@ mod tests {
     #[test]
     fn a_merged_cell_is_the_cell_of_each_of_its_rows() {
         let mut grid = Grid::up_to(10);
-        for (row, column, text) in [(1, 0, "id"), (1, 1, "model"), (2, 0, "a"), (2, 1, "m"), (3, 0, "b"), (5, 0, "c")] {
+        for (row, column, text) in
+            [(1, 0, "id"), (1, 1, "model"), (2, 0, "a"), (2, 1, "m"), (3, 0, "b"), (3, 1, "x"), (5, 0, "c")]
+        {
             assert!(grid.add(row, column, false, text).expect("in bounds"));
         }
         let merged = |first, last, column| Merged { rows: (first, last), column };

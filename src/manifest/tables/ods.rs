@@ -35,8 +35,9 @@ struct Reading<'w> {
     bytes: usize,
     column: usize,
     cell: Option<Cell>,
-    /// True in a note that is pinned to a cell.
-    is_note: bool,
+    /// The number of paragraphs around the place, and of notes and drawings that are pinned to a cell.
+    paragraphs: usize,
+    pinned: usize,
 }
 
 /// The cell that is being read.
@@ -77,13 +78,10 @@ impl Ods {
     fn read<'w>(&self, wanted: &'w str, most: usize) -> Result<Reading<'w>, Problem> {
         let mut reading = Reading { wanted, most, ..Reading::default() };
         let mut xml = Reader::from_str(&self.content);
+        xml.config_mut().expand_empty_elements = true;
         loop {
             match xml.read_event().map_err(Problem::unreadable)? {
                 Event::Start(element) => reading.start(&element)?,
-                Event::Empty(element) => {
-                    reading.start(&element)?;
-                    reading.end(element.name().as_ref())?;
-                }
                 Event::Text(text) => reading.text(&text.xml10_content())?,
                 Event::GeneralRef(entity) => {
                     let character = entity.resolve_char_ref().ok().flatten().map(String::from);
@@ -139,8 +137,13 @@ impl Reading<'_> {
                     ..Cell::default()
                 });
             }
-            "office:annotation" => self.is_note = true,
-            "text:p" if self.cell.as_ref().is_some_and(|cell| !cell.text.is_empty()) => self.text("\n")?,
+            name if is_pinned(name) => self.pinned += 1,
+            "text:p" => {
+                self.paragraphs += 1;
+                if self.cell.as_ref().is_some_and(|cell| !cell.text.is_empty()) {
+                    self.text("\n")?;
+                }
+            }
             "text:line-break" => self.text("\n")?,
             "text:tab" => self.text("\t")?,
             "text:s" => {
@@ -152,7 +155,8 @@ impl Reading<'_> {
     }
 
     fn text(&mut self, text: &str) -> Result<(), Problem> {
-        let Some(cell) = self.cell.as_mut().filter(|_| !self.is_note) else { return Ok(()) };
+        let is_own = self.pinned == 0 && self.paragraphs > 0;
+        let Some(cell) = self.cell.as_mut().filter(|_| is_own) else { return Ok(()) };
         cell.text.push_str(text);
         self.count(text.len())
     }
@@ -165,7 +169,8 @@ impl Reading<'_> {
 
     fn end(&mut self, name: &str) -> Result<(), Problem> {
         match name {
-            "office:annotation" => self.is_note = false,
+            name if is_pinned(name) => self.pinned = self.pinned.saturating_sub(1),
+            "text:p" => self.paragraphs = self.paragraphs.saturating_sub(1),
             "table:table-cell" | "table:covered-table-cell" => {
                 let Some(cell) = self.cell.take() else { return Ok(()) };
                 self.take(&cell)?;
@@ -207,11 +212,16 @@ impl Reading<'_> {
     }
 }
 
+/// Returns whether an element is a note, an image, or a text box, whose texts are not those of the cell.
+fn is_pinned(name: &str) -> bool {
+    name == "office:annotation" || name.starts_with("draw:")
+}
+
 impl Cell {
     /// Its text as the sheet shows it, but dates as ISO, and numbers with a point.
     fn shown(&self) -> &str {
         // As in a column of article numbers: 00007.
-        let has_zeros = || self.text.len() > 1 && self.text.bytes().all(|byte| byte.is_ascii_digit());
+        let has_zeros = || self.text.starts_with('0') && self.text.bytes().all(|byte| byte.is_ascii_digit());
         match self.kind.as_str() {
             "" if self.has_formula && self.text.is_empty() => NO_RESULT,
             "float" if has_zeros() => &self.text,

@@ -20,6 +20,8 @@ pub(super) struct Marks {
     pub hidden: HashSet<u64>,
     /// Rows, from 1, and columns, from 0, of formulas without a stored result.
     pub without_result: HashSet<(u64, usize)>,
+    /// The same of formulas whose result is 0.
+    zeros: HashSet<(u64, usize)>,
 }
 
 /// The contents of the parts.
@@ -31,6 +33,8 @@ struct Parts {
     sheets: Vec<(String, String)>,
     /// The parts of the workbook by ID.
     targets: HashMap<String, String>,
+    /// True if the results are to be calculated when it is opened: a program stores 0 for each.
+    has_no_results: bool,
 }
 
 /// The marks of each sheet by its name. Everything is unpacked to find them, because what a workbook says of itself may be a lie.
@@ -46,11 +50,15 @@ pub(super) fn read(bytes: &[u8]) -> Result<HashMap<String, Marks>, String> {
         io::copy(&mut unpacked, &mut io::sink()).map_err(|error| error.to_string())?;
         left = unpacked.limit().checked_sub(1).ok_or_else(unpacks_to_more)?;
     }
-    let Parts { mut marks, sheets, targets } = parts;
+    let Parts { mut marks, sheets, targets, has_no_results } = parts;
     let mut marks_of = |id: &str| {
-        let target = targets.get(id)?.trim_start_matches('/');
+        let target = targets.get(id)?.trim_start_matches(['.', '/']);
         let part = marks.keys().find(|part| part.ends_with(target))?.clone();
-        marks.remove(&part)
+        let Marks { hidden, mut without_result, zeros } = marks.remove(&part)?;
+        if has_no_results {
+            without_result.extend(zeros);
+        }
+        Some(Marks { hidden, without_result, ..Marks::default() })
     };
     Ok(sheets.into_iter().filter_map(|(name, id)| Some((name, marks_of(&id)?))).collect())
 }
@@ -65,13 +73,26 @@ pub(super) fn attribute(element: &BytesStart<'_>, name: &str) -> Option<String> 
     attribute.normalized_value(XmlVersion::Implicit1_0).ok().map(String::from)
 }
 
+/// The ID of a part, under any prefix.
+fn id_of(element: &BytesStart<'_>) -> Option<String> {
+    let mut attributes = element.attributes().flatten();
+    let id = attributes.find(|attribute| attribute.key.as_ref().ends_with(":id"))?;
+    id.normalized_value(XmlVersion::Implicit1_0).ok().map(String::from)
+}
+
+fn is_true(text: &str) -> bool {
+    matches!(text, "1" | "true")
+}
+
 impl Parts {
     /// Reads a part by its first element. Broken XML is for the library to tell.
     fn read(&mut self, part: &str, xml: impl BufRead) -> Result<(), String> {
         let (mut xml, mut buffer, mut is_index) = (Reader::from_reader(xml), Vec::new(), false);
+        // An element without contents ends, too.
+        xml.config_mut().expand_empty_elements = true;
         while let Ok(event) = xml.read_event_into(&mut buffer) {
             match event {
-                Event::Start(element) | Event::Empty(element) => match element.local_name().as_ref() {
+                Event::Start(element) => match element.local_name().as_ref() {
                     "workbook" | "Relationships" if part.contains("workbook.xml") => is_index = true,
                     "worksheet" => {
                         let marks = marks(xml).map_err(|why| format!("{why} in {part}"))?;
@@ -80,10 +101,14 @@ impl Parts {
                     }
                     "sst" => return reserves_little(&element),
                     "sheet" if is_index => {
-                        self.sheets.extend(attribute(&element, "name").zip(attribute(&element, "r:id")));
+                        self.sheets.extend(attribute(&element, "name").zip(id_of(&element)));
                     }
                     "Relationship" if is_index => {
                         self.targets.extend(attribute(&element, "Id").zip(attribute(&element, "Target")));
+                    }
+                    "calcPr" if is_index => {
+                        self.has_no_results =
+                            attribute(&element, "fullCalcOnLoad").is_some_and(|is_so| is_true(&is_so));
                     }
                     _ if !is_index => return Ok(()),
                     _ => {}
@@ -108,18 +133,18 @@ fn reserves_little(root: &BytesStart<'_>) -> Result<(), String> {
 fn marks<R: BufRead>(mut xml: Reader<R>) -> Result<Marks, String> {
     let (mut marks, mut row, mut column) = (Marks::default(), 0, 0);
     // Of the cell that is being read.
-    let (mut has_formula, mut has_value, mut is_value, mut is_shared) = (false, false, false, false);
+    let (mut has_formula, mut has_value, mut is_value, mut kind) = (false, false, false, String::new());
     let mut buffer = Vec::new();
     loop {
         buffer.clear();
         match xml.read_event_into(&mut buffer) {
-            Ok(Event::Start(element) | Event::Empty(element)) => match element.local_name().as_ref() {
+            Ok(Event::Start(element)) => match element.local_name().as_ref() {
                 "row" => {
                     let written = attribute(&element, "r");
                     row = written
                         .map_or(Some(row + 1), |row| address(&format!("A{row}")).map(|(row, _)| row))
                         .ok_or("a row has no number")?;
-                    if attribute(&element, "hidden").is_some_and(|hidden| matches!(hidden.as_str(), "1" | "true")) {
+                    if attribute(&element, "hidden").is_some_and(|is_so| is_true(&is_so)) {
                         marks.hidden.insert(row);
                     }
                     column = 0;
@@ -128,10 +153,9 @@ fn marks<R: BufRead>(mut xml: Reader<R>) -> Result<Marks, String> {
                     if let Some(written) = attribute(&element, "r") {
                         (row, column) = address(&written).ok_or_else(|| format!("a sheet has no cell {written}"))?;
                     }
-                    let kind = attribute(&element, "t").unwrap_or_default();
+                    kind = attribute(&element, "t").unwrap_or_default();
                     // The text that a formula comes to may be blank.
-                    (has_value, is_shared) = (kind == "str", kind == "s");
-                    has_formula = false;
+                    (has_formula, has_value, is_value) = (false, kind == "str", false);
                 }
                 "f" => has_formula = true,
                 "v" => is_value = true,
@@ -141,7 +165,10 @@ fn marks<R: BufRead>(mut xml: Reader<R>) -> Result<Marks, String> {
                 let text = text.xml10_content();
                 has_value |= !text.trim().is_empty();
                 // The library takes what is no number for the first text.
-                if is_shared && text.trim().parse::<u32>().is_err() {
+                if kind.is_empty() && has_formula && text.trim() == "0" {
+                    marks.zeros.insert((row, column));
+                }
+                if kind == "s" && text.trim().parse::<u32>().is_err() {
                     return Err(format!("no text has the number {}", text.trim()));
                 }
             }

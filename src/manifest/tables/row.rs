@@ -46,7 +46,9 @@ impl Object for InTemplates {
 /// The error of whoever uses a cell that holds an error of the spreadsheet: nothing else in its row is at fault.
 fn broken(column: &str, cell: &str) -> Option<Error> {
     let is_error = cell.starts_with('#') && (cell == NO_RESULT || OF_SPREADSHEETS.contains(&cell))
-        || cell.strip_prefix("Err:").is_some_and(|code| code.bytes().all(|byte| byte.is_ascii_digit()));
+        || cell
+            .strip_prefix("Err:")
+            .is_some_and(|code| !code.is_empty() && code.bytes().all(|byte| byte.is_ascii_digit()));
     let held = if cell == NO_RESULT { "a formula without a result" } else { cell };
     is_error.then(|| {
         Error::new(ErrorKind::InvalidOperation, format!("the cell under `{column}` holds {held}"))

@@ -1,8 +1,6 @@
 //! The rows of `for_each`: a list of mappings in the manifest, or a file. A spreadsheet is a CSV file ([`sheet`]) or a workbook ([`workbook`]); prompt sets come
 //! as one text a line or as one JSON object a line ([`lines`]).
 
-use std::sync::Arc;
-
 use minijinja::Value;
 use minijinja::value::Serde;
 use serde_yaml::Mapping;
@@ -48,11 +46,15 @@ pub(crate) fn read(from: &RawForEach, access: &FileAccess, at: &Pointer, found: 
 
 /// Leaves out the rows that the table excludes. The others keep their numbers.
 fn leave_out(rows: &mut Vec<Row>, table: &RawTable, at: &Pointer, found: &mut Vec<Diagnostic>) {
-    let Some(columns) = rows.first().map(|row| Arc::clone(row.cells.columns())) else { return };
-    let names: Vec<&str> = columns.names().iter().map(String::as_str).collect();
-    for cell in table.exclude.iter().flatten().filter(|cell| !names.contains(&cell.name.as_str())) {
+    for cell in table.exclude.iter().flatten() {
+        // Objects of JSON need not all have the same names.
+        if rows.iter().any(|row| row.cells.get(&cell.name).is_some()) {
+            continue;
+        }
         let message = format!("`exclude` names `{}`, which is not a column of {}", cell.name, table.file);
         let finding = Diagnostic::error(Rule::ColumnUnknown, message, cell.at.clone().named());
+        let names = rows.first().map(|row| row.cells.columns().names()).unwrap_or_default();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
         found.push(finding.with_help(suggest::help(&cell.name, "columns", &names)));
     }
     let is_excluded = |row: &Row| {
@@ -152,19 +154,19 @@ fn read_file(table: &RawTable, access: &FileAccess, at: &Pointer, found: &mut Ve
         return Vec::new();
     }
     if let Some(encoding) = assumed {
-        let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_ascii()).take(3);
+        let words = text.split([' ', '\n', '\r', '\t', ',', ';', '"']).filter(|word| !word.is_ascii()).take(3);
         let words: Vec<String> = words.map(|word| format!("`{word}`")).collect();
         let message = format!("{file} is not UTF-8, and was read as {encoding}: {}", words.join(", "));
         let finding = Diagnostic::warning(Rule::EncodingAssumed, message, at.clone().value());
         found.push(finding.with_help("if these words are wrong, save the file as \"CSV UTF-8\""));
     }
-    if table.sheet.is_some() {
+    if table.sheet.is_some() || table.skips_hidden {
         let finding = Diagnostic::error(
             Rule::SheetUnknown,
-            format!("{file} is not a workbook, and has no sheets"),
+            format!("{file} is not a workbook, and has no sheets and no hidden rows"),
             at.clone().value(),
         );
-        found.push(finding.with_help("leave `sheet` out"));
+        found.push(finding.with_help("leave out `sheet` and `hidden`"));
     }
     match ending.as_deref() {
         Some("jsonl" | "ndjson") => lines::objects(&text, file, at, found),

@@ -16,10 +16,8 @@ use crate::manifest::source::location::{Location, Pointer};
 /// The first lines of a table.
 pub(super) fn beginning(csv: &str, most: usize) -> Beginning {
     let (csv, _, above) = separated(csv);
-    // A title above the header has none of its separators.
-    let widest = csv.lines().take(most).max_by_key(|line| line.matches([',', ';', '\t']).count());
     let mut reader = csv::ReaderBuilder::new()
-        .delimiter(separator(widest.unwrap_or_default()))
+        .delimiter(steadiest(csv, most))
         .flexible(true)
         .has_headers(false)
         .from_reader(csv.as_bytes());
@@ -147,6 +145,17 @@ fn separator(csv: &str) -> u8 {
     }
     // The first of equals.
     counts.iter().rev().max_by_key(|(_, count)| *count).map_or(b',', |(separator, _)| *separator)
+}
+
+/// The separator of which most of the first lines have the same number: a title has none, and a text any number of commas.
+fn steadiest(csv: &str, most: usize) -> u8 {
+    let lines: Vec<&str> = csv.lines().filter(|line| !line.trim().is_empty()).take(most).collect();
+    let alike = |separator: u8| {
+        let counts = lines.iter().map(|line| line.bytes().filter(|byte| *byte == separator).count());
+        let counts: Vec<usize> = counts.filter(|count| *count > 0).collect();
+        counts.iter().map(|count| counts.iter().filter(|other| *other == count).count()).max()
+    };
+    [b'\t', b';', b','].into_iter().max_by_key(|separator| alike(*separator)).unwrap_or(b',')
 }
 
 fn header(names: &StringRecord, place: Location) -> Result<Columns, Box<Diagnostic>> {

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::grid::{Grid, MOST_CELLS, Problem};
+use super::grid::{Grid, Line, MOST_CELLS, Problem};
 use super::ods::Ods;
 use super::row::Row;
 use super::xlsx::Xlsx;
@@ -132,7 +132,8 @@ fn rows(
     }
     let above = grid.lines.partition_point(|line| line.number < table.header_row);
     let mut lines = grid.lines.into_iter().skip(above);
-    let Some(head) = lines.next() else {
+    let is_there = |head: &Line| table.header_row == 1 || head.number == table.header_row;
+    let Some(head) = lines.next().filter(is_there) else {
         let finding = Diagnostic::error(Rule::CsvNoHeader, format!("{named} has no header row"), place.clone());
         return Err(Box::new(finding.with_help("the first row names the columns: `{{ row.NAME }}` reads a cell")));
     };

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::Cursor;
 
-use calamine::{Data, ExcelDateTime, Reader as _, SheetVisible};
+use calamine::{Data, ExcelDateTime, Reader as _, SheetType, SheetVisible};
 
 use super::grid::{Grid, Merged, NO_RESULT, Problem};
 use super::parts::{self, Marks};
@@ -23,7 +23,7 @@ impl<'b> Xlsx<'b> {
 
     /// The name of each sheet, and whether it is visible.
     pub(super) fn sheets(&self) -> Vec<(String, bool)> {
-        let sheets = self.book.sheets_metadata().iter();
+        let sheets = self.book.sheets_metadata().iter().filter(|sheet| sheet.typ == SheetType::WorkSheet);
         sheets.map(|sheet| (sheet.name.clone(), sheet.visible == SheetVisible::Visible)).collect()
     }
 
@@ -38,7 +38,9 @@ impl<'b> Xlsx<'b> {
                 column: cells.start.1 as usize,
             })
             .collect();
-        let marks = self.marks.remove(sheet).unwrap_or_default();
+        // Without them, a hidden row or a missing result would be bought.
+        let marks =
+            self.marks.get(sheet).ok_or_else(|| Problem::Unreadable(format!("it has no part for `{sheet}`")))?;
         let mut cells = self.book.worksheet_cells_reader(sheet).map_err(Problem::unreadable)?;
         let zeros: Vec<usize> = cells.styles().iter().map(zeros_of).collect();
         while let Some((cell, style)) = cells.next_cell_with_style_id().map_err(Problem::unreadable)? {
@@ -72,8 +74,12 @@ fn text(cell: &Data, digits: usize) -> String {
         Data::Int(number) => format!("{number:0>digits$}"),
         // A spreadsheet shows the same for a failed calculation.
         Data::Float(number) if !number.is_finite() => "#NUM!".to_owned(),
-        // The shortest decimal that means this number: a whole one has no point.
-        Data::Float(number) => format!("{:0>digits$}", number.to_string()),
+        // The shortest decimal of the 15 digits that a spreadsheet shows: a whole one has no point.
+        Data::Float(number) => {
+            let shown: f64 = format!("{number:.14e}").parse().unwrap_or(*number);
+            let digits = if shown < 0.0 { 0 } else { digits };
+            format!("{:0>digits$}", shown.to_string())
+        }
         Data::DateTime(moment) => date(moment),
         Data::Error(error) => error.to_string(),
     }

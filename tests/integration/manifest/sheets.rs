@@ -58,7 +58,9 @@ fn rows_are_left_out_only_on_request() {
         planned("").ends_with(2).shows("rows-hidden");
         let plan = planned(", hidden: skip").ends_with(0).stdout;
         assert!(plan.contains("MUG-01-1") && plan.contains("VASE-03-3"), "the others keep their numbers: {plan}");
-        let plan = planned(", hidden: skip, exclude: [{ SKU: mug-01, Aspect ratio: '16:9' }, { SKU: VASE-03, Aspect ratio: '9:16' }]");
+        let plan = planned(
+            ", hidden: skip, exclude: [{ SKU: mug-01, Aspect ratio: '16:9' }, { SKU: VASE-03, Aspect ratio: '9:16' }]",
+        );
         assert!(plan.ends_with(0).stdout.contains("1 job to submit"), "only where all cells agree");
         planned(", exclude: [{ Skuu: x }]").ends_with(2).shows("column-unknown");
         planned(", hidden: skip, exclude: [{ SKU: MUG-01 }, { SKU: VASE-03 }]").ends_with(2).shows("no-rows");

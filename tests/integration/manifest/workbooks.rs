@@ -200,3 +200,18 @@ fn sheets_that_repeat_rows_and_cells_are_refused_at_once() {
         ),
     ]);
 }
+
+/// A value without contents ends where it begins: the text of the next formula is not one.
+#[test]
+fn formulas_without_results_are_errors_however_they_are_written() {
+    let id = |number: usize| format!("<c r=\"A{number}\" t=\"inlineStr\"><is><t>a{number}</t></is></c>");
+    for value in ["", "<v/>", "<v></v>", "<v> </v>"] {
+        let rows: String = (2..4)
+            .map(|number| row(number, &(id(number) + &format!("<c r=\"B{number}\"><f>A{number}</f>{value}</c>"))))
+            .collect();
+        let ended = planned("w.xlsx", &xlsx(&(head() + &rows), &texts("x")));
+        assert_eq!(ended.code, Some(2), "{value}: {}", ended.stdout);
+        assert_eq!(ended.stderr.matches("w.xlsx line").count(), 2, "{value}: {}", ended.stderr);
+        assert!(ended.stderr.contains("holds a formula without a result"), "{value}: {}", ended.stderr);
+    }
+}
