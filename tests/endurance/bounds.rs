@@ -5,14 +5,14 @@
 use std::fs;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use shotlist::domain::{AttemptState, History};
 use shotlist::engine::{Settings, Stop};
 use tokio::time::Instant;
 
 use crate::support::fake::{FakeService, OwnBatch, jobs, run};
 use crate::support::plans::{SECOND, plan};
-use crate::support::{Ended, Program, Workspace, has_code};
+use crate::support::{Ended, Program, Workspace, has_code, numbered_jobs};
 
 /// Plans with an address space of so many KiB.
 fn plan_within(here: &Workspace, kib: u32) -> Ended {
@@ -201,4 +201,17 @@ async fn ten_thousand_tasks_at_once() {
     run(&service, &ledger, &settings, &Stop::default(), &plan(&jobs(10_000), &History::default(), None)).await;
     assert!(ledger.states().iter().all(|state| *state == AttemptState::Completed));
     assert!(start.elapsed() < 180 * SECOND, "{:?}", start.elapsed());
+}
+
+/// The service would take 25 minutes, and a simulator at the usual speed more than one.
+#[test]
+fn simulator_does_not_wait_for_the_generation_of_many_jobs() {
+    let here = Workspace::with_manifest(&numbered_jobs(100));
+    let ended = here.shotlist(&["run", "m.yaml", "--sandbox", "--yes"]).ends_with(0);
+    assert!(ended.stderr.contains("times as fast as documented"), "{}", ended.stderr);
+    let report = here.json("shotlist-sandbox/m/report.json");
+    let states: Vec<&Value> = report["jobs"].as_array().expect("jobs").iter().map(|job| &job["state"]).collect();
+    assert_eq!(states, vec![&json!("completed"); 100]);
+    let ended = here.shotlist(&["run", "m.yaml", "--sandbox", "--yes"]).ends_with(0);
+    assert!(!ended.stderr.contains("times as fast"), "{}", ended.stderr);
 }

@@ -17,3 +17,4 @@ mod prompts;
 mod random;
 mod sandbox_faults;
 mod spring;
+mod workbooks;

@@ -1,35 +1,15 @@
 //! Meanings of a sheet's columns: from their cells, and where those are ambiguous, from their names.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::path::Path;
 
 use super::headers::HEADERS;
-use crate::catalog::{Catalog, Family, SizeRule};
+use super::written::{Meaning, PROMPT_LENGTH, Written, is_known_ratio, is_like_a_model, is_ratio, shortened};
+use crate::catalog::{Catalog, Family};
 use crate::domain::printable::one_line;
 use crate::domain::{Field, JobId, Usd};
 use crate::manifest::raw::table::whole_in;
 use crate::manifest::template::engine::slug;
-
-/// The meaning of a column.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Meaning {
-    /// It tells the rows apart. Whether its cells have to be made into ids first.
-    Id { is_slugged: bool },
-    /// The prompt.
-    Prompt,
-    /// A field of the request.
-    Field(Field),
-    /// A picture on this machine, and whether each of them lies where the manifest will look.
-    ImageFile { is_here: bool },
-    /// The number of takes.
-    Takes,
-    /// Tags, by which jobs are selected.
-    Tags,
-    /// A label, such as the client.
-    Label,
-    /// Words that may stand in a prompt.
-    Words,
-}
 
 /// A column, and what it seems to mean.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -63,15 +43,8 @@ const LISTS: usize = 3;
 const NAMES: usize = LISTS - 1;
 /// The place of a column whose cells only tell the rows apart: behind all columns with the name of an ID, also those that count the rows.
 const ANY_NAME: (usize, usize) = (2 * LISTS, 0);
-/// The ends of the names of image files.
-const PICTURES: [&str; 4] = [".png", ".jpg", ".jpeg", ".webp"];
-/// A text this long, with blanks in it, is a prompt under any name, in characters on average.
-const PROMPT_LENGTH: usize = 30;
-/// The number of values that are shown of a column, and the characters of each.
+/// The number of values that are shown of a column.
 const SHOWN: usize = 3;
-const SHOWN_CHARACTERS: usize = 24;
-/// No video has a side shorter than this, in pixels.
-const SMALLEST_SIDE: u32 = 100;
 /// The name of a column that has more than its own words in it is no longer than this, in characters.
 const LONGEST_NAME: usize = 24;
 /// An id longer than this is a text, in characters.
@@ -80,100 +53,27 @@ const LONGEST_ID: usize = 60;
 impl Column {
     /// The column of this name with these cells, one for each row.
     pub(super) fn of(name: &str, cells: &[&str], folder: &Path, catalog: &Catalog) -> Self {
-        let headers = &*HEADERS;
-        let plain: String = name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
-        let said: Vec<&str> = cells.iter().map(|cell| cell.trim()).filter(|cell| !cell.is_empty()).collect();
-        let all = |is: &dyn Fn(&str) -> bool| !said.is_empty() && said.iter().all(|cell| is(cell));
-        // One cell that is wrong is for the plan to tell: passed over with its column, it would be made as usual.
-        let any = |is: &dyn Fn(&str) -> bool| said.iter().any(|cell| is(cell));
-        let is_named = |list: &[String]| list.contains(&plain);
-        let words: Vec<String> = name.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase).collect();
-        let has_word = |list: &[String]| list.iter().any(|known| words.contains(known));
-        let is_url = |cell: &str| cell.starts_with("https://") || cell.starts_with("http://");
-        let lengths: Vec<i64> = said.iter().filter_map(|cell| whole_in(cell)).collect();
-        let is_possible = |cell: &str| whole_in(cell).is_some_and(|length| is_possible_length(length, catalog));
-        let is_length = has_word(&headers.durations)
-            || has_word(&headers.lengths)
-                && (has_word(&headers.of_videos) || is_named(&headers.lengths) && all(&is_possible));
-        // Under a field's own name, whatever stands there is meant for it: the plan tells what is wrong with it, row by row.
-        let own = Field::named(&name.trim().to_lowercase()).filter(|_| !said.is_empty());
-        // Things have sizes, too.
-        let own = own.filter(|field| *field != Field::Size || any(&|cell| SizeRule::parse(cell).is_some()));
-        let meaning = if let Some(field) = own.filter(|field| !matches!(field, Field::Prompt | Field::Image)) {
-            Meaning::Field(field)
-        } else if is_named(&headers.takes) && !said.is_empty() {
-            Meaning::Takes
-        } else if all(&|cell| catalog.model(cell).is_some())
-            || has_word(&headers.models) && any(&|cell| is_like_a_model(cell, catalog))
-        {
-            Meaning::Field(Field::Model)
-        } else if all(&|cell| is_ratio(cell) && is_known_ratio(cell, catalog))
-            || has_word(&headers.shapes) && any(&|cell| is_ratio(cell) || is_known_ratio(cell, catalog))
-        {
-            Meaning::Field(Field::AspectRatio)
-        } else if all(&is_size) {
-            Meaning::Field(Field::Size)
-        } else if is_length && any(&|cell| whole_in(cell).is_some()) {
-            Meaning::Field(Field::Duration)
-        } else if all(&is_url) && headers.images.iter().any(|image| plain.contains(image)) {
-            Meaning::Field(Field::Image)
-        } else if all(&|cell| PICTURES.iter().any(|ending| cell.to_lowercase().ends_with(ending)) && !is_url(cell)) {
-            Meaning::ImageFile { is_here: all(&|cell| folder.join(cell).is_file()) }
-        } else if is_named(&headers.tags) {
-            Meaning::Tags
-        } else if is_named(&headers.labels) {
-            Meaning::Label
-        } else {
-            Meaning::Words
-        };
-        let place = |list: &[String]| list.iter().position(|known| *known == plain);
-        let place_in_ids = headers.ids().into_iter().enumerate().find_map(|(list, words)| Some((list, place(words)?)));
-        let characters: usize = said.iter().map(|cell| cell.chars().count()).sum();
-        let is_wordy = characters >= PROMPT_LENGTH * said.len() && all(&|cell| cell.contains(' '));
-        // A number of a shot is no description of it.
-        let is_text = said.iter().any(|cell| cell.contains(' '));
-        let as_prompt = headers.prompts.iter().position(|known| words.contains(known));
-        let as_prompt =
-            as_prompt.filter(|_| is_text || is_named(&headers.sure_prompts)).or(is_wordy.then_some(usize::MAX));
-        // A price or a day tells rows apart, too, until it changes.
-        let is_name = all(&|cell| cell.chars().filter(|c| c.is_alphabetic()).count() > 1);
+        let written = Written::new(name, cells, catalog);
+        let place_in_ids = written.place_in_ids();
+        // A count changes if a row is inserted.
         let is_count = cells.iter().zip(1..).all(|(cell, number)| whole_in(cell) == Some(number));
         let as_id = match place_in_ids {
             Some((list, place)) if is_count => Some((LISTS + list, place)),
-            place => place.or((is_name && !is_count).then_some(ANY_NAME)),
+            place => place.or((written.is_name() && !is_count).then_some(ANY_NAME)),
         };
-        let why = why(
-            &said,
-            &[
-                (is_length, "is not a whole number of seconds", &|cell| whole_in(cell).is_some()),
-                (is_named(&headers.lengths), "is not the length of a video", &is_possible),
-                (has_word(&headers.lengths), "may be in another unit", &|_| false),
-                (has_word(&headers.shapes), "is not the shape of a video", &|cell| is_known_ratio(cell, catalog)),
-                (plain == Field::Size.name(), "is not a size in pixels", &|_| false),
-                (has_word(&headers.models), "is not a model", &|cell| is_like_a_model(cell, catalog)),
-                (
-                    headers.images.iter().any(|image| plain.contains(image)),
-                    "is neither a URL nor an image file",
-                    &|_| false,
-                ),
-            ],
-        );
         Self {
             name: name.to_owned(),
-            meaning,
+            meaning: written.meaning(folder),
             twice: twice(cells).filter(|_| place_in_ids.is_some_and(|(list, _)| list < NAMES)),
             is_count,
-            why,
-            values: said.iter().take(SHOWN).map(|cell| shortened(cell)).collect(),
-            left_out: if is_named(&headers.tags) { left_out(&said) } else { Vec::new() },
+            why: written.why_not(),
+            values: written.said.iter().take(SHOWN).map(|cell| shortened(cell)).collect(),
+            left_out: written.left_out(),
             as_id: as_id.filter(|_| tells_apart(cells)),
-            as_prompt: as_prompt.filter(|_| !said.is_empty()),
+            as_prompt: written.as_prompt(),
             is_slugged: cells.iter().any(|cell| JobId::new(*cell).is_err()),
-            is_wording: any(&|cell| cell.chars().filter(|c| c.is_alphabetic()).count() > 1)
-                && !any(&is_url)
-                && !has_word(&headers.aside)
-                && !is_length,
-            lengths,
+            is_wording: written.is_wording(),
+            lengths: written.said.iter().filter_map(|cell| whole_in(cell)).collect(),
         }
     }
 
@@ -267,47 +167,6 @@ pub(super) fn names_models(columns: &[Column]) -> bool {
     columns.iter().any(|column| column.is(Field::Model))
 }
 
-/// Returns whether some model makes videos of this length, in seconds.
-fn is_possible_length(length: i64, catalog: &Catalog) -> bool {
-    let families = catalog.model_names().filter_map(|name| Some(catalog.model(name)?.family));
-    families.into_iter().any(|family| family.fields.duration.broken_by(length).is_none())
-}
-
-/// A test of a cell, for headers that promise more than the cells keep: whether the header does, and what the first cell that fails is.
-type Promise<'p> = (bool, &'p str, &'p dyn Fn(&str) -> bool);
-
-/// The reason why nothing is made of a column of words.
-fn why(said: &[&str], promises: &[Promise<'_>]) -> String {
-    let broken = promises
-        .iter()
-        .filter(|(is_promised, ..)| *is_promised)
-        .find_map(|(_, what, keeps)| Some(format!("`{}` {what}", shortened(said.iter().find(|cell| !keeps(cell))?))));
-    broken.unwrap_or_else(|| if said.is_empty() { "it is empty" } else { "not a field of a job" }.to_owned())
-}
-
-/// The beginning of a cell, on one line.
-fn shortened(cell: &str) -> String {
-    let line = one_line(cell);
-    let is_short = line.chars().count() <= SHOWN_CHARACTERS;
-    if is_short { line } else { format!("{}…", line.chars().take(SHOWN_CHARACTERS - 1).collect::<String>()) }
-}
-
-/// The cells that say that their rows are not to be made, each once.
-fn left_out(said: &[&str]) -> Vec<String> {
-    let states: BTreeSet<String> = said.iter().map(|cell| cell.to_lowercase()).collect();
-    states.into_iter().filter(|state| HEADERS.left_out.contains(state)).collect()
-}
-
-/// Returns whether it is the name of a model, in any letter case.
-fn is_like_a_model(cell: &str, catalog: &Catalog) -> bool {
-    catalog.model_names().any(|name| name.eq_ignore_ascii_case(cell))
-}
-
-fn is_ratio(cell: &str) -> bool {
-    let sides = cell.split_once(':');
-    sides.is_some_and(|(wide, high)| whole_in(wide).is_some() && whole_in(high).is_some())
-}
-
 /// The number of cells of a line that are names of columns.
 pub(super) fn names_in(line: &[String]) -> usize {
     let known: HashSet<&str> = HEADERS.all().chain(Field::ALL.map(Field::name)).collect();
@@ -336,17 +195,6 @@ pub(super) fn is_data(line: &[String], catalog: &Catalog) -> bool {
         cell.contains("://") || is_ratio(cell) && is_known_ratio(cell, catalog) || is_like_a_model(cell, catalog)
     };
     is_sentence(line) || line.iter().any(is_value)
-}
-
-/// Returns whether some model has this shape: without a telling name, a ratio could be a time of day.
-fn is_known_ratio(cell: &str, catalog: &Catalog) -> bool {
-    let families = catalog.model_names().filter_map(|name| Some(catalog.model(name)?.family));
-    families.filter_map(|family| family.fields.aspect_ratio.as_ref()).any(|choice| choice.meant_by(cell).is_some())
-}
-
-/// Returns whether it is a size in pixels, and not that of a pack.
-fn is_size(cell: &str) -> bool {
-    SizeRule::parse(cell).is_some_and(|(wide, high)| wide.min(high) >= SMALLEST_SIDE)
 }
 
 /// The first cell that stands in an earlier row already.

@@ -36,9 +36,6 @@ pub enum DraftError {
     /// There is nothing in it.
     #[error("{0} has no rows")]
     Empty(String),
-    /// The first row names one of many columns.
-    #[error("the first row of `{0}` looks like a title: one name for {1} columns")]
-    Title(String, usize),
     /// The first row is one of the videos.
     #[error("the first row of `{0}` looks like data, not like the names of columns")]
     NoHeader(String),
@@ -56,7 +53,6 @@ impl DraftError {
             Self::NoHeader(_) => {
                 Some("put a row above it with a name for each column, such as `id` and `prompt`".to_owned())
             }
-            Self::Title(..) => Some("take the rows above the names of the columns out of the sheet".to_owned()),
             Self::Empty(_) => Some("the first row names the columns, and each row below it is a video".to_owned()),
             Self::NoModel(_) => {
                 let names: Vec<&str> = Catalog::embedded().model_names().collect();
@@ -87,11 +83,7 @@ pub fn draft(folder: &Path, file: &str, sheet: Option<&str>, model: Option<&str>
         return Err(DraftError::NoHeader(file.to_owned()));
     }
     let first = rows.first().ok_or_else(|| DraftError::Empty(file.to_owned()))?;
-    let all = first.cells.columns().names();
-    let names = all.iter().filter(|name| !name.is_empty());
-    if all.len() > 2 && names.clone().count() == 1 {
-        return Err(DraftError::Title(file.to_owned(), all.len()));
-    }
+    let names = first.cells.columns().names().iter().filter(|name| !name.is_empty());
     let columns: Vec<Column> = names
         .map(|name| {
             let cells: Vec<&str> = rows.iter().filter_map(|row| row.cells.get(name)).collect();

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::columns::{Column, Meaning, is_taken, names_models, taker};
+use super::columns::{Column, is_taken, names_models, taker};
+use super::written::Meaning;
 use crate::catalog::{Catalog, Model};
 use crate::domain::Field;
 use crate::domain::printable::one_line;

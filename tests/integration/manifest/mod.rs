@@ -8,4 +8,3 @@ mod reads;
 mod schema;
 mod sheets;
 mod streams;
-mod workbooks;

@@ -20,19 +20,6 @@ fn a_run_completes_and_a_second_one_costs_nothing() {
     assert_eq!(service.posts().len(), 2, "a finished batch was submitted again");
 }
 
-/// The service would take 25 minutes, and a simulator at the usual speed more than one.
-#[test]
-fn simulator_does_not_wait_for_the_generation_of_many_jobs() {
-    let here = Workspace::with_manifest(&numbered_jobs(100));
-    let ended = here.shotlist(&["run", "m.yaml", "--sandbox", "--yes"]).ends_with(0);
-    assert!(ended.stderr.contains("times as fast as documented"), "{}", ended.stderr);
-    let report = here.json("shotlist-sandbox/m/report.json");
-    let states: Vec<&Value> = report["jobs"].as_array().expect("jobs").iter().map(|job| &job["state"]).collect();
-    assert_eq!(states, vec![&json!("completed"); 100]);
-    let ended = here.shotlist(&["run", "m.yaml", "--sandbox", "--yes"]).ends_with(0);
-    assert!(!ended.stderr.contains("times as fast"), "{}", ended.stderr);
-}
-
 #[test]
 fn the_plan_shows_byte_for_byte_what_the_run_sends() {
     let manifest = r#"

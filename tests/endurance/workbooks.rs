@@ -1,4 +1,5 @@
 //! Workbooks that are broken, or made to do harm: each is refused with a message, in a moment and with little memory.
+#![cfg(unix)]
 
 use std::io::Write as _;
 
