@@ -303,7 +303,7 @@ pub(crate) struct InitArgs {
     /// Draft jobs from the rows of this spreadsheet (csv, tsv, xlsx, ods)
     #[arg(long, value_name = "SHEET")]
     pub from: Option<PathBuf>,
-    /// Sheet of the workbook [default: the first]
+    /// Sheet of the workbook [default: the first visible one that names a prompt]
     #[arg(long, value_name = "NAME", requires = "from")]
     pub sheet: Option<String>,
     /// Model of the jobs [default: the cheapest that fits the columns]

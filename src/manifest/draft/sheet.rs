@@ -93,7 +93,7 @@ pub fn draft(folder: &Path, file: &str, sheet: Option<&str>, model: Option<&str>
     let columns = columns::settled(columns);
     let model = Chosen { name: columns::model(&columns, model, catalog), is_given: model.is_some() };
     let hidden = rows.iter().filter(|row| row.is_hidden).count();
-    let read = told(sheet.as_deref(), &others, header_row);
+    let read = choice(sheet.as_deref(), &others, header_row);
     let table = Table { file, sheet: sheet.as_deref(), header_row, rows: rows.len(), hidden, read: read.as_deref() };
     Ok(Draft { text: text(&table, &columns, model, catalog), unused: unused(&columns, model.name, catalog), read })
 }
@@ -140,12 +140,12 @@ fn header(lines: &[Line]) -> Option<&Line> {
 }
 
 /// A sentence on the sheet and the header, where there was a choice.
-fn told(sheet: Option<&str>, others: &[String], header_row: u64) -> Option<String> {
+fn choice(sheet: Option<&str>, others: &[String], header_row: u64) -> Option<String> {
     let others: Vec<String> = others.iter().map(|name| format!("`{}`", one_line(name))).collect();
     let sheet = sheet
         .filter(|_| !others.is_empty())
         .map(|sheet| format!("read the sheet `{}`; others, for `--sheet`: {}", one_line(sheet), others.join(", ")));
     let header = (header_row > 1).then(|| format!("the names of the columns are in row {header_row}"));
-    let told: Vec<String> = sheet.into_iter().chain(header).collect();
-    (!told.is_empty()).then(|| told.join("; "))
+    let parts: Vec<String> = sheet.into_iter().chain(header).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
 }

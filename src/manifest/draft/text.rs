@@ -250,11 +250,11 @@ fn filled(column: &Column) -> String {
 /// The columns that nothing is made of, for people, with the reasons.
 pub(super) fn unused(columns: &[Column], model: &str, catalog: &Catalog) -> Vec<String> {
     let Some(model) = catalog.model(model) else { return Vec::new() };
-    let told = |column: &Column| {
+    let reason = |column: &Column| {
         let why = read_as(column, columns, model, catalog).err()?;
         Some(format!("`{}` ({why})", one_line(&column.name)))
     };
-    columns.iter().filter_map(told).collect()
+    columns.iter().filter_map(reason).collect()
 }
 
 /// The name of a cell in a template.

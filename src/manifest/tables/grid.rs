@@ -49,9 +49,9 @@ impl Line {
         texts
     }
 
-    /// The number of columns up to its last cell.
+    /// The number of columns up to its rightmost cell.
     pub(super) fn width(&self) -> usize {
-        self.cells.last().map_or(0, |(column, _)| column + 1)
+        self.cells.iter().map(|(column, _)| column + 1).max().unwrap_or_default()
     }
 }
 
@@ -87,7 +87,11 @@ impl Grid {
         if text.trim().is_empty() {
             return Ok(true);
         }
-        if self.lines.last().is_none_or(|line| line.number != number) {
+        let last = self.lines.last().map_or(0, |line| line.number);
+        if number < last {
+            return Err(Problem::Unreadable(format!("row {number} follows row {last}")));
+        }
+        if number > last {
             // The header is one more.
             if self.lines.len() > self.most {
                 let too_long = Problem::TooLong(format!("{MOST_JOBS} rows"));
@@ -160,6 +164,16 @@ mod tests {
         for bad in ["", "A", "1", "A0", "XFE1", "A1048577", "ZZZZZZ1", "A-1", "É1", "A1B", "A99999999999"] {
             assert_eq!(address(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn rows_are_in_order_and_cells_need_not_be() {
+        let mut grid = Grid::up_to(10);
+        for (row, column) in [(1, 1), (1, 0), (3, 0)] {
+            assert!(grid.add(row, column, false, "x").expect("in bounds"));
+        }
+        assert_eq!((grid.lines[0].width(), grid.lines[0].texts(2)), (2, vec!["x", "x"]));
+        assert!(matches!(grid.add(2, 0, false, "x"), Err(Problem::Unreadable(_))));
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::manifest::source::suggest;
 use crate::manifest::source::text::{FileAccess, LARGEST, TextError};
 
 /// The most hidden rows that are named in a message.
-const MOST_TOLD: usize = 8;
+const MOST_NAMED: usize = 8;
 
 /// The rows that a job names. What is wrong with them is told, and the sound ones are there.
 pub(crate) fn read(from: &RawForEach, access: &FileAccess, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
@@ -38,7 +38,10 @@ pub(crate) fn read(from: &RawForEach, access: &FileAccess, at: &Pointer, found: 
         RawForEach::File(table) => read_file(table, access, at, found),
     };
     rows.iter_mut().zip(1..).for_each(|(row, number)| row.number = number);
-    if let RawForEach::File(table) = from {
+    // An unreadable file has its own error.
+    if let RawForEach::File(table) = from
+        && !rows.is_empty()
+    {
         leave_out(&mut rows, table, at, found);
     }
     rows
@@ -68,10 +71,10 @@ fn leave_out(rows: &mut Vec<Row>, table: &RawTable, at: &Pointer, found: &mut Ve
         rows.iter().filter(|row| row.is_hidden).filter_map(|row| Some(row.place.as_ref()?.line.to_string())).collect();
     if !hidden.is_empty() {
         let message = format!(
-            "{} are hidden in {}, and make jobs: row {}",
-            if hidden.len() == 1 { "1 row".to_owned() } else { format!("{} rows", hidden.len()) },
+            "{} hidden in {}, but jobs are made of them: row {}",
+            if hidden.len() == 1 { "1 row is".to_owned() } else { format!("{} rows are", hidden.len()) },
             table.file,
-            hidden.iter().take(MOST_TOLD).map(String::as_str).collect::<Vec<_>>().join(", ")
+            hidden.iter().take(MOST_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ")
         );
         let finding = Diagnostic::warning(Rule::RowsHidden, message, at.clone().value());
         found.push(finding.with_help("`hidden: skip` under `for_each` leaves them out"));

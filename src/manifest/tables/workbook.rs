@@ -71,19 +71,20 @@ pub(super) fn beginnings(bytes: &[u8], file: &str, most: usize) -> Vec<(String, 
 /// The rows below the header of a sheet.
 pub(super) fn parse(bytes: &[u8], table: &RawTable, at: &Pointer, found: &mut Vec<Diagnostic>) -> Vec<Row> {
     let place = at.clone().value();
-    let made =
-        Book::open(bytes, &table.file).map_err(|problem| told(problem, &table.file, &place)).and_then(|mut book| {
+    let made = Book::open(bytes, &table.file).map_err(|problem| diagnostic(problem, &table.file, &place)).and_then(
+        |mut book| {
             let sheet = chosen(&book, table, &place)?;
-            let grid = book.grid(&sheet, MOST_JOBS).map_err(|problem| told(problem, &table.file, &place))?;
+            let grid = book.grid(&sheet, MOST_JOBS).map_err(|problem| diagnostic(problem, &table.file, &place))?;
             rows(grid, table, &place, found)
-        });
+        },
+    );
     made.unwrap_or_else(|finding| {
         found.push(*finding);
         Vec::new()
     })
 }
 
-fn told(problem: Problem, file: &str, place: &Location) -> Box<Diagnostic> {
+fn diagnostic(problem: Problem, file: &str, place: &Location) -> Box<Diagnostic> {
     let (rule, message, help) = match problem {
         Problem::Unreadable(why) => (
             Rule::Unreadable,
@@ -102,11 +103,11 @@ fn told(problem: Problem, file: &str, place: &Location) -> Box<Diagnostic> {
 /// The sheet with the name that the table has, or the first visible one.
 fn chosen(book: &Book<'_>, table: &RawTable, place: &Location) -> Result<String, Box<Diagnostic>> {
     let file = &table.file;
-    let sheets = book.sheets().map_err(|problem| told(problem, file, place))?;
+    let sheets = book.sheets().map_err(|problem| diagnostic(problem, file, place))?;
     let visible = || sheets.iter().find(|(_, is_visible)| *is_visible).map(|(name, _)| name.clone());
     let Some(wanted) = &table.sheet else {
         let problem = Problem::Unreadable("it has no visible sheet".to_owned());
-        return visible().ok_or_else(|| told(problem, file, place));
+        return visible().ok_or_else(|| diagnostic(problem, file, place));
     };
     if sheets.iter().any(|(name, _)| name == wanted) {
         return Ok(wanted.clone());
@@ -122,7 +123,7 @@ fn rows(
     place: &Location,
     found: &mut Vec<Diagnostic>,
 ) -> Result<Vec<Row>, Box<Diagnostic>> {
-    let (file, too_long) = (&table.file, |problem| told(problem, &table.file, place));
+    let (file, too_long) = (&table.file, |problem| diagnostic(problem, &table.file, place));
     let named = table.sheet.as_ref().map_or_else(|| file.clone(), |sheet| format!("the sheet `{sheet}` of {file}"));
     let merged = grid.fill_merged(table.header_row).map_err(too_long)?;
     if merged > 0 {

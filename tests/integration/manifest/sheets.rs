@@ -43,7 +43,7 @@ fn each_sheet_becomes_what_its_people_meant_or_says_why_not() {
     }
 }
 
-/// What a person or a filter hides is no less a row, so it is told, and can be left out; and rows by what they say.
+/// Hidden rows are jobs with a warning. `hidden` and `exclude` leave rows out, and the others keep their numbers.
 #[test]
 fn rows_are_left_out_only_on_request() {
     let sheet = |name: &str| std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sheets").join(name));
