@@ -22,7 +22,7 @@ pub(crate) fn address(manifest: &ManifestArgs, args: &ServiceArgs) -> Result<Add
     Ok(Address(Some((endpoint, credentials))))
 }
 
-/// Sets the service up, or a simulator for what the service would take so long for. Sends nothing yet.
+/// Connects to the service, or starts a simulator for jobs that take the service `simulated_wall`. Sends nothing yet.
 pub(crate) async fn connect(
     address: Address,
     manifest: &ManifestArgs,

@@ -102,8 +102,7 @@ impl Connection {
         Self::new(endpoint, credentials, account, options, None)
     }
 
-    /// Starts a simulator on this machine. It accepts any key and charges nothing, and is as fast as a batch needs that the service would take so
-    /// long for.
+    /// Starts a simulator on this machine. It accepts any key, charges nothing, and generates a large batch in 10 s.
     pub async fn to_simulator(options: ConnectionOptions) -> Result<Self, ConnectionError> {
         let failed = |error| ConnectionError::Simulator(error);
         let speed = options.simulated_wall.div_duration_f64(SIMULATED_WALL).max(SIMULATOR_SPEED);
