@@ -25,6 +25,7 @@ mod pictures;
 mod program;
 mod programs;
 mod refusal;
+mod requested;
 mod runtime;
 mod service;
 mod signals;

@@ -106,7 +106,7 @@ fn apply(bill: &Bill, reconciliation: &Reconciliation<'_>, source: &str, termina
         let mut recorded = 0;
         let applied = reconciliation.apply(source, &mut recorded).await;
         if recorded > 0 {
-            terminal.note(NoticeCode::BillApplied, &format!("recorded from {source}: {recorded}"));
+            terminal.note(NoticeCode::BillApplied, &format!("attempts settled by {source}: {recorded}"));
         }
         Ok(applied?)
     });

@@ -9,7 +9,6 @@ use futures::future::Either;
 
 use crate::cli::approved::{Approval, approval, check, refuse_part};
 use crate::cli::args::{PlanFormat, RunArgs};
-use crate::cli::choices::{self, Patterns};
 use crate::cli::connect::{Address, address, connect};
 use crate::cli::ending::Bought;
 use crate::cli::exit::Exit;
@@ -17,11 +16,11 @@ use crate::cli::failure::Failure;
 use crate::cli::manifest::{Wanted, load};
 use crate::cli::monitors::Monitors;
 use crate::cli::wanted::wanted;
-use crate::cli::{consent, destinations, ending, paths, programs, runtime, signals};
-use crate::domain::{BatchKey, JobId, NoticeCode, RefusalCode};
+use crate::cli::{consent, ending, paths, programs, requested, runtime, signals};
+use crate::domain::{BatchKey, JobId, NoticeCode};
 use crate::ledger::HoldError;
-use crate::plan::{Few, Plan, Statement, statements};
-use crate::session::{Connection, Locked, Options, Outcome, RedoOptions, Refusal, Reported, Session, Settings, Stop};
+use crate::plan::{Plan, Statement, WarningView, statements};
+use crate::session::{Connection, Locked, Options, Outcome, Refusal, Reported, Session, Stop};
 use crate::ui::{self, Again, Progress, Terminal};
 
 /// The interval of checks whether another run has ended.
@@ -45,49 +44,14 @@ fn obey(args: &RunArgs, terminal: &Terminal, monitors: Option<&Monitors<'_>>) ->
         is_strict: args.strict,
     };
     let chosen = load(&args.manifest, &args.selection, wants, terminal)?;
-    let key = &chosen.manifest.key;
-    monitors.inspect(|monitors| monitors.is_about(key));
-    let retake = Patterns::read(&args.again.retake, choices::Chosen::Again)?;
-    retake.check(key, &chosen.manifest.jobs)?;
-    retake.expect_matches("--retake", &chosen.selected)?;
-    if args.programs.exec.is_some() && args.videos.no_download {
-        let message = "`--exec` requires downloads, found `--no-download`";
-        return Err(Failure::new(RefusalCode::OptionInvalid, message).with_help("leave out one of the two"));
-    }
+    monitors.inspect(|monitors| monitors.is_about(&chosen.manifest.key));
+    let again = paths::again(&args.manifest, &chosen.manifest.key);
     let (approved, part) = match args.money.approved.as_deref().map(approval).transpose()? {
         Some(Approval::Plan(approved)) => (Some(approved), None),
         Some(Approval::Part(part)) => (None, Some(part)),
         None => (None, None),
     };
-    let again = paths::again(&args.manifest, key);
-    let options = Options {
-        selection: chosen.selection,
-        redo: RedoOptions {
-            retries: args.again.retries,
-            retry_failed: args.again.retry_failed,
-            retake: retake.retakes().map_err(|error| Failure::new(RefusalCode::OptionInvalid, error.to_string()))?,
-        },
-        own_files: paths::own_files(args),
-        few: args.few.sample.map(Few::Spread).or(args.few.first.map(Few::First)),
-        max_cost: args.money.max_cost,
-        approved,
-        downloads: !args.videos.no_download,
-        collects: !args.videos.no_collect,
-        sidecars: args.videos.sidecar,
-        assets: programs::assets(&args.programs)?,
-        exec: programs::exec(&args.programs)?,
-        ..paths::options(&args.manifest, args.reports.out.as_deref(), key)?
-    };
-    let options = Options {
-        // A plan writes none.
-        reports: if args.money.plan {
-            options.reports.clone()
-        } else {
-            destinations::writer(&args.reports, &options.out, &again)?
-        },
-        settings: settings(args, &options.settings),
-        ..options
-    };
+    let options = Options { approved, ..requested::options(args, &chosen, &again)? };
     let session = Session::new(chosen.manifest, paths::ledger(&args.manifest)?, options);
     let in_these_words = wanted(args, again.clone());
     let to_look = in_these_words.command("run", &["--plan"]);
@@ -96,61 +60,18 @@ fn obey(args: &RunArgs, terminal: &Terminal, monitors: Option<&Monitors<'_>>) ->
     let asks_once = !args.again.retry_failed && !is_number;
     let to_repeat = asks_once.then(|| in_these_words.command("run", &[]));
     let run = Run { args, terminal, session: &session, again, to_repeat, monitors };
-    let ended = runtime::block_on(async {
-        let plan = session.plan().await?;
-        if let Some(part) = part {
-            return Err(refuse_part(&part, plan.digest()));
+    let ended = runtime::block_on(run.plan_and_go(part.as_deref(), chosen.warnings));
+    // A template of today is another batch tomorrow: the refused one is named.
+    ended.map_err(|failure| {
+        let failure = failure.of_this_ledger(session.ledger(), args.manifest.ledger.as_ref());
+        match &failure.help {
+            Some(help) if failure.exit == Exit::NotAllowed && !args.money.plan => {
+                let help = format!("{help}; `{to_look}` shows what it would buy");
+                failure.with_help(help)
+            }
+            _ => failure,
         }
-        if args.money.plan {
-            session.check_outputs()?;
-            return run.show(&plan, chosen.warnings);
-        }
-        session.check_reports()?;
-        programs::check(&args.programs)?;
-        let collects = plan.elsewhere.iter().any(|other| other.outstanding > 0);
-        let early =
-            (plan.asks_about_tasks() || collects).then(|| address(&args.manifest, &args.service)).transpose()?;
-        // It is made anew under the lock, of what the ledger says then.
-        drop(plan);
-        let ended = Box::pin(run.go(early)).await;
-        // After a refusal, too, it is worth knowing how the batch stands.
-        if let Some(monitors) = monitors.filter(|monitors| monitors.wants_sums())
-            && let Ok(report) = session.standing().await
-        {
-            monitors.is_known(report);
-        }
-        if let Some(monitors) = monitors {
-            monitors.look_at(session.ledger()).await;
-        }
-        ended
-    });
-    let ended =
-        ended.map_err(|failure: Failure| failure.of_this_ledger(session.ledger(), args.manifest.ledger.as_ref()));
-    // A template of today is another batch tomorrow: whoever mends it then needs the one that was refused.
-    ended.map_err(|failure| match &failure.help {
-        Some(help) if failure.exit == Exit::NotAllowed && !args.money.plan => {
-            let help = format!("{help}; `{to_look}` shows what it would buy");
-            failure.with_help(help)
-        }
-        _ => failure,
     })
-}
-
-/// The settings with the pace of the options.
-fn settings(args: &RunArgs, usual: &Settings) -> Settings {
-    let pace = &args.pace;
-    Settings {
-        concurrency: pace.concurrency,
-        poll_interval: pace.poll_interval.unwrap_or(usual.poll_interval),
-        poll_floor: pace.poll_floor.unwrap_or(usual.poll_floor),
-        first_poll: pace.first_poll,
-        deadline: pace.deadline,
-        max_duration: pace.max_duration,
-        max_failures: pace.max_failures,
-        max_doubts: pace.max_doubts,
-        rps: pace.rps,
-        speed: usual.speed,
-    }
 }
 
 /// One run, once its parts are known.
@@ -167,6 +88,37 @@ pub(super) struct Run<'r> {
 }
 
 impl Run<'_> {
+    /// Shows the plan, if only that is wanted, and otherwise runs it. `part` is a part of a digest, which approves nothing.
+    async fn plan_and_go(&self, part: Option<&str>, warnings: Vec<WarningView>) -> Result<Exit, Failure> {
+        let args = self.args;
+        let plan = self.session.plan().await?;
+        if let Some(part) = part {
+            return Err(refuse_part(part, plan.digest()));
+        }
+        if args.money.plan {
+            self.session.check_outputs()?;
+            return self.show(&plan, warnings);
+        }
+        self.session.check_reports()?;
+        programs::check(&args.programs)?;
+        let collects = plan.elsewhere.iter().any(|other| other.outstanding > 0);
+        let early =
+            (plan.asks_about_tasks() || collects).then(|| address(&args.manifest, &args.service)).transpose()?;
+        // It is made anew under the lock, of what the ledger says then.
+        drop(plan);
+        let ended = Box::pin(self.go(early)).await;
+        // After a refusal, too, it is worth knowing how the batch stands.
+        if let Some(monitors) = self.monitors {
+            if monitors.wants_sums()
+                && let Ok(report) = self.session.standing().await
+            {
+                monitors.is_known(report);
+            }
+            monitors.look_at(self.session.ledger()).await;
+        }
+        ended
+    }
+
     async fn go(&self, early: Option<Address>) -> Result<Exit, Failure> {
         let others = self.session.ledger().runners().await?;
         let held = self.hold().await?;

@@ -148,8 +148,9 @@ impl<'t> Maker<'_, 't, '_> {
             self.found.push(undocumented(name, at.clone()));
         }
         if !is_json(value) {
-            let message = format!("`{name}` holds a number that JSON does not have: infinity, or none at all");
-            self.found.push(Diagnostic::error(Rule::ExtraNotJson, message, at.value()));
+            let message = format!("`{name}` must be a JSON number, found infinity or NaN");
+            self.found
+                .push(Diagnostic::error(Rule::ExtraNotJson, message, at.value()).with_help("write a finite number"));
             return None;
         }
         match serde_json::to_value(value) {

@@ -71,9 +71,10 @@ fn leave_out(rows: &mut Vec<Row>, table: &RawTable, at: &Pointer, found: &mut Ve
         rows.iter().filter(|row| row.is_hidden).filter_map(|row| Some(row.place.as_ref()?.line.to_string())).collect();
     if !hidden.is_empty() {
         let message = format!(
-            "{} hidden in {}, but jobs are made of them: row {}",
-            if hidden.len() == 1 { "1 row is".to_owned() } else { format!("{} rows are", hidden.len()) },
+            "{} of {} {}: row {}",
+            if hidden.len() == 1 { "1 hidden row".to_owned() } else { format!("{} hidden rows", hidden.len()) },
             table.file,
+            if hidden.len() == 1 { "becomes a job" } else { "become jobs" },
             hidden.iter().take(MOST_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ")
         );
         let finding = Diagnostic::warning(Rule::RowsHidden, message, at.clone().value());

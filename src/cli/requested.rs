@@ -1,0 +1,66 @@
+//! The options of a session that the arguments of `run` ask for.
+
+use super::args::RunArgs;
+use super::choices::{self, Patterns};
+use super::failure::Failure;
+use super::manifest::Chosen;
+use super::{destinations, paths, programs};
+use crate::domain::RefusalCode;
+use crate::plan::Few;
+use crate::session::{Options, RedoOptions, Settings};
+use crate::ui::Again;
+
+/// The options for the chosen jobs, but for the approval.
+pub(super) fn options(args: &RunArgs, chosen: &Chosen, again: &Again) -> Result<Options, Failure> {
+    let invalid = |message: String| Failure::new(RefusalCode::OptionInvalid, message);
+    let key = &chosen.manifest.key;
+    let retake = Patterns::read(&args.again.retake, choices::Chosen::Again)?;
+    retake.check(key, &chosen.manifest.jobs)?;
+    retake.expect_matches("--retake", &chosen.selected)?;
+    if args.programs.exec.is_some() && args.videos.no_download {
+        let message = "`--exec` requires downloads, found `--no-download`".to_owned();
+        return Err(invalid(message).with_help("leave out one of the two"));
+    }
+    let usual = paths::options(&args.manifest, args.reports.out.as_deref(), key)?;
+    Ok(Options {
+        selection: chosen.selection.clone(),
+        redo: RedoOptions {
+            retries: args.again.retries,
+            retry_failed: args.again.retry_failed,
+            retake: retake.retakes().map_err(|error| invalid(error.to_string()))?,
+        },
+        own_files: paths::own_files(args),
+        few: args.few.sample.map(Few::Spread).or(args.few.first.map(Few::First)),
+        max_cost: args.money.max_cost,
+        downloads: !args.videos.no_download,
+        collects: !args.videos.no_collect,
+        sidecars: args.videos.sidecar,
+        assets: programs::assets(&args.programs)?,
+        exec: programs::exec(&args.programs)?,
+        // A plan writes none.
+        reports: if args.money.plan {
+            usual.reports.clone()
+        } else {
+            destinations::writer(&args.reports, &usual.out, again)?
+        },
+        settings: settings(args, &usual.settings),
+        ..usual
+    })
+}
+
+/// The settings with the pace of the options.
+fn settings(args: &RunArgs, usual: &Settings) -> Settings {
+    let pace = &args.pace;
+    Settings {
+        concurrency: pace.concurrency,
+        poll_interval: pace.poll_interval.unwrap_or(usual.poll_interval),
+        poll_floor: pace.poll_floor.unwrap_or(usual.poll_floor),
+        first_poll: pace.first_poll,
+        deadline: pace.deadline,
+        max_duration: pace.max_duration,
+        max_failures: pace.max_failures,
+        max_doubts: pace.max_doubts,
+        rps: pace.rps,
+        speed: usual.speed,
+    }
+}
