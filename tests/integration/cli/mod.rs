@@ -5,6 +5,7 @@ mod documents;
 mod habits;
 mod limits;
 mod monitors;
+mod notices;
 mod output;
 mod reference;
 mod refusals;

@@ -2,4 +2,5 @@
 
 mod imports;
 mod layering;
+mod notices;
 mod words;

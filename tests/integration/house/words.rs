@@ -67,7 +67,7 @@ fn avoided(text: &str) -> Vec<&'static str> {
 
 /// The strings of a source file that users may see: not those of tests, of documentation, or of panics.
 #[derive(Default)]
-struct Strings(Vec<String>);
+pub(super) struct Strings(pub(super) Vec<String>);
 
 impl Visit<'_> for Strings {
     fn visit_lit_str(&mut self, literal: &LitStr) {
@@ -104,7 +104,7 @@ impl Visit<'_> for Strings {
 
 impl Strings {
     /// Takes the string literals of some code.
-    fn take(&mut self, code: &str) {
+    pub(super) fn take(&mut self, code: &str) {
         let mut rest = code;
         while let Some(start) = rest.find('"') {
             let is_end = |at: &usize| {
@@ -119,11 +119,11 @@ impl Strings {
     }
 }
 
-fn project(path: &str) -> PathBuf {
+pub(super) fn project(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-fn files_below(folder: &Path, extension: &str) -> Vec<PathBuf> {
+pub(super) fn files_below(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![folder.to_owned()];
     while let Some(folder) = open.pop() {

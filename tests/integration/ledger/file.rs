@@ -122,7 +122,10 @@ fn a_check_finds_what_is_damaged() {
         here.shotlist(&["ledger", "check", "--ledger", "copy.db"]).ends_with(74).stderr
     };
     let told = damage("UPDATE attempt SET price_micros = price_micros + 1 WHERE id = 1");
-    assert!(has_code(&told, "ledger-damaged") && told.contains("attempt 1"), "{told}");
+    insta::assert_snapshot!(told, @"
+    error[ledger-damaged]: ledger `copy.db` is damaged: the columns of attempt 1 don't match its record
+      help: restore a copy that `shotlist ledger check` finds whole; without its ledger, shotlist can't know what is paid for
+    ");
     let told = damage("UPDATE attempt SET state = 'lost' WHERE id = 2");
     assert!(has_code(&told, "ledger-damaged") && told.contains("attempt 2"), "{told}");
     let told = damage("PRAGMA foreign_keys = off; UPDATE attempt SET batch = 9");

@@ -5,6 +5,7 @@ mod draft;
 mod expansion;
 mod mistakes;
 mod reads;
+mod rules;
 mod schema;
 mod sheets;
 mod streams;

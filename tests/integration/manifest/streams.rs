@@ -34,7 +34,16 @@ fn a_manifest_from_a_stream_is_at_home_in_the_working_folder() {
 fn a_stream_without_a_name_is_refused_before_anything_is_bought() {
     let service = Service::well();
     let here = Workspace::with_manifest("version: 1\njobs: [{ id: a, model: alpha-2, prompt: x }]\n");
-    here.script(&service, &format!("cat m.yaml | \"$0\" run - {QUICK}")).ends_with(2).shows("name-missing");
+    let refused =
+        here.script(&service, &format!("cat m.yaml | \"$0\" run - {QUICK}")).ends_with(2).shows("name-missing");
+    insta::assert_snapshot!(refused.stderr, @"
+    error[name-missing]: a manifest from stdin requires a `name`
+    --> -
+     = help: write `name: …` at its top
+
+    error[manifest-invalid]: `-` has 1 error
+      note: nothing was submitted; nothing was spent
+    ");
     // Nobody can answer a question on a pipe.
     let here = Workspace::with_manifest("version: 1\nname: n\njobs: [{ id: a, model: alpha-2, prompt: x }]\n");
     here.script(&service, "cat m.yaml | \"$0\" run -").fails_with("no-consent", 3);

@@ -23,6 +23,13 @@ impl Ended {
         self
     }
 
+    /// The text of an error or a warning on a JSON stderr, by its code.
+    pub fn text_of(&self, code: &str) -> String {
+        let lines = self.stderr.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let line = lines.into_iter().find(|line| line["code"] == code);
+        line.unwrap_or_else(|| panic!("no {code}: {}", self.stderr))["message"].as_str().expect("a text").to_owned()
+    }
+
     /// Checks that stderr has no error or warning with this code.
     #[track_caller]
     pub fn hides(self, code: &str) -> Self {
