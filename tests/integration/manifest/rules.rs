@@ -18,7 +18,11 @@ const CASES: &[(&str, &str, &[&str])] = &[
         "jobs: [{ id: \"{{ row.id }}\", prompt: x, for_each: { file: rows.csv, exclude: [{ Stats: skip }] } }]",
         &[],
     ),
-    ("csv-too-long", "jobs: [{ id: \"{{ row.id }}\", prompt: x, for_each: long.csv }]", &[]),
+    (
+        "csv-too-long",
+        "jobs: [{ id: \"{{ row.id }}\", prompt: x, for_each: { file: long.csv, exclude: [{ id: a }] } }]",
+        &[],
+    ),
     ("extra-not-json", "jobs: [{ id: a, prompt: x, extra: { strength: .nan } }]", &[]),
     ("image-file-no-picture", "jobs: [{ id: a, prompt: x, image_file: rows.csv }]", &[]),
     ("image-conflict", "jobs: [{ id: a, prompt: x, image: \"https://cdn.example/a.png\", image_file: a.png }]", &[]),
