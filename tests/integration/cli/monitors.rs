@@ -5,7 +5,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::support::{Answer, Ended, Service, TWO_JOBS, Workspace, json, numbered_jobs, raw, wait_until};
+use crate::support::{Answer, Ended, LEFT_AFTER, Service, TWO_JOBS, Workspace, json, numbered_jobs, raw, wait_until};
 
 /// What a monitor was told: the words behind its address, with the ids of the runs.
 fn told(monitor: &Service) -> Vec<(String, String)> {
@@ -243,7 +243,7 @@ fn another_run_is_waited_for_as_long_as_was_said_and_a_monitor_hears_that_nothin
     let (here, monitor) = (Workspace::with_manifest(&numbered_jobs(1)), monitor());
     let first = here.run(&service, &[]).starts();
     wait_until("it has submitted", || !service.posts().is_empty());
-    let busy = here.run(&service, &["--lock-wait", "100ms", "--log-format", "json"]);
+    let busy = here.run(&service, &["--lock-wait", LEFT_AFTER, "--log-format", "json"]);
     let busy = busy.env("SHOTLIST_PING", &address(&monitor)).ends_with(75).shows("waiting-for-lock");
     assert!(!busy.stderr.contains("--batch"), "{}", busy.stderr);
     assert_eq!(told(&monitor).iter().map(|(word, _)| word.as_str()).collect::<Vec<_>>(), ["/log"]);

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{Answer, Ended, Service, TWO_JOBS, Workspace, kill, numbered_jobs, wait_until};
+use crate::support::{Answer, Ended, LEFT_AFTER, Service, TWO_JOBS, Workspace, kill, numbered_jobs, wait_until};
 
 /// The code and the text of each notice on stderr, without the events of a run, and without paths and ports of this machine.
 fn notices(here: &Workspace, service: &Service, ended: &Ended) -> String {
@@ -62,7 +62,7 @@ fn notices_of_a_lock_and_of_a_killed_run_match_the_snapshot() {
     let here = Workspace::with_manifest(&numbered_jobs(1));
     let mut first = here.run(&service, &[]).starts();
     wait_until("it has submitted", || !service.posts().is_empty());
-    let busy = here.run(&service, &["--lock-wait", "100ms", "--log-format", "json"]).ends_with(75);
+    let busy = here.run(&service, &["--lock-wait", LEFT_AFTER, "--log-format", "json"]).ends_with(75);
     kill(&first, "-KILL");
     first.wait().expect("it ended");
     release.store(true, std::sync::atomic::Ordering::SeqCst);

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::direct::{ONE_JOB, expiring};
-use crate::support::{Answer, Service, Workspace, answer_of_video, codes, has_code, numbered_jobs, raw, video};
+use crate::support::{
+    Answer, LEFT_AFTER, Service, Workspace, answer_of_video, codes, has_code, numbered_jobs, raw, video,
+};
 
 #[test]
 fn a_video_that_is_here_is_not_fetched_again_and_one_that_is_gone_is() {
@@ -59,7 +61,7 @@ fn the_earlier_video_of_a_job_that_was_changed_or_taken_again_is_kept() {
 fn the_video_of_a_task_that_was_superseded_while_it_was_made_is_kept_beside() {
     let (service, done) = Service::slow();
     let here = Workspace::with_manifest(ONE_JOB);
-    here.run(&service, &["--deadline", "200ms"]).ends_with(1);
+    here.run(&service, &["--deadline", LEFT_AFTER]).ends_with(1);
     done.store(true, Ordering::SeqCst);
     here.write("m.yaml", ONE_JOB.replace("prompt: x", "prompt: y"));
     here.run(&service, &[]).ends_with(0);

@@ -74,7 +74,7 @@ impl Dialect {
         });
         let here = Workspace::with_manifest(ONE_JOB);
         let is_open = ["queued", "in_progress"].contains(&must.state);
-        let deadline = if is_open { "400ms" } else { "60s" };
+        let deadline = if is_open { "1s" } else { "60s" };
         let ended = here.run(&service, &["--deadline", deadline]).ends_with(must.exit);
         let job = here.report()["jobs"][0].clone();
         let money = match must.charge {

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::json;
 
 use crate::support::{
-    Answer, Asked, Ended, Service, TWO_JOBS, Workspace, answer_of_video, has_code, json as answer, numbered_jobs, raw,
+    Answer, Asked, Ended, LEFT_AFTER, Service, TWO_JOBS, Workspace, answer_of_video, has_code, json as answer,
+    numbered_jobs, raw,
 };
 
 /// What a service does instead of answering.
@@ -209,7 +210,7 @@ fn a_task_past_its_deadline_is_left_and_picked_up_by_the_next_run() {
         }),
         Workspace::with_manifest(ONE_JOB),
     );
-    let ended = here.run(&service, &["--deadline", "300ms"]).ends_with(1);
+    let ended = here.run(&service, &["--deadline", LEFT_AFTER]).ends_with(1);
     assert!(has_code(&ended.stderr, "task-left"), "{}", ended.stderr);
     assert_eq!(here.states(), ["in_progress"]);
     here.run(&service, &[]).ends_with(0);

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::support::{
-    Answer, Asked, Program, Service, Workspace, has_code, json as answer, numbered_jobs, open_ledger, raw,
+    Answer, Asked, LEFT_AFTER, Program, Service, Workspace, has_code, json as answer, numbered_jobs, open_ledger, raw,
 };
 
 fn asked_for(asked: &Asked) -> String {
@@ -32,7 +32,7 @@ fn a_name_that_stays_is_written_down_and_the_next_run_knows_it_at_once() {
         _ => answer(200, &json!({ "id": format!("poll-{}", asked_for(asked)), "status": "in_progress" })),
     });
     let here = Workspace::with_manifest(&numbered_jobs(2));
-    let ended = here.run(&service, &["--deadline", "500ms"]).ends_with(1);
+    let ended = here.run(&service, &["--deadline", LEFT_AFTER]).ends_with(1);
     assert!(ended.stderr.contains("(also poll-t"), "{}", ended.stderr);
     assert_eq!(here.ledger("SELECT task, alias FROM attempt ORDER BY id"), [["t0", "poll-t0"], ["t1", "poll-t1"]]);
 
@@ -47,7 +47,7 @@ fn the_answer_of_another_task_of_the_ledger_is_never_taken() {
     let service =
         Service::scripted(|asked| if asked.method.as_str() == "POST" { Answer::Well } else { completed(asked, "t0") });
     let here = Workspace::with_manifest(&numbered_jobs(2));
-    let ended = here.run(&service, &["--deadline", "1s"]).ends_with(1);
+    let ended = here.run(&service, &["--deadline", LEFT_AFTER]).ends_with(1);
     assert_eq!(here.states(), ["completed", "queued"]);
     let ended = ended.shows("task-left");
     assert!(ended.stderr.contains("t1") && ended.stderr.contains("j0"), "{}", ended.stderr);
@@ -82,7 +82,7 @@ fn a_task_that_never_ends_can_be_given_up_and_then_be_bought_again() {
     });
     let beta = "version: 1\njobs: [{ id: a, model: beta-2.0-lite, prompt: a }]\n";
     let here = Workspace::with_manifest(beta);
-    let ended = here.run(&service, &["--deadline", "300ms"]).ends_with(1);
+    let ended = here.run(&service, &["--deadline", LEFT_AFTER]).ends_with(1);
     assert!(ended.stderr.contains("shotlist resolve m.yaml a --abandon"), "{}", ended.stderr);
     let lost = here.shotlist(&["resolve", "m.yaml", "a", "--abandon"]).ends_with(0);
     assert!(lost.stderr.contains("$3.75"), "{}", lost.stderr);
@@ -103,9 +103,9 @@ fn a_task_that_never_ends_can_be_given_up_and_then_be_bought_again() {
 fn of_two_tasks_of_a_job_the_endless_one_has_to_be_named() {
     let (service, _) = Service::slow();
     let here = Workspace::with_manifest("version: 1\njobs: [{ id: a, model: alpha-2, prompt: before }]\n");
-    here.run(&service, &["--deadline", "200ms"]).ends_with(1);
+    here.run(&service, &["--deadline", LEFT_AFTER]).ends_with(1);
     here.write("m.yaml", "version: 1\njobs: [{ id: a, model: alpha-2, prompt: now }]\n");
-    here.run(&service, &["--deadline", "200ms"]).ends_with(1);
+    here.run(&service, &["--deadline", LEFT_AFTER]).ends_with(1);
     let unclear = here.shotlist(&["resolve", "m.yaml", "a", "--abandon"]).ends_with(2);
     assert!(has_code(&unclear.stderr, "not-resolvable"), "{}", unclear.stderr);
     here.shotlist(&["resolve", "m.yaml", "a", "--abandon=t7"]).ends_with(2);

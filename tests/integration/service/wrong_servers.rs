@@ -8,7 +8,7 @@ use std::thread;
 
 use serde_json::json;
 
-use crate::support::{Answer, Service, Workspace, answer_of_video, has_code, numbered_jobs, raw};
+use crate::support::{Answer, LEFT_AFTER, Service, Workspace, answer_of_video, has_code, numbered_jobs, raw};
 
 /// A server that answers each GET alike, and counts submissions, which it closes without an answer.
 fn server(get: &'static str) -> (String, Arc<AtomicUsize>) {
@@ -101,7 +101,7 @@ fn tasks_that_never_end_stop_submissions() {
         _ => raw(200, &[], r#"{"status": "limbo"}"#),
     });
     let here = Workspace::with_manifest(&numbered_jobs(40));
-    let ended = here.run(&service, &["--concurrency", "1", "--deadline", "300ms"]).ends_with(1);
+    let ended = here.run(&service, &["--concurrency", "1", "--deadline", LEFT_AFTER]).ends_with(1);
     assert_eq!(service.posts().len(), 3, "{}", ended.stderr);
     assert!(has_code(&ended.stderr, "stopping"), "{}", ended.stderr);
 }

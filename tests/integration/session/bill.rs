@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{Answer, Ended, Service, Workspace, json as answer, open_ledger};
+use crate::support::{Answer, Ended, LEFT_AFTER, Service, Workspace, json as answer, open_ledger};
 
 const JOBS: &str = "version: 1
 defaults: { model: beta-2.0-lite }
@@ -31,7 +31,7 @@ fn bought() -> (Service, Workspace) {
         }
     });
     let here = Workspace::with_manifest(JOBS);
-    here.run(&service, &["--deadline", "300ms"]).ends_with(7);
+    here.run(&service, &["--deadline", LEFT_AFTER]).ends_with(7);
     (service, here)
 }
 

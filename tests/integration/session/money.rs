@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Service, TWO_JOBS, Workspace, codes, has_code, json as answer};
+use crate::support::{Answer, LEFT_AFTER, Service, TWO_JOBS, Workspace, codes, has_code, json as answer};
 
 fn with_budget(budget: &str) -> String {
     TWO_JOBS.replace("version: 1\n", &format!("version: 1\nbudget: {budget}\n"))
@@ -174,7 +174,7 @@ fn the_books_are_by_day_batch_and_model() {
 #[test]
 fn another_account_polls_after_nothing_until_it_is_said_to_be_the_same() {
     let ((service, done), here) = (Service::slow(), Workspace::with_manifest(TWO_JOBS));
-    here.run(&service, &["--deadline", "200ms"]).ends_with(1);
+    here.run(&service, &["--deadline", LEFT_AFTER]).ends_with(1);
     done.store(true, std::sync::atomic::Ordering::SeqCst);
     let polls = service.polls();
     let ended = here.run(&service, &[]).env("SHOTLIST_API_KEY", "rotated").ends_with(2);
@@ -261,7 +261,7 @@ fn a_task_is_believed_only_when_the_service_knows_it() {
 #[test]
 fn a_job_that_is_changed_or_removed_while_its_task_is_outstanding_is_collected() {
     let ((service, done), here) = (Service::slow(), Workspace::with_manifest(TWO_JOBS));
-    here.run(&service, &["--deadline", "200ms"]).ends_with(1);
+    here.run(&service, &["--deadline", LEFT_AFTER]).ends_with(1);
     done.store(true, std::sync::atomic::Ordering::SeqCst);
     here.write("m.yaml", "version: 1\njobs:\n  - { id: one, model: beta-2.0-lite, prompt: a bird }\n");
     let plan = here.plan(&[]);

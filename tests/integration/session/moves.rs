@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use serde_json::json;
 
-use crate::support::{Answer, Ended, Service, Workspace, json as answer, kill, wait_until};
+use crate::support::{Answer, Ended, LEFT_AFTER, Service, Workspace, json as answer, kill, wait_until};
 
 /// One job in each state that a run leaves behind: by what its prompt says.
 fn every_state() -> Service {
@@ -42,7 +42,7 @@ const ALL: &str = "[{ from: a, to: a2 }, { from: b-7, to: b2-7 }, { from: b-7.2,
 #[test]
 fn a_job_keeps_what_it_bought_in_whatever_state_it_is() {
     let (service, here) = (every_state(), Workspace::with_manifest(&manifest(&OLD, "[]")));
-    here.run(&service, &["--deadline", "300ms"]).ends_with(7);
+    here.run(&service, &["--deadline", LEFT_AFTER]).ends_with(7);
     let states = ["completed", "completed", "completed", "in_doubt", "rejected", "in_progress", "failed"];
     assert_eq!(here.states(), states);
     let (bought, videos) = (service.posts().len(), service.fetched().len());
@@ -63,7 +63,7 @@ fn a_job_keeps_what_it_bought_in_whatever_state_it_is() {
         "a plan writes nothing"
     );
     assert!(here.shotlist(&["resolve", "m.yaml"]).ends_with(0).stdout.contains("  c2  "));
-    here.run(&service, &["--deadline", "300ms"]).ends_with(7);
+    here.run(&service, &["--deadline", LEFT_AFTER]).ends_with(7);
     assert_eq!(here.states(), states);
     assert_eq!((service.posts().len(), service.fetched().len()), (bought + 1, videos));
     assert_eq!(here.report()["jobs"][0]["file"], "a.mp4", "the video keeps the file that it has");
@@ -74,13 +74,13 @@ fn a_job_keeps_what_it_bought_in_whatever_state_it_is() {
     );
     // The entry may go, and a person settles what is in doubt under the new id.
     here.write("m.yaml", manifest(&NEW, "[]"));
-    here.run(&service, &["--deadline", "300ms"]).ends_with(7);
+    here.run(&service, &["--deadline", LEFT_AFTER]).ends_with(7);
     assert_eq!((here.states(), service.posts().len()), (states.map(str::to_owned).to_vec(), bought + 2));
     here.shotlist(&["resolve", "m.yaml", "c2", "--never-created"]).ends_with(0);
 
     // A file that is gone is fetched to where it belongs now.
     std::fs::remove_file(here.path("shotlist-out/m/a.mp4")).expect("removed");
-    here.run(&service, &["--deadline", "300ms", "--select", "a2"]).ends_with(0);
+    here.run(&service, &["--deadline", LEFT_AFTER, "--select", "a2"]).ends_with(0);
     assert_eq!(here.report()["jobs"][0]["file"], "a2.mp4");
 }
 
@@ -147,7 +147,7 @@ jobs: [{ id: a, model: alpha-2, prompt: x }]
 ",
             ),
         );
-        here.run(&service, &["--deadline", "200ms"]).ends_with(1);
+        here.run(&service, &["--deadline", LEFT_AFTER]).ends_with(1);
         here.write(
             "m.yaml",
             "version: 1

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Service, TWO_JOBS, Workspace, json as answer, numbered_jobs};
+use crate::support::{Answer, LEFT_AFTER, Service, TWO_JOBS, Workspace, json as answer, numbered_jobs};
 
 #[test]
 fn a_run_completes_and_a_second_one_costs_nothing() {
@@ -238,7 +238,7 @@ fn the_sandbox_needs_no_key_and_keeps_to_itself() {
 fn an_earlier_task_that_fails_is_no_failure_of_a_job_that_is_done() {
     let (slow, _) = Service::slow();
     let here = Workspace::with_manifest("version: 1\njobs: [{ id: a, model: alpha-2, prompt: before }]\n");
-    here.run(&slow, &["--deadline", "200ms"]).ends_with(1);
+    here.run(&slow, &["--deadline", LEFT_AFTER]).ends_with(1);
     here.write("m.yaml", "version: 1\njobs: [{ id: a, model: alpha-2, prompt: now }]\n");
     let service = Service::scripted(|asked| match asked.method.as_str() {
         "POST" => answer(200, &json!({ "id": "new", "status": "queued" })),

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
 
-use crate::support::{Answer, Ended, Service, Workspace, codes, has_code, json as answer, kill, wait_until};
+use crate::support::{
+    Answer, Ended, LEFT_AFTER, Service, Workspace, codes, has_code, json as answer, kill, wait_until,
+};
 
 /// A service that has finished so many of its tasks, in the order in which they were made.
 fn finishing() -> (Service, Arc<AtomicUsize>) {
@@ -32,7 +34,7 @@ fn daily() -> Workspace {
 
 fn day(here: &Workspace, service: &Service, batch: &str, arguments: &[&str]) -> Ended {
     // The first look at a task of its own comes before the box closes, and so does one at each that was left.
-    let usual = ["--batch", batch, "--max-duration", "1s"];
+    let usual = ["--batch", batch, "--max-duration", LEFT_AFTER];
     here.run(service, &[&usual, arguments].concat()).ends()
 }
 
@@ -153,7 +155,7 @@ fn a_batch_that_another_run_is_at_is_left_to_it() {
     let ((service, finished), here) = (finishing(), daily());
     let first = here.run(&service, &["--batch", "a"]).starts();
     wait_until("its tasks are at the service", || service.polls() > 3);
-    let own = here.run(&service, &["--batch", "b", "--max-duration", "300ms"]).ends();
+    let own = here.run(&service, &["--batch", "b", "--max-duration", LEFT_AFTER]).ends();
     assert_eq!(own.code, Some(1), "{}", own.stderr);
     finished.store(9, Ordering::SeqCst);
     let first = Ended::of(first);

@@ -11,6 +11,10 @@ const PATIENCE: Duration = Duration::from_mins(2);
 /// How long a program may take to its end: the longest ones work for a minute on an idle machine.
 const LONGEST_RUN: Duration = Duration::from_mins(10);
 
+/// The limit of a run that leaves tasks active or gives up on a lock: time enough for all that the test means to come before it, on a machine
+/// that has much else to do.
+pub const LEFT_AFTER: &str = "2s";
+
 /// A command line that is being put together.
 pub struct Program {
     command: Command,
