@@ -1,7 +1,7 @@
 //! Choice of jobs: patterns of IDs, and `@FILE` for IDs from a file, of the choices that the page saves or one a line.
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -61,6 +61,14 @@ pub(super) struct Patterns {
     chosen: Vec<(JobId, TaskId)>,
 }
 
+/// The path of `@FILE`. A shell expands `~/` only at the start of a word, which here is an `@`.
+pub(super) fn path_of(file: &str) -> PathBuf {
+    match file.strip_prefix("~/").zip(std::env::home_dir()) {
+        Some((rest, home)) => home.join(rest),
+        None => PathBuf::from(file),
+    }
+}
+
 impl Patterns {
     /// Takes patterns as they are, and what stands in a file for each `@FILE`.
     pub(super) fn read(words: &[String], meant: Chosen) -> Result<Self, Failure> {
@@ -79,7 +87,7 @@ impl Patterns {
             let failure = Failure::new(RefusalCode::ChoicesInvalid, format!("`@{file}`: {why}"));
             failure.with_help("name a file with one ID a line, or the choices that the contact sheet saves")
         };
-        let text = read_text(Path::new(file), LARGEST_FILE)
+        let text = read_text(&path_of(file), LARGEST_FILE)
             .map_err(|error| refused(format!("can't read the file: {error}")))?;
         let mut tasks = None;
         let ids = if text.trim_start().starts_with('{') {

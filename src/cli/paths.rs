@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::args::{ManifestArgs, NamedLedger, RunArgs, StoreArgs};
+use super::choices::path_of;
 use super::failure::Failure;
 use crate::domain::{BatchKey, RefusalCode};
 use crate::ledger::{Ledger, LedgerAddress};
@@ -50,7 +51,7 @@ pub(super) fn own_files(args: &RunArgs) -> Vec<PathBuf> {
     let lists = again.retake.iter().chain(&selection.select).filter_map(|word| word.strip_prefix('@'));
     let ledger = ledger_files(manifest);
     let named = [&manifest.catalog, &monitors.metrics, &monitors.summary, &service.api_key_file];
-    let others = named.into_iter().flatten().cloned().chain(ledger).chain(lists.map(PathBuf::from));
+    let others = named.into_iter().flatten().cloned().chain(ledger).chain(lists.map(path_of));
     others.chain(money.approved.iter().map(PathBuf::from)).chain([manifest.manifest.clone()]).collect()
 }
 

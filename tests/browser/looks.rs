@@ -96,7 +96,19 @@ fn axe_finds_nothing_serious() {
         page.eval("document.querySelector('#job-done').focus()");
         page.press("Enter");
         page.wait_for("document.querySelector('#viewer').open");
+        page.press("1");
+        page.press("n");
         assert_accessible(&mut page, &format!("the large view at {width}"));
+        page.press("Escape");
+        page.press("Escape");
+        page.wait_for("!document.querySelector('#viewer').open");
+        page.eval("document.querySelector('#job-tall').focus()");
+        page.press("x");
+        page.press("c");
+        page.wait_for("document.querySelector('#wall').open");
+        page.press("2");
+        page.press("n");
+        assert_accessible(&mut page, &format!("the comparison at {width}"));
     }
 }
 

@@ -2,6 +2,7 @@
 #![expect(unreachable_pub, reason = "nothing of a test is reachable, and `pub` says what other files of it use")]
 
 mod browser;
+mod decide;
 mod looks;
 mod many;
 mod plan;

@@ -159,13 +159,13 @@ fn what_is_kept_and_what_is_asked_for_again_is_saved() {
     // It is there when the page is read again.
     let read_again = |page: &mut Browser, choices: &str| {
         page.call("Page.reload", &json!({}));
-        let says = format!("document.querySelector('#save')?.textContent === 'Save choices: {choices}'");
+        let says = format!("document.querySelector('#save')?.textContent === '{choices}'");
         page.wait_for(&format!("document.readyState === 'complete' && {says}"));
     };
-    read_again(&mut page, "1 keep, 2 again");
+    read_again(&mut page, "Saved: 1 keep, 2 again");
     // What was chosen of a video is not chosen of the next one; what was noted stays.
     here.shotlist(&["run", "m.yaml", "--sandbox", "--retake", "@choices.json"]).ends_with(0);
-    read_again(&mut page, "1 keep, 0 again");
+    read_again(&mut page, "Save choices: 1 keep, 0 again");
     assert_eq!(page.eval("document.querySelector('#job-waves .note').value"), "dark");
     page.click("#job-waves [data-choose=keep]");
     assert_eq!(page.eval("document.querySelector('#save').textContent"), "Save choices: 2 keep, 0 again");

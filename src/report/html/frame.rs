@@ -40,6 +40,8 @@ pub(super) struct Tools<'p> {
     pub states: Vec<Chip<'p>>,
     pub models: Vec<&'p str>,
     pub tags: Vec<&'p str>,
+    /// The command that takes saved choices, if it is known.
+    pub retake: Option<String>,
 }
 
 /// A state that some cards are in.

@@ -96,6 +96,8 @@ fn write_top(
             states: chips.collect(),
             models: models.iter().map(|bar| &*bar.model).collect(),
             tags: tags.iter().map(AsRef::as_ref).collect(),
+            // The usual directory of a browser; the page can't know where it saves.
+            retake: commands.map(|commands| commands.line("run", &["--retake", "@~/Downloads/choices.json"])),
         },
         simulated: report.simulated,
         written_at,

@@ -98,6 +98,7 @@ pub(crate) fn write(mut plan: Proposal, to: &mut impl Write) -> io::Result<()> {
             states: chips.into_values().collect(),
             models: models.into_iter().collect(),
             tags: tags.into_iter().collect(),
+            retake: None,
         },
         figures: &figures,
         told: &told,

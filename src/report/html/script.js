@@ -15,6 +15,8 @@
   function player(frame) {
     const video = document.createElement("video");
     Object.assign(video, { controls: true, loop: true, muted: true, playsInline: true, preload: "metadata" });
+    // Known before the video is: nothing moves under a finger once it is.
+    video.style.aspectRatio = frame.closest(".upright") ? "auto 9 / 16" : "auto 16 / 9";
     const sources = [frame.dataset.file, frame.dataset.url].filter(Boolean);
     const tryNext = () => {
       const next = sources.shift();
@@ -130,7 +132,8 @@
   for (const frame of $$("[data-picture]")) frame.append(Object.assign(document.createElement("img"), { src: pictures[frame.dataset.picture] ?? "", alt: "", loading: "lazy" }));
 
   // Filter.
-  const filter = Object.assign({ text: "", states: [], model: "", tag: "" }, store.get("filter"));
+  const everything = { text: "", states: [], model: "", tag: "", decision: "" };
+  const filter = Object.assign({}, everything, store.get("filter"));
   const words = new Map();
   // Without accents, and with the letters that have none: whoever looks for lodz finds Łódź.
   const plain = (text) => text.toLowerCase().normalize("NFD").replace(/\p{M}/gu, "").replace(/[łøđß]/g, (letter) => ({ ł: "l", ø: "o", đ: "d", ß: "ss" })[letter]);
@@ -142,7 +145,7 @@
     for (const card of jobs) {
       const { state, also, model, tags } = card.dataset;
       card.hidden = !((!filter.states.length || filter.states.includes(state) || filter.states.includes(also)) && (!filter.model || filter.model === model)
-        && (!filter.tag || tags.split("\n").includes(filter.tag)) && wanted.every((word) => textOf(card).includes(word)));
+        && (!filter.tag || tags.split("\n").includes(filter.tag)) && (!filter.decision || filter.decision === decision(card)) && wanted.every((word) => textOf(card).includes(word)));
     }
     for (const group of takes) {
       const none = $$(".card", group).filter(isJob).every((card) => card.hidden);
@@ -154,18 +157,18 @@
     $("#nothing").hidden = count > 0;
     for (const chip of $$(".chip")) chip.setAttribute("aria-pressed", filter.states.includes(chip.dataset.state));
     for (const line of $$("[data-show]")) line.setAttribute("aria-pressed", filter.states.includes(line.dataset.show));
-    for (const name of ["text", "model", "tag"]) { const field = $("#" + name); if (field && field.value !== filter[name]) field.value = filter[name]; }
+    for (const name of ["text", "model", "tag", "decision"]) { const field = $("#" + name); if (field && field.value !== filter[name]) field.value = filter[name]; }
     store.set("filter", filter);
     place();
   }
   const set = (change) => { Object.assign(filter, change); apply(); };
   $("#text").addEventListener("input", (event) => set({ text: event.target.value }));
-  for (const name of ["model", "tag"]) $("#" + name)?.addEventListener("change", (event) => set({ [name]: event.target.value }));
+  for (const name of ["model", "tag", "decision"]) $("#" + name)?.addEventListener("change", (event) => set({ [name]: event.target.value }));
   for (const chip of $$(".chip")) chip.addEventListener("click", () => {
     const { state } = chip.dataset;
     set({ states: filter.states.includes(state) ? filter.states.filter((other) => other !== state) : [...filter.states, state] });
   });
-  $("#clear").addEventListener("click", () => set({ text: "", states: [], model: "", tag: "" }));
+  $("#clear").addEventListener("click", () => set(everything));
   // As many columns as there is room for; pairs of them unless every video stands. Takes of one job stand in a row of their own, or
   // beside others where there is room for all of them.
   function place() {
@@ -191,7 +194,7 @@
   addEventListener("resize", place);
   document.addEventListener("fullscreenchange", place);
   resize();
-  for (const button of $$("[data-show]")) button.addEventListener("click", () => set({ text: "", model: "", tag: "", states: filter.states.includes(button.dataset.show) ? [] : [button.dataset.show] }));
+  for (const button of $$("[data-show]")) button.addEventListener("click", () => set({ ...everything, states: filter.states.includes(button.dataset.show) ? [] : [button.dataset.show] }));
 
   // Selection.
   const picked = () => cards.filter((card) => $(".pick", card).checked);
@@ -243,19 +246,51 @@
     const made = choices[card.dataset.id] ?? {}, isOutdated = made.task && made.task !== card.dataset.task;
     return isOutdated ? { note: made.note } : made;
   };
+  const isDecidable = (card) => Boolean($("[data-choose]", card));
+  const decision = (card) => (isDecidable(card) ? chosen(card).choice || "none" : "");
   const withChoice = (choice) => jobs.filter((card) => chosen(card).choice === choice).map((card) => card.dataset.id);
+  // The same buttons and note again, in the large view or under a video that is compared.
+  const owners = new WeakMap();
+  const ownerOf = (element) => owners.get(element.closest(".choice, figure")) ?? element.closest(".card");
+  function choiceAgain(card) {
+    if (!isDecidable(card)) return [];
+    const copy = $(".choice", card).cloneNode(true);
+    owners.set(copy, card);
+    return [copy];
+  }
+  function tellChoice(bar, { choice = "", note = "" }) {
+    for (const button of $$("[data-choose=keep], [data-choose=again]", bar)) button.setAttribute("aria-pressed", button.dataset.choose === choice);
+    const field = $(".note", bar);
+    if (field.value !== note) field.value = note;
+    field.hidden = field.hidden && !note;
+    $("[data-choose=note]", bar).setAttribute("aria-expanded", !field.hidden);
+  }
+  const kinds = { keep: "keep", again: "again", none: "undecided" };
+  function saveable() {
+    const notes = Object.fromEntries(jobs.filter((card) => chosen(card).note).map((card) => [card.dataset.id, chosen(card).note]));
+    const tasks = Object.fromEntries(jobs.filter((card) => chosen(card).choice).map((card) => [card.dataset.id, card.dataset.task]));
+    return JSON.stringify({ name, batch, keep: withChoice("keep"), again: withChoice("again"), tasks, notes }, null, 2);
+  }
   function tellChoices() {
     for (const card of jobs) {
-      const { choice = "", note = "" } = chosen(card), field = $(".note", card);
-      card.dataset.choice = choice;
-      for (const button of $$("[data-choose=keep], [data-choose=again]", card)) button.setAttribute("aria-pressed", button.dataset.choose === choice);
-      if (field) { if (field.value !== note) field.value = note; field.hidden = field.hidden && !note; $("[data-choose=note]", card).setAttribute("aria-expanded", !field.hidden); }
+      card.dataset.choice = chosen(card).choice ?? "";
+      if (isDecidable(card)) tellChoice($(".choice", card), chosen(card));
     }
+    for (const bar of $$("dialog .choice")) tellChoice(bar, chosen(ownerOf(bar)));
     const keep = withChoice("keep").length, again = withChoice("again").length, notes = jobs.filter((card) => chosen(card).note).length;
+    const isSaved = localValue(kept + " saved") === saveable();
     $("#save").hidden = !(keep + again + notes);
-    $("#save").textContent = `Save choices: ${keep} keep, ${again} again`;
-    try { localStorage.setItem(kept, JSON.stringify(choices)); } catch { /* then they last as long as the page */ }
+    $("#save").textContent = `${isSaved ? "Saved" : "Save choices"}: ${keep} keep, ${again} again`;
+    const saved = $("#saved");
+    if (!saved.hidden) $("span", saved).textContent = isSaved ? `Saved choices.json with ${keep} keep, ${again} again, ${notes} noted, in this browser's download directory.` : "Changed since choices.json was saved.";
+    if ($(".next", saved)) $(".next", saved).hidden = !isSaved || !again;
+    for (const option of $$("#decision option[value]")) if (option.value) option.textContent = `${kinds[option.value]} (${jobs.filter((card) => decision(card) === option.value).length})`;
+    $("#decision").hidden = !jobs.some(isDecidable);
+    keepLocally(kept, JSON.stringify(choices));
   }
+  // A browser that keeps nothing has the choices as long as the page is open.
+  function localValue(key) { try { return localStorage.getItem(key); } catch { return null; } }
+  function keepLocally(key, value) { try { localStorage.setItem(key, value); } catch { /* as said */ } }
   function choose(card, change) {
     const { id, task } = card.dataset;
     choices[id] = { ...chosen(card), task, ...change };
@@ -263,22 +298,30 @@
     tellChoices();
   }
   for (const button of $$("#picked [data-do]")) button.addEventListener("click", () => {
-    for (const card of picked()) if ($("[data-choose]", card)) choose(card, { choice: button.dataset.do });
+    for (const card of picked()) if (isDecidable(card)) choose(card, { choice: button.dataset.do });
   });
-  const toggle = (card, choice) => $("[data-choose]", card) && choose(card, { choice: chosen(card).choice === choice ? "" : choice });
-  function openNote(card) { const field = $(".note", card); if (field) { field.hidden = false; tellChoices(); field.focus(); } }
+  const toggle = (card, choice) => isDecidable(card) && choose(card, { choice: chosen(card).choice === choice ? "" : choice });
+  function openNote(root) { const field = $(".note", root); if (field) { field.hidden = false; tellChoices(); field.focus(); } }
+  function leaveNote(field) {
+    field.hidden = !field.value;
+    tellChoices();
+    const root = field.closest("figure, .card");
+    if (root) root.focus(); else $("[data-choose=note]", field.parentElement).focus();
+  }
   document.addEventListener("click", (event) => {
-    const button = event.target.closest("[data-choose]"), card = button?.closest(".card");
-    if (card) { if (button.dataset.choose === "note") openNote(card); else toggle(card, button.dataset.choose); }
+    const button = event.target.closest("[data-choose]");
+    if (!button) return;
+    if (button.dataset.choose === "note") openNote(button.parentElement); else toggle(ownerOf(button), button.dataset.choose);
   });
-  document.addEventListener("input", (event) => { if (event.target.classList.contains("note")) choose(event.target.closest(".card"), { note: event.target.value }); });
+  document.addEventListener("input", (event) => { if (event.target.classList.contains("note")) choose(ownerOf(event.target), { note: event.target.value }); });
   $("#save").addEventListener("click", () => {
-    const notes = Object.fromEntries(jobs.filter((card) => chosen(card).note).map((card) => [card.dataset.id, chosen(card).note]));
-    const tasks = Object.fromEntries(jobs.filter((card) => chosen(card).choice).map((card) => [card.dataset.id, card.dataset.task]));
-    const text = JSON.stringify({ name, batch, keep: withChoice("keep"), again: withChoice("again"), tasks, notes }, null, 2);
+    const text = saveable();
     const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(new Blob([text], { type: "application/json" })), download: "choices.json" });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    keepLocally(kept + " saved", text);
+    $("#saved").hidden = false;
+    tellChoices();
   });
 
   // Large view and comparison.
@@ -291,17 +334,12 @@
     $("h2 bdi", viewer).textContent = card.dataset.id;
     $(".prompt", viewer).textContent = $(".prompt", card)?.textContent ?? "";
     $(".told .facts", viewer).replaceChildren(...$$(".facts li, .tags li, .more li", card).map((fact) => fact.cloneNode(true)));
+    $(".decide", viewer).replaceChildren(...choiceAgain(card));
     if (!viewer.open) viewer.showModal();
+    tellChoices();
     tellViewed();
   }
-  function tellViewed() {
-    const { choice = "" } = chosen(viewed);
-    $("[data-do=pick]", viewer).setAttribute("aria-pressed", $(".pick", viewed).checked);
-    for (const button of $$("[data-do=keep], [data-do=again]", viewer)) {
-      button.hidden = !$("[data-choose]", viewed);
-      button.setAttribute("aria-pressed", choice === button.dataset.do);
-    }
-  }
+  function tellViewed() { $("[data-do=pick]", viewer).setAttribute("aria-pressed", $(".pick", viewed).checked); }
   function step(by) {
     const all = shown(), at = all.indexOf(viewed);
     const next = all[at + by];
@@ -313,10 +351,19 @@
     $(".stage", wall).replaceChildren(...both.map((card) => {
       const figure = document.createElement("figure");
       const caption = Object.assign(document.createElement("figcaption"), { textContent: card.dataset.id });
-      figure.append(Object.assign(player($(".frame", card)), { autoplay: true }), caption);
+      const facts = $(".facts", card).cloneNode(true), prompt = $(".prompt", card)?.cloneNode(true) ?? "";
+      figure.tabIndex = -1;
+      owners.set(figure, card);
+      figure.append(Object.assign(player($(".frame", card)), { autoplay: true }), caption, facts, prompt, ...choiceAgain(card));
       return figure;
     }));
     wall.showModal();
+    tellChoices();
+    $("figure", wall).focus();
+  }
+  function moveCompared(by) {
+    const all = $$("figure", wall), at = all.indexOf(document.activeElement?.closest("figure"));
+    all[Math.max(0, Math.min(all.length - 1, at + by))].focus();
   }
   $("#compare").addEventListener("click", compare);
   $("#keys").addEventListener("click", () => help.showModal());
@@ -327,11 +374,10 @@
       if (event.target === dialog || button?.dataset.do === "close") dialog.close();
       if (button?.dataset.go) step(Number(button.dataset.go));
       if (button?.dataset.do === "pick") { pick(viewed); tellViewed(); }
-      if (["keep", "again"].includes(button?.dataset.do)) { toggle(viewed, button.dataset.do); tellViewed(); }
       if (button?.dataset.do === "restart") for (const video of $$("video", wall)) { video.currentTime = 0; video.play(); }
     });
   }
-  document.addEventListener("dblclick", (event) => { const card = event.target.closest(".card"); if (card && !event.target.closest("a, label, video, button, textarea")) view(card); });
+  sheet.addEventListener("click", (event) => { if (event.target.closest(".open, .prompt")) view(event.target.closest(".card")); });
   // A thumb that sweeps over the large view goes from video to video.
   let touched = null;
   viewer.addEventListener("touchstart", (event) => { touched = event.changedTouches[0]; }, { passive: true });
@@ -369,23 +415,26 @@
   }
   document.addEventListener("keydown", (event) => {
     if ((event.ctrlKey || event.metaKey) && event.key === "p") { event.preventDefault(); printAll(); return; }
+    if (event.target.matches(".note") && (event.key === "Escape" || (event.key === "Enter" && (event.ctrlKey || event.metaKey)))) { event.preventDefault(); leaveNote(event.target); return; }
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const typing = event.target.matches("input:not(.pick), select, textarea");
     if (event.key === "Escape" && event.target.id === "text") { set({ text: "" }); event.target.blur(); return; }
     if (typing) return;
-    const card = viewer.open ? viewed : document.activeElement?.closest?.(".card");
+    const figure = wall.open ? document.activeElement?.closest("figure") : null;
+    const card = viewer.open ? viewed : figure ? owners.get(figure) : document.activeElement?.closest?.(".card");
     const onControl = event.target.matches("button, a, video, summary, .pick");
     const acts = {
-      ArrowRight: () => (viewer.open ? step(1) : move(1)), ArrowLeft: () => (viewer.open ? step(-1) : move(-1)),
+      ArrowRight: () => (viewer.open ? step : wall.open ? moveCompared : move)(1), ArrowLeft: () => (viewer.open ? step : wall.open ? moveCompared : move)(-1),
       ArrowDown: () => moveRow(1), ArrowUp: () => moveRow(-1), j: () => move(1), k: () => move(-1),
-      1: () => card && (toggle(card, "keep"), viewer.open && tellViewed()), 2: () => card && (toggle(card, "again"), viewer.open && tellViewed()), n: () => card && !viewer.open && openNote(card),
+      1: () => card && toggle(card, "keep"), 2: () => card && toggle(card, "again"), n: () => card && openNote(viewer.open ? viewer : figure ?? card),
       "/": () => $("#text").focus(), "?": () => help.showModal(), c: compare, x: () => card && (pick(card), viewer.open && tellViewed()),
       a: () => { for (const one of shown()) $(".pick", one).checked = true; tellPicked(); },
       Enter: () => !onControl && card && view(card),
-      " ": () => { if (onControl) return false; const video = $("video", viewer.open ? viewer : card ?? viewer); if (video) { if (video.paused) video.play(); else video.pause(); } },
+      " ": () => { if (onControl) return false; const video = $("video", viewer.open ? viewer : figure ?? card ?? viewer); if (video) { if (video.paused) video.play(); else video.pause(); } },
     };
     // In the large view the arrows go from video to video; in a card they go through the video that has the focus.
-    if ((wall.open || help.open) || !(event.key in acts) || (!viewer.open && event.target.matches("video") && event.key.startsWith("Arrow"))) return;
+    const isCompared = ["ArrowRight", "ArrowLeft", "1", "2", "n", " "].includes(event.key);
+    if (help.open || (wall.open && !isCompared) || !(event.key in acts) || (!viewer.open && event.target.matches("video") && event.key.startsWith("Arrow"))) return;
     if (onControl && (event.key === "Enter" || event.key === " ")) return;
     event.preventDefault();
     acts[event.key]();

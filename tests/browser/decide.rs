@@ -1,0 +1,171 @@
+//! Deciding on the contact sheet: where somebody looks, by mouse, by keys, and by touch.
+
+use serde_json::{Value, json};
+
+use crate::browser::Browser;
+use crate::support::Workspace;
+
+const MANIFEST: &str = "
+version: 1
+name: sheet
+jobs:
+  - { id: hero, model: alpha-2, prompt: 'A paper crane unfolds, and the camera follows each fold until a city of paper stands where the sheet lay, in the light of an early morning' }
+  - { id: waves, model: beta-2.0-lite, duration: 6, prompt: Slow waves over black sand }
+  - { id: mug, model: beta-2.0-lite-fast, prompt: A blue mug turns }
+";
+
+fn opened(width: u32) -> (Workspace, Browser) {
+    let here = Workspace::with_manifest(MANIFEST);
+    here.shotlist(&["run", "m.yaml", "--sandbox"]).ends_with(0);
+    let mut page =
+        Browser::open(&format!("file://{}", here.path("shotlist-sandbox/sheet/report.html").display()), width, 900);
+    page.eval(
+        "localStorage.clear(); HTMLAnchorElement.prototype.click = function () { window.savedAs = this.download; }",
+    );
+    (here, page)
+}
+
+fn text(page: &mut Browser, selector: &str) -> Value {
+    page.eval(&format!("document.querySelector({selector:?}).textContent"))
+}
+
+/// The choice and the note of a card.
+fn decided(page: &mut Browser, id: &str) -> (Value, Value) {
+    let card = format!("document.querySelector('#job-{id}')");
+    (page.eval(&format!("{card}.dataset.choice")), page.eval(&format!("{card}.querySelector('.note').value")))
+}
+
+fn write(page: &mut Browser, text: &str) {
+    for letter in text.chars() {
+        page.press(&letter.to_string());
+    }
+}
+
+#[test]
+fn each_compared_video_is_decided_under_itself() {
+    let (_here, mut page) = opened(1440);
+    for id in ["hero", "waves"] {
+        page.click(&format!("#job-{id} .pick"));
+    }
+    page.click("#compare");
+    page.wait_for("[...document.querySelectorAll('#wall[open] figure video')].filter((video) => video.readyState >= 2).length === 2");
+    let figure = text(&mut page, "#wall figure");
+    for shown in ["hero", "A paper crane unfolds", "$0.90", "16:9"] {
+        assert!(figure.as_str().is_some_and(|text| text.contains(shown)), "{shown}: {figure}");
+    }
+    // By keys: the first has the focus, and arrows move it.
+    page.press("1");
+    page.press("ArrowRight");
+    page.press("2");
+    page.press("n");
+    write(&mut page, "1x2");
+    page.press("Escape");
+    assert_eq!(page.eval("document.querySelector('#wall').open"), true, "Esc left the note, and not the comparison");
+    assert_eq!(decided(&mut page, "hero"), (json!("keep"), json!("")));
+    assert_eq!(decided(&mut page, "waves"), (json!("again"), json!("1x2")));
+    page.press("1");
+    assert_eq!(decided(&mut page, "waves").0, "keep", "keys decide again");
+    // By mouse.
+    page.click("#wall figure:nth-child(1) [data-choose=again]");
+    assert_eq!(decided(&mut page, "hero").0, "again");
+    assert_eq!(page.eval("document.querySelector('#wall [data-choose=again]').ariaPressed"), "true");
+    page.press("Escape");
+    page.wait_for("!document.querySelector('#wall').open");
+    assert_eq!(page.complaints(), Vec::<String>::new());
+}
+
+#[test]
+fn the_large_view_opens_by_a_click_and_takes_a_choice_and_a_note() {
+    let (_here, mut page) = opened(1440);
+    for way in ["#job-hero .id", "#job-hero .prompt", "#job-hero .enlarge"] {
+        page.click(way);
+        page.wait_for("document.querySelector('#viewer[open] h2')?.textContent === 'hero'");
+        page.press("Escape");
+        page.wait_for("!document.querySelector('#viewer').open");
+    }
+    assert_eq!(
+        page.eval("document.querySelector('#job-hero .pick').checked"),
+        false,
+        "a click on the title picks nothing"
+    );
+    page.click("#job-hero .enlarge");
+    page.wait_for("document.querySelector('#viewer video')?.readyState >= 2");
+    page.click("#viewer [data-choose=keep]");
+    page.press("n");
+    write(&mut page, "warm");
+    page.press("Control+Enter");
+    assert_eq!(page.eval("document.activeElement.matches('.note')"), false);
+    page.press("ArrowRight");
+    page.wait_for("document.querySelector('#viewer h2').textContent === 'waves'");
+    assert_eq!(page.eval("document.querySelector('#viewer .note').value"), "", "each video has its own note");
+    page.press("2");
+    page.press("Escape");
+    assert_eq!(decided(&mut page, "hero"), (json!("keep"), json!("warm")));
+    assert_eq!(decided(&mut page, "waves").0, "again");
+    // In a card, too, Esc leaves the note.
+    page.eval("document.querySelector('#job-mug').focus()");
+    page.press("n");
+    write(&mut page, "x");
+    page.press("Escape");
+    page.press("1");
+    assert_eq!(decided(&mut page, "mug"), (json!("keep"), json!("x")));
+    assert_eq!(page.complaints(), Vec::<String>::new());
+}
+
+#[test]
+fn undecided_videos_are_found_and_saving_says_what_comes_next() {
+    let (here, mut page) = opened(1440);
+    page.click("#job-hero [data-choose=keep]");
+    page.click("#job-waves [data-choose=again]");
+    let options = page.eval("[...document.querySelectorAll('#decision option')].map((option) => option.textContent)");
+    assert_eq!(options, json!(["every choice", "keep (1)", "again (1)", "undecided (1)"]));
+    for (decision, shown) in [("keep", "hero"), ("again", "waves"), ("none", "mug")] {
+        page.eval(&format!("(() => {{ const it = document.querySelector('#decision'); it.value = '{decision}'; it.dispatchEvent(new Event('change')); }})()"));
+        let cards = page.eval("[...document.querySelectorAll('.card')].filter((card) => card.checkVisibility()).map((card) => card.dataset.id)");
+        assert_eq!(cards, json!([shown]));
+    }
+    page.eval("(() => { const it = document.querySelector('#decision'); it.value = ''; it.dispatchEvent(new Event('change')); })()");
+    assert_eq!(page.eval("document.querySelector('#saved').checkVisibility()"), false);
+    page.click("#save");
+    assert_eq!(text(&mut page, "#save"), "Saved: 1 keep, 1 again");
+    assert_eq!(
+        text(&mut page, "#saved > span"),
+        "Saved choices.json with 1 keep, 1 again, 0 noted, in this browser's download directory."
+    );
+    let command = page.eval("document.querySelector('#saved .command').dataset.text");
+    assert_eq!(command, "shotlist run m.yaml --retake @~/Downloads/choices.json --sandbox");
+    page.click("#job-mug [data-choose=again]");
+    assert_eq!(text(&mut page, "#saved > span"), "Changed since choices.json was saved.");
+    assert_eq!(text(&mut page, "#save"), "Save choices: 1 keep, 2 again");
+    assert_eq!(page.eval("document.querySelector('#saved .command').checkVisibility()"), false);
+    // The command that is shown works, for a choice of the page and in the home directory.
+    let tasks = page.eval("document.querySelector('#job-waves').dataset.task");
+    let choices =
+        json!({ "name": "sheet", "batch": "", "keep": ["hero"], "again": ["waves"], "tasks": { "waves": tasks } });
+    here.write("Downloads/choices.json", choices.to_string());
+    let home = here.root().to_str().expect("a path").to_owned();
+    let plan = here.shotlist(&["run", "m.yaml", "--plan", "--retake", "@~/Downloads/choices.json", "--sandbox"]);
+    let plan = plan.env("HOME", &home).ends_with(0).stdout;
+    assert!(plan.contains("1 job to submit"), "{plan}");
+    assert_eq!(page.complaints(), Vec::<String>::new());
+}
+
+#[test]
+fn a_finger_reads_the_whole_prompt_and_decides() {
+    let (_here, mut page) = opened(390);
+    page.call("Emulation.setTouchEmulationEnabled", &json!({ "enabled": true }));
+    let tap = |page: &mut Browser, selector: &str| {
+        let place = page.eval(&format!("(() => {{ const it = document.querySelector({selector:?}); it.scrollIntoView({{ block: 'center' }}); const {{ x, y, width, height }} = it.getBoundingClientRect(); return [x + width / 2, y + height / 2]; }})()"));
+        let points = json!([{ "x": place[0], "y": place[1] }]);
+        page.call("Input.dispatchTouchEvent", &json!({ "type": "touchStart", "touchPoints": points }));
+        page.call("Input.dispatchTouchEvent", &json!({ "type": "touchEnd", "touchPoints": [] }));
+    };
+    tap(&mut page, "#job-hero .prompt");
+    page.wait_for("document.querySelector('#viewer').open");
+    let whole = page.eval("(() => { const it = document.querySelector('#viewer .prompt'); return it.textContent.endsWith('early morning') && it.scrollHeight <= it.clientHeight + 1; })()");
+    assert_eq!(whole, true, "the whole prompt is shown");
+    page.wait_for("document.querySelector('#viewer video')?.readyState >= 2");
+    tap(&mut page, "#viewer [data-choose=keep]");
+    page.wait_for("document.querySelector('#job-hero').dataset.choice === 'keep'");
+    assert_eq!(page.complaints(), Vec::<String>::new());
+}
