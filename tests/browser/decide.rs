@@ -1,4 +1,4 @@
-//! Deciding on the contact sheet: where somebody looks, by mouse, by keys, and by touch.
+//! Decisions on the contact sheet, beside each video: by mouse, by keys, and by touch.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ const MANIFEST: &str = "
 version: 1
 name: sheet
 jobs:
-  - { id: hero, model: alpha-2, prompt: 'A paper crane unfolds, and the camera follows each fold until a city of paper stands where the sheet lay, in the light of an early morning' }
+  - { id: hero, model: alpha-2, prompt: 'A paper crane unfolds, and the camera follows each fold until a city of paper is where the sheet was, in the light of an early morning' }
   - { id: waves, model: beta-2.0-lite, duration: 6, prompt: Slow waves over black sand }
   - { id: mug, model: beta-2.0-lite-fast, prompt: A blue mug turns }
 ";
@@ -138,6 +138,13 @@ fn undecided_videos_are_found_and_saving_says_what_comes_next() {
     assert_eq!(text(&mut page, "#saved > span"), "Changed since choices.json was saved.");
     assert_eq!(text(&mut page, "#save"), "Save choices: 1 keep, 2 again");
     assert_eq!(page.eval("document.querySelector('#saved .command').checkVisibility()"), false);
+    // A second save has another file, and the command names that one: the first still asks for what was chosen then.
+    assert_eq!(page.eval("window.savedAs"), "choices.json");
+    page.click("#save");
+    assert_eq!(page.eval("window.savedAs"), "choices-2.json");
+    let command = page.eval("document.querySelector('#saved .command').dataset.text");
+    assert_eq!(command, "shotlist run m.yaml --retake @~/Downloads/choices-2.json --sandbox");
+    assert_eq!(page.eval("document.querySelector('#saved .command code').textContent"), command);
     // The command that is shown works, for a choice of the page and in the home directory.
     let tasks = page.eval("document.querySelector('#job-waves').dataset.task");
     let choices =

@@ -101,7 +101,8 @@ fn axe_finds_nothing_serious() {
         assert_accessible(&mut page, &format!("the large view at {width}"));
         page.press("Escape");
         page.press("Escape");
-        page.wait_for("!document.querySelector('#viewer').open");
+        // Its event comes after it has closed, empties it, and takes the focus back to its card.
+        page.wait_for("!document.querySelector('#viewer .stage').childElementCount");
         page.eval("document.querySelector('#job-tall').focus()");
         page.press("x");
         page.press("c");

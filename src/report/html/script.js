@@ -278,19 +278,29 @@
     }
     for (const bar of $$("dialog .choice")) tellChoice(bar, chosen(ownerOf(bar)));
     const keep = withChoice("keep").length, again = withChoice("again").length, notes = jobs.filter((card) => chosen(card).note).length;
-    const isSaved = localValue(kept + " saved") === saveable();
+    const { number, text } = lastSaved(), isSaved = text === saveable(), file = fileOf(number);
     $("#save").hidden = !(keep + again + notes);
     $("#save").textContent = `${isSaved ? "Saved" : "Save choices"}: ${keep} keep, ${again} again`;
     const saved = $("#saved");
-    if (!saved.hidden) $("span", saved).textContent = isSaved ? `Saved choices.json with ${keep} keep, ${again} again, ${notes} noted, in this browser's download directory.` : "Changed since choices.json was saved.";
-    if ($(".next", saved)) $(".next", saved).hidden = !isSaved || !again;
+    if (!saved.hidden) $("span", saved).textContent = isSaved ? `Saved ${file} with ${keep} keep, ${again} again, ${notes} noted, in this browser's download directory.` : `Changed since ${file} was saved.`;
+    const next = $(".next", saved), named = (text) => text.replace(/choices(-\d+)?\.json/, file);
+    if (next) {
+      next.hidden = !isSaved || !again;
+      const command = $(".command", next);
+      command.dataset.text = named(command.dataset.text);
+      for (const word of $$("code span", command)) word.textContent = named(word.textContent);
+    }
     for (const option of $$("#decision option[value]")) if (option.value) option.textContent = `${kinds[option.value]} (${jobs.filter((card) => decision(card) === option.value).length})`;
     $("#decision").hidden = !jobs.some(isDecidable);
     keepLocally(kept, JSON.stringify(choices));
   }
   // A browser that keeps nothing has the choices as long as the page is open.
   function localValue(key) { try { return localStorage.getItem(key); } catch { return null; } }
-  function keepLocally(key, value) { try { localStorage.setItem(key, value); } catch { /* as said */ } }
+  function keepLocally(key, value) { try { localStorage.setItem(key, value); } catch { /* the page still has it */ } }
+  // Each save has a file of its own. Under one name, a browser would call the second `choices (1).json`, and the command would buy what the
+  // first one asked for.
+  const lastSaved = () => { try { return JSON.parse(localValue(kept + " saved")) ?? { number: 0 }; } catch { return { number: 0 }; } };
+  const fileOf = (number) => (number > 1 ? `choices-${number}.json` : "choices.json");
   function choose(card, change) {
     const { id, task } = card.dataset;
     choices[id] = { ...chosen(card), task, ...change };
@@ -315,11 +325,11 @@
   });
   document.addEventListener("input", (event) => { if (event.target.classList.contains("note")) choose(ownerOf(event.target), { note: event.target.value }); });
   $("#save").addEventListener("click", () => {
-    const text = saveable();
-    const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(new Blob([text], { type: "application/json" })), download: "choices.json" });
+    const text = saveable(), number = lastSaved().number + 1;
+    const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(new Blob([text], { type: "application/json" })), download: fileOf(number) });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-    keepLocally(kept + " saved", text);
+    keepLocally(kept + " saved", JSON.stringify({ number, text }));
     $("#saved").hidden = false;
     tellChoices();
   });

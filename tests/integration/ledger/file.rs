@@ -121,15 +121,15 @@ fn a_check_finds_what_is_damaged() {
         assert!(!here.path("sound.db").exists(), "a copy would hide the damage");
         here.shotlist(&["ledger", "check", "--ledger", "copy.db"]).ends_with(74).stderr
     };
-    let told = damage("UPDATE attempt SET price_micros = price_micros + 1 WHERE id = 1");
-    insta::assert_snapshot!(told, @"
+    let reported = damage("UPDATE attempt SET price_micros = price_micros + 1 WHERE id = 1");
+    insta::assert_snapshot!(reported, @"
     error[ledger-damaged]: ledger `copy.db` is damaged: the columns of attempt 1 don't match its record
       help: restore a copy that `shotlist ledger check` finds whole; without its ledger, shotlist can't know what is paid for
     ");
-    let told = damage("UPDATE attempt SET state = 'lost' WHERE id = 2");
-    assert!(has_code(&told, "ledger-damaged") && told.contains("attempt 2"), "{told}");
-    let told = damage("PRAGMA foreign_keys = off; UPDATE attempt SET batch = 9");
-    assert!(has_code(&told, "ledger-damaged"), "{told}");
+    let reported = damage("UPDATE attempt SET state = 'lost' WHERE id = 2");
+    assert!(has_code(&reported, "ledger-damaged") && reported.contains("attempt 2"), "{reported}");
+    let reported = damage("PRAGMA foreign_keys = off; UPDATE attempt SET batch = 9");
+    assert!(has_code(&reported, "ledger-damaged"), "{reported}");
     fs::copy(here.path(LEDGER), here.path("copy.db")).expect("a copy");
     let mut bytes = fs::read(here.path("copy.db")).expect("bytes");
     let middle = bytes.len() / 2;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::support::{Workspace, has_code};
 
-/// A rule, the jobs and what stands beside them, and more arguments.
+/// A rule, a manifest that breaks it, and more arguments.
 const CASES: &[(&str, &str, &[&str])] = &[
     ("axis-repeats", "jobs: [{ id: \"a-{{ c }}\", prompt: x, matrix: { c: [red, blue, red] } }]", &[]),
     (
